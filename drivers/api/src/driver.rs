@@ -1,0 +1,92 @@
+//! The trait.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
+use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
+use picket_core::power::{Epoch, Reading};
+use picket_core::time::BootTime;
+
+use crate::call::Call;
+use crate::error::DriverError;
+
+/// What a device is, told without any I/O.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traits {
+    /// What its On and Off speak of.
+    pub class: DeviceClass,
+    /// The best grade that its Off can have.
+    pub grade: Grade,
+    /// Whether its readings carry an epoch.
+    pub has_epochs: bool,
+    /// S8: how long a command may still take effect after its sender stopped; the far side keeps the bound.
+    pub max_in_flight: MaxInFlight,
+    /// How long one call may take unless the settings say otherwise.
+    pub call: Duration,
+    /// What no two devices of the fleet may share (`ipmi 10.0.0.7:623`): two nodes with one BMC is a fault.
+    pub endpoint: String,
+}
+
+/// The device took a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// When the first copy of the request was sent.
+    pub asked_at: BootTime,
+    /// When the device's yes arrived. Only readings asked for after this may count.
+    pub answered_at: BootTime,
+    /// The device's life in which it was taken.
+    pub epoch: Option<Epoch>,
+    /// The device said that it was in that state already.
+    pub already: bool,
+}
+
+/// What was found before a hold, in the driver's own keys; put back at unfence.
+pub type HoldFound = BTreeMap<String, String>;
+
+/// What a hold, or its undoing, did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HoldReport {
+    /// What is engaged now, in words (`restore policy always-off`).
+    pub engaged: Vec<String>,
+    /// What could not be done and why, in words; empty if nothing.
+    pub detail: String,
+}
+
+/// One way to see or cut a node's power. Making one does no I/O.
+///
+/// Calls may be cancelled at any await by dropping the future; the next call must work.
+/// A driver keeps one command in flight a device and orders waiting calls itself.
+#[async_trait]
+pub trait PowerDriver: Send + Sync + std::fmt::Debug {
+    /// What it is.
+    fn traits(&self) -> &Traits;
+
+    /// One fresh, uncached answer. An answer that is neither On nor Off is `Ok` with `Power::Unknown`;
+    /// no answer is an error.
+    async fn read_power(&self, call: &Call) -> Result<Reading, DriverError>;
+
+    /// Switch off, hard, never graceful.
+    async fn power_off(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError>;
+
+    /// Switch on.
+    async fn power_on(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError>;
+
+    /// What the device says it controls; [`Identity::default`] if it says nothing.
+    async fn identify(&self, call: &Call) -> Result<Identity, DriverError>;
+
+    /// What a hold would change, as it is now. Changes nothing. Empty: no hold is supported.
+    async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError>;
+
+    /// Tell the device to stay off by its own means.
+    async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError>;
+
+    /// Put back what was found. A watchdog's settings are put back, the watchdog is never started.
+    async fn disengage_hold(&self, order: &UnholdOrder, call: &Call) -> Result<HoldReport, DriverError>;
+
+    /// Ends the session that carried commands, so that no late copy of one is executed (S8).
+    /// `Ok` means: the close was answered, or the far side's idle limit was waited out.
+    /// Waits at most until the call's deadline; an error means that the session may still be open.
+    async fn quiesce(&self, call: &Call) -> Result<(), DriverError>;
+}

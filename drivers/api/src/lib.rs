@@ -1,0 +1,20 @@
+//! The driver trait: one way to see or cut a node's power.
+//!
+//! **Purpose.** Three verbs and three courtesies, all bounded by the caller's deadline, none of them cached.
+//! **Non-goals.** No policy: no retries over calls, no judgement whether a node is off, no state machine.
+//! **Invariants.** Only absolute verbs, off and on (S9). Only an explicit, authenticated answer is `On` or `Off` (S1).
+//! An error says whether the effect did not happen or is unknown (S10).
+//! Before every control packet the driver asks [`Call::may_send`], also after a login (S6).
+
+pub mod call;
+pub mod conformance;
+pub mod driver;
+pub mod error;
+pub mod registry;
+pub mod secret;
+
+pub use call::Call;
+pub use driver::{Accepted, HoldFound, HoldReport, PowerDriver, Traits};
+pub use error::{DriverError, Effect, ErrorKind};
+pub use registry::{Context, DriverKind, SettingFault};
+pub use secret::Secret;

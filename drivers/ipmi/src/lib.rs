@@ -1,0 +1,1 @@
+//! IPMI 2.0 over LAN.

@@ -1,0 +1,1 @@
+//! picket.v1: the wire.

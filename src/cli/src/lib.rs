@@ -1,0 +1,1 @@
+//! picket: the operator's command.

@@ -1,0 +1,1 @@
+//! Settings: raw to checked, every fault at once.

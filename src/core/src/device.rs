@@ -1,0 +1,195 @@
+//! What the judge must know of a device.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::DeviceId;
+
+/// What On and Off of a device speak of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceClass {
+    /// A BMC, a cloud instance: On and Off speak of the node.
+    Host,
+    /// A PDU outlet: Off of all of them proves, On says nothing of the node.
+    Supply,
+    /// The hypervisor on which the node runs, itself a node.
+    Parent,
+}
+
+/// How good evidence is, best first. `Ord`: a better grade is greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grade {
+    /// A person vouches (S12). Never reached by lowering.
+    Attested,
+    /// Trusted, not verified.
+    Claimed,
+    /// A cloud or a parent says so.
+    Hypervisor,
+    /// A host device, or a verified supply, was seen off.
+    Observed,
+}
+
+impl Grade {
+    /// One step lower; lowering stops at [`Grade::Claimed`].
+    #[must_use]
+    pub fn lowered(self) -> Self {
+        match self {
+            Grade::Observed => Grade::Hypervisor,
+            Grade::Hypervisor | Grade::Claimed => Grade::Claimed,
+            Grade::Attested => Grade::Attested,
+        }
+    }
+}
+
+/// How long a command may still take effect after its sender stopped (S8). *The far side* keeps that bound.
+/// `None`: nothing bounds it; while such an effect is open no power-on is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MaxInFlight {
+    /// Of an off, and of a hold or its undoing.
+    pub off: Option<Duration>,
+    /// Of an on.
+    pub on: Option<Duration>,
+}
+
+/// What a device says it controls. Empty: it says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Identity {
+    /// UUID as 32 lowercase hex digits in the order of the device's bytes; compared in both byte orders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+    /// Serial number, instance id or any other unique name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<String>,
+}
+
+/// What comparing two identities says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdentityMatch {
+    /// At least one field is known on both sides, and all such are equal.
+    Match,
+    /// No field is known on both sides.
+    Unknown,
+    /// A field is known on both sides and differs.
+    Mismatch,
+}
+
+impl Identity {
+    /// A UUID in any usual spelling, as [`Identity::uuid`] wants it; `None` for one that says nothing
+    /// (all zeros, all ones) or that is no UUID.
+    pub fn usable_uuid(text: &str) -> Option<String> {
+        let hex: String = text
+            .chars()
+            .filter(|c| !matches!(c, '-' | '{' | '}' | ':' | ' '))
+            .collect::<String>()
+            .to_ascii_lowercase();
+        let is_uuid = hex.len() == 32 && hex.chars().all(|c| c.is_ascii_hexdigit());
+        let says_nothing = hex.chars().all(|c| c == '0') || hex.chars().all(|c| c == 'f');
+        (is_uuid && !says_nothing).then_some(hex)
+    }
+
+    /// The UUID with its first three fields in the other byte order (SMBIOS 7.2.1 stores them little-endian).
+    fn swapped(uuid: &str) -> String {
+        let order = [6, 4, 2, 0, 10, 8, 14, 12, 16, 18, 20, 22, 24, 26, 28, 30];
+        order.iter().filter_map(|&i| uuid.get(i..i + 2)).collect()
+    }
+
+    /// The 16 bytes wholly reversed (a GUID as IPMI 2.0 table 20-10 sends it: least significant byte first).
+    fn reversed(uuid: &str) -> String {
+        (0..16).rev().filter_map(|i| uuid.get(2 * i..2 * i + 2)).collect()
+    }
+
+    /// Compares what is `expected` with what a device says; UUIDs in each byte order.
+    pub fn compare(&self, said: &Identity) -> IdentityMatch {
+        let uuid = self.uuid.as_ref().zip(said.uuid.as_ref()).map(|(want, got)| {
+            want == got
+                || *want == Self::swapped(got)
+                || *want == Self::reversed(got)
+                || Self::swapped(want) == Self::reversed(got)
+        });
+        let serial = self.serial.as_ref().zip(said.serial.as_ref()).map(|(want, got)| want == got);
+        match (uuid, serial) {
+            (Some(false), _) | (_, Some(false)) => IdentityMatch::Mismatch,
+            (None, None) => IdentityMatch::Unknown,
+            _ => IdentityMatch::Match,
+        }
+    }
+
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.uuid.is_none() && self.serial.is_none()
+    }
+}
+
+/// One device of a topology, as frozen into the record of a fence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceSpec {
+    /// Its name within the node.
+    pub id: DeviceId,
+    /// What its On and Off speak of.
+    pub class: DeviceClass,
+    /// The best grade that its Off can have.
+    pub grade: Grade,
+    /// Whether it tells one of its lives from the next. Without: always the long window.
+    pub has_epochs: bool,
+    /// The longest power cycle that somebody else may have under way: the long window of S2.
+    pub longest_cycle: Duration,
+    /// The longest one call to it may take.
+    pub call: Duration,
+    /// Least time between two readings that count.
+    pub dwell: Duration,
+    /// How many readings in a row must say Off.
+    pub readings: u32,
+    /// S8.
+    pub max_in_flight: MaxInFlight,
+    /// After its session was lost within a fence its Off may count again by a long dwell alone, graded claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust_after_restart: Option<Duration>,
+    /// A supply's wiring was verified by a drill or by its load.
+    #[serde(default)]
+    pub verified: bool,
+    /// What it must say it is (S13); empty: unknown, which lowers the grade.
+    #[serde(default)]
+    pub identity: Identity,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(uuid: &str) -> Identity {
+        Identity { uuid: Identity::usable_uuid(uuid), serial: None }
+    }
+
+    #[test]
+    fn a_uuid_matches_in_each_byte_order_and_no_other() {
+        let want = id("00112233-4455-6677-8899-aabbccddeeff");
+        for same in [
+            "00112233-4455-6677-8899-AABBCCDDEEFF",
+            "33221100-5544-7766-8899-aabbccddeeff",
+            "ffeeddcc-bbaa-9988-7766-554433221100",
+        ] {
+            assert_eq!(want.compare(&id(same)), IdentityMatch::Match, "{same}");
+        }
+        assert_eq!(want.compare(&id("10112233-4455-6677-8899-aabbccddeeff")), IdentityMatch::Mismatch);
+    }
+
+    #[test]
+    fn a_uuid_that_says_nothing_is_unknown() {
+        for empty in
+            ["00000000-0000-0000-0000-000000000000", "ffffffffffffffffffffffffffffffff", "to be filled"]
+        {
+            assert_eq!(Identity::usable_uuid(empty), None, "{empty}");
+        }
+        assert_eq!(id("0").compare(&id("00112233445566778899aabbccddeeff")), IdentityMatch::Unknown);
+    }
+
+    #[test]
+    fn lowering_stops_at_claimed() {
+        assert_eq!(Grade::Observed.lowered().lowered().lowered(), Grade::Claimed);
+        assert!(Grade::Attested < Grade::Claimed && Grade::Claimed < Grade::Observed);
+    }
+}

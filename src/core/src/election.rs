@@ -1,0 +1,160 @@
+//! Leadership as a permit (S6): sending runs under it, and it ends before the lease does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::ids::{Incarnation, Term};
+use crate::store::Guard;
+use crate::time::{BootTime, Clock};
+
+/// Why nobody leads here.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ElectionError {
+    /// Somebody else leads.
+    #[error("another gateway leads: {0}")]
+    Other(String),
+    /// The election's store cannot be asked.
+    #[error("the election cannot be held: {0}")]
+    Unavailable(String),
+}
+
+/// Leadership has ended: nothing may be sent any more.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("leadership of term {term} has ended: {why}")]
+pub struct Ended {
+    /// The term that ended.
+    pub term: Term,
+    /// Why, in words.
+    pub why: &'static str,
+}
+
+/// The validity of one leadership, shared by the elector that renews it and the permit that checks it.
+#[derive(Debug, Default)]
+pub struct Lease {
+    /// Nanoseconds on the boot-time clock; `u64::MAX`: no end (a single gateway).
+    until: AtomicU64,
+    ended: AtomicBool,
+}
+
+impl Lease {
+    /// A lease that ends only by [`Lease::end`] or a clock jump.
+    pub fn endless() -> Arc<Self> {
+        Arc::new(Self { until: AtomicU64::new(u64::MAX), ended: AtomicBool::new(false) })
+    }
+
+    /// A lease that ends at `until` unless it is renewed.
+    pub fn until(until: BootTime) -> Arc<Self> {
+        let lease = Self::default();
+        lease.renew(until);
+        Arc::new(lease)
+    }
+
+    /// Valid until then: the *send* time of the last successful keep-alive plus its life minus the margin.
+    pub fn renew(&self, until: BootTime) {
+        let nanos = u64::try_from(until.since_boot().as_nanos()).unwrap_or(u64::MAX - 1);
+        self.until.store(nanos, Ordering::SeqCst);
+    }
+
+    /// Over, for good.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::SeqCst);
+    }
+
+    fn is_over(&self, now: BootTime) -> bool {
+        let until = self.until.load(Ordering::SeqCst);
+        self.ended.load(Ordering::SeqCst)
+            || (until != u64::MAX && now.since_boot().as_nanos() >= u128::from(until))
+    }
+}
+
+/// What an elector won.
+#[derive(Clone, Debug)]
+pub struct Won {
+    /// The new term: greater than every one before.
+    pub term: Term,
+    /// The store's life in which it was won.
+    pub incarnation: Incarnation,
+    /// Its validity; the elector renews it.
+    pub lease: Arc<Lease>,
+}
+
+/// Holds an election. Electors only implement this; [`lead`] makes the permit.
+#[async_trait]
+pub trait Election: Send + Sync + std::fmt::Debug {
+    /// Waits until this gateway leads, and answers with the term it won.
+    async fn campaign(&self) -> Result<Won, ElectionError>;
+
+    /// Gives leadership up at once, so that another one need not wait for the lease.
+    async fn resign(&self) -> Result<(), ElectionError>;
+}
+
+/// The permit to send. Checked before every control packet, also after a login.
+#[derive(Debug)]
+pub struct Leadership {
+    term: Term,
+    incarnation: Incarnation,
+    lease: Arc<Lease>,
+    clock: Arc<dyn Clock>,
+    /// Wall minus boot-time clock at the start, in milliseconds.
+    offset: i128,
+    jump: Duration,
+}
+
+/// Campaigns and, once won, makes the permit. The only maker of [`Leadership`].
+///
+/// `jump`: a change of the wall clock against the boot-time clock by more than this ends leadership.
+pub async fn lead(
+    election: &dyn Election,
+    clock: Arc<dyn Clock>,
+    jump: Duration,
+) -> Result<Arc<Leadership>, ElectionError> {
+    let won = election.campaign().await?;
+    let offset = offset(&*clock);
+    Ok(Arc::new(Leadership {
+        term: won.term,
+        incarnation: won.incarnation,
+        lease: won.lease,
+        clock,
+        offset,
+        jump,
+    }))
+}
+
+fn offset(clock: &dyn Clock) -> i128 {
+    i128::from(clock.wall().millis())
+        - i128::try_from(clock.boot().since_boot().as_millis()).unwrap_or(i128::MAX)
+}
+
+impl Leadership {
+    /// Whether something may be sent now. A jump between the clocks ends leadership for good.
+    pub fn check(&self) -> Result<(), Ended> {
+        let ended = |why| Err(Ended { term: self.term, why });
+        if self.lease.is_over(self.clock.boot()) {
+            return ended("its lease is over");
+        }
+        let moved = (offset(&*self.clock) - self.offset).unsigned_abs();
+        if moved > self.jump.as_millis() {
+            self.lease.end();
+            return ended("the wall clock jumped against the boot-time clock");
+        }
+        Ok(())
+    }
+
+    /// Its term.
+    pub fn term(&self) -> Term {
+        self.term
+    }
+
+    /// What every store write of it compares.
+    pub fn guard(&self) -> Guard {
+        Guard { term: self.term, incarnation: self.incarnation }
+    }
+
+    /// Ends it here and now.
+    pub fn end(&self) {
+        self.lease.end();
+    }
+}

@@ -1,0 +1,201 @@
+//! Why volumes may be let go, and the permit for one attempt (S4).
+
+use std::time::Duration;
+
+use crate::confirm::ConfirmedOff;
+use crate::ids::{DeviceId, FenceId, Generation, NodeId, Term};
+use crate::power::{Power, Reading};
+use crate::record::{Attestation, Evidence, NodeRecord};
+use crate::time::{BootTime, WallTime};
+
+/// How old a look may be when an attempt is permitted.
+pub const LOOK_LIFE: Duration = Duration::from_secs(2);
+
+/// How long a permitted attempt may still be acted upon by its receiver.
+pub const ATTEMPT_LIFE: Duration = Duration::from_secs(60);
+
+/// The only grounds on which volumes are released.
+#[derive(Debug)]
+pub enum ReleaseGround {
+    /// The judge's proof.
+    Confirmed(ConfirmedOff),
+    /// A person's word, stored and valid for its generation.
+    Attested(AttestedOff),
+}
+
+/// A person's stored word, as a ground. Made from the record alone.
+#[derive(Debug)]
+pub struct AttestedOff {
+    pub(crate) node: NodeId,
+    pub(crate) fence: FenceId,
+    pub(crate) term: Term,
+    pub(crate) hosts: Vec<DeviceId>,
+    pub(crate) attestation: Attestation,
+    pub(crate) evidence: Evidence,
+}
+
+impl AttestedOff {
+    /// The ground of a record that carries an attestation for its present generation.
+    pub fn of(record: &NodeRecord, term: Term) -> Option<Self> {
+        let fence = record.fence.as_ref()?;
+        let attestation = fence.attestation.clone()?;
+        let evidence = fence.evidence.clone()?;
+        (attestation.generation == record.generation).then(|| Self {
+            node: record.node.clone(),
+            fence: fence.id,
+            term,
+            hosts: fence.topology.hosts().map(|device| device.id.clone()).collect(),
+            attestation,
+            evidence,
+        })
+    }
+
+    /// Who vouches, and why.
+    pub fn attestation(&self) -> &Attestation {
+        &self.attestation
+    }
+}
+
+/// What one device answered, or that it did not, when it was looked at for an attempt.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// The device.
+    pub device: DeviceId,
+    /// When it was asked (first copy).
+    pub asked_at: BootTime,
+    /// Its answer; `None`: none came.
+    pub reading: Option<Reading>,
+}
+
+/// Why an attempt is not permitted now.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum LookFault {
+    /// A host device says On: breach, or the end of an attestation.
+    #[error("{0} reads On")]
+    On(DeviceId),
+    /// No explicit Off: no attempt until it reads Off again.
+    #[error("{0} does not read Off")]
+    NotOff(DeviceId),
+    /// It began a new life since the confirmation: back to Fencing.
+    #[error("{0} began a new epoch since the confirmation")]
+    NewEpoch(DeviceId),
+    /// It was not looked at, or too long ago.
+    #[error("{0} was not looked at within {LOOK_LIFE:?}")]
+    Stale(DeviceId),
+}
+
+impl ReleaseGround {
+    /// The node.
+    pub fn node(&self) -> &NodeId {
+        match self {
+            ReleaseGround::Confirmed(proof) => proof.node(),
+            ReleaseGround::Attested(word) => &word.node,
+        }
+    }
+
+    /// The leadership in which it was made.
+    pub fn term(&self) -> Term {
+        match self {
+            ReleaseGround::Confirmed(proof) => proof.term(),
+            ReleaseGround::Attested(word) => word.term,
+        }
+    }
+
+    /// The fence.
+    pub fn fence(&self) -> FenceId {
+        match self {
+            ReleaseGround::Confirmed(proof) => proof.fence(),
+            ReleaseGround::Attested(word) => word.fence,
+        }
+    }
+
+    /// The evidence, as told to people and receivers.
+    pub fn evidence(&self) -> &Evidence {
+        match self {
+            ReleaseGround::Confirmed(proof) => proof.evidence(),
+            ReleaseGround::Attested(word) => &word.evidence,
+        }
+    }
+
+    /// Which devices must be looked at before each attempt.
+    pub fn to_look_at(&self) -> Vec<DeviceId> {
+        match self {
+            ReleaseGround::Confirmed(proof) => proof.devices().map(|(device, _)| device.clone()).collect(),
+            ReleaseGround::Attested(word) => word.hosts.clone(),
+        }
+    }
+
+    /// Whether `looks` permit an attempt at `now`.
+    pub fn examine(&self, looks: &[Look], now: BootTime) -> Result<(), LookFault> {
+        if let Some(on) =
+            looks.iter().find(|look| look.reading.as_ref().is_some_and(|r| r.power == Power::On))
+        {
+            return Err(LookFault::On(on.device.clone()));
+        }
+        let fresh = |device: &DeviceId| {
+            looks
+                .iter()
+                .find(|look| look.device == *device && now.since(look.asked_at) <= LOOK_LIFE)
+                .ok_or_else(|| LookFault::Stale(device.clone()))
+        };
+        match self {
+            ReleaseGround::Confirmed(proof) => {
+                for (device, epoch) in proof.devices() {
+                    let off = fresh(device)?.reading.as_ref().filter(|reading| reading.power == Power::Off);
+                    let Some(reading) = off else {
+                        return Err(LookFault::NotOff(device.clone()));
+                    };
+                    if reading.epoch.map(|e| e.id) != epoch.map(|e| e.id) {
+                        return Err(LookFault::NewEpoch(device.clone()));
+                    }
+                }
+            }
+            ReleaseGround::Attested(word) => {
+                for device in &word.hosts {
+                    fresh(device)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The permit for *one* attempt of a release. Borrows its ground; made by [`crate::gate::release_permit`] alone.
+#[derive(Debug)]
+pub struct ReleasePermit<'ground> {
+    pub(crate) ground: &'ground ReleaseGround,
+    pub(crate) generation: Generation,
+    pub(crate) not_after: WallTime,
+}
+
+impl ReleasePermit<'_> {
+    /// The node whose volumes may be let go.
+    pub fn node(&self) -> &NodeId {
+        self.ground.node()
+    }
+
+    /// The fence.
+    pub fn fence(&self) -> FenceId {
+        self.ground.fence()
+    }
+
+    /// The generation; a receiver refuses one that is older than it has seen.
+    pub fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// The leadership that permits.
+    pub fn term(&self) -> Term {
+        self.ground.term()
+    }
+
+    /// Why the node is held to be off.
+    pub fn evidence(&self) -> &Evidence {
+        self.ground.evidence()
+    }
+
+    /// After this a receiver must not begin to act on the attempt any more.
+    pub fn not_after(&self) -> WallTime {
+        self.not_after
+    }
+}

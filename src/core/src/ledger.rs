@@ -1,0 +1,128 @@
+//! The ledger of open effects (S5): what was sent, or is about to be, and whose end is not known.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{DeviceId, EffectId, Generation, ReleaseId, Term};
+use crate::time::WallTime;
+
+/// What an effect does.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectKind {
+    /// Switch the device off, hard.
+    Off(DeviceId),
+    /// Switch the device on.
+    On(DeviceId),
+    /// Tell the device to stay off.
+    Hold(DeviceId),
+    /// Put back what the hold found.
+    Unhold(DeviceId),
+    /// One attempt to let volumes go.
+    Release(ReleaseId),
+    /// A signed statement that the node is dark.
+    Receipt(String),
+}
+
+impl EffectKind {
+    /// While one of these is open no Off counts.
+    pub fn bars_proof(&self) -> bool {
+        matches!(self, EffectKind::On(_) | EffectKind::Unhold(_))
+    }
+
+    /// While one of these is open no on is sent. A hold that lands late would undo its own undoing, so it bars too.
+    pub fn bars_on(&self) -> bool {
+        matches!(
+            self,
+            EffectKind::Off(_) | EffectKind::Hold(_) | EffectKind::Release(_) | EffectKind::Receipt(_)
+        )
+    }
+
+    /// The device it goes to, if it goes to one.
+    pub fn device(&self) -> Option<&DeviceId> {
+        match self {
+            EffectKind::Off(d) | EffectKind::On(d) | EffectKind::Hold(d) | EffectKind::Unhold(d) => Some(d),
+            EffectKind::Release(_) | EffectKind::Receipt(_) => None,
+        }
+    }
+
+    /// A stable word for logs and metrics.
+    pub fn label(&self) -> &'static str {
+        match self {
+            EffectKind::Off(_) => "off",
+            EffectKind::On(_) => "on",
+            EffectKind::Hold(_) => "hold",
+            EffectKind::Unhold(_) => "unhold",
+            EffectKind::Release(_) => "release",
+            EffectKind::Receipt(_) => "receipt",
+        }
+    }
+}
+
+/// One effect that is open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenEffect {
+    /// Unique within the node.
+    pub id: EffectId,
+    /// What it does.
+    pub kind: EffectKind,
+    /// The generation that sent it.
+    pub generation: Generation,
+    /// The leadership that sent it.
+    pub term: Term,
+    /// When it was stored; for people.
+    pub opened_at: WallTime,
+    /// Its longest possible life, counted by whoever waits from when it read the record, on its own clock.
+    /// `None`: nothing bounds it.
+    pub life: Option<Duration>,
+}
+
+/// All open effects of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    next: u64,
+    open: Vec<OpenEffect>,
+}
+
+impl Ledger {
+    /// What is open, oldest first.
+    pub fn open(&self) -> &[OpenEffect] {
+        &self.open
+    }
+
+    /// The open effect `id`.
+    pub fn get(&self, id: EffectId) -> Option<&OpenEffect> {
+        self.open.iter().find(|effect| effect.id == id)
+    }
+
+    /// Whether anything bars that an Off counts.
+    pub fn bars_proof(&self) -> bool {
+        self.open.iter().any(|effect| effect.kind.bars_proof())
+    }
+
+    /// Whether anything bars that an on is sent.
+    pub fn bars_on(&self) -> bool {
+        self.open.iter().any(|effect| effect.kind.bars_on())
+    }
+
+    pub(crate) fn enter(
+        &mut self,
+        kind: EffectKind,
+        generation: Generation,
+        term: Term,
+        opened_at: WallTime,
+        life: Option<Duration>,
+    ) -> EffectId {
+        self.next += 1;
+        let id = EffectId(self.next);
+        self.open.push(OpenEffect { id, kind, generation, term, opened_at, life });
+        id
+    }
+
+    pub(crate) fn close(&mut self, id: EffectId) -> bool {
+        let before = self.open.len();
+        self.open.retain(|effect| effect.id != id);
+        self.open.len() < before
+    }
+}

@@ -1,0 +1,28 @@
+//! The rules of fencing, and nothing else.
+//!
+//! **Purpose.** Decide when a node is proven off, what may be sent next, and what must be stored before it is sent.
+//! **Non-goals.** No I/O, no clock, no async runtime: time, stores and electors are passed in.
+//! **Invariants.** The values that open the doors that kill — [`Saved`](step::Saved), [`Leadership`](election::Leadership),
+//! [`ConfirmedOff`](confirm::ConfirmedOff), [`ReleasePermit`](ground::ReleasePermit) and the orders of
+//! [`order`] — are made in this crate alone, each in one function, after the check that it stands for.
+//! They are not `Clone` and cannot be deserialized, so that they die with the process.
+
+pub mod confirm;
+pub mod device;
+pub mod election;
+pub mod event;
+pub mod gate;
+pub mod ground;
+pub mod hostlist;
+pub mod ids;
+pub mod ledger;
+pub mod machine;
+pub mod order;
+pub mod outcome;
+pub mod power;
+pub mod record;
+pub mod rules;
+pub mod step;
+pub mod store;
+pub mod time;
+pub mod topology;

@@ -1,0 +1,171 @@
+//! What lets a driver or a releaser act. Each order names an effect that stands in the stored ledger;
+//! none can be made outside of this crate, copied, or read from a file.
+
+use std::collections::BTreeMap;
+
+use crate::ids::{DeviceId, EffectId, Generation, NodeId};
+use crate::ledger::EffectKind;
+
+/// An effect that was stored and may now be sent.
+#[derive(Debug)]
+pub struct Order {
+    pub(crate) node: NodeId,
+    pub(crate) effect: EffectId,
+    pub(crate) generation: Generation,
+    pub(crate) device: DeviceId,
+}
+
+impl Order {
+    /// The node.
+    pub fn node(&self) -> &NodeId {
+        &self.node
+    }
+
+    /// The device that it is for.
+    pub fn device(&self) -> &DeviceId {
+        &self.device
+    }
+
+    /// The ledger's entry.
+    pub fn effect(&self) -> EffectId {
+        self.effect
+    }
+
+    /// The generation that it belongs to.
+    pub fn generation(&self) -> Generation {
+        self.generation
+    }
+}
+
+/// Switch off. May be sent again while its effect is open.
+#[derive(Debug)]
+pub struct OffOrder(pub(crate) Order);
+
+/// Switch on, once: each sending wants an order of its own, made after asking the store once more
+/// ([`crate::gate::on_order`]).
+#[derive(Debug)]
+pub struct OnOrder(pub(crate) Order);
+
+/// An on that stands in the ledger but may not be sent yet: the store must be asked once more.
+#[derive(Debug)]
+pub struct PendingOn(pub(crate) Order);
+
+/// Keep it off. What was found is stored already.
+#[derive(Debug)]
+pub struct HoldOrder {
+    pub(crate) order: Order,
+    pub(crate) found: BTreeMap<String, String>,
+}
+
+/// Put back what the hold found.
+#[derive(Debug)]
+pub struct UnholdOrder {
+    pub(crate) order: Order,
+    pub(crate) found: BTreeMap<String, String>,
+}
+
+macro_rules! deref_order {
+    ($($type:ty => |$this:ident| $path:expr),* $(,)?) => {$(
+        impl std::ops::Deref for $type {
+            type Target = Order;
+            fn deref(&self) -> &Order {
+                let $this = self;
+                &$path
+            }
+        }
+    )*};
+}
+
+deref_order! {
+    OffOrder => |this| this.0,
+    OnOrder => |this| this.0,
+    PendingOn => |this| this.0,
+    HoldOrder => |this| this.order,
+    UnholdOrder => |this| this.order,
+}
+
+impl HoldOrder {
+    /// What was found and stored before anything is changed.
+    pub fn found(&self) -> &BTreeMap<String, String> {
+        &self.found
+    }
+}
+
+impl UnholdOrder {
+    /// What is to be put back.
+    pub fn found(&self) -> &BTreeMap<String, String> {
+        &self.found
+    }
+}
+
+/// One attempt of a release that stands in the ledger.
+#[derive(Debug)]
+pub struct ReleaseOrder {
+    pub(crate) node: NodeId,
+    pub(crate) effect: EffectId,
+    pub(crate) generation: Generation,
+    pub(crate) release: crate::ids::ReleaseId,
+}
+
+impl ReleaseOrder {
+    /// The node.
+    pub fn node(&self) -> &NodeId {
+        &self.node
+    }
+
+    /// The ledger's entry.
+    pub fn effect(&self) -> EffectId {
+        self.effect
+    }
+
+    /// The generation that it belongs to.
+    pub fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// The release.
+    pub fn release(&self) -> &crate::ids::ReleaseId {
+        &self.release
+    }
+}
+
+/// What the store's `Saved` opened, in the order in which it is to be sent.
+#[derive(Debug)]
+pub enum Opened {
+    /// Keep it off.
+    Hold(HoldOrder),
+    /// Switch it off.
+    Off(OffOrder),
+    /// Put back what the hold found.
+    Unhold(UnholdOrder),
+    /// Switch it on, after asking the store once more.
+    On(PendingOn),
+    /// Let volumes go, under a permit.
+    Release(ReleaseOrder),
+}
+
+impl Opened {
+    pub(crate) fn new(
+        node: &NodeId,
+        effect: EffectId,
+        generation: Generation,
+        kind: &EffectKind,
+        found: BTreeMap<String, String>,
+    ) -> Option<Self> {
+        let order =
+            |device: &DeviceId| Order { node: node.clone(), effect, generation, device: device.clone() };
+        Some(match kind {
+            EffectKind::Hold(device) => Opened::Hold(HoldOrder { order: order(device), found }),
+            EffectKind::Off(device) => Opened::Off(OffOrder(order(device))),
+            EffectKind::Unhold(device) => Opened::Unhold(UnholdOrder { order: order(device), found }),
+            EffectKind::On(device) => Opened::On(PendingOn(order(device))),
+            EffectKind::Release(release) => Opened::Release(ReleaseOrder {
+                node: node.clone(),
+                effect,
+                generation,
+                release: release.clone(),
+            }),
+            EffectKind::Receipt(_) => return None,
+        })
+    }
+}

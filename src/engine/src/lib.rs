@@ -1,0 +1,1 @@
+//! Where the rules meet I/O.

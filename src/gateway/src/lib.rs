@@ -1,0 +1,1 @@
+//! picketd: the daemon.

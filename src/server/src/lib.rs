@@ -1,0 +1,1 @@
+//! The gRPC service: proto to core and back, who may.

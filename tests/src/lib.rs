@@ -1,0 +1,1 @@
+//! End to end, against peers that others wrote.
