@@ -1,1 +1,222 @@
-//! event
+//! What can happen to a node.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::confirm::ConfirmedOff;
+use crate::device::{Grade, Identity};
+use crate::ground::Look;
+use crate::ids::{DeviceId, EffectId, FenceId, ReleaseId};
+use crate::outcome::Reason;
+use crate::record::{HoldState, ReleaseStage, Then};
+use crate::topology::Topology;
+
+/// A caller's idempotency key, and the digest of what it asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundKey {
+    /// The key.
+    pub key: String,
+    /// Digest of the request's parameters.
+    pub digest: String,
+}
+
+/// Who keeps the node off, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The hold's name.
+    pub name: String,
+    /// Who asked.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// What comes after the release.
+    pub then: Then,
+}
+
+/// A release that a fence will make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedRelease {
+    /// Its name in the settings.
+    pub id: ReleaseId,
+    /// S8.
+    pub max_in_flight: Option<Duration>,
+}
+
+/// What opens a fence.
+#[derive(Clone, Debug)]
+pub struct FenceRequest {
+    /// The id that it will have.
+    pub id: FenceId,
+    /// Who keeps the node off.
+    pub holder: Holder,
+    /// From the intent to the confirmation.
+    pub deadline: Duration,
+    /// The least grade that lets it be confirmed.
+    pub min_grade: Grade,
+    /// The node's levels.
+    pub topology: Topology,
+    /// The node's releases, in order.
+    pub releases: Vec<PlannedRelease>,
+    /// The caller's key.
+    pub key: Option<BoundKey>,
+}
+
+/// A person who acts, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// Who.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What can happen to a node. What proves is passed by reference: it stays with whoever holds it.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A caller wants it off. From Normal, Unfencing (the fence wins) and PowerOnFailed.
+    Fence(Box<FenceRequest>),
+    /// Another caller wants the same: its hold, and its key, are added.
+    Join {
+        /// Who keeps the node off.
+        holder: Holder,
+        /// The caller's key.
+        key: Option<BoundKey>,
+    },
+    /// The next level is tried.
+    NextLevel {
+        /// Why this one did not hold.
+        why: String,
+    },
+    /// The device is about to be told to stay off; this was found.
+    HoldIntent {
+        /// Device and what was found; what is stored already is never overwritten.
+        found: BTreeMap<DeviceId, BTreeMap<String, String>>,
+    },
+    /// What the holds did. Closes those that surely happened or surely did not.
+    HoldEnded {
+        /// By device: what is engaged.
+        results: Vec<(DeviceId, HoldState)>,
+        /// Effects whose end is known.
+        known: Vec<EffectId>,
+    },
+    /// These devices are about to be switched off.
+    OffIntent {
+        /// The devices.
+        devices: Vec<DeviceId>,
+    },
+    /// The session of a device was lost within this fence (S2).
+    Lost {
+        /// The device.
+        device: DeviceId,
+    },
+    /// The judge is content.
+    Confirmed(&'a ConfirmedOff),
+    /// A person vouches that it is off (S12).
+    Attest {
+        /// Who.
+        person: Person,
+        /// All host devices, asked just now.
+        looks: &'a [Look],
+    },
+    /// A release is about to be attempted.
+    ReleaseIntent {
+        /// Which.
+        release: ReleaseId,
+    },
+    /// What an attempt, or a look at it, said.
+    ReleaseProgress {
+        /// Which.
+        release: ReleaseId,
+        /// How far it is now.
+        stage: ReleaseStage,
+        /// In words.
+        detail: String,
+        /// The attempt, if its end is known with this.
+        known: Option<EffectId>,
+    },
+    /// The Off that confirmed is not to be had any more: evidence from zero, in the same fence (S4).
+    Unproven {
+        /// Why.
+        why: String,
+    },
+    /// It was found on although nobody unfenced it: a new fence (S11).
+    Breach {
+        /// The new fence's id.
+        id: FenceId,
+        /// The device that says On.
+        device: DeviceId,
+    },
+    /// Only a person can go on.
+    GiveUp {
+        /// The stable reason.
+        reason: Reason,
+        /// In words.
+        detail: String,
+    },
+    /// The last look found a reason not to begin (S15). Only before the first off.
+    Abort {
+        /// Why.
+        why: String,
+    },
+    /// A hold is dropped; with none left the node is brought back.
+    Unfence {
+        /// The hold's name.
+        holder: String,
+        /// Who asked, and why.
+        person: Person,
+    },
+    /// What the hold found is about to be put back.
+    UnholdIntent,
+    /// These devices' holds were undone.
+    Unheld {
+        /// The devices.
+        devices: Vec<DeviceId>,
+        /// What could not be put back, in words.
+        detail: String,
+    },
+    /// These devices are about to be switched on.
+    OnIntent {
+        /// The devices.
+        devices: Vec<DeviceId>,
+    },
+    /// These supplies were seen on.
+    SuppliesOn {
+        /// The devices.
+        devices: Vec<DeviceId>,
+    },
+    /// It is back: seen on, or what was begun is undone.
+    Back {
+        /// In words.
+        detail: String,
+    },
+    /// It was not seen on in time.
+    OnFailed {
+        /// In words.
+        detail: String,
+    },
+    /// The ends of these effects are known.
+    Closed {
+        /// The effects.
+        effects: Vec<EffectId>,
+        /// How it is known (`session closed`, `its longest life has passed`).
+        why: &'static str,
+    },
+    /// A person wants it tried again.
+    Retry(Person),
+    /// A person gives a release up.
+    Abandon {
+        /// Which.
+        release: ReleaseId,
+        /// Who.
+        person: Person,
+    },
+    /// A person says that it was alive.
+    StandDown(Person),
+    /// A device's identity was learned at a check, in Normal.
+    Learned {
+        /// The device.
+        device: DeviceId,
+        /// What it says.
+        identity: Identity,
+    },
+}

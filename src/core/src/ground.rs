@@ -145,7 +145,7 @@ impl ReleaseGround {
                     let Some(reading) = off else {
                         return Err(LookFault::NotOff(device.clone()));
                     };
-                    if reading.epoch.map(|e| e.id) != epoch.map(|e| e.id) {
+                    if reading.epoch.map(|e| e.id) != epoch {
                         return Err(LookFault::NewEpoch(device.clone()));
                     }
                 }

@@ -17,6 +17,7 @@ pub mod hostlist;
 pub mod ids;
 pub mod ledger;
 pub mod machine;
+pub mod near;
 pub mod order;
 pub mod outcome;
 pub mod power;

@@ -1,1 +1,130 @@
-//! step
+//! The lock between deciding and doing: what a step decided can be sent only once the store has it (S5).
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::election::Leadership;
+use crate::ids::{EffectId, Generation, Version};
+use crate::ledger::EffectKind;
+use crate::order::Opened;
+use crate::record::{Fence, NodeRecord};
+use crate::store::{KeyEntry, Store, StoreError, Stored, Write};
+
+/// One effect of a step, not to be sent yet.
+#[derive(Debug)]
+pub(crate) struct LockedEffect {
+    pub(crate) effect: EffectId,
+    pub(crate) generation: Generation,
+    pub(crate) kind: EffectKind,
+    pub(crate) found: BTreeMap<String, String>,
+}
+
+/// What the state machine decided: a new record, and effects that stay locked until it is stored.
+#[derive(Debug)]
+#[must_use = "a step that is not saved did not happen"]
+pub struct Step {
+    nonce: u64,
+    expected: Version,
+    record: NodeRecord,
+    fences: Vec<Fence>,
+    keys: Vec<(String, KeyEntry)>,
+    effects: Vec<LockedEffect>,
+}
+
+/// Proof that the store has a step. Made by [`save`] alone.
+#[derive(Debug)]
+pub struct Saved {
+    nonce: u64,
+    stored: Stored,
+}
+
+static NONCE: AtomicU64 = AtomicU64::new(1);
+
+impl Step {
+    pub(crate) fn new(expected: Version, record: NodeRecord) -> Self {
+        Self {
+            nonce: NONCE.fetch_add(1, Ordering::Relaxed),
+            expected,
+            record,
+            fences: Vec::new(),
+            keys: Vec::new(),
+            effects: Vec::new(),
+        }
+    }
+
+    pub(crate) fn with(
+        mut self,
+        fences: Vec<Fence>,
+        keys: Vec<(String, KeyEntry)>,
+        effects: Vec<LockedEffect>,
+    ) -> Self {
+        self.fences = fences;
+        self.keys = keys;
+        self.effects = effects;
+        self
+    }
+
+    /// The record as it will be.
+    pub fn record(&self) -> &NodeRecord {
+        &self.record
+    }
+
+    /// Opens the effects with the proof that *this* step is stored.
+    ///
+    /// # Panics
+    /// If `saved` belongs to another step: that is a defect of the caller, and sending would be worse.
+    pub fn open(self, saved: Saved) -> (Stored, Vec<Opened>) {
+        assert_eq!(self.nonce, saved.nonce, "effects can be opened only with the proof of their own step");
+        let node = &saved.stored.record.node;
+        let opened = self
+            .effects
+            .into_iter()
+            .filter_map(|locked| {
+                Opened::new(node, locked.effect, locked.generation, &locked.kind, locked.found)
+            })
+            .collect();
+        (saved.stored, opened)
+    }
+}
+
+/// Stores a step under the leadership's guard. The only maker of [`Saved`].
+///
+/// Where the store does not say whether the write happened, the record is read again: only if exactly this step
+/// stands there, under a guard that still holds, it is saved.
+pub async fn save(store: &dyn Store, leadership: &Leadership, step: &Step) -> Result<Saved, StoreError> {
+    let guard = leadership.guard();
+    let write = Write {
+        expected: step.expected,
+        record: step.record.clone(),
+        fences: step.fences.clone(),
+        keys: step.keys.clone(),
+    };
+    match store.write(guard, write).await {
+        Ok(written) => Ok(Saved {
+            nonce: step.nonce,
+            stored: Stored {
+                version: written.version,
+                revision: written.revision,
+                record: step.record.clone(),
+            },
+        }),
+        Err(StoreError::Unknown(why)) => {
+            let node = &step.record.node;
+            let stored = store.load(node).await?.ok_or_else(|| StoreError::Unknown(why.clone()))?;
+            if stored.version != step.expected.next() || stored.record != step.record {
+                return Err(if stored.version == step.expected {
+                    StoreError::Unavailable(why)
+                } else {
+                    StoreError::Conflict {
+                        node: node.clone(),
+                        expected: step.expected,
+                        found: stored.version,
+                    }
+                });
+            }
+            store.check(guard, node, stored.version).await?;
+            Ok(Saved { nonce: step.nonce, stored })
+        }
+        Err(error) => Err(error),
+    }
+}

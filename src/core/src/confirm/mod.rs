@@ -1,0 +1,294 @@
+//! The judge: readings in, proof out. The only maker of [`ConfirmedOff`].
+//!
+//! It sees every answer with its asked-at, answered-at and epoch, every off as the device took it, and the ledger.
+//! Nothing but an explicit Off, asked for after our own off was taken, in the same life of the device, counts (S1, S2).
+
+mod proof;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub use proof::ConfirmedOff;
+use trace::{Run, Trace};
+
+use crate::device::{DeviceClass, Grade, IdentityMatch};
+use crate::ids::{DeviceId, FenceId, Generation, NodeId, Term};
+use crate::ledger::Ledger;
+use crate::power::{Epoch, Power, Reading};
+use crate::record::{DeviceEvidence, Evidence, NodeRecord, Phase};
+use crate::rules::Rules;
+use crate::time::{BootTime, WallTime};
+use crate::topology::Topology;
+
+/// What the judge says of the level being tried.
+#[derive(Debug)]
+pub enum Verdict {
+    /// Not yet.
+    Open,
+    /// Proven off.
+    Confirmed(ConfirmedOff),
+    /// It would be proven, but with a grade below the least that was asked for.
+    GradeTooLow(Grade),
+    /// Devices say Off whose session was lost within this fence, and which were not seen on since.
+    Restarted(Vec<DeviceId>),
+    /// Host devices contradict each other, or a host is on though its supplies are off.
+    Contradiction(String),
+}
+
+/// Judges one node's fence, from the evidence that this process saw.
+#[derive(Debug)]
+pub struct Judge {
+    node: NodeId,
+    fence: FenceId,
+    generation: Generation,
+    term: Term,
+    min_grade: Grade,
+    topology: Topology,
+    level: usize,
+    hold_up: Duration,
+    contradiction: Duration,
+    traces: BTreeMap<DeviceId, Trace>,
+    /// When a host device, of whatever level, first read Off after our own off.
+    first_host_off: Option<BootTime>,
+}
+
+impl Judge {
+    /// A judge for the fence that is open in `record`; `None` if none is being confirmed.
+    ///
+    /// `resumed`: the fence was begun by another process or leadership; the long window is asked for throughout.
+    pub fn new(record: &NodeRecord, term: Term, rules: &Rules, resumed: bool) -> Option<Self> {
+        let fence = record.fence.as_ref().filter(|_| record.phase == Phase::Fencing)?;
+        let trace = |spec: &crate::device::DeviceSpec| {
+            (spec.id.clone(), Trace::new(spec.clone(), resumed, fence.lost.contains(&spec.id)))
+        };
+        Some(Self {
+            node: record.node.clone(),
+            fence: fence.id,
+            generation: record.generation,
+            term,
+            min_grade: fence.min_grade,
+            topology: fence.topology.clone(),
+            level: fence.level,
+            hold_up: rules.supply_hold_up,
+            contradiction: rules.contradiction,
+            traces: fence.topology.devices().map(trace).collect(),
+            first_host_off: None,
+        })
+    }
+
+    /// Goes on with another level. What the devices showed so far stays.
+    pub fn try_level(&mut self, level: usize) {
+        self.level = level;
+    }
+
+    /// What comparing its identity said.
+    pub fn identified(&mut self, device: &DeviceId, said: IdentityMatch) {
+        if let Some(trace) = self.traces.get_mut(device) {
+            trace.identity = said;
+        }
+    }
+
+    /// What was engaged to keep it off.
+    pub fn held(&mut self, device: &DeviceId, engaged: &[String]) {
+        if let Some(trace) = self.traces.get_mut(device) {
+            trace.hold = engaged.to_vec();
+        }
+    }
+
+    /// The device took our off. True if this shows that its session was lost: that must be stored.
+    pub fn off_taken(
+        &mut self,
+        device: &DeviceId,
+        answered_at: BootTime,
+        epoch: Option<Epoch>,
+        already: bool,
+    ) -> bool {
+        let Some(trace) = self.traces.get_mut(device) else { return false };
+        let lost = trace.contact(epoch);
+        trace.off_taken(answered_at, epoch.map(|epoch| epoch.id), already);
+        lost
+    }
+
+    /// Our off ended Unknown, or was refused: after another look it must be sent again, and nothing counts until it
+    /// is taken.
+    pub fn off_failed(&mut self, device: &DeviceId) {
+        if let Some(trace) = self.traces.get_mut(device) {
+            trace.off_failed();
+        }
+    }
+
+    /// An answer. True if it shows that the device's session was lost: that must be stored.
+    pub fn reading(&mut self, device: &DeviceId, reading: &Reading, ledger: &Ledger) -> bool {
+        let Some(trace) = self.traces.get_mut(device) else { return false };
+        let lost = trace.contact(reading.epoch);
+        trace.reading(reading, ledger.bars_proof());
+        if trace.spec.class == DeviceClass::Host && trace.run().is_some() {
+            self.first_host_off.get_or_insert(reading.answered_at);
+        }
+        lost
+    }
+
+    /// No answer to what was asked at `asked_at`.
+    pub fn silence(&mut self, device: &DeviceId, asked_at: BootTime, now: BootTime) {
+        if let Some(trace) = self.traces.get_mut(device) {
+            trace.silence(asked_at, now);
+        }
+    }
+
+    /// Something other than power was answered (identity, hold), in this epoch. True if the session was lost.
+    pub fn contact(&mut self, device: &DeviceId, epoch: Option<Epoch>) -> bool {
+        self.traces.get_mut(device).is_some_and(|trace| trace.contact(epoch))
+    }
+
+    /// Whether anything of the level answered at all.
+    pub fn level_answers(&self) -> bool {
+        self.level_traces().any(|trace| trace.answered)
+    }
+
+    /// Devices of the level to which an off is to be sent now.
+    pub fn wants_off(&self) -> Vec<DeviceId> {
+        self.level_traces().filter(|trace| trace.wants_off()).map(|trace| trace.spec.id.clone()).collect()
+    }
+
+    /// When each device is to be asked next: those of the level, and, once the level has begun to fall,
+    /// the host devices of the others.
+    pub fn readings_due(&self) -> Vec<(DeviceId, BootTime)> {
+        let falling = self.level_traces().any(|trace| trace.run().is_some());
+        let due = |trace: &Trace| (trace.spec.id.clone(), trace.read_at());
+        let others = self.other_hosts().filter(|_| falling);
+        self.level_traces().filter(|trace| !trace.wants_off()).chain(others).map(due).collect()
+    }
+
+    /// What holds now. `wall` only dates the evidence.
+    pub fn verdict(&self, ledger: &Ledger, now: BootTime, wall: WallTime) -> Verdict {
+        let restarted: Vec<DeviceId> = self
+            .level_traces()
+            .filter(|trace| trace.is_restarted())
+            .map(|trace| trace.spec.id.clone())
+            .collect();
+        if !restarted.is_empty() {
+            return Verdict::Restarted(restarted);
+        }
+        if let Some(words) = self.contradiction(now) {
+            return Verdict::Contradiction(words);
+        }
+        if ledger.bars_proof() {
+            return Verdict::Open;
+        }
+        match self.level_holds(now) {
+            Some(fell_at) => self.mint(fell_at, now, wall),
+            None => Verdict::Open,
+        }
+    }
+
+    fn level_traces(&self) -> impl Iterator<Item = &Trace> {
+        let level = self.topology.level(self.level);
+        level.into_iter().flat_map(|level| &level.devices).filter_map(|spec| self.traces.get(&spec.id))
+    }
+
+    fn other_hosts(&self) -> impl Iterator<Item = &Trace> {
+        let in_level = |id: &DeviceId| {
+            self.topology
+                .level(self.level)
+                .is_some_and(|level| level.devices.iter().any(|spec| spec.id == *id))
+        };
+        self.traces
+            .values()
+            .filter(move |trace| trace.spec.class == DeviceClass::Host && !in_level(&trace.spec.id))
+    }
+
+    fn is_supply_level(&self) -> bool {
+        self.level_traces().any(|trace| trace.spec.class == DeviceClass::Supply)
+    }
+
+    /// When the last device of the level fell, if all of them hold in one window and no host device objects.
+    fn level_holds(&self, now: BootTime) -> Option<BootTime> {
+        let runs: Vec<&Run> = self.level_traces().map(|trace| trace.holds(now)).collect::<Option<_>>()?;
+        let fell_at = runs.iter().map(|run| run.first_answered).max()?;
+        let one_window = runs.iter().all(|run| run.last_asked >= fell_at);
+        // A host device elsewhere must have been asked since; only an On objects, its silence proves nothing.
+        // Supplies were cut: what it said while the hold-up lasted is not yet an answer to that.
+        let since = if self.is_supply_level() { fell_at + self.hold_up } else { fell_at };
+        let heard = self.other_hosts().all(|trace| {
+            trace.last().is_some_and(|(power, asked_at)| asked_at >= since && power != Power::On)
+        });
+        (one_window && heard).then_some(fell_at)
+    }
+
+    fn contradiction(&self, now: BootTime) -> Option<String> {
+        let says = |power: Power| {
+            move |trace: &&Trace| {
+                trace.spec.class == DeviceClass::Host && trace.last().is_some_and(|(last, _)| last == power)
+            }
+        };
+        let on = self.traces.values().find(says(Power::On))?;
+        let (off, since) = if self.is_supply_level() {
+            let fell = self
+                .level_traces()
+                .map(|trace| trace.run().map(|run| run.first_answered))
+                .collect::<Option<Vec<_>>>()?;
+            ("its supplies".to_owned(), fell.into_iter().max()?)
+        } else {
+            let off = self.traces.values().filter(|trace| trace.run().is_some()).find(says(Power::Off))?;
+            (off.spec.id.to_string(), self.first_host_off?)
+        };
+        let long = now.since(since) >= self.contradiction;
+        long.then(|| format!("{} says On and {off} Off for {:?}", on.spec.id, self.contradiction))
+    }
+
+    fn mint(&self, fell_at: BootTime, now: BootTime, wall: WallTime) -> Verdict {
+        let mut grade = Grade::Observed;
+        let mut lowered_by = Vec::new();
+        for trace in self.level_traces() {
+            let (own, why) = trace.grade();
+            grade = grade.min(own);
+            lowered_by.extend(why);
+        }
+        if self.is_supply_level() {
+            let answering = |trace: &&Trace| trace.last().is_some_and(|(power, _)| power != Power::Unknown);
+            for host in self.other_hosts().filter(answering) {
+                grade = grade.lowered();
+                lowered_by.push(format!("{} still answers: it has power", host.spec.id));
+            }
+        }
+        if grade < self.min_grade {
+            return Verdict::GradeTooLow(grade);
+        }
+        let back = |moment: BootTime| {
+            let ago = u64::try_from(now.since(moment).as_millis()).unwrap_or(u64::MAX);
+            WallTime::from_millis(wall.millis().saturating_sub(ago))
+        };
+        let devices = self.level_traces().map(|trace| {
+            let (readings, lasted) = trace
+                .run()
+                .map_or((0, Duration::ZERO), |run| (run.count, run.last_answered.since(run.first_asked)));
+            DeviceEvidence {
+                device: trace.spec.id.clone(),
+                said: trace.said.clone(),
+                readings,
+                lasted,
+                hold: trace.hold.clone(),
+                long_window: trace.long().map(|long| long.words().to_owned()),
+                identity: trace.identity,
+            }
+        });
+        Verdict::Confirmed(ConfirmedOff {
+            node: self.node.clone(),
+            fence: self.fence,
+            generation: self.generation,
+            term: self.term,
+            evidence: Evidence {
+                grade,
+                lowered_by,
+                level: self.level + 1,
+                off_since: back(fell_at),
+                confirmed_at: wall,
+                devices: devices.collect(),
+            },
+            devices: self.level_traces().map(|trace| (trace.spec.id.clone(), trace.epoch())).collect(),
+        })
+    }
+}

@@ -1,0 +1,303 @@
+//! What one device showed within one fence, and what follows from it (S2).
+
+use std::time::Duration;
+
+use crate::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
+use crate::power::{Epoch, EpochOrigin, Power, Reading};
+use crate::time::BootTime;
+
+/// A still ignored off is sent again after this.
+const REPEAT: Duration = Duration::from_secs(15);
+
+/// How fast a device that does not read Off yet is asked again, at most.
+const PACE: Duration = Duration::from_millis(250);
+
+/// Why Off must hold for the long window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Long {
+    Resumed,
+    NoEpochs,
+    AlreadyOff,
+    NotSeenOn,
+    Restarted(Duration),
+}
+
+impl Long {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Long::Resumed => "the fence was taken over",
+            Long::NoEpochs => "the device has no epochs",
+            Long::AlreadyOff => "already off",
+            Long::NotSeenOn => "not seen on before the off",
+            Long::Restarted(_) => "the device restarted, and is trusted",
+        }
+    }
+}
+
+/// Our own off, as the device took it.
+#[derive(Clone, Copy, Debug)]
+struct Off {
+    answered_at: BootTime,
+    epoch: Option<u64>,
+    long: Option<Long>,
+    /// The node was seen on in this epoch before it.
+    fell: bool,
+    /// It was taken again at the end of the long window.
+    sealed_at: Option<BootTime>,
+}
+
+/// Readings in a row that said Off.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) first_asked: BootTime,
+    pub(super) first_answered: BootTime,
+    pub(super) last_asked: BootTime,
+    pub(super) last_answered: BootTime,
+    counted_at: BootTime,
+    pub(super) count: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Trace {
+    pub(super) spec: DeviceSpec,
+    pub(super) identity: IdentityMatch,
+    pub(super) hold: Vec<String>,
+    pub(super) said: String,
+    pub(super) lost: bool,
+    pub(super) answered: bool,
+    resumed: bool,
+    epoch: Option<u64>,
+    /// The last answer in this epoch since the last off that failed, or silence as Unknown. No off is sent without
+    /// such a look: the one before the off decides whether the node was seen to fall.
+    prior: Option<Power>,
+    last: Option<(Power, BootTime, BootTime)>,
+    off: Option<Off>,
+    off_due: bool,
+    run: Option<Run>,
+}
+
+impl Trace {
+    pub(super) fn new(spec: DeviceSpec, resumed: bool, lost: bool) -> Self {
+        Self {
+            spec,
+            identity: IdentityMatch::Unknown,
+            hold: Vec::new(),
+            said: String::new(),
+            lost,
+            answered: false,
+            resumed,
+            epoch: None,
+            prior: None,
+            last: None,
+            off: None,
+            off_due: true,
+            run: None,
+        }
+    }
+
+    /// Notes the life of the device in which something was answered. True if the one before was lost.
+    pub(super) fn contact(&mut self, epoch: Option<Epoch>) -> bool {
+        self.answered = true;
+        let Some(epoch) = epoch else { return false };
+        if self.epoch == Some(epoch.id) {
+            return false;
+        }
+        if self.epoch.replace(epoch.id).is_none() {
+            return false;
+        }
+        self.prior = None;
+        self.off = None;
+        self.off_due = true;
+        self.run = None;
+        let lost = epoch.origin == EpochOrigin::AfterLoss;
+        self.lost |= lost;
+        self.resumed |= !lost;
+        lost
+    }
+
+    pub(super) fn off_taken(&mut self, answered_at: BootTime, epoch: Option<u64>, already: bool) {
+        self.off_due = false;
+        if let (Some(off), Some(_)) = (&mut self.off, &self.run) {
+            // Sent again while it reads Off: the run goes on, and this seals it.
+            off.sealed_at = Some(answered_at);
+            return;
+        }
+        let fell = self.prior == Some(Power::On) && !already;
+        let long = if self.lost && !fell {
+            self.spec.trust_after_restart.map(Long::Restarted)
+        } else if self.resumed {
+            Some(Long::Resumed)
+        } else if !self.spec.has_epochs {
+            Some(Long::NoEpochs)
+        } else if already {
+            Some(Long::AlreadyOff)
+        } else if !fell {
+            Some(Long::NotSeenOn)
+        } else {
+            None
+        };
+        self.off = Some(Off { answered_at, epoch, long, fell, sealed_at: None });
+        self.run = None;
+    }
+
+    /// The off was not taken, or may not have been: after another look it must be sent again, and nothing counts
+    /// until it is taken.
+    pub(super) fn off_failed(&mut self) {
+        self.off_due = true;
+        self.prior = None;
+        if self.run.is_none() {
+            self.off = None;
+        }
+    }
+
+    pub(super) fn silence(&mut self, asked_at: BootTime, now: BootTime) {
+        self.run = None;
+        self.prior = Some(Power::Unknown);
+        self.last = Some((Power::Unknown, asked_at, now));
+    }
+
+    /// Takes a reading whose epoch was noted already. `barred`: an on is open, and no Off counts.
+    pub(super) fn reading(&mut self, reading: &Reading, barred: bool) {
+        self.said.clone_from(&reading.said);
+        let has_epoch = reading.epoch.is_some() == self.spec.has_epochs;
+        let power = if has_epoch && !(barred && reading.power == Power::Off) {
+            reading.power
+        } else {
+            Power::Unknown
+        };
+        let was_off = self.run.is_some();
+        self.last = Some((power, reading.asked_at, reading.answered_at));
+        match power {
+            Power::Off => self.take_off(reading),
+            Power::On => {
+                self.run = None;
+                let ignored =
+                    self.off.is_some_and(|off| reading.answered_at.since(off.answered_at) >= REPEAT);
+                // Off and on again: somebody else's power cycle, or a button. It is caught at once.
+                self.off_due |= was_off || ignored;
+            }
+            Power::Unknown => self.run = None,
+        }
+        self.prior = Some(power);
+    }
+
+    fn take_off(&mut self, reading: &Reading) {
+        let Some(off) = self.off else { return };
+        if reading.asked_at < off.answered_at || reading.epoch.map(|e| e.id) != off.epoch {
+            return;
+        }
+        let dwell = self.spec.dwell;
+        match &mut self.run {
+            Some(run) if reading.asked_at.since(run.last_answered) <= dwell * 3 => {
+                if reading.asked_at.since(run.counted_at) >= dwell {
+                    run.count += 1;
+                    run.counted_at = reading.answered_at;
+                }
+                run.last_asked = reading.asked_at;
+                run.last_answered = reading.answered_at;
+            }
+            run => {
+                *run = Some(Run {
+                    first_asked: reading.asked_at,
+                    first_answered: reading.answered_at,
+                    last_asked: reading.asked_at,
+                    last_answered: reading.answered_at,
+                    counted_at: reading.answered_at,
+                    count: 1,
+                });
+                if let Some(off) = &mut self.off {
+                    off.sealed_at = None;
+                }
+            }
+        }
+    }
+
+    fn window(&self) -> Option<Duration> {
+        match self.off?.long? {
+            Long::Restarted(dwell) => Some(dwell.max(self.spec.longest_cycle)),
+            _ => Some(self.spec.longest_cycle),
+        }
+    }
+
+    fn window_is_over(&self) -> bool {
+        match (self.window(), &self.run) {
+            (Some(window), Some(run)) => run.last_asked.since(run.first_answered) > window,
+            _ => false,
+        }
+    }
+
+    /// Whether an off is to be sent now: the first one, one that was not taken, one that was ignored or undone,
+    /// or the one that seals the long window.
+    pub(super) fn wants_off(&self) -> bool {
+        let unsealed = self.off.is_some_and(|off| off.sealed_at.is_none());
+        self.prior.is_some() && (self.off_due || self.window_is_over() && unsealed)
+    }
+
+    /// When it is to be asked next.
+    pub(super) fn read_at(&self) -> BootTime {
+        let pause = if self.run.is_some() { self.spec.dwell } else { self.spec.dwell.min(PACE) };
+        self.last.map_or(BootTime::default(), |(_, _, answered_at)| answered_at + pause)
+    }
+
+    /// Whether its Off cannot be believed: its session was lost and it was not seen on since (S2).
+    pub(super) fn is_restarted(&self) -> bool {
+        let trusted = self.spec.trust_after_restart.is_some();
+        let off_again = self.off.is_some_and(|off| !off.fell) && self.run.is_some();
+        self.lost && !trusted && off_again
+    }
+
+    /// The run, if it holds: long enough, often enough, sealed where that is asked for, and not older than three dwells.
+    pub(super) fn holds(&self, now: BootTime) -> Option<&Run> {
+        let (run, off) = (self.run.as_ref()?, self.off.as_ref()?);
+        let sealed = match (off.long, off.sealed_at) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(_), Some(sealed_at)) => run.last_asked >= sealed_at && self.window_is_over(),
+        };
+        let recent = now.since(run.last_answered) <= self.spec.dwell * 3;
+        let believed = !self.is_restarted() && !(self.off_due && off.long.is_none());
+        (run.count >= self.spec.readings && sealed && recent && believed).then_some(run)
+    }
+
+    pub(super) fn run(&self) -> Option<&Run> {
+        self.run.as_ref()
+    }
+
+    pub(super) fn epoch(&self) -> Option<u64> {
+        self.off.and_then(|off| off.epoch)
+    }
+
+    pub(super) fn long(&self) -> Option<Long> {
+        self.off.and_then(|off| off.long)
+    }
+
+    /// What it said last, when it was asked that: `Unknown` for silence.
+    pub(super) fn last(&self) -> Option<(Power, BootTime)> {
+        self.last.map(|(power, asked_at, _)| (power, asked_at))
+    }
+
+    /// The grade of its Off, and what lowers it.
+    pub(super) fn grade(&self) -> (Grade, Vec<String>) {
+        let mut grade = self.spec.grade;
+        let mut why = Vec::new();
+        let id = &self.spec.id;
+        if self.spec.class == DeviceClass::Supply {
+            if !self.spec.verified {
+                grade = grade.lowered();
+                why.push(format!("{id}: its wiring was not verified"));
+            }
+        } else if self.identity != IdentityMatch::Match {
+            grade = grade.lowered();
+            why.push(format!("{id}: its identity is not known"));
+        }
+        if !self.spec.has_epochs {
+            grade = grade.lowered();
+            why.push(format!("{id}: it does not tell its restarts"));
+        }
+        if matches!(self.long(), Some(Long::Restarted(_))) {
+            grade = grade.min(Grade::Claimed);
+            why.push(format!("{id}: it restarted and was trusted"));
+        }
+        (grade, why)
+    }
+}

@@ -1,0 +1,141 @@
+//! A record being changed, and what goes with it into one write.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Refused, describe};
+use crate::event::{BoundKey, Holder};
+use crate::ids::{EffectId, Generation, Term, Version};
+use crate::ledger::{EffectKind, OpenEffect};
+use crate::record::{Bringing, Fence, Hold, Moment, NodeRecord, Phase, Then};
+use crate::step::{LockedEffect, Step};
+use crate::store::KeyEntry;
+use crate::time::WallTime;
+
+pub(super) struct Draft {
+    pub(super) record: NodeRecord,
+    pub(super) term: Term,
+    pub(super) at: WallTime,
+    ended: Vec<Fence>,
+    keys: Vec<(String, KeyEntry)>,
+    effects: Vec<LockedEffect>,
+}
+
+impl Draft {
+    pub(super) fn new(record: NodeRecord, term: Term, at: WallTime) -> Self {
+        Self { record, term, at, ended: Vec::new(), keys: Vec::new(), effects: Vec::new() }
+    }
+
+    pub(super) fn finish(self, version: Version) -> Step {
+        let mut fences = self.ended;
+        fences.extend(self.record.fence.clone());
+        Step::new(version, self.record).with(fences, self.keys, self.effects)
+    }
+
+    pub(super) fn expect_phase(
+        &self,
+        wanted: &'static str,
+        phases: &[&str],
+        hint: &'static str,
+    ) -> Result<(), Refused> {
+        let phase = self.record.phase.label();
+        if phases.contains(&phase) { Ok(()) } else { Err(Refused::Phase { wanted, phase, hint }) }
+    }
+
+    pub(super) fn fence(&mut self) -> Result<&mut Fence, Refused> {
+        let phase = self.record.phase.label();
+        self.record.fence.as_mut().ok_or(Refused::Phase {
+            wanted: "this",
+            phase,
+            hint: "the node has no open fence",
+        })
+    }
+
+    /// Whether the fence in the record is of the present generation: an unfence ends it by starting one of its own.
+    pub(super) fn fence_is_current(&self) -> bool {
+        self.record.fence.as_ref().is_some_and(|fence| fence.generation == self.record.generation)
+    }
+
+    pub(super) fn moment(&mut self, what: impl Into<String>) {
+        let (at, phase) = (self.at, self.record.phase.label().to_owned());
+        if let Some(fence) = &mut self.record.fence {
+            if fence.moments.len() >= Fence::MOMENTS {
+                // The beginning says why it was opened; what goes is the oldest of the rest.
+                fence.moments.remove(Fence::MOMENTS / 4);
+            }
+            fence.moments.push(Moment { at, phase, what: what.into() });
+        }
+    }
+
+    /// Enters an effect into the ledger and locks it for sending. One that this leadership opened in this generation
+    /// and that is open still is sent again under its old entry.
+    pub(super) fn enter(
+        &mut self,
+        kind: EffectKind,
+        life: Option<Duration>,
+        found: BTreeMap<String, String>,
+    ) {
+        let (generation, term) = (self.record.generation, self.term);
+        let same =
+            |open: &&OpenEffect| open.kind == kind && open.generation == generation && open.term == term;
+        let effect = match self.record.ledger.open().iter().find(same) {
+            Some(open) => open.id,
+            None => self.record.ledger.enter(kind.clone(), generation, term, self.at, life),
+        };
+        self.effects.push(LockedEffect { effect, generation, kind, found });
+    }
+
+    /// Enters an effect that is new in any case: each attempt has an entry, and an end, of its own.
+    pub(super) fn enter_new(&mut self, kind: EffectKind, life: Option<Duration>) -> EffectId {
+        let generation = self.record.generation;
+        let effect = self.record.ledger.enter(kind.clone(), generation, self.term, self.at, life);
+        self.effects.push(LockedEffect { effect, generation, kind, found: BTreeMap::new() });
+        effect
+    }
+
+    pub(super) fn bind(&mut self, key: Option<BoundKey>) -> Result<(), Refused> {
+        let (fence, at) = (self.fence()?.id, self.at);
+        self.keys.extend(
+            key.map(|bound| (bound.key, KeyEntry { digest: bound.digest, fence, at, outcome: None })),
+        );
+        Ok(())
+    }
+
+    pub(super) fn place(&mut self, holder: &Holder) {
+        let drop_when_released = holder.then == Then::PowerOn;
+        let since = self.at;
+        let hold = Hold { reason: holder.reason.clone(), by: holder.by.clone(), since, drop_when_released };
+        self.record
+            .holds
+            .entry(holder.name.clone())
+            // Asked for twice, the hold is dropped by itself only if both wanted that.
+            .and_modify(|old| old.drop_when_released &= drop_when_released)
+            .or_insert(hold);
+    }
+
+    /// The fence in the record ends here; it stays in the history.
+    pub(super) fn end_fence(&mut self) -> Option<Fence> {
+        let mut fence = self.record.fence.take()?;
+        fence.ended_at = Some(self.at);
+        self.ended.push(fence.clone());
+        Some(fence)
+    }
+
+    pub(super) fn next_generation(&mut self) -> Generation {
+        self.record.generation = self.record.generation.next();
+        self.record.generation
+    }
+
+    /// All holds are gone: the node is to be brought back, under a generation of its own.
+    pub(super) fn begin_unfencing(&mut self, bringing: Bringing) {
+        self.next_generation();
+        self.record.bringing = bringing;
+        self.record.phase = Phase::Unfencing;
+    }
+
+    pub(super) fn bars(&self, barred: impl Fn(&EffectKind) -> bool) -> Result<(), Refused> {
+        let open: Vec<String> =
+            self.record.ledger.open().iter().filter(|e| barred(&e.kind)).map(|e| describe(&e.kind)).collect();
+        if open.is_empty() { Ok(()) } else { Err(Refused::OpenEffects(open)) }
+    }
+}

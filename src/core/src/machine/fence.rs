@@ -1,0 +1,309 @@
+//! From the intent to the confirmation, and back to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Refused;
+use super::draft::Draft;
+use super::release::settle_released;
+use crate::confirm::ConfirmedOff;
+use crate::device::Grade;
+use crate::event::{BoundKey, FenceRequest, Holder};
+use crate::ids::{DeviceId, EffectId, FenceId};
+use crate::ledger::EffectKind;
+use crate::outcome::{Outcome, Reason};
+use crate::record::{Bringing, Cause, Fence, HoldState, Phase, ReleaseStage, ReleaseState};
+
+const RETRY_HINT: &str =
+    "a fence is opened from normal, unfencing or power_on_failed; others join the open one";
+
+pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refused> {
+    draft.expect_phase("opening a fence", &["normal", "unfencing", "power_on_failed"], RETRY_HINT)?;
+    let before = draft.end_fence();
+    let generation = draft.next_generation();
+    let (node, at) = (draft.record.node.clone(), draft.at);
+    let holder = &request.holder;
+    let mut fence = Fence {
+        id: request.id,
+        node,
+        generation,
+        cause: Cause::Asked,
+        reason: holder.reason.clone(),
+        by: holder.by.clone(),
+        holder: holder.name.clone(),
+        opened_at: at,
+        deadline: request.deadline,
+        min_grade: request.min_grade,
+        topology: request.topology,
+        level: 0,
+        off_sent: false,
+        switched_off: BTreeSet::new(),
+        lost: BTreeSet::new(),
+        holds: BTreeMap::new(),
+        releases: request
+            .releases
+            .into_iter()
+            .map(|release| ReleaseState {
+                id: release.id,
+                max_in_flight: release.max_in_flight,
+                stage: ReleaseStage::Pending,
+                attempts: 0,
+                detail: String::new(),
+            })
+            .collect(),
+        attestation: None,
+        evidence: None,
+        outcome: None,
+        ended_at: None,
+        moments: Vec::new(),
+    };
+    inherit(&mut fence, before);
+    draft.record.fence = Some(fence);
+    draft.record.phase = Phase::Fencing;
+    draft.record.bringing = Bringing::PowerOn;
+    draft.place(&request.holder);
+    draft.bind(request.key)?;
+    draft.moment(format!(
+        "fence opened by {} for {}: {}",
+        request.holder.by, request.holder.name, request.holder.reason
+    ));
+    Ok(())
+}
+
+/// What the fence before left undone belongs to the new one: what was found before the first hold is what is put back.
+fn inherit(fence: &mut Fence, before: Option<Fence>) {
+    let Some(before) = before else { return };
+    fence.holds = before.holds;
+    fence.switched_off = before.switched_off;
+    // Once an off was sent, an abort of the new fence would leave the node off without a fence.
+    fence.off_sent = before.off_sent && !fence.switched_off.is_empty();
+}
+
+pub(super) fn join(draft: &mut Draft, holder: Holder, key: Option<BoundKey>) -> Result<(), Refused> {
+    draft.expect_phase(
+        "joining",
+        &["fencing", "fenced", "released", "needs_operator"],
+        "there is no open fence",
+    )?;
+    draft.place(&holder);
+    draft.bind(key)?;
+    draft.moment(format!("joined by {} for {}: {}", holder.by, holder.name, holder.reason));
+    Ok(())
+}
+
+pub(super) fn next_level(draft: &mut Draft, why: &str) -> Result<(), Refused> {
+    draft.expect_phase("the next level", &["fencing"], "levels are tried while fencing")?;
+    let fence = draft.fence()?;
+    if fence.level + 1 >= fence.topology.levels().len() {
+        return Err(Refused::NoSuch {
+            what: "level",
+            name: (fence.level + 2).to_string(),
+            known: (1..=fence.topology.levels().len()).map(|level| level.to_string()).collect(),
+        });
+    }
+    fence.level += 1;
+    let level = fence.level;
+    draft.moment(format!("level {level} did not hold ({why}); trying level {}", level + 1));
+    Ok(())
+}
+
+fn known_device(draft: &mut Draft, device: &DeviceId) -> Result<Option<std::time::Duration>, Refused> {
+    let fence = draft.fence()?;
+    match fence.topology.device(device) {
+        Some(spec) => Ok(spec.max_in_flight.off),
+        None => Err(Refused::NoSuch {
+            what: "device",
+            name: device.to_string(),
+            known: fence.topology.devices().map(|spec| spec.id.to_string()).collect(),
+        }),
+    }
+}
+
+pub(super) fn hold_intent(
+    draft: &mut Draft,
+    found: BTreeMap<DeviceId, BTreeMap<String, String>>,
+) -> Result<(), Refused> {
+    draft.expect_phase("a hold", &["fencing", "fenced", "released"], "a hold belongs to a fence")?;
+    for (device, found) in found {
+        let life = known_device(draft, &device)?;
+        let state = draft.fence()?.holds.entry(device.clone()).or_default();
+        for (key, value) in found {
+            state.found.entry(key).or_insert(value);
+        }
+        let found = state.found.clone();
+        draft.enter(EffectKind::Hold(device), life, found);
+    }
+    Ok(())
+}
+
+pub(super) fn hold_ended(
+    draft: &mut Draft,
+    results: Vec<(DeviceId, HoldState)>,
+    known: &[EffectId],
+) -> Result<(), Refused> {
+    let mut words = Vec::new();
+    for (device, result) in results {
+        let what = if result.engaged.is_empty() { "none".to_owned() } else { result.engaged.join(", ") };
+        words.push(format!("{device}: {what}"));
+        let state = draft.fence()?.holds.entry(device).or_default();
+        state.engaged = result.engaged;
+        state.detail = result.detail;
+    }
+    for id in known {
+        draft.record.ledger.close(*id);
+    }
+    if !words.is_empty() {
+        draft.moment(format!("hold: {}", words.join("; ")));
+    }
+    Ok(())
+}
+
+pub(super) fn off_intent(draft: &mut Draft, devices: &[DeviceId]) -> Result<(), Refused> {
+    draft.expect_phase(
+        "an off",
+        &["fencing", "fenced", "released", "needs_operator"],
+        "an off belongs to a fence",
+    )?;
+    if !draft.fence_is_current() {
+        return Err(Refused::ForeignProof("the fence was ended by an unfence"));
+    }
+    for device in devices {
+        let life = known_device(draft, device)?;
+        draft.enter(EffectKind::Off(device.clone()), life, BTreeMap::new());
+    }
+    let fence = draft.fence()?;
+    fence.off_sent = true;
+    fence.switched_off.extend(devices.iter().cloned());
+    let names: Vec<String> = devices.iter().map(ToString::to_string).collect();
+    draft.moment(format!("off: {}", names.join(", ")));
+    Ok(())
+}
+
+pub(super) fn lost(draft: &mut Draft, device: DeviceId) -> Result<(), Refused> {
+    known_device(draft, &device)?;
+    if draft.fence()?.lost.insert(device.clone()) {
+        draft.moment(format!("{device}: session lost; its Off counts only after an On"));
+    }
+    Ok(())
+}
+
+pub(super) fn confirmed(draft: &mut Draft, proof: &ConfirmedOff) -> Result<(), Refused> {
+    draft.expect_phase("a confirmation", &["fencing"], "only a node being fenced is confirmed")?;
+    draft.bars(EffectKind::bars_proof)?;
+    let (generation, term, node) = (draft.record.generation, draft.term, draft.record.node.clone());
+    let fence = draft.fence()?;
+    if proof.fence() != fence.id || proof.generation() != generation || *proof.node() != node {
+        return Err(Refused::ForeignProof("it was made for another fence"));
+    }
+    if proof.term() != term {
+        return Err(Refused::ForeignProof("it was made under another leadership"));
+    }
+    if proof.evidence().grade < fence.min_grade {
+        return Err(Refused::ForeignProof("its grade is below the least that was asked for"));
+    }
+    let grade = proof.evidence().grade;
+    fence.evidence = Some(proof.evidence().clone());
+    fence.attestation = None;
+    fence.outcome = Some(Outcome::Fenced { released: false });
+    draft.record.phase = Phase::Fenced;
+    draft.moment(format!("confirmed off, {}", grade_word(grade)));
+    settle_released(draft);
+    Ok(())
+}
+
+pub(super) fn grade_word(grade: Grade) -> &'static str {
+    match grade {
+        Grade::Observed => "observed",
+        Grade::Hypervisor => "by the hypervisor",
+        Grade::Claimed => "claimed",
+        Grade::Attested => "attested",
+    }
+}
+
+pub(super) fn unproven(draft: &mut Draft, why: &str) -> Result<(), Refused> {
+    draft.expect_phase("going back to fencing", &["fenced", "released"], "nothing was confirmed")?;
+    let fence = draft.fence()?;
+    fence.evidence = None;
+    fence.level = 0;
+    fence.outcome = None;
+    draft.record.phase = Phase::Fencing;
+    draft.moment(format!("the confirmation does not hold any more ({why}); evidence from zero"));
+    Ok(())
+}
+
+pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Result<(), Refused> {
+    draft.expect_phase(
+        "a breach",
+        &["fenced", "released", "needs_operator"],
+        "only a fenced node can be in breach",
+    )?;
+    if !draft.fence_is_current() {
+        return Err(Refused::ForeignProof("the fence was ended by an unfence"));
+    }
+    let Some(before) = draft.end_fence() else {
+        return Err(Refused::ForeignProof("there is no fence"));
+    };
+    let generation = draft.next_generation();
+    draft.record.breaches += 1;
+    let count = draft.record.breaches;
+    let at = draft.at;
+    let releases = before
+        .releases
+        .iter()
+        .map(|release| match release.stage {
+            // What a person gave up stays given up; all else is let go anew, now that the node was on.
+            ReleaseStage::Abandoned => release.clone(),
+            _ => ReleaseState {
+                stage: ReleaseStage::Pending,
+                attempts: 0,
+                detail: String::new(),
+                ..release.clone()
+            },
+        })
+        .collect();
+    draft.record.fence = Some(Fence {
+        id,
+        generation,
+        cause: Cause::Breach,
+        reason: format!("breach {count}: {device} reads On although nobody unfenced the node"),
+        opened_at: at,
+        level: 0,
+        lost: BTreeSet::new(),
+        releases,
+        attestation: None,
+        evidence: None,
+        outcome: None,
+        ended_at: None,
+        moments: Vec::new(),
+        ..before
+    });
+    draft.record.phase = Phase::Fencing;
+    draft.moment(format!("breach {count}: {device} reads On"));
+    Ok(())
+}
+
+pub(super) fn give_up(draft: &mut Draft, reason: Reason, detail: &str) -> Result<(), Refused> {
+    draft.expect_phase(
+        "asking a person",
+        &["fencing", "fenced", "released", "unfencing"],
+        "nothing is under way",
+    )?;
+    let ours = draft.fence_is_current();
+    if ours {
+        draft.fence()?.outcome = Some(Outcome::NeedsOperator(reason));
+    }
+    draft.record.phase = Phase::NeedsOperator(reason);
+    draft.moment(format!("needs an operator ({}): {detail}", reason.label()));
+    Ok(())
+}
+
+pub(super) fn abort(draft: &mut Draft, why: &str) -> Result<(), Refused> {
+    draft.expect_phase("an abort", &["fencing"], "only a fence that has not sent an off can be aborted")?;
+    if draft.fence()?.off_sent {
+        return Err(Refused::OffSent);
+    }
+    draft.fence()?.outcome = Some(Outcome::AbortedRecovered);
+    draft.record.holds.clear();
+    draft.begin_unfencing(Bringing::Abort);
+    draft.moment(format!("aborted before anything was sent: {why}"));
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! The state machine: `step(record, event) -> record + locked effects`.
+//!
+//! Pure. What an event wants and the rules do not allow is [`Refused`], with nothing changed.
+//! Every transition that opens an effect enters it into the ledger of the same record (S5).
+
+mod draft;
+mod fence;
+mod people;
+mod release;
+#[cfg(test)]
+mod tests;
+mod unfence;
+
+use draft::Draft;
+
+use crate::event::Event;
+use crate::ids::{Term, Version};
+use crate::ledger::EffectKind;
+use crate::record::NodeRecord;
+use crate::step::Step;
+use crate::time::WallTime;
+
+/// Why an event changes nothing.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Refused {
+    /// Not in this phase.
+    #[error("{wanted} is not possible in phase {phase}: {hint}")]
+    Phase {
+        /// What was wanted.
+        wanted: &'static str,
+        /// The present phase.
+        phase: &'static str,
+        /// What would be right.
+        hint: &'static str,
+    },
+    /// Holds keep the node off.
+    #[error("still held by {}", .0.join(", "))]
+    Held(Vec<String>),
+    /// No such hold.
+    #[error("{holder:?} holds nothing here; holds: {}", .holds.join(", "))]
+    NoSuchHold {
+        /// What was asked for.
+        holder: String,
+        /// What there is.
+        holds: Vec<String>,
+    },
+    /// An open effect bars it.
+    #[error("an open effect bars it: {}", .0.join(", "))]
+    OpenEffects(Vec<String>),
+    /// A release is neither complete nor abandoned.
+    #[error("not released yet: {}; let it complete, or abandon it by name", .0.join(", "))]
+    NotReleased(Vec<String>),
+    /// The topology or the plan has no such thing.
+    #[error("there is no {what} {name:?} here; there is: {}", .known.join(", "))]
+    NoSuch {
+        /// What kind of thing.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// Which there are.
+        known: Vec<String>,
+    },
+    /// A proof that does not belong to this fence, generation or leadership, or that an open effect bars.
+    #[error("the proof does not hold here: {0}")]
+    ForeignProof(&'static str),
+    /// A host device says On.
+    #[error("{0} says that the node is on")]
+    SaysOn(String),
+    /// An off was sent already: the fence runs to its end.
+    #[error("an off was sent already: the fence runs to its end")]
+    OffSent,
+}
+
+/// Applies `event` to a record of version `version` under leadership `term`.
+pub fn step(
+    record: &NodeRecord,
+    version: Version,
+    event: Event<'_>,
+    term: Term,
+    at: WallTime,
+) -> Result<Step, Refused> {
+    let mut draft = Draft::new(record.clone(), term, at);
+    match event {
+        Event::Fence(request) => fence::open(&mut draft, *request)?,
+        Event::Join { holder, key } => fence::join(&mut draft, holder, key)?,
+        Event::NextLevel { why } => fence::next_level(&mut draft, &why)?,
+        Event::HoldIntent { found } => fence::hold_intent(&mut draft, found)?,
+        Event::HoldEnded { results, known } => fence::hold_ended(&mut draft, results, &known)?,
+        Event::OffIntent { devices } => fence::off_intent(&mut draft, &devices)?,
+        Event::Lost { device } => fence::lost(&mut draft, device)?,
+        Event::Confirmed(proof) => fence::confirmed(&mut draft, proof)?,
+        Event::Unproven { why } => fence::unproven(&mut draft, &why)?,
+        Event::Breach { id, device } => fence::breach(&mut draft, id, &device)?,
+        Event::GiveUp { reason, detail } => fence::give_up(&mut draft, reason, &detail)?,
+        Event::Abort { why } => fence::abort(&mut draft, &why)?,
+        Event::ReleaseIntent { release } => release::intent(&mut draft, &release)?,
+        Event::ReleaseProgress { release, stage, detail, known } => {
+            release::progress(&mut draft, &release, stage, detail, known)?;
+        }
+        Event::Unfence { holder, person } => unfence::drop_hold(&mut draft, &holder, &person)?,
+        Event::UnholdIntent => unfence::unhold_intent(&mut draft)?,
+        Event::Unheld { devices, detail } => unfence::unheld(&mut draft, &devices, &detail)?,
+        Event::OnIntent { devices } => unfence::on_intent(&mut draft, &devices)?,
+        Event::SuppliesOn { devices } => unfence::supplies_on(&mut draft, &devices)?,
+        Event::Back { detail } => unfence::back(&mut draft, &detail)?,
+        Event::OnFailed { detail } => unfence::on_failed(&mut draft, &detail)?,
+        Event::Attest { person, looks } => people::attest(&mut draft, person, looks)?,
+        Event::Retry(person) => people::retry(&mut draft, &person)?,
+        Event::Abandon { release, person } => people::abandon(&mut draft, &release, &person)?,
+        Event::StandDown(person) => people::stand_down(&mut draft, &person)?,
+        Event::Closed { effects, why } => {
+            let mut words = Vec::new();
+            for id in effects {
+                if let Some(effect) = draft.record.ledger.get(id) {
+                    words.push(describe(&effect.kind));
+                }
+                draft.record.ledger.close(id);
+            }
+            if !words.is_empty() {
+                draft.moment(format!("closed {}: {why}", words.join(", ")));
+            }
+        }
+        Event::Learned { device, identity } => {
+            draft.expect_phase(
+                "learning an identity",
+                &["normal"],
+                "an identity is never learned in a fence",
+            )?;
+            draft.record.learned.insert(device, identity);
+        }
+    }
+    Ok(draft.finish(version))
+}
+
+/// An effect in words.
+pub fn describe(kind: &EffectKind) -> String {
+    match kind {
+        EffectKind::Off(d) | EffectKind::On(d) | EffectKind::Hold(d) | EffectKind::Unhold(d) => {
+            format!("{} of {d}", kind.label())
+        }
+        EffectKind::Release(release) => format!("release {release}"),
+        EffectKind::Receipt(id) => format!("receipt {id}"),
+    }
+}

@@ -1,0 +1,122 @@
+//! The exits for people (S12, S16): named, with role and reason.
+
+use super::Refused;
+use super::draft::Draft;
+use super::release::settle_released;
+use crate::device::Grade;
+use crate::event::Person;
+use crate::ground::Look;
+use crate::ids::ReleaseId;
+use crate::outcome::{Outcome, Reason};
+use crate::power::Power;
+use crate::record::{Attestation, Bringing, Evidence, Phase, ReleaseStage};
+
+pub(super) fn attest(draft: &mut Draft, person: Person, looks: &[Look]) -> Result<(), Refused> {
+    draft.expect_phase(
+        "attesting",
+        &["fencing", "needs_operator"],
+        "a person vouches for a node that is being fenced",
+    )?;
+    let (generation, at) = (draft.record.generation, draft.at);
+    let fence = draft.fence()?;
+    if fence.generation != generation {
+        return Err(Refused::ForeignProof("the fence was ended by an unfence"));
+    }
+    for host in fence.topology.hosts() {
+        match looks.iter().find(|look| look.device == host.id) {
+            None => return Err(Refused::ForeignProof("a host device was not asked")),
+            Some(look) if look.reading.as_ref().is_some_and(|reading| reading.power == Power::On) => {
+                return Err(Refused::SaysOn(host.id.to_string()));
+            }
+            Some(_) => {}
+        }
+    }
+    let Person { name, reason } = person;
+    let words = format!("attested by {name}: {reason}");
+    fence.evidence = Some(Evidence {
+        grade: Grade::Attested,
+        lowered_by: vec![words.clone()],
+        level: 0,
+        off_since: at,
+        confirmed_at: at,
+        devices: Vec::new(),
+    });
+    fence.attestation = Some(Attestation { by: name, reason, at, generation });
+    fence.outcome = Some(Outcome::Fenced { released: false });
+    draft.record.phase = Phase::Fenced;
+    draft.moment(words);
+    settle_released(draft);
+    Ok(())
+}
+
+pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
+    draft.expect_phase("a retry", &["needs_operator", "power_on_failed"], "nothing waits for a person")?;
+    let ours = draft.fence_is_current();
+    if draft.record.phase == Phase::PowerOnFailed || !ours {
+        // The same generation: what was meant is unchanged.
+        draft.record.phase = Phase::Unfencing;
+    } else {
+        let fence = draft.fence()?;
+        fence.level = 0;
+        fence.evidence = None;
+        fence.attestation = None;
+        fence.outcome = None;
+        draft.record.phase = Phase::Fencing;
+    }
+    draft.moment(format!("retry, asked by {}: {}", person.name, person.reason));
+    Ok(())
+}
+
+pub(super) fn abandon(draft: &mut Draft, id: &ReleaseId, person: &Person) -> Result<(), Refused> {
+    draft.expect_phase("abandoning a release", &["fenced", "needs_operator"], "no release is under way")?;
+    let fence = draft.fence()?;
+    let known: Vec<String> = fence.releases.iter().map(|release| release.id.to_string()).collect();
+    let Some(release) = fence.releases.iter_mut().find(|release| release.id == *id) else {
+        return Err(Refused::NoSuch { what: "release", name: id.to_string(), known });
+    };
+    if release.stage == ReleaseStage::Complete {
+        return Err(Refused::Phase {
+            wanted: "abandoning",
+            phase: "complete",
+            hint: "this release is complete",
+        });
+    }
+    release.stage = ReleaseStage::Abandoned;
+    release.detail = format!("abandoned by {}: {}", person.name, person.reason);
+    let words = format!("release {id} {}", release.detail);
+    draft.moment(words);
+    // Only what was confirmed before the deadline passed may go on from here: the node is kept off and watched.
+    if draft.record.phase == Phase::NeedsOperator(Reason::ReleaseDeadline)
+        && draft.fence()?.evidence.is_some()
+    {
+        let all = draft.fence()?.all_released();
+        if all {
+            draft.record.phase = Phase::Fenced;
+        }
+    }
+    settle_released(draft);
+    Ok(())
+}
+
+pub(super) fn stand_down(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
+    draft.expect_phase(
+        "standing down",
+        &["needs_operator"],
+        "a fence that goes on by itself needs no person",
+    )?;
+    let fence = draft.fence()?;
+    let begun: Vec<String> = fence
+        .releases
+        .iter()
+        .filter(|release| !release.stage.is_over() && release.attempts > 0)
+        .map(|release| release.id.to_string())
+        .collect();
+    if !begun.is_empty() {
+        return Err(Refused::NotReleased(begun));
+    }
+    fence.outcome = Some(Outcome::StoodDown);
+    draft.record.holds.clear();
+    draft.begin_unfencing(Bringing::StandDown);
+    draft.moment(format!("stood down by {}: {}", person.name, person.reason));
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! Letting volumes go.
+
+use super::Refused;
+use super::draft::Draft;
+use crate::ids::{EffectId, ReleaseId};
+use crate::ledger::EffectKind;
+use crate::outcome::Outcome;
+use crate::record::{Bringing, Phase, ReleaseStage, ReleaseState};
+
+fn find<'a>(draft: &'a mut Draft, id: &ReleaseId) -> Result<&'a mut ReleaseState, Refused> {
+    let fence = draft.fence()?;
+    let known = fence.releases.iter().map(|release| release.id.to_string()).collect();
+    fence.releases.iter_mut().find(|release| release.id == *id).ok_or(Refused::NoSuch {
+        what: "release",
+        name: id.to_string(),
+        known,
+    })
+}
+
+pub(super) fn intent(draft: &mut Draft, id: &ReleaseId) -> Result<(), Refused> {
+    draft.expect_phase("a release", &["fenced"], "volumes are let go only once the node is proven off")?;
+    let fence = draft.fence()?;
+    // They have an order: an earlier one that is not over bars the later ones.
+    let waiting: Vec<String> = fence
+        .releases
+        .iter()
+        .take_while(|release| release.id != *id)
+        .filter(|release| !release.stage.is_over())
+        .map(|release| release.id.to_string())
+        .collect();
+    if !waiting.is_empty() {
+        return Err(Refused::NotReleased(waiting));
+    }
+    let release = find(draft, id)?;
+    if release.stage.is_over() {
+        return Err(Refused::Phase { wanted: "an attempt", phase: "over", hint: "this release is over" });
+    }
+    release.stage = ReleaseStage::Requested;
+    release.attempts += 1;
+    let (life, attempt) = (release.max_in_flight, release.attempts);
+    draft.enter_new(EffectKind::Release(id.clone()), life);
+    draft.moment(format!("release {id}: attempt {attempt}"));
+    Ok(())
+}
+
+pub(super) fn progress(
+    draft: &mut Draft,
+    id: &ReleaseId,
+    stage: ReleaseStage,
+    detail: String,
+    known: Option<EffectId>,
+) -> Result<(), Refused> {
+    if let Some(effect) = known {
+        draft.record.ledger.close(effect);
+    }
+    let release = find(draft, id)?;
+    if release.stage.is_over() {
+        return Ok(());
+    }
+    let changed = release.stage != stage || release.detail != detail;
+    release.stage = stage;
+    release.detail.clone_from(&detail);
+    if changed {
+        let word = match stage {
+            ReleaseStage::Pending => "waits for a new attempt",
+            ReleaseStage::Requested => "requested",
+            ReleaseStage::Accepted => "accepted",
+            ReleaseStage::Complete => "complete",
+            ReleaseStage::Abandoned => "abandoned",
+        };
+        draft.moment(format!("release {id} {word}: {detail}"));
+    }
+    settle_released(draft);
+    Ok(())
+}
+
+/// Everything is let go: Released. Holds that were to last only so long are dropped; with none left it is brought back.
+pub(super) fn settle_released(draft: &mut Draft) {
+    let Some(fence) = &mut draft.record.fence else { return };
+    if draft.record.phase != Phase::Fenced || !fence.all_released() {
+        return;
+    }
+    fence.outcome = Some(Outcome::Fenced { released: true });
+    draft.record.phase = Phase::Released;
+    draft.moment("released");
+    draft.record.holds.retain(|_, hold| !hold.drop_when_released);
+    if draft.record.holds.is_empty() {
+        draft.begin_unfencing(Bringing::PowerOn);
+        draft.moment("no hold is left: bringing it back");
+    }
+}

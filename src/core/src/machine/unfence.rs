@@ -1,0 +1,157 @@
+//! Bringing a node back. Power on is sent nowhere else (S7).
+
+use std::collections::BTreeMap;
+
+use super::Refused;
+use super::draft::Draft;
+use crate::device::DeviceClass;
+use crate::event::Person;
+use crate::ids::DeviceId;
+use crate::ledger::EffectKind;
+use crate::outcome::Outcome;
+use crate::record::{Bringing, Phase};
+
+pub(super) fn drop_hold(draft: &mut Draft, holder: &str, person: &Person) -> Result<(), Refused> {
+    draft.expect_phase(
+        "unfencing",
+        &["released", "power_on_failed"],
+        "a fence runs to its end first; where a person is needed: retry, attest, abandon, stand-down or retire",
+    )?;
+    if draft.record.phase == Phase::Released {
+        if draft.record.holds.remove(holder).is_none() {
+            let holds = draft.record.holds.keys().cloned().collect();
+            return Err(Refused::NoSuchHold { holder: holder.to_owned(), holds });
+        }
+        draft.moment(format!("hold {holder} dropped by {}: {}", person.name, person.reason));
+        if !draft.record.holds.is_empty() {
+            return Ok(());
+        }
+    }
+    draft.begin_unfencing(Bringing::PowerOn);
+    draft.moment(format!("unfencing, asked by {}: {}", person.name, person.reason));
+    Ok(())
+}
+
+fn gate(draft: &mut Draft, wanted: &'static str) -> Result<(), Refused> {
+    draft.expect_phase(wanted, &["unfencing"], "power comes back only while unfencing")?;
+    if !draft.record.holds.is_empty() {
+        return Err(Refused::Held(draft.record.holds.keys().cloned().collect()));
+    }
+    draft.bars(EffectKind::bars_on)
+}
+
+/// A stand-down may follow a fence whose releases never began: nothing of them was sent.
+fn released(draft: &mut Draft) -> Result<(), Refused> {
+    let stands_down = draft.record.bringing == Bringing::StandDown;
+    let open: Vec<String> = draft
+        .fence()?
+        .releases
+        .iter()
+        .filter(|release| !(release.stage.is_over() || stands_down && release.attempts == 0))
+        .map(|release| release.id.to_string())
+        .collect();
+    if open.is_empty() { Ok(()) } else { Err(Refused::NotReleased(open)) }
+}
+
+pub(super) fn unhold_intent(draft: &mut Draft) -> Result<(), Refused> {
+    gate(draft, "undoing a hold")?;
+    let holds: Vec<_> =
+        draft.fence()?.holds.iter().map(|(device, state)| (device.clone(), state.found.clone())).collect();
+    for (device, found) in holds {
+        let life = draft.fence()?.topology.device(&device).and_then(|spec| spec.max_in_flight.off);
+        draft.enter(EffectKind::Unhold(device), life, found);
+    }
+    Ok(())
+}
+
+pub(super) fn unheld(draft: &mut Draft, devices: &[DeviceId], detail: &str) -> Result<(), Refused> {
+    draft.expect_phase("undoing a hold", &["unfencing"], "holds are undone while unfencing")?;
+    let fence = draft.fence()?;
+    fence.holds.retain(|device, _| !devices.contains(device));
+    if !devices.is_empty() {
+        let names: Vec<_> = devices.iter().map(ToString::to_string).collect();
+        let detail = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
+        draft.moment(format!("hold undone: {}{detail}", names.join(", ")));
+    }
+    Ok(())
+}
+
+pub(super) fn on_intent(draft: &mut Draft, devices: &[DeviceId]) -> Result<(), Refused> {
+    gate(draft, "a power-on")?;
+    released(draft)?;
+    let bringing = draft.record.bringing;
+    let mut lives = BTreeMap::new();
+    for device in devices {
+        let fence = draft.fence()?;
+        let Some(spec) = fence.topology.device(device) else {
+            let known = fence.topology.devices().map(|spec| spec.id.to_string()).collect();
+            return Err(Refused::NoSuch { what: "device", name: device.to_string(), known });
+        };
+        if bringing != Bringing::PowerOn && spec.class != DeviceClass::Supply || bringing == Bringing::Abort {
+            return Err(Refused::Phase {
+                wanted: "a power-on of the host",
+                phase: "unfencing",
+                hint: "after an abort or a stand-down no on is sent to a host device",
+            });
+        }
+        // Supplies come first: a host device may need them to answer.
+        let supplies_off = fence
+            .switched_off
+            .iter()
+            .any(|id| fence.topology.device(id).is_some_and(|other| other.class == DeviceClass::Supply));
+        if spec.class != DeviceClass::Supply && supplies_off {
+            return Err(Refused::Phase {
+                wanted: "a power-on of the host",
+                phase: "unfencing",
+                hint: "its supplies are brought back first",
+            });
+        }
+        lives.insert(device.clone(), spec.max_in_flight.on);
+    }
+    for (device, life) in lives {
+        draft.enter(EffectKind::On(device), life, BTreeMap::new());
+    }
+    let names: Vec<_> = devices.iter().map(ToString::to_string).collect();
+    draft.moment(format!("on: {}", names.join(", ")));
+    Ok(())
+}
+
+pub(super) fn supplies_on(draft: &mut Draft, devices: &[DeviceId]) -> Result<(), Refused> {
+    draft.expect_phase("bringing supplies back", &["unfencing"], "supplies come back while unfencing")?;
+    let fence = draft.fence()?;
+    let is_supply = |id: &DeviceId| {
+        devices.contains(id)
+            && fence.topology.device(id).is_some_and(|spec| spec.class == DeviceClass::Supply)
+    };
+    fence.switched_off = fence.switched_off.iter().filter(|id| !is_supply(id)).cloned().collect();
+    Ok(())
+}
+
+pub(super) fn back(draft: &mut Draft, detail: &str) -> Result<(), Refused> {
+    draft.expect_phase("coming back", &["unfencing"], "only a node being brought back comes back")?;
+    draft.bars(EffectKind::bars_on)?;
+    let bringing = draft.record.bringing;
+    if let Some(fence) = &mut draft.record.fence {
+        match bringing {
+            Bringing::StandDown => fence.outcome = Some(Outcome::StoodDown),
+            Bringing::Abort | Bringing::PowerOn => {}
+        }
+        if bringing == Bringing::PowerOn {
+            fence.switched_off.clear();
+        }
+    }
+    draft.record.phase = Phase::Normal;
+    draft.moment(format!("back: {detail}"));
+    draft.end_fence();
+    draft.record.bringing = Bringing::PowerOn;
+    draft.record.breaches = 0;
+    draft.record.back_since = Some(draft.at);
+    Ok(())
+}
+
+pub(super) fn on_failed(draft: &mut Draft, detail: &str) -> Result<(), Refused> {
+    draft.expect_phase("a failed power-on", &["unfencing"], "nothing was switched on")?;
+    draft.record.phase = Phase::PowerOnFailed;
+    draft.moment(format!("not seen on: {detail}"));
+    Ok(())
+}

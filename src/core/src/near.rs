@@ -1,0 +1,68 @@
+//! Names that an unknown one may have been meant to be, for messages.
+
+/// At most so many are offered.
+const OFFERED: usize = 3;
+
+/// The `candidates` that resemble `word` most, best first; none if nothing comes close.
+///
+/// Close is: a third of the letters may differ, and one may always.
+pub fn near<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted: Vec<char> = word.to_lowercase().chars().take(64).collect();
+    let allowed = (wanted.len() / 3).max(1);
+    let mut found: Vec<(usize, &str)> = candidates
+        .into_iter()
+        .filter_map(|candidate| {
+            let letters: Vec<char> = candidate.to_lowercase().chars().take(64).collect();
+            let distance = distance(&wanted, &letters);
+            (distance <= allowed).then_some((distance, candidate))
+        })
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found.into_iter().take(OFFERED).map(|(_, candidate)| candidate).collect()
+}
+
+/// `; did you mean "a" or "b"?`, or nothing where nothing comes close: the end of a message about `word`.
+pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<String> = near(word, candidates).iter().map(|name| format!("{name:?}")).collect();
+    if names.is_empty() { String::new() } else { format!("; did you mean {}?", names.join(" or ")) }
+}
+
+/// How many letters must be put in, taken out, changed, or swapped with their neighbour.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for (i, &x) in a.iter().enumerate() {
+        let mut row = vec![i + 1; b.len() + 1];
+        for (j, &y) in b.iter().enumerate() {
+            row[j + 1] = (last[j] + usize::from(x != y)).min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && x == b[j - 1] && a[i - 1] == y {
+                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
+            }
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_meant_comes_first_and_what_was_not_does_not_come() {
+        let keys = ["readings", "dwell", "password_file", "username"];
+        assert_eq!(near("readngs", keys), ["readings"]);
+        assert_eq!(near("dwlel", keys), ["dwell"]);
+        assert_eq!(near("pasword_file", keys), ["password_file"]);
+        assert_eq!(near("colour", keys), Vec::<&str>::new());
+        assert_eq!(near("R1N7", ["r1n07", "r1n17", "r2n7", "x"]), ["r1n07", "r1n17", "r2n7"]);
+    }
+
+    #[test]
+    fn a_message_ends_with_the_offer() {
+        assert_eq!(did_you_mean("dwel", ["dwell"]), "; did you mean \"dwell\"?");
+        assert_eq!(did_you_mean("x", ["dwell"]), "");
+        assert_eq!(did_you_mean("", []), "");
+    }
+}
