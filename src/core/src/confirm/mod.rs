@@ -99,6 +99,7 @@ impl Judge {
     }
 
     /// The device took our off. True if this shows that its session was lost: that must be stored.
+    /// An off that was taken in a new epoch does not count: there, one is sent after a look and after the store.
     pub fn off_taken(
         &mut self,
         device: &DeviceId,
@@ -107,8 +108,13 @@ impl Judge {
         already: bool,
     ) -> bool {
         let Some(trace) = self.traces.get_mut(device) else { return false };
+        let known = trace.knows(epoch);
         let lost = trace.contact(epoch);
-        trace.off_taken(answered_at, epoch.map(|epoch| epoch.id), already);
+        if known {
+            trace.off_taken(answered_at, epoch.map(|epoch| epoch.id), already);
+        } else {
+            trace.off_failed();
+        }
         lost
     }
 

@@ -115,6 +115,11 @@ impl Trace {
         lost
     }
 
+    /// Whether this is the life of the device in which it was looked at.
+    pub(super) fn knows(&self, epoch: Option<Epoch>) -> bool {
+        self.epoch == epoch.map(|epoch| epoch.id)
+    }
+
     pub(super) fn off_taken(&mut self, answered_at: BootTime, epoch: Option<u64>, already: bool) {
         self.off_due = false;
         if let (Some(off), Some(_)) = (&mut self.off, &self.run) {
@@ -255,7 +260,7 @@ impl Trace {
             (Some(_), Some(sealed_at)) => run.last_asked >= sealed_at && self.window_is_over(),
         };
         let recent = now.since(run.last_answered) <= self.spec.dwell * 3;
-        let believed = !self.is_restarted() && !(self.off_due && off.long.is_none());
+        let believed = !self.is_restarted() && !self.off_due;
         (run.count >= self.spec.readings && sealed && recent && believed).then_some(run)
     }
 
