@@ -1,1 +1,23 @@
-//! picket.v1: the wire.
+//! `picket.v1`: the wire.
+//!
+//! **Purpose.** What callers and gateways say to each other: messages, client and server, generated from
+//! `picket/v1/*.proto`, where every field is described with its units and meaning.
+//! **Non-goals.** No rule, no conversion: those stand in the server.
+//! **Invariants.** The wire outlives the code: `README.md` beside the protos has the rules for changing them, and
+//! `tests/` holds them to it.
+
+mod errors;
+
+pub use errors::DOMAIN;
+
+/// Everything of the package `picket.v1`.
+#[allow(missing_docs, clippy::all, rustdoc::all)]
+pub mod v1 {
+    tonic::include_proto!("picket.v1");
+}
+
+/// The descriptors of the package and of what it imports, with comments: for reflection, and for tests of the rules.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/picket.v1.bin"));
+
+/// The name under which the service is registered, for health checks.
+pub const SERVICE_NAME: &str = "picket.v1.FencingService";
