@@ -1,1 +1,46 @@
-//! A simulated fleet with faults.
+//! A simulated fleet: machines, the devices that see and cut their power, and all that goes wrong with them.
+//!
+//! **Purpose.** A pure [`World`] (no runtime, no clock of its own: whoever asks says what time it is) and
+//! [`SimDriver`], the driver on it within one process. What truly happened can be asked of the world afterwards,
+//! apart from what any device said.
+//! **Non-goals.** No wire format and no sockets; no policy. The driver is as good as an honest driver can be:
+//! it repeats reads and offs when no answer comes, never an on, and tells a lost session from one it closed.
+//! **Invariants.** The same seed and the same calls give the same history. Faults are data. Time in a world only grows.
+//! A packet of a closed session is never executed.
+//!
+//! ```
+//! use std::time::Duration;
+//! use picket_core::time::BootTime;
+//! use picket_driver_sim::{Fault, World};
+//!
+//! let at = |seconds| BootTime::from_boot(Duration::from_secs(seconds));
+//! let mut world = World::new(7);
+//! world.add_machine("n1").add_host("n1", "n1-bmc");
+//! world.fault("n1-bmc", Fault::OffTakes { least: Duration::from_secs(5), most: Duration::from_secs(8) });
+//! assert!(world.truth("n1", at(60)));
+//! assert_eq!(world.last_write("n1"), Some(at(60)));
+//! ```
+
+mod ask;
+mod clock;
+mod device;
+mod driver;
+mod events;
+mod exchange;
+mod fault;
+mod kind;
+mod machine;
+mod random;
+mod session;
+mod wire;
+mod world;
+
+pub use clock::SimClock;
+pub use device::Received;
+pub use driver::{SimDriver, SimOptions};
+pub use fault::{Act, Fault};
+pub use kind::SimKind;
+pub use machine::{Edge, RestorePolicy};
+pub use random::Random;
+pub use wire::{Answer, HoldSettings, Request, Response, SessionId, Trouble, Verb};
+pub use world::{Heard, SharedWorld, World};

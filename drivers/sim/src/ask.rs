@@ -1,0 +1,238 @@
+//! The one door to a device: what is asked of it, and what comes of it.
+
+use picket_core::device::DeviceClass;
+use picket_core::time::BootTime;
+
+use crate::fault::Fault;
+use crate::machine::Pending;
+use crate::wire::{Answer, HoldSettings, Request, Response, SessionId, Trouble, Verb};
+use crate::world::{Event, Heard, World};
+
+impl World {
+    /// One copy of a request arrives at a device at `now`, in a session if there is one.
+    pub fn ask(
+        &mut self,
+        now: BootTime,
+        name: &str,
+        session: Option<SessionId>,
+        request: &Request,
+    ) -> Answer {
+        self.advance(now);
+        let silence = Answer { late_by: std::time::Duration::ZERO, what: Err(Trouble::Silence) };
+        let lost = {
+            let Self { devices, random, .. } = self;
+            devices.get(name).is_some_and(|device| device.loses(random))
+        };
+        let lost = self.device_mut(name).wears(|fault| match fault {
+            Fault::RequestLost { times } => Some(times),
+            _ => None,
+        }) || lost;
+        if lost || self.is_dead(name) {
+            return silence;
+        }
+        self.device_mut(name).count(request);
+        let what = self.consider(name, session, request);
+        let device = self.device_mut(name);
+        let late_by = device.faults.iter().find_map(|fault| match fault {
+            Fault::Slow(by) => Some(*by),
+            _ => None,
+        });
+        let unanswered = device.wears(|fault| match fault {
+            Fault::AnswerLost { times } => Some(times),
+            _ => None,
+        });
+        let Self { devices, random, .. } = self;
+        if unanswered || devices.get(name).is_some_and(|device| device.loses(random)) {
+            return silence;
+        }
+        Answer { late_by: late_by.unwrap_or_default(), what }
+    }
+
+    /// Whether nothing at all answers: no power, restarting, broken.
+    pub(crate) fn is_dead(&self, name: &str) -> bool {
+        let device = self.device(name);
+        device.has(|fault| matches!(fault, Fault::Silent))
+            || self.now < device.down_until
+            || (device.class != DeviceClass::Supply && !self.machine(&device.machine).fed)
+    }
+
+    fn consider(
+        &mut self,
+        name: &str,
+        session: Option<SessionId>,
+        request: &Request,
+    ) -> Result<Response, Trouble> {
+        let now = self.now;
+        let device = self.device_mut(name);
+        let enters = *request == Request::Open || device.sessionless;
+        if enters && device.has(|fault| matches!(fault, Fault::WrongPassword)) {
+            return Err(Trouble::Password);
+        }
+        if *request == Request::Open {
+            return self.open(name);
+        }
+        if !device.hears(session, now) {
+            if let Request::Command(verb) = request {
+                self.hear(name, *verb, false);
+            }
+            return Err(Trouble::NoSession);
+        }
+        let busy = device.wears(|fault| match fault {
+            Fault::Busy { times } => Some(times),
+            _ => None,
+        });
+        if busy && *request != Request::Close {
+            return Err(Trouble::Busy);
+        }
+        match request {
+            Request::Open => self.open(name),
+            Request::Close => {
+                if let Some(id) = session {
+                    device.sessions.remove(&id);
+                }
+                Ok(Response::Closed)
+            }
+            Request::Read => Ok(self.read(name)),
+            Request::Command(verb) => self.command(name, session, *verb),
+            Request::Identify => Ok(self.identify(name)),
+            Request::InspectHold => self.hold_settings(name).map(Response::Hold),
+            Request::SetHold(settings) => self.set_hold(name, *settings),
+        }
+    }
+
+    fn open(&mut self, name: &str) -> Result<Response, Trouble> {
+        let now = self.now;
+        self.last_id += 1;
+        let id = SessionId(self.last_id);
+        let device = self.device_mut(name);
+        device.reap(now);
+        let full = device.sessions.len() >= device.max_sessions
+            || device.has(|fault| matches!(fault, Fault::SessionsFull));
+        if full {
+            return Err(Trouble::SessionsFull);
+        }
+        device.sessions.insert(id, now);
+        Ok(Response::Opened(id))
+    }
+
+    fn read(&self, name: &str) -> Response {
+        let device = self.device(name);
+        let (truth, in_transition) = match device.class {
+            DeviceClass::Supply => (device.outlet_on, device.outlet_pending.is_some()),
+            DeviceClass::Host | DeviceClass::Parent => {
+                let machine = self.machine(&device.machine);
+                (machine.is_on(), machine.pending.is_some())
+            }
+        };
+        Response::Power(device.says(truth, in_transition))
+    }
+
+    /// A command that arrived in its session: now, later, or both.
+    fn command(&mut self, name: &str, session: Option<SessionId>, verb: Verb) -> Result<Response, Trouble> {
+        let late = self.device(name).faults.iter().find_map(|fault| match fault {
+            Fault::Late { verb: of, after, answered, .. } if *of == verb => Some((*after, Some(*answered))),
+            Fault::Twice { verb: of, after, .. } if *of == verb => Some((*after, None)),
+            _ => None,
+        });
+        if let Some((after, instead)) = late {
+            self.device_mut(name).wears(|fault| match fault {
+                Fault::Late { verb: of, times, .. } | Fault::Twice { verb: of, times, .. } if *of == verb => {
+                    Some(times)
+                }
+                _ => None,
+            });
+            let due = self.now + after;
+            self.push(due, Event::Deliver { device: name.to_owned(), session, verb });
+            match instead {
+                Some(true) => return Ok(Response::Took { already: false }),
+                Some(false) => return Err(Trouble::Silence),
+                None => {}
+            }
+        }
+        self.hear(name, verb, true);
+        self.execute(name, verb)
+    }
+
+    fn hear(&mut self, name: &str, verb: Verb, executed: bool) {
+        self.heard.push(Heard { at: self.now, device: name.to_owned(), verb, late: false, executed });
+    }
+
+    /// Throws the switch behind a device.
+    pub(crate) fn execute(&mut self, name: &str, verb: Verb) -> Result<Response, Trouble> {
+        let now = self.now;
+        let Self { devices, random, .. } = self;
+        let Some(device) = devices.get_mut(name) else { return Err(Trouble::Silence) };
+        if let Some(instead) = device.intercept(verb) {
+            return instead;
+        }
+        let delay = device.delay(verb, random);
+        let (is_supply, already) = (device.class == DeviceClass::Supply, device.already());
+        let machine_name = device.machine.clone();
+        let (is_on, pending) = if is_supply {
+            (device.outlet_on, device.outlet_pending.clone())
+        } else {
+            let machine = self.machine(&machine_name);
+            (machine.is_on(), machine.pending.clone())
+        };
+        match pending {
+            // The power sequencer does one thing at a time.
+            Some(pending) if pending.verb == verb => return Ok(Response::Took { already: false }),
+            Some(_) if verb == Verb::On => return Err(Trouble::Busy),
+            None if is_on == (verb == Verb::On) => return already,
+            _ => {}
+        }
+        let due = now + delay;
+        let pending = (!delay.is_zero()).then(|| Pending { verb, due, by: name.to_owned() });
+        match (pending, is_supply) {
+            (None, true) => self.switch_outlet(name, verb),
+            (None, false) => {
+                let machine = self.machine_mut(&machine_name);
+                machine.pending = None;
+                machine.switch(verb, now, name);
+            }
+            (Some(pending), true) => {
+                self.device_mut(name).outlet_pending = Some(pending);
+                self.push(due, Event::OutletDue(name.to_owned()));
+            }
+            (Some(pending), false) => {
+                self.machine_mut(&machine_name).pending = Some(pending);
+                self.push(due, Event::Due(machine_name));
+            }
+        }
+        Ok(Response::Took { already: false })
+    }
+
+    fn identify(&self, name: &str) -> Response {
+        let device = self.device(name);
+        let said = device.faults.iter().find_map(|fault| match fault {
+            Fault::SaysIdentity(other) => Some(other.clone()),
+            _ => None,
+        });
+        let own = match device.class {
+            // An outlet does not know what hangs on it.
+            DeviceClass::Supply => picket_core::device::Identity::default(),
+            DeviceClass::Host | DeviceClass::Parent => self.machine(&device.machine).identity.clone(),
+        };
+        Response::Identity(said.unwrap_or(own))
+    }
+
+    fn hold_settings(&self, name: &str) -> Result<HoldSettings, Trouble> {
+        let device = self.device(name);
+        let unsupported = device.class == DeviceClass::Supply
+            || device.has(|fault| matches!(fault, Fault::HoldUnsupported));
+        if unsupported { Err(Trouble::Unsupported) } else { Ok(self.machine(&device.machine).hold) }
+    }
+
+    fn set_hold(&mut self, name: &str, settings: HoldSettings) -> Result<Response, Trouble> {
+        let found = self.hold_settings(name)?;
+        let device = self.device(name);
+        if device.has(|fault| matches!(fault, Fault::HoldIgnored)) {
+            return Ok(Response::Hold(settings));
+        }
+        // Settings are put back, a watchdog is never started by that.
+        let settings = HoldSettings { watchdog: settings.watchdog && found.watchdog, ..settings };
+        let machine = device.machine.clone();
+        self.machine_mut(&machine).hold = settings;
+        Ok(Response::Hold(settings))
+    }
+}

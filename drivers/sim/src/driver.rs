@@ -1,0 +1,225 @@
+//! The driver on the simulated world, within one process.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
+use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
+use picket_core::power::{Power, Reading};
+use picket_driver::{
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits,
+};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::exchange::Wire;
+use crate::machine::RestorePolicy;
+use crate::session::Line;
+use crate::wire::{HoldSettings, Request, Response, Trouble, Verb};
+use crate::world::SharedWorld;
+
+/// How long the end of a session waits for the device's word.
+const CLOSE: Duration = Duration::from_secs(1);
+
+/// How the driver behaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimOptions {
+    /// There and back.
+    pub latency: Duration,
+    /// How long one call may take.
+    pub call: Duration,
+}
+
+impl Default for SimOptions {
+    fn default() -> Self {
+        Self { latency: Duration::from_millis(1), call: Duration::from_secs(5) }
+    }
+}
+
+/// One simulated device.
+#[derive(Debug)]
+pub struct SimDriver {
+    traits: Traits,
+    wire: Wire,
+}
+
+impl SimDriver {
+    /// A driver for a device of the world. Its class and whether it has sessions are the device's.
+    ///
+    /// # Panics
+    /// If the world has no such device.
+    pub fn new(world: &SharedWorld, device: &str, options: &SimOptions) -> Self {
+        let known = world.lock().unwrap_or_else(PoisonError::into_inner).device(device).clone();
+        let life = (!known.sessionless).then_some(known.idle);
+        let grade = match known.class {
+            DeviceClass::Parent => Grade::Hypervisor,
+            DeviceClass::Host | DeviceClass::Supply => Grade::Observed,
+        };
+        Self {
+            traits: Traits {
+                class: known.class,
+                grade,
+                has_epochs: !known.sessionless,
+                max_in_flight: MaxInFlight { off: life, on: life },
+                call: options.call,
+                endpoint: format!("sim {device}"),
+            },
+            wire: Wire {
+                world: world.clone(),
+                device: device.to_owned(),
+                sessionless: known.sessionless,
+                idle: known.idle,
+                latency: options.latency,
+                line: Mutex::new(Line::default()),
+            },
+        }
+    }
+
+    async fn command(&self, call: &Call, verb: Verb) -> Result<Accepted, DriverError> {
+        let request = Request::Command(verb);
+        let exchanged = self.wire.exchange(call, &request).await?;
+        let already = match exchanged.what {
+            Ok(Response::Took { already }) => already,
+            Err(Trouble::AlreadySo) => true,
+            other => return Err(self.wire.failure(&other, &request)),
+        };
+        let (asked_at, answered_at, epoch) = (exchanged.asked_at, exchanged.answered_at, exchanged.epoch);
+        Ok(Accepted { asked_at, answered_at, epoch, already })
+    }
+
+    async fn set_hold(&self, call: &Call, settings: HoldSettings) -> Result<HoldReport, DriverError> {
+        let request = Request::SetHold(settings);
+        match self.wire.exchange(call, &request).await?.what {
+            Ok(Response::Hold(now)) => Ok(HoldReport { engaged: in_words(now), detail: String::new() }),
+            other => Err(self.wire.failure(&other, &request)),
+        }
+    }
+}
+
+fn in_words(settings: HoldSettings) -> Vec<String> {
+    let mut words = Vec::new();
+    if settings.restore == RestorePolicy::AlwaysOff {
+        words.push("restore policy always-off".to_owned());
+    }
+    if !settings.watchdog {
+        words.push("watchdog stopped".to_owned());
+    }
+    if settings.button_locked {
+        words.push("power button locked".to_owned());
+    }
+    words
+}
+
+fn written(settings: HoldSettings) -> HoldFound {
+    HoldFound::from([
+        ("restore".to_owned(), settings.restore.label().to_owned()),
+        ("watchdog".to_owned(), if settings.watchdog { "running" } else { "stopped" }.to_owned()),
+        ("button".to_owned(), if settings.button_locked { "locked" } else { "free" }.to_owned()),
+    ])
+}
+
+fn read_back(found: &HoldFound) -> Result<HoldSettings, DriverError> {
+    let get = |key: &str| found.get(key).map(String::as_str);
+    let restore = get("restore").and_then(RestorePolicy::from_label).ok_or_else(|| {
+        let detail = format!("what the hold found names no restore policy: {found:?}");
+        DriverError::new(ErrorKind::Protocol, Effect::DidNotHappen, detail)
+    })?;
+    Ok(HoldSettings {
+        restore,
+        watchdog: get("watchdog") == Some("running"),
+        button_locked: get("button") == Some("locked"),
+    })
+}
+
+#[async_trait]
+impl PowerDriver for SimDriver {
+    fn traits(&self) -> &Traits {
+        &self.traits
+    }
+
+    async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
+        let exchanged = self.wire.exchange(call, &Request::Read).await?;
+        match exchanged.what {
+            Ok(Response::Power(power)) => Ok(Reading {
+                power,
+                asked_at: exchanged.asked_at,
+                answered_at: exchanged.answered_at,
+                epoch: exchanged.epoch,
+                said: match power {
+                    Power::On => "on".to_owned(),
+                    Power::Off => "off".to_owned(),
+                    Power::Unknown => "in transition".to_owned(),
+                },
+            }),
+            other => Err(self.wire.failure(&other, &Request::Read)),
+        }
+    }
+
+    async fn power_off(&self, _order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
+        self.command(call, Verb::Off).await
+    }
+
+    async fn power_on(&self, _order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
+        self.command(call, Verb::On).await
+    }
+
+    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
+        match self.wire.exchange(call, &Request::Identify).await?.what {
+            Ok(Response::Identity(identity)) => Ok(identity),
+            other => Err(self.wire.failure(&other, &Request::Identify)),
+        }
+    }
+
+    async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError> {
+        match self.wire.exchange(call, &Request::InspectHold).await?.what {
+            Ok(Response::Hold(settings)) => Ok(written(settings)),
+            Err(Trouble::Unsupported) => Ok(HoldFound::new()),
+            other => Err(self.wire.failure(&other, &Request::InspectHold)),
+        }
+    }
+
+    async fn engage_hold(&self, _order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        self.set_hold(call, HoldSettings::HELD).await
+    }
+
+    async fn disengage_hold(&self, order: &UnholdOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        self.set_hold(call, read_back(order.found())?).await
+    }
+
+    async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
+        let end = Wire::end(call);
+        let still_open = |detail: String| DriverError::new(ErrorKind::TimedOut, Effect::Unknown, detail);
+        let device = &self.wire.device;
+        let mut line = timeout_at(end, self.wire.line.lock())
+            .await
+            .map_err(|_| still_open(format!("an earlier call to {device} is still under way")))?;
+        if self.wire.sessionless {
+            // Nothing ends a late copy of a command here; none is late once its answer has come.
+            return match line.unanswered {
+                false => Ok(()),
+                true => {
+                    Err(still_open(format!("{device} has no sessions, and a command to it is not answered")))
+                }
+            };
+        }
+        if line.session.is_some() {
+            let answer = end.min(Instant::now() + CLOSE);
+            match self.wire.send(call, answer, &mut line, &Request::Close).await?.what {
+                Ok(_) => line.closed(),
+                Err(Trouble::NoSession) => line.refused(),
+                Err(_) => line.given_up(self.wire.idle),
+            }
+        }
+        if let Some(until) = line.haunted_until {
+            let over = Instant::now() + until.since(call.now());
+            sleep_until(over.min(end)).await;
+            if over > end {
+                return Err(still_open(format!("an old session of {device} may still be open")));
+            }
+            line.haunted_until = None;
+        }
+        line.unanswered = false;
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! The driver's way to its device: one exchange at a time, repeated while nothing answers, in a session.
+
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
+use picket_core::power::Epoch;
+use picket_core::time::BootTime;
+use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+
+use crate::session::Line;
+use crate::wire::{Request, Response, Trouble, Verb};
+use crate::world::{SharedWorld, World};
+
+/// A call ends so long before its deadline that its error still arrives in time.
+const MARGIN: Duration = Duration::from_millis(5);
+/// The first wait before a request is repeated; doubles.
+const REPEAT: Duration = Duration::from_millis(250);
+
+/// The wire between one driver and its device.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    pub(crate) world: SharedWorld,
+    pub(crate) device: String,
+    pub(crate) sessionless: bool,
+    pub(crate) idle: Duration,
+    /// There and back.
+    pub(crate) latency: Duration,
+    pub(crate) line: Mutex<Line>,
+}
+
+/// What came of one request, and when.
+#[derive(Debug)]
+pub(crate) struct Exchanged {
+    pub(crate) what: Result<Response, Trouble>,
+    /// When the first copy was sent.
+    pub(crate) asked_at: BootTime,
+    pub(crate) answered_at: BootTime,
+    pub(crate) epoch: Option<Epoch>,
+}
+
+fn changes_something(request: &Request) -> bool {
+    matches!(request, Request::Command(_) | Request::SetHold(_))
+}
+
+impl Wire {
+    fn world(&self) -> MutexGuard<'_, World> {
+        // A world whose test panicked while it was locked is still good enough to be looked at.
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When a call must come back.
+    pub(crate) fn end(call: &Call) -> Instant {
+        call.deadline().checked_sub(MARGIN).unwrap_or_else(Instant::now)
+    }
+
+    /// One request in a session, which is made anew once if the device does not know it any more.
+    pub(crate) async fn exchange(&self, call: &Call, request: &Request) -> Result<Exchanged, DriverError> {
+        let end = Self::end(call);
+        let mut line = timeout_at(end, self.line.lock()).await.map_err(|_| {
+            let detail = format!("an earlier call to {} is still under way", self.device);
+            DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, detail)
+        })?;
+        let mut again = true;
+        loop {
+            if !self.sessionless {
+                self.ensure_session(call, end, &mut line).await?;
+            }
+            let epoch = line.session.map(|session| session.epoch);
+            let exchanged = self.send(call, end, &mut line, request).await?;
+            match exchanged.what {
+                Err(Trouble::NoSession) if again => {
+                    line.refused();
+                    again = false;
+                }
+                Err(Trouble::Silence) => {
+                    if let Some(session) = &mut line.session {
+                        session.doubtful = true;
+                    }
+                    return Ok(Exchanged { epoch, ..exchanged });
+                }
+                _ => return Ok(Exchanged { epoch, ..exchanged }),
+            }
+        }
+    }
+
+    /// Opens a session unless there is one that the device still knows.
+    async fn ensure_session(&self, call: &Call, end: Instant, line: &mut Line) -> Result<(), DriverError> {
+        if line.session.is_some_and(|session| call.now().since(session.last_sent) >= self.idle) {
+            line.closed();
+        }
+        if line.session.is_some_and(|session| session.doubtful) {
+            // If the old session answers, the device did not restart (S2). Half of the time goes to finding out.
+            let half = Instant::now() + end.saturating_duration_since(Instant::now()) / 2;
+            match self.send(call, half, line, &Request::Read).await?.what {
+                Err(Trouble::Silence) => line.given_up(self.idle),
+                Err(Trouble::NoSession) => line.refused(),
+                _ => {
+                    if let Some(session) = &mut line.session {
+                        session.doubtful = false;
+                    }
+                }
+            }
+        }
+        if line.session.is_some() {
+            return Ok(());
+        }
+        match self.send(call, end, line, &Request::Open).await?.what {
+            Ok(Response::Opened(id)) => {
+                line.opened(id, call.now());
+                Ok(())
+            }
+            // Only the session was asked for: whatever was wanted did surely not happen.
+            other => {
+                Err(DriverError { effect: Effect::DidNotHappen, ..self.failure(&other, &Request::Open) })
+            }
+        }
+    }
+
+    /// Sends a request in the present session, and again until an answer comes or `end`; an on is never repeated.
+    pub(crate) async fn send(
+        &self,
+        call: &Call,
+        end: Instant,
+        line: &mut Line,
+        request: &Request,
+    ) -> Result<Exchanged, DriverError> {
+        let once = matches!(request, Request::Command(Verb::On) | Request::Close);
+        let (mut gap, mut first) = (REPEAT, None);
+        loop {
+            if changes_something(request) {
+                call.may_send().map_err(|error| match first {
+                    None => error,
+                    Some(_) => DriverError { effect: Effect::Unknown, ..error },
+                })?;
+                line.unanswered = true;
+            }
+            let asked_at = *first.get_or_insert_with(|| call.now());
+            let session = line.session.as_mut().map(|session| {
+                session.last_sent = call.now();
+                session.id
+            });
+            let silence =
+                |answered_at| Exchanged { what: Err(Trouble::Silence), asked_at, answered_at, epoch: None };
+            if timeout_at(end, sleep(self.latency / 2)).await.is_err() {
+                return Ok(silence(call.now()));
+            }
+            let answer = self.world().ask(call.now(), &self.device, session, request);
+            let heard_nothing = answer.what == Err(Trouble::Silence);
+            let wait = if heard_nothing { gap } else { answer.late_by + self.latency / 2 };
+            if (heard_nothing && once) || timeout_at(end, sleep(wait)).await.is_err() {
+                sleep_until(end).await;
+                return Ok(silence(call.now()));
+            }
+            if !heard_nothing {
+                if changes_something(request) {
+                    line.unanswered = false;
+                }
+                return Ok(Exchanged { what: answer.what, asked_at, answered_at: call.now(), epoch: None });
+            }
+            gap *= 2;
+        }
+    }
+
+    /// What an answer that is not the one that was asked for means.
+    pub(crate) fn failure(&self, what: &Result<Response, Trouble>, request: &Request) -> DriverError {
+        let (kind, detail) = match what {
+            Ok(other) => (ErrorKind::Protocol, format!("answered something else: {other:?}")),
+            Err(trouble) => match trouble {
+                Trouble::Silence => (ErrorKind::TimedOut, "did not answer".to_owned()),
+                Trouble::NoSession => (ErrorKind::Protocol, "does not know the session".to_owned()),
+                Trouble::SessionsFull => (ErrorKind::Throttled, "has no session left".to_owned()),
+                Trouble::Password => (ErrorKind::Authentication, "refused the credentials".to_owned()),
+                Trouble::Busy => (ErrorKind::Throttled, "is busy".to_owned()),
+                Trouble::AlreadySo => (ErrorKind::Refused, "says: not supported in present state".to_owned()),
+                Trouble::Refused => (ErrorKind::Refused, "refused".to_owned()),
+                Trouble::Unsupported => (ErrorKind::Unsupported, "does not support this".to_owned()),
+            },
+        };
+        let unclear = matches!(what, Ok(_) | Err(Trouble::Silence)) && changes_something(request);
+        let effect = if unclear { Effect::Unknown } else { Effect::DidNotHappen };
+        DriverError::new(kind, effect, format!("{} {detail}", self.device))
+    }
+}

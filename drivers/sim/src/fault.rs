@@ -1,0 +1,185 @@
+//! What goes wrong, as data: a scenario can be written down, stored and replayed.
+
+use std::time::Duration;
+
+use picket_core::device::Identity;
+use serde::{Deserialize, Serialize};
+
+use crate::wire::Verb;
+
+/// How a device misbehaves until it is mended. Several may hold at once; those with `times` wear off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Fault {
+    /// An off is acknowledged at once; the fall comes between `least` and `most` later.
+    OffTakes {
+        /// Least.
+        least: Duration,
+        /// Most.
+        most: Duration,
+    },
+    /// The same for an on.
+    OnTakes {
+        /// Least.
+        least: Duration,
+        /// Most.
+        most: Duration,
+    },
+    /// An off is acknowledged and ignored; the device goes on to say On.
+    OffIgnored,
+    /// An off is acknowledged and ignored, and the device says Off from then on, until an on.
+    OffLied,
+    /// An off is refused without a reason.
+    OffRefused,
+    /// An on is acknowledged and dropped.
+    OnDropped {
+        /// So many times.
+        times: u32,
+    },
+    /// It says Off, whatever is true.
+    SaysOff,
+    /// It says On, whatever is true.
+    SaysOn,
+    /// It answers, but neither On nor Off: stuck in a transitional state.
+    SaysNothing,
+    /// While a fall or rise is under way it answers neither On nor Off.
+    SaysTransition,
+    /// Off when off (on when on) is answered with an error instead of a flag.
+    AlreadyIsError,
+    /// Off when off (on when on) is acknowledged as if something had happened.
+    AlreadyIsUnsaid,
+    /// No answer to anything, and nothing is done: the device is dead.
+    Silent,
+    /// Every answer comes so much later; what was asked happens at once.
+    Slow(Duration),
+    /// The command is executed so much later, if its session is still open then.
+    Late {
+        /// Which command.
+        verb: Verb,
+        /// How much later.
+        after: Duration,
+        /// Whether it is acknowledged at once; else no answer comes.
+        answered: bool,
+        /// So many times.
+        times: u32,
+    },
+    /// The command is executed at once, and its duplicate so much later, if the session is still open then.
+    Twice {
+        /// Which command.
+        verb: Verb,
+        /// How much later.
+        after: Duration,
+        /// So many times.
+        times: u32,
+    },
+    /// What was asked happens; no answer comes.
+    AnswerLost {
+        /// So many times.
+        times: u32,
+    },
+    /// Nothing happens, no answer comes.
+    RequestLost {
+        /// So many times.
+        times: u32,
+    },
+    /// Requests, and answers, are each lost in so many of 100 cases.
+    Loss {
+        /// 0 to 100.
+        percent: u8,
+    },
+    /// It says that it controls something else.
+    SaysIdentity(Identity),
+    /// It knows nothing of holds.
+    HoldUnsupported,
+    /// It acknowledges a hold and does nothing.
+    HoldIgnored,
+    /// No further session is to be had.
+    SessionsFull,
+    /// It refuses the credentials.
+    WrongPassword,
+    /// It is busy.
+    Busy {
+        /// So many times.
+        times: u32,
+    },
+}
+
+/// Something that happens in the world at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Act {
+    /// The device begins to misbehave.
+    Fault {
+        /// The device.
+        device: String,
+        /// How.
+        fault: Fault,
+    },
+    /// The device works as it should again.
+    Mend {
+        /// The device.
+        device: String,
+    },
+    /// A host device restarts: silent for `down`, all sessions lost, its hold kept. The machine goes on.
+    RestartBmc {
+        /// The device.
+        device: String,
+        /// How long it is silent.
+        down: Duration,
+        /// Afterwards it believes that its machine is off, and does nothing for an off, until it switches on.
+        estranged: bool,
+    },
+    /// A host device forgets all its sessions.
+    LoseSessions {
+        /// The device.
+        device: String,
+    },
+    /// A machine forgets its hold: back to what one has that nobody holds.
+    ForgetHold {
+        /// The machine.
+        machine: String,
+    },
+    /// Somebody else's power cycle: off now, on again after `off_for`, whatever is commanded in between.
+    ForeignCycle {
+        /// The machine.
+        machine: String,
+        /// How long it stays off.
+        off_for: Duration,
+    },
+    /// Somebody else switches the machine, by no device of ours.
+    Foreign {
+        /// The machine.
+        machine: String,
+        /// Off or on.
+        verb: Verb,
+    },
+    /// The watchdog bites: a power cycle, if it runs.
+    Watchdog {
+        /// The machine.
+        machine: String,
+        /// How long it stays off.
+        off_for: Duration,
+    },
+    /// The power button is pressed: on if it is off, off if it is on; nothing where it is locked.
+    PressButton {
+        /// The machine.
+        machine: String,
+    },
+    /// The mains of a machine fail.
+    LoseMains {
+        /// The machine.
+        machine: String,
+    },
+    /// The mains of a machine come back; its restore policy decides.
+    RestoreMains {
+        /// The machine.
+        machine: String,
+    },
+    /// An outlet is plugged into another machine: the settings know nothing of it.
+    Rewire {
+        /// The outlet.
+        outlet: String,
+        /// The machine that it feeds now.
+        machine: String,
+    },
+}

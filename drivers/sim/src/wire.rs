@@ -1,0 +1,110 @@
+//! What goes between a driver and a simulated device.
+
+use std::time::Duration;
+
+use picket_core::device::Identity;
+use picket_core::power::Power;
+use serde::{Deserialize, Serialize};
+
+use crate::machine::RestorePolicy;
+
+/// A session of one device; never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub(crate) u64);
+
+/// A command that changes power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verb {
+    /// Switch off, hard.
+    Off,
+    /// Switch on.
+    On,
+}
+
+/// What a device keeps that decides whether its machine comes back by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldSettings {
+    /// What happens when the mains come back.
+    pub restore: RestorePolicy,
+    /// Whether the watchdog timer runs and may power-cycle the machine.
+    pub watchdog: bool,
+    /// Whether the power button does nothing.
+    pub button_locked: bool,
+}
+
+impl HoldSettings {
+    /// A machine that nobody holds.
+    pub const FREE: Self = Self { restore: RestorePolicy::LastState, watchdog: true, button_locked: false };
+    /// A machine that is kept off by its device.
+    pub const HELD: Self = Self { restore: RestorePolicy::AlwaysOff, watchdog: false, button_locked: true };
+}
+
+/// What is asked of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Begin a session.
+    Open,
+    /// End this session.
+    Close,
+    /// Tell the power.
+    Read,
+    /// Change the power.
+    Command(Verb),
+    /// Tell what is controlled.
+    Identify,
+    /// Tell the settings of the hold.
+    InspectHold,
+    /// Set the settings of the hold. The watchdog is never started by it (S11).
+    SetHold(HoldSettings),
+}
+
+/// What a device answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Response {
+    /// A session began.
+    Opened(SessionId),
+    /// The session ended.
+    Closed,
+    /// What it says of power.
+    Power(Power),
+    /// It took the command.
+    Took {
+        /// It says that it was in that state already.
+        already: bool,
+    },
+    /// What it says it controls.
+    Identity(Identity),
+    /// The settings of the hold.
+    Hold(HoldSettings),
+}
+
+/// Why there is no such answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Nothing came. What was asked may have happened.
+    Silence,
+    /// It does not know the session: what was asked did not happen.
+    NoSession,
+    /// All its sessions are taken.
+    SessionsFull,
+    /// It refused the credentials.
+    Password,
+    /// It is busy; try again.
+    Busy,
+    /// It refused an off because it is off, or an on because it is on ("not supported in present state").
+    AlreadySo,
+    /// It refused without a reason.
+    Refused,
+    /// It cannot do this at all.
+    Unsupported,
+}
+
+/// An answer, and how much later than usual it comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Beyond the usual way there and back.
+    pub late_by: Duration,
+    /// What came.
+    pub what: Result<Response, Trouble>,
+}

@@ -1,0 +1,270 @@
+//! The world: machines, devices, and what happens to them in the order of time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use picket_core::device::{DeviceClass, Identity};
+use picket_core::time::BootTime;
+
+use crate::device::{Device, Received};
+use crate::fault::{Act, Fault};
+use crate::machine::{Edge, Machine, RestorePolicy};
+use crate::random::Random;
+use crate::wire::{SessionId, Verb};
+
+/// A world that drivers and a test share.
+pub type SharedWorld = Arc<Mutex<World>>;
+
+/// A command that arrived at a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// When.
+    pub at: BootTime,
+    /// The device.
+    pub device: String,
+    /// The command.
+    pub verb: Verb,
+    /// It came late, or was a duplicate.
+    pub late: bool,
+    /// It was looked at; `false`: its session was over, and it was thrown away.
+    pub executed: bool,
+}
+
+/// Something that is still to come.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    Act(Act),
+    /// A fall or rise of a machine is due.
+    Due(String),
+    /// The same of an outlet.
+    OutletDue(String),
+    /// The hold-up time of a machine is over.
+    Starve(String),
+    /// A late packet arrives.
+    Deliver {
+        device: String,
+        session: Option<SessionId>,
+        verb: Verb,
+    },
+}
+
+/// All machines and devices, and what truly happened.
+///
+/// Whoever asks says what time it is; the world first does all that was due until then. A time before the last one
+/// counts as the last one.
+///
+/// # Panics
+/// Every method panics when it is given the name of a machine or device that was never added: a defect of the caller.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub(crate) now: BootTime,
+    pub(crate) random: Random,
+    pub(crate) machines: BTreeMap<String, Machine>,
+    pub(crate) devices: BTreeMap<String, Device>,
+    queue: BTreeMap<(BootTime, u64), Event>,
+    pub(crate) last_id: u64,
+    pub(crate) heard: Vec<Heard>,
+}
+
+impl World {
+    /// An empty world; `seed` decides all that is left to chance.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            now: BootTime::default(),
+            random: Random::new(seed),
+            machines: BTreeMap::new(),
+            devices: BTreeMap::new(),
+            queue: BTreeMap::new(),
+            last_id: 0,
+            heard: Vec::new(),
+        }
+    }
+
+    /// For drivers and a test together.
+    pub fn shared(self) -> SharedWorld {
+        Arc::new(Mutex::new(self))
+    }
+
+    /// Adds a machine that is on. Its identity follows from its name. Added already: nothing changes.
+    pub fn add_machine(&mut self, name: &str) -> &mut Self {
+        let now = self.now;
+        self.machines.entry(name.to_owned()).or_insert_with(|| Machine::new(identity_of(name), true, now));
+        self
+    }
+
+    /// Adds a machine that is off.
+    pub fn add_machine_off(&mut self, name: &str) -> &mut Self {
+        let now = self.now;
+        self.machines.entry(name.to_owned()).or_insert_with(|| Machine::new(identity_of(name), false, now));
+        self
+    }
+
+    /// Adds a host device (a BMC) of a machine. A machine may have several.
+    pub fn add_host(&mut self, machine: &str, device: &str) -> &mut Self {
+        self.add_device(DeviceClass::Host, machine, device)
+    }
+
+    /// Adds an outlet that feeds a machine. A machine without outlets hangs on the mains.
+    pub fn add_supply(&mut self, machine: &str, outlet: &str) -> &mut Self {
+        self.add_device(DeviceClass::Supply, machine, outlet)
+    }
+
+    fn add_device(&mut self, class: DeviceClass, machine: &str, device: &str) -> &mut Self {
+        let _ = self.machine(machine);
+        self.devices.entry(device.to_owned()).or_insert_with(|| Device::new(class, machine));
+        self
+    }
+
+    /// How many sessions a device has (4), and after how long an idle one ends (60 s).
+    pub fn set_sessions(&mut self, device: &str, most: usize, idle: Duration) -> &mut Self {
+        let device = self.device_mut(device);
+        (device.max_sessions, device.idle) = (most, idle);
+        self
+    }
+
+    /// Takes a device's sessions away: every packet stands alone, and a late one is always executed.
+    pub fn set_sessionless(&mut self, device: &str) -> &mut Self {
+        self.device_mut(device).sessionless = true;
+        self
+    }
+
+    /// How long a machine runs on without power (1 s).
+    pub fn set_hold_up(&mut self, machine: &str, hold_up: Duration) -> &mut Self {
+        self.machine_mut(machine).hold_up = hold_up;
+        self
+    }
+
+    /// What a machine does when its mains come back (as it was).
+    pub fn set_restore(&mut self, machine: &str, policy: RestorePolicy) -> &mut Self {
+        self.machine_mut(machine).hold.restore = policy;
+        self
+    }
+
+    /// From now on the device misbehaves so, too.
+    pub fn fault(&mut self, device: &str, fault: Fault) -> &mut Self {
+        self.device_mut(device).faults.push(fault);
+        self
+    }
+
+    /// The device works as it should again. What it lied about it still believes.
+    pub fn mend(&mut self, device: &str) -> &mut Self {
+        self.device_mut(device).faults.clear();
+        self
+    }
+
+    /// Something happens now.
+    pub fn happen(&mut self, now: BootTime, act: Act) -> &mut Self {
+        self.advance(now);
+        self.act(act);
+        self
+    }
+
+    /// Something will happen then; at once if that is past.
+    pub fn schedule(&mut self, at: BootTime, act: Act) -> &mut Self {
+        self.push(at, Event::Act(act));
+        self
+    }
+
+    /// The world's time.
+    pub fn now(&self) -> BootTime {
+        self.now
+    }
+
+    /// Does all that is due until `now`.
+    pub fn advance(&mut self, now: BootTime) {
+        while let Some(entry) = self.queue.first_entry().filter(|entry| entry.key().0 <= now) {
+            let (at, event) = (entry.key().0, entry.remove());
+            self.now = self.now.max(at);
+            self.occur(event);
+        }
+        self.now = self.now.max(now);
+    }
+
+    pub(crate) fn push(&mut self, at: BootTime, event: Event) {
+        self.last_id += 1;
+        self.queue.insert((at.max(self.now), self.last_id), event);
+    }
+
+    /// Whether the machine was truly on at `at`, and could write.
+    pub fn truth(&mut self, machine: &str, at: BootTime) -> bool {
+        self.advance(at);
+        self.machine(machine).was_on(at)
+    }
+
+    /// Every change of the machine's power until now, oldest first.
+    pub fn edges(&self, machine: &str) -> &[Edge] {
+        self.machine(machine).edges()
+    }
+
+    /// The last moment until now in which the machine could write; `None`: it never ran.
+    pub fn last_write(&self, machine: &str) -> Option<BootTime> {
+        self.machine(machine).last_write(self.now)
+    }
+
+    /// The first moment from `since` until now in which the machine could write; `None`: it could not.
+    pub fn first_write_since(&self, machine: &str, since: BootTime) -> Option<BootTime> {
+        self.machine(machine).first_write_since(since)
+    }
+
+    /// What the machine truly is.
+    pub fn identity(&self, machine: &str) -> &Identity {
+        &self.machine(machine).identity
+    }
+
+    /// What keeps the machine off, or does not.
+    pub fn hold(&self, machine: &str) -> crate::wire::HoldSettings {
+        self.machine(machine).hold
+    }
+
+    /// What a device was asked so far.
+    pub fn received(&self, device: &str) -> Received {
+        self.device(device).received
+    }
+
+    /// How many sessions of the device are open.
+    pub fn sessions(&mut self, device: &str) -> usize {
+        let now = self.now;
+        let device = self.device_mut(device);
+        device.reap(now);
+        device.sessions.len()
+    }
+
+    /// Every command that arrived anywhere, in order.
+    pub fn heard(&self) -> &[Heard] {
+        &self.heard
+    }
+
+    /// The class of a device; `None`: there is no such device.
+    pub fn class(&self, device: &str) -> Option<DeviceClass> {
+        self.devices.get(device).map(|device| device.class)
+    }
+
+    pub(crate) fn machine(&self, name: &str) -> &Machine {
+        self.machines.get(name).unwrap_or_else(|| panic!("the world has no machine {name:?}"))
+    }
+
+    pub(crate) fn machine_mut(&mut self, name: &str) -> &mut Machine {
+        self.machines.get_mut(name).unwrap_or_else(|| panic!("the world has no machine {name:?}"))
+    }
+
+    pub(crate) fn device(&self, name: &str) -> &Device {
+        self.devices.get(name).unwrap_or_else(|| panic!("the world has no device {name:?}"))
+    }
+
+    pub(crate) fn device_mut(&mut self, name: &str) -> &mut Device {
+        self.devices.get_mut(name).unwrap_or_else(|| panic!("the world has no device {name:?}"))
+    }
+}
+
+/// A machine's identity, the same in every world.
+fn identity_of(name: &str) -> Identity {
+    let seed = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let mut random = Random::new(seed);
+    Identity {
+        uuid: Some(format!("{:016x}{:016x}", random.bits(), random.bits())),
+        serial: Some(format!("SIM-{name}")),
+    }
+}
