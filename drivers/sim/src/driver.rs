@@ -223,3 +223,6 @@ impl PowerDriver for SimDriver {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

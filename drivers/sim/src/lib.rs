@@ -18,7 +18,7 @@
 //! world.add_machine("n1").add_host("n1", "n1-bmc");
 //! world.fault("n1-bmc", Fault::OffTakes { least: Duration::from_secs(5), most: Duration::from_secs(8) });
 //! assert!(world.truth("n1", at(60)));
-//! assert_eq!(world.last_write("n1"), Some(at(60)));
+//! assert_eq!(world.last_write("n1", at(60)), Some(at(60)));
 //! ```
 
 mod ask;

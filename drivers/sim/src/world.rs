@@ -52,7 +52,8 @@ pub(crate) enum Event {
 /// All machines and devices, and what truly happened.
 ///
 /// Whoever asks says what time it is; the world first does all that was due until then. A time before the last one
-/// counts as the last one.
+/// counts as the last one. The observer's questions are the ones that take an `at` and no device answers: what they
+/// say is true, whatever the devices say.
 ///
 /// # Panics
 /// Every method panics when it is given the name of a machine or device that was never added: a defect of the caller.
@@ -192,18 +193,21 @@ impl World {
         self.machine(machine).was_on(at)
     }
 
-    /// Every change of the machine's power until now, oldest first.
-    pub fn edges(&self, machine: &str) -> &[Edge] {
+    /// Every change of the machine's power until `at`, oldest first.
+    pub fn edges(&mut self, machine: &str, at: BootTime) -> &[Edge] {
+        self.advance(at);
         self.machine(machine).edges()
     }
 
-    /// The last moment until now in which the machine could write; `None`: it never ran.
-    pub fn last_write(&self, machine: &str) -> Option<BootTime> {
+    /// The last moment until `at` in which the machine could write; `None`: it never ran.
+    pub fn last_write(&mut self, machine: &str, at: BootTime) -> Option<BootTime> {
+        self.advance(at);
         self.machine(machine).last_write(self.now)
     }
 
-    /// The first moment from `since` until now in which the machine could write; `None`: it could not.
-    pub fn first_write_since(&self, machine: &str, since: BootTime) -> Option<BootTime> {
+    /// The first moment from `since` until `at` in which the machine could write; `None`: it could not.
+    pub fn first_write_since(&mut self, machine: &str, since: BootTime, at: BootTime) -> Option<BootTime> {
+        self.advance(at);
         self.machine(machine).first_write_since(since)
     }
 
@@ -217,21 +221,24 @@ impl World {
         self.machine(machine).hold
     }
 
-    /// What a device was asked so far.
-    pub fn received(&self, device: &str) -> Received {
+    /// What a device was asked until `at`.
+    pub fn received(&mut self, device: &str, at: BootTime) -> Received {
+        self.advance(at);
         self.device(device).received
     }
 
-    /// How many sessions of the device are open.
-    pub fn sessions(&mut self, device: &str) -> usize {
+    /// How many sessions of the device are open at `at`.
+    pub fn sessions(&mut self, device: &str, at: BootTime) -> usize {
+        self.advance(at);
         let now = self.now;
         let device = self.device_mut(device);
         device.reap(now);
         device.sessions.len()
     }
 
-    /// Every command that arrived anywhere, in order.
-    pub fn heard(&self) -> &[Heard] {
+    /// Every command that arrived anywhere until `at`, in order.
+    pub fn heard(&mut self, at: BootTime) -> &[Heard] {
+        self.advance(at);
         &self.heard
     }
 

@@ -61,14 +61,14 @@ fn off_and_on() {
     assert_eq!(command(&mut world, DEV, s, Verb::Off, at(2)), Ok(false));
     assert_eq!(read(&mut world, DEV, s, at(2)), Ok(Power::Off));
     assert_eq!(command(&mut world, DEV, s, Verb::Off, at(3)), Ok(true), "already off");
-    assert_eq!(world.last_write("n1"), Some(at(2)));
+    assert_eq!(world.last_write("n1", at(3)), Some(at(2)));
     assert_eq!(command(&mut world, DEV, s, Verb::On, at(4)), Ok(false));
     assert!(world.truth("n1", at(4)) && !world.truth("n1", at(3)));
     assert_eq!(
-        world.edges("n1").iter().map(|edge| (edge.at, edge.on)).collect::<Vec<_>>(),
+        world.edges("n1", at(9)).iter().map(|edge| (edge.at, edge.on)).collect::<Vec<_>>(),
         [(at(2), false), (at(4), true)]
     );
-    assert_eq!((world.received(DEV).offs, world.received(DEV).ons), (2, 1));
+    assert_eq!((world.received(DEV, at(9)).offs, world.received(DEV, at(9)).ons), (2, 1));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn an_off_may_be_ignored_lied_about_or_refused() {
         assert_eq!(command(&mut world, DEV, s, Verb::Off, at(1)), answer, "{fault:?}");
         assert_eq!(read(&mut world, DEV, s, at(2)), Ok(says), "{fault:?}");
         assert!(world.truth("n1", at(3)), "{fault:?}");
-        assert_eq!(world.last_write("n1"), Some(at(3)));
+        assert_eq!(world.last_write("n1", at(3)), Some(at(3)));
     }
 }
 
@@ -138,8 +138,8 @@ fn already_off_is_a_flag_an_error_or_unsaid() {
         }
         let s = open(&mut world, DEV, at(1));
         assert_eq!(command(&mut world, DEV, s, Verb::Off, at(1)), answer);
-        assert!(world.edges("n1").is_empty());
-        assert_eq!(world.last_write("n1"), None);
+        assert!(world.edges("n1", at(4)).is_empty());
+        assert_eq!(world.last_write("n1", at(9)), None);
     }
 }
 
@@ -171,7 +171,7 @@ fn sessions_are_few_and_idle_ones_end() {
     let _third = open(&mut world, DEV, at(32));
     assert_eq!(read(&mut world, DEV, first, at(50)), Err(Trouble::NoSession));
     world.happen(at(51), Act::LoseSessions { device: DEV.to_owned() });
-    assert_eq!(world.sessions(DEV), 0);
+    assert_eq!(world.sessions(DEV, at(51)), 0);
     world.fault(DEV, Fault::SessionsFull);
     assert_eq!(world.ask(at(52), DEV, None, &Request::Open).what, Err(Trouble::SessionsFull));
 }
@@ -192,7 +192,7 @@ fn a_late_off_lands_after_a_later_on_unless_its_session_was_closed() {
         };
         assert_eq!(command(&mut world, DEV, s, Verb::On, at(4)), Ok(false));
         assert_eq!(world.truth("n1", at(20)), closed);
-        let late: Vec<_> = world.heard().iter().filter(|heard| heard.late).collect();
+        let late: Vec<_> = world.heard(at(20)).iter().filter(|heard| heard.late).collect();
         assert_eq!(late.len(), 1);
         assert_eq!((late[0].at, late[0].executed), (at(11), !closed));
     }
@@ -245,7 +245,7 @@ fn a_hold_stops_button_watchdog_and_restore_policy() {
     let hold = Request::SetHold(HoldSettings::HELD);
     assert_eq!(world.ask(at(2), DEV, Some(s), &hold).what, Ok(Response::Hold(HoldSettings::HELD)));
     world.happen(at(3), press()).happen(at(4), watchdog());
-    assert!(world.edges("n1").is_empty());
+    assert!(world.edges("n1", at(4)).is_empty());
     world.happen(at(5), Act::LoseMains { machine: "n1".to_owned() });
     assert_eq!(
         world.ask(at(7), DEV, Some(s), &Request::Read).what,
@@ -351,5 +351,5 @@ fn acts_are_data_and_happen_when_they_are_due() {
     let s = open(&mut world, DEV, at(6));
     assert_eq!(command(&mut world, DEV, s, Verb::Off, at(6)), Ok(false));
     assert!(world.truth("n1", at(6)) && !world.truth("n1", at(7)));
-    assert_eq!(world.first_write_since("n1", at(7)), None);
+    assert_eq!(world.first_write_since("n1", at(7), at(90)), None);
 }
