@@ -16,5 +16,5 @@ pub mod secret;
 pub use call::Call;
 pub use driver::{Accepted, HoldFound, HoldReport, PowerDriver, Traits};
 pub use error::{DriverError, Effect, ErrorKind};
-pub use registry::{Context, DriverKind, SettingFault};
+pub use registry::{Context, DriverKind, Random, SettingFault};
 pub use secret::Secret;

@@ -22,13 +22,16 @@ impl SettingFault {
     }
 }
 
+/// Fills a buffer with unpredictable bytes; a test passes a seeded one.
+pub type Random = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
+
 /// What a driver gets besides its settings: clocks and randomness are passed in.
 #[derive(Clone)]
 pub struct Context {
     /// The clocks.
     pub clock: Arc<dyn Clock>,
-    /// Fills a buffer with unpredictable bytes.
-    pub random: Arc<dyn Fn(&mut [u8]) + Send + Sync>,
+    /// Randomness.
+    pub random: Random,
 }
 
 impl std::fmt::Debug for Context {

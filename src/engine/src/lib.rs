@@ -1,1 +1,23 @@
-//! Where the rules meet I/O.
+//! Where the rules meet I/O, and the only such place.
+//!
+//! **Purpose.** One task a node walks the line: intent, hold, own off, evidence, release, watch, unfence.
+//! **Non-goals.** No rule of its own: what may happen is decided by `picket_core::machine` and the judge.
+//! **Invariants.** Nothing is sent before it is stored. Clock, randomness, store and transport are passed in; `select!`
+//! is `biased`; nothing leaves the runtime's thread. Every wait has a deadline and a next step (S16).
+//! **Boundary.** The gRPC server sees [`Engine`], [`NodeView`] and [`EngineError`]; drivers and releasers see nothing of it.
+
+pub mod clock;
+mod engine;
+mod error;
+mod hooks;
+mod node;
+mod parts;
+mod request;
+mod view;
+
+pub use engine::Engine;
+pub use error::EngineError;
+pub use hooks::{Hooks, NoHooks};
+pub use parts::{LastLook, NoLiveness, NodePlan, Parts, PlannedRelease};
+pub use request::{Admission, FenceCall, Until};
+pub use view::{DeviceLive, Live, NodeView, Wait};

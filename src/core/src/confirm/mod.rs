@@ -91,10 +91,11 @@ impl Judge {
         }
     }
 
-    /// What was engaged to keep it off.
+    /// What was engaged to keep it off; empty: nothing. The look before the off comes after this (S2: first look).
     pub fn held(&mut self, device: &DeviceId, engaged: &[String]) {
         if let Some(trace) = self.traces.get_mut(device) {
             trace.hold = engaged.to_vec();
+            trace.look_again();
         }
     }
 

@@ -145,6 +145,11 @@ impl Trace {
         self.run = None;
     }
 
+    /// What was read before does not serve as the look before the off.
+    pub(super) fn look_again(&mut self) {
+        self.prior = None;
+    }
+
     /// The off was not taken, or may not have been: after another look it must be sent again, and nothing counts
     /// until it is taken.
     pub(super) fn off_failed(&mut self) {

@@ -6,7 +6,8 @@ use super::release::settle_released;
 use crate::device::Grade;
 use crate::event::Person;
 use crate::ground::Look;
-use crate::ids::ReleaseId;
+use crate::ids::{EffectId, ReleaseId};
+use crate::ledger::EffectKind;
 use crate::outcome::{Outcome, Reason};
 use crate::power::Power;
 use crate::record::{Attestation, Bringing, Evidence, Phase, ReleaseStage};
@@ -69,22 +70,37 @@ pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
 
 pub(super) fn abandon(draft: &mut Draft, id: &ReleaseId, person: &Person) -> Result<(), Refused> {
     draft.expect_phase("abandoning a release", &["fenced", "needs_operator"], "no release is under way")?;
+    // An attempt that nothing bounds stays open for ever; giving the release up by name is a person's word for its end.
+    let ended: Vec<EffectId> = draft
+        .record
+        .ledger
+        .open()
+        .iter()
+        .filter(|open| open.life.is_none() && open.kind == EffectKind::Release(id.clone()))
+        .map(|open| open.id)
+        .collect();
+    let unbounded = !ended.is_empty();
     let fence = draft.fence()?;
     let known: Vec<String> = fence.releases.iter().map(|release| release.id.to_string()).collect();
     let Some(release) = fence.releases.iter_mut().find(|release| release.id == *id) else {
         return Err(Refused::NoSuch { what: "release", name: id.to_string(), known });
     };
-    if release.stage == ReleaseStage::Complete {
+    if release.stage == ReleaseStage::Complete && !unbounded {
         return Err(Refused::Phase {
             wanted: "abandoning",
             phase: "complete",
             hint: "this release is complete",
         });
     }
-    release.stage = ReleaseStage::Abandoned;
+    if release.stage != ReleaseStage::Complete {
+        release.stage = ReleaseStage::Abandoned;
+    }
     release.detail = format!("abandoned by {}: {}", person.name, person.reason);
     let words = format!("release {id} {}", release.detail);
     draft.moment(words);
+    for effect in ended {
+        draft.record.ledger.close(effect);
+    }
     // Only what was confirmed before the deadline passed may go on from here: the node is kept off and watched.
     if draft.record.phase == Phase::NeedsOperator(Reason::ReleaseDeadline)
         && draft.fence()?.evidence.is_some()

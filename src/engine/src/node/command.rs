@@ -1,0 +1,259 @@
+//! What callers ask of a node, and the answers. The same in every phase; the rules say what is possible.
+
+use picket_core::event::{Event, FenceRequest, Holder, Person, PlannedRelease};
+use picket_core::ground::{AttestedOff, Look, ReleaseGround};
+use picket_core::ids::{Generation, ReleaseId};
+use picket_core::outcome::Reason;
+use picket_core::record::{NodeRecord, Phase};
+use picket_core::store::StoreError;
+use tokio::sync::oneshot;
+
+use super::{Failure, Fatal, Ground, NodeTask};
+use crate::error::EngineError;
+use crate::request::{Admission, FenceCall};
+
+/// Where an answer goes. A caller who left does not stop anything.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, EngineError>>;
+
+pub(crate) enum Command {
+    Fence(Box<FenceCall>, Reply<Admission>),
+    Unfence {
+        holder: String,
+        person: Person,
+        expected: Option<Generation>,
+        reply: Reply<NodeRecord>,
+    },
+    Retry(Person, Reply<NodeRecord>),
+    Abandon(ReleaseId, Person, Reply<NodeRecord>),
+    StandDown(Person, Reply<NodeRecord>),
+    Attest(Person, Reply<NodeRecord>),
+    /// Ask all devices now. A fence ends it unanswered.
+    Check(Reply<NodeRecord>),
+}
+
+impl Command {
+    /// Whether it is to be answered before anything else: it cancels a check.
+    pub(super) fn is_check(&self) -> bool {
+        matches!(self, Command::Check(_))
+    }
+}
+
+impl NodeTask {
+    /// Does what a caller asks, in whatever phase.
+    pub(super) async fn command(&mut self, command: Command) -> Result<(), Fatal> {
+        match command {
+            Command::Fence(call, reply) => {
+                let answer = self.admit(*call).await;
+                deliver(reply, answer)
+            }
+            Command::Unfence { holder, person, expected, reply } => {
+                let answer = match self.expect_generation(expected) {
+                    Ok(()) => self.people(Event::Unfence { holder, person }).await,
+                    Err(error) => Ok(Err(error)),
+                };
+                deliver(reply, answer)
+            }
+            Command::Retry(person, reply) => {
+                let answer = self.people(Event::Retry(person)).await;
+                deliver(reply, answer)
+            }
+            Command::Abandon(release, person, reply) => {
+                let answer = self.people(Event::Abandon { release, person }).await;
+                deliver(reply, answer)
+            }
+            Command::StandDown(person, reply) => {
+                let answer = self.people(Event::StandDown(person)).await;
+                deliver(reply, answer)
+            }
+            Command::Attest(person, reply) => {
+                let answer = self.attest(person).await;
+                deliver(reply, answer)
+            }
+            Command::Check(reply) => {
+                // Within a fence the devices are read all the time: what is known is fresh.
+                let record = self.record().clone();
+                deliver(reply, Ok(Ok(record)))
+            }
+        }
+    }
+
+    async fn people(&mut self, event: Event<'_>) -> Result<Result<NodeRecord, EngineError>, Fatal> {
+        match self.apply(event).await {
+            Ok(_) => Ok(Ok(self.record().clone())),
+            Err(failure) => refusal(failure),
+        }
+    }
+
+    fn expect_generation(&self, expected: Option<Generation>) -> Result<(), EngineError> {
+        let present = self.record().generation;
+        match expected {
+            Some(expected) if expected != present => Err(EngineError::Stale(format!(
+                "generation {expected} was expected and the node is in generation {present}: look again, then decide"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    async fn admit(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
+        if call.not_after.is_some_and(|limit| self.wall() > limit) {
+            let late =
+                EngineError::Stale("the request's not_after has passed: nothing was changed".to_owned());
+            return Ok(Err(late));
+        }
+        if let Some(bound) = &call.key {
+            match self.parts.store.key(&self.record().node, &bound.key).await {
+                Ok(Some(entry)) if entry.digest != bound.digest => {
+                    return Ok(Err(EngineError::KeyTaken(bound.key.clone())));
+                }
+                Ok(Some(entry)) => return self.replay(entry.fence).await,
+                Ok(None) => {}
+                Err(error) => return refusal(store_failure(error)),
+            }
+        }
+        if let Err(error) = self.expect_generation(call.expected_generation) {
+            return Ok(Err(error));
+        }
+        if self.plan.own_host {
+            return Ok(Err(EngineError::Blocked {
+                reason: Reason::OwnHost,
+                detail: "this gateway stands on that machine and does not shoot itself".to_owned(),
+            }));
+        }
+        match self.record().phase {
+            Phase::Normal | Phase::Unfencing | Phase::PowerOnFailed => self.open(call).await,
+            Phase::Fenced | Phase::Released => self.join_proven(call).await,
+            Phase::Fencing | Phase::NeedsOperator(_) => self.join(call).await,
+        }
+    }
+
+    /// A key that is bound: its fence goes on, or it has ended and is told as it ended.
+    async fn replay(
+        &mut self,
+        fence: picket_core::ids::FenceId,
+    ) -> Result<Result<Admission, EngineError>, Fatal> {
+        let record = self.record();
+        let goes_on = record
+            .fence
+            .as_ref()
+            .is_some_and(|open| open.id == fence && open.generation == record.generation);
+        if goes_on {
+            return Ok(Ok(Admission::Joined(fence)));
+        }
+        match self.parts.store.fence(fence).await {
+            Ok(Some(ended)) => Ok(Ok(Admission::Superseded(Box::new(ended)))),
+            Ok(None) => Ok(Err(EngineError::Stale(format!("fence {fence} is no longer kept")))),
+            Err(error) => refusal(store_failure(error)),
+        }
+    }
+
+    async fn open(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
+        let rules = &self.parts.rules;
+        let request = FenceRequest {
+            id: self.mint_fence(),
+            holder: call.holder,
+            deadline: call.deadline.unwrap_or(rules.fence_deadline),
+            min_grade: call.min_grade.unwrap_or(picket_core::device::Grade::Claimed),
+            topology: self.plan.topology.clone(),
+            releases: self
+                .plan
+                .releases
+                .iter()
+                .map(|plan| PlannedRelease {
+                    id: plan.id.clone(),
+                    max_in_flight: plan.releaser.max_in_flight(),
+                })
+                .collect(),
+            key: call.key,
+        };
+        let id = request.id;
+        match self.apply(Event::Fence(Box::new(request))).await {
+            Ok(_) => {
+                self.resumed = false;
+                Ok(Ok(Admission::Opened(id)))
+            }
+            Err(failure) => refusal(failure),
+        }
+    }
+
+    async fn join(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
+        match self.apply(Event::Join { holder: call.holder, key: call.key }).await {
+            Ok(_) => Ok(Ok(Admission::Joined(self.fence_id()))),
+            Err(failure) => refusal(failure),
+        }
+    }
+
+    /// "Already fenced" is said only with a proof in hand and an Off read just now; else it is proven anew.
+    async fn join_proven(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
+        let holder: Holder = call.holder;
+        if let Err(failure) = self.apply(Event::Join { holder, key: call.key }).await {
+            return refusal(failure);
+        }
+        let looks = self.look().await;
+        let now = self.now();
+        let proven = match &self.ground {
+            Some(Ground { ground, .. }) => ground.examine(&looks, now).map_err(|fault| fault.to_string()),
+            None => Err("this leadership has not proven it yet".to_owned()),
+        };
+        if self.found_on(&looks).await? {
+            return Ok(Ok(Admission::Joined(self.fence_id())));
+        }
+        match proven {
+            Ok(()) => Ok(Ok(Admission::Already(self.fence_id()))),
+            Err(why) => {
+                self.persist(|| Event::Unproven { why: why.clone() }).await?;
+                Ok(Ok(Admission::Joined(self.fence_id())))
+            }
+        }
+    }
+
+    fn fence_id(&self) -> picket_core::ids::FenceId {
+        match &self.record().fence {
+            Some(fence) => fence.id,
+            None => self.mint_fence(),
+        }
+    }
+
+    async fn attest(&mut self, person: Person) -> Result<Result<NodeRecord, EngineError>, Fatal> {
+        let hosts: Vec<_> = self.plan.topology.hosts().map(|spec| spec.id.clone()).collect();
+        let looks: Vec<Look> = self.look_at(&hosts).await;
+        match self.apply(Event::Attest { person, looks: &looks }).await {
+            Ok(_) => {
+                let term = self.hands.leadership().term();
+                let dark_since = self.now();
+                self.ground = AttestedOff::of(self.record(), term)
+                    .map(|word| Ground { ground: ReleaseGround::Attested(word), dark_since });
+                Ok(Ok(self.record().clone()))
+            }
+            Err(failure) => refusal(failure),
+        }
+    }
+}
+
+fn store_failure(error: StoreError) -> Failure {
+    match error {
+        StoreError::Unavailable(why) => Failure::Unavailable(why),
+        error => Failure::Fatal(error),
+    }
+}
+
+/// What a caller is told of a failure; the fatal ones go on to the engine too.
+fn refusal<T>(failure: Failure) -> Result<Result<T, EngineError>, Fatal> {
+    match failure {
+        Failure::Refused(refused) => Ok(Err(refused.into())),
+        Failure::Unavailable(why) => Ok(Err(EngineError::Store(StoreError::Unavailable(why)))),
+        Failure::Fatal(error) => Err(Fatal(error)),
+    }
+}
+
+fn deliver<T>(reply: Reply<T>, answer: Result<Result<T, EngineError>, Fatal>) -> Result<(), Fatal> {
+    match answer {
+        Ok(answer) => {
+            let _ = reply.send(answer);
+            Ok(())
+        }
+        Err(fatal) => {
+            let _ = reply.send(Err(EngineError::Store(fatal.0.clone())));
+            Err(fatal)
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Waiting out open effects (S5): what this process sent ends with its sessions, everything else with its longest life.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use picket_core::event::Event;
+use picket_core::ids::{DeviceId, EffectId};
+use picket_core::ledger::{EffectKind, OpenEffect};
+use picket_core::machine::describe;
+use picket_core::outcome::Reason;
+
+use super::hands::{Did, Doing};
+use super::{Fatal, NodeTask, sleep_until};
+
+/// How a drain ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Drained {
+    /// Nothing of the kind is open any more.
+    Yes,
+    /// The node is elsewhere now: a caller or a person moved it, or nothing bounds an effect.
+    Moved,
+}
+
+impl NodeTask {
+    /// Waits until no effect of the kinds that `barring` names is open.
+    pub(super) async fn drain(&mut self, barring: fn(&EffectKind) -> bool) -> Result<Drained, Fatal> {
+        let here = self.place();
+        let mut closing: FuturesUnordered<Doing> = FuturesUnordered::new();
+        let mut asked: BTreeSet<DeviceId> = BTreeSet::new();
+        loop {
+            self.close_expired(barring).await?;
+            let open: Vec<OpenEffect> =
+                self.record().ledger.open().iter().filter(|open| barring(&open.kind)).cloned().collect();
+            if open.is_empty() {
+                return Ok(Drained::Yes);
+            }
+            for device in
+                open.iter().filter(|open| self.own.contains(&open.id)).filter_map(|o| o.kind.device())
+            {
+                if asked.insert(device.clone()) {
+                    let time = self.longest_life(&open, device) + Duration::from_secs(1);
+                    closing.push(self.hands.quiesce(device, time));
+                }
+            }
+            let unbounded = open.iter().find(|open| open.life.is_none());
+            if let Some(unbounded) = unbounded
+                && closing.is_empty()
+            {
+                let detail = format!("{} is open and nothing bounds it", describe(&unbounded.kind));
+                self.give_up(Reason::UnboundedEffect, detail).await?;
+                return Ok(Drained::Moved);
+            }
+            let now = self.now();
+            let expiry = open.iter().filter_map(|open| self.expires_at(open)).min();
+            let words: Vec<String> = open.iter().map(|open| describe(&open.kind)).collect();
+            self.wait_for(
+                format!("the end of {}", words.join(", ")),
+                "ledger",
+                expiry.map(|at| at.since(now)),
+            );
+            let timer = async {
+                match expiry {
+                    Some(at) => sleep_until(now, at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(command) = self.mailbox.recv() => {
+                    self.command(command).await?;
+                    if self.place() != here {
+                        return Ok(Drained::Moved);
+                    }
+                }
+                Some((device, did)) = closing.next() => self.closed(&device, did, barring).await?,
+                () = timer => {}
+            }
+        }
+    }
+
+    fn longest_life(&self, open: &[OpenEffect], device: &DeviceId) -> Duration {
+        open.iter()
+            .filter(|open| open.kind.device() == Some(device))
+            .filter_map(|open| open.life)
+            .max()
+            .unwrap_or(self.parts.rules.device_call)
+    }
+
+    /// The session's end is the end of what *we* sent in it.
+    async fn closed(
+        &mut self,
+        device: &DeviceId,
+        did: Did,
+        barring: fn(&EffectKind) -> bool,
+    ) -> Result<(), Fatal> {
+        match did {
+            Did::Quiesced(Ok(())) => {
+                let ended: Vec<EffectId> = self
+                    .record()
+                    .ledger
+                    .open()
+                    .iter()
+                    .filter(|o| {
+                        barring(&o.kind) && o.kind.device() == Some(device) && self.own.contains(&o.id)
+                    })
+                    .map(|open| open.id)
+                    .collect();
+                if !ended.is_empty() {
+                    self.persist(|| Event::Closed { effects: ended.clone(), why: "its session was closed" })
+                        .await?;
+                }
+            }
+            Did::Quiesced(Err(error)) => {
+                tracing::warn!(%device, %error, "the session was not seen to close; waiting out what it carried");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Closes what has outlived its longest life.
+    pub(super) async fn close_expired(&mut self, barring: fn(&EffectKind) -> bool) -> Result<(), Fatal> {
+        let now = self.now();
+        let over: Vec<EffectId> = self
+            .record()
+            .ledger
+            .open()
+            .iter()
+            .filter(|open| barring(&open.kind) && self.expires_at(open).is_some_and(|at| at <= now))
+            .map(|open| open.id)
+            .collect();
+        if !over.is_empty() {
+            self.persist(|| Event::Closed { effects: over.clone(), why: "its longest life has passed" })
+                .await?;
+        }
+        Ok(())
+    }
+}

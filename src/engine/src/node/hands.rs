@@ -1,0 +1,229 @@
+//! The calls to devices: each bounded, each under the permit, each reported with when it was asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use picket_core::device::Identity;
+use picket_core::election::Leadership;
+use picket_core::event::Event;
+use picket_core::ids::{DeviceId, EffectId};
+use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
+use picket_core::power::Reading;
+use picket_core::time::BootTime;
+use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver};
+use tokio::time::Instant;
+
+use crate::parts::{NodePlan, Parts};
+
+/// What a call to a device came to.
+#[derive(Debug)]
+pub(super) enum Did {
+    Identified(Result<Identity, DriverError>),
+    Inspected(Result<HoldFound, DriverError>),
+    Held(EffectId, Result<HoldReport, DriverError>),
+    Off(EffectId, Result<Accepted, DriverError>),
+    Read { asked_at: BootTime, result: Result<Reading, DriverError> },
+    Unheld(EffectId, Result<HoldReport, DriverError>),
+    On(EffectId, Result<Accepted, DriverError>),
+    Quiesced(Result<(), DriverError>),
+}
+
+/// A call under way.
+pub(super) type Doing = BoxFuture<'static, (DeviceId, Did)>;
+
+/// Makes calls to a node's devices.
+#[derive(Clone, Debug)]
+pub(crate) struct Hands {
+    parts: Arc<Parts>,
+    plan: Arc<NodePlan>,
+    leadership: Arc<Leadership>,
+}
+
+impl Hands {
+    pub(super) fn new(parts: &Arc<Parts>, plan: &Arc<NodePlan>, leadership: Arc<Leadership>) -> Self {
+        Self { parts: parts.clone(), plan: plan.clone(), leadership }
+    }
+
+    pub(super) fn leadership(&self) -> &Arc<Leadership> {
+        &self.leadership
+    }
+
+    fn driver(&self, device: &DeviceId) -> Result<Arc<dyn PowerDriver>, DriverError> {
+        self.plan.drivers.get(device).cloned().ok_or_else(|| {
+            DriverError::new(
+                ErrorKind::Settings,
+                Effect::DidNotHappen,
+                format!("device {device} is in the record of the fence and not in the settings any more"),
+            )
+        })
+    }
+
+    fn time(&self, device: &DeviceId) -> Duration {
+        self.plan.topology.device(device).map_or(self.parts.rules.device_call, |spec| spec.call)
+    }
+
+    fn call(&self, time: Duration) -> Call {
+        Call::control(Instant::now() + time, self.parts.clock.clone(), self.leadership.clone())
+    }
+
+    /// The driver, and a call of so long.
+    fn ready(&self, device: &DeviceId, time: Duration) -> Result<(Arc<dyn PowerDriver>, Call), DriverError> {
+        Ok((self.driver(device)?, self.call(time)))
+    }
+
+    pub(super) fn identify(&self, device: &DeviceId) -> Doing {
+        let (hands, device) = (self.clone(), device.clone());
+        Box::pin(async move {
+            let time = hands.time(&device);
+            let result = match hands.ready(&device, time) {
+                Ok((driver, call)) => bounded(time, driver.identify(&call)).await,
+                Err(error) => Err(error),
+            };
+            (device, Did::Identified(result))
+        })
+    }
+
+    pub(super) fn inspect(&self, device: &DeviceId) -> Doing {
+        let (hands, device) = (self.clone(), device.clone());
+        Box::pin(async move {
+            let time = hands.time(&device);
+            let result = match hands.ready(&device, time) {
+                Ok((driver, call)) => bounded(time, driver.inspect_hold(&call)).await,
+                Err(error) => Err(error),
+            };
+            (device, Did::Inspected(result))
+        })
+    }
+
+    pub(super) fn read(&self, device: &DeviceId) -> Doing {
+        let (hands, device) = (self.clone(), device.clone());
+        Box::pin(async move {
+            let time = hands.time(&device);
+            let asked_at = hands.parts.clock.boot();
+            let result = match hands.ready(&device, time) {
+                Ok((driver, call)) => bounded(time, driver.read_power(&call)).await,
+                Err(error) => Err(error),
+            };
+            (device, Did::Read { asked_at, result })
+        })
+    }
+
+    pub(super) fn hold(&self, order: HoldOrder) -> Doing {
+        let hands = self.clone();
+        let device = order.device().clone();
+        Box::pin(async move {
+            hands.parts.hooks.reached("sending hold").await;
+            let time = hands.time(&device);
+            let result = match hands.ready(&device, time) {
+                Ok((driver, call)) => bounded(time, driver.engage_hold(&order, &call)).await,
+                Err(error) => Err(error),
+            };
+            hands.parts.hooks.reached("sent hold").await;
+            (device, Did::Held(order.effect(), result))
+        })
+    }
+
+    pub(super) fn off(&self, order: Arc<OffOrder>) -> Doing {
+        let hands = self.clone();
+        let device = order.device().clone();
+        Box::pin(async move {
+            hands.parts.hooks.reached("sending off").await;
+            let time = hands.time(&device);
+            let result = match hands.ready(&device, time) {
+                Ok((driver, call)) => bounded(time, driver.power_off(&order, &call)).await,
+                Err(error) => Err(error),
+            };
+            hands.parts.hooks.reached("sent off").await;
+            (device, Did::Off(order.effect(), result))
+        })
+    }
+
+    pub(super) fn unhold(&self, order: Arc<UnholdOrder>) -> Doing {
+        let hands = self.clone();
+        let device = order.device().clone();
+        Box::pin(async move {
+            hands.parts.hooks.reached("sending unhold").await;
+            let time = hands.time(&device);
+            let result = match hands.ready(&device, time) {
+                Ok((driver, call)) => bounded(time, driver.disengage_hold(&order, &call)).await,
+                Err(error) => Err(error),
+            };
+            hands.parts.hooks.reached("sent unhold").await;
+            (device, Did::Unheld(order.effect(), result))
+        })
+    }
+
+    /// Sends an on at once: nothing may come between the store's answer and this.
+    pub(super) fn on(&self, order: OnOrder) -> Doing {
+        let hands = self.clone();
+        let device = order.device().clone();
+        let effect = order.effect();
+        Box::pin(async move {
+            let time = hands.time(&device);
+            let result = match hands.ready(&device, time) {
+                Ok((driver, call)) => bounded(time, driver.power_on(order, &call)).await,
+                Err(error) => Err(error),
+            };
+            hands.parts.hooks.reached("sent on").await;
+            (device, Did::On(effect, result))
+        })
+    }
+
+    pub(super) fn quiesce(&self, device: &DeviceId, time: Duration) -> Doing {
+        let (hands, device) = (self.clone(), device.clone());
+        Box::pin(async move {
+            hands.parts.hooks.reached("sending close").await;
+            let result = match hands.ready(&device, time) {
+                Ok((driver, call)) => bounded(time, driver.quiesce(&call)).await,
+                Err(error) => Err(error),
+            };
+            hands.parts.hooks.reached("sent close").await;
+            (device, Did::Quiesced(result))
+        })
+    }
+}
+
+/// Runs a call with a net under it: a driver that overruns its deadline does not hold the node's task.
+async fn bounded<T>(
+    time: Duration,
+    call: impl Future<Output = Result<T, DriverError>>,
+) -> Result<T, DriverError> {
+    let net = time + Duration::from_secs(1);
+    tokio::time::timeout(net, call).await.unwrap_or_else(|_| {
+        Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, format!("no end after {net:?}")))
+    })
+}
+
+/// A stable word for an event: in logs, and as the name of a point.
+pub(super) fn event_label(event: &Event<'_>) -> &'static str {
+    match event {
+        Event::Fence(_) => "fence",
+        Event::Join { .. } => "join",
+        Event::NextLevel { .. } => "next_level",
+        Event::HoldIntent { .. } => "hold_intent",
+        Event::HoldEnded { .. } => "hold_ended",
+        Event::OffIntent { .. } => "off_intent",
+        Event::Lost { .. } => "lost",
+        Event::Confirmed(_) => "confirmed",
+        Event::Attest { .. } => "attest",
+        Event::ReleaseIntent { .. } => "release_intent",
+        Event::ReleaseProgress { .. } => "release_progress",
+        Event::Unproven { .. } => "unproven",
+        Event::Breach { .. } => "breach",
+        Event::GiveUp { .. } => "give_up",
+        Event::Abort { .. } => "abort",
+        Event::Unfence { .. } => "unfence",
+        Event::UnholdIntent => "unhold_intent",
+        Event::Unheld { .. } => "unheld",
+        Event::OnIntent { .. } => "on_intent",
+        Event::SuppliesOn { .. } => "supplies_on",
+        Event::Back { .. } => "back",
+        Event::OnFailed { .. } => "on_failed",
+        Event::Closed { .. } => "closed",
+        Event::Retry(_) => "retry",
+        Event::Abandon { .. } => "abandon",
+        Event::StandDown(_) => "stand_down",
+        Event::Learned { .. } => "learned",
+    }
+}

@@ -1,0 +1,311 @@
+//! One task a node: it alone changes the node's record, one event after the other.
+
+mod command;
+mod drain;
+mod fencing;
+mod hands;
+mod releasing;
+mod unfencing;
+mod watching;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) use command::Command;
+use hands::Hands;
+use picket_core::election::Leadership;
+use picket_core::event::Event;
+use picket_core::ground::ReleaseGround;
+use picket_core::ids::{EffectId, FenceId, NodeId, Revision};
+use picket_core::ledger::OpenEffect;
+use picket_core::machine::{self, Refused};
+use picket_core::order::Opened;
+use picket_core::outcome::Reason;
+use picket_core::record::{NodeRecord, Phase};
+use picket_core::step;
+use picket_core::store::{StoreError, Stored};
+use picket_core::time::{BootTime, WallTime};
+use tokio::sync::{broadcast, mpsc, watch};
+use tracing::Instrument;
+
+use crate::parts::{NodePlan, Parts};
+use crate::view::{DeviceLive, Live, NodeView, Wait};
+
+/// This leadership cannot go on with the node; nothing more is sent.
+#[derive(Debug)]
+pub(crate) struct Fatal(pub(crate) StoreError);
+
+/// Why an event was not applied.
+#[derive(Debug)]
+enum Failure {
+    /// The rules do not allow it; nothing changed.
+    Refused(Refused),
+    /// The write did not happen; a later one may.
+    Unavailable(String),
+    /// This leadership is over.
+    Fatal(StoreError),
+}
+
+impl From<Fatal> for Failure {
+    fn from(fatal: Fatal) -> Self {
+        Failure::Fatal(fatal.0)
+    }
+}
+
+/// The ground on which volumes may be released, and since when the node is dark.
+#[derive(Debug)]
+struct Ground {
+    ground: ReleaseGround,
+    dark_since: BootTime,
+}
+
+/// Where a node stands; a phase's loop ends when this changes.
+type Place = (&'static str, u64, Option<FenceId>);
+
+pub(crate) struct NodeTask {
+    pub(crate) parts: Arc<Parts>,
+    pub(crate) plan: Arc<NodePlan>,
+    pub(crate) hands: Hands,
+    pub(crate) stored: Stored,
+    pub(crate) mailbox: mpsc::Receiver<Command>,
+    view: Arc<watch::Sender<NodeView>>,
+    feed: broadcast::Sender<(Revision, NodeId)>,
+    live: Live,
+    ground: Option<Ground>,
+    /// When this process began to count the life of an open effect.
+    counted_from: BTreeMap<EffectId, BootTime>,
+    /// Effects that this process sent: their end can be brought about by ending its own sessions.
+    own: BTreeSet<EffectId>,
+    /// The fence was begun by another process or leadership.
+    resumed: bool,
+}
+
+impl NodeTask {
+    pub(crate) fn new(
+        parts: Arc<Parts>,
+        plan: Arc<NodePlan>,
+        leadership: Arc<Leadership>,
+        stored: Stored,
+        mailbox: mpsc::Receiver<Command>,
+        view: Arc<watch::Sender<NodeView>>,
+        feed: broadcast::Sender<(Revision, NodeId)>,
+    ) -> Self {
+        let now = parts.clock.boot();
+        let counted_from = stored.record.ledger.open().iter().map(|open| (open.id, now)).collect();
+        let resumed = stored.record.phase != Phase::Normal;
+        let hands = Hands::new(&parts, &plan, leadership);
+        // What devices showed before is still what was seen last.
+        let live = Live { proven: false, wait: None, ..view.borrow().live.clone() };
+        Self {
+            parts,
+            plan,
+            hands,
+            stored,
+            mailbox,
+            view,
+            feed,
+            live,
+            ground: None,
+            counted_from,
+            own: BTreeSet::new(),
+            resumed,
+        }
+    }
+
+    /// Walks the node through its phases until this leadership is over.
+    pub(crate) async fn run(&mut self) -> Fatal {
+        self.publish();
+        self.recover();
+        loop {
+            let record = &self.stored.record;
+            let fence = record.fence.as_ref().map(|fence| fence.id.to_string()).unwrap_or_default();
+            let span =
+                tracing::info_span!("node", node = %record.node, fence, generation = record.generation.0);
+            let done = async {
+                match self.stored.record.phase.clone() {
+                    Phase::Normal => self.normal().await,
+                    Phase::Fencing => self.fencing().await,
+                    Phase::Fenced => self.releasing().await,
+                    Phase::Released => self.released().await,
+                    Phase::Unfencing => self.unfencing().await,
+                    Phase::PowerOnFailed => self.power_on_failed().await,
+                    Phase::NeedsOperator(reason) => self.needs_operator(reason).await,
+                }
+            }
+            .instrument(span)
+            .await;
+            if let Err(fatal) = done {
+                return fatal;
+            }
+            self.set_wait(None);
+        }
+    }
+
+    /// What the crash table asks for at the start: an attested release goes on; what was confirmed by readings
+    /// died with its process and is proven anew by the phases themselves.
+    fn recover(&mut self) {
+        if self.stored.record.phase != Phase::Fenced {
+            return;
+        }
+        let term = self.hands.leadership().term();
+        if let Some(word) = picket_core::ground::AttestedOff::of(&self.stored.record, term) {
+            self.ground = Some(Ground { ground: ReleaseGround::Attested(word), dark_since: self.now() });
+        }
+    }
+
+    fn now(&self) -> BootTime {
+        self.parts.clock.boot()
+    }
+
+    fn wall(&self) -> WallTime {
+        self.parts.clock.wall()
+    }
+
+    fn record(&self) -> &NodeRecord {
+        &self.stored.record
+    }
+
+    fn place(&self) -> Place {
+        let record = self.record();
+        (record.phase.label(), record.generation.0, record.fence.as_ref().map(|fence| fence.id))
+    }
+
+    fn mint_fence(&self) -> FenceId {
+        let mut random = [0; 10];
+        (self.parts.random)(&mut random);
+        FenceId::mint(self.wall(), random)
+    }
+
+    fn publish(&self) {
+        let view = NodeView { stored: self.stored.clone(), live: self.live.clone(), plan: self.plan.clone() };
+        self.view.send_replace(view);
+    }
+
+    fn set_wait(&mut self, wait: Option<Wait>) {
+        if self.live.wait != wait {
+            self.live.wait = wait;
+            self.publish();
+        }
+    }
+
+    fn wait_for(&mut self, what: impl Into<String>, whose: impl Into<String>, for_at_most: Option<Duration>) {
+        let until = for_at_most.map(|time| self.wall().after(time));
+        let wait = Wait { what: what.into(), whose: whose.into(), until };
+        // A deadline that moves by the moment of asking alone is not news.
+        let same = |old: &Wait| old.what == wait.what && old.whose == wait.whose;
+        if !self.live.wait.as_ref().is_some_and(same) {
+            self.set_wait(Some(wait));
+        }
+    }
+
+    fn device_live(&mut self, device: &picket_core::ids::DeviceId) -> &mut DeviceLive {
+        self.live.devices.entry(device.clone()).or_default()
+    }
+
+    /// Decides, stores, and only then opens the effects.
+    async fn apply(&mut self, event: Event<'_>) -> Result<Vec<Opened>, Failure> {
+        let label = hands::event_label(&event);
+        let term = self.hands.leadership().term();
+        let before = self.place();
+        let step = machine::step(self.record(), self.stored.version, event, term, self.wall())
+            .map_err(Failure::Refused)?;
+        self.parts.hooks.reached(&format!("saving {label}")).await;
+        let saved = match step::save(&*self.parts.store, self.hands.leadership(), &step).await {
+            Ok(saved) => saved,
+            Err(StoreError::Unavailable(why)) => {
+                tracing::warn!(event = label, why, "the store did not take a step");
+                return Err(Failure::Unavailable(why));
+            }
+            Err(error @ StoreError::KeyTaken(_)) => {
+                return Err(Failure::Unavailable(error.to_string()));
+            }
+            Err(error) => {
+                tracing::error!(event = label, %error, "this leadership cannot go on");
+                return Err(Failure::Fatal(error));
+            }
+        };
+        let (stored, opened) = step.open(saved);
+        self.stored = stored;
+        self.parts.hooks.reached(&format!("saved {label}")).await;
+        self.note_effects(&opened);
+        if self.place() != before {
+            let record = self.record();
+            tracing::info!(
+                event = label,
+                from = before.0,
+                to = record.phase.label(),
+                generation = record.generation.0,
+                fence = record.fence.as_ref().map(|fence| fence.id.to_string()),
+                "phase"
+            );
+            self.live.wait = None;
+        } else {
+            tracing::debug!(event = label, phase = before.0, "stored");
+        }
+        if self.record().phase != Phase::Fenced && self.record().phase != Phase::Released {
+            self.ground = None;
+        }
+        self.live.proven = self.ground.is_some();
+        self.publish();
+        let _ = self.feed.send((self.stored.revision, self.record().node.clone()));
+        Ok(opened)
+    }
+
+    /// Applies an event of our own. While the store is away it is tried again, and nothing else happens meanwhile.
+    async fn persist(&mut self, make: impl Fn() -> Event<'static>) -> Result<Vec<Opened>, Fatal> {
+        let mut pause = Duration::from_millis(250);
+        loop {
+            match self.apply(make()).await {
+                Ok(opened) => return Ok(opened),
+                Err(Failure::Fatal(error)) => return Err(Fatal(error)),
+                Err(Failure::Refused(refused)) => {
+                    // The phases ask only for what the rules allow; if they do not, the safe thing is to do nothing.
+                    tracing::error!(%refused, "a step of our own was refused");
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    return Ok(Vec::new());
+                }
+                Err(Failure::Unavailable(why)) => {
+                    self.wait_for(format!("the store ({why})"), "store", None);
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_secs(5));
+                }
+            }
+        }
+    }
+
+    fn note_effects(&mut self, opened: &[Opened]) {
+        let now = self.now();
+        for one in opened {
+            let id = match one {
+                Opened::Hold(order) => order.effect(),
+                Opened::Off(order) => order.effect(),
+                Opened::Unhold(order) => order.effect(),
+                Opened::On(order) => order.effect(),
+                Opened::Release(order) => order.effect(),
+            };
+            self.own.insert(id);
+            self.counted_from.insert(id, now);
+        }
+        let ledger = &self.stored.record.ledger;
+        self.counted_from.retain(|id, _| ledger.get(*id).is_some());
+        self.own.retain(|id| ledger.get(*id).is_some());
+    }
+
+    /// The end of an effect's longest life on our own clock; `None`: nothing bounds it.
+    fn expires_at(&self, open: &OpenEffect) -> Option<BootTime> {
+        let from = self.counted_from.get(&open.id).copied().unwrap_or_else(|| self.now());
+        open.life.map(|life| from + life)
+    }
+
+    async fn give_up(&mut self, reason: Reason, detail: String) -> Result<(), Fatal> {
+        tracing::error!(reason = reason.label(), detail, "needs an operator");
+        self.persist(|| Event::GiveUp { reason, detail: detail.clone() }).await?;
+        Ok(())
+    }
+}
+
+/// Sleeps until a moment of the boot-time clock, as the runtime's clock runs.
+pub(crate) async fn sleep_until(now: BootTime, until: BootTime) {
+    tokio::time::sleep(until.since(now)).await;
+}

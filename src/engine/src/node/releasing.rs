@@ -1,0 +1,299 @@
+//! Letting volumes go: settle, look, intent, permit, attempt, see it complete; release after release.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_core::event::Event;
+use picket_core::gate::{self, GateFault};
+use picket_core::ground::{Look, LookFault};
+use picket_core::ids::{EffectId, ReleaseId};
+use picket_core::ledger::EffectKind;
+use picket_core::order::{Opened, ReleaseOrder};
+use picket_core::outcome::Reason;
+use picket_core::power::EpochOrigin;
+use picket_core::record::{ReleaseStage, ReleaseState};
+use picket_core::store::StoreError;
+use picket_core::time::BootTime;
+use picket_release::{Progress, ReleaseError, Releaser, Subject};
+use tokio::time::Instant;
+
+use super::{Failure, Fatal, NodeTask};
+
+/// Looks without an Off in a row after which the evidence begins from zero (S4).
+const UNKNOWN_LOOKS: u32 = 3;
+/// How long one attempt, or one question how far it is, may take.
+const ATTEMPT: Duration = Duration::from_secs(15);
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// While volumes are being let go power is read this often.
+const WATCH: Duration = Duration::from_secs(2);
+
+/// What a run of the phase remembers.
+struct Run {
+    unknown: u32,
+    release: Option<ReleaseId>,
+    deadline: BootTime,
+    next: BootTime,
+    pause: Duration,
+}
+
+impl NodeTask {
+    pub(super) async fn releasing(&mut self) -> Result<(), Fatal> {
+        let here = self.place();
+        if self.ground.is_none() {
+            // Confirmed by a process that is gone: own off at once, evidence from zero.
+            self.resumed = true;
+            let why = "it was confirmed by another leadership";
+            self.persist(|| Event::Unproven { why: why.to_owned() }).await?;
+            return Ok(());
+        }
+        let now = self.now();
+        let mut run = Run { unknown: 0, release: None, deadline: now, next: now, pause: FIRST_PAUSE };
+        loop {
+            let Some(state) = self.next_release() else { return Ok(()) };
+            let Some(releaser) = self.releaser(&state.id) else {
+                let detail =
+                    format!("release {} is in the record and not in the settings any more", state.id);
+                return self.give_up(Reason::ReleaseDeadline, detail).await;
+            };
+            self.begin(&mut run, &state, &*releaser);
+            let looks = self.look().await;
+            if self.judge_looks(&mut run, &looks).await? {
+                return Ok(());
+            }
+            let now = self.now();
+            if now >= run.deadline {
+                let detail = format!(
+                    "release {} did not complete in {:?}: {}",
+                    state.id,
+                    releaser.deadline(),
+                    state.detail
+                );
+                return self.give_up(Reason::ReleaseDeadline, detail).await;
+            }
+            if run.unknown == 0 && now >= run.next {
+                match state.stage {
+                    ReleaseStage::Accepted => self.observe(&mut run, &state, &*releaser).await?,
+                    _ => self.attempt(&mut run, &state, &*releaser, &looks).await?,
+                }
+                if self.place() != here {
+                    return Ok(());
+                }
+                if self.next_release().is_none_or(|next| next.id != state.id) {
+                    continue;
+                }
+            }
+            let left = run.deadline.since(now);
+            self.wait_for(
+                format!("release {} to complete", state.id),
+                format!("release {}", state.id),
+                Some(left),
+            );
+            let until_next = run.next.since(self.now());
+            let pause =
+                if run.unknown > 0 || until_next.is_zero() { FIRST_PAUSE } else { until_next.min(WATCH) };
+            if self.pause(pause).await? {
+                return Ok(());
+            }
+            self.close_expired(|kind| !kind.bars_proof()).await?;
+        }
+    }
+
+    fn next_release(&self) -> Option<ReleaseState> {
+        let fence = self.record().fence.as_ref()?;
+        fence.releases.iter().find(|release| !release.stage.is_over()).cloned()
+    }
+
+    fn releaser(&self, id: &ReleaseId) -> Option<Arc<dyn Releaser>> {
+        self.plan.releases.iter().find(|plan| plan.id == *id).map(|plan| plan.releaser.clone())
+    }
+
+    /// A release whose turn it is: its deadline begins, and it waits until storage has settled (S23).
+    fn begin(&self, run: &mut Run, state: &ReleaseState, releaser: &dyn Releaser) {
+        if run.release.as_ref() == Some(&state.id) {
+            return;
+        }
+        let dark_since = self.ground.as_ref().map_or_else(|| self.now(), |ground| ground.dark_since);
+        run.release = Some(state.id.clone());
+        run.deadline = self.now() + releaser.deadline();
+        run.next = dark_since + releaser.settle();
+        run.pause = FIRST_PAUSE;
+    }
+
+    /// Whether the looks still bear the ground. True if the node was moved: breach, or evidence from zero.
+    async fn judge_looks(&mut self, run: &mut Run, looks: &[Look]) -> Result<bool, Fatal> {
+        if self.found_on(looks).await? {
+            return Ok(true);
+        }
+        let Some(ground) = &self.ground else { return Ok(true) };
+        let why = match ground.ground.examine(looks, self.now()) {
+            Ok(()) => {
+                run.unknown = 0;
+                return Ok(false);
+            }
+            Err(LookFault::NewEpoch(device)) => {
+                if looks.iter().any(|look| look.device == device && lost(look)) {
+                    self.persist(|| Event::Lost { device: device.clone() }).await?;
+                }
+                format!("{device} began a new epoch")
+            }
+            Err(fault) => {
+                run.unknown += 1;
+                tracing::warn!(%fault, looks = run.unknown, "no release is attempted");
+                if run.unknown < UNKNOWN_LOOKS {
+                    return Ok(false);
+                }
+                fault.to_string()
+            }
+        };
+        self.persist(|| Event::Unproven { why: why.clone() }).await?;
+        Ok(true)
+    }
+
+    async fn attempt(
+        &mut self,
+        run: &mut Run,
+        state: &ReleaseState,
+        releaser: &dyn Releaser,
+        looks: &[Look],
+    ) -> Result<(), Fatal> {
+        let id = state.id.clone();
+        let opened = match self.apply(Event::ReleaseIntent { release: id.clone() }).await {
+            Ok(opened) => opened,
+            Err(Failure::Fatal(error)) => return Err(Fatal(error)),
+            Err(Failure::Refused(refused)) => {
+                tracing::error!(%refused, "a release was refused");
+                back_off(run, self.now());
+                return Ok(());
+            }
+            Err(Failure::Unavailable(_)) => {
+                back_off(run, self.now());
+                return Ok(());
+            }
+        };
+        for one in opened {
+            let Opened::Release(order) = one else { continue };
+            let effect = order.effect();
+            let result = self.send(&order, releaser, looks).await?;
+            self.counted_from.insert(effect, self.now());
+            self.parts.hooks.reached("sent release").await;
+            let (stage, detail, known) = match result {
+                Ok(progress) => said(progress, effect),
+                Err(ReleaseError::DidNotHappen(why)) => (ReleaseStage::Pending, why, Some(effect)),
+                Err(ReleaseError::Unknown(why)) => (ReleaseStage::Requested, why, None),
+            };
+            tracing::info!(release = %id, ?stage, detail, "release");
+            self.progress(run, id.clone(), stage, detail, known).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks the store once more, examines the look once more, and sends at once.
+    async fn send(
+        &mut self,
+        order: &ReleaseOrder,
+        releaser: &dyn Releaser,
+        looks: &[Look],
+    ) -> Result<Result<Progress, ReleaseError>, Fatal> {
+        let Some(ground) = &self.ground else {
+            return Ok(Err(ReleaseError::DidNotHappen("there is no ground any more".to_owned())));
+        };
+        self.parts.hooks.reached("sending release").await;
+        let permit = gate::release_permit(
+            &*self.parts.store,
+            self.hands.leadership(),
+            &*self.parts.clock,
+            &self.stored,
+            &ground.ground,
+            looks,
+        )
+        .await;
+        match permit {
+            Ok(permit) => Ok(releaser.attempt(order, &permit, Instant::now() + ATTEMPT).await),
+            Err(GateFault::Store(error @ (StoreError::Deposed(_) | StoreError::Conflict { .. }))) => {
+                Err(Fatal(error))
+            }
+            Err(fault) => Ok(Err(ReleaseError::DidNotHappen(format!("not permitted: {fault}")))),
+        }
+    }
+
+    async fn observe(
+        &mut self,
+        run: &mut Run,
+        state: &ReleaseState,
+        releaser: &dyn Releaser,
+    ) -> Result<(), Fatal> {
+        let record = self.record();
+        let Some(fence) = &record.fence else { return Ok(()) };
+        let subject = Subject {
+            node: record.node.clone(),
+            fence: fence.id,
+            generation: record.generation,
+            release: state.id.clone(),
+            accepted: state.detail.clone(),
+        };
+        let attempts = self.open_attempts(&state.id);
+        match releaser.observe(&subject, Instant::now() + ATTEMPT).await {
+            Ok(Progress::Accepted(_)) => back_off(run, self.now()),
+            Ok(progress) => {
+                let (stage, detail, known) = match attempts.last() {
+                    Some(effect) => said(progress, *effect),
+                    None => {
+                        let (stage, detail, _) = said(progress, EffectId(0));
+                        (stage, detail, None)
+                    }
+                };
+                self.progress(run, state.id.clone(), stage, detail, known).await?;
+            }
+            Err(error) => {
+                tracing::warn!(release = %state.id, %error, "how far the release is");
+                back_off(run, self.now());
+            }
+        }
+        Ok(())
+    }
+
+    fn open_attempts(&self, id: &ReleaseId) -> Vec<EffectId> {
+        let ours = |kind: &EffectKind| matches!(kind, EffectKind::Release(release) if release == id);
+        self.record().ledger.open().iter().filter(|open| ours(&open.kind)).map(|open| open.id).collect()
+    }
+
+    async fn progress(
+        &mut self,
+        run: &mut Run,
+        release: ReleaseId,
+        stage: ReleaseStage,
+        detail: String,
+        known: Option<EffectId>,
+    ) -> Result<(), Fatal> {
+        self.persist(|| Event::ReleaseProgress {
+            release: release.clone(),
+            stage,
+            detail: detail.clone(),
+            known,
+        })
+        .await?;
+        if !stage.is_over() {
+            back_off(run, self.now());
+        }
+        Ok(())
+    }
+}
+
+fn said(progress: Progress, effect: EffectId) -> (ReleaseStage, String, Option<EffectId>) {
+    match progress {
+        Progress::Complete(detail) => (ReleaseStage::Complete, detail, Some(effect)),
+        Progress::Accepted(detail) => (ReleaseStage::Accepted, detail, None),
+        Progress::NotThere(detail) => (ReleaseStage::Pending, detail, Some(effect)),
+    }
+}
+
+fn back_off(run: &mut Run, now: BootTime) {
+    run.next = now + run.pause;
+    run.pause = (run.pause * 2).min(LONGEST_PAUSE);
+}
+
+fn lost(look: &Look) -> bool {
+    let epoch = look.reading.as_ref().and_then(|reading| reading.epoch);
+    epoch.is_some_and(|epoch| epoch.origin == EpochOrigin::AfterLoss)
+}

@@ -1,0 +1,243 @@
+//! Bringing a node back: waits out what is open, supplies, holds, the host's on, On seen.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use picket_core::device::DeviceClass;
+use picket_core::event::Event;
+use picket_core::gate::{self, GateFault};
+use picket_core::ids::DeviceId;
+use picket_core::ledger::EffectKind;
+use picket_core::order::{Opened, PendingOn};
+use picket_core::outcome::Reason;
+use picket_core::power::Power;
+use picket_core::record::Bringing;
+use picket_core::store::StoreError;
+use picket_core::time::BootTime;
+use picket_driver::Effect;
+
+use super::drain::Drained;
+use super::hands::{Did, Doing};
+use super::{Fatal, NodeTask};
+
+/// An on that was taken and is not seen is sent again after this.
+const REPEAT: Duration = Duration::from_secs(15);
+/// Between two readings while On is waited for.
+const PACE: Duration = Duration::from_millis(500);
+/// How often undoing a hold is tried before the power-on goes first.
+const UNHOLD_TRIES: u32 = 5;
+
+impl NodeTask {
+    pub(super) async fn unfencing(&mut self) -> Result<(), Fatal> {
+        if self.drain(EffectKind::bars_on).await? != Drained::Yes {
+            return Ok(());
+        }
+        let deadline = self.now() + self.parts.rules.on_deadline;
+        let supplies = self.switched_off(DeviceClass::Supply);
+        if !supplies.is_empty() {
+            if !self.bring_on(&supplies, deadline).await? {
+                return Ok(());
+            }
+            self.persist(|| Event::SuppliesOn { devices: supplies.clone() }).await?;
+        }
+        if !self.undo_holds().await? {
+            return Ok(());
+        }
+        let detail = match self.record().bringing {
+            Bringing::Abort => "nothing had been switched off".to_owned(),
+            Bringing::StandDown => match self.seen_alive(deadline).await? {
+                Some(detail) => detail,
+                None => return Ok(()),
+            },
+            Bringing::PowerOn => {
+                let hosts = self.hosts_to_bring_on();
+                if !self.bring_on(&hosts, deadline).await? {
+                    return Ok(());
+                }
+                "seen on".to_owned()
+            }
+        };
+        // The sessions that carried the on end before anybody can want an off again.
+        if self.drain(EffectKind::bars_proof).await? == Drained::Yes {
+            self.ground = None;
+            self.persist(|| Event::Back { detail: detail.clone() }).await?;
+        }
+        Ok(())
+    }
+
+    fn switched_off(&self, class: DeviceClass) -> Vec<DeviceId> {
+        let Some(fence) = &self.record().fence else { return Vec::new() };
+        let of_class = |id: &&DeviceId| fence.topology.device(id).is_some_and(|spec| spec.class == class);
+        fence.switched_off.iter().filter(of_class).cloned().collect()
+    }
+
+    /// The host devices that were switched off; after a fence that switched none off (a person's word), those of the
+    /// first level that has any.
+    fn hosts_to_bring_on(&self) -> Vec<DeviceId> {
+        let hosts = self.switched_off(DeviceClass::Host);
+        let Some(fence) = self.record().fence.as_ref().filter(|_| hosts.is_empty()) else { return hosts };
+        let is_host = |level: &&picket_core::topology::Level| {
+            level.devices.iter().any(|d| d.class == DeviceClass::Host)
+        };
+        let first = fence.topology.levels().iter().find(is_host);
+        first.into_iter().flat_map(|level| &level.devices).map(|spec| spec.id.clone()).collect()
+    }
+
+    /// Puts back what the holds found. False if the node was moved meanwhile.
+    async fn undo_holds(&mut self) -> Result<bool, Fatal> {
+        let here = self.place();
+        let mut tries = 0;
+        let mut pause = PACE;
+        while self.record().fence.as_ref().is_some_and(|fence| !fence.holds.is_empty()) {
+            let opened = self.persist(|| Event::UnholdIntent).await?;
+            if self.place() != here {
+                return Ok(false);
+            }
+            let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
+            for one in opened {
+                if let Opened::Unhold(order) = one {
+                    doing.push(self.hands.unhold(Arc::new(order)));
+                }
+            }
+            let mut faults = Vec::new();
+            while let Some((device, did)) = doing.next().await {
+                self.show(&device, &did);
+                let Did::Unheld(effect, result) = did else { continue };
+                self.counted_from.insert(effect, self.now());
+                match result {
+                    Ok(report) => {
+                        let devices = vec![device];
+                        let detail = report.detail;
+                        self.persist(|| Event::Unheld { devices: devices.clone(), detail: detail.clone() })
+                            .await?;
+                    }
+                    Err(error) => {
+                        tracing::warn!(%device, %error, "undoing the hold");
+                        faults.push(device);
+                    }
+                }
+            }
+            tries += 1;
+            if !faults.is_empty() && tries >= UNHOLD_TRIES {
+                // A board that refuses to take its policy back must not keep the node off; it is said in the record.
+                let detail =
+                    "could not be undone: put the device's restore policy, watchdog and button back by hand";
+                self.persist(|| Event::Unheld { devices: faults.clone(), detail: detail.to_owned() }).await?;
+            } else if !faults.is_empty() && self.pause(pause).await? {
+                return Ok(false);
+            }
+            pause *= 2;
+        }
+        Ok(true)
+    }
+
+    /// Switches devices on, and waits until each reads On. False if that failed, or the node was moved.
+    async fn bring_on(&mut self, devices: &[DeviceId], deadline: BootTime) -> Result<bool, Fatal> {
+        let here = self.place();
+        let devices = devices.to_vec();
+        if devices.is_empty() {
+            return Ok(true);
+        }
+        let opened = self.persist(|| Event::OnIntent { devices: devices.clone() }).await?;
+        let pending: Vec<PendingOn> = opened
+            .into_iter()
+            .filter_map(|one| if let Opened::On(on) = one { Some(on) } else { None })
+            .collect();
+        let mut dark: BTreeSet<DeviceId> = devices.iter().cloned().collect();
+        let mut send_at = self.now();
+        while !dark.is_empty() {
+            let now = self.now();
+            if now >= deadline || pending.is_empty() {
+                let names: Vec<String> = dark.iter().map(ToString::to_string).collect();
+                let detail =
+                    format!("{} not seen on within {:?}", names.join(", "), self.parts.rules.on_deadline);
+                tracing::error!(detail, "power-on failed");
+                self.persist(|| Event::OnFailed { detail: detail.clone() }).await?;
+                return Ok(false);
+            }
+            if now >= send_at {
+                let again = self.send_on(pending.iter().filter(|on| dark.contains(on.device()))).await?;
+                send_at = self.now() + again;
+            }
+            let names: Vec<String> = dark.iter().map(ToString::to_string).collect();
+            self.wait_for("On to be seen", names.join(", "), Some(deadline.since(now)));
+            if self.pause(PACE).await? || self.place() != here {
+                return Ok(false);
+            }
+            let asked: Vec<DeviceId> = dark.iter().cloned().collect();
+            for look in self.look_at(&asked).await {
+                if look.reading.is_some_and(|reading| reading.power == Power::On) {
+                    dark.remove(&look.device);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends each on once, right after the store was asked. Answers when it is to be sent again if nothing comes on.
+    async fn send_on(&mut self, pending: impl Iterator<Item = &PendingOn>) -> Result<Duration, Fatal> {
+        let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
+        let mut again = REPEAT;
+        for on in pending {
+            self.parts.hooks.reached("sending on").await;
+            match gate::on_order(&*self.parts.store, self.hands.leadership(), &self.stored, on).await {
+                Ok(order) => doing.push(self.hands.on(order)),
+                Err(GateFault::Store(error @ (StoreError::Deposed(_) | StoreError::Conflict { .. }))) => {
+                    return Err(Fatal(error));
+                }
+                Err(fault) => {
+                    tracing::warn!(device = %on.device(), %fault, "the on is not sent now");
+                    again = Duration::from_secs(1);
+                }
+            }
+        }
+        while let Some((device, did)) = doing.next().await {
+            self.show(&device, &did);
+            let Did::On(effect, result) = did else { continue };
+            self.counted_from.insert(effect, self.now());
+            match result {
+                Ok(taken) => tracing::info!(%device, already = taken.already, "the on was taken"),
+                Err(error) => {
+                    tracing::warn!(%device, %error, "on");
+                    again = again.min(if error.effect == Effect::DidNotHappen { PACE * 2 } else { PACE * 4 });
+                }
+            }
+        }
+        Ok(again)
+    }
+
+    /// After a stand-down: ends when a host device reads On, or on the person's word where none answers.
+    /// `None`: it reads Off, or the node was moved.
+    async fn seen_alive(&mut self, deadline: BootTime) -> Result<Option<String>, Fatal> {
+        let hosts: Vec<DeviceId> = self.plan.topology.hosts().map(|spec| spec.id.clone()).collect();
+        let silent_until = self.now() + self.parts.rules.silent_share;
+        let mut answered = false;
+        loop {
+            let looks = self.look_at(&hosts).await;
+            answered |= looks.iter().any(|look| look.reading.is_some());
+            if looks
+                .iter()
+                .any(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On))
+            {
+                return Ok(Some("stood down; it reads On".to_owned()));
+            }
+            let now = self.now();
+            if !answered && now >= silent_until {
+                return Ok(Some("stood down on a person's word; no host device answers".to_owned()));
+            }
+            if now >= deadline {
+                let detail =
+                    "stood down, and no host device reads On: it is off, fence it or switch it on by hand";
+                self.give_up(Reason::StandDownUnseen, detail.to_owned()).await?;
+                return Ok(None);
+            }
+            self.wait_for("On to be seen", "host devices", Some(deadline.since(now)));
+            if self.pause(PACE * 2).await? {
+                return Ok(None);
+            }
+        }
+    }
+}

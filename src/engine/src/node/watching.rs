@@ -1,0 +1,294 @@
+//! Phases that wait: normal, released, power-on failed, and a person's decision.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use picket_core::device::IdentityMatch;
+use picket_core::event::{Event, Person};
+use picket_core::ground::Look;
+use picket_core::ids::DeviceId;
+use picket_core::order::Opened;
+use picket_core::outcome::Reason;
+use picket_core::power::Power;
+use picket_core::record::Cause;
+use std::sync::Arc;
+
+use super::command::Command;
+use super::hands::{Did, Doing};
+use super::{Fatal, NodeTask, sleep_until};
+
+impl NodeTask {
+    /// Notes what a call came to, for whoever looks.
+    pub(super) fn show(&mut self, device: &DeviceId, did: &Did) {
+        let wall = self.wall();
+        let boot = self.now();
+        let expected = self.expected_identity(device);
+        let live = self.device_live(device);
+        let fault = match did {
+            Did::Read { result: Ok(reading), .. } => {
+                let ago = boot.since(reading.asked_at);
+                let asked = wall.millis().saturating_sub(u64::try_from(ago.as_millis()).unwrap_or(0));
+                live.power = Some((reading.power, picket_core::time::WallTime::from_millis(asked)));
+                live.said.clone_from(&reading.said);
+                None
+            }
+            Did::Identified(Ok(identity)) => {
+                live.identity_match = Some(expected.compare(identity));
+                live.identity = Some(identity.clone());
+                None
+            }
+            Did::Read { result: Err(error), .. } => {
+                live.power = Some((Power::Unknown, wall));
+                Some(error)
+            }
+            Did::Identified(Err(error)) | Did::Inspected(Err(error)) | Did::Held(_, Err(error)) => {
+                Some(error)
+            }
+            Did::Off(_, Err(error)) | Did::On(_, Err(error)) => Some(error),
+            Did::Unheld(_, Err(error)) | Did::Quiesced(Err(error)) => Some(error),
+            _ => None,
+        };
+        live.fault = fault.map(|error| (error.to_string(), wall));
+        self.publish();
+    }
+
+    /// Reads these devices now, side by side.
+    pub(super) async fn look_at(&mut self, devices: &[DeviceId]) -> Vec<Look> {
+        let mut doing: FuturesUnordered<Doing> =
+            devices.iter().map(|device| self.hands.read(device)).collect();
+        let mut looks = Vec::new();
+        while let Some((device, did)) = doing.next().await {
+            self.show(&device, &did);
+            if let Did::Read { asked_at, result } = did {
+                let reading = result.ok();
+                let asked_at = reading.as_ref().map_or(asked_at, |reading| reading.asked_at);
+                looks.push(Look { device, asked_at, reading });
+            }
+        }
+        looks
+    }
+
+    /// Reads what the ground wants looked at, and every host device besides.
+    pub(super) async fn look(&mut self) -> Vec<Look> {
+        let mut devices: Vec<DeviceId> = self.hosts();
+        if let Some(ground) = &self.ground {
+            devices.extend(ground.ground.to_look_at());
+        }
+        devices.sort();
+        devices.dedup();
+        self.look_at(&devices).await
+    }
+
+    fn hosts(&self) -> Vec<DeviceId> {
+        let topology = self.record().fence.as_ref().map_or(&self.plan.topology, |fence| &fence.topology);
+        topology.hosts().map(|spec| spec.id.clone()).collect()
+    }
+
+    /// A host device says On although nobody unfenced the node: breach (S11). True if so.
+    pub(super) async fn found_on(&mut self, looks: &[Look]) -> Result<bool, Fatal> {
+        let hosts = self.hosts();
+        let on = looks.iter().find(|look| {
+            hosts.contains(&look.device)
+                && look.reading.as_ref().is_some_and(|reading| reading.power == Power::On)
+        });
+        let Some(on) = on else { return Ok(false) };
+        let (id, device) = (self.mint_fence(), on.device.clone());
+        tracing::error!(%device, "breach: a fenced node is on and nobody unfenced it");
+        self.resumed = false;
+        self.persist(|| Event::Breach { id, device: device.clone() }).await?;
+        Ok(true)
+    }
+
+    pub(super) async fn normal(&mut self) -> Result<(), Fatal> {
+        let here = self.place();
+        if self.parts.check_at_start && self.live.devices.is_empty() && self.check(None).await? {
+            return Ok(());
+        }
+        loop {
+            self.close_expired(|_| true).await?;
+            let now = self.now();
+            let expiry = self.record().ledger.open().iter().filter_map(|open| self.expires_at(open)).min();
+            let timer = async {
+                match expiry {
+                    Some(at) => sleep_until(now, at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(command) = self.mailbox.recv() => match command {
+                    Command::Check(reply) => {
+                        if self.check(Some(reply)).await? {
+                            return Ok(());
+                        }
+                    }
+                    command => self.command(command).await?,
+                },
+                () = timer => {}
+            }
+            if self.place() != here {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Asks every device for its identity and power. Any other request ends it at once: a check never delays an off.
+    /// True if the node was moved meanwhile.
+    async fn check(
+        &mut self,
+        reply: Option<super::command::Reply<picket_core::record::NodeRecord>>,
+    ) -> Result<bool, Fatal> {
+        let here = self.place();
+        let devices: Vec<DeviceId> = self.plan.topology.devices().map(|spec| spec.id.clone()).collect();
+        let mut doing: FuturesUnordered<Doing> =
+            devices.iter().map(|device| self.hands.identify(device)).collect();
+        doing.extend(devices.iter().map(|device| self.hands.read(device)));
+        loop {
+            tokio::select! {
+                biased;
+                Some(command) = self.mailbox.recv() => {
+                    let ends = !command.is_check();
+                    self.command(command).await?;
+                    if ends {
+                        // The calls under way are dropped here; `reply` says so by closing.
+                        return Ok(self.place() != here);
+                    }
+                }
+                next = doing.next() => {
+                    let Some((device, did)) = next else { break };
+                    self.show(&device, &did);
+                    if let Did::Identified(Ok(identity)) = did {
+                        self.learn(device, identity).await?;
+                    }
+                }
+            }
+        }
+        if let Some(reply) = reply {
+            let _ = reply.send(Ok(self.record().clone()));
+        }
+        Ok(false)
+    }
+
+    /// An identity is learned where nothing is expected yet; never in a fence.
+    async fn learn(
+        &mut self,
+        device: DeviceId,
+        identity: picket_core::device::Identity,
+    ) -> Result<(), Fatal> {
+        let expected = self.expected_identity(&device);
+        match expected.compare(&identity) {
+            IdentityMatch::Mismatch => {
+                tracing::error!(%device, said = ?identity, ?expected, "the device controls another machine");
+            }
+            IdentityMatch::Unknown if expected.is_empty() && !identity.is_empty() => {
+                self.persist(|| Event::Learned { device: device.clone(), identity: identity.clone() })
+                    .await?;
+                self.device_live(&device).identity_match = Some(IdentityMatch::Match);
+                self.publish();
+            }
+            IdentityMatch::Unknown | IdentityMatch::Match => {}
+        }
+        Ok(())
+    }
+
+    /// Waits for `pause`, answering callers; true if the node was moved.
+    pub(super) async fn pause(&mut self, pause: Duration) -> Result<bool, Fatal> {
+        let here = self.place();
+        let until = self.now() + pause;
+        loop {
+            let now = self.now();
+            tokio::select! {
+                biased;
+                Some(command) = self.mailbox.recv() => self.command(command).await?,
+                () = sleep_until(now, until) => return Ok(false),
+            }
+            if self.place() != here {
+                return Ok(true);
+            }
+        }
+    }
+
+    pub(super) async fn released(&mut self) -> Result<(), Fatal> {
+        loop {
+            self.close_expired(|kind| !kind.bars_proof()).await?;
+            let looks = self.look().await;
+            if self.found_on(&looks).await? || self.pause(self.parts.rules.watch).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) async fn power_on_failed(&mut self) -> Result<(), Fatal> {
+        self.wait_for("a retry, or a fence", "an operator", None);
+        while !self.pause(self.parts.rules.watch).await? {
+            let hosts = self.hosts();
+            self.look_at(&hosts).await;
+            self.close_expired(|_| true).await?;
+        }
+        Ok(())
+    }
+
+    /// Kept off while a person is waited for: what reads On, and was switched off by this fence, is switched off again.
+    pub(super) async fn needs_operator(&mut self, reason: Reason) -> Result<(), Fatal> {
+        self.wait_for(format!("a decision ({})", reason.label()), "an operator", None);
+        let mut pause = self.parts.rules.watch;
+        loop {
+            if self.pause(pause).await? {
+                return Ok(());
+            }
+            let here = self.place();
+            let hosts = self.hosts();
+            let looks = self.look_at(&hosts).await;
+            let record = self.record();
+            let Some(fence) = record.fence.as_ref().filter(|fence| fence.generation == record.generation)
+            else {
+                continue;
+            };
+            let (confirmed, breach) = (fence.evidence.is_some(), fence.cause == Cause::Breach);
+            if confirmed && self.found_on(&looks).await? {
+                return Ok(());
+            }
+            let retryable = matches!(reason, Reason::LevelsSpent | Reason::Deadline);
+            if breach && retryable && pause > self.parts.rules.watch {
+                let person =
+                    Person { name: "picket".to_owned(), reason: "a breach is never given up".to_owned() };
+                self.persist(|| Event::Retry(person.clone())).await?;
+                return Ok(());
+            }
+            self.off_again(&looks).await?;
+            if self.place() != here {
+                return Ok(());
+            }
+            pause = (pause * 2).min(Duration::from_secs(300));
+        }
+    }
+
+    async fn off_again(&mut self, looks: &[Look]) -> Result<(), Fatal> {
+        let Some(fence) = &self.record().fence else { return Ok(()) };
+        let on: Vec<DeviceId> = looks
+            .iter()
+            .filter(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On))
+            .filter(|look| fence.switched_off.contains(&look.device))
+            .map(|look| look.device.clone())
+            .collect();
+        if on.is_empty() {
+            return Ok(());
+        }
+        let opened = self.persist(|| Event::OffIntent { devices: on.clone() }).await?;
+        let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
+        for one in opened {
+            if let Opened::Off(order) = one {
+                doing.push(self.hands.off(Arc::new(order)));
+            }
+        }
+        while let Some((device, did)) = doing.next().await {
+            self.show(&device, &did);
+            if let Did::Off(effect, result) = did {
+                self.counted_from.insert(effect, self.now());
+                tracing::warn!(%device, ?result, "off, again, while a person is waited for");
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! What the engine is made of. Everything is passed in.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use picket_core::election::Election;
+use picket_core::ids::{DeviceId, NodeId, ReleaseId};
+use picket_core::rules::Rules;
+use picket_core::store::Store;
+use picket_core::time::Clock;
+use picket_core::topology::Topology;
+use picket_driver::{PowerDriver, Random};
+use picket_release::Releaser;
+
+use crate::hooks::Hooks;
+
+/// One release of a node, in its order.
+#[derive(Clone, Debug)]
+pub struct PlannedRelease {
+    /// Its name in the settings.
+    pub id: ReleaseId,
+    /// How it is done.
+    pub releaser: Arc<dyn Releaser>,
+}
+
+/// One node of the settings.
+#[derive(Clone, Debug)]
+pub struct NodePlan {
+    /// Its name.
+    pub id: NodeId,
+    /// Its levels.
+    pub topology: Topology,
+    /// Its devices' drivers.
+    pub drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>>,
+    /// Its releases, in order.
+    pub releases: Vec<PlannedRelease>,
+    /// This gateway stands on it: it is never fenced by this gateway (S17).
+    pub own_host: bool,
+    /// Labels (`rack`, `zone`, `role`).
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Says whether a node recovered, just before anything is sent to it (S15).
+#[async_trait]
+pub trait LastLook: Send + Sync + std::fmt::Debug {
+    /// Why the fence should not begin; `None`: nothing speaks against it.
+    async fn objection(&self, node: &NodeId) -> Option<String>;
+}
+
+/// No liveness source: nothing ever speaks against a fence.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoLiveness;
+
+#[async_trait]
+impl LastLook for NoLiveness {
+    async fn objection(&self, _node: &NodeId) -> Option<String> {
+        None
+    }
+}
+
+/// Everything the engine works with.
+#[derive(Clone)]
+pub struct Parts {
+    /// The clocks.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Random,
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The election.
+    pub election: Arc<dyn Election>,
+    /// Whether a node recovered.
+    pub last_look: Arc<dyn LastLook>,
+    /// Named points for tests.
+    pub hooks: Arc<dyn Hooks>,
+    /// The numbers of the rules.
+    pub rules: Rules,
+    /// The fleet.
+    pub nodes: Vec<NodePlan>,
+    /// Whether identities are learned by a check after the start.
+    pub check_at_start: bool,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts")
+            .field("store", &self.store)
+            .field("rules", &self.rules)
+            .finish_non_exhaustive()
+    }
+}

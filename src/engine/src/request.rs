@@ -1,0 +1,76 @@
+//! What callers ask for, and how they are let in.
+
+use std::time::Duration;
+
+use picket_core::device::Grade;
+use picket_core::event::{BoundKey, Holder};
+use picket_core::ids::{FenceId, Generation};
+use picket_core::outcome::Outcome;
+use picket_core::record::Fence;
+use picket_core::time::WallTime;
+
+/// When a caller's stream ends; the releases run all the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Until {
+    /// Once the node is proven off.
+    Confirmed,
+    /// Once every release is complete or abandoned.
+    #[default]
+    Released,
+}
+
+/// A caller's wish to have a node off.
+#[derive(Clone, Debug)]
+pub struct FenceCall {
+    /// Who keeps the node off, and what comes after.
+    pub holder: Holder,
+    /// The caller's key and the digest of its parameters.
+    pub key: Option<BoundKey>,
+    /// The least grade of evidence; `None`: claimed.
+    pub min_grade: Option<Grade>,
+    /// From the intent to the confirmation; `None`: the rules' default.
+    pub deadline: Option<Duration>,
+    /// After this moment the request changes nothing any more.
+    pub not_after: Option<WallTime>,
+    /// The request changes something only in this generation.
+    pub expected_generation: Option<Generation>,
+}
+
+/// How a fence request was let in.
+#[derive(Clone, Debug)]
+pub enum Admission {
+    /// It opened this fence.
+    Opened(FenceId),
+    /// It joined this fence, which goes on.
+    Joined(FenceId),
+    /// The node is proven off by this leadership, and read Off just now.
+    Already(FenceId),
+    /// The key's fence has ended since; this is what became of it.
+    Superseded(Box<Fence>),
+}
+
+impl Admission {
+    /// The fence whose progress the caller follows.
+    pub fn fence(&self) -> FenceId {
+        match self {
+            Admission::Opened(id) | Admission::Joined(id) | Admission::Already(id) => *id,
+            Admission::Superseded(fence) => fence.id,
+        }
+    }
+}
+
+/// The outcome of a fence for a caller, if it has one yet.
+///
+/// `grade` is the caller's own minimum: evidence below it is no success for this caller.
+pub(crate) fn outcome_of(fence: &Fence, until: Until, grade: Option<Grade>) -> Option<Outcome> {
+    let outcome = fence.outcome.clone()?;
+    if let (Outcome::Fenced { released }, Some(evidence)) = (&outcome, &fence.evidence) {
+        if grade.is_some_and(|least| evidence.grade < least) {
+            return Some(Outcome::NeedsOperator(picket_core::outcome::Reason::GradeTooLow));
+        }
+        if !released && until == Until::Released {
+            return None;
+        }
+    }
+    Some(outcome)
+}

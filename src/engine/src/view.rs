@@ -1,0 +1,82 @@
+//! What can be seen of a node at a moment.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use picket_core::device::{Identity, IdentityMatch};
+use picket_core::ids::DeviceId;
+use picket_core::power::Power;
+use picket_core::store::Stored;
+use picket_core::time::WallTime;
+
+use crate::parts::NodePlan;
+
+/// What is being waited for. Every wait is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// What for (`off of bmc to fall`).
+    pub what: String,
+    /// On whom it depends (`bmc`, `release detach`, `an operator`).
+    pub whose: String,
+    /// Until when at most.
+    pub until: Option<WallTime>,
+}
+
+/// What a device showed last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceLive {
+    /// What it said of power, and when it was asked.
+    pub power: Option<(Power, WallTime)>,
+    /// Its own words.
+    pub said: String,
+    /// The last error and when it happened; gone with the next answer.
+    pub fault: Option<(String, WallTime)>,
+    /// What it says it controls.
+    pub identity: Option<Identity>,
+    /// Whether that is what is expected.
+    pub identity_match: Option<IdentityMatch>,
+}
+
+/// What is known and not stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// By device.
+    pub devices: BTreeMap<DeviceId, DeviceLive>,
+    /// What is being waited for.
+    pub wait: Option<Wait>,
+    /// This leadership holds a proof that the node is off.
+    pub proven: bool,
+}
+
+/// A node at a moment.
+#[derive(Clone, Debug)]
+pub struct NodeView {
+    /// What is stored; version 0: nothing yet.
+    pub stored: Stored,
+    /// What is known besides.
+    pub live: Live,
+    /// What the settings say.
+    pub plan: Arc<NodePlan>,
+}
+
+impl NodeView {
+    /// The power as the host devices say it: all Off is Off, any On is On, else Unknown; with the oldest asking.
+    pub fn power(&self) -> (Power, Option<WallTime>) {
+        let said: Vec<_> = self
+            .plan
+            .topology
+            .hosts()
+            .map(|spec| self.live.devices.get(&spec.id).and_then(|device| device.power))
+            .collect();
+        let oldest = said.iter().flatten().map(|(_, at)| *at).min();
+        let powers: Vec<Power> =
+            said.iter().map(|said| said.map_or(Power::Unknown, |(power, _)| power)).collect();
+        if powers.contains(&Power::On) {
+            (Power::On, oldest)
+        } else if !powers.is_empty() && powers.iter().all(|power| *power == Power::Off) {
+            (Power::Off, oldest)
+        } else {
+            (Power::Unknown, oldest)
+        }
+    }
+}
