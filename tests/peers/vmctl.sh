@@ -13,7 +13,7 @@
 # MACHINE is the machine's directory (disk.img, vm.pid); KNOBS that of this BMC: two BMCs may lead to one machine.
 # Knobs: ignore_off   the off is acknowledged and nothing happens
 #        lie_off      the off is acknowledged, nothing happens, and from then on the machine is said to be off
-#        fail     commands fail
+#        fail         commands fail
 #        off_delay    seconds between the acknowledgement and the fall
 #        slow         seconds that each call takes: the BMC hangs meanwhile, since it waits for us
 #        stuck_get    0 or 1: what it says, whatever is true

@@ -1,1 +1,14 @@
 //! End to end, against peers that others wrote.
+//!
+//! **Purpose.** Start, hurt and watch the peers of `tests/peers` — BMCs, machines with a heartbeat, a network that loses —
+//! and the real daemon before them, for the tests in `tests/tests`, the demonstration and the benches.
+//! **Non-goals.** No assertions: a test says what must hold. Nothing of Picket's own code judges here: the observer reads
+//! disks and logs only.
+//! **Invariants.** No root, no port below 1024, nothing but loopback; each peer has an address and a directory of its own,
+//! so that tests run side by side. What was started ends with its value, and at the latest with the test run, however that
+//! ends. Something that a test needs and cannot have is an error that says what to install, never a skipped test.
+
+mod error;
+pub mod peers;
+
+pub use error::{PeerError, Result};

@@ -1,0 +1,136 @@
+//! A real machine that shows that it lives: qemu and a boot sector that writes a heartbeat.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+
+use super::{Observer, built, peer_file, reaper};
+use crate::error::{PeerError, Result};
+
+/// The disk: the boot sector, the heartbeat's sector and some room.
+const DISK_BYTES: u64 = 1 << 20;
+
+/// Something that was done to the machine, as its power control noted it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PowerEvent {
+    /// When.
+    pub at: SystemTime,
+    /// `on`, `off` (the process is gone), `cycle begins`, `cycle ends`.
+    pub what: String,
+}
+
+/// A machine. It starts switched off; a BMC over it ([`super::IpmiSimBuilder::machine`]) switches it on.
+/// Dropped, it is off for good, whoever still wants it on.
+#[derive(Debug)]
+pub struct Machine {
+    directory: Option<TempDir>,
+    path: PathBuf,
+}
+
+impl Machine {
+    /// A new machine with an empty disk.
+    pub fn new() -> Result<Self> {
+        for (program, package) in [("qemu-system-x86_64", "qemu-system-x86"), ("setsid", "util-linux")] {
+            super::tools::must_have(program, package)?;
+        }
+        let directory = tempfile::Builder::new()
+            .prefix("picket-machine-")
+            .tempdir()
+            .map_err(PeerError::io("create a machine's directory"))?;
+        let path = directory.path().to_owned();
+        let disk = path.join("disk.img");
+        std::fs::copy(built::boot_sector()?, &disk)
+            .and_then(|_| std::fs::OpenOptions::new().write(true).open(&disk))
+            .and_then(|file| file.set_len(DISK_BYTES))
+            .map_err(PeerError::io(format!("create {}", disk.display())))?;
+        reaper::machine(&path);
+        Ok(Self { directory: Some(directory), path })
+    }
+
+    /// Its directory.
+    pub fn directory(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its disk, as a file.
+    pub fn disk(&self) -> PathBuf {
+        self.path.join("disk.img")
+    }
+
+    /// Whether its process lives. What the observer sees on the disk says the same, later.
+    pub fn lives(&self) -> bool {
+        self.process().is_some()
+    }
+
+    /// Its process id while it lives.
+    pub fn process(&self) -> Option<u32> {
+        let id = std::fs::read_to_string(self.path.join("vm.pid")).ok()?.trim().parse().ok()?;
+        // The id may be somebody else's by now; a zombie has no arguments.
+        let arguments = std::fs::read(format!("/proc/{id}/cmdline")).ok()?;
+        String::from_utf8_lossy(&arguments).contains(&*self.path.to_string_lossy()).then_some(id)
+    }
+
+    /// On or off past every BMC: a hand on the machine itself.
+    pub async fn force(&self, on: bool) -> Result<()> {
+        self.control(&["force", if on { "1" } else { "0" }]).await
+    }
+
+    /// Somebody else's power cycle: off now, and on again after `gap`, whatever is commanded in between.
+    /// Returns when it is off.
+    pub async fn foreign_cycle(&self, gap: Duration) -> Result<()> {
+        self.control(&["cycle", &gap.as_secs_f64().to_string()]).await
+    }
+
+    /// `vmctl.sh`, past the BMC and its faults.
+    async fn control(&self, verb: &[&str]) -> Result<()> {
+        let status = tokio::process::Command::new(peer_file("vmctl.sh"))
+            .args([&self.path, &self.path])
+            .args(verb)
+            .stdin(Stdio::null())
+            .status()
+            .await
+            .map_err(PeerError::io("run vmctl.sh"))?;
+        if status.success() {
+            return Ok(());
+        }
+        let program = format!("vmctl.sh {}", verb.join(" "));
+        Err(PeerError::Ended { program, status: status.to_string(), output: String::new() })
+    }
+
+    /// What was done to it, in order. A machine that is its BMC's own child has no such log.
+    pub fn power_events(&self) -> Vec<PowerEvent> {
+        let text = std::fs::read_to_string(self.path.join("power.log")).unwrap_or_default();
+        let event = |line: &str| {
+            let (at, what) = line.split_once(' ')?;
+            let at = SystemTime::UNIX_EPOCH + Duration::from_secs_f64(at.parse().ok()?);
+            Some(PowerEvent { at, what: what.to_owned() })
+        };
+        text.lines().filter_map(event).collect()
+    }
+
+    /// A process of its own that watches the heartbeat from outside, from now on.
+    pub async fn observe(&self) -> Result<Observer> {
+        Observer::watch(&self.disk()).await
+    }
+
+    /// Lets it outlive this run; its directory.
+    pub fn leave_running(mut self) -> PathBuf {
+        reaper::machine_closed(&self.path);
+        self.directory.take().map_or_else(PathBuf::new, TempDir::keep)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        if self.directory.is_none() {
+            return;
+        }
+        // Before the kill: a delayed on of its BMC, or of a power cycle, finds it closed.
+        let _ = std::fs::write(self.path.join("closed"), "");
+        let _ =
+            Command::new(peer_file("vmctl.sh")).args([&self.path, &self.path]).args(["force", "0"]).status();
+        reaper::machine_closed(&self.path);
+    }
+}

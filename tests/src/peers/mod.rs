@@ -1,0 +1,39 @@
+//! The peers, and the tools to look at them with.
+
+mod address;
+mod bmc17;
+mod built;
+mod ipmi_sim;
+mod knob;
+mod machine;
+mod observer;
+mod process;
+mod ready;
+mod reaper;
+mod tools;
+mod udp_fault;
+
+use std::path::{Path, PathBuf};
+
+pub use address::fresh_address;
+pub use bmc17::Bmc17;
+pub use ipmi_sim::{Hold, IpmiSim, IpmiSimBuilder};
+pub use knob::Knob;
+pub use machine::{Machine, PowerEvent};
+pub use observer::{Beat, Observer};
+pub use process::Process;
+pub use ready::{eventually, wait_for_bmc};
+pub use tools::{Ipmipower, Ipmitool, PowerWord};
+pub use udp_fault::{Counts, Faults, UdpFault};
+
+/// The account of every simulated BMC with all rights.
+pub const ADMIN: &str = "admin";
+/// The account that may switch power and no more: what Picket needs.
+pub const OPERATOR: &str = "operator";
+/// The password of both.
+pub const PASSWORD: &str = "secret12";
+
+/// A file of `tests/peers`.
+fn peer_file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(name)
+}

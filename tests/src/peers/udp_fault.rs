@@ -1,0 +1,205 @@
+//! A network that loses, doubles and delays, between a client and one BMC.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+use tokio::task::JoinSet;
+
+use super::fresh_address;
+use crate::error::{PeerError, Result};
+
+/// What happens to datagrams of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Faults {
+    /// The share that is lost, 0 to 1.
+    pub loss: f64,
+    /// So many of the next ones are lost for certain.
+    pub lose_next: u32,
+    /// Nothing passes: held back for good.
+    pub cut: bool,
+    /// Before each is passed on.
+    pub delay: Duration,
+    /// At most so much more, at random: they overtake each other.
+    pub jitter: Duration,
+    /// So many more copies of each.
+    pub copies: u32,
+    /// The time from one copy to the next: late ones arrive when nobody expects them any more.
+    pub copy_delay: Duration,
+}
+
+/// What passed and what did not, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Datagrams from clients.
+    pub requests: u64,
+    /// Datagrams from the BMC.
+    pub answers: u64,
+    /// Datagrams of either that were lost here.
+    pub lost: u64,
+}
+
+/// The dice of one direction (splitmix64): a seed replays, whatever happens in the other direction.
+#[derive(Debug)]
+struct Dice(u64);
+
+impl Dice {
+    /// A number of 0 to below 1.
+    fn roll(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+#[derive(Debug)]
+struct Direction {
+    faults: Faults,
+    dice: Dice,
+    /// Datagrams that came, and those of them that were lost.
+    came: u64,
+    lost: u64,
+}
+
+impl Direction {
+    fn new(seed: u64) -> Self {
+        Self { faults: Faults::default(), dice: Dice(seed), came: 0, lost: 0 }
+    }
+
+    /// When the copies of the next datagram shall be passed on; none: it is lost.
+    fn fate(&mut self) -> Vec<Duration> {
+        // Both rolled for each datagram, so that one fault does not change the dice of the other.
+        let (loss, jitter) = (self.dice.roll(), self.dice.roll());
+        let faults = self.faults;
+        self.came += 1;
+        self.faults.lose_next = faults.lose_next.saturating_sub(1);
+        if faults.lose_next > 0 || faults.cut || loss < faults.loss {
+            self.lost += 1;
+            return Vec::new();
+        }
+        let first = faults.delay + faults.jitter.mul_f64(jitter);
+        (0..=faults.copies).map(|copy| first + faults.copy_delay * copy).collect()
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    requests: Direction,
+    answers: Direction,
+}
+
+/// A relay before one BMC. Clients speak to [`UdpFault::address`]. Dropped, it ends.
+#[derive(Debug)]
+pub struct UdpFault {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    // Aborted on drop.
+    _relay: JoinSet<()>,
+}
+
+impl UdpFault {
+    /// A relay before `bmc`, without faults yet. The seed of its dice is printed.
+    pub async fn start(bmc: SocketAddr, seed: u64) -> Result<Self> {
+        let address = fresh_address();
+        println!("the network before {bmc}: {address}, seed {seed}");
+        let front = UdpSocket::bind(address).await.map_err(PeerError::io(format!("bind {address}")))?;
+        let state = State { requests: Direction::new(seed), answers: Direction::new(!seed) };
+        let state = Arc::new(Mutex::new(state));
+        let mut relay = JoinSet::new();
+        relay.spawn(forward(Arc::new(front), bmc, Arc::clone(&state)));
+        Ok(Self { address, state, _relay: relay })
+    }
+
+    /// Where clients find the BMC.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What happens to datagrams towards the BMC from now on.
+    pub fn requests(&self, faults: Faults) {
+        lock(&self.state).requests.faults = faults;
+    }
+
+    /// What happens to datagrams from the BMC from now on.
+    pub fn answers(&self, faults: Faults) {
+        lock(&self.state).answers.faults = faults;
+    }
+
+    /// The same for both directions.
+    pub fn both(&self, faults: Faults) {
+        self.requests(faults);
+        self.answers(faults);
+    }
+
+    /// What passed so far.
+    pub fn counts(&self) -> Counts {
+        let State { requests, answers } = &*lock(&self.state);
+        Counts { requests: requests.came, answers: answers.came, lost: requests.lost + answers.lost }
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes what clients send; each client has a socket of its own towards the BMC.
+async fn forward(front: Arc<UdpSocket>, bmc: SocketAddr, state: Arc<Mutex<State>>) {
+    let mut clients: BTreeMap<SocketAddr, Arc<UdpSocket>> = BTreeMap::new();
+    // Ends with this task: what is still under way then is lost.
+    let mut under_way = JoinSet::new();
+    let mut datagram = [0; 2048];
+    loop {
+        let Ok((length, client)) = front.recv_from(&mut datagram).await else { continue };
+        while under_way.try_join_next().is_some() {}
+        let back = match clients.get(&client) {
+            Some(back) => Arc::clone(back),
+            None => {
+                let Ok(back) = UdpSocket::bind((bmc.ip(), 0)).await else { continue };
+                if back.connect(bmc).await.is_err() {
+                    continue;
+                }
+                let back = Arc::new(back);
+                clients.insert(client, Arc::clone(&back));
+                under_way.spawn(answer(Arc::clone(&front), client, Arc::clone(&back), Arc::clone(&state)));
+                back
+            }
+        };
+        for after in lock(&state).requests.fate() {
+            let (back, datagram) = (Arc::clone(&back), datagram[..length].to_vec());
+            pass(&mut under_way, after, async move { back.send(&datagram).await });
+        }
+    }
+}
+
+/// Takes what the BMC answers one client.
+async fn answer(front: Arc<UdpSocket>, client: SocketAddr, back: Arc<UdpSocket>, state: Arc<Mutex<State>>) {
+    let mut under_way = JoinSet::new();
+    let mut datagram = [0; 2048];
+    loop {
+        // A refusal says that the BMC is not there: it may come back.
+        let Ok(length) = back.recv(&mut datagram).await else { continue };
+        while under_way.try_join_next().is_some() {}
+        for after in lock(&state).answers.fate() {
+            let (front, datagram) = (Arc::clone(&front), datagram[..length].to_vec());
+            pass(&mut under_way, after, async move { front.send_to(&datagram, client).await });
+        }
+    }
+}
+
+fn pass(
+    under_way: &mut JoinSet<()>,
+    after: Duration,
+    send: impl Future<Output = std::io::Result<usize>> + Send + 'static,
+) {
+    under_way.spawn(async move {
+        if !after.is_zero() {
+            tokio::time::sleep(after).await;
+        }
+        // A datagram that the kernel refuses is one that the network lost.
+        let _ = send.await;
+    });
+}

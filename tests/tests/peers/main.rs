@@ -1,0 +1,6 @@
+//! The peers themselves, looked at with other people's clients: a test that relies on a peer that lies by mistake shows nothing.
+
+mod heartbeat;
+mod hold;
+mod network;
+mod power;
