@@ -1,1 +1,49 @@
-fn main() {}
+//! `cargo xtask`: what a developer does to the house.
+//!
+//! **Purpose.** One command each for showing Picket, testing it, checking the sources and mending them.
+//! **Non-goals.** Nothing that runs in production; no logic of the tests themselves.
+//! **Invariants.** Nothing is installed unasked: `--yes`, a question on a terminal, or `CI` set. What a command needs and
+//! cannot have ends it with a message that says what to do; nothing is skipped. `verify` writes nothing but the target folder.
+
+mod arguments;
+mod demo;
+mod failure;
+mod fix;
+mod licences;
+mod packages;
+mod place;
+mod python;
+mod run;
+mod spdx;
+mod test;
+mod verify;
+
+use std::process::ExitCode;
+
+use arguments::Task;
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments::parse(&arguments).and_then(perform) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure(message)) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(task: Task) -> Result<(), Failure> {
+    match task {
+        Task::Help => {
+            println!("{}", arguments::USAGE);
+            Ok(())
+        }
+        Task::Demo { yes, keep } => demo::demo(yes, keep),
+        Task::Test { yes, filters } => test::test(yes, &filters, test::Length::Short),
+        Task::Soak { yes, filters } => test::test(yes, &filters, test::Length::Long),
+        Task::Verify => verify::verify(),
+        Task::Fix => fix::fix(),
+    }
+}

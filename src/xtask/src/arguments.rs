@@ -1,0 +1,106 @@
+//! What was asked for.
+
+use crate::failure::Failure;
+
+/// What `cargo xtask help` prints.
+pub const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  demo [--yes] [--keep]       fences a real virtual machine before your eyes: gateway, BMC, proof, release, and back
+  test [--yes] [FILTER...]    all tests: units, models, end to end
+  soak [--yes] [FILTER...]    the same with the long counts
+  verify                      formatting, clippy, documentation, licences; changes nothing
+  fix                         formats, and lets clippy mend what it can
+
+  --yes     installs missing Debian packages without asking
+  --keep    leaves the demonstration running, to play with";
+
+/// A command with its options.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Print the usage.
+    Help,
+    /// Show Picket.
+    Demo {
+        /// Install without asking.
+        yes: bool,
+        /// Leave it running.
+        keep: bool,
+    },
+    /// Run the tests.
+    Test {
+        /// Install without asking.
+        yes: bool,
+        /// Names of tests; none: all.
+        filters: Vec<String>,
+    },
+    /// Run the tests with the long counts.
+    Soak {
+        /// Install without asking.
+        yes: bool,
+        /// Names of tests; none: all.
+        filters: Vec<String>,
+    },
+    /// Check the sources.
+    Verify,
+    /// Mend the sources.
+    Fix,
+}
+
+/// Reads the command line. A word that is not known is an error with the usage.
+pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
+    let Some((command, rest)) = arguments.split_first() else { return Ok(Task::Help) };
+    let (options, filters): (Vec<&String>, Vec<&String>) =
+        rest.iter().partition(|word| word.starts_with('-'));
+    let has = |name: &str| options.iter().any(|option| *option == name);
+    let filters: Vec<String> = filters.into_iter().cloned().collect();
+    let (task, known, takes_names): (_, &[&str], _) = match command.as_str() {
+        "help" | "--help" | "-h" => (Task::Help, &[], false),
+        "demo" => (Task::Demo { yes: has("--yes"), keep: has("--keep") }, &["--yes", "--keep"], false),
+        "test" => (Task::Test { yes: has("--yes"), filters: filters.clone() }, &["--yes"], true),
+        "soak" => (Task::Soak { yes: has("--yes"), filters: filters.clone() }, &["--yes"], true),
+        "verify" => (Task::Verify, &[], false),
+        "fix" => (Task::Fix, &[], false),
+        _ => return Err(Failure::new(format!("no such command: {command}\n\n{USAGE}"))),
+    };
+    if has("--help") {
+        return Ok(Task::Help);
+    }
+    if let Some(unknown) = options.iter().find(|option| !known.contains(&option.as_str())) {
+        return Err(Failure::new(format!("{command} has no option {unknown}\n\n{USAGE}")));
+    }
+    match filters.first() {
+        Some(name) if !takes_names => Err(Failure::new(format!("{command} takes no {name}\n\n{USAGE}"))),
+        _ => Ok(task),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Task, Failure> {
+        parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn commands_and_options() {
+        assert_eq!(parsed(""), Ok(Task::Help));
+        assert_eq!(parsed("demo --keep"), Ok(Task::Demo { yes: false, keep: true }));
+        assert_eq!(
+            parsed("test --yes heartbeat hold"),
+            Ok(Task::Test { yes: true, filters: vec!["heartbeat".into(), "hold".into()] })
+        );
+        assert_eq!(parsed("demo --help"), Ok(Task::Help));
+    }
+
+    #[test]
+    fn what_is_not_known_is_an_error_that_names_it() {
+        for (line, word) in
+            [("tset", "tset"), ("verify --yes", "--yes"), ("demo now", "now"), ("test --keep", "--keep")]
+        {
+            let Err(Failure(message)) = parsed(line) else { panic!("{line} was taken") };
+            assert!(message.contains(word) && message.contains("usage:"), "{message}");
+        }
+    }
+}

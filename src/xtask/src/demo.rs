@@ -1,0 +1,25 @@
+//! `cargo xtask demo`: builds the real programs and lets the demonstration (`tests/src/bin/picket-demo.rs`) run them.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use crate::failure::Failure;
+use crate::{packages, place, run};
+
+/// Shows Picket. Ends with the demonstration's own exit code.
+pub fn demo(yes: bool, keep: bool) -> Result<(), Failure> {
+    packages::ensure(packages::FOR_DEMO, yes)?;
+    let mut build = place::cargo();
+    build.args(["build", "--locked"]);
+    build.args(["--package", "picket-gateway", "--package", "picket-cli", "--package", "picket-tests"]);
+    build.args(["--bin", "picketd", "--bin", "picket", "--bin", "picket-demo"]);
+    run::shown(build)?;
+    let built = place::built()?;
+    let mut show = Command::new(built.join("picket-demo"));
+    show.env("PATH", place::search_path()).env("PICKET_BIN_DIR", &built);
+    if keep {
+        show.arg("--keep");
+    }
+    // In our place: its terminal, its signals and its exit code are the user's.
+    Err(Failure::of("picket-demo")(show.exec()))
+}

@@ -1,0 +1,126 @@
+//! Debian packages that a task needs and the machine lacks.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::Path;
+use std::process::Command;
+
+use crate::failure::Failure;
+use crate::{place, run};
+
+/// How to see whether a package is there.
+#[derive(Clone, Copy, Debug)]
+enum Sign {
+    Program(&'static str),
+    File(&'static str),
+    PythonModule(&'static str),
+}
+
+/// A package, by what it is needed for.
+#[derive(Clone, Copy, Debug)]
+pub struct Package {
+    name: &'static str,
+    sign: Sign,
+}
+
+const IPMI_SIM: Package = Package { name: "openipmi", sign: Sign::Program("ipmi_sim") };
+const IPMI_SIM_HEADERS: Package =
+    Package { name: "libopenipmi-dev", sign: Sign::File("/usr/include/OpenIPMI/mcserv.h") };
+const QEMU: Package = Package { name: "qemu-system-x86", sign: Sign::Program("qemu-system-x86_64") };
+const NASM: Package = Package { name: "nasm", sign: Sign::Program("nasm") };
+const COMPILER: Package = Package { name: "gcc", sign: Sign::Program("cc") };
+const PYTHON: Package = Package { name: "python3", sign: Sign::Program("python3") };
+const VENV: Package = Package { name: "python3-venv", sign: Sign::PythonModule("ensurepip") };
+const IPMITOOL: Package = Package { name: "ipmitool", sign: Sign::Program("ipmitool") };
+const IPMIPOWER: Package = Package { name: "freeipmi-tools", sign: Sign::Program("ipmipower") };
+
+/// What the demonstration needs: simulated BMCs before real machines.
+pub const FOR_DEMO: &[Package] = &[IPMI_SIM, IPMI_SIM_HEADERS, QEMU, NASM, COMPILER, PYTHON];
+/// What the tests need besides: other people's clients, and a second BMC in Python.
+pub const FOR_TESTS: &[Package] =
+    &[IPMI_SIM, IPMI_SIM_HEADERS, QEMU, NASM, COMPILER, PYTHON, VENV, IPMITOOL, IPMIPOWER];
+
+impl Package {
+    fn is_there(self) -> bool {
+        match self.sign {
+            Sign::Program(name) => place::find(name).is_some(),
+            Sign::File(path) => Path::new(path).exists(),
+            Sign::PythonModule(name) => {
+                let import = Command::new("python3").args(["-c", &format!("import {name}")]).output();
+                import.is_ok_and(|output| output.status.success())
+            }
+        }
+    }
+}
+
+/// Sees to it that they are all there. Asks before it installs, unless `yes` or in CI.
+///
+/// None of them starts a daemon when it is installed: openipmi only registers its script, ipmitool's ipmievd is disabled.
+pub fn ensure(packages: &[Package], yes: bool) -> Result<(), Failure> {
+    let missing = || packages.iter().filter(|package| !package.is_there()).map(|package| package.name);
+    let names: Vec<&str> = missing().collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let listed = names.join(" ");
+    if place::find("apt-get").is_none() {
+        let message = format!(
+            "missing: {listed} (names of Debian's packages), and this machine has no apt-get: install them"
+        );
+        return Err(Failure::new(message));
+    }
+    let Some(become_root) = root() else {
+        let message = format!(
+            "missing: {listed}. As root: apt-get update && apt-get install --no-install-recommends {listed}"
+        );
+        return Err(Failure::new(message));
+    };
+    if !yes && !may_install(&listed, &become_root)? {
+        return Err(Failure::new(format!("not installed: {listed}")));
+    }
+    let apt = |arguments: &[&str]| {
+        let words =
+            [&become_root[..], &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"], arguments].concat();
+        let (program, rest) = words.split_first().expect("it names apt-get");
+        let mut command = Command::new(program);
+        command.args(rest);
+        // Somebody else's apt may hold the lock; a mirror may be slow.
+        command.args(["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"]);
+        run::shown(command)
+    };
+    apt(&["update", "-q"])?;
+    apt(&[&["install", "-q", "-y", "--no-install-recommends"], &names[..]].concat())?;
+    match missing().next() {
+        None => Ok(()),
+        Some(name) => {
+            Err(Failure::new(format!("{name} was installed, and what it is needed for is still not there")))
+        }
+    }
+}
+
+/// What goes before a command that wants root; `None` where there is no way.
+fn root() -> Option<Vec<&'static str>> {
+    let id = Command::new("id").arg("-u").output().ok()?;
+    if id.stdout.trim_ascii() == b"0" {
+        Some(Vec::new())
+    } else {
+        place::find("sudo")
+            .map(|_| if std::io::stdin().is_terminal() { vec!["sudo"] } else { vec!["sudo", "-n"] })
+    }
+}
+
+fn may_install(listed: &str, become_root: &[&str]) -> Result<bool, Failure> {
+    if std::env::var_os("CI").is_some_and(|value| !value.is_empty()) {
+        return Ok(true);
+    }
+    if !std::io::stdin().is_terminal() {
+        let message = format!("missing: {listed}. Nobody is there to ask: --yes installs them");
+        return Err(Failure::new(message));
+    }
+    let how = [become_root, &["apt-get"]].concat().join(" ");
+    print!("These Debian packages are missing: {listed}\nInstall them now, with {how}? [Y/n] ");
+    std::io::stdout().flush().map_err(Failure::of("the terminal"))?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).map_err(Failure::of("the terminal"))?;
+    // The end of the input, without even a newline, is no yes.
+    Ok(matches!(answer.to_ascii_lowercase().as_str(), "\n" | "y\n" | "yes\n"))
+}

@@ -1,0 +1,57 @@
+//! Where things are: the sources, the target folder, the cache.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::run;
+
+/// The top of the sources.
+pub fn top() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here)
+}
+
+/// Cargo, the one that started us.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(top());
+    command
+}
+
+/// `cargo metadata` with these further arguments.
+pub fn metadata(arguments: &[&str]) -> Result<Value, Failure> {
+    let mut command = cargo();
+    command.args(["metadata", "--format-version", "1", "--locked"]).args(arguments);
+    serde_json::from_slice(&run::output(command)?).map_err(Failure::of("cargo metadata"))
+}
+
+/// Where cargo puts what it builds in the development profile.
+pub fn built() -> Result<PathBuf, Failure> {
+    let metadata = metadata(&["--no-deps"])?;
+    let target =
+        metadata["target_directory"].as_str().ok_or(Failure::new("cargo metadata names no target folder"))?;
+    Ok(Path::new(target).join("debug"))
+}
+
+/// Where we keep what takes long to fetch: `$XDG_CACHE_HOME/picket`, else `~/.cache/picket`.
+pub fn cache() -> Result<PathBuf, Failure> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
+    base.map(|base| base.join("picket"))
+        .ok_or(Failure::new("neither XDG_CACHE_HOME nor HOME is set: no place for a cache"))
+}
+
+/// The search path of what we start: with the folders for administrators, where Debian keeps ipmipower and sometimes
+/// an ordinary user's path lacks them.
+pub fn search_path() -> String {
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{path}:/usr/local/sbin:/usr/sbin:/sbin")
+}
+
+/// Where a program is, on that path.
+pub fn find(program: &str) -> Option<PathBuf> {
+    search_path().split(':').map(|dir| Path::new(dir).join(program)).find(|file| file.is_file())
+}

@@ -1,0 +1,31 @@
+//! The virtual environment of the Python peers, outside of the sources.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::failure::Failure;
+use crate::{place, run};
+
+/// A Python with what `tests/peers/requirements.txt` asks for; made anew when that file changed.
+pub fn environment() -> Result<PathBuf, Failure> {
+    let requirements = place::top().join("tests/peers/requirements.txt");
+    let wanted = std::fs::read_to_string(&requirements).map_err(Failure::of(requirements.display()))?;
+    let home = place::cache()?.join("venv");
+    let (python, stamp) = (home.join("bin/python"), home.join("picket-requirements.txt"));
+    // A system's upgrade may have taken the interpreter away from under it.
+    let works =
+        || Command::new(&python).args(["-c", "import pyghmi"]).output().is_ok_and(|out| out.status.success());
+    if std::fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) && works() {
+        return Ok(python);
+    }
+    let mut make = Command::new("python3");
+    make.args(["-m", "venv", "--clear"]).arg(&home);
+    run::shown(make)?;
+    let mut install = Command::new(&python);
+    install
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"])
+        .arg(&requirements);
+    run::shown(install)?;
+    std::fs::write(&stamp, wanted).map_err(Failure::of(stamp.display()))?;
+    Ok(python)
+}

@@ -1,0 +1,38 @@
+//! `cargo xtask verify`: reads the sources, and says all that is wrong with them at once.
+
+use std::process::Command;
+
+use crate::failure::Failure;
+use crate::{licences, place, run};
+
+/// A check of the sources, by what it looks at.
+type Check = (&'static str, fn() -> Result<(), Failure>);
+
+/// Formatting, clippy, documentation, licences. All are looked at, whichever fails.
+pub fn verify() -> Result<(), Failure> {
+    let checks: [Check; 4] = [
+        ("formatting (cargo xtask fix mends it)", || cargo(&["fmt", "--all", "--check"], &[])),
+        ("clippy", || {
+            cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"], &[])
+        }),
+        ("documentation", || {
+            cargo(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "--deny warnings")])
+        }),
+        ("licences", licences::check),
+    ];
+    let failed: Vec<String> = checks
+        .into_iter()
+        .filter_map(|(name, check)| check().err().map(|Failure(why)| format!("{name}: {why}")))
+        .collect();
+    if failed.is_empty() {
+        println!("\nverified: formatting, clippy, documentation, licences");
+        return Ok(());
+    }
+    Err(Failure::new(format!("not as it should be:\n  {}", failed.join("\n  "))))
+}
+
+fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), Failure> {
+    let mut command: Command = place::cargo();
+    command.args(arguments).envs(environment.iter().copied());
+    run::shown(command)
+}
