@@ -1,4 +1,4 @@
-//! The two clocks as the system, or a test's runtime, has them.
+//! The two clocks as the system has them.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,29 +19,5 @@ impl Clock for SystemClock {
     fn wall(&self) -> WallTime {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         WallTime::from_millis(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
-    }
-}
-
-/// Both clocks follow the runtime's own time, which a test can pause: the same seed gives the same history.
-#[derive(Clone, Copy, Debug)]
-pub struct RuntimeClock {
-    start: tokio::time::Instant,
-    wall: WallTime,
-}
-
-impl RuntimeClock {
-    /// Clocks that start now at `wall`. Must be called within a runtime.
-    pub fn starting_at(wall: WallTime) -> Self {
-        Self { start: tokio::time::Instant::now(), wall }
-    }
-}
-
-impl Clock for RuntimeClock {
-    fn boot(&self) -> BootTime {
-        BootTime::from_boot(Duration::from_secs(1_000) + self.start.elapsed())
-    }
-
-    fn wall(&self) -> WallTime {
-        self.wall.after(self.start.elapsed())
     }
 }

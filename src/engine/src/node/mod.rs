@@ -77,6 +77,8 @@ pub(crate) struct NodeTask {
     counted_from: BTreeMap<EffectId, BootTime>,
     /// Effects that this process sent: their end can be brought about by ending its own sessions.
     own: BTreeSet<EffectId>,
+    /// How often the confirmation of the open fence did not hold; reset when the node moves on.
+    unproven: u32,
     /// The fence was begun by another process or leadership.
     resumed: bool,
 }
@@ -109,6 +111,7 @@ impl NodeTask {
             ground: None,
             counted_from,
             own: BTreeSet::new(),
+            unproven: 0,
             resumed,
         }
     }
@@ -242,6 +245,9 @@ impl NodeTask {
             self.live.wait = None;
         } else {
             tracing::debug!(event = label, phase = before.0, "stored");
+        }
+        if !matches!(self.record().phase, Phase::Fencing | Phase::Fenced) {
+            self.unproven = 0;
         }
         if self.record().phase != Phase::Fenced && self.record().phase != Phase::Released {
             self.ground = None;

@@ -21,6 +21,8 @@ use super::{Failure, Fatal, NodeTask};
 
 /// Looks without an Off in a row after which the evidence begins from zero (S4).
 const UNKNOWN_LOOKS: u32 = 3;
+/// Confirmations that do not hold until the release, before a person is asked.
+const PROOFS: u32 = 5;
 /// How long one attempt, or one question how far it is, may take.
 const ATTEMPT: Duration = Duration::from_secs(15);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -146,6 +148,13 @@ impl NodeTask {
                 fault.to_string()
             }
         };
+        self.unproven += 1;
+        if self.unproven > PROOFS {
+            let detail =
+                format!("the confirmation did not hold {PROOFS} times in a row, at last since {why}");
+            self.give_up(Reason::Deadline, detail).await?;
+            return Ok(true);
+        }
         self.persist(|| Event::Unproven { why: why.clone() }).await?;
         Ok(true)
     }

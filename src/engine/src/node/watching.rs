@@ -6,7 +6,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use picket_core::device::IdentityMatch;
 use picket_core::event::{Event, Person};
-use picket_core::ground::Look;
+use picket_core::ground::{LOOK_LIFE, Look, ReleaseGround};
 use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::command::Command;
 use super::hands::{Did, Doing};
-use super::{Fatal, NodeTask, sleep_until};
+use super::{Fatal, Ground, NodeTask, sleep_until};
 
 impl NodeTask {
     /// Notes what a call came to, for whoever looks.
@@ -59,25 +59,51 @@ impl NodeTask {
             devices.iter().map(|device| self.hands.read(device)).collect();
         let mut looks = Vec::new();
         while let Some((device, did)) = doing.next().await {
-            self.show(&device, &did);
-            if let Did::Read { asked_at, result } = did {
-                let reading = result.ok();
-                let asked_at = reading.as_ref().map_or(asked_at, |reading| reading.asked_at);
-                looks.push(Look { device, asked_at, reading });
+            looks.extend(self.looked(device, did));
+        }
+        looks
+    }
+
+    /// Reads what the ground wants looked at, and every other host device besides: these are not waited for longer
+    /// than a look may be old, since a dead BMC must not make a proof by supplies stale.
+    pub(super) async fn look(&mut self) -> Vec<Look> {
+        let needed = match &self.ground {
+            Some(Ground { ground: ground @ ReleaseGround::Confirmed(_), .. }) => ground.to_look_at(),
+            _ => Vec::new(),
+        };
+        let besides: Vec<DeviceId> = self.hosts().into_iter().filter(|host| !needed.contains(host)).collect();
+        let mut doing: FuturesUnordered<Doing> =
+            needed.iter().chain(&besides).map(|device| self.hands.read(device)).collect();
+        let asked_at = self.now();
+        let mut looks: Vec<Look> = Vec::new();
+        let patience = tokio::time::sleep(LOOK_LIFE * 3 / 4);
+        tokio::pin!(patience);
+        let mut patient = true;
+        while looks.len() < needed.len() + besides.len() {
+            tokio::select! {
+                biased;
+                Some((device, did)) = doing.next() => looks.extend(self.looked(device, did)),
+                () = &mut patience, if patient => patient = false,
+            }
+            let waits = needed.iter().any(|device| looks.iter().all(|look| look.device != *device));
+            if !patient && !waits {
+                break;
+            }
+        }
+        for device in besides {
+            if looks.iter().all(|look| look.device != device) {
+                looks.push(Look { device, asked_at, reading: None });
             }
         }
         looks
     }
 
-    /// Reads what the ground wants looked at, and every host device besides.
-    pub(super) async fn look(&mut self) -> Vec<Look> {
-        let mut devices: Vec<DeviceId> = self.hosts();
-        if let Some(ground) = &self.ground {
-            devices.extend(ground.ground.to_look_at());
-        }
-        devices.sort();
-        devices.dedup();
-        self.look_at(&devices).await
+    fn looked(&mut self, device: DeviceId, did: Did) -> Option<Look> {
+        self.show(&device, &did);
+        let Did::Read { asked_at, result } = did else { return None };
+        let reading = result.ok();
+        let asked_at = reading.as_ref().map_or(asked_at, |reading| reading.asked_at);
+        Some(Look { device, asked_at, reading })
     }
 
     fn hosts(&self) -> Vec<DeviceId> {

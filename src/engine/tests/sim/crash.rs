@@ -1,0 +1,73 @@
+//! `kill -9` at every point of a fence and of an unfence: the same end, never a release without a ground.
+
+use std::time::Duration;
+
+use picket_engine::Until;
+
+use crate::lab::{Lab, lab};
+
+fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Fence, release, unfence, over however many deaths.
+async fn round(lab: &mut Lab) {
+    let call = lab.call();
+    loop {
+        let engine = lab.engine.clone();
+        let asked = call.clone();
+        let work = async move { engine.fence(&crate::lab::node(), asked).await };
+        tokio::select! {
+            biased;
+            dead = lab.died(s(3_600)) => { assert!(dead); lab.crash().await; }
+            admission = work => {
+                let id = admission.expect("let in").fence();
+                tokio::select! {
+                    biased;
+                    dead = lab.died(s(7_200)) => { assert!(dead); lab.crash().await; }
+                    outcome = lab.outcome(id, Until::Released) => {
+                        assert_eq!(outcome.label(), "fenced");
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    assert!(!lab.is_on());
+    let mut asked = false;
+    loop {
+        let engine = lab.engine.clone();
+        let work = async {
+            if !asked
+                || engine.node(&crate::lab::node()).expect("known").stored.record.phase.label() == "released"
+            {
+                let _ =
+                    engine.unfence(&crate::lab::node(), "db".to_owned(), crate::lab::person(), None).await;
+            }
+            let mut view = engine.follow(&crate::lab::node()).expect("known");
+            view.wait_for(|view| view.stored.record.phase.label() == "normal").await.map(|_| ())
+        };
+        tokio::select! {
+            biased;
+            dead = lab.died(s(7_200)) => { assert!(dead, "stuck in {}", lab.phase()); asked = true; lab.crash().await; }
+            back = work => { back.expect("the engine lives"); break; }
+        }
+    }
+    assert!(lab.is_on());
+}
+
+#[tokio::test(start_paused = true)]
+async fn killed_at_every_point_it_comes_to_the_same_end() {
+    let mut whole = lab(1).await;
+    round(&mut whole).await;
+    let points = whole.points.seen.lock().expect("whole").clone();
+    assert!(points.len() >= 20, "{points:?}");
+    for (index, point) in points.iter().enumerate() {
+        let mut lab = lab(1).await;
+        *lab.points.die_at.lock().expect("whole") = Some(index + 1);
+        round(&mut lab).await;
+        assert!(lab.falls() <= 2, "killed at {point}: {} falls", lab.falls());
+        let record = lab.view().stored.record;
+        assert!(record.ledger.open().is_empty(), "killed at {point}: {:?}", record.ledger);
+    }
+}

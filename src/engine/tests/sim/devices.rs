@@ -1,0 +1,182 @@
+//! What devices do, and what must come out.
+
+use std::time::Duration;
+
+use picket_core::outcome::{Outcome, Reason};
+use picket_driver_sim::{Act, Fault};
+use picket_engine::Until;
+
+use crate::lab::{Lab, NODE, lab};
+
+fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_is_confirmed_released_and_brought_back() {
+    let mut lab = lab(1).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    assert_eq!((lab.phase(), lab.attempts(), lab.falls(), lab.is_on()), ("released", 1, 1, false));
+    let evidence = lab.view().stored.record.fence.and_then(|fence| fence.evidence).expect("evidence");
+    assert_eq!(evidence.grade, picket_core::device::Grade::Observed, "{evidence:?}");
+    assert_eq!(evidence.devices[0].long_window, None, "{evidence:?}");
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(60)).await;
+    assert!(lab.is_on());
+    let record = lab.view().stored.record;
+    assert!(record.ledger.open().is_empty() && record.fence.is_none(), "{record:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fall_of_twenty_seconds_is_waited_for() {
+    let mut lab = lab(2).await;
+    lab.fault("bmc", Fault::OffTakes { least: s(20), most: s(20) });
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ignored_off_needs_an_operator_and_is_never_released() {
+    let mut lab = lab(3).await;
+    lab.fault("bmc", Fault::OffIgnored);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    assert_eq!(lab.attempts(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn already_off_gets_our_own_off_and_the_long_window() {
+    let mut lab = Lab::with(4, &[&["bmc"]], |world| {
+        world.add_machine_off(NODE).add_host(NODE, "bmc");
+    })
+    .await;
+    let began = tokio::time::Instant::now();
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    assert!(began.elapsed() > s(15), "{:?}", began.elapsed());
+    let received =
+        lab.world.lock().expect("whole").received("bmc", picket_core::time::Clock::boot(&*lab.clock));
+    assert!(received.offs >= 2, "{received:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn off_within_somebody_elses_cycle_is_not_off() {
+    let mut lab = lab(5).await;
+    lab.happen(Act::ForeignCycle { machine: NODE.to_owned(), off_for: s(8) });
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    assert!(!lab.is_on());
+    // Once by the foreign cycle, once by us when it came up.
+    assert_eq!(lab.falls(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_bmc_without_a_next_level_needs_an_operator() {
+    let mut lab = lab(6).await;
+    lab.fault("bmc", Fault::Silent);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    assert_eq!(lab.attempts(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_bmc_goes_to_the_supplies() {
+    let mut lab = Lab::with(7, &[&["bmc"], &["pdu-a", "pdu-b"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "pdu-a").add_supply(NODE, "pdu-b");
+    })
+    .await;
+    lab.fault("bmc", Fault::Silent);
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    assert!(!lab.is_on());
+    lab.mend("bmc");
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(200)).await;
+    assert!(lab.is_on());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_two_outlets_is_not_off() {
+    let mut lab = Lab::with(8, &[&["pdu-a", "pdu-b"]], |world| {
+        world.add_machine(NODE).add_supply(NODE, "pdu-a").add_supply(NODE, "pdu-b");
+    })
+    .await;
+    lab.fault("pdu-b", Fault::OffIgnored);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    assert!(lab.is_on() && lab.attempts() == 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bmc_that_restarts_and_says_off_is_not_believed() {
+    let mut lab = lab(9).await;
+    lab.fault("bmc", Fault::OffTakes { least: s(30), most: s(30) });
+    lab.schedule(s(1), Act::RestartBmc { device: "bmc".to_owned(), down: s(5), estranged: true });
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::BmcRestarted));
+    assert_eq!(lab.attempts(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_of_another_machine_is_left_alone() {
+    let mut lab = lab(10).await;
+    let other = picket_core::device::Identity { uuid: None, serial: Some("another".to_owned()) };
+    let stranger = picket_core::device::Identity {
+        uuid: picket_core::device::Identity::usable_uuid("00112233445566778899aabbccddeeff"),
+        ..other
+    };
+    lab.fault("bmc", Fault::SaysIdentity(stranger));
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::IdentityMismatch));
+    tokio::time::sleep(s(3_600)).await;
+    let received =
+        lab.world.lock().expect("whole").received("bmc", picket_core::time::Clock::boot(&*lab.clock));
+    assert_eq!((received.offs, lab.is_on()), (0, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lie_is_caught_by_the_second_host_device() {
+    let mut lab = Lab::with(11, &[&["bmc", "second"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_host(NODE, "second");
+    })
+    .await;
+    lab.fault("bmc", Fault::OffLied);
+    lab.fault("second", Fault::OffIgnored);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::Contradiction));
+    assert_eq!(lab.attempts(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn power_that_comes_back_is_a_breach_and_is_fenced_again() {
+    let mut lab = lab(12).await;
+    let first = lab.open().await;
+    lab.outcome(first, Until::Released).await;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: picket_driver_sim::Verb::On });
+    lab.reach("fencing", s(30)).await;
+    lab.reach("released", s(120)).await;
+    assert!(!lab.is_on());
+    let record = lab.view().stored.record;
+    assert!(record.holds.contains_key("db") && record.breaches == 1);
+    assert_eq!(record.fence.expect("open").cause, picket_core::record::Cause::Breach);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_on_that_is_dropped_is_sent_again_and_then_fails() {
+    let mut lab = lab(13).await;
+    lab.fence().await;
+    lab.fault("bmc", Fault::OnDropped { times: 2 });
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(120)).await;
+    lab.fence().await;
+    lab.fault("bmc", Fault::OnDropped { times: 1_000 });
+    lab.unfence().await.expect("unfenced");
+    lab.reach("power_on_failed", s(400)).await;
+    lab.mend("bmc");
+    lab.engine.retry(&crate::lab::node(), crate::lab::person()).await.expect("retried");
+    lab.reach("normal", s(120)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn loss_delays_and_does_not_mislead() {
+    for (seed, percent) in [(20, 5), (21, 20), (22, 40), (23, 40), (24, 40)] {
+        let mut lab = lab(seed).await;
+        lab.fault("bmc", Fault::Loss { percent });
+        match lab.fence().await {
+            Outcome::Fenced { released: true } => assert!(!lab.is_on()),
+            // So much was lost that the session was, and its Off cannot be told from a restarted device's.
+            Outcome::NeedsOperator(Reason::BmcRestarted) if percent >= 40 => assert_eq!(lab.attempts(), 0),
+            other => panic!("seed {seed}, {percent} %: {other:?}"),
+        }
+    }
+}

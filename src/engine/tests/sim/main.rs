@@ -1,0 +1,5 @@
+//! The engine in paused time over a simulated world: scenarios of the law, seen by an observer that knows the truth.
+
+mod crash;
+mod devices;
+mod lab;
