@@ -7,6 +7,7 @@
 //! Before every control packet the driver asks [`Call::may_send`], also after a login (S6).
 
 pub mod call;
+#[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod driver;
 pub mod error;

@@ -1,1 +1,48 @@
-//! IPMI 2.0 over LAN.
+//! IPMI 2.0 over LAN (RMCP+, UDP 623).
+//!
+//! **Purpose.** Power, identity and hold of a host by its BMC, over authenticated and encrypted sessions.
+//! **Non-goals.** No IPMI 1.5, no sensors, no console, no cycle or reset.
+//! **Invariants.** One request in flight a BMC. An epoch is one session: as long as it answers, the BMC did not restart.
+//! Nothing without authentication, integrity and encryption (cipher suites 17, and 3 where the settings allow it).
+//! What is not the answer to the request in flight is ignored.
+//!
+//! From the wire inwards: `wire` and `crypto` (packets), `handshake` and `session` (protocol, without I/O), `link`,
+//! `attempt`, `live` (one socket), `door` (opening), `line` (one conversation), `power`, `hold`, `closing` (what is said
+//! in it), `driver`.
+
+mod attempt;
+mod closing;
+mod command;
+mod crypto;
+mod door;
+mod driver;
+mod effort;
+mod handshake;
+mod hold;
+mod kind;
+mod line;
+mod link;
+mod live;
+mod power;
+mod quirks;
+mod session;
+mod settings;
+mod source;
+mod wire;
+
+use std::sync::Arc;
+
+use picket_driver::DriverKind;
+
+pub use driver::IpmiDriver;
+pub use kind::IpmiKind;
+pub use link::Packets;
+pub use settings::Settings;
+
+/// Fills a buffer with unpredictable bytes.
+type Random = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
+
+/// The kind `ipmi` of the settings.
+pub fn kind() -> &'static dyn DriverKind {
+    &IpmiKind
+}

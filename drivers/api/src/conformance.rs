@@ -1,1 +1,0 @@
-//! The conformance suite that every driver runs through.

@@ -1,0 +1,198 @@
+//! The checks, each for one duty of a driver: their list, and those of power and epochs.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use picket_core::power::{EpochOrigin, Power};
+
+use super::Trouble;
+use super::duties::{cancelled, credentials, doubled, hold, identity, no_permit, secrets};
+use super::rig::{Rig, Shown, ensure};
+use crate::error::{DriverError, Effect, ErrorKind};
+
+type Body = for<'a> fn(&'a Rig<'a>) -> Pin<Box<dyn Future<Output = Checked> + Send + 'a>>;
+pub(super) type Checked = Result<Shown, String>;
+
+macro_rules! checks {
+    ($($words:literal => $check:ident),* $(,)?) => {
+        pub(super) const ALL: &[(&str, Body)] = &[$(($words, |rig| Box::pin($check(rig)))),*];
+    };
+}
+
+checks! {
+    "off and on are done, seen, and repeated without an error" => off_and_on,
+    "readings are stamped, fresh, and of one epoch" => readings,
+    "already off as an error is no error" => already_off,
+    "an off that takes time is not off before it is" => slow_fall,
+    "neither On nor Off is Unknown" => nonsense,
+    "silence is an error, in time, and never Off" => silence,
+    "a restart begins an epoch after loss" => restart,
+    "after a quiesce a new epoch begins, fresh" => quiesce,
+    "without a permit nothing is sent" => no_permit,
+    "a caller may leave at any moment" => cancelled,
+    "packets that arrive twice change nothing" => doubled,
+    "a hold is put back as it was found" => hold,
+    "it says who it is, twice the same" => identity,
+    "wrong credentials are said, and have no effect" => credentials,
+    "no secret is printed" => secrets,
+}
+
+/// How long a fall or rise may take on a device that is not hurt.
+pub(super) const SETTLES: Duration = Duration::from_secs(20);
+/// A call that is meant to end at its deadline.
+pub(super) const SHORT: Duration = Duration::from_millis(1_200);
+
+async fn off_and_on(rig: &Rig<'_>) -> Checked {
+    ensure!(rig.must_read().await?.power == Power::On, "it is on, and the driver does not say so");
+    let off = rig.off().await?;
+    ensure!(off.asked_at <= off.answered_at, "the off was answered before it was asked: {off:?}");
+    ensure!(off.epoch.is_some() == rig.driver.traits().has_epochs, "{off:?} and the traits disagree");
+    let reading = rig.read_until(Power::Off, SETTLES).await?;
+    ensure!(reading.asked_at >= off.answered_at, "{reading:?} was asked for before {off:?} was answered");
+    ensure!(reading.epoch == off.epoch, "off and reading have different epochs: {off:?}, {reading:?}");
+    rig.off().await.map_err(|error| format!("a second off: {error}"))?;
+    rig.read_until(Power::Off, SETTLES).await?;
+    rig.quiesce().await.map_err(|error| format!("the session was not ended: {error}"))?;
+    rig.on().await?;
+    rig.read_until(Power::On, SETTLES).await?;
+    ensure!(rig.subject.is_on().await, "it says On, and is off");
+    rig.on().await.map_err(|error| format!("a second on: {error}"))?;
+    rig.read_until(Power::On, SETTLES).await?;
+    Ok(Shown::Yes)
+}
+
+async fn readings(rig: &Rig<'_>) -> Checked {
+    let first = rig.must_read().await?;
+    rig.subject.set_power(false).await;
+    let second = rig.must_read().await?;
+    ensure!(second.power == Power::Off, "it was switched off by hand, and an old answer came: {second:?}");
+    rig.subject.set_power(true).await;
+    let third = rig.must_read().await?;
+    ensure!(third.power == Power::On, "it was switched on by hand, and an old answer came: {third:?}");
+    ensure!(first.epoch == third.epoch, "two epochs without a loss: {first:?}, {third:?}");
+    ensure!(first.answered_at <= third.asked_at, "the clock ran backwards: {first:?}, {third:?}");
+    Ok(Shown::Yes)
+}
+
+async fn already_off(rig: &Rig<'_>) -> Checked {
+    if !rig.subject.hurt(Trouble::AlreadyIsError).await {
+        return Ok(Shown::NotHere);
+    }
+    rig.off().await?;
+    rig.read_until(Power::Off, SETTLES).await?;
+    let again = rig.off().await?;
+    ensure!(again.already, "the device said that it was off already, and the driver does not: {again:?}");
+    Ok(Shown::Yes)
+}
+
+async fn slow_fall(rig: &Rig<'_>) -> Checked {
+    if !rig.subject.hurt(Trouble::SlowFall(Duration::from_millis(1_500))).await {
+        return Ok(Shown::NotHere);
+    }
+    rig.must_read().await?;
+    rig.off().await?;
+    rig.read_until(Power::Off, SETTLES).await?;
+    Ok(Shown::Yes)
+}
+
+async fn nonsense(rig: &Rig<'_>) -> Checked {
+    if !rig.subject.hurt(Trouble::Nonsense).await {
+        return Ok(Shown::NotHere);
+    }
+    for on in [true, false] {
+        rig.subject.set_power(on).await;
+        match rig.read().await {
+            Ok(reading) => {
+                ensure!(reading.power == Power::Unknown, "neither On nor Off was said: {reading:?}")
+            }
+            Err(error) => return Err(format!("there was an answer, and the driver says: {error}")),
+        }
+    }
+    Ok(Shown::Yes)
+}
+
+fn is_silence(error: &DriverError) -> bool {
+    matches!(error.kind, ErrorKind::TimedOut | ErrorKind::Unreachable)
+}
+
+async fn silence(rig: &Rig<'_>) -> Checked {
+    // Both with a session that was used before and without one.
+    for warm in [false, true] {
+        rig.subject.mend().await;
+        rig.subject.set_power(true).await;
+        let rig = &Rig::new(rig.subject).await?;
+        if warm {
+            rig.must_read().await?;
+        }
+        if !rig.subject.hurt(Trouble::Silence).await {
+            return Ok(Shown::NotHere);
+        }
+        rig.subject.set_power(false).await;
+        let reading =
+            rig.in_time(SHORT, "a reading", async |call| rig.driver.read_power(&call).await).await?;
+        let error = match reading {
+            Ok(reading) => return Err(format!("nothing was answered, and the driver says {reading:?}")),
+            Err(error) => error,
+        };
+        ensure!(is_silence(&error), "silence is neither timed out nor unreachable: {error:?}");
+        rig.subject.set_power(true).await;
+        let order = rig.orders.off().await?;
+        let off =
+            rig.in_time(SHORT, "an off", async |call| rig.driver.power_off(&order, &call).await).await?;
+        let error = match off {
+            Ok(accepted) => return Err(format!("nothing was answered, and the driver says {accepted:?}")),
+            Err(error) => error,
+        };
+        ensure!(is_silence(&error), "silence is neither timed out nor unreachable: {error:?}");
+        rig.subject.mend().await;
+        let reading = rig.must_read().await.map_err(|error| format!("after the silence: {error}"))?;
+        let done = reading.power == Power::Off;
+        ensure!(
+            !(done && error.effect == Effect::DidNotHappen),
+            "the off was done, and the error said that it was not: {error:?}"
+        );
+        rig.off().await?;
+        rig.read_until(Power::Off, SETTLES).await?;
+        rig.subject.set_power(true).await;
+    }
+    Ok(Shown::Yes)
+}
+
+async fn restart(rig: &Rig<'_>) -> Checked {
+    if !rig.driver.traits().has_epochs {
+        return Ok(Shown::NotHere);
+    }
+    let before = rig.must_read().await?.epoch;
+    if !rig.subject.hurt(Trouble::Restart).await {
+        return Ok(Shown::NotHere);
+    }
+    // The first reading may end in silence: that is how the loss is noticed.
+    let mut after = None;
+    for _ in 0..4 {
+        if let Ok(reading) = rig.read().await {
+            after = reading.epoch;
+            break;
+        }
+    }
+    let (Some(before), Some(after)) = (before, after) else {
+        return Err("it restarted, and is not read any more".to_owned());
+    };
+    ensure!(after.id > before.id, "it restarted, and the epoch is the same: {before:?}, {after:?}");
+    ensure!(after.origin == EpochOrigin::AfterLoss, "its session was lost, and the driver says {after:?}");
+    let same = rig.must_read().await?.epoch;
+    ensure!(same == Some(after), "another epoch without another loss: {same:?}");
+    Ok(Shown::Yes)
+}
+
+async fn quiesce(rig: &Rig<'_>) -> Checked {
+    rig.quiesce().await.map_err(|error| format!("nothing was open: {error}"))?;
+    let before = rig.must_read().await?.epoch;
+    rig.off().await?;
+    rig.quiesce().await.map_err(|error| format!("the session was not ended: {error}"))?;
+    let after = rig.must_read().await?.epoch;
+    if let (Some(before), Some(after)) = (before, after) {
+        ensure!(after.id > before.id, "the session was ended, and the epoch is the same: {after:?}");
+        ensure!(after.origin == EpochOrigin::Fresh, "we ended the session, and the driver says {after:?}");
+    }
+    Ok(Shown::Yes)
+}

@@ -1,0 +1,236 @@
+//! Orders for tests, made the only way there is: the state machine decides, a store takes it, the lock opens.
+//! The store forgets everything.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::device::{DeviceSpec, Grade, Identity};
+use picket_core::election::{Election, ElectionError, Leadership, Lease, Won, lead};
+use picket_core::event::{Event, FenceRequest, Holder, Person};
+use picket_core::gate;
+use picket_core::ground::Look;
+use picket_core::ids::{DeviceId, FenceId, Incarnation, NodeId, Revision, Term, Version};
+use picket_core::machine;
+use picket_core::order::{HoldOrder, OffOrder, OnOrder, Opened, PendingOn, UnholdOrder};
+use picket_core::record::{Fence, HoldState, NodeRecord, Then};
+use picket_core::step;
+use picket_core::store::{FenceQuery, Guard, KeyEntry, Store, StoreError, Stored, Write, Written};
+use picket_core::time::{Clock, WallTime};
+use picket_core::topology::{Level, Topology};
+
+use crate::driver::{HoldFound, Traits};
+
+/// Makes orders for one device, each from a node record of its own.
+#[derive(Debug)]
+pub struct Orders {
+    clock: Arc<dyn Clock>,
+    spec: DeviceSpec,
+    leadership: Arc<Leadership>,
+}
+
+fn words(error: impl std::fmt::Display) -> String {
+    format!("an order cannot be made: {error}")
+}
+
+impl Orders {
+    /// For a device with these traits, under a leadership that lasts until it is ended.
+    pub async fn new(traits: &Traits, clock: Arc<dyn Clock>) -> Result<Self, String> {
+        let leadership = lead(&Alone, clock.clone(), Duration::from_secs(3_600)).await.map_err(words)?;
+        let spec = DeviceSpec {
+            id: DeviceId::new("device").map_err(words)?,
+            class: traits.class,
+            grade: traits.grade,
+            has_epochs: traits.has_epochs,
+            longest_cycle: Duration::from_secs(15),
+            call: traits.call,
+            dwell: Duration::from_secs(1),
+            readings: 2,
+            max_in_flight: traits.max_in_flight,
+            trust_after_restart: None,
+            verified: false,
+            identity: Identity::default(),
+        };
+        Ok(Self { clock, spec, leadership })
+    }
+
+    /// The permit under which they are sent.
+    pub fn permit(&self) -> Arc<Leadership> {
+        self.leadership.clone()
+    }
+
+    /// An off.
+    pub async fn off(&self) -> Result<OffOrder, String> {
+        let mut draft = self.fenced().await?;
+        let devices = vec![self.spec.id.clone()];
+        match draft.apply(Event::OffIntent { devices }).await?.pop() {
+            Some(Opened::Off(order)) => Ok(order),
+            other => Err(words(format!("{other:?} is no off"))),
+        }
+    }
+
+    /// A hold, of what was found.
+    pub async fn hold(&self, found: &HoldFound) -> Result<HoldOrder, String> {
+        match self.fenced().await?.apply(self.hold_intent(found)).await?.pop() {
+            Some(Opened::Hold(order)) => Ok(order),
+            other => Err(words(format!("{other:?} is no hold"))),
+        }
+    }
+
+    /// The undoing of a hold.
+    pub async fn unhold(&self, found: &HoldFound) -> Result<UnholdOrder, String> {
+        let mut draft = self.fenced().await?;
+        let Some(Opened::Hold(order)) = draft.apply(self.hold_intent(found)).await?.pop() else {
+            return Err(words("there was no hold"));
+        };
+        let results = vec![(self.spec.id.clone(), HoldState::default())];
+        draft.apply(Event::HoldEnded { results, known: vec![order.effect()] }).await?;
+        self.bring_back(&mut draft).await?;
+        match draft.apply(Event::UnholdIntent).await?.pop() {
+            Some(Opened::Unhold(order)) => Ok(order),
+            other => Err(words(format!("{other:?} is no undoing of a hold"))),
+        }
+    }
+
+    /// An on, for one sending.
+    pub async fn on(&self) -> Result<OnOrder, String> {
+        let mut draft = self.fenced().await?;
+        self.bring_back(&mut draft).await?;
+        let devices = vec![self.spec.id.clone()];
+        let pending: PendingOn = match draft.apply(Event::OnIntent { devices }).await?.pop() {
+            Some(Opened::On(pending)) => pending,
+            other => return Err(words(format!("{other:?} is no on"))),
+        };
+        gate::on_order(&Forgetful, &self.leadership, &draft.stored, &pending).await.map_err(words)
+    }
+
+    fn hold_intent(&self, found: &HoldFound) -> Event<'static> {
+        Event::HoldIntent { found: BTreeMap::from([(self.spec.id.clone(), found.clone())]) }
+    }
+
+    async fn fenced(&self) -> Result<Draft<'_>, String> {
+        let node = NodeId::new("node").map_err(words)?;
+        let record = NodeRecord::new(node);
+        let stored = Stored { version: Version(0), revision: Revision(0), record };
+        let mut draft = Draft { orders: self, stored };
+        let request = FenceRequest {
+            id: FenceId::mint(self.clock.wall(), [0; 10]),
+            holder: Holder {
+                name: "conformance".to_owned(),
+                by: "conformance".to_owned(),
+                reason: "to show what the driver does".to_owned(),
+                then: Then::PowerOn,
+            },
+            deadline: Duration::from_secs(600),
+            min_grade: Grade::Claimed,
+            topology: Topology::new(vec![Level { devices: vec![self.spec.clone()] }])
+                .map_err(|faults| words(format!("{faults:?}")))?,
+            releases: Vec::new(),
+            key: None,
+        };
+        draft.apply(Event::Fence(Box::new(request))).await?;
+        Ok(draft)
+    }
+
+    /// A person vouches; there is nothing to release, and the one hold drops by itself.
+    async fn bring_back(&self, draft: &mut Draft<'_>) -> Result<(), String> {
+        let person = Person { name: "conformance".to_owned(), reason: "a test".to_owned() };
+        let look = Look { device: self.spec.id.clone(), asked_at: self.clock.boot(), reading: None };
+        draft.apply(Event::Attest { person, looks: &[look] }).await?;
+        Ok(())
+    }
+}
+
+struct Draft<'a> {
+    orders: &'a Orders,
+    stored: Stored,
+}
+
+impl Draft<'_> {
+    async fn apply(&mut self, event: Event<'_>) -> Result<Vec<Opened>, String> {
+        let leadership = &self.orders.leadership;
+        let (record, version) = (&self.stored.record, self.stored.version);
+        let at = self.orders.clock.wall();
+        let step = machine::step(record, version, event, leadership.term(), at).map_err(words)?;
+        let saved = step::save(&Forgetful, leadership, &step).await.map_err(words)?;
+        let (stored, opened) = step.open(saved);
+        self.stored = stored;
+        Ok(opened)
+    }
+}
+
+/// An election with one candidate.
+#[derive(Debug)]
+struct Alone;
+
+#[async_trait]
+impl Election for Alone {
+    async fn campaign(&self) -> Result<Won, ElectionError> {
+        Ok(Won { term: Term(1), incarnation: incarnation(), lease: Lease::endless() })
+    }
+
+    async fn resign(&self) -> Result<(), ElectionError> {
+        Ok(())
+    }
+}
+
+fn incarnation() -> Incarnation {
+    Incarnation::mint(WallTime::default(), [0; 10])
+}
+
+/// A store that takes everything and keeps nothing.
+#[derive(Debug)]
+struct Forgetful;
+
+#[async_trait]
+impl Store for Forgetful {
+    fn incarnation(&self) -> Incarnation {
+        incarnation()
+    }
+
+    async fn take_term(&self) -> Result<Term, StoreError> {
+        Ok(Term(1))
+    }
+
+    async fn load_all(&self) -> Result<Vec<Stored>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn load(&self, _: &NodeId) -> Result<Option<Stored>, StoreError> {
+        Ok(None)
+    }
+
+    async fn write(&self, _: Guard, write: Write) -> Result<Written, StoreError> {
+        let version = write.expected.next();
+        Ok(Written { version, revision: Revision(version.0) })
+    }
+
+    async fn check(&self, _: Guard, _: &NodeId, _: Version) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn key(&self, _: &NodeId, _: &str) -> Result<Option<KeyEntry>, StoreError> {
+        Ok(None)
+    }
+
+    async fn fence(&self, _: FenceId) -> Result<Option<Fence>, StoreError> {
+        Ok(None)
+    }
+
+    async fn fences(&self, _: FenceQuery) -> Result<Vec<Fence>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        Ok(Revision(0))
+    }
+
+    async fn changed_since(&self, _: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn forget(&self, _: Guard, _: WallTime) -> Result<usize, StoreError> {
+        Ok(0)
+    }
+}

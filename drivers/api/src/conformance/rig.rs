@@ -1,0 +1,149 @@
+//! What the checks share: one driver, its orders, and short ways to call it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_core::power::{Power, Reading};
+use picket_core::time::Clock;
+use tokio::time::{Instant, sleep};
+
+use super::Subject;
+use super::orders::Orders;
+use crate::call::Call;
+use crate::driver::{Accepted, HoldFound, HoldReport, PowerDriver};
+use crate::error::DriverError;
+
+/// Ends a check with words unless the condition holds.
+macro_rules! ensure {
+    ($condition:expr, $($words:tt)+) => {
+        if !$condition {
+            return Err(format!($($words)+));
+        }
+    };
+}
+pub(super) use ensure;
+
+/// How a check ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// The driver conforms.
+    Yes,
+    /// The subject cannot be hurt that way.
+    NotHere,
+}
+
+/// The calls of a check may be late by this much: the machine is busy, not the driver.
+const SLACK: Duration = Duration::from_millis(150);
+
+pub(super) struct Rig<'a> {
+    pub(super) subject: &'a dyn Subject,
+    pub(super) driver: Arc<dyn PowerDriver>,
+    pub(super) orders: Orders,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl<'a> Rig<'a> {
+    pub(super) async fn new(subject: &'a dyn Subject) -> Result<Self, String> {
+        let (driver, clock) = (subject.driver(), subject.clock());
+        let orders = Orders::new(driver.traits(), clock.clone()).await?;
+        Ok(Self { subject, driver, orders, clock })
+    }
+
+    /// A call that may do everything.
+    pub(super) fn call(&self) -> Call {
+        self.call_of(self.driver.traits().call)
+    }
+
+    pub(super) fn call_of(&self, life: Duration) -> Call {
+        Call::control(Instant::now() + life, self.clock.clone(), self.orders.permit())
+    }
+
+    /// A call that may only read.
+    pub(super) fn reading_call(&self) -> Call {
+        Call::reading(Instant::now() + self.driver.traits().call, self.clock.clone())
+    }
+
+    pub(super) async fn read(&self) -> Result<Reading, DriverError> {
+        self.driver.read_power(&self.reading_call()).await
+    }
+
+    /// A reading that must succeed, with right stamps.
+    pub(super) async fn must_read(&self) -> Result<Reading, String> {
+        let before = self.clock.boot();
+        let reading = self.read().await.map_err(|error| format!("no reading: {error}"))?;
+        let after = self.clock.boot();
+        let ordered = before <= reading.asked_at
+            && reading.asked_at <= reading.answered_at
+            && reading.answered_at <= after;
+        if !ordered {
+            return Err(format!("the reading {reading:?} is not stamped between {before:?} and {after:?}"));
+        }
+        if reading.epoch.is_some() != self.driver.traits().has_epochs {
+            return Err(format!("the traits say otherwise of epochs than the reading {reading:?}"));
+        }
+        Ok(reading)
+    }
+
+    pub(super) async fn off(&self) -> Result<Accepted, String> {
+        let order = self.orders.off().await?;
+        let accepted = self.driver.power_off(&order, &self.call()).await;
+        accepted.map_err(|error| format!("the off was not taken: {error}"))
+    }
+
+    pub(super) async fn on(&self) -> Result<Accepted, String> {
+        let order = self.orders.on().await?;
+        let accepted = self.driver.power_on(order, &self.call()).await;
+        accepted.map_err(|error| format!("the on was not taken: {error}"))
+    }
+
+    pub(super) async fn engage(&self, found: &HoldFound) -> Result<HoldReport, String> {
+        let order = self.orders.hold(found).await?;
+        let report = self.driver.engage_hold(&order, &self.call()).await;
+        report.map_err(|error| format!("the hold failed: {error}"))
+    }
+
+    pub(super) async fn disengage(&self, found: &HoldFound) -> Result<HoldReport, String> {
+        let order = self.orders.unhold(found).await?;
+        let report = self.driver.disengage_hold(&order, &self.call()).await;
+        report.map_err(|error| format!("the hold's undoing failed: {error}"))
+    }
+
+    pub(super) async fn quiesce(&self) -> Result<(), DriverError> {
+        self.driver.quiesce(&self.call()).await
+    }
+
+    /// Reads until it says `wanted`. An `Off` must be true when it is said.
+    pub(super) async fn read_until(&self, wanted: Power, within: Duration) -> Result<Reading, String> {
+        let deadline = Instant::now() + within;
+        loop {
+            let reading = self.must_read().await?;
+            if reading.power == Power::Off && self.subject.is_on().await {
+                return Err(format!("it is on, and the driver says {reading:?}"));
+            }
+            if reading.power == wanted {
+                return Ok(reading);
+            }
+            if Instant::now() >= deadline {
+                return Err(format!("after {within:?} it still does not say {wanted:?}, but {reading:?}"));
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Runs a call with a short life, which must come back in time.
+    pub(super) async fn in_time<T>(
+        &self,
+        life: Duration,
+        what: &str,
+        work: impl AsyncFnOnce(Call) -> Result<T, DriverError>,
+    ) -> Result<Result<T, DriverError>, String> {
+        let call = self.call_of(life);
+        let deadline = call.deadline();
+        let result = work(call).await;
+        let late = Instant::now().saturating_duration_since(deadline);
+        if late > SLACK {
+            return Err(format!("{what} came back {late:?} after its deadline"));
+        }
+        Ok(result)
+    }
+}

@@ -1,0 +1,241 @@
+//! How sessions are opened: address, suites, repeated attempts, and patience with wrong credentials.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_core::power::Epoch;
+use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::Random;
+use crate::attempt::{Attempt, Ended};
+use crate::command::SetPrivilege;
+use crate::effort::Effort;
+use crate::handshake::Refusal;
+use crate::link::{Counters, Link};
+use crate::live::{FIRST_PAUSE, Live};
+use crate::quirks::{self, LoginVerdict};
+use crate::settings::Settings;
+
+/// How often a BMC that proved the password may refuse ours in RAKP 4 before it is believed: doubled packets make it.
+const RAKP4_REFUSALS: u32 = 3;
+/// How long Set Session Privilege Level may stay unanswered before the handshake begins again.
+const RAISE: Duration = Duration::from_millis(1_750);
+/// Wait after refused credentials, first and longest: BMCs lock accounts.
+const LOCKOUT: Duration = Duration::from_secs(1);
+const LONGEST_LOCKOUT: Duration = Duration::from_secs(60);
+
+struct Lockout {
+    until: Instant,
+    pause: Duration,
+    error: DriverError,
+}
+
+/// What opens sessions, and what it learned from doing so.
+pub struct Door {
+    settings: Arc<Settings>,
+    random: Random,
+    counters: Arc<Counters>,
+    /// Which of the allowed suites the BMC took last.
+    suite: usize,
+    pace: Duration,
+    lockout: Option<Lockout>,
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Door").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+fn failed(kind: ErrorKind, detail: impl Into<String>) -> DriverError {
+    // Opening a session changes nothing at the host.
+    DriverError::new(kind, Effect::DidNotHappen, detail)
+}
+
+impl Door {
+    /// A door that was never opened.
+    pub fn new(settings: Arc<Settings>, random: Random, counters: Arc<Counters>) -> Self {
+        Self { settings, random, counters, suite: 0, pace: FIRST_PAUSE, lockout: None }
+    }
+
+    /// Opens a session of that epoch, at the privilege of the settings.
+    pub async fn open(&mut self, epoch: Epoch, call: &Call, until: Instant) -> Result<Live, DriverError> {
+        if let Some(lockout) = self.lockout.as_ref().filter(|lockout| Instant::now() < lockout.until) {
+            return Err(lockout.error.clone());
+        }
+        let opened = self.knock(epoch, call, until).await;
+        match &opened {
+            Ok(_) => self.lockout = None,
+            Err(error) if matches!(error.kind, ErrorKind::Authentication | ErrorKind::Forbidden) => {
+                self.lock_out(error.clone());
+            }
+            Err(_) => {}
+        }
+        opened
+    }
+
+    fn lock_out(&mut self, error: DriverError) {
+        let pause = self.lockout.as_ref().map_or(LOCKOUT, |last| (last.pause * 2).min(LONGEST_LOCKOUT));
+        tracing::warn!(endpoint = %self.settings.authority(), wait = ?pause, %error, "login refused");
+        self.lockout = Some(Lockout { until: Instant::now() + pause, pause, error });
+    }
+
+    async fn connect(&self, until: Instant) -> Result<Link, DriverError> {
+        let authority = self.settings.authority();
+        let unreachable = |why: String| failed(ErrorKind::Unreachable, format!("{authority}: {why}"));
+        let address = match self.settings.host.parse::<IpAddr>() {
+            Ok(address) => SocketAddr::new(address, self.settings.port),
+            Err(_) => {
+                let lookup = tokio::net::lookup_host((self.settings.host.as_str(), self.settings.port));
+                let found = timeout_at(until, lookup)
+                    .await
+                    .map_err(|_| unreachable("its name was not resolved in time".to_owned()))?
+                    .map_err(|error| unreachable(format!("its name cannot be resolved: {error}")))?
+                    .next();
+                found.ok_or_else(|| unreachable("its name has no address".to_owned()))?
+            }
+        };
+        Link::connect(address, self.counters.clone()).await.map_err(|error| unreachable(error.to_string()))
+    }
+
+    async fn knock(&mut self, epoch: Epoch, call: &Call, until: Instant) -> Result<Live, DriverError> {
+        let settings = self.settings.clone();
+        let mut link = self.connect(until).await?;
+        let mut earlier = 0;
+        let mut refused_suites = 0;
+        let mut rakp4_refusals = 0;
+        let mut full = 0;
+        loop {
+            let suite = settings.suites[self.suite % settings.suites.len()];
+            let mut attempt = Attempt::new(&settings.login, suite, &mut link, &self.random);
+            let ended = attempt.run(&mut self.pace, earlier, until).await;
+            drop(attempt);
+            // How long to wait before the next attempt.
+            let pause = match ended {
+                Ended::Open(session) => {
+                    let live = Live::new(session, link, self.random.clone(), epoch);
+                    match self.raise(live, call, until).await? {
+                        Some(live) => return Ok(live),
+                        None => link = self.connect(until).await?,
+                    }
+                    Duration::ZERO
+                }
+                Ended::Silent => Duration::ZERO,
+                Ended::Refused(Refusal::OtherAlgorithms) => {
+                    return Err(failed(
+                        ErrorKind::Protocol,
+                        "the BMC chose algorithms that were not proposed; nothing weaker is accepted",
+                    ));
+                }
+                Ended::Refused(Refusal::WrongPassword) => {
+                    return Err(failed(
+                        ErrorKind::Authentication,
+                        format!("the BMC has another password for user {:?}", settings.login.username),
+                    ));
+                }
+                Ended::Refused(Refusal::WrongKey) => {
+                    return Err(failed(ErrorKind::Authentication, "the BMC has another BMC key (K_G)"));
+                }
+                Ended::Refused(Refusal::Rakp4(_)) if rakp4_refusals < RAKP4_REFUSALS => {
+                    rakp4_refusals += 1;
+                    Duration::ZERO
+                }
+                Ended::Refused(Refusal::Rakp4(status) | Refusal::Status(status)) => {
+                    match quirks::login_verdict(status) {
+                        LoginVerdict::OtherSuite if refused_suites + 1 < settings.suites.len() => {
+                            refused_suites += 1;
+                            self.suite = (self.suite + 1) % settings.suites.len();
+                            // Not a failed attempt: nothing was lost.
+                            continue;
+                        }
+                        LoginVerdict::Full => {
+                            full += 1;
+                            FIRST_PAUSE * 2_u32.pow(full.min(3))
+                        }
+                        LoginVerdict::Again => Duration::from_millis(20) * 2_u32.pow(earlier.min(6)),
+                        verdict => return Err(self.refused(verdict, status)),
+                    }
+                }
+            };
+            earlier += 1;
+            let next = Instant::now() + pause;
+            if next >= until {
+                return Err(self.in_vain(&link, full > 0));
+            }
+            if pause > Duration::ZERO {
+                sleep_until(next).await;
+            }
+        }
+    }
+
+    /// Raises the session to the privilege of the settings; `None`: the BMC does not answer in it.
+    async fn raise(&self, mut live: Live, call: &Call, until: Instant) -> Result<Option<Live>, DriverError> {
+        let wanted = self.settings.login.privilege;
+        let until = until.min(Instant::now() + RAISE);
+        let mut effort = Effort::reading();
+        let Some(heard) = live.ask(SetPrivilege(wanted).into(), call, until, &mut effort).await? else {
+            return Ok(None);
+        };
+        let level = heard.answer.data.first().map_or(0, |level| level & 0x0F);
+        if heard.answer.code == 0 && level >= wanted.level() {
+            return Ok(Some(live));
+        }
+        Err(failed(
+            ErrorKind::Forbidden,
+            format!(
+                "user {:?} does not get the privilege {}: {}",
+                self.settings.login.username,
+                wanted.word(),
+                quirks::describe(heard.answer.code)
+            ),
+        ))
+    }
+
+    fn refused(&self, verdict: LoginVerdict, status: u8) -> DriverError {
+        let user = &self.settings.login.username;
+        match verdict {
+            LoginVerdict::OtherSuite => {
+                let suites: Vec<String> =
+                    self.settings.suites.iter().map(|suite| suite.id().to_string()).collect();
+                failed(
+                    ErrorKind::Unsupported,
+                    format!(
+                        "the BMC speaks none of the cipher suites that the settings allow: {}",
+                        suites.join(", ")
+                    ),
+                )
+            }
+            LoginVerdict::Forbidden => failed(
+                ErrorKind::Forbidden,
+                format!(
+                    "user {user:?} may not have the privilege {} (RMCP+ status 0x{status:02X})",
+                    self.settings.login.privilege.word()
+                ),
+            ),
+            LoginVerdict::Credentials => failed(
+                ErrorKind::Authentication,
+                format!("the BMC refuses user {user:?} or its password (RMCP+ status 0x{status:02X})"),
+            ),
+            LoginVerdict::Full | LoginVerdict::Again | LoginVerdict::Protocol => {
+                failed(ErrorKind::Protocol, format!("the login was refused with RMCP+ status 0x{status:02X}"))
+            }
+        }
+    }
+
+    /// The call's time is over, and no session is open.
+    fn in_vain(&self, link: &Link, full: bool) -> DriverError {
+        let authority = self.settings.authority();
+        if full {
+            return failed(
+                ErrorKind::Throttled,
+                format!("{authority}: all session slots of the BMC are taken"),
+            );
+        }
+        match link.trouble() {
+            Some(why) => failed(ErrorKind::Unreachable, format!("{authority}: {why}")),
+            None => failed(ErrorKind::TimedOut, format!("{authority} did not answer the login in time")),
+        }
+    }
+}

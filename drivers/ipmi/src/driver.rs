@@ -1,0 +1,127 @@
+//! The driver: the trait's calls, one after another on the line to the BMC.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ipmi_rs_core::connection::IpmiCommand;
+use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
+use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
+use picket_core::power::Reading;
+use picket_driver::{
+    Accepted, Call, Context, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits,
+};
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::{sleep_until, timeout_at};
+
+use crate::closing;
+use crate::command::GetSystemGuid;
+use crate::effort::Effort;
+use crate::hold;
+use crate::line::{Line, end_of};
+use crate::link::{Counters, Packets};
+use crate::power;
+use crate::settings::Settings;
+
+/// How long one call may take unless the settings say otherwise.
+const CALL: Duration = Duration::from_secs(5);
+
+/// One BMC.
+#[derive(Debug)]
+pub struct IpmiDriver {
+    traits: Traits,
+    line: Mutex<Line>,
+    counters: Arc<Counters>,
+}
+
+impl IpmiDriver {
+    /// A driver that has sent nothing yet.
+    pub fn new(settings: Settings, context: &Context) -> Self {
+        let bound = Some(settings.longest_idle());
+        let traits = Traits {
+            class: DeviceClass::Host,
+            grade: Grade::Observed,
+            has_epochs: true,
+            max_in_flight: MaxInFlight { off: bound, on: bound },
+            call: CALL,
+            endpoint: format!("ipmi {}", settings.authority()),
+        };
+        let counters = Arc::new(Counters::default());
+        let line = Line::new(Arc::new(settings), context.random.clone(), counters.clone());
+        Self { traits, line: Mutex::new(line), counters }
+    }
+
+    /// Datagrams so far.
+    pub fn packets(&self) -> Packets {
+        self.counters.packets()
+    }
+
+    /// The line, when the calls before are done.
+    async fn line(&self, call: &Call) -> Result<MutexGuard<'_, Line>, DriverError> {
+        timeout_at(end_of(call), self.line.lock()).await.map_err(|_| {
+            let detail = format!("{}: an earlier call did not end in time", self.traits.endpoint);
+            DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, detail)
+        })
+    }
+}
+
+#[async_trait]
+impl PowerDriver for IpmiDriver {
+    fn traits(&self) -> &Traits {
+        &self.traits
+    }
+
+    async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
+        power::read(&mut *self.line(call).await?, call).await
+    }
+
+    async fn power_off(&self, _order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
+        power::off(&mut *self.line(call).await?, call).await
+    }
+
+    async fn power_on(&self, _order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
+        power::on(&mut *self.line(call).await?, call).await
+    }
+
+    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
+        let mut line = self.line(call).await?;
+        let heard = line.command(GetSystemGuid, call, &mut Effort::reading()).await?;
+        let guid = GetSystemGuid::parse_success_response(&heard.answer.data).ok();
+        let uuid = guid.filter(|_| heard.answer.code == 0).and_then(|guid| {
+            let digits: String = guid.iter().map(|byte| format!("{byte:02x}")).collect();
+            Identity::usable_uuid(&digits)
+        });
+        Ok(Identity { uuid, serial: None })
+    }
+
+    async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError> {
+        hold::inspect(&mut *self.line(call).await?, call).await
+    }
+
+    async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        hold::engage(&mut *self.line(call).await?, order.found(), call).await
+    }
+
+    async fn disengage_hold(&self, order: &UnholdOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        hold::disengage(&mut *self.line(call).await?, order.found(), call).await
+    }
+
+    async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
+        loop {
+            // The wait is without the line: a reading may open a session of its own meanwhile.
+            let over_at = match closing::close_all(&mut *self.line(call).await?, call).await {
+                None => return Ok(()),
+                Some(over_at) => over_at,
+            };
+            if over_at >= end_of(call) {
+                let detail = format!(
+                    "{}: a session that carried commands did not answer its close and may be open until its \
+                     idle limit has passed",
+                    self.traits.endpoint
+                );
+                return Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, detail));
+            }
+            sleep_until(over_at).await;
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Opening a session, without any I/O: Open Session, RAKP 1 to 4 (IPMI 2.0 §13.17 to §13.24).
+//!
+//! **Invariants.** Exactly one cipher suite is proposed, and an answer that names another is refused. The BMC proves
+//! that it knows the password (RAKP 2) before we prove that we do (RAKP 3). What does not belong to this handshake
+//! is ignored.
+
+use picket_driver::Secret;
+
+use crate::crypto::{Hash, Keys, Suite, hmac};
+use crate::session::Session;
+use crate::settings::Privilege;
+use crate::wire::{self, Payload};
+
+/// Bit 4 of the requested role: look the user up by name alone, not by name and privilege (IPMI 2.0 table 13-11).
+/// Without it a user whose limit is above the requested level is not found.
+const NAME_ONLY: u8 = 0x10;
+
+/// Who logs in, and with what.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// At most 16 bytes.
+    pub username: String,
+    /// At most 20 bytes.
+    pub password: Secret,
+    /// The BMC key K_G; without one the password takes its place (IPMI 2.0 §13.31).
+    pub bmc_key: Option<Secret>,
+    /// The level that the session may reach.
+    pub privilege: Privilege,
+}
+
+/// Why the BMC, or we, ended the handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A status code of the BMC's, not 0 (IPMI 2.0 table 13-15), in answer to Open Session or RAKP 1.
+    Status(u8),
+    /// A status code in RAKP 4: the BMC does not like our RAKP 3, although it had proven that it knows the password.
+    Rakp4(u8),
+    /// The BMC chose algorithms that were not proposed.
+    OtherAlgorithms,
+    /// The BMC did not prove that it knows the password: ours is wrong, or it is not the BMC.
+    WrongPassword,
+    /// The code of RAKP 4 is wrong: the BMC key is.
+    WrongKey,
+}
+
+/// What a datagram did.
+#[derive(Debug)]
+pub enum Progress {
+    /// Nothing: it does not belong here.
+    Ignored,
+    /// The next packet is to be sent.
+    Next,
+    /// The session is open.
+    Done(Session),
+    /// It is over.
+    Refused(Refusal),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Open,
+    Rakp1,
+    Rakp3,
+}
+
+/// One attempt to open a session.
+pub struct Handshake<'a> {
+    login: &'a Login,
+    suite: Suite,
+    /// Message tag of the first packet; the others have the following ones.
+    tag: u8,
+    local: u32,
+    our_random: [u8; 16],
+    stage: Stage,
+    remote: u32,
+    their_random: [u8; 16],
+    guid: [u8; 16],
+    session_key: Option<Hash>,
+}
+
+impl<'a> Handshake<'a> {
+    /// An attempt with `suite`; `random` is 21 unpredictable bytes.
+    pub fn new(login: &'a Login, suite: Suite, random: &[u8; 21]) -> Self {
+        let mut our_random = [0; 16];
+        our_random.copy_from_slice(&random[..16]);
+        let local = u32::from_le_bytes([random[16], random[17], random[18], random[19]]);
+        Self {
+            login,
+            suite,
+            tag: random[20],
+            // Session id 0 means "outside of a session".
+            local: local.max(1),
+            our_random,
+            stage: Stage::Open,
+            remote: 0,
+            their_random: [0; 16],
+            guid: [0; 16],
+            session_key: None,
+        }
+    }
+
+    /// Whether the next packet is RAKP 3, which is never sent again: a lost RAKP 4 is not cured by it.
+    pub fn at_last_packet(&self) -> bool {
+        self.stage == Stage::Rakp3
+    }
+
+    /// Whether the BMC has not answered anything yet.
+    pub fn at_first_packet(&self) -> bool {
+        self.stage == Stage::Open
+    }
+
+    fn stage_tag(&self) -> u8 {
+        self.tag.wrapping_add(self.stage as u8)
+    }
+
+    fn role(&self) -> u8 {
+        NAME_ONLY | self.login.privilege.level()
+    }
+
+    /// Role, length of the name, name: what the codes end with.
+    fn user(&self) -> Vec<u8> {
+        let name = self.login.username.as_bytes();
+        [&[self.role(), name.len() as u8], name].concat()
+    }
+
+    fn password_hmac(&self, parts: &[&[u8]]) -> Hash {
+        hmac(self.suite, self.login.password.expose(), parts)
+    }
+
+    /// Writes the packet that is to be sent now.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let tag = self.stage_tag();
+        match self.stage {
+            Stage::Open => {
+                let mut payload = vec![tag, self.login.privilege.level(), 0, 0];
+                payload.extend_from_slice(&self.local.to_le_bytes());
+                for (kind, algorithm) in (0..).zip(self.suite.algorithms()) {
+                    payload.extend_from_slice(&[kind, 0, 0, 8, algorithm, 0, 0, 0]);
+                }
+                wire::write_bare(out, Payload::OpenRequest, &payload);
+            }
+            Stage::Rakp1 => {
+                let name = self.login.username.as_bytes();
+                let mut payload = vec![tag, 0, 0, 0];
+                payload.extend_from_slice(&self.remote.to_le_bytes());
+                payload.extend_from_slice(&self.our_random);
+                payload.extend_from_slice(&[self.role(), 0, 0, name.len() as u8]);
+                payload.extend_from_slice(name);
+                wire::write_bare(out, Payload::Rakp1, &payload);
+            }
+            Stage::Rakp3 => {
+                let code = self.password_hmac(&[&self.their_random, &self.local.to_le_bytes(), &self.user()]);
+                self.write_rakp3(out, 0, code.bytes());
+            }
+        }
+    }
+
+    fn write_rakp3(&self, out: &mut Vec<u8>, status: u8, code: &[u8]) {
+        let mut payload = vec![self.stage_tag(), status, 0, 0];
+        payload.extend_from_slice(&self.remote.to_le_bytes());
+        payload.extend_from_slice(code);
+        wire::write_bare(out, Payload::Rakp3, &payload);
+    }
+
+    /// Writes what lets the BMC forget this half-open session, if it has one: RAKP 3 with the status "invalid
+    /// integrity check value" (IPMI 2.0 §13.22). BMCs have few slots.
+    pub fn write_abort(&self, out: &mut Vec<u8>) -> bool {
+        let half_open = self.stage != Stage::Open;
+        if half_open {
+            self.write_rakp3(out, 0x0F, &[]);
+        }
+        half_open
+    }
+
+    /// The session that the BMC may have opened although its RAKP 4 did not arrive; only good for closing it.
+    pub fn presumed(&self) -> Option<Session> {
+        let key = self.session_key.as_ref().filter(|_| self.stage == Stage::Rakp3)?;
+        Some(Session::new(Keys::derive(self.suite, key.bytes()), self.local, self.remote))
+    }
+
+    /// Takes a datagram in.
+    pub fn handle(&mut self, datagram: &[u8]) -> Progress {
+        let taken = match self.stage {
+            Stage::Open => self.open_response(datagram),
+            Stage::Rakp1 => self.rakp2(datagram),
+            Stage::Rakp3 => self.rakp4(datagram),
+        };
+        taken.unwrap_or(Progress::Ignored)
+    }
+
+    /// The payload, if it answers this stage. A BMC that refuses may leave out everything after the status
+    /// (ipmi_sim's Open Session does).
+    fn payload<'d>(&self, datagram: &'d [u8], kind: Payload) -> Option<&'d [u8]> {
+        let payload = wire::read_bare(datagram, kind)?;
+        let ours = payload.first() == Some(&self.stage_tag())
+            && match payload.get(4..8) {
+                Some(id) => id == self.local.to_le_bytes(),
+                None => payload.get(1).is_some_and(|status| *status != 0),
+            };
+        ours.then_some(payload)
+    }
+
+    fn open_response(&mut self, datagram: &[u8]) -> Option<Progress> {
+        let payload = self.payload(datagram, Payload::OpenResponse)?;
+        if payload[1] != 0 {
+            return Some(Progress::Refused(Refusal::Status(payload[1])));
+        }
+        let remote = payload.get(8..12)?;
+        let algorithms = payload.get(12..36)?;
+        for (kind, proposed) in (0..).zip(self.suite.algorithms()) {
+            let chosen = &algorithms[8 * usize::from(kind)..][..8];
+            if chosen[0] != kind || chosen[4] & 0x3F != proposed {
+                return Some(Progress::Refused(Refusal::OtherAlgorithms));
+            }
+        }
+        self.remote = u32::from_le_bytes(remote.try_into().ok()?);
+        if self.remote == 0 {
+            return None;
+        }
+        self.stage = Stage::Rakp1;
+        Some(Progress::Next)
+    }
+
+    fn rakp2(&mut self, datagram: &[u8]) -> Option<Progress> {
+        let payload = self.payload(datagram, Payload::Rakp2)?;
+        if payload[1] != 0 {
+            return Some(Progress::Refused(Refusal::Status(payload[1])));
+        }
+        let their_random: [u8; 16] = payload.get(8..24)?.try_into().ok()?;
+        let guid: [u8; 16] = payload.get(24..40)?.try_into().ok()?;
+        let user = self.user();
+        let expected = self.password_hmac(&[
+            &self.local.to_le_bytes(),
+            &self.remote.to_le_bytes(),
+            &self.our_random,
+            &their_random,
+            &guid,
+            &user,
+        ]);
+        if !expected.matches(payload.get(40..)?, self.suite.hash_len()) {
+            return Some(Progress::Refused(Refusal::WrongPassword));
+        }
+        self.their_random = their_random;
+        self.guid = guid;
+        let key = self.login.bmc_key.as_ref().unwrap_or(&self.login.password);
+        self.session_key = Some(hmac(self.suite, key.expose(), &[&self.our_random, &their_random, &user]));
+        self.stage = Stage::Rakp3;
+        Some(Progress::Next)
+    }
+
+    /// Takes a newer RAKP 2 in before RAKP 3 was sent: a BMC that got RAKP 1 twice may know only its last random.
+    pub fn renew(&mut self, datagram: &[u8]) {
+        if self.stage == Stage::Rakp3 {
+            self.stage = Stage::Rakp1;
+            let renewed = self.rakp2(datagram);
+            if !matches!(renewed, Some(Progress::Next)) {
+                self.stage = Stage::Rakp3;
+            }
+        }
+    }
+
+    fn rakp4(&mut self, datagram: &[u8]) -> Option<Progress> {
+        let payload = self.payload(datagram, Payload::Rakp4)?;
+        if payload[1] != 0 {
+            return Some(Progress::Refused(Refusal::Rakp4(payload[1])));
+        }
+        let key = self.session_key.as_ref()?;
+        let expected =
+            hmac(self.suite, key.bytes(), &[&self.our_random, &self.remote.to_le_bytes(), &self.guid]);
+        if !expected.matches(payload.get(8..)?, self.suite.code_len()) {
+            return Some(Progress::Refused(Refusal::WrongKey));
+        }
+        let keys = Keys::derive(self.suite, key.bytes());
+        Some(Progress::Done(Session::new(keys, self.local, self.remote)))
+    }
+}

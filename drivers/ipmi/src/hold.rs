@@ -1,0 +1,265 @@
+//! Keeping a machine off by its BMC's own means (S11): restore policy, watchdog timer, power button.
+//!
+//! **Invariants.** Only what was read, and can therefore be put back, is changed, but for a restore policy that the
+//! BMC itself does not know. The watchdog timer is stopped and never started.
+
+use ipmi_rs_core::connection::{IpmiCommand, Message};
+use picket_driver::{Call, DriverError, HoldFound, HoldReport};
+
+use crate::command::{
+    ChassisStatus, GetChassisStatus, GetWatchdog, RestorePolicy, SetButtons, SetRestorePolicy, SetWatchdog,
+    Watchdog,
+};
+use crate::effort::Effort;
+use crate::line::Line;
+use crate::quirks::{self, Verdict};
+use crate::settings::Privilege;
+
+const POLICY: &str = "restore_policy";
+const BUTTONS: &str = "buttons_disabled";
+const WATCHDOG_USE: &str = "watchdog_use";
+const WATCHDOG_ACTIONS: &str = "watchdog_actions";
+const WATCHDOG_PRE_TIMEOUT: &str = "watchdog_pre_timeout";
+const WATCHDOG_COUNTDOWN: &str = "watchdog_countdown";
+const WATCHDOG_RUNNING: &str = "watchdog_running";
+
+/// Front panel byte: the power button may be disabled (bit 4), is disabled (bit 0) (IPMI 2.0 table 28-3).
+const MAY_LOCK_POWER: u8 = 0x10;
+const POWER_LOCKED: u8 = 0x01;
+
+/// What a hold changes, as it was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Found {
+    policy: Option<RestorePolicy>,
+    watchdog: Option<Watchdog>,
+    /// Which buttons are disabled, as bits 3:0.
+    buttons: Option<u8>,
+}
+
+impl Found {
+    fn write(self) -> HoldFound {
+        let mut found = HoldFound::new();
+        let mut put = |key: &str, value: String| {
+            found.insert(key.to_owned(), value);
+        };
+        if let Some(policy) = self.policy {
+            put(POLICY, policy.word().to_owned());
+        }
+        if let Some(buttons) = self.buttons {
+            put(BUTTONS, buttons.to_string());
+        }
+        if let Some(timer) = self.watchdog {
+            put(WATCHDOG_USE, timer.timer_use.to_string());
+            put(WATCHDOG_ACTIONS, timer.actions.to_string());
+            put(WATCHDOG_PRE_TIMEOUT, timer.pre_timeout.to_string());
+            put(WATCHDOG_COUNTDOWN, timer.countdown.to_string());
+            put(WATCHDOG_RUNNING, timer.running.to_string());
+        }
+        found
+    }
+
+    fn read(found: &HoldFound) -> Self {
+        fn number<T: std::str::FromStr>(found: &HoldFound, key: &str) -> Option<T> {
+            found.get(key)?.parse().ok()
+        }
+        let watchdog = || {
+            Some(Watchdog {
+                timer_use: number(found, WATCHDOG_USE)?,
+                actions: number(found, WATCHDOG_ACTIONS)?,
+                pre_timeout: number(found, WATCHDOG_PRE_TIMEOUT)?,
+                countdown: number(found, WATCHDOG_COUNTDOWN)?,
+                running: number(found, WATCHDOG_RUNNING)?,
+            })
+        };
+        Self {
+            policy: found.get(POLICY).and_then(|word| RestorePolicy::from_word(word)),
+            watchdog: watchdog(),
+            buttons: number(found, BUTTONS),
+        }
+    }
+}
+
+/// Asks, and takes a refusal for "has no such thing".
+async fn ask<C: IpmiCommand>(
+    line: &mut Line,
+    call: &Call,
+    command: C,
+) -> Result<Option<C::Output>, DriverError> {
+    let heard = line.command(command, call, &mut Effort::reading()).await?;
+    Ok((heard.answer.code == 0).then(|| C::parse_success_response(&heard.answer.data).ok()).flatten())
+}
+
+/// What a hold would change, as it is now.
+pub async fn inspect(line: &mut Line, call: &Call) -> Result<HoldFound, DriverError> {
+    if !line.settings.hold {
+        return Ok(HoldFound::new());
+    }
+    let status = ask(line, call, GetChassisStatus).await?;
+    let watchdog = ask(line, call, GetWatchdog).await?;
+    let lockable = line.settings.login.privilege == Privilege::Administrator;
+    let buttons = status
+        .and_then(|status| status.buttons)
+        .filter(|buttons| lockable && buttons & MAY_LOCK_POWER != 0)
+        .map(|buttons| buttons & 0x0F);
+    Ok(Found { policy: status.map(ChassisStatus::restore_policy), watchdog, buttons }.write())
+}
+
+/// One of the things that a hold does.
+struct Report {
+    engaged: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Report {
+    fn new() -> Self {
+        Self { engaged: Vec::new(), notes: Vec::new() }
+    }
+
+    fn note(&mut self, what: &str, why: impl AsRef<str>) {
+        self.notes.push(format!("{what}: {}", why.as_ref()));
+    }
+
+    fn finish(self) -> HoldReport {
+        HoldReport { engaged: self.engaged, detail: self.notes.join("; ") }
+    }
+
+    /// Sends a command that changes something; whether the BMC took it.
+    async fn set(
+        &mut self,
+        line: &mut Line,
+        call: &Call,
+        effort: &mut Effort,
+        what: &str,
+        message: impl Into<Message>,
+    ) -> Result<bool, DriverError> {
+        let heard = line.command(message, call, effort).await?;
+        let code = heard.answer.code;
+        match quirks::verdict(code) {
+            Verdict::Done => return Ok(true),
+            Verdict::Unsupported => self.note(what, format!("not supported, {}", quirks::describe(code))),
+            _ => self.note(what, quirks::describe(code)),
+        }
+        Ok(false)
+    }
+}
+
+const POLICY_WORDS: &str = "restore policy";
+const WATCHDOG_WORDS: &str = "watchdog timer";
+const BUTTON_WORDS: &str = "power button";
+
+/// Tells the BMC to keep the machine off, and looks whether it does.
+pub async fn engage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<HoldReport, DriverError> {
+    let mut report = Report::new();
+    if !line.settings.hold {
+        report.note("hold", "switched off in the settings");
+        return Ok(report.finish());
+    }
+    let found = Found::read(found);
+    let mut effort = Effort::repeatable();
+    let mut policy = false;
+    let mut button = false;
+    match found.policy {
+        Some(_) => {
+            let command = SetRestorePolicy(RestorePolicy::AlwaysOff);
+            policy = report.set(line, call, &mut effort, POLICY_WORDS, command).await?;
+        }
+        None => report.note(POLICY_WORDS, "not supported"),
+    }
+    match found.watchdog {
+        Some(timer) => {
+            // Without an action it does no harm, even if a dying system starts it again.
+            let stopped = SetWatchdog(Watchdog { actions: 0, pre_timeout: 0, ..timer });
+            if report.set(line, call, &mut effort, WATCHDOG_WORDS, stopped).await? {
+                let now = ask(line, call, GetWatchdog).await.map_err(|error| effort.judge(error))?;
+                match now {
+                    Some(now) if !now.running && now.actions & 0x07 == 0 => {
+                        report.engaged.push("watchdog timer stopped".to_owned());
+                    }
+                    _ => report.note(WATCHDOG_WORDS, "told to stop, and does not say that it did"),
+                }
+            }
+        }
+        None => report.note(WATCHDOG_WORDS, "not supported"),
+    }
+    match (found.buttons, line.settings.login.privilege) {
+        (Some(disabled), _) => {
+            let command = SetButtons(disabled | POWER_LOCKED);
+            button = report.set(line, call, &mut effort, BUTTON_WORDS, command).await?;
+        }
+        (None, Privilege::Operator) => report.note(BUTTON_WORDS, "needs the privilege administrator"),
+        (None, Privilege::Administrator) => report.note(BUTTON_WORDS, "not supported"),
+    }
+    if policy || button {
+        let status = ask(line, call, GetChassisStatus).await.map_err(|error| effort.judge(error))?;
+        let always_off = status.map(ChassisStatus::restore_policy) == Some(RestorePolicy::AlwaysOff);
+        let locked = status.and_then(|status| status.buttons).is_some_and(|b| b & POWER_LOCKED != 0);
+        for (told, holds, engaged, what) in [
+            (policy, always_off, "restore policy always-off", POLICY_WORDS),
+            (button, locked, "power button locked", BUTTON_WORDS),
+        ] {
+            match (told, holds) {
+                (true, true) => report.engaged.push(engaged.to_owned()),
+                (true, false) => report.note(what, "set, and the status does not say so"),
+                (false, _) => {}
+            }
+        }
+    }
+    Ok(report.finish())
+}
+
+/// Puts back what was found. What could not be put back is said.
+pub async fn disengage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<HoldReport, DriverError> {
+    let mut report = Report::new();
+    let found = Found::read(found);
+    let mut effort = Effort::repeatable();
+    if let Some(disabled) = found.buttons {
+        report.set(line, call, &mut effort, BUTTON_WORDS, SetButtons(disabled)).await?;
+    }
+    if let Some(timer) = found.watchdog {
+        report.set(line, call, &mut effort, WATCHDOG_WORDS, SetWatchdog(timer)).await?;
+    }
+    match found.policy {
+        Some(RestorePolicy::Unknown) => {
+            report.note(POLICY_WORDS, "the BMC did not know what it was; left at always-off");
+        }
+        Some(policy) => {
+            report.set(line, call, &mut effort, POLICY_WORDS, SetRestorePolicy(policy)).await?;
+        }
+        None => {}
+    }
+    Ok(report.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_stored_and_read_back() {
+        let timer = Watchdog { timer_use: 4, running: true, actions: 0x13, pre_timeout: 5, countdown: 600 };
+        for found in [
+            Found::default(),
+            Found { policy: Some(RestorePolicy::Previous), watchdog: Some(timer), buttons: Some(2) },
+            Found { policy: Some(RestorePolicy::Unknown), ..Found::default() },
+        ] {
+            assert_eq!(Found::read(&found.write()), found);
+        }
+    }
+
+    #[test]
+    fn half_of_a_watchdog_is_none() {
+        let mut found = Found {
+            watchdog: Some(Watchdog {
+                timer_use: 4,
+                running: true,
+                actions: 0,
+                pre_timeout: 5,
+                countdown: 600,
+            }),
+            ..Found::default()
+        }
+        .write();
+        found.remove(WATCHDOG_COUNTDOWN);
+        assert_eq!(Found::read(&found), Found::default());
+    }
+}

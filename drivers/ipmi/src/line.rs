@@ -1,0 +1,181 @@
+//! The conversation with one BMC: one request in flight, one session kept warm, and what became of those before it.
+//!
+//! **Invariants.** A session that fell silent is not given up before another one was opened *and* the old one was asked
+//! a last time: as long as it answers, the BMC did not restart, and the epoch is the same. One that is given up and had
+//! carried a command is kept until it is surely over on the far side (S8).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipmi_rs_core::connection::Message;
+use picket_core::power::{Epoch, EpochOrigin};
+use picket_driver::{Call, DriverError, ErrorKind};
+use tokio::time::{Instant, sleep_until};
+
+use crate::Random;
+use crate::command::GetChassisStatus;
+use crate::door::Door;
+use crate::effort::Effort;
+use crate::link::Counters;
+use crate::live::{FIRST_PAUSE, Heard, Live};
+use crate::quirks::{self, Verdict};
+use crate::settings::Settings;
+
+/// How long a session that fell silent is asked before another one is opened, at most.
+const DOUBTFUL: Duration = Duration::from_millis(1_750);
+/// How long it is asked a last time, once the far side has answered a new handshake.
+const LAST_WORD: Duration = Duration::from_millis(750);
+
+/// The state of the conversation.
+#[derive(Debug)]
+pub struct Line {
+    pub(crate) settings: Arc<Settings>,
+    door: Door,
+    pub(crate) session: Option<Live>,
+    /// Sessions that were lost and had carried a command.
+    pub(crate) orphans: Vec<Live>,
+    epochs: u64,
+    /// How the next epoch begins.
+    pub(crate) next_origin: EpochOrigin,
+}
+
+/// When a call must be back: a little before its deadline.
+pub fn end_of(call: &Call) -> Instant {
+    let left = call.deadline().saturating_duration_since(Instant::now());
+    call.deadline() - (left / 10).min(Duration::from_millis(20))
+}
+
+impl Line {
+    /// Nothing was said yet.
+    pub fn new(settings: Arc<Settings>, random: Random, counters: Arc<Counters>) -> Self {
+        Self {
+            door: Door::new(settings.clone(), random, counters),
+            settings,
+            session: None,
+            orphans: Vec::new(),
+            epochs: 0,
+            next_origin: EpochOrigin::Fresh,
+        }
+    }
+
+    fn next_epoch(&mut self, origin: EpochOrigin) -> Epoch {
+        self.epochs += 1;
+        Epoch { id: self.epochs, origin }
+    }
+
+    /// Whether a session is there that surely lives.
+    pub fn is_warm(&self) -> bool {
+        self.session.as_ref().is_some_and(|live| !live.is_doubtful())
+    }
+
+    /// Lets go of what is surely over on the far side. A session that ended by idleness alone was not lost.
+    fn retire(&mut self) {
+        let longest = self.settings.longest_idle();
+        let over = |live: &Live| Instant::now() >= live.dead_at(longest);
+        self.orphans.retain(|live| !over(live));
+        if self.session.as_ref().is_some_and(|live| over(live) && !live.is_silent()) {
+            self.session = None;
+        }
+    }
+
+    /// Opens a session if none is there.
+    pub async fn warm_up(&mut self, call: &Call, until: Instant) -> Result<&mut Live, DriverError> {
+        if self.session.is_none() {
+            let epoch = self.next_epoch(self.next_origin);
+            let live = self.door.open(epoch, call, until).await?;
+            self.next_origin = EpochOrigin::Fresh;
+            let endpoint = self.settings.authority();
+            tracing::debug!(%endpoint, epoch = epoch.id, origin = ?epoch.origin, "session opened");
+            self.session = Some(live);
+        }
+        self.session
+            .as_mut()
+            .ok_or_else(|| Effort::reading().error(ErrorKind::Protocol, "the session is gone"))
+    }
+
+    /// The session fell silent: opens another one, and asks the old one a last time.
+    async fn replace(&mut self, call: &Call, until: Instant) -> Result<(), DriverError> {
+        let epoch = self.next_epoch(EpochOrigin::AfterLoss);
+        let fresh = self.door.open(epoch, call, until).await?;
+        if let Some(old) = self.session.as_mut() {
+            let word_until = until.min(Instant::now() + LAST_WORD);
+            let mut effort = Effort::reading();
+            let word = old.ask(GetChassisStatus.into(), call, word_until, &mut effort).await;
+            if matches!(word, Ok(Some(_))) {
+                return Ok(());
+            }
+        }
+        if let Some(old) = self.session.replace(fresh) {
+            let endpoint = self.settings.authority();
+            tracing::warn!(%endpoint, lost = old.epoch().id, epoch = epoch.id, "session lost");
+            if old.has_carried() {
+                self.orphans.push(old);
+            }
+        }
+        Ok(())
+    }
+
+    /// One request and its answer, in whichever session lives.
+    ///
+    /// # Errors
+    /// No answer in time, or no session; `effect` speaks of everything in `effort`.
+    pub async fn ask(
+        &mut self,
+        message: &Message,
+        call: &Call,
+        until: Instant,
+        effort: &mut Effort,
+    ) -> Result<Heard, DriverError> {
+        self.retire();
+        loop {
+            let live = self.warm_up(call, until).await.map_err(|error| effort.judge(error))?;
+            let patience = if live.is_doubtful() {
+                let left = until.saturating_duration_since(Instant::now());
+                Instant::now() + DOUBTFUL.min(left * 2 / 5)
+            } else {
+                until
+            };
+            if let Some(heard) = live.ask(message.clone(), call, patience, effort).await? {
+                return Ok(heard);
+            }
+            if effort.is_bound() || Instant::now() >= until {
+                return Err(self.silence(effort));
+            }
+            self.replace(call, until).await.map_err(|error| effort.judge(error))?;
+        }
+    }
+
+    fn silence(&self, effort: &Effort) -> DriverError {
+        let authority = self.settings.authority();
+        match self.session.as_ref().and_then(Live::trouble) {
+            Some(why) => effort.error(ErrorKind::Unreachable, format!("{authority}: {why}")),
+            None => effort.error(ErrorKind::TimedOut, format!("{authority} did not answer in its session")),
+        }
+    }
+
+    /// Like [`Line::ask`], again and again while the BMC says that it is busy.
+    /// At the deadline the last answer is given, whatever it says.
+    pub async fn command(
+        &mut self,
+        message: impl Into<Message>,
+        call: &Call,
+        effort: &mut Effort,
+    ) -> Result<Heard, DriverError> {
+        let message = message.into();
+        let until = end_of(call);
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let heard = self.ask(&message, call, until, effort).await?;
+            let verdict = quirks::verdict(heard.answer.code);
+            if !matches!(verdict, Verdict::Done | Verdict::Uncertain) {
+                effort.refused();
+            }
+            let next = Instant::now() + pause;
+            if verdict != Verdict::Busy || next >= until {
+                return Ok(heard);
+            }
+            sleep_until(next).await;
+            pause *= 2;
+        }
+    }
+}

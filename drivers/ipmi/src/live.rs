@@ -1,0 +1,181 @@
+//! An open session on its link: requests with their copies, and what the session has been through.
+
+use std::time::Duration;
+
+use ipmi_rs_core::connection::Message;
+use picket_core::power::Epoch;
+use picket_core::time::BootTime;
+use picket_driver::{Call, DriverError};
+use tokio::time::Instant;
+
+use crate::Random;
+use crate::command::CloseSession;
+use crate::crypto::BLOCK;
+use crate::effort::Effort;
+use crate::link::Link;
+use crate::session::{Answer, Session};
+use crate::wire::LARGEST;
+
+/// The wait before the first copy; it doubles with each further one.
+pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
+/// A session that answered within this time surely lives: the shortest idle limit seen is 30 s (ipmi_sim).
+const FRESH: Duration = Duration::from_secs(20);
+
+/// An answer, and when it was asked for.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    /// What was said.
+    pub answer: Answer,
+    /// When the first copy of this request was sent.
+    pub asked_at: BootTime,
+    /// When the answer arrived.
+    pub answered_at: BootTime,
+    /// The session in which it was given.
+    pub epoch: Epoch,
+}
+
+/// A session. Dropped without [`Live::closed`], it sends one Close Session as a courtesy: BMCs have few slots.
+pub struct Live {
+    session: Session,
+    link: Link,
+    random: Random,
+    epoch: Epoch,
+    last_sent: Instant,
+    last_answer: Instant,
+    silent: bool,
+    carried: bool,
+    closed: bool,
+    out: Vec<u8>,
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live")
+            .field("epoch", &self.epoch)
+            .field("silent", &self.silent)
+            .field("carried", &self.carried)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Live {
+    /// A session that was opened just now.
+    pub fn new(session: Session, link: Link, random: Random, epoch: Epoch) -> Self {
+        let now = Instant::now();
+        Self {
+            session,
+            link,
+            random,
+            epoch,
+            last_sent: now,
+            last_answer: now,
+            silent: false,
+            carried: false,
+            closed: false,
+            out: Vec::with_capacity(128),
+        }
+    }
+
+    /// Its epoch.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// The BMC's id for it.
+    pub fn remote_id(&self) -> u32 {
+        self.session.remote_id()
+    }
+
+    /// Whether it may be gone on the far side: silent since its last answer, or idle for long.
+    pub fn is_doubtful(&self) -> bool {
+        self.silent || self.last_answer.elapsed() > FRESH
+    }
+
+    /// Whether something was asked and not answered since its last answer.
+    pub fn is_silent(&self) -> bool {
+        self.silent
+    }
+
+    /// Whether it carried a packet that changes something.
+    pub fn has_carried(&self) -> bool {
+        self.carried
+    }
+
+    /// When the far side has surely ended it, if nothing more is sent.
+    pub fn dead_at(&self, longest_idle: Duration) -> Instant {
+        self.last_sent + longest_idle
+    }
+
+    /// Why nothing arrives, if the network says so.
+    pub fn trouble(&self) -> Option<&str> {
+        self.link.trouble()
+    }
+
+    /// The far side ended it: nothing more is sent in it.
+    pub fn closed(mut self) {
+        self.closed = true;
+    }
+
+    async fn send_copy(&mut self, request: &mut crate::session::Request, effort: &mut Effort) {
+        let mut iv = [0; BLOCK];
+        (self.random)(&mut iv);
+        self.session.write_copy(request, &iv, &mut self.out);
+        self.carried |= effort.is_control();
+        self.last_sent = Instant::now();
+        if self.link.send(&self.out).await {
+            effort.sent();
+        }
+    }
+
+    /// Asks, with copies at growing distance, until an answer comes or `until` has passed (`None`).
+    ///
+    /// # Errors
+    /// The permit has ended. Copies that were sent before are accounted for in `effort`.
+    pub async fn ask(
+        &mut self,
+        message: Message,
+        call: &Call,
+        until: Instant,
+        effort: &mut Effort,
+    ) -> Result<Option<Heard>, DriverError> {
+        let mut request = self.session.request(message);
+        let mut buffer = [0; LARGEST];
+        let mut pause = FIRST_PAUSE;
+        let asked_at = call.now();
+        loop {
+            effort.may_send(call).map_err(|ended| effort.judge(ended))?;
+            self.send_copy(&mut request, effort).await;
+            let wake = until.min(Instant::now() + pause);
+            while let Some(datagram) = self.link.receive(&mut buffer, wake).await {
+                if let Some(answer) = self.session.answer(&request, datagram) {
+                    self.last_answer = Instant::now();
+                    self.silent = false;
+                    return Ok(Some(Heard { answer, asked_at, answered_at: call.now(), epoch: self.epoch }));
+                }
+                // Foreign datagrams, however many, must not keep a copy from being sent.
+                if Instant::now() >= wake {
+                    break;
+                }
+            }
+            self.silent = true;
+            pause *= 2;
+            if Instant::now() >= until {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if self.closed {
+            return;
+        }
+        let mut request = self.session.request(CloseSession(self.session.remote_id()).into());
+        let mut iv = [0; BLOCK];
+        (self.random)(&mut iv);
+        self.session.write_copy(&mut request, &iv, &mut self.out);
+        self.link.send_now(&self.out);
+    }
+}

@@ -1,0 +1,143 @@
+//! Off, on, and what the chassis says.
+
+use ipmi_rs_core::connection::IpmiCommand;
+use picket_core::power::{Power, Reading};
+use picket_driver::{Accepted, Call, DriverError, ErrorKind};
+use tokio::time::{Instant, sleep_until};
+
+use crate::command::{ChassisControl, GetChassisStatus};
+use crate::effort::Effort;
+use crate::line::{Line, end_of};
+use crate::live::{FIRST_PAUSE, Heard};
+use crate::quirks::{self, Verdict};
+
+/// One fresh reading. Everything but a whole, successful status is `Unknown` (S1).
+pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> {
+    let heard = line.command(GetChassisStatus, call, &mut Effort::reading()).await?;
+    let (power, said) = interpret(heard.answer.code, &heard.answer.data);
+    Ok(Reading {
+        power,
+        asked_at: heard.asked_at,
+        answered_at: heard.answered_at,
+        epoch: Some(heard.epoch),
+        said,
+    })
+}
+
+/// What an answer to Get Chassis Status says of power. Total: any answer gets one of the three.
+fn interpret(code: u8, data: &[u8]) -> (Power, String) {
+    if code != 0 {
+        return (Power::Unknown, format!("chassis status: {}", quirks::describe(code)));
+    }
+    match GetChassisStatus::parse_success_response(data) {
+        Ok(status) => (status.power(), format!("chassis status 0x{:02X}", status.state)),
+        Err(_) => (Power::Unknown, format!("chassis status of {} bytes", data.len())),
+    }
+}
+
+fn accepted(heard: &Heard) -> Accepted {
+    Accepted {
+        asked_at: heard.asked_at,
+        answered_at: heard.answered_at,
+        epoch: Some(heard.epoch),
+        already: false,
+    }
+}
+
+/// After "not supported in present state": whether it is in the wanted state already, seen in the same session.
+async fn already(
+    line: &mut Line,
+    call: &Call,
+    heard: &Heard,
+    wanted: Power,
+    effort: &Effort,
+) -> Result<Option<Accepted>, DriverError> {
+    let reading = read(line, call).await.map_err(|error| effort.judge(error))?;
+    let same = reading.power == wanted && reading.epoch == Some(heard.epoch);
+    Ok(same.then(|| Accepted { answered_at: reading.answered_at, already: true, ..accepted(heard) }))
+}
+
+fn refused(verb: &str, code: u8, verdict: Verdict, effort: &Effort) -> DriverError {
+    let kind = match verdict {
+        Verdict::Busy => ErrorKind::Throttled,
+        Verdict::Forbidden => ErrorKind::Forbidden,
+        Verdict::Unsupported => ErrorKind::Unsupported,
+        Verdict::Uncertain | Verdict::Done => ErrorKind::Protocol,
+        Verdict::NotInThisState | Verdict::Refused => ErrorKind::Refused,
+    };
+    effort.error(kind, format!("chassis control, {verb}: {}", quirks::describe(code)))
+}
+
+/// Hard off. Repeated until the BMC takes it, finds itself off already, or refuses it for good.
+pub async fn off(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> {
+    let until = end_of(call);
+    let mut effort = Effort::repeatable();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let heard = line.command(ChassisControl::Off, call, &mut effort).await?;
+        let code = heard.answer.code;
+        let verdict = quirks::verdict(code);
+        match verdict {
+            Verdict::Done => return Ok(accepted(&heard)),
+            Verdict::NotInThisState => {
+                if let Some(accepted) = already(line, call, &heard, Power::Off, &effort).await? {
+                    return Ok(accepted);
+                }
+            }
+            Verdict::Uncertain => {}
+            Verdict::Busy | Verdict::Forbidden | Verdict::Unsupported | Verdict::Refused => {
+                return Err(refused("off", code, verdict, &effort));
+            }
+        }
+        let next = Instant::now() + pause;
+        if next >= until {
+            return Err(refused("off", code, verdict, &effort));
+        }
+        sleep_until(next).await;
+        pause *= 2;
+    }
+}
+
+/// On, once: after its first copy no other session is opened for it, and what is uncertain is not repeated.
+pub async fn on(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> {
+    let mut effort = Effort::once();
+    // Nothing is left to chance: a session that may be gone is tried with a reading first.
+    call.may_send()?;
+    if !line.is_warm() {
+        read(line, call).await?;
+    }
+    let heard = line.command(ChassisControl::On, call, &mut effort).await?;
+    let verdict = quirks::verdict(heard.answer.code);
+    match verdict {
+        Verdict::Done => return Ok(accepted(&heard)),
+        Verdict::NotInThisState => {
+            if let Some(accepted) = already(line, call, &heard, Power::On, &effort).await? {
+                return Ok(accepted);
+            }
+        }
+        _ => {}
+    }
+    Err(refused("on", heard.answer.code, verdict, &effort))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_answer_has_a_meaning_and_only_a_whole_success_is_on_or_off() {
+        for code in 0..=u8::MAX {
+            for len in 0..6 {
+                for state in 0..=u8::MAX {
+                    let data = vec![state; len];
+                    let expected = match (code, len) {
+                        (0, 3..) if state & 1 == 1 => Power::On,
+                        (0, 3..) => Power::Off,
+                        _ => Power::Unknown,
+                    };
+                    assert_eq!(interpret(code, &data).0, expected, "{code:#x} {data:x?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! One open RMCP+ session, without any I/O: requests in, packets out; datagrams in, answers out.
+//!
+//! **Invariants.** An answer is taken only if its code is right, its session is ours, its session sequence number is
+//! above every one that we had seen when its request was first written, and its requester sequence, network function
+//! and command are the request's. So a late or repeated answer to an earlier request is never taken for the answer
+//! to a later one, even after the six bits of the requester sequence have come round. Everything else is ignored.
+
+use ipmi_rs_core::connection::Message;
+
+use crate::crypto::{BLOCK, Keys};
+use crate::wire;
+
+/// The BMC's address (IPMI 2.0 §5.1), and ours: the first remote console's software id (§5.5).
+const BMC: u8 = 0x20;
+const CONSOLE: u8 = 0x81;
+
+/// How far our sequence numbers may run ahead of the highest one that surely arrived. A BMC drops what is more than
+/// 15 ahead of the highest that it has seen (IPMI 2.0 §6.12.13); those that keep the 8 of IPMI 1.5 are served too.
+const AHEAD: u32 = 8;
+
+/// One request, and what will answer it.
+#[derive(Debug)]
+pub struct Request {
+    message: Message,
+    rq_seq: u8,
+    /// Sequence number of its first copy, once written.
+    first: Option<u32>,
+    /// Answers at or below this sequence number were written before it was asked.
+    floor: u32,
+}
+
+/// What the BMC said to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The completion code; 0 is success (IPMI 2.0 table 5-2).
+    pub code: u8,
+    /// What follows it.
+    pub data: Vec<u8>,
+}
+
+/// The state of an open session.
+#[derive(Debug)]
+pub struct Session {
+    keys: Keys,
+    /// Our id for it: what the BMC's packets carry.
+    local: u32,
+    /// The BMC's id for it.
+    remote: u32,
+    /// The last sequence number that we used.
+    sent: u32,
+    /// The highest one that surely arrived, because a request that began with it was answered.
+    arrived: u32,
+    /// The highest one of the BMC's.
+    seen: u32,
+    rq_seq: u8,
+}
+
+fn checksum(bytes: &[u8]) -> u8 {
+    bytes.iter().fold(0_u8, |sum, byte| sum.wrapping_sub(*byte))
+}
+
+impl Session {
+    /// A session that was just opened.
+    pub fn new(keys: Keys, local: u32, remote: u32) -> Self {
+        Self { keys, local, remote, sent: 0, arrived: 0, seen: 0, rq_seq: 0 }
+    }
+
+    /// The BMC's id for it: what Close Session names.
+    pub fn remote_id(&self) -> u32 {
+        self.remote
+    }
+
+    /// A new request. What was asked before it can no longer be answered.
+    pub fn request(&mut self, message: Message) -> Request {
+        self.rq_seq = (self.rq_seq + 1) & 0x3F;
+        Request { message, rq_seq: self.rq_seq, first: None, floor: self.seen }
+    }
+
+    /// Writes one copy of `request`, under a sequence number of its own: a BMC drops the same number as a duplicate,
+    /// and then a copy could not cure a lost *answer* (IPMI 2.0 §6.12.13).
+    pub fn write_copy(&mut self, request: &mut Request, iv: &[u8; BLOCK], out: &mut Vec<u8>) {
+        self.sent = (self.sent + 1).min(self.arrived.saturating_add(AHEAD));
+        request.first.get_or_insert(self.sent);
+        let data = request.message.data();
+        let mut message = Vec::with_capacity(7 + data.len());
+        message.extend_from_slice(&[BMC, request.message.netfn_raw() << 2]);
+        message.push(checksum(&message));
+        message.extend_from_slice(&[CONSOLE, request.rq_seq << 2, request.message.cmd()]);
+        message.extend_from_slice(data);
+        message.push(checksum(&message[3..]));
+        wire::write_sealed(out, &self.keys, self.remote, self.sent, iv, &message);
+    }
+
+    /// The answer to `request`, if `datagram` is it.
+    pub fn answer(&mut self, request: &Request, datagram: &mut [u8]) -> Option<Answer> {
+        let opened = wire::read_sealed(datagram, &self.keys, self.local)?;
+        self.seen = self.seen.max(opened.sequence);
+        let message = opened.message;
+        // Requester, network function, checksum, responder, sequence, command, completion code, …, checksum.
+        if message.len() < 8 || checksum(message) != 0 || checksum(&message[..3]) != 0 {
+            return None;
+        }
+        let ours = opened.sequence > request.floor
+            && message[1] >> 2 == request.message.netfn_raw() | 1
+            && message[4] >> 2 == request.rq_seq
+            && message[5] == request.message.cmd();
+        if !ours {
+            return None;
+        }
+        self.arrived = self.arrived.max(request.first?);
+        Some(Answer { code: message[6], data: message[7..message.len() - 1].to_vec() })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use ipmi_rs_core::connection::NetFn;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::crypto::Suite;
+
+    fn keys() -> Keys {
+        Keys::derive(Suite::Sha256, b"sik")
+    }
+
+    fn session() -> Session {
+        Session::new(keys(), 0xA0A1_A2A3, 0xB0B1_B2B3)
+    }
+
+    /// What a BMC would send.
+    pub(crate) fn reply(keys: &Keys, sequence: u32, rq_seq: u8, netfn: u8, cmd: u8, said: &[u8]) -> Vec<u8> {
+        let mut message = vec![CONSOLE, netfn << 2];
+        message.push(checksum(&message));
+        message.extend_from_slice(&[BMC, rq_seq << 2, cmd]);
+        message.extend_from_slice(said);
+        message.push(checksum(&message[3..]));
+        let mut out = Vec::new();
+        wire::write_sealed(&mut out, keys, 0xA0A1_A2A3, sequence, &[5; BLOCK], &message);
+        out
+    }
+
+    fn status(session: &mut Session) -> Request {
+        session.request(Message::new_request(NetFn::Chassis, 1, vec![]))
+    }
+
+    fn written(session: &mut Session, request: &mut Request) -> u32 {
+        let mut out = Vec::new();
+        session.write_copy(request, &[0; BLOCK], &mut out);
+        u32::from_le_bytes(out[10..14].try_into().unwrap())
+    }
+
+    #[test]
+    fn a_request_is_written_as_the_specification_says() {
+        let mut session = session();
+        let mut off = session.request(Message::new_request(NetFn::Chassis, 2, vec![0]));
+        let mut out = Vec::new();
+        session.write_copy(&mut off, &[9; BLOCK], &mut out);
+        let opened = wire::read_sealed(&mut out, &keys(), 0xB0B1_B2B3).unwrap();
+        assert_eq!(opened.sequence, 1, "sequence numbers begin at 1 (IPMI 2.0 §6.12.13)");
+        assert_eq!(opened.message, [0x20, 0x00, 0xE0, 0x81, 0x04, 0x02, 0x00, 0x79]);
+    }
+
+    #[test]
+    fn an_answer_is_taken_once_and_a_late_one_never_for_another_request() {
+        let mut session = session();
+        let mut first = status(&mut session);
+        written(&mut session, &mut first);
+        let answer = reply(&keys(), 1, 1, 1, 1, &[0, 0x21, 0, 0]);
+        let taken = session.answer(&first, &mut answer.clone());
+        assert_eq!(taken, Some(Answer { code: 0, data: vec![0x21, 0, 0] }));
+        // Sixty-four requests later the requester sequence is the same again.
+        let mut later = status(&mut session);
+        written(&mut session, &mut later);
+        while later.rq_seq != 1 {
+            let answer = reply(&keys(), session.seen + 1, later.rq_seq, 1, 1, &[0, 0x20, 0, 0]);
+            assert!(session.answer(&later, &mut answer.clone()).is_some());
+            later = status(&mut session);
+            written(&mut session, &mut later);
+        }
+        assert_eq!(session.answer(&later, &mut answer.clone()), None, "a late duplicate");
+    }
+
+    #[test]
+    fn another_command_s_answer_is_ignored() {
+        let mut session = session();
+        let mut request = status(&mut session);
+        written(&mut session, &mut request);
+        for (rq_seq, netfn, cmd) in [(2, 1, 1), (1, 0, 1), (1, 7, 1), (1, 1, 2)] {
+            let mut other = reply(&keys(), 1, rq_seq, netfn, cmd, &[0, 0x20, 0, 0]);
+            assert_eq!(session.answer(&request, &mut other), None, "{rq_seq} {netfn} {cmd}");
+        }
+        let mut foreign = reply(&Keys::derive(Suite::Sha256, b"other"), 1, 1, 1, 1, &[0, 0x20, 0, 0]);
+        assert_eq!(session.answer(&request, &mut foreign), None, "another session's key");
+    }
+
+    #[test]
+    fn copies_have_numbers_of_their_own_but_stay_in_the_window() {
+        let mut session = session();
+        let mut request = status(&mut session);
+        let numbers: Vec<u32> = (0..12).map(|_| written(&mut session, &mut request)).collect();
+        assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 8, 8, 8, 8]);
+        let mut answer = reply(&keys(), 1, 1, 1, 1, &[0, 0x20, 0, 0]);
+        assert!(session.answer(&request, &mut answer).is_some());
+        let mut next = status(&mut session);
+        assert_eq!(written(&mut session, &mut next), 9, "the first of them surely arrived");
+        assert_eq!(written(&mut session, &mut next), 9, "and no more is known");
+    }
+
+    proptest! {
+        #[test]
+        fn a_flipped_bit_makes_an_answer_nothing(at: prop::sample::Index, said in prop::collection::vec(any::<u8>(), 1..20)) {
+            let mut session = session();
+            let mut request = status(&mut session);
+            written(&mut session, &mut request);
+            let mut answer = reply(&keys(), 1, 1, 1, 1, &said);
+            let bit = at.index(answer.len() * 8);
+            answer[bit / 8] ^= 1 << (bit % 8);
+            prop_assert_eq!(session.answer(&request, &mut answer), None);
+        }
+
+        #[test]
+        fn a_signed_message_of_any_bytes_is_read_without_a_panic(message in prop::collection::vec(any::<u8>(), 0..40)) {
+            let mut session = session();
+            let mut request = status(&mut session);
+            written(&mut session, &mut request);
+            let mut packet = Vec::new();
+            wire::write_sealed(&mut packet, &keys(), 0xA0A1_A2A3, 1, &[5; BLOCK], &message);
+            session.answer(&request, &mut packet);
+        }
+    }
+}
