@@ -10,5 +10,7 @@
 
 mod error;
 pub mod peers;
+mod webhook;
 
 pub use error::{PeerError, Result};
+pub use webhook::{Answer, Hook, Webhook};

@@ -4,3 +4,4 @@ mod heartbeat;
 mod hold;
 mod network;
 mod power;
+mod receiver;
