@@ -1,0 +1,142 @@
+//! What can go wrong with the file.
+
+use std::path::{Path, PathBuf};
+
+use picket_core::store::StoreError;
+
+/// What to do about a damaged file.
+const ADVICE: &str = "restore the file from a backup; or, if there is none, move it away: picketd then begins with an \
+    empty store, which knows nothing of nodes that are kept off and of commands that may still be under way, so \
+    see with your own eyes first which nodes are off, and wait ten minutes";
+
+/// Why the store could not be opened. Nothing may be fenced from it.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// One process at a time.
+    #[error("another picketd{} holds the store {path}: stop it, or give this one a store of its own", holder(.pid))]
+    Locked {
+        /// The store.
+        path: PathBuf,
+        /// Who holds it, if it said so.
+        pid: Option<u32>,
+    },
+    /// What is stored cannot be read.
+    #[error("the store {path} is damaged: {what}. What to do: {ADVICE}")]
+    Damaged {
+        /// The store.
+        path: PathBuf,
+        /// What cannot be read.
+        what: String,
+    },
+    /// There was a store, and it is gone.
+    #[error(
+        "the store {path} is gone, and {lock} says that it was made: is a disk not mounted? Restore it from a backup; \
+         or, to begin with an empty store that knows nothing of nodes that are kept off, remove {lock} as well"
+    )]
+    Gone {
+        /// The store.
+        path: PathBuf,
+        /// The lock file, which remembers it.
+        lock: PathBuf,
+    },
+    /// A later version wrote it.
+    #[error(
+        "the store {path} has format {found}, and this version reads formats up to {known}: run the picketd that wrote \
+         it, or a later one"
+    )]
+    Newer {
+        /// The store.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+        /// The newest format that is read here.
+        known: u64,
+    },
+    /// Others than the gateway may change it: whoever writes the store may forge it.
+    #[error("{path} is open to everybody (mode {mode:03o}): run chmod {right} {path}")]
+    Exposed {
+        /// The file or directory.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+        /// What would be right.
+        right: &'static str,
+    },
+    /// The operating system said no.
+    #[error("cannot {doing} {path}: {source}")]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was tried.
+        doing: &'static str,
+        /// What it said.
+        source: std::io::Error,
+    },
+}
+
+fn holder(pid: &Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" (pid {pid})"))
+}
+
+impl OpenError {
+    /// As an answer to a caller of the store, when the file had to be opened again.
+    pub(super) fn into_store_error(self) -> StoreError {
+        match self {
+            OpenError::Damaged { .. } | OpenError::Gone { .. } | OpenError::Newer { .. } => {
+                StoreError::Damaged(self.to_string())
+            }
+            OpenError::Locked { .. } | OpenError::Exposed { .. } | OpenError::Io { .. } => {
+                StoreError::Unavailable(self.to_string())
+            }
+        }
+    }
+}
+
+/// What redb says, before it is known whether a change happened: damage, or the disk's own words.
+#[derive(Clone, Debug)]
+pub(super) enum Broken {
+    /// The bytes make no sense.
+    Damaged(String),
+    /// The disk refused.
+    Io(String),
+}
+
+impl Broken {
+    pub(super) fn of(error: impl Into<redb::Error>) -> Self {
+        match error.into() {
+            // A file that ends too early, or that never was redb's.
+            redb::Error::Io(error)
+                if matches!(
+                    error.kind(),
+                    std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData
+                ) =>
+            {
+                Broken::Damaged(error.to_string())
+            }
+            redb::Error::Io(error) => Broken::Io(error.to_string()),
+            redb::Error::PreviousIo => Broken::Io("an earlier write failed".to_owned()),
+            redb::Error::Corrupted(what) => Broken::Damaged(what),
+            other => Broken::Damaged(other.to_string()),
+        }
+    }
+}
+
+impl From<Broken> for StoreError {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Damaged(what) => StoreError::Damaged(what),
+            Broken::Io(what) => StoreError::Unavailable(what),
+        }
+    }
+}
+
+/// The same answer, naming the file it is about and, where that is damaged, what to do.
+pub(super) fn named(path: &Path, error: StoreError) -> StoreError {
+    let path = path.display();
+    match error {
+        StoreError::Damaged(what) => StoreError::Damaged(format!("{path}: {what}. What to do: {ADVICE}")),
+        StoreError::Unavailable(what) => StoreError::Unavailable(format!("{path}: {what}")),
+        StoreError::Unknown(what) => StoreError::Unknown(format!("{path}: {what}")),
+        other => other,
+    }
+}

@@ -1,0 +1,160 @@
+//! A store in one file, held by one process.
+//!
+//! **Purpose.** What is answered survives a crash of the process or the machine at any moment.
+//! **Invariants.** Every write is durable before it is answered: committed in two phases, each flushed, so that a
+//! commit that went lost shows as damage and never as an older state. Writes that arrive together share a commit.
+//! After an I/O error the file is read anew from the disk; whether the write is there decides what is answered.
+//! No call blocks the async runtime.
+
+mod disk;
+mod error;
+#[cfg(test)]
+mod faulty;
+mod lock;
+mod open;
+mod queue;
+mod shelf;
+mod table;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
+use picket_core::record::Fence;
+use picket_core::store::{FenceQuery, Guard, KeyEntry, Store, StoreError, Stored, Write, Written};
+use picket_core::time::WallTime;
+use tokio::task::spawn_blocking;
+
+use crate::map::{Change, Read};
+use crate::semantics;
+use queue::{Queue, Turn};
+use shelf::Shelf;
+
+pub use error::OpenError;
+
+/// Keeps everything in one file. Dropping it closes the file and frees its lock, after the commit under way.
+///
+/// Its calls want a tokio runtime; the last one to leave waits for the disk.
+pub struct EmbeddedStore {
+    shelf: Arc<Shelf>,
+    queue: Arc<Queue>,
+    incarnation: Incarnation,
+}
+
+impl EmbeddedStore {
+    /// Opens the store at `path`; where there is none, makes one that begins the life `fresh`.
+    ///
+    /// Reads and verifies all of the file, so it blocks for as long as that takes (about a second for 200 MB).
+    /// An error means that nothing may be fenced from this store; it says what to do.
+    pub fn open(path: &Path, fresh: Incarnation) -> Result<Self, OpenError> {
+        Self::open_on(path, fresh, disk::Faults::default())
+    }
+
+    fn open_on(path: &Path, fresh: Incarnation, faults: disk::Faults) -> Result<Self, OpenError> {
+        let (shelf, incarnation) = Shelf::open(path, fresh, faults)?;
+        Ok(Self { shelf: Arc::new(shelf), queue: Arc::default(), incarnation })
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Read) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let shelf = Arc::clone(&self.shelf);
+        match spawn_blocking(move || shelf.read(work)).await {
+            Ok(answer) => answer,
+            Err(gone) => Err(StoreError::Unavailable(format!("the read did not end: {gone}"))),
+        }
+    }
+
+    async fn change<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut dyn Change) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (answer, first) = self.queue.enter(work);
+        if first {
+            let turn = Turn::new(Arc::clone(&self.queue), Arc::clone(&self.shelf));
+            drop(spawn_blocking(move || turn.run()));
+        }
+        let gone = |_| StoreError::Unknown("the process is ending".to_owned());
+        answer.await.map_err(gone)?
+    }
+}
+
+impl std::fmt::Debug for EmbeddedStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EmbeddedStore").field("path", &self.shelf.path()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for EmbeddedStore {
+    fn drop(&mut self) {
+        self.shelf.close();
+    }
+}
+
+#[async_trait]
+impl Store for EmbeddedStore {
+    fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    async fn take_term(&self) -> Result<Term, StoreError> {
+        self.change(semantics::take_term).await
+    }
+
+    async fn load_all(&self) -> Result<Vec<Stored>, StoreError> {
+        self.read(semantics::load_all).await
+    }
+
+    async fn load(&self, node: &NodeId) -> Result<Option<Stored>, StoreError> {
+        let node = node.clone();
+        self.read(move |map| semantics::load(map, &node)).await
+    }
+
+    async fn write(&self, guard: Guard, write: Write) -> Result<Written, StoreError> {
+        self.change(move |map| semantics::write(map, guard, &write)).await
+    }
+
+    async fn check(&self, guard: Guard, node: &NodeId, version: Version) -> Result<(), StoreError> {
+        let node = node.clone();
+        self.read(move |map| semantics::check(map, guard, &node, version)).await
+    }
+
+    async fn key(&self, node: &NodeId, key: &str) -> Result<Option<KeyEntry>, StoreError> {
+        let (node, key) = (node.clone(), key.to_owned());
+        self.read(move |map| semantics::key(map, &node, &key)).await
+    }
+
+    async fn fence(&self, id: FenceId) -> Result<Option<Fence>, StoreError> {
+        self.read(move |map| semantics::fence(map, id)).await
+    }
+
+    async fn fences(&self, query: FenceQuery) -> Result<Vec<Fence>, StoreError> {
+        self.read(move |map| semantics::fences(map, &query)).await
+    }
+
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        self.read(semantics::revision).await
+    }
+
+    async fn changed_since(&self, since: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
+        self.read(move |map| semantics::changed_since(map, since)).await
+    }
+
+    async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {
+        let mut fences = 0;
+        let mut from = None;
+        loop {
+            let step = self.change(move |map| semantics::forget(map, guard, before, from)).await?;
+            fences += step.fences;
+            from = step.next;
+            if from.is_none() {
+                return Ok(fences);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

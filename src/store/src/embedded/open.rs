@@ -1,0 +1,211 @@
+//! Opening, verifying and making the file.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use picket_core::ids::Incarnation;
+use picket_core::store::StoreError;
+use redb::{Database, DatabaseError, ReadableDatabase, TableError};
+use rustix::fs::{Advice, fadvise};
+
+use super::disk::Faults;
+use super::error::{Broken, OpenError};
+use super::lock::{LockFile, Refused, lock_path};
+use super::table::{RedbMap, TABLE};
+use crate::format::FORMAT;
+use crate::semantics;
+
+/// What redb may keep in memory. A record takes about 4 kB, so that those of a thousand nodes fit.
+const CACHE: usize = 16 << 20;
+
+fn io_error(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> OpenError {
+    move |source| OpenError::Io { path: path.to_owned(), doing, source }
+}
+
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Refuses a directory in which everybody could put another file in the store's place.
+pub(super) fn check_directory(path: &Path) -> Result<(), OpenError> {
+    let directory = directory(path);
+    let mode =
+        fs::metadata(directory).map_err(io_error(directory, "find the store's directory"))?.mode() & 0o7777;
+    if mode & 0o002 == 0 {
+        Ok(())
+    } else {
+        Err(OpenError::Exposed { path: directory.to_owned(), mode, right: "o-w" })
+    }
+}
+
+pub(super) fn take_lock(path: &Path) -> Result<LockFile, OpenError> {
+    let lock = lock_path(path);
+    LockFile::take(&lock).map_err(|refused| match refused {
+        Refused::Held(pid) => OpenError::Locked { path: path.to_owned(), pid },
+        Refused::Io(source) => OpenError::Io { path: lock, doing: "lock", source },
+    })
+}
+
+/// Makes the store where there is none: under another name first, so that a crash never leaves half of one.
+pub(super) fn create_if_absent(
+    path: &Path,
+    lock: &LockFile,
+    fresh: Incarnation,
+    faults: &Faults,
+) -> Result<(), OpenError> {
+    if path.try_exists().map_err(io_error(path, "look for"))? {
+        return Ok(());
+    }
+    let lock_file = lock_path(path);
+    if lock.made().map_err(io_error(&lock_file, "read"))?.is_some() {
+        return Err(OpenError::Gone { path: path.to_owned(), lock: lock_file });
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let new = PathBuf::from(name);
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error(&new, "remove")(error)),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).mode(0o600).open(&new);
+    let file = file.map_err(io_error(&new, "make"))?;
+    let database = redb_open(&new, file, faults).map_err(|error| named_as_made(error, &new))?.0;
+    let made = caught(|| fill(&database, fresh)).and_then(|()| {
+        caught(|| {
+            drop(database);
+            Ok(())
+        })
+    });
+    made.map_err(|broken| broken_file(&new, broken, "make"))?;
+    File::open(&new).and_then(|file| file.sync_all()).map_err(io_error(&new, "flush"))?;
+    fs::rename(&new, path).map_err(io_error(path, "rename the new store to"))?;
+    let directory = directory(path);
+    File::open(directory).and_then(|file| file.sync_all()).map_err(io_error(directory, "flush"))
+}
+
+/// A file that is only being made is not damaged, whatever its bytes say.
+fn named_as_made(error: OpenError, new: &Path) -> OpenError {
+    match error {
+        OpenError::Damaged { what, .. } => io_error(new, "make")(io::Error::other(what)),
+        other => other,
+    }
+}
+
+fn fill(database: &Database, fresh: Incarnation) -> Result<(), Broken> {
+    let mut transaction = database.begin_write().map_err(Broken::of)?;
+    transaction.set_two_phase_commit(true);
+    {
+        let mut map = RedbMap::new(transaction.open_table(TABLE).map_err(Broken::of)?);
+        semantics::create(&mut map, fresh).map_err(|error| Broken::Io(error.to_string()))?;
+    }
+    transaction.commit().map_err(Broken::of)
+}
+
+/// Opens the file that is there, and reads all of it. `from_disk`: what the kernel remembers of it is not believed.
+pub(super) fn open(
+    path: &Path,
+    faults: &Faults,
+    from_disk: bool,
+) -> Result<(Database, Incarnation), OpenError> {
+    let damaged = |what: String| OpenError::Damaged { path: path.to_owned(), what };
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(io_error(path, "open"))?;
+    let about = file.metadata().map_err(io_error(path, "look at"))?;
+    let mode = about.mode() & 0o7777;
+    if !about.is_file() {
+        return Err(io_error(path, "open")(io::Error::other("it is no regular file")));
+    }
+    if mode & 0o006 != 0 {
+        return Err(OpenError::Exposed { path: path.to_owned(), mode, right: "600" });
+    }
+    if about.len() == 0 {
+        return Err(damaged("it is empty".to_owned()));
+    }
+    if from_disk {
+        // After a failed flush the kernel keeps pages that the disk never took, and calls them clean.
+        fadvise(&file, 0, None, Advice::DontNeed)
+            .map_err(|error| io_error(path, "read anew")(error.into()))?;
+    }
+    let (mut database, verified) = redb_open(path, file, faults)?;
+    let verified = verified
+        || caught(|| database.check_integrity().map_err(Broken::of))
+            .map(|_| true)
+            .map_err(|broken| broken_file(path, broken, "verify"))?;
+    debug_assert!(verified, "redb verifies every page when it repairs, and when it is asked to");
+    let incarnation = caught(|| verify(&database)).map_err(|broken| broken_file(path, broken, "verify"))?;
+    match incarnation {
+        Verified::Store(incarnation) => Ok((database, incarnation)),
+        Verified::Damaged(what) => Err(damaged(what)),
+        Verified::Newer(found) => Err(OpenError::Newer { path: path.to_owned(), found, known: FORMAT }),
+    }
+}
+
+enum Verified {
+    Store(Incarnation),
+    Damaged(String),
+    Newer(u64),
+}
+
+fn verify(database: &Database) -> Result<Verified, Broken> {
+    let transaction = database.begin_read().map_err(Broken::of)?;
+    let table = match transaction.open_table(TABLE) {
+        Ok(table) => table,
+        Err(TableError::TableDoesNotExist(_)) => {
+            return Ok(Verified::Damaged("it is a redb file, but no store of picketd's".to_owned()));
+        }
+        Err(error) => return Err(Broken::of(error)),
+    };
+    let map = RedbMap::new(table);
+    let said = semantics::stored_format(&map).and_then(|format| match format {
+        None => Err(StoreError::Damaged("it names no format".to_owned())),
+        Some(format) if format > FORMAT => Ok(Verified::Newer(format)),
+        Some(_) => semantics::verify(&map).map(Verified::Store),
+    });
+    match (map.broken(), said) {
+        (Some(broken), _) => Err(broken),
+        (None, Ok(said)) => Ok(said),
+        (None, Err(StoreError::Damaged(what))) => Ok(Verified::Damaged(what)),
+        (None, Err(other)) => Ok(Verified::Damaged(other.to_string())),
+    }
+}
+
+/// redb's database, and whether redb had to repair it and therefore has verified it.
+fn redb_open(path: &Path, file: File, faults: &Faults) -> Result<(Database, bool), OpenError> {
+    let repaired = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&repaired);
+    let opened = caught(|| {
+        let mut builder = Database::builder();
+        builder.set_cache_size(CACHE).set_repair_callback(move |_| seen.store(true, Ordering::SeqCst));
+        match faults.disk(file).and_then(|disk| builder.create_with_backend(disk)) {
+            Ok(database) => Ok(Some(database)),
+            Err(DatabaseError::DatabaseAlreadyOpen) => Ok(None),
+            Err(error) => Err(Broken::of(error)),
+        }
+    });
+    match opened {
+        Ok(Some(database)) => Ok((database, repaired.load(Ordering::SeqCst))),
+        Ok(None) => Err(OpenError::Locked { path: path.to_owned(), pid: None }),
+        Err(broken) => Err(broken_file(path, broken, "open")),
+    }
+}
+
+fn broken_file(path: &Path, broken: Broken, doing: &'static str) -> OpenError {
+    match broken {
+        Broken::Damaged(what) => OpenError::Damaged { path: path.to_owned(), what },
+        Broken::Io(what) => io_error(path, doing)(io::Error::other(what)),
+    }
+}
+
+/// Runs `work`; a panic in redb over bytes that it did not expect is damage, and ends nothing but this.
+pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Broken>) -> Result<T, Broken> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<String>().map(String::as_str);
+        let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words");
+        Err(Broken::Damaged(format!("redb gave up over it: {said}")))
+    })
+}

@@ -1,0 +1,195 @@
+//! The open file: reads, commits, and what happens after an I/O error.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use picket_core::ids::Incarnation;
+use picket_core::store::StoreError;
+use redb::{Database, ReadableDatabase};
+
+use super::disk::Faults;
+use super::error::{Broken, OpenError, named};
+use super::lock::LockFile;
+use super::open::{self, caught};
+use super::queue::Job;
+use super::table::{ChangeMap, ReadMap, TABLE};
+use crate::map::Read;
+use crate::semantics;
+
+/// The file, held by this process.
+pub(super) struct Shelf {
+    path: PathBuf,
+    faults: Faults,
+    slot: RwLock<Slot>,
+    lock: Mutex<Option<LockFile>>,
+}
+
+enum Slot {
+    Open(Database),
+    /// Something failed: what redb holds in memory is not believed any more, and the file is read anew.
+    Doubted,
+    /// What is stored cannot be read. It stays so.
+    Damaged(StoreError),
+    Closed,
+}
+
+impl Shelf {
+    pub(super) fn open(
+        path: &Path,
+        fresh: Incarnation,
+        faults: Faults,
+    ) -> Result<(Self, Incarnation), OpenError> {
+        open::check_directory(path)?;
+        let lock = open::take_lock(path)?;
+        open::create_if_absent(path, &lock, fresh, &faults)?;
+        let (database, incarnation) = open::open(path, &faults, false)?;
+        lock.remember(incarnation).map_err(|source| OpenError::Io {
+            path: super::lock::lock_path(path),
+            doing: "write",
+            source,
+        })?;
+        let slot = RwLock::new(Slot::Open(database));
+        Ok((Self { path: path.to_owned(), faults, slot, lock: Mutex::new(Some(lock)) }, incarnation))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Closes the file and frees its lock, after what is under way.
+    pub(super) fn close(&self) {
+        self.put(Slot::Closed);
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    fn slot(&self) -> RwLockReadGuard<'_, Slot> {
+        self.slot.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn slot_mut(&self) -> RwLockWriteGuard<'_, Slot> {
+        self.slot.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts `slot` in the place of what was there, which is closed whatever it says.
+    fn put(&self, slot: Slot) {
+        let old = std::mem::replace(&mut *self.slot_mut(), slot);
+        let _ = caught(|| {
+            drop(old);
+            Ok(())
+        });
+    }
+
+    /// After `broken`: nothing more is read or written until the file was read anew.
+    fn doubt(&self, broken: &Broken) {
+        self.put(match broken {
+            Broken::Io(_) => Slot::Doubted,
+            Broken::Damaged(_) => Slot::Damaged(named(&self.path, broken.clone().into())),
+        });
+    }
+
+    /// Reads the file anew where something had failed.
+    fn mend(&self) -> Result<(), StoreError> {
+        if !matches!(&*self.slot(), Slot::Doubted) {
+            return Ok(());
+        }
+        let mut slot = self.slot_mut();
+        if !matches!(&*slot, Slot::Doubted) {
+            return Ok(());
+        }
+        match open::open(&self.path, &self.faults, true) {
+            Ok((database, _)) => {
+                *slot = Slot::Open(database);
+                Ok(())
+            }
+            Err(error) => {
+                let error = error.into_store_error();
+                if matches!(error, StoreError::Damaged(_)) {
+                    *slot = Slot::Damaged(error.clone());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Runs `work` with the database.
+    fn with<T>(&self, work: impl FnOnce(&Database) -> T) -> Result<T, StoreError> {
+        self.mend()?;
+        match &*self.slot() {
+            Slot::Open(database) => Ok(work(database)),
+            Slot::Doubted => {
+                Err(StoreError::Unavailable(format!("{}: an earlier call failed", self.path.display())))
+            }
+            Slot::Damaged(error) => Err(error.clone()),
+            Slot::Closed => Err(StoreError::Unavailable(format!("{} was closed", self.path.display()))),
+        }
+    }
+
+    /// One consistent read.
+    pub(super) fn read<T>(
+        &self,
+        work: impl FnOnce(&dyn Read) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let said = self.with(|database| {
+            caught(|| {
+                let transaction = database.begin_read().map_err(Broken::of)?;
+                let map = ReadMap::new(transaction.open_table(TABLE).map_err(Broken::of)?);
+                let answer = work(&map);
+                map.broken().map_or(Ok(answer), Err)
+            })
+        })?;
+        said.unwrap_or_else(|broken| {
+            self.doubt(&broken);
+            Err(broken.into())
+        })
+        .map_err(|error| named(&self.path, error))
+    }
+
+    /// Applies the jobs in one transaction. `Ok`: it is durable, or nothing was changed; each job has its own answer.
+    /// An error is the answer of all of them.
+    pub(super) fn commit(&self, jobs: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
+        // Set once the commit itself began: until then surely nothing has happened.
+        let begun = Cell::new(None);
+        let done = self.with(|database| caught(|| apply(database, jobs, &begun)))?;
+        let Err(broken) = done else { return Ok(()) };
+        self.doubt(&broken);
+        let why: StoreError = broken.into();
+        let error = match begun.get() {
+            None => why,
+            Some(commit) => self.settle(commit, &why.to_string()),
+        };
+        Err(named(&self.path, error))
+    }
+
+    /// Whether the commit that failed is on the disk. It is there wholly or not at all.
+    fn settle(&self, commit: u64, why: &str) -> StoreError {
+        match self.read(semantics::commits) {
+            Ok(stored) if stored < commit => StoreError::Unavailable(why.to_owned()),
+            Ok(_) => StoreError::Unknown(format!("{why}; read again, the write is there")),
+            Err(error) => StoreError::Unknown(format!("{why}; reading it again: {error}")),
+        }
+    }
+}
+
+fn apply(database: &Database, jobs: &mut [Box<dyn Job>], begun: &Cell<Option<u64>>) -> Result<(), Broken> {
+    let mut transaction = database.begin_write().map_err(Broken::of)?;
+    transaction.set_two_phase_commit(true);
+    let mut map = ChangeMap::new(transaction.open_table(TABLE).map_err(Broken::of)?);
+    for job in jobs {
+        job.apply(&mut map);
+        if let Some(broken) = map.broken() {
+            return Err(broken);
+        }
+    }
+    if !map.changed() {
+        return Ok(());
+    }
+    let commit = semantics::count_commit(&mut map);
+    if let Some(broken) = map.broken() {
+        return Err(broken);
+    }
+    let commit = commit.map_err(|error| Broken::Damaged(error.to_string()))?;
+    drop(map);
+    begun.set(Some(commit));
+    transaction.commit().map_err(Broken::of)
+}

@@ -1,0 +1,206 @@
+//! Records to store.
+#![allow(dead_code, clippy::unwrap_used)] // Each test binary uses a part of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity, IdentityMatch, MaxInFlight};
+use picket_core::ids::{DeviceId, FenceId, Generation, Incarnation, NodeId, ReleaseId, Version};
+use picket_core::ledger::Ledger;
+use picket_core::outcome::{Outcome, Reason};
+use picket_core::record::{
+    Attestation, Bringing, Cause, DeviceEvidence, Evidence, Fence, Hold, HoldState, Moment, NodeRecord,
+    Phase, ReleaseStage, ReleaseState,
+};
+use picket_core::store::{KeyEntry, Write};
+use picket_core::time::WallTime;
+use picket_core::topology::{Level, Topology};
+
+pub fn node(name: &str) -> NodeId {
+    NodeId::new(name).unwrap()
+}
+
+pub fn device(name: &str) -> DeviceId {
+    DeviceId::new(name).unwrap()
+}
+
+pub fn at(millis: u64) -> WallTime {
+    WallTime::from_millis(millis)
+}
+
+/// A life of the store, told apart by `n`.
+pub fn life(n: u8) -> Incarnation {
+    Incarnation::mint(at(1_700_000_000_000), [n; 10])
+}
+
+/// A fence's id, opened at `millis`.
+pub fn fence_id(millis: u64, n: u8) -> FenceId {
+    FenceId::mint(at(millis), [n; 10])
+}
+
+fn spec(id: &str, class: DeviceClass) -> DeviceSpec {
+    DeviceSpec {
+        id: device(id),
+        class,
+        grade: Grade::Observed,
+        has_epochs: class == DeviceClass::Host,
+        longest_cycle: Duration::from_secs(15),
+        call: Duration::from_secs(5),
+        dwell: Duration::from_millis(1_500),
+        readings: 2,
+        max_in_flight: MaxInFlight { off: Some(Duration::from_secs(60)), on: None },
+        trust_after_restart: (class == DeviceClass::Host).then_some(Duration::from_secs(60)),
+        verified: class == DeviceClass::Supply,
+        identity: Identity {
+            uuid: Identity::usable_uuid("00112233-4455-6677-8899-aabbccddeeff"),
+            serial: None,
+        },
+    }
+}
+
+/// A fence that has been through a lot.
+pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
+    let topology = Topology::new(vec![
+        Level { devices: vec![spec("bmc", DeviceClass::Host)] },
+        Level { devices: vec![spec("pdu-a", DeviceClass::Supply), spec("pdu-b", DeviceClass::Supply)] },
+    ]);
+    Fence {
+        id,
+        node: of.clone(),
+        generation: Generation(3),
+        cause: Cause::Breach,
+        reason: "disk errors — \"r1\"\n".to_owned(),
+        by: "ops@example".to_owned(),
+        holder: "ops".to_owned(),
+        opened_at,
+        deadline: Duration::from_secs(600),
+        min_grade: Grade::Claimed,
+        topology: topology.unwrap(),
+        level: 1,
+        off_sent: true,
+        switched_off: BTreeSet::from([device("bmc"), device("pdu-a")]),
+        lost: BTreeSet::from([device("bmc")]),
+        holds: BTreeMap::from([(
+            device("bmc"),
+            HoldState {
+                found: BTreeMap::from([("restore_policy".to_owned(), "previous".to_owned())]),
+                engaged: vec!["restore policy always-off".to_owned()],
+                detail: "button lock: not supported".to_owned(),
+            },
+        )]),
+        releases: vec![
+            ReleaseState {
+                id: ReleaseId::new("detach").unwrap(),
+                max_in_flight: Some(Duration::from_secs(60)),
+                stage: ReleaseStage::Accepted,
+                attempts: 2,
+                detail: "https://storage.example/jobs/7".to_owned(),
+            },
+            ReleaseState {
+                id: ReleaseId::new("inform").unwrap(),
+                max_in_flight: None,
+                stage: ReleaseStage::Pending,
+                attempts: 0,
+                detail: String::new(),
+            },
+        ],
+        attestation: Some(Attestation {
+            by: "ops@example".to_owned(),
+            reason: "I pulled the plug".to_owned(),
+            at: opened_at.after(Duration::from_secs(120)),
+            generation: Generation(3),
+        }),
+        evidence: Some(Evidence {
+            grade: Grade::Hypervisor,
+            lowered_by: vec!["bmc: identity unknown".to_owned()],
+            level: 1,
+            off_since: opened_at.after(Duration::from_secs(4)),
+            confirmed_at: opened_at.after(Duration::from_secs(20)),
+            devices: vec![DeviceEvidence {
+                device: device("bmc"),
+                said: "chassis status 0x60".to_owned(),
+                readings: 2,
+                lasted: Duration::from_millis(15_250),
+                hold: vec!["restore policy always-off".to_owned()],
+                long_window: Some("already off".to_owned()),
+                identity: IdentityMatch::Unknown,
+            }],
+        }),
+        outcome: Some(Outcome::NeedsOperator(Reason::ReleaseDeadline)),
+        ended_at: None,
+        moments: vec![Moment {
+            at: opened_at,
+            phase: "fencing".to_owned(),
+            what: "the intent was stored".to_owned(),
+        }],
+    }
+}
+
+/// A ledger in which one effect of each kind is open.
+pub fn ledger() -> Ledger {
+    let open = |id: u64, kind: serde_json::Value, life: serde_json::Value| serde_json::json!({ "id": id, "kind": kind, "generation": 3, "term": 7, "opened_at": 1_795_250_372_042_u64, "life": life });
+    let minute = serde_json::json!({ "secs": 60, "nanos": 500_000_000 });
+    serde_json::from_value(serde_json::json!({
+        "next": 16,
+        "open": [
+            open(11, serde_json::json!({ "off": "bmc" }), minute.clone()),
+            open(12, serde_json::json!({ "on": "pdu-a" }), serde_json::Value::Null),
+            open(13, serde_json::json!({ "hold": "bmc" }), minute.clone()),
+            open(14, serde_json::json!({ "unhold": "bmc" }), minute.clone()),
+            open(15, serde_json::json!({ "release": "detach" }), minute.clone()),
+            open(16, serde_json::json!({ "receipt": "0198-1" }), minute),
+        ],
+    }))
+    .unwrap()
+}
+
+/// A record in `phase` that has everything in it.
+pub fn rich(phase: Phase) -> NodeRecord {
+    let name = node("r1n07");
+    let id = fence_id(1_795_250_372_042, 7);
+    NodeRecord {
+        node: name.clone(),
+        generation: Generation(3),
+        bringing: if phase == Phase::Unfencing { Bringing::StandDown } else { Bringing::PowerOn },
+        phase,
+        holds: BTreeMap::from([(
+            "ops".to_owned(),
+            Hold {
+                reason: "disk errors".to_owned(),
+                by: "ops@example".to_owned(),
+                since: at(1_795_250_372_042),
+                drop_when_released: true,
+            },
+        )]),
+        ledger: ledger(),
+        fence: Some(fence(&name, id, at(1_795_250_372_042))),
+        breaches: 2,
+        learned: BTreeMap::from([(
+            device("bmc"),
+            Identity {
+                uuid: Identity::usable_uuid("00112233445566778899aabbccddeeff"),
+                serial: Some("SN1".to_owned()),
+            },
+        )]),
+        back_since: Some(at(1_795_000_000_000)),
+    }
+}
+
+/// A write of `record` over version `expected`, with nothing beside it.
+pub fn write_of(record: NodeRecord, expected: u64) -> Write {
+    Write { expected: Version(expected), record, fences: Vec::new(), keys: Vec::new() }
+}
+
+/// A small record that can be told apart by `generation`.
+pub fn plain(name: &str, generation: u64) -> NodeRecord {
+    NodeRecord { generation: Generation(generation), ..NodeRecord::new(node(name)) }
+}
+
+pub fn entry(digest: &str, fence: FenceId, bound: WallTime, outcome: Option<Outcome>) -> KeyEntry {
+    KeyEntry { digest: digest.to_owned(), fence, at: bound, outcome }
+}
+
+/// How many cases a property is tried with: `usual`, or as many as a soak asks for.
+pub fn cases(usual: u32) -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|asked| asked.parse().ok()).unwrap_or(usual)
+}
