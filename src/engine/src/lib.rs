@@ -13,6 +13,7 @@ mod hooks;
 mod node;
 mod parts;
 mod request;
+mod twins;
 mod view;
 
 pub use engine::Engine;
@@ -20,4 +21,5 @@ pub use error::EngineError;
 pub use hooks::{Hooks, NoHooks};
 pub use parts::{LastLook, NoLiveness, NodePlan, Parts, PlannedRelease};
 pub use request::{Admission, FenceCall, Until};
+pub use twins::Twins;
 pub use view::{DeviceLive, Live, NodeView, Wait};

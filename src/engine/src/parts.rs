@@ -14,6 +14,7 @@ use picket_driver::{PowerDriver, Random};
 use picket_release::Releaser;
 
 use crate::hooks::Hooks;
+use crate::twins::Twins;
 
 /// One release of a node, in its order.
 #[derive(Clone, Debug)]
@@ -78,6 +79,8 @@ pub struct Parts {
     pub rules: Rules,
     /// The fleet.
     pub nodes: Vec<NodePlan>,
+    /// Identities that more than one node claims.
+    pub twins: Arc<Twins>,
     /// Whether identities are learned by a check after the start.
     pub check_at_start: bool,
 }

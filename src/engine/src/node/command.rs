@@ -2,8 +2,8 @@
 
 use picket_core::event::{Event, FenceRequest, Holder, Person, PlannedRelease};
 use picket_core::ground::{AttestedOff, Look, ReleaseGround};
-use picket_core::ids::{Generation, ReleaseId};
-use picket_core::outcome::Reason;
+use picket_core::ids::{FenceId, Generation, ReleaseId};
+use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::{NodeRecord, Phase};
 use picket_core::store::StoreError;
 use tokio::sync::oneshot;
@@ -105,7 +105,11 @@ impl NodeTask {
                 Ok(Some(entry)) if entry.digest != bound.digest => {
                     return Ok(Err(EngineError::KeyTaken(bound.key.clone())));
                 }
-                Ok(Some(entry)) => return self.replay(entry.fence).await,
+                Ok(Some(entry)) => {
+                    if let Some(answer) = self.replay(entry.fence).await? {
+                        return Ok(answer);
+                    }
+                }
                 Ok(None) => {}
                 Err(error) => return refusal(store_failure(error)),
             }
@@ -126,24 +130,24 @@ impl NodeTask {
         }
     }
 
-    /// A key that is bound: its fence goes on, or it has ended and is told as it ended.
-    async fn replay(
-        &mut self,
-        fence: picket_core::ids::FenceId,
-    ) -> Result<Result<Admission, EngineError>, Fatal> {
+    /// A key that is bound: its fence goes on, or it has ended and is told as it ended. `None`: it ended before an off
+    /// was sent, which does not bind the key (S20): it is decided again.
+    async fn replay(&mut self, fence: FenceId) -> Result<Option<Result<Admission, EngineError>>, Fatal> {
         let record = self.record();
-        let goes_on = record
-            .fence
-            .as_ref()
-            .is_some_and(|open| open.id == fence && open.generation == record.generation);
-        if goes_on {
-            return Ok(Ok(Admission::Joined(fence)));
+        let open = record.fence.as_ref().filter(|open| open.id == fence);
+        if open.is_some_and(|open| open.generation == record.generation) {
+            return Ok(Some(Ok(Admission::Joined(fence))));
         }
-        match self.parts.store.fence(fence).await {
-            Ok(Some(ended)) => Ok(Ok(Admission::Superseded(Box::new(ended)))),
-            Ok(None) => Ok(Err(EngineError::Stale(format!("fence {fence} is no longer kept")))),
-            Err(error) => refusal(store_failure(error)),
-        }
+        let kept = match open {
+            Some(open) => Ok(Some(open.clone())),
+            None => self.parts.store.fence(fence).await,
+        };
+        Ok(match kept {
+            Ok(Some(ended)) if ended.outcome == Some(Outcome::AbortedRecovered) => None,
+            Ok(Some(ended)) => Some(Ok(Admission::Superseded(Box::new(ended)))),
+            Ok(None) => Some(Err(EngineError::Stale(format!("fence {fence} is no longer kept")))),
+            Err(error) => Some(refusal(store_failure(error))?),
+        })
     }
 
     async fn open(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
@@ -206,7 +210,7 @@ impl NodeTask {
         }
     }
 
-    fn fence_id(&self) -> picket_core::ids::FenceId {
+    fn fence_id(&self) -> FenceId {
         match &self.record().fence {
             Some(fence) => fence.id,
             None => self.mint_fence(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use picket_core::device::IdentityMatch;
+use picket_core::device::{DeviceClass, IdentityMatch};
 use picket_core::event::{Event, Person};
 use picket_core::ground::{LOOK_LIFE, Look, ReleaseGround};
 use picket_core::ids::DeviceId;
@@ -203,6 +203,10 @@ impl NodeTask {
         identity: picket_core::device::Identity,
     ) -> Result<(), Fatal> {
         let expected = self.expected_identity(&device);
+        if self.parts.twins.is_twin(&self.plan.id, &identity) {
+            tracing::error!(%device, said = ?identity, "another node's device says the same of itself: it is not learned");
+            return Ok(());
+        }
         match expected.compare(&identity) {
             IdentityMatch::Mismatch => {
                 tracing::error!(%device, said = ?identity, ?expected, "the device controls another machine");
@@ -239,10 +243,28 @@ impl NodeTask {
         loop {
             self.close_expired(|kind| !kind.bars_proof()).await?;
             let looks = self.look().await;
-            if self.found_on(&looks).await? || self.pause(self.parts.rules.watch).await? {
+            if self.found_on(&looks).await?
+                || self.supply_is_back().await?
+                || self.pause(self.parts.rules.watch).await?
+            {
                 return Ok(());
             }
         }
+    }
+
+    /// A supply that we cut reads On: that says nothing of the node, and the proof is gone. True if so.
+    async fn supply_is_back(&mut self) -> Result<bool, Fatal> {
+        let Some(fence) = &self.record().fence else { return Ok(false) };
+        let is_supply =
+            |id: &&DeviceId| fence.topology.device(id).is_some_and(|d| d.class == DeviceClass::Supply);
+        let supplies: Vec<DeviceId> = fence.switched_off.iter().filter(is_supply).cloned().collect();
+        let looks = self.look_at(&supplies).await;
+        let on =
+            looks.iter().find(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On));
+        let Some(device) = on.map(|look| look.device.clone()) else { return Ok(false) };
+        tracing::error!(%device, "a supply that was cut is on again");
+        self.persist(|| Event::Unproven { why: format!("supply {device} reads On") }).await?;
+        Ok(true)
     }
 
     pub(super) async fn power_on_failed(&mut self) -> Result<(), Fatal> {

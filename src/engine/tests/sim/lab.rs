@@ -422,6 +422,7 @@ fn build_engine(
         hooks: points.clone(),
         rules: rules.clone(),
         nodes: vec![plan],
+        twins: Arc::default(),
         check_at_start: false,
     })
 }
