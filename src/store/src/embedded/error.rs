@@ -113,6 +113,9 @@ impl Broken {
             {
                 Broken::Damaged(error.to_string())
             }
+            redb::Error::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+                Broken::Io(format!("the disk is full: make room on it ({error})"))
+            }
             redb::Error::Io(error) => Broken::Io(error.to_string()),
             redb::Error::PreviousIo => Broken::Io("an earlier write failed".to_owned()),
             redb::Error::Corrupted(what) => Broken::Damaged(what),

@@ -39,7 +39,6 @@ pub use error::OpenError;
 pub struct EmbeddedStore {
     shelf: Arc<Shelf>,
     queue: Arc<Queue>,
-    incarnation: Incarnation,
 }
 
 impl EmbeddedStore {
@@ -52,8 +51,7 @@ impl EmbeddedStore {
     }
 
     fn open_on(path: &Path, fresh: Incarnation, faults: disk::Faults) -> Result<Self, OpenError> {
-        let (shelf, incarnation) = Shelf::open(path, fresh, faults)?;
-        Ok(Self { shelf: Arc::new(shelf), queue: Arc::default(), incarnation })
+        Ok(Self { shelf: Arc::new(Shelf::open(path, fresh, faults)?), queue: Arc::default() })
     }
 
     async fn read<T: Send + 'static>(
@@ -96,7 +94,7 @@ impl Drop for EmbeddedStore {
 #[async_trait]
 impl Store for EmbeddedStore {
     fn incarnation(&self) -> Incarnation {
-        self.incarnation
+        self.shelf.incarnation()
     }
 
     async fn take_term(&self) -> Result<Term, StoreError> {

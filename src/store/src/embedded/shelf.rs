@@ -20,6 +20,7 @@ use crate::semantics;
 /// The file, held by this process.
 pub(super) struct Shelf {
     path: PathBuf,
+    incarnation: Incarnation,
     faults: Faults,
     slot: RwLock<Slot>,
     lock: Mutex<Option<LockFile>>,
@@ -35,11 +36,7 @@ enum Slot {
 }
 
 impl Shelf {
-    pub(super) fn open(
-        path: &Path,
-        fresh: Incarnation,
-        faults: Faults,
-    ) -> Result<(Self, Incarnation), OpenError> {
+    pub(super) fn open(path: &Path, fresh: Incarnation, faults: Faults) -> Result<Self, OpenError> {
         open::check_directory(path)?;
         let lock = open::take_lock(path)?;
         open::create_if_absent(path, &lock, fresh, &faults)?;
@@ -50,11 +47,15 @@ impl Shelf {
             source,
         })?;
         let slot = RwLock::new(Slot::Open(database));
-        Ok((Self { path: path.to_owned(), faults, slot, lock: Mutex::new(Some(lock)) }, incarnation))
+        Ok(Self { path: path.to_owned(), incarnation, faults, slot, lock: Mutex::new(Some(lock)) })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(super) fn incarnation(&self) -> Incarnation {
+        self.incarnation
     }
 
     /// Closes the file and frees its lock, after what is under way.
@@ -71,9 +72,13 @@ impl Shelf {
         self.slot.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts `slot` in the place of what was there, which is closed whatever it says.
+    /// Puts `slot` in the place of what was there, which is closed whatever it says. A closed store stays closed.
     fn put(&self, slot: Slot) {
-        let old = std::mem::replace(&mut *self.slot_mut(), slot);
+        let mut held = self.slot_mut();
+        if matches!(&*held, Slot::Closed) {
+            return;
+        }
+        let old = std::mem::replace(&mut *held, slot);
         let _ = caught(|| {
             drop(old);
             Ok(())
@@ -98,6 +103,12 @@ impl Shelf {
             return Ok(());
         }
         match open::open(&self.path, &self.faults, true) {
+            Ok((_, other)) if other != self.incarnation => {
+                let what = format!("it was replaced by another store ({other}) while it was open");
+                let error = named(&self.path, StoreError::Damaged(what));
+                *slot = Slot::Damaged(error.clone());
+                Err(error)
+            }
             Ok((database, _)) => {
                 *slot = Slot::Open(database);
                 Ok(())
@@ -153,10 +164,9 @@ impl Shelf {
         let done = self.with(|database| caught(|| apply(database, jobs, &begun)))?;
         let Err(broken) = done else { return Ok(()) };
         self.doubt(&broken);
-        let why: StoreError = broken.into();
-        let error = match begun.get() {
-            None => why,
-            Some(commit) => self.settle(commit, &why.to_string()),
+        let error = match (begun.get(), broken) {
+            (None, broken) => broken.into(),
+            (Some(commit), Broken::Io(why) | Broken::Damaged(why)) => self.settle(commit, &why),
         };
         Err(named(&self.path, error))
     }

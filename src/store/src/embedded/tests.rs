@@ -71,7 +71,10 @@ async fn on_a_full_disk_nothing_is_half_written_and_later_it_goes_on() {
         }
         assert!(done < 100, "the disk never filled up");
     };
-    assert!(matches!(&refused, StoreError::Unavailable(what) if what.contains("picket.redb")), "{refused}");
+    assert!(
+        matches!(&refused, StoreError::Unavailable(what) if what.contains("picket.redb: the disk is full")),
+        "{refused}"
+    );
     // While it is full what is stored can be read, a small write may even fit, and nothing is lost.
     assert_eq!(stored(&store, "a").await, Ok(done));
     let again = store.write(guard, write("a", done, 50_000 * done as usize)).await;
