@@ -10,7 +10,9 @@
 
 mod error;
 pub mod peers;
+mod receiver;
 mod webhook;
 
 pub use error::{PeerError, Result};
+pub use receiver::ExampleReceiver;
 pub use webhook::{Answer, Hook, Webhook};

@@ -1,15 +1,25 @@
 //! The receiver of releases answers as it was told, and keeps what it got.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use picket_tests::{Answer, Result, Webhook};
+use picket_tests::{Answer, ExampleReceiver, Result, Webhook};
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Posts a body, and returns all that is answered until the connection ends.
-async fn post(webhook: &Webhook, path: &str, body: &str) -> Option<String> {
-    let address = webhook.url().trim_start_matches("http://").trim_end_matches("/release").to_owned();
+/// Posts a request for release under a key, and returns all that is answered.
+async fn post_as(url: &str, key: &str, body: &str) -> String {
+    post_to(url, "/release", key, body).await.expect("the connection ends")
+}
+
+/// Posts a body, and returns all that is answered until the connection ends; `None` if it does not.
+async fn post(url: &str, path: &str, body: &str) -> Option<String> {
+    post_to(url, path, "k1", body).await
+}
+
+async fn post_to(url: &str, path: &str, key: &str, body: &str) -> Option<String> {
+    let address = url.trim_start_matches("http://").trim_end_matches("/release").to_owned();
     let mut connection = TcpStream::connect(&address).await.expect("it listens");
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: {address}\r\nIdempotency-Key: k1\r\nContent-Length: {}",
@@ -17,7 +27,7 @@ async fn post(webhook: &Webhook, path: &str, body: &str) -> Option<String> {
     );
     connection.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await.expect("it reads");
     let mut answer = String::new();
-    let end = timeout(Duration::from_millis(500), connection.read_to_string(&mut answer)).await;
+    let end = timeout(Duration::from_secs(2), connection.read_to_string(&mut answer)).await;
     end.ok().map(|read| read.map(|_| answer).unwrap_or_default())
 }
 
@@ -33,18 +43,43 @@ async fn it_answers_and_remembers() -> Result<()> {
         (Answer::HangUp, "", ""),
     ] {
         webhook.answer(answer);
-        let said = post(&webhook, "/release", body).await.expect("the connection ends");
+        let said = post(&webhook.url(), "/release", body).await.expect("the connection ends");
         assert!(said.starts_with(start) && said.contains(word), "{answer:?}: {said}");
     }
     webhook.answer(Answer::Silence);
-    assert_eq!(post(&webhook, "/release", body).await, None);
+    assert_eq!(post(&webhook.url(), "/release", body).await, None);
     webhook.answer_status(Answer::Accepted);
-    assert!(post(&webhook, "/status", "").await.expect("an answer").contains("accepted"));
+    assert!(post(&webhook.url(), "/status", "").await.expect("an answer").contains("accepted"));
 
     let releases = webhook.wait_for(6, Duration::from_secs(1)).await?;
     assert_eq!((releases.len(), webhook.hooks().len()), (6, 7));
     let first = &releases[0];
     assert_eq!((first.method.as_str(), first.text("node"), first.number("generation")), ("POST", "n1", 3));
     assert_eq!(first.headers["idempotency-key"], "k1");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_example_does_its_duties() -> Result<()> {
+    let receiver = ExampleReceiver::start().await?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    let in_a_minute = u64::try_from(now.as_millis()).expect("a while yet") + 60_000;
+    for (generation, not_after, code, word) in [
+        (3, in_a_minute, "200", "complete"),
+        (3, in_a_minute, "200", "complete"),
+        (2, in_a_minute, "409", "generation 3"),
+        (4, in_a_minute - 120_000, "410", "too late"),
+        (4, in_a_minute, "200", "complete"),
+    ] {
+        let request = json!({
+            "node": "n1", "generation": generation, "key": "without a header",
+            "not_after": "soon", "not_after_unix_ms": not_after,
+        });
+        // Its key is in the header: one for each generation.
+        let said = post_as(receiver.url(), &format!("k{generation}"), &request.to_string()).await;
+        assert!(said.split(' ').nth(1) == Some(code) && said.contains(word), "{generation}: {said}");
+    }
+    assert!(post_as(receiver.url(), "k", "nonsense").await.contains(" 400 "));
+    assert!(receiver.said().contains("release of n1, generation 3"));
     Ok(())
 }

@@ -1,0 +1,67 @@
+//! The receiver of releases that Picket ships as an example (`deploy/examples/webhook_receiver.py`).
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::error::{PeerError, Result};
+use crate::peers::{Process, eventually};
+
+/// A running example receiver on loopback.
+#[derive(Debug)]
+pub struct ExampleReceiver {
+    process: Process,
+    // Removed after the process has ended.
+    directory: TempDir,
+    url: String,
+}
+
+impl ExampleReceiver {
+    /// Starts it on a free port, and waits until it listens.
+    pub async fn start() -> Result<Self> {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/examples/webhook_receiver.py");
+        let directory = tempfile::Builder::new()
+            .prefix("picket-receiver-")
+            .tempdir()
+            .map_err(PeerError::io("create a receiver's directory"))?;
+        let mut command = Command::new("python3");
+        command
+            .arg(script)
+            .args(["--listen", "127.0.0.1:0", "--state"])
+            .arg(directory.path().join("state.json"));
+        let mut process = Process::start(command, &directory.path().join("receiver.log"), "python3")?;
+        let mut place = None;
+        eventually("the example receiver listens", Duration::from_secs(20), || {
+            let log = process.log();
+            place = log.lines().find_map(|line| line.strip_prefix("listening on ")).map(str::to_owned);
+            place.is_some() || process.ended().is_some()
+        })
+        .await?;
+        process.still_runs()?;
+        let url = format!("http://{}/release", place.unwrap_or_default());
+        Ok(Self { process, directory, url })
+    }
+
+    /// Where releases are to be posted.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What it printed of the requests that it got.
+    pub fn said(&self) -> String {
+        self.process
+            .log()
+            .lines()
+            .filter(|line| !line.starts_with("listening on "))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    /// Lets it outlive this run, with its directory; its process id.
+    pub fn leave_running(self) -> u32 {
+        let _kept = self.directory.keep();
+        self.process.leave_running()
+    }
+}
