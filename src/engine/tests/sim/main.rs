@@ -2,4 +2,7 @@
 
 mod crash;
 mod devices;
+mod distribution;
 mod lab;
+mod releases;
+mod requests;

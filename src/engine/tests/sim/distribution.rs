@@ -1,0 +1,65 @@
+//! Clocks that jump and commands that land late.
+
+use std::time::Duration;
+
+use picket_core::outcome::Outcome;
+use picket_driver_sim::{Fault, Verb};
+use picket_engine::Until;
+
+use crate::lab::lab;
+
+fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_jump_ends_leadership_and_the_fence_goes_on_under_the_next_term() {
+    let mut lab = lab(50).await;
+    lab.fault("bmc", Fault::OffTakes { least: s(30), most: s(30) });
+    let id = lab.open().await;
+    let term = lab.engine.leading().expect("leads");
+    tokio::time::sleep(s(5)).await;
+    lab.clock.jump_wall(60_000);
+    tokio::time::sleep(s(5)).await;
+    assert!(lab.engine.leading().expect("leads again") > term);
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Fenced { released: true });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_duplicate_of_the_off_does_not_hit_the_node_after_the_unfence() {
+    let mut lab = lab(51).await;
+    lab.fault("bmc", Fault::Twice { verb: Verb::Off, after: s(20), times: 10 });
+    lab.fence().await;
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(120)).await;
+    tokio::time::sleep(s(120)).await;
+    assert!(lab.is_on());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_duplicate_of_the_on_does_not_hit_the_node_after_the_next_fence() {
+    let mut lab = lab(52).await;
+    lab.fence().await;
+    lab.fault("bmc", Fault::Twice { verb: Verb::On, after: s(20), times: 10 });
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(120)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    tokio::time::sleep(s(120)).await;
+    assert!(!lab.is_on());
+    assert_eq!(lab.view().stored.record.breaches, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stale_off_of_a_dead_gateway_is_waited_out_before_the_on() {
+    let mut lab = lab(53).await;
+    lab.fault("bmc", Fault::Late { verb: Verb::Off, after: s(40), answered: false, times: 1 });
+    lab.open().await;
+    tokio::time::sleep(s(1)).await;
+    lab.crash().await;
+    lab.mend("bmc");
+    lab.reach("released", s(200)).await;
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(200)).await;
+    tokio::time::sleep(s(120)).await;
+    assert!(lab.is_on(), "the dead gateway's off landed after the unfence");
+}

@@ -1,0 +1,108 @@
+//! Releases that take their time, fail, or are given up; power that does not stay off meanwhile.
+
+use std::time::Duration;
+
+use picket_core::ids::ReleaseId;
+use picket_core::outcome::{Outcome, Reason};
+use picket_core::record::ReleaseStage;
+use picket_driver_sim::{Act, Fault, Verb};
+use picket_engine::{EngineError, Until};
+
+use crate::lab::{Answer, NODE, lab, node, person};
+
+fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn detach() -> ReleaseId {
+    ReleaseId::new("detach").expect("a good name")
+}
+
+#[tokio::test(start_paused = true)]
+async fn confirmed_is_told_before_released() {
+    let mut lab = lab(40).await;
+    lab.answers(&[Answer::Accept, Answer::Accept, Answer::Accept, Answer::Complete]);
+    let id = lab.open().await;
+    assert_eq!(lab.outcome(id, Until::Confirmed).await, Outcome::Fenced { released: false });
+    assert_eq!(lab.phase(), "fenced");
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Fenced { released: true });
+    assert_eq!(lab.attempts(), 1, "what was accepted is followed, not asked for again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_and_an_unknown_end_are_tried_again_each_with_its_own_entry() {
+    let mut lab = lab(41).await;
+    lab.answers(&[Answer::Refuse, Answer::Unknown, Answer::Unknown, Answer::Complete]);
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    assert_eq!(lab.attempts(), 4);
+    let open = lab.view().stored.record.ledger;
+    let releases = open.open().iter().filter(|open| open.kind.label() == "release").count();
+    assert_eq!(releases, 2, "the two whose end is not known stay open: {open:?}");
+    // The on waits for their longest life.
+    lab.unfence().await.expect("unfenced");
+    tokio::time::sleep(s(20)).await;
+    assert!(!lab.is_on());
+    lab.reach("normal", s(120)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_never_completes_needs_an_operator_who_may_give_it_up() {
+    let mut lab = lab(42).await;
+    lab.answers(&[Answer::Refuse]);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::ReleaseDeadline));
+    assert!(matches!(lab.unfence().await, Err(EngineError::Refused(_))));
+    let record = lab.engine.abandon(&node(), detach(), person()).await.expect("abandoned");
+    assert_eq!(record.fence.expect("open").releases[0].stage, ReleaseStage::Abandoned);
+    lab.reach("released", s(1)).await;
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(120)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn power_that_comes_back_while_releasing_stops_the_release() {
+    let mut lab = lab(43).await;
+    lab.answers(&[Answer::Unknown]);
+    let id = lab.open().await;
+    lab.outcome(id, Until::Confirmed).await;
+    tokio::time::sleep(s(10)).await;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    lab.reach("fencing", s(10)).await;
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Superseded);
+    // The observer panics where an attempt meets a node that is on.
+    lab.reach("fenced", s(60)).await;
+    lab.answers(&[Answer::Complete]);
+    lab.reach("released", s(120)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_while_releasing_goes_back_to_fencing() {
+    let mut lab = lab(44).await;
+    lab.answers(&[Answer::Refuse]);
+    let id = lab.open().await;
+    lab.outcome(id, Until::Confirmed).await;
+    tokio::time::sleep(s(5)).await;
+    lab.fault("bmc", Fault::Silent);
+    lab.reach("fencing", s(60)).await;
+    let before = lab.attempts();
+    tokio::time::sleep(s(10)).await;
+    assert_eq!(lab.attempts(), before, "nothing is released without an Off");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stale_attempt_of_a_dead_gateway_is_waited_out_before_the_on() {
+    let mut lab = lab(45).await;
+    let id = lab.open().await;
+    lab.outcome(id, Until::Confirmed).await;
+    // Dies with the attempt in the ledger, after it was sent.
+    lab.answers(&[Answer::Unknown]);
+    tokio::time::sleep(s(3)).await;
+    lab.answers(&[Answer::Complete]);
+    lab.crash().await;
+    lab.reach("released", s(120)).await;
+    let open: Vec<_> = lab.view().stored.record.ledger.open().iter().map(|open| open.kind.label()).collect();
+    assert!(open.contains(&"release"), "{open:?}");
+    lab.unfence().await.expect("unfenced");
+    tokio::time::sleep(s(15)).await;
+    assert!(!lab.is_on(), "the on waits for what the dead gateway may still do");
+    lab.reach("normal", s(120)).await;
+}

@@ -1,0 +1,176 @@
+//! Callers: joins, keys, generations, fences against unfences.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_core::ids::Generation;
+use picket_core::outcome::{Outcome, Reason};
+use picket_core::record::Then;
+use picket_core::time::Clock;
+use picket_driver_sim::Fault;
+use picket_engine::{Admission, EngineError, LastLook, Until};
+
+use crate::lab::{lab, node, person};
+
+fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_key_joins_and_other_parameters_are_refused() {
+    let mut lab = lab(30).await;
+    let call = lab.call();
+    let first = lab.engine.fence(&node(), call.clone()).await.expect("let in");
+    let again = lab.engine.fence(&node(), call.clone()).await.expect("let in");
+    assert!(matches!((&first, &again), (Admission::Opened(a), Admission::Joined(b)) if a == b), "{first:?} {again:?}");
+    let mut other = call;
+    other.key.as_mut().expect("a key").digest = "other".to_owned();
+    assert!(matches!(lab.engine.fence(&node(), other).await, Err(EngineError::KeyTaken(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_callers_share_one_fence_and_both_holds_keep_it_off() {
+    let mut lab = lab(31).await;
+    let first = lab.open().await;
+    let mut call = lab.call();
+    call.holder.name = "other".to_owned();
+    let joined = lab.engine.fence(&node(), call).await.expect("let in");
+    assert_eq!(joined.fence(), first);
+    assert_eq!(lab.outcome(first, Until::Released).await, Outcome::Fenced { released: true });
+    assert_eq!(lab.falls(), 1);
+    lab.unfence().await.expect("dropped");
+    tokio::time::sleep(s(60)).await;
+    assert_eq!((lab.phase(), lab.is_on()), ("released", false));
+    lab.engine.unfence(&node(), "other".to_owned(), person(), None).await.expect("dropped");
+    lab.reach("normal", s(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn already_fenced_is_said_only_with_a_proof_in_hand() {
+    let mut lab = lab(32).await;
+    lab.fence().await;
+    let call = lab.call();
+    assert!(matches!(lab.engine.fence(&node(), call).await, Ok(Admission::Already(_))));
+    // Another process has no proof: it makes one.
+    lab.crash().await;
+    let call = lab.call();
+    let joined = lab.engine.fence(&node(), call).await.expect("let in");
+    assert!(matches!(joined, Admission::Joined(_)), "{joined:?}");
+    assert_eq!(lab.phase(), "fencing");
+    assert_eq!(lab.outcome(joined.fence(), Until::Released).await, Outcome::Fenced { released: true });
+    assert_eq!(lab.attempts(), 1, "what was complete is not released again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_replayed_after_the_unfence_is_superseded() {
+    let mut lab = lab(33).await;
+    let call = lab.call();
+    let id = lab.engine.fence(&node(), call.clone()).await.expect("let in").fence();
+    lab.outcome(id, Until::Released).await;
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(60)).await;
+    match lab.engine.fence(&node(), call).await.expect("answered") {
+        Admission::Superseded(fence) => assert_eq!(fence.outcome, Some(Outcome::Fenced { released: true })),
+        other => panic!("{other:?}"),
+    }
+    assert!(lab.is_on(), "a replay sends nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_request_or_another_generation_changes_nothing() {
+    let mut lab = lab(34).await;
+    let mut late = lab.call();
+    late.not_after = Some(lab.clock.wall());
+    tokio::time::sleep(s(1)).await;
+    assert!(matches!(lab.engine.fence(&node(), late).await, Err(EngineError::Stale(_))));
+    let mut other = lab.call();
+    other.expected_generation = Some(Generation(7));
+    assert!(matches!(lab.engine.fence(&node(), other).await, Err(EngineError::Stale(_))));
+    assert_eq!((lab.phase(), lab.is_on()), ("normal", true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn unfence_during_a_fence_is_refused_and_a_fence_during_an_unfence_wins() {
+    let mut lab = lab(35).await;
+    lab.fault("bmc", Fault::OffTakes { least: s(20), most: s(20) });
+    let id = lab.open().await;
+    assert!(matches!(lab.unfence().await, Err(EngineError::Refused(_))));
+    lab.outcome(id, Until::Released).await;
+    lab.fault("bmc", Fault::OnTakes { least: s(30), most: s(30) });
+    lab.unfence().await.expect("unfenced");
+    tokio::time::sleep(s(2)).await;
+    assert_eq!(lab.phase(), "unfencing");
+    let second = lab.open().await;
+    assert_ne!(second, id);
+    assert_eq!(lab.outcome(second, Until::Released).await, Outcome::Fenced { released: true });
+    tokio::time::sleep(s(120)).await;
+    assert!(!lab.is_on(), "the on of the unfence does not land after the confirmation");
+}
+
+#[tokio::test(start_paused = true)]
+async fn power_on_afterwards_drops_the_callers_own_hold_alone() {
+    let mut lab = lab(36).await;
+    let mut call = lab.call();
+    call.holder.then = Then::PowerOn;
+    let id = lab.engine.fence(&node(), call).await.expect("let in").fence();
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Fenced { released: true });
+    lab.reach("normal", s(60)).await;
+    assert!(lab.is_on());
+}
+
+#[derive(Debug)]
+struct Recovered;
+
+#[async_trait::async_trait]
+impl LastLook for Recovered {
+    async fn objection(&self, _node: &picket_core::ids::NodeId) -> Option<String> {
+        Some("ready again".to_owned())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn recovered_before_the_off_aborts_sends_nothing_and_does_not_bind_the_key() {
+    let mut lab = lab(37).await;
+    lab.kill().await;
+    lab.last_look = Arc::new(Recovered);
+    lab.start().await;
+    let call = lab.call();
+    let id = lab.engine.fence(&node(), call.clone()).await.expect("let in").fence();
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::AbortedRecovered);
+    lab.reach("normal", s(60)).await;
+    assert_eq!((lab.is_on(), lab.falls()), (true, 0));
+    assert!(lab.view().stored.record.holds.is_empty());
+    lab.kill().await;
+    lab.last_look = Arc::new(picket_engine::NoLiveness);
+    lab.start().await;
+    assert!(matches!(lab.engine.fence(&node(), call).await, Ok(Admission::Opened(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attested_node_is_released_and_a_host_that_says_on_forbids_it() {
+    let mut lab = lab(38).await;
+    lab.fault("bmc", Fault::OffIgnored);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    assert!(matches!(lab.engine.attest(&node(), person()).await, Err(EngineError::Refused(_))));
+    lab.fault("bmc", Fault::Silent);
+    lab.happen(picket_driver_sim::Act::Foreign {
+        machine: crate::lab::NODE.to_owned(),
+        verb: picket_driver_sim::Verb::Off,
+    });
+    lab.engine.attest(&node(), person()).await.expect("attested");
+    lab.reach("released", s(60)).await;
+    assert_eq!(lab.attempts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stand_down_undoes_without_an_on() {
+    let mut lab = lab(39).await;
+    lab.fault("bmc", Fault::OffIgnored);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    lab.mend("bmc");
+    let before = lab.world.lock().expect("whole").received("bmc", lab.clock.boot()).ons;
+    lab.engine.stand_down(&node(), person()).await.expect("stood down");
+    lab.reach("normal", s(200)).await;
+    let after = lab.world.lock().expect("whole").received("bmc", lab.clock.boot()).ons;
+    assert_eq!((before, after, lab.is_on()), (0, 0, true));
+}
