@@ -22,7 +22,7 @@ async fn post_to(url: &str, path: &str, key: &str, body: &str) -> Option<String>
     let address = url.trim_start_matches("http://").trim_end_matches("/release").to_owned();
     let mut connection = TcpStream::connect(&address).await.expect("it listens");
     let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: {address}\r\nIdempotency-Key: k1\r\nContent-Length: {}",
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nIdempotency-Key: {key}\r\nContent-Length: {}",
         body.len()
     );
     connection.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await.expect("it reads");
