@@ -1,0 +1,183 @@
+//! The kind `command`: a program of the operator's lets volumes go.
+//!
+//! **Invariants.** Nothing of ours is in its arguments or its environment but what the settings say; the request is on
+//! its standard input. It ends in time or is killed, with its process group, and dies with the gateway.
+//! Exit 0 alone is success; only what surely did nothing is told as such.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::ground::ReleasePermit;
+use picket_core::order::ReleaseOrder;
+use tokio::time::Instant;
+
+use crate::message::{Ask, Message};
+use crate::process::{self, Ran};
+use crate::releaser::{Progress, ReleaseError, Releaser, Subject};
+use crate::reply::{KEPT, Reply, Status, excerpt};
+use crate::settings::{Pace, Settings};
+
+/// `EX_TEMPFAIL` of sysexits.h: nothing was done, try again.
+pub const TRY_AGAIN: i32 = 75;
+/// The longest that one run may take.
+const LONGEST: Duration = Duration::from_secs(5 * 60);
+/// What is kept for killing it and telling so.
+const MARGIN: Duration = Duration::from_millis(600);
+
+/// A program.
+#[derive(Debug)]
+pub struct Command {
+    name: String,
+    program: PathBuf,
+    args: Vec<String>,
+    /// What its environment has.
+    env: BTreeMap<String, OsString>,
+    max_life: Option<Duration>,
+    pace: Pace,
+}
+
+impl Command {
+    /// Keys: `program` (an absolute path), `args`, `env` (names of variables that it inherits, besides `PATH`),
+    /// `max_life` (how long what it began may go on after it was killed; not given: nothing bounds it, and such an
+    /// effect that stays open wants an operator).
+    pub(crate) fn read(name: &str, settings: &mut Settings<'_>) -> Option<Self> {
+        let program = settings.needed("program", "\"/usr/local/sbin/release-volumes\"").map(PathBuf::from);
+        let args = settings.texts("args");
+        if args.iter().any(|arg| arg.contains('\0')) {
+            settings.fault("args", "an argument has a zero byte");
+        }
+        let mut env = BTreeMap::new();
+        for name in std::iter::once("PATH".to_owned()).chain(settings.texts("env")) {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                settings.fault("env", format!("expected names of variables, found {name:?}"));
+            } else if let Some(value) = std::env::var_os(&name) {
+                env.insert(name, value);
+            }
+        }
+        let second = Duration::from_secs(1);
+        let max_life = settings.duration("max_life", second..=24 * 3600 * second);
+        let pace = settings.pace(LONGEST);
+        let program = program?;
+        if let Err(why) = check(&program) {
+            settings.fault("program", why);
+            return None;
+        }
+        Some(Self { name: name.to_owned(), program, args, env, max_life, pace })
+    }
+
+    /// One run.
+    pub(crate) async fn tell(&self, message: &Message, until: Instant) -> Result<Progress, ReleaseError> {
+        let end = until.min(Instant::now() + self.pace.attempt);
+        let end = end.checked_sub(MARGIN).unwrap_or(end);
+        let mut command = tokio::process::Command::new(&self.program);
+        command.args(&self.args).env_clear().envs(&self.env).current_dir("/");
+        let shown = self.program.display();
+        let input = message.json()?;
+        let ran = process::run(command, &input, end).await.map_err(|error| match error {
+            ReleaseError::DidNotHappen(why) => ReleaseError::DidNotHappen(format!("{shown} {why}")),
+            ReleaseError::Unknown(why) => ReleaseError::Unknown(format!("{shown} {why}")),
+        })?;
+        let status = ran.status.map(|status| status.to_string());
+        tracing::debug!(release = %self.name, key = %message.key, status = status.as_deref().unwrap_or("killed"), "program ran");
+        self.judge(message.ask, &ran)
+    }
+
+    fn judge(&self, ask: Ask, ran: &Ran) -> Result<Progress, ReleaseError> {
+        let shown = self.program.display();
+        let words = match (excerpt(&ran.stderr.bytes), excerpt(&ran.stdout.bytes)) {
+            (err, _) if !err.is_empty() => format!(": {err}"),
+            (_, out) if !out.is_empty() => format!(": {out}"),
+            _ => String::new(),
+        };
+        let Some(status) = ran.status else {
+            return Err(ReleaseError::Unknown(format!("{shown} did not end in time and was killed{words}")));
+        };
+        match status.code() {
+            Some(0) => {}
+            Some(TRY_AGAIN) => {
+                return Err(ReleaseError::DidNotHappen(format!(
+                    "{shown} did nothing (exit {TRY_AGAIN}){words}"
+                )));
+            }
+            _ => return Err(ReleaseError::Unknown(format!("{shown} ended with {status}{words}"))),
+        }
+        if ran.stdout.cut {
+            return Err(ReleaseError::Unknown(format!(
+                "{shown} wrote more than {KEPT} bytes to its standard output"
+            )));
+        }
+        let out = ran.stdout.bytes.trim_ascii();
+        if !out.starts_with(b"{") {
+            // A plain program: it ended well, so it is done.
+            let detail = excerpt(out);
+            return Ok(Progress::Complete(if detail.is_empty() { "complete".to_owned() } else { detail }));
+        }
+        let reply = Reply::parse(out).map_err(|error| {
+            ReleaseError::Unknown(format!("{shown}: its answer is not understood ({error}){words}"))
+        })?;
+        match reply.status {
+            Status::Complete => Ok(Progress::Complete(reply.detail_or("complete"))),
+            Status::Accepted => Ok(Progress::Accepted(reply.reference.unwrap_or_default())),
+            Status::Unknown if ask == Ask::Status => {
+                Ok(Progress::NotThere(reply.detail_or("the program knows nothing of it")))
+            }
+            Status::Unknown => {
+                Err(ReleaseError::Unknown(format!("{shown}: unknown is no answer to a release")))
+            }
+        }
+    }
+}
+
+fn check(program: &Path) -> Result<(), String> {
+    let shown = program.display();
+    if !program.is_absolute() {
+        return Err(format!("{shown} is not an absolute path"));
+    }
+    let found = std::fs::metadata(program).map_err(|error| format!("{shown} cannot be found: {error}"))?;
+    if !found.is_file() || found.permissions().mode() & 0o111 == 0 {
+        return Err(format!("{shown} is not a file that may be executed"));
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl Releaser for Command {
+    fn max_in_flight(&self) -> Option<Duration> {
+        self.max_life
+    }
+
+    fn deadline(&self) -> Duration {
+        self.pace.deadline
+    }
+
+    fn settle(&self) -> Duration {
+        self.pace.settle
+    }
+
+    fn attempt_time(&self) -> Duration {
+        self.pace.attempt
+    }
+
+    async fn attempt(
+        &self,
+        order: &ReleaseOrder,
+        permit: &ReleasePermit<'_>,
+        until: Instant,
+    ) -> Result<Progress, ReleaseError> {
+        self.tell(&Message::of(order, permit)?, until).await
+    }
+
+    async fn observe(&self, subject: &Subject, until: Instant) -> Result<Progress, ReleaseError> {
+        self.tell(&Message::status(subject), until).await.map_err(|error| match error {
+            // A look that failed says nothing of the release.
+            ReleaseError::DidNotHappen(why) | ReleaseError::Unknown(why) => ReleaseError::Unknown(why),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! The kind `none`: for nodes whose volumes need no word from us.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::ground::ReleasePermit;
+use picket_core::order::ReleaseOrder;
+use tokio::time::Instant;
+
+use crate::releaser::{Progress, ReleaseError, Releaser, Subject};
+use crate::settings::{ATTEMPT, Pace, Settings};
+
+/// Completes at once; nothing is sent anywhere.
+#[derive(Debug)]
+pub struct Nothing {
+    pace: Pace,
+}
+
+impl Nothing {
+    pub(crate) fn read(settings: &mut Settings<'_>) -> Self {
+        Self { pace: settings.pace(ATTEMPT) }
+    }
+}
+
+#[async_trait]
+impl Releaser for Nothing {
+    fn max_in_flight(&self) -> Option<Duration> {
+        Some(Duration::ZERO)
+    }
+
+    fn deadline(&self) -> Duration {
+        self.pace.deadline
+    }
+
+    fn settle(&self) -> Duration {
+        self.pace.settle
+    }
+
+    async fn attempt(
+        &self,
+        _order: &ReleaseOrder,
+        _permit: &ReleasePermit<'_>,
+        _until: Instant,
+    ) -> Result<Progress, ReleaseError> {
+        Ok(Progress::Complete("nothing to release".to_owned()))
+    }
+
+    async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
+        Ok(Progress::Complete("nothing to release".to_owned()))
+    }
+}

@@ -1,0 +1,75 @@
+//! The trait.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::ground::ReleasePermit;
+use picket_core::ids::{FenceId, Generation, NodeId, ReleaseId};
+use picket_core::order::ReleaseOrder;
+use tokio::time::Instant;
+
+/// How far the far side is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It took the request and works on it; ask [`Releaser::observe`].
+    Accepted(String),
+    /// It was seen to have finished.
+    Complete(String),
+    /// It knows nothing of the request: a new attempt is due.
+    NotThere(String),
+}
+
+/// Why an attempt or a look did not succeed. The text never holds a secret.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ReleaseError {
+    /// Nothing happened: refused, not reached, not started.
+    #[error("{0}")]
+    DidNotHappen(String),
+    /// It may have happened, or may yet. Of a look: nothing is known.
+    #[error("{0} (the effect is unknown)")]
+    Unknown(String),
+}
+
+/// One way to let volumes go.
+#[async_trait]
+pub trait Releaser: Send + Sync + std::fmt::Debug {
+    /// How long an attempt may still take effect after its sender stopped (S8); `None`: nothing bounds it.
+    fn max_in_flight(&self) -> Option<Duration>;
+
+    /// How long the whole release may take before a person is asked.
+    fn deadline(&self) -> Duration;
+
+    /// Least time between the confirmed Off and the first attempt (S23).
+    fn settle(&self) -> Duration;
+
+    /// How long one attempt, or one look, may take: what `until` is best set to.
+    fn attempt_time(&self) -> Duration {
+        crate::settings::ATTEMPT
+    }
+
+    /// One attempt. Returns before `until`.
+    async fn attempt(
+        &self,
+        order: &ReleaseOrder,
+        permit: &ReleasePermit<'_>,
+        until: Instant,
+    ) -> Result<Progress, ReleaseError>;
+
+    /// Looks how far an accepted attempt is; changes nothing. Returns before `until`.
+    async fn observe(&self, subject: &Subject, until: Instant) -> Result<Progress, ReleaseError>;
+}
+
+/// What an accepted release is looked up by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// The node.
+    pub node: NodeId,
+    /// The fence.
+    pub fence: FenceId,
+    /// The generation.
+    pub generation: Generation,
+    /// The release.
+    pub release: ReleaseId,
+    /// What the far side said when it accepted (a status URL).
+    pub accepted: String,
+}

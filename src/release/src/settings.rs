@@ -1,0 +1,226 @@
+//! Reading a releaser's table: every fault is kept, none ends the reading.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+/// One attempt's time, unless the settings say otherwise.
+pub(crate) const ATTEMPT: Duration = Duration::from_secs(15);
+const DEADLINE: Duration = Duration::from_secs(10 * 60);
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// A fault in a releaser's settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingFault {
+    /// The key within the releaser's table (`token_file`); empty for the whole table.
+    pub key: String,
+    /// What is wrong and what would be right. Never a secret.
+    pub message: String,
+}
+
+/// What all releasers have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// `deadline`: how long the whole release may take.
+    pub(crate) deadline: Duration,
+    /// `settle`: from the confirmed Off to the first attempt.
+    pub(crate) settle: Duration,
+    /// `attempt`: how long one attempt may take.
+    pub(crate) attempt: Duration,
+}
+
+/// The table while it is read.
+pub(crate) struct Settings<'a> {
+    table: &'a Map<String, Value>,
+    known: Vec<&'static str>,
+    faults: Vec<SettingFault>,
+}
+
+impl<'a> Settings<'a> {
+    pub(crate) fn new(table: &'a Map<String, Value>) -> Self {
+        Self { table, known: Vec::new(), faults: Vec::new() }
+    }
+
+    pub(crate) fn fault(&mut self, key: &str, message: impl Into<String>) {
+        self.faults.push(SettingFault { key: key.to_owned(), message: message.into() });
+    }
+
+    fn get(&mut self, key: &'static str) -> Option<&'a Value> {
+        self.known.push(key);
+        self.table.get(key)
+    }
+
+    /// A text that is not empty.
+    pub(crate) fn text(&mut self, key: &'static str) -> Option<String> {
+        match self.get(key)? {
+            Value::String(text) if !text.is_empty() => Some(text.clone()),
+            // What stands there may be a secret that was put under the wrong key: it is not repeated.
+            other => {
+                self.fault(key, format!("expected a text that is not empty, found {}", kind(other)));
+                None
+            }
+        }
+    }
+
+    /// A text that must be there; `example` shows one.
+    pub(crate) fn needed(&mut self, key: &'static str, example: &str) -> Option<String> {
+        if !self.table.contains_key(key) {
+            self.fault(key, format!("is missing, for example {example}"));
+        }
+        self.text(key)
+    }
+
+    /// A list of texts; empty where it is not given.
+    pub(crate) fn texts(&mut self, key: &'static str) -> Vec<String> {
+        let Some(value) = self.get(key) else { return Vec::new() };
+        let texts: Option<Vec<String>> = value
+            .as_array()
+            .and_then(|list| list.iter().map(|one| one.as_str().map(str::to_owned)).collect());
+        texts.unwrap_or_else(|| {
+            self.fault(key, format!("expected a list of texts, found {}", kind(value)));
+            Vec::new()
+        })
+    }
+
+    /// `true` or `false`; false where it is not given.
+    pub(crate) fn flag(&mut self, key: &'static str) -> bool {
+        match self.get(key) {
+            None => false,
+            Some(Value::Bool(flag)) => *flag,
+            Some(other) => {
+                self.fault(key, format!("expected true or false, found {}", kind(other)));
+                false
+            }
+        }
+    }
+
+    /// A duration with its unit, within `range`.
+    pub(crate) fn duration(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<Duration>,
+    ) -> Option<Duration> {
+        let value = self.get(key)?;
+        let read = value.as_str().and_then(duration);
+        if read.is_some_and(|read| range.contains(&read)) {
+            return read;
+        }
+        let found = match value {
+            Value::String(text) => format!("{text:?}"),
+            other => kind(other).to_owned(),
+        };
+        let message = format!(
+            "expected a duration from {} to {} with its unit (\"500ms\", \"15s\", \"10m\", \"1h\"), found {found}",
+            spelled(*range.start()),
+            spelled(*range.end()),
+        );
+        self.fault(key, message);
+        None
+    }
+
+    /// What all releasers have; one attempt takes at most `longest`.
+    pub(crate) fn pace(&mut self, longest: Duration) -> Pace {
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        let second = Duration::from_secs(1);
+        let pace = Pace {
+            deadline: self.duration("deadline", 10 * second..=minutes(24 * 60)).unwrap_or(DEADLINE),
+            settle: self.duration("settle", Duration::ZERO..=minutes(10)).unwrap_or(SETTLE),
+            attempt: self.duration("attempt", second..=longest).unwrap_or(ATTEMPT),
+        };
+        if pace.attempt > pace.deadline {
+            self.fault("attempt", "is longer than the deadline of the whole release");
+        }
+        pace
+    }
+
+    /// `made`, if nothing was wrong; else everything that was.
+    pub(crate) fn finish<T>(mut self, made: Option<T>) -> Result<T, Vec<SettingFault>> {
+        let unknown: Vec<&String> =
+            self.table.keys().filter(|key| !self.known.contains(&key.as_str())).collect();
+        for key in unknown {
+            let message = format!("unknown key; known are {}", self.known.join(", "));
+            self.fault(key, message);
+        }
+        match made {
+            Some(made) if self.faults.is_empty() => Ok(made),
+            _ => Err(self.faults),
+        }
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(text) if text.is_empty() => "an empty text",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list of something else",
+        Value::Object(_) => "a table",
+    }
+}
+
+/// A duration with its unit (`250ms`, `60s`, `2m`, `1h`).
+fn duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    number.checked_mul(millis).map(Duration::from_millis)
+}
+
+/// As it would be written in the settings.
+fn spelled(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    match millis {
+        0 => "\"0s\"".to_owned(),
+        m if m % 3_600_000 == 0 => format!("\"{}h\"", m / 3_600_000),
+        m if m % 60_000 == 0 => format!("\"{}m\"", m / 60_000),
+        m if m % 1_000 == 0 => format!("\"{}s\"", m / 1_000),
+        m => format!("\"{m}ms\""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        for (text, millis) in [("60s", 60_000), ("250ms", 250), ("2m", 120_000), ("1h", 3_600_000)] {
+            assert_eq!(duration(text), Some(Duration::from_millis(millis)));
+        }
+        for bad in ["", "60", "s", "-1s", "1h ", "1.5s", "99999999999999999h"] {
+            assert_eq!(duration(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_fault_is_told_with_what_would_be_right() {
+        let table = json!({"deadline": "1s", "settle": 2, "attempt": "soon", "colour": "red"});
+        let mut settings = Settings::new(table.as_object().expect("a table"));
+        let pace = settings.pace(Duration::from_secs(60));
+        let faults = settings.finish(Some(pace)).expect_err("all of it is wrong");
+        let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
+        assert_eq!(keys, ["deadline", "settle", "attempt", "colour"]);
+        assert!(faults[0].message.contains("\"10s\" to \"24h\""), "{faults:?}");
+        assert!(faults[3].message.contains("known are deadline, settle, attempt"), "{faults:?}");
+    }
+
+    #[test]
+    fn an_attempt_does_not_outlive_its_release() {
+        let table = json!({"deadline": "10s", "attempt": "20s"});
+        let mut settings = Settings::new(table.as_object().expect("a table"));
+        let pace = settings.pace(Duration::from_secs(60));
+        assert_eq!(settings.finish(Some(pace)).expect_err("longer")[0].key, "attempt");
+    }
+}

@@ -1,0 +1,339 @@
+//! The kind `webhook`: an HTTPS POST to a receiver that lets volumes go.
+//!
+//! **Invariants.** One attempt is one request on a connection of its own: nothing below repeats it, follows a redirect
+//! or goes through a proxy. An answer counts only where it says so in words that were agreed; everything that came
+//! after the request may have been read is *unknown*. Nothing but the receiver's own origin is ever asked.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::ground::{ATTEMPT_LIFE, ReleasePermit};
+use picket_core::order::ReleaseOrder;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION};
+use reqwest::{Client, Method, StatusCode, Url};
+use tokio::time::{Instant, timeout_at};
+
+use crate::message::Message;
+use crate::releaser::{Progress, ReleaseError, Releaser, Subject};
+use crate::reply::{KEPT, Reply, Status, excerpt};
+use crate::settings::{Pace, Settings};
+use crate::tls;
+use crate::token::Token;
+
+/// How far the receiver's clock may be from ours: an attempt's life is longer than its `not_after` by so much.
+pub const CLOCK_MARGIN: Duration = Duration::from_secs(5);
+const CONNECT: Duration = Duration::from_secs(5);
+/// An error is told so long before the caller gives up.
+const MARGIN: Duration = Duration::from_millis(20);
+
+/// A receiver behind a URL.
+#[derive(Debug)]
+pub struct Webhook {
+    name: String,
+    url: Url,
+    token: Option<Token>,
+    client: Client,
+    pace: Pace,
+}
+
+/// What came back.
+struct Answer {
+    code: StatusCode,
+    location: Option<String>,
+    body: Vec<u8>,
+    /// The body was longer than what is kept.
+    cut: bool,
+}
+
+impl Webhook {
+    /// Keys: `url` (https, or http to a loopback address), `ca_file`, `token_file` or `token_env` or
+    /// `token_credential`, `plain_http` (lets http go elsewhere; never with a token).
+    pub(crate) fn read(name: &str, settings: &mut Settings<'_>) -> Option<Self> {
+        let url = settings.needed("url", "\"https://storage.example/release\"");
+        let plain_http = settings.flag("plain_http");
+        let token = Token::read(settings);
+        let ca_file = settings.text("ca_file").map(PathBuf::from);
+        let pace = settings.pace(ATTEMPT_LIFE);
+        let url = match check(&url?, plain_http, token.is_some()) {
+            Ok(url) => url,
+            Err(why) => {
+                settings.fault("url", why);
+                return None;
+            }
+        };
+        if url.scheme() != "https" && ca_file.is_some() {
+            settings.fault("ca_file", "is of no use with http: give an https url");
+        }
+        let config = if url.scheme() == "https" { tls::config(ca_file.as_deref()) } else { tls::none() };
+        let client = config.and_then(|config| {
+            let builder = Client::builder()
+                .tls_backend_preconfigured(config)
+                .redirect(reqwest::redirect::Policy::none())
+                .retry(reqwest::retry::never())
+                .no_proxy()
+                .http1_only()
+                .pool_max_idle_per_host(0)
+                .connect_timeout(CONNECT)
+                .user_agent(concat!("picket/", env!("CARGO_PKG_VERSION")));
+            builder.build().map_err(|error| format!("no client can be made: {}", chain(&error)))
+        });
+        match client {
+            Ok(client) => Some(Self { name: name.to_owned(), url, token, client, pace }),
+            Err(why) => {
+                settings.fault("ca_file", why);
+                None
+            }
+        }
+    }
+
+    /// One attempt.
+    pub(crate) async fn post(&self, message: &Message, until: Instant) -> Result<Progress, ReleaseError> {
+        let body = message.json()?;
+        let request = self
+            .client
+            .request(Method::POST, self.url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header("Idempotency-Key", &message.key)
+            .body(body);
+        let answer = self.exchange(request, until).await?;
+        tracing::debug!(release = %self.name, key = %message.key, code = answer.code.as_u16(), "webhook answered");
+        self.judge(&answer)
+    }
+
+    /// How far it is, by the receiver's status URL.
+    pub(crate) async fn look(&self, status_url: &str, until: Instant) -> Result<Progress, ReleaseError> {
+        let url = self.same_origin(status_url).map_err(ReleaseError::Unknown)?;
+        let unknown = |error| match error {
+            // A look that failed says nothing of the release.
+            ReleaseError::DidNotHappen(why) | ReleaseError::Unknown(why) => ReleaseError::Unknown(why),
+        };
+        let answer = self.exchange(self.client.request(Method::GET, url), until).await.map_err(unknown)?;
+        let said = self.said(&answer);
+        match answer.code {
+            StatusCode::NOT_FOUND | StatusCode::GONE => {
+                Ok(Progress::NotThere(format!("the receiver knows nothing of it: {said}")))
+            }
+            code if code.is_success() && !answer.cut => match Reply::parse(&answer.body) {
+                Ok(reply) => Ok(match reply.status {
+                    Status::Accepted => Progress::Accepted(status_url.to_owned()),
+                    Status::Complete => Progress::Complete(self.shown(&reply, "complete")),
+                    Status::Unknown => {
+                        Progress::NotThere(self.shown(&reply, "the receiver knows nothing of it"))
+                    }
+                }),
+                Err(error) => {
+                    Err(ReleaseError::Unknown(format!("{said}: the status is not understood: {error}")))
+                }
+            },
+            _ => Err(ReleaseError::Unknown(said)),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        request: reqwest::RequestBuilder,
+        until: Instant,
+    ) -> Result<Answer, ReleaseError> {
+        let request = match self.token.as_ref().and_then(Token::header) {
+            Some(value) => request.header(AUTHORIZATION, value),
+            None => request,
+        };
+        let end = until.min(Instant::now() + self.pace.attempt);
+        let end = end.checked_sub(MARGIN).unwrap_or(end);
+        let late = || ReleaseError::Unknown(format!("{} did not answer in time", self.place()));
+        timeout_at(end, async {
+            let mut response = request.send().await.map_err(|error| self.failure(error))?;
+            let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+            let location = location.map(str::to_owned);
+            let (code, mut body, mut cut) = (response.status(), Vec::new(), false);
+            while let Some(piece) = response.chunk().await.map_err(|error| self.failure(error))? {
+                let room = KEPT - body.len();
+                body.extend_from_slice(&piece[..piece.len().min(room)]);
+                if piece.len() > room {
+                    cut = true;
+                    break;
+                }
+            }
+            Ok(Answer { code, location, body, cut })
+        })
+        .await
+        .unwrap_or_else(|_| Err(late()))
+    }
+
+    /// What failed before an answer was complete. Only where no connection came to be was nothing sent.
+    fn failure(&self, error: reqwest::Error) -> ReleaseError {
+        let never_sent = error.is_connect() || error.is_builder();
+        let why = format!("{}: {}", self.place(), chain(&error.without_url()));
+        if never_sent { ReleaseError::DidNotHappen(why) } else { ReleaseError::Unknown(why) }
+    }
+
+    fn judge(&self, answer: &Answer) -> Result<Progress, ReleaseError> {
+        let said = self.said(answer);
+        let code = answer.code;
+        if code.is_client_error() {
+            // These three may come from something between us, after the receiver was asked.
+            let unclear = matches!(
+                code,
+                StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
+            );
+            return Err(match (unclear, code) {
+                (true, _) => ReleaseError::Unknown(said),
+                (false, StatusCode::CONFLICT) => ReleaseError::DidNotHappen(format!(
+                    "{said}: the receiver has seen a newer generation of this node"
+                )),
+                (false, _) => ReleaseError::DidNotHappen(said),
+            });
+        }
+        if !code.is_success() {
+            return Err(ReleaseError::Unknown(said));
+        }
+        if answer.cut {
+            return Err(ReleaseError::Unknown(format!("{said}: the answer is longer than {KEPT} bytes")));
+        }
+        let reply = match Reply::parse(&answer.body) {
+            Ok(reply) => reply,
+            Err(_) if code == StatusCode::ACCEPTED && answer.body.trim_ascii().is_empty() => {
+                Reply { status: Status::Accepted, detail: String::new(), status_url: None, reference: None }
+            }
+            Err(error) => {
+                let want = r#"{"status": "complete"} or {"status": "accepted", "status_url": ...}"#;
+                return Err(ReleaseError::Unknown(format!(
+                    "{said}: not understood ({error}), expected {want}"
+                )));
+            }
+        };
+        match reply.status {
+            Status::Complete if code == StatusCode::ACCEPTED => {
+                Err(ReleaseError::Unknown(format!("{said}: 202 says accepted and the body complete")))
+            }
+            Status::Complete => Ok(Progress::Complete(self.shown(&reply, "complete"))),
+            Status::Accepted => match reply.status_url.as_ref().or(answer.location.as_ref()) {
+                Some(status_url) => match self.same_origin(status_url) {
+                    Ok(url) => Ok(Progress::Accepted(url.into())),
+                    Err(why) => Err(ReleaseError::Unknown(format!("accepted, but {why}"))),
+                },
+                // Without it only asking again tells how far it is; until then the attempt stays open.
+                None => Err(ReleaseError::Unknown("accepted, and no status_url to follow it by".to_owned())),
+            },
+            Status::Unknown => {
+                Err(ReleaseError::Unknown(format!("{said}: unknown is no answer to a request")))
+            }
+        }
+    }
+
+    /// A status URL, absolute or relative to ours, that stays with the receiver: same scheme, host and port.
+    fn same_origin(&self, status_url: &str) -> Result<Url, String> {
+        let url = self.url.join(status_url).map_err(|error| format!("its status_url is no URL: {error}"))?;
+        if url.origin() == self.url.origin() && url.username().is_empty() && url.password().is_none() {
+            Ok(url)
+        } else {
+            let origin = excerpt(url.origin().ascii_serialization().as_bytes());
+            Err(format!("its status_url leads to {origin}, and only {} is asked", self.place()))
+        }
+    }
+
+    /// Scheme, host and port: what may be shown of the URL.
+    fn place(&self) -> String {
+        self.url.origin().ascii_serialization()
+    }
+
+    fn said(&self, answer: &Answer) -> String {
+        let body = self.redact(&excerpt(&answer.body));
+        match body.is_empty() {
+            true => format!("{} answered {}", self.place(), answer.code),
+            false => format!("{} answered {}: {body}", self.place(), answer.code),
+        }
+    }
+
+    fn shown(&self, reply: &Reply, otherwise: &str) -> String {
+        self.redact(&reply.detail_or(otherwise))
+    }
+
+    fn redact(&self, text: &str) -> String {
+        self.token.as_ref().map_or_else(|| text.to_owned(), |token| token.redact(text))
+    }
+}
+
+/// Whether a receiver may be asked there.
+fn check(text: &str, plain_http: bool, has_token: bool) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| {
+        format!("is no URL ({error}), expected one like \"https://storage.example/release\"")
+    })?;
+    let Some(host) = url.host_str() else { return Err("names no host".to_owned()) };
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("carries a user or password: give a token by token_file, token_env or token_credential"
+            .to_owned());
+    }
+    if url.fragment().is_some() {
+        return Err("has a fragment (#...), which is never sent".to_owned());
+    }
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let is_loopback = address.map_or(host == "localhost", |address| address.is_loopback());
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if is_loopback => Ok(url),
+        "http" if plain_http && has_token => {
+            Err("a token is never sent over plain http: give an https url".to_owned())
+        }
+        "http" if plain_http => Ok(url),
+        "http" => {
+            Err("expected https; http only to a loopback address, or with plain_http = true, where anybody \
+                       on the way may forge an answer"
+                .to_owned())
+        }
+        other => Err(format!("has the scheme {other}, expected https")),
+    }
+}
+
+/// An error with all that caused it, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text.push_str(": ");
+            text.push_str(&next);
+        }
+        source = error.source();
+    }
+    text
+}
+
+#[async_trait]
+impl Releaser for Webhook {
+    /// The receiver begins nothing after `not_after`, by a clock that is at most [`CLOCK_MARGIN`] off.
+    fn max_in_flight(&self) -> Option<Duration> {
+        Some(ATTEMPT_LIFE + CLOCK_MARGIN)
+    }
+
+    fn deadline(&self) -> Duration {
+        self.pace.deadline
+    }
+
+    fn settle(&self) -> Duration {
+        self.pace.settle
+    }
+
+    fn attempt_time(&self) -> Duration {
+        self.pace.attempt
+    }
+
+    async fn attempt(
+        &self,
+        order: &ReleaseOrder,
+        permit: &ReleasePermit<'_>,
+        until: Instant,
+    ) -> Result<Progress, ReleaseError> {
+        self.post(&Message::of(order, permit)?, until).await
+    }
+
+    async fn observe(&self, subject: &Subject, until: Instant) -> Result<Progress, ReleaseError> {
+        self.look(&subject.accepted, until).await
+    }
+}
+
+#[cfg(test)]
+mod tests;
