@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use picket_core::election::{self, Leadership};
 use picket_core::event::Person;
-use picket_core::ids::{FenceId, Generation, NodeId, ReleaseId, Revision, Version};
+use picket_core::ids::{FenceId, NodeId, ReleaseId, Revision, Term, Version};
 use picket_core::near::near;
 use picket_core::outcome::Outcome;
 use picket_core::record::{Fence, NodeRecord};
 use picket_core::store::{FenceQuery, StoreError, Stored};
+use picket_core::time::Clock;
 use tokio::sync::{Mutex, broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::EngineError;
 use crate::node::{Command, NodeTask};
 use crate::parts::{NodePlan, Parts};
-use crate::request::{Admission, FenceCall, Until, outcome_of};
+use crate::request::{Admission, Ask, FenceCall, Taken, Until, outcome_of};
 use crate::view::{Live, NodeView};
 
 /// Requests that may wait for one node's task.
@@ -212,15 +213,14 @@ impl Engine {
         &self,
         node: &NodeId,
         holder: String,
-        person: Person,
-        expected: Option<Generation>,
-    ) -> Result<NodeRecord, EngineError> {
-        self.ask(node, |reply| Command::Unfence { holder, person, expected, reply }).await
+        ask: impl Into<Ask>,
+    ) -> Result<Taken, EngineError> {
+        self.ask(node, |reply| Command::Unfence { holder, ask: ask.into(), reply }).await
     }
 
     /// Tries again what waits for a person.
-    pub async fn retry(&self, node: &NodeId, person: Person) -> Result<NodeRecord, EngineError> {
-        self.ask(node, |reply| Command::Retry(person, reply)).await
+    pub async fn retry(&self, node: &NodeId, ask: impl Into<Ask>) -> Result<Taken, EngineError> {
+        self.ask(node, |reply| Command::Retry(ask.into(), reply)).await
     }
 
     /// Gives a release up, by name.
@@ -228,14 +228,17 @@ impl Engine {
         &self,
         node: &NodeId,
         release: ReleaseId,
-        person: Person,
+        ask: impl Into<Ask>,
     ) -> Result<NodeRecord, EngineError> {
-        self.ask(node, |reply| Command::Abandon(release, person, reply)).await
+        match self.ask(node, |reply| Command::Abandon(release, ask.into(), reply)).await? {
+            Taken::Now(record) => Ok(*record),
+            Taken::Before(_) => Ok(self.node(node)?.stored.record),
+        }
     }
 
     /// It was alive: undo, without an on of the host.
-    pub async fn stand_down(&self, node: &NodeId, person: Person) -> Result<NodeRecord, EngineError> {
-        self.ask(node, |reply| Command::StandDown(person, reply)).await
+    pub async fn stand_down(&self, node: &NodeId, ask: impl Into<Ask>) -> Result<Taken, EngineError> {
+        self.ask(node, |reply| Command::StandDown(ask.into(), reply)).await
     }
 
     /// A person vouches that the node is off.
@@ -326,11 +329,23 @@ impl Engine {
     }
 
     /// The term led here, or why none is.
-    pub fn leading(&self) -> Result<picket_core::ids::Term, String> {
+    pub fn leading(&self) -> Result<Term, String> {
         match &*self.shared.lead.borrow() {
             Lead::Yes(leadership) => Ok(leadership.term()),
             Lead::No(why) => Err(why.clone()),
         }
+    }
+
+    /// The clocks by which it works.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.shared.parts.clock
+    }
+
+    /// Waits until the leadership of `term` is over, or another one has begun here.
+    pub async fn until_over(&self, term: Term) {
+        let mut lead = self.shared.lead.subscribe();
+        let over = |lead: &Lead| !matches!(lead, Lead::Yes(leadership) if leadership.term() == term);
+        let _ = lead.wait_for(over).await;
     }
 
     /// Waits until this gateway leads.

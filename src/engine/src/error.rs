@@ -1,5 +1,6 @@
 //! Why a request was not taken.
 
+use picket_core::ids::{FenceId, Generation};
 use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
 use picket_core::store::StoreError;
@@ -27,11 +28,11 @@ pub enum EngineError {
         detail: String,
     },
     /// The request came too late, or the node moved on.
-    #[error("{0}")]
-    Stale(String),
+    #[error(transparent)]
+    Stale(#[from] Stale),
     /// The key is bound to other parameters.
-    #[error("the idempotency key {0:?} is already used with other parameters")]
-    KeyTaken(String),
+    #[error("the idempotency key {:?} is already used with other parameters", .0.key)]
+    KeyTaken(TakenKey),
     /// The store does not answer, or refuses.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -41,6 +42,36 @@ pub enum EngineError {
     /// The request makes no sense.
     #[error("{0}")]
     Invalid(String),
+}
+
+/// What the request did not know.
+#[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Stale {
+    /// The node moved on.
+    #[error(
+        "generation {expected} was expected and the node is in generation {found}: look again, then decide"
+    )]
+    Generation {
+        /// What the caller expected.
+        expected: Generation,
+        /// The present one.
+        found: Generation,
+    },
+    /// It came too late.
+    #[error("the request's not_after has passed: nothing was changed")]
+    NotAfter,
+    /// The key's fence is older than the history that is kept.
+    #[error("fence {0}, to which the key is bound, is no longer kept")]
+    FenceGone(FenceId),
+}
+
+/// A key that is bound to another request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenKey {
+    /// The key.
+    pub key: String,
+    /// The fence to which it is bound.
+    pub fence: FenceId,
 }
 
 fn near_words(near: &[String]) -> String {

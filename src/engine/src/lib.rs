@@ -17,9 +17,10 @@ mod twins;
 mod view;
 
 pub use engine::Engine;
-pub use error::EngineError;
+pub use error::{EngineError, Stale, TakenKey};
 pub use hooks::{Hooks, NoHooks};
 pub use parts::{LastLook, NoLiveness, NodePlan, Parts, PlannedRelease};
-pub use request::{Admission, FenceCall, Until};
+pub use picket_driver::ErrorKind;
+pub use request::{Admission, Ask, FenceCall, Taken, Until};
 pub use twins::Twins;
 pub use view::{DeviceLive, Live, NodeView, Wait};

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use picket_core::device::Grade;
-use picket_core::event::{BoundKey, Holder};
+use picket_core::event::{BoundKey, Holder, Person};
 use picket_core::ids::{FenceId, Generation};
 use picket_core::outcome::Outcome;
-use picket_core::record::Fence;
+use picket_core::record::{Fence, NodeRecord};
 use picket_core::time::WallTime;
 
 /// When a caller's stream ends; the releases run all the same.
@@ -34,6 +34,34 @@ pub struct FenceCall {
     pub not_after: Option<WallTime>,
     /// The request changes something only in this generation.
     pub expected_generation: Option<Generation>,
+}
+
+/// What is asked of a node that is fenced, or was: to bring it back, to try again, to stand down, to give a release up.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// Who asks, and why.
+    pub person: Person,
+    /// The caller's key and the digest of its parameters: asked again, nothing is done twice.
+    pub key: Option<BoundKey>,
+    /// After this moment the request changes nothing any more.
+    pub not_after: Option<WallTime>,
+    /// The request changes something only in this generation.
+    pub expected_generation: Option<Generation>,
+}
+
+impl From<Person> for Ask {
+    fn from(person: Person) -> Self {
+        Self { person, key: None, not_after: None, expected_generation: None }
+    }
+}
+
+/// How an [`Ask`] was taken.
+#[derive(Clone, Debug)]
+pub enum Taken {
+    /// Stored just now; the record after it.
+    Now(Box<NodeRecord>),
+    /// The key was bound before, when the node had this fence: nothing was done again.
+    Before(FenceId),
 }
 
 /// How a fence request was let in.

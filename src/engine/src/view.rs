@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use picket_core::device::{Identity, IdentityMatch};
 use picket_core::ids::DeviceId;
-use picket_core::power::Power;
+use picket_core::power::{Power, Reading};
 use picket_core::store::Stored;
 use picket_core::time::WallTime;
+use picket_driver::ErrorKind;
 
 use crate::parts::NodePlan;
 
@@ -27,10 +28,14 @@ pub struct Wait {
 pub struct DeviceLive {
     /// What it said of power, and when it was asked.
     pub power: Option<(Power, WallTime)>,
+    /// The last reading as it was taken; `None` where the last call brought none.
+    pub reading: Option<Reading>,
     /// Its own words.
     pub said: String,
     /// The last error and when it happened; gone with the next answer.
     pub fault: Option<(String, WallTime)>,
+    /// The stable kind of that error.
+    pub fault_kind: Option<ErrorKind>,
     /// What it says it controls.
     pub identity: Option<Identity>,
     /// Whether that is what is expected.

@@ -1,16 +1,19 @@
 //! What callers ask of a node, and the answers. The same in every phase; the rules say what is possible.
 
-use picket_core::event::{Event, FenceRequest, Holder, Person, PlannedRelease};
+use std::sync::Arc;
+
+use picket_core::event::{BoundKey, Event, FenceRequest, Holder, Person, PlannedRelease};
 use picket_core::ground::{AttestedOff, Look, ReleaseGround};
 use picket_core::ids::{FenceId, Generation, ReleaseId};
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::{NodeRecord, Phase};
 use picket_core::store::StoreError;
+use picket_core::time::WallTime;
 use tokio::sync::oneshot;
 
 use super::{Failure, Fatal, Ground, NodeTask};
-use crate::error::EngineError;
-use crate::request::{Admission, FenceCall};
+use crate::error::{EngineError, Stale, TakenKey};
+use crate::request::{Admission, Ask, FenceCall, Taken};
 
 /// Where an answer goes. A caller who left does not stop anything.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, EngineError>>;
@@ -19,13 +22,12 @@ pub(crate) enum Command {
     Fence(Box<FenceCall>, Reply<Admission>),
     Unfence {
         holder: String,
-        person: Person,
-        expected: Option<Generation>,
-        reply: Reply<NodeRecord>,
+        ask: Ask,
+        reply: Reply<Taken>,
     },
-    Retry(Person, Reply<NodeRecord>),
-    Abandon(ReleaseId, Person, Reply<NodeRecord>),
-    StandDown(Person, Reply<NodeRecord>),
+    Retry(Ask, Reply<Taken>),
+    Abandon(ReleaseId, Ask, Reply<Taken>),
+    StandDown(Ask, Reply<Taken>),
     Attest(Person, Reply<NodeRecord>),
     /// Ask all devices now. A fence ends it unanswered.
     Check(Reply<NodeRecord>),
@@ -46,23 +48,20 @@ impl NodeTask {
                 let answer = self.admit(*call).await;
                 deliver(reply, answer)
             }
-            Command::Unfence { holder, person, expected, reply } => {
-                let answer = match self.expect_generation(expected) {
-                    Ok(()) => self.people(Event::Unfence { holder, person }).await,
-                    Err(error) => Ok(Err(error)),
-                };
+            Command::Unfence { holder, ask, reply } => {
+                let answer = self.people(ask, |person| Event::Unfence { holder, person }).await;
                 deliver(reply, answer)
             }
-            Command::Retry(person, reply) => {
-                let answer = self.people(Event::Retry(person)).await;
+            Command::Retry(ask, reply) => {
+                let answer = self.people(ask, Event::Retry).await;
                 deliver(reply, answer)
             }
-            Command::Abandon(release, person, reply) => {
-                let answer = self.people(Event::Abandon { release, person }).await;
+            Command::Abandon(release, ask, reply) => {
+                let answer = self.people(ask, |person| Event::Abandon { release, person }).await;
                 deliver(reply, answer)
             }
-            Command::StandDown(person, reply) => {
-                let answer = self.people(Event::StandDown(person)).await;
+            Command::StandDown(ask, reply) => {
+                let answer = self.people(ask, Event::StandDown).await;
                 deliver(reply, answer)
             }
             Command::Attest(person, reply) => {
@@ -77,45 +76,67 @@ impl NodeTask {
         }
     }
 
-    async fn people(&mut self, event: Event<'_>) -> Result<Result<NodeRecord, EngineError>, Fatal> {
+    async fn people<'a>(
+        &mut self,
+        ask: Ask,
+        event: impl FnOnce(Person) -> Event<'a>,
+    ) -> Result<Result<Taken, EngineError>, Fatal> {
+        match self.bound(ask.key.as_ref()).await {
+            Ok(Ok(Some(fence))) => return Ok(Ok(Taken::Before(fence))),
+            Ok(Ok(None)) => {}
+            Ok(Err(error)) => return Ok(Err(error)),
+            Err(failure) => return refusal(failure),
+        }
+        if let Err(stale) = self.in_time(ask.not_after, ask.expected_generation) {
+            return Ok(Err(stale.into()));
+        }
+        let event = event(ask.person);
+        let event = match ask.key {
+            Some(key) => Event::Keyed { event: Box::new(event), key },
+            None => event,
+        };
         match self.apply(event).await {
-            Ok(_) => Ok(Ok(self.record().clone())),
+            Ok(_) => Ok(Ok(Taken::Now(Box::new(self.record().clone())))),
             Err(failure) => refusal(failure),
         }
     }
 
-    fn expect_generation(&self, expected: Option<Generation>) -> Result<(), EngineError> {
-        let present = self.record().generation;
+    /// The fence to which a key is bound already. Bound to other parameters it is an error.
+    async fn bound(&self, key: Option<&BoundKey>) -> Result<Result<Option<FenceId>, EngineError>, Failure> {
+        let Some(bound) = key else { return Ok(Ok(None)) };
+        let entry = self.parts.store.key(&self.record().node, &bound.key).await.map_err(store_failure)?;
+        Ok(match entry {
+            Some(entry) if entry.digest != bound.digest => {
+                Err(EngineError::KeyTaken(TakenKey { key: bound.key.clone(), fence: entry.fence }))
+            }
+            Some(entry) => Ok(Some(entry.fence)),
+            None => Ok(None),
+        })
+    }
+
+    fn in_time(&self, not_after: Option<WallTime>, expected: Option<Generation>) -> Result<(), Stale> {
+        let found = self.record().generation;
         match expected {
-            Some(expected) if expected != present => Err(EngineError::Stale(format!(
-                "generation {expected} was expected and the node is in generation {present}: look again, then decide"
-            ))),
+            _ if not_after.is_some_and(|limit| self.wall() > limit) => Err(Stale::NotAfter),
+            Some(expected) if expected != found => Err(Stale::Generation { expected, found }),
             _ => Ok(()),
         }
     }
 
     async fn admit(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
-        if call.not_after.is_some_and(|limit| self.wall() > limit) {
-            let late =
-                EngineError::Stale("the request's not_after has passed: nothing was changed".to_owned());
-            return Ok(Err(late));
-        }
-        if let Some(bound) = &call.key {
-            match self.parts.store.key(&self.record().node, &bound.key).await {
-                Ok(Some(entry)) if entry.digest != bound.digest => {
-                    return Ok(Err(EngineError::KeyTaken(bound.key.clone())));
+        // A repetition is answered even when it comes late: it changes nothing.
+        match self.bound(call.key.as_ref()).await {
+            Ok(Ok(Some(fence))) => {
+                if let Some(answer) = self.replay(fence).await? {
+                    return Ok(answer);
                 }
-                Ok(Some(entry)) => {
-                    if let Some(answer) = self.replay(entry.fence).await? {
-                        return Ok(answer);
-                    }
-                }
-                Ok(None) => {}
-                Err(error) => return refusal(store_failure(error)),
             }
+            Ok(Ok(None)) => {}
+            Ok(Err(error)) => return Ok(Err(error)),
+            Err(failure) => return refusal(failure),
         }
-        if let Err(error) = self.expect_generation(call.expected_generation) {
-            return Ok(Err(error));
+        if let Err(stale) = self.in_time(call.not_after, call.expected_generation) {
+            return Ok(Err(stale.into()));
         }
         if self.plan.own_host {
             return Ok(Err(EngineError::Blocked {
@@ -145,7 +166,7 @@ impl NodeTask {
         Ok(match kept {
             Ok(Some(ended)) if ended.outcome == Some(Outcome::AbortedRecovered) => None,
             Ok(Some(ended)) => Some(Ok(Admission::Superseded(Box::new(ended)))),
-            Ok(None) => Some(Err(EngineError::Stale(format!("fence {fence} is no longer kept")))),
+            Ok(None) => Some(Err(Stale::FenceGone(fence).into())),
             Err(error) => Some(refusal(store_failure(error))?),
         })
     }
@@ -195,7 +216,7 @@ impl NodeTask {
         let looks = self.look().await;
         let now = self.now();
         let proven = match &self.ground {
-            Some(Ground { ground, .. }) => ground.examine(&looks, now).map_err(|fault| fault.to_string()),
+            Some(held) => held.ground.examine(&looks, now).map_err(|fault| fault.to_string()),
             None => Err("this leadership has not proven it yet".to_owned()),
         };
         if self.found_on(&looks).await? {
@@ -225,7 +246,7 @@ impl NodeTask {
                 let term = self.hands.leadership().term();
                 let dark_since = self.now();
                 self.ground = AttestedOff::of(self.record(), term)
-                    .map(|word| Ground { ground: ReleaseGround::Attested(word), dark_since });
+                    .map(|word| Arc::new(Ground { ground: ReleaseGround::Attested(word), dark_since }));
                 Ok(Ok(self.record().clone()))
             }
             Err(failure) => refusal(failure),

@@ -385,7 +385,8 @@ impl NodeTask {
                 match self.apply(Event::Confirmed(&proof)).await {
                     Ok(_) => {
                         tracing::info!(?grade, "confirmed off");
-                        self.ground = Some(Ground { ground: ReleaseGround::Confirmed(proof), dark_since });
+                        self.ground =
+                            Some(Arc::new(Ground { ground: ReleaseGround::Confirmed(proof), dark_since }));
                         self.live.proven = true;
                         self.publish();
                     }

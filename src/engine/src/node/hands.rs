@@ -224,6 +224,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::Retry(_) => "retry",
         Event::Abandon { .. } => "abandon",
         Event::StandDown(_) => "stand_down",
+        Event::Keyed { event, .. } => event_label(event),
         Event::Learned { .. } => "learned",
     }
 }

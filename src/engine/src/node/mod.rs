@@ -72,7 +72,7 @@ pub(crate) struct NodeTask {
     view: Arc<watch::Sender<NodeView>>,
     feed: broadcast::Sender<(Revision, NodeId)>,
     live: Live,
-    ground: Option<Ground>,
+    ground: Option<Arc<Ground>>,
     /// When this process began to count the life of an open effect.
     counted_from: BTreeMap<EffectId, BootTime>,
     /// Effects that this process sent: their end can be brought about by ending its own sessions.
@@ -153,7 +153,8 @@ impl NodeTask {
         }
         let term = self.hands.leadership().term();
         if let Some(word) = picket_core::ground::AttestedOff::of(&self.stored.record, term) {
-            self.ground = Some(Ground { ground: ReleaseGround::Attested(word), dark_since: self.now() });
+            let dark_since = self.now();
+            self.ground = Some(Arc::new(Ground { ground: ReleaseGround::Attested(word), dark_since }));
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use picket_core::event::Event;
 use picket_core::gate::{self, GateFault};
 use picket_core::ground::{Look, LookFault};
@@ -23,12 +24,15 @@ use super::{Failure, Fatal, NodeTask};
 const UNKNOWN_LOOKS: u32 = 3;
 /// Confirmations that do not hold until the release, before a person is asked.
 const PROOFS: u32 = 5;
-/// How long one attempt, or one question how far it is, may take.
-const ATTEMPT: Duration = Duration::from_secs(15);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// While volumes are being let go power is read this often.
 const WATCH: Duration = Duration::from_secs(2);
+
+/// What an attempt came to.
+type Attempted = Result<Progress, ReleaseError>;
+/// An attempt under way.
+type Sending = BoxFuture<'static, Result<Attempted, Fatal>>;
 
 /// What a run of the phase remembers.
 struct Run {
@@ -76,7 +80,7 @@ impl NodeTask {
             if run.unknown == 0 && now >= run.next {
                 match state.stage {
                     ReleaseStage::Accepted => self.observe(&mut run, &state, &*releaser).await?,
-                    _ => self.attempt(&mut run, &state, &*releaser, &looks).await?,
+                    _ => self.attempt(&mut run, &state, &releaser, &looks).await?,
                 }
                 if self.place() != here {
                     return Ok(());
@@ -163,7 +167,7 @@ impl NodeTask {
         &mut self,
         run: &mut Run,
         state: &ReleaseState,
-        releaser: &dyn Releaser,
+        releaser: &Arc<dyn Releaser>,
         looks: &[Look],
     ) -> Result<(), Fatal> {
         let id = state.id.clone();
@@ -183,9 +187,9 @@ impl NodeTask {
         for one in opened {
             let Opened::Release(order) = one else { continue };
             let effect = order.effect();
-            let result = self.send(&order, releaser, looks).await?;
+            let sending = self.send(order, releaser.clone(), looks.to_vec());
+            let Some(result) = self.watch_over(sending).await? else { return Ok(()) };
             self.counted_from.insert(effect, self.now());
-            self.parts.hooks.reached("sent release").await;
             let (stage, detail, known) = match result {
                 Ok(progress) => said(progress, effect),
                 Err(ReleaseError::DidNotHappen(why)) => (ReleaseStage::Pending, why, Some(effect)),
@@ -197,32 +201,55 @@ impl NodeTask {
         Ok(())
     }
 
-    /// Asks the store once more, examines the look once more, and sends at once.
-    async fn send(
-        &mut self,
-        order: &ReleaseOrder,
-        releaser: &dyn Releaser,
-        looks: &[Look],
-    ) -> Result<Result<Progress, ReleaseError>, Fatal> {
-        let Some(ground) = &self.ground else {
-            return Ok(Err(ReleaseError::DidNotHappen("there is no ground any more".to_owned())));
-        };
-        self.parts.hooks.reached("sending release").await;
-        let permit = gate::release_permit(
-            &*self.parts.store,
-            self.hands.leadership(),
-            &*self.parts.clock,
-            &self.stored,
-            &ground.ground,
-            looks,
-        )
-        .await;
-        match permit {
-            Ok(permit) => Ok(releaser.attempt(order, &permit, Instant::now() + ATTEMPT).await),
-            Err(GateFault::Store(error @ (StoreError::Deposed(_) | StoreError::Conflict { .. }))) => {
-                Err(Fatal(error))
+    /// Asks the store once more, examines the look once more, and sends at once. The permit lives no longer than this.
+    fn send(&self, order: ReleaseOrder, releaser: Arc<dyn Releaser>, looks: Vec<Look>) -> Sending {
+        let (parts, leadership) = (self.parts.clone(), self.hands.leadership().clone());
+        let (stored, ground) = (self.stored.clone(), self.ground.clone());
+        Box::pin(async move {
+            let Some(ground) = ground else {
+                return Ok(Err(ReleaseError::DidNotHappen("there is no ground any more".to_owned())));
+            };
+            parts.hooks.reached("sending release").await;
+            let permit = gate::release_permit(
+                &*parts.store,
+                &leadership,
+                &*parts.clock,
+                &stored,
+                &ground.ground,
+                &looks,
+            )
+            .await;
+            let result = match permit {
+                Ok(permit) => {
+                    let until = Instant::now() + releaser.attempt_time();
+                    releaser.attempt(&order, &permit, until).await
+                }
+                // A conflict is a caller who joined in this moment: the next attempt has the new version.
+                Err(GateFault::Store(error @ StoreError::Deposed(_))) => return Err(Fatal(error)),
+                Err(fault) => Err(ReleaseError::DidNotHappen(format!("not permitted: {fault}"))),
+            };
+            parts.hooks.reached("sent release").await;
+            Ok(result)
+        })
+    }
+
+    /// Watches power and answers callers while an attempt is under way. `None`: the node was moved, by a breach or a
+    /// person, and the attempt was cut off; what it may still do stands in the ledger.
+    async fn watch_over(&mut self, mut sending: Sending) -> Result<Option<Attempted>, Fatal> {
+        let here = self.place();
+        loop {
+            tokio::select! {
+                biased;
+                result = &mut sending => return result.map(Some),
+                Some(command) = self.mailbox.recv() => self.command(command).await?,
+                () = tokio::time::sleep(WATCH) => {
+                    let looks = self.look().await;
+                    self.found_on(&looks).await?;
+                }
             }
-            Err(fault) => Ok(Err(ReleaseError::DidNotHappen(format!("not permitted: {fault}")))),
+            if self.place() != here {
+                return Ok(None);
+            }
         }
     }
 
@@ -242,7 +269,7 @@ impl NodeTask {
             accepted: state.detail.clone(),
         };
         let attempts = self.open_attempts(&state.id);
-        match releaser.observe(&subject, Instant::now() + ATTEMPT).await {
+        match releaser.observe(&subject, Instant::now() + releaser.attempt_time()).await {
             Ok(Progress::Accepted(_)) => back_off(run, self.now()),
             Ok(progress) => {
                 let (stage, detail, known) = match attempts.last() {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::command::Command;
 use super::hands::{Did, Doing};
-use super::{Fatal, Ground, NodeTask, sleep_until};
+use super::{Fatal, NodeTask, sleep_until};
 
 impl NodeTask {
     /// Notes what a call came to, for whoever looks.
@@ -31,6 +31,7 @@ impl NodeTask {
                 let asked = wall.millis().saturating_sub(u64::try_from(ago.as_millis()).unwrap_or(0));
                 live.power = Some((reading.power, picket_core::time::WallTime::from_millis(asked)));
                 live.said.clone_from(&reading.said);
+                live.reading = Some(reading.clone());
                 None
             }
             Did::Identified(Ok(identity)) => {
@@ -40,6 +41,7 @@ impl NodeTask {
             }
             Did::Read { result: Err(error), .. } => {
                 live.power = Some((Power::Unknown, wall));
+                live.reading = None;
                 Some(error)
             }
             Did::Identified(Err(error)) | Did::Inspected(Err(error)) | Did::Held(_, Err(error)) => {
@@ -49,6 +51,7 @@ impl NodeTask {
             Did::Unheld(_, Err(error)) | Did::Quiesced(Err(error)) => Some(error),
             _ => None,
         };
+        live.fault_kind = fault.map(|error| error.kind);
         live.fault = fault.map(|error| (error.to_string(), wall));
         self.publish();
     }
@@ -67,8 +70,8 @@ impl NodeTask {
     /// Reads what the ground wants looked at, and every other host device besides: these are not waited for longer
     /// than a look may be old, since a dead BMC must not make a proof by supplies stale.
     pub(super) async fn look(&mut self) -> Vec<Look> {
-        let needed = match &self.ground {
-            Some(Ground { ground: ground @ ReleaseGround::Confirmed(_), .. }) => ground.to_look_at(),
+        let needed = match self.ground.as_ref().map(|held| &held.ground) {
+            Some(ground @ ReleaseGround::Confirmed(_)) => ground.to_look_at(),
             _ => Vec::new(),
         };
         let besides: Vec<DeviceId> = self.hosts().into_iter().filter(|host| !needed.contains(host)).collect();

@@ -41,8 +41,7 @@ async fn round(lab: &mut Lab) {
             if !asked
                 || engine.node(&crate::lab::node()).expect("known").stored.record.phase.label() == "released"
             {
-                let _ =
-                    engine.unfence(&crate::lab::node(), "db".to_owned(), crate::lab::person(), None).await;
+                let _ = engine.unfence(&crate::lab::node(), "db".to_owned(), crate::lab::person()).await;
             }
             let mut view = engine.follow(&crate::lab::node()).expect("known");
             view.wait_for(|view| view.stored.record.phase.label() == "normal").await.map(|_| ())

@@ -353,7 +353,7 @@ impl Lab {
     }
 
     pub async fn unfence(&self) -> Result<(), EngineError> {
-        self.engine.unfence(&node(), "db".to_owned(), person(), None).await.map(|_| ())
+        self.engine.unfence(&node(), "db".to_owned(), person()).await.map(|_| ())
     }
 }
 

@@ -22,7 +22,10 @@ async fn the_same_key_joins_and_other_parameters_are_refused() {
     let call = lab.call();
     let first = lab.engine.fence(&node(), call.clone()).await.expect("let in");
     let again = lab.engine.fence(&node(), call.clone()).await.expect("let in");
-    assert!(matches!((&first, &again), (Admission::Opened(a), Admission::Joined(b)) if a == b), "{first:?} {again:?}");
+    assert!(
+        matches!((&first, &again), (Admission::Opened(a), Admission::Joined(b)) if a == b),
+        "{first:?} {again:?}"
+    );
     let mut other = call;
     other.key.as_mut().expect("a key").digest = "other".to_owned();
     assert!(matches!(lab.engine.fence(&node(), other).await, Err(EngineError::KeyTaken(_))));
@@ -41,7 +44,7 @@ async fn two_callers_share_one_fence_and_both_holds_keep_it_off() {
     lab.unfence().await.expect("dropped");
     tokio::time::sleep(s(60)).await;
     assert_eq!((lab.phase(), lab.is_on()), ("released", false));
-    lab.engine.unfence(&node(), "other".to_owned(), person(), None).await.expect("dropped");
+    lab.engine.unfence(&node(), "other".to_owned(), person()).await.expect("dropped");
     lab.reach("normal", s(60)).await;
 }
 
