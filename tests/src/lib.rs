@@ -9,10 +9,15 @@
 //! ends. Something that a test needs and cannot have is an error that says what to install, never a skipped test.
 
 mod error;
+mod fleet;
+mod gateway;
 pub mod peers;
+mod programs;
 mod receiver;
 mod webhook;
 
 pub use error::{PeerError, Result};
+pub use fleet::{Bmc, Fleet};
+pub use gateway::{Client, Daemon, Gateway, Said};
 pub use receiver::ExampleReceiver;
 pub use webhook::{Answer, Hook, Webhook};

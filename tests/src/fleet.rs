@@ -1,0 +1,99 @@
+//! Settings of a gateway over simulated BMCs.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+
+use crate::peers::{OPERATOR, PASSWORD};
+
+/// The variable in which the simulated BMCs' password stands, for the daemon alone.
+pub const PASSWORD_VARIABLE: &str = "PICKET_TEST_BMC_PASSWORD";
+
+/// A BMC as a node's device.
+#[derive(Clone, Debug)]
+pub struct Bmc {
+    address: SocketAddr,
+    user: String,
+    more: String,
+}
+
+impl Bmc {
+    /// By the account that may switch power and no more, with suites 17 and 3.
+    pub fn at(address: SocketAddr) -> Self {
+        Self { address, user: OPERATOR.to_owned(), more: "cipher_suites = [17, 3]\n".to_owned() }
+    }
+
+    /// As somebody else.
+    #[must_use]
+    pub fn user(self, user: &str) -> Self {
+        Self { user: user.to_owned(), ..self }
+    }
+
+    /// With further lines of TOML in the device's table.
+    #[must_use]
+    pub fn with(mut self, lines: &str) -> Self {
+        self.more += lines;
+        self.more.push('\n');
+        self
+    }
+}
+
+/// Nodes, releases and whatever else, as TOML. Where the daemon listens and stores is added by [`crate::Gateway`].
+#[derive(Clone, Debug, Default)]
+pub struct Fleet {
+    text: String,
+}
+
+impl Fleet {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lines of TOML that stand in no table of a node.
+    #[must_use]
+    pub fn with(mut self, lines: &str) -> Self {
+        let _ = writeln!(self.text, "{lines}");
+        self
+    }
+
+    /// A node behind one BMC, which lets go by these releases.
+    #[must_use]
+    pub fn node(self, name: &str, bmc: &Bmc, releases: &[&str]) -> Self {
+        self.node_with_levels(name, &[&[("bmc", bmc)]], releases)
+    }
+
+    /// A node with these levels, each of named BMCs.
+    #[must_use]
+    pub fn node_with_levels(mut self, name: &str, levels: &[&[(&str, &Bmc)]], releases: &[&str]) -> Self {
+        let names: Vec<Vec<&str>> =
+            levels.iter().map(|level| level.iter().map(|(device, _)| *device).collect()).collect();
+        // Writing to a string does not fail; {:?} of texts and lists is TOML as well.
+        let _ = writeln!(self.text, "[nodes.{name:?}]\nlevels = {names:?}\nreleases = {releases:?}");
+        for (device, bmc) in levels.iter().copied().flatten() {
+            let (host, port) = (bmc.address.ip(), bmc.address.port());
+            let _ = writeln!(
+                self.text,
+                "[nodes.{name:?}.devices.{device:?}]\ndriver = \"ipmi\"\nhost = \"{host}\"\nport = {port}\n\
+                 username = {:?}\npassword_env = {PASSWORD_VARIABLE:?}\n{}",
+                bmc.user, bmc.more
+            );
+        }
+        self
+    }
+
+    /// A release by webhook, with further lines of TOML.
+    #[must_use]
+    pub fn webhook(self, name: &str, url: &str, lines: &str) -> Self {
+        self.with(&format!("[releases.{name:?}]\nkind = \"webhook\"\nurl = {url:?}\n{lines}"))
+    }
+
+    /// The TOML.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The password that [`PASSWORD_VARIABLE`] holds.
+    pub(crate) fn password() -> &'static str {
+        PASSWORD
+    }
+}

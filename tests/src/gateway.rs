@@ -1,0 +1,223 @@
+//! The real daemon, as a process, and the real command line before it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use picket_proto::v1::ListNodesRequest;
+use picket_proto::v1::fencing_service_client::FencingServiceClient;
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+use tonic::transport::{Channel, Endpoint};
+
+use crate::error::{PeerError, Result};
+use crate::fleet::{Fleet, PASSWORD_VARIABLE};
+use crate::peers::Process;
+use crate::programs::program;
+
+/// A client of the service.
+pub type Client = FencingServiceClient<Channel>;
+
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Which daemon.
+#[derive(Clone, Debug)]
+pub enum Daemon {
+    /// The one that is shipped.
+    Shipped,
+    /// Another executable with the same arguments: one with hooks.
+    Other(PathBuf),
+}
+
+/// What the command line answered.
+#[derive(Clone, Debug)]
+pub struct Said {
+    /// Its exit code; -1 if a signal ended it.
+    pub code: i32,
+    /// What it printed.
+    pub out: String,
+    /// What it complained of.
+    pub err: String,
+}
+
+/// A gateway with its directory: settings, store, socket, log. It can be killed and started again over the same store.
+#[derive(Debug)]
+pub struct Gateway {
+    program: PathBuf,
+    // Ends before the directory goes.
+    process: Option<Process>,
+    directory: TempDir,
+    starts: u32,
+}
+
+impl Gateway {
+    /// The shipped daemon over this fleet, not yet started.
+    pub fn new(fleet: &Fleet) -> Result<Self> {
+        Self::of(Daemon::Shipped, fleet)
+    }
+
+    /// A daemon over this fleet, not yet started.
+    pub fn of(daemon: Daemon, fleet: &Fleet) -> Result<Self> {
+        let directory = tempfile::Builder::new()
+            .prefix("picket-gateway-")
+            .tempdir()
+            .map_err(PeerError::io("create a gateway's directory"))?;
+        let program = match daemon {
+            Daemon::Shipped => program("picketd")?,
+            Daemon::Other(program) => program,
+        };
+        let gateway = Self { program, process: None, directory, starts: 0 };
+        gateway.settings(fleet)?;
+        Ok(gateway)
+    }
+
+    /// The shipped daemon over this fleet, ready.
+    pub async fn start(fleet: &Fleet) -> Result<Self> {
+        let mut gateway = Self::new(fleet)?;
+        gateway.begin(&[]).await?;
+        Ok(gateway)
+    }
+
+    /// Writes other settings, for the next start.
+    pub fn settings(&self, fleet: &Fleet) -> Result<()> {
+        let dir = self.directory.path();
+        let text = format!(
+            "[listen]\nunix = {:?}\n[store]\npath = {:?}\n{}",
+            dir.join("picket.sock"),
+            dir.join("picket.redb"),
+            fleet.text()
+        );
+        let path = self.settings_file();
+        std::fs::write(&path, text).map_err(PeerError::io(format!("write {}", path.display())))
+    }
+
+    /// Where the settings stand.
+    pub fn settings_file(&self) -> PathBuf {
+        self.directory.path().join("picket.toml")
+    }
+
+    /// Its directory.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Starts the process with these variables of the environment, without waiting for anything.
+    pub fn launch(&mut self, variables: &[(&str, &str)]) -> Result<()> {
+        self.starts += 1;
+        let log = self.directory.path().join(format!("picketd-{}.log", self.starts));
+        let mut command = Command::new(&self.program);
+        command.arg("--config").arg(self.settings_file()).env(PASSWORD_VARIABLE, Fleet::password());
+        command.envs(variables.iter().copied());
+        self.process = Some(Process::start(command, &log, "none: cargo builds it")?);
+        Ok(())
+    }
+
+    /// Starts it, and waits until it answers.
+    pub async fn begin(&mut self, variables: &[(&str, &str)]) -> Result<()> {
+        self.launch(variables)?;
+        self.ready().await
+    }
+
+    /// Waits until it answers.
+    pub async fn ready(&mut self) -> Result<()> {
+        let deadline = Instant::now() + READY_WITHIN;
+        loop {
+            if let Some(process) = &mut self.process {
+                process.still_runs()?;
+            }
+            let seen = match self.client().await {
+                Ok(mut client) => match client.list_nodes(ListNodesRequest::default()).await {
+                    Ok(_) => return Ok(()),
+                    Err(status) => status.to_string(),
+                },
+                Err(error) => error.to_string(),
+            };
+            if Instant::now() >= deadline {
+                let what = "the gateway answers".to_owned();
+                return Err(PeerError::TimedOut {
+                    what,
+                    within: READY_WITHIN,
+                    seen: seen + "\n" + &self.log(),
+                });
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Its process. An error if it was never started, or was stopped.
+    pub fn process(&mut self) -> Result<&mut Process> {
+        let not_started = || PeerError::Ended {
+            program: self.program.display().to_string(),
+            status: "not started".to_owned(),
+            output: String::new(),
+        };
+        match &mut self.process {
+            Some(process) => Ok(process),
+            None => Err(not_started()),
+        }
+    }
+
+    /// Kills it (SIGKILL): nothing is told to anybody.
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill();
+        }
+    }
+
+    /// Asks it to end (SIGTERM), and waits until it has.
+    pub async fn stop(&mut self) -> Result<std::process::ExitStatus> {
+        let status = self.process()?.terminate(Duration::from_secs(60)).await?;
+        self.process = None;
+        Ok(status)
+    }
+
+    /// What it logged, over all its starts.
+    pub fn log(&self) -> String {
+        let log = |start| self.directory.path().join(format!("picketd-{start}.log"));
+        (1..=self.starts).map(|start| std::fs::read_to_string(log(start)).unwrap_or_default()).collect()
+    }
+
+    /// Where it answers, as the command line wants it.
+    pub fn endpoint(&self) -> String {
+        format!("unix:{}", self.directory.path().join("picket.sock").display())
+    }
+
+    /// A client of its service.
+    pub async fn client(&self) -> Result<Client> {
+        let refused = |error: tonic::transport::Error| PeerError::Io {
+            what: format!("connect to {}", self.endpoint()),
+            source: std::io::Error::other(error),
+        };
+        let endpoint = Endpoint::from_shared(self.endpoint()).map_err(refused)?;
+        Ok(FencingServiceClient::new(endpoint.connect().await.map_err(refused)?))
+    }
+
+    /// A command line of `picket` to it, without a terminal.
+    pub fn command(&self, arguments: &[&str]) -> Result<Command> {
+        let mut command = Command::new(program("picket")?);
+        command.arg("--endpoint").arg(self.endpoint()).args(arguments).stdin(Stdio::null());
+        Ok(command)
+    }
+
+    /// Runs `picket` with these arguments, to its end.
+    pub async fn picket(&self, arguments: &[&str]) -> Result<Said> {
+        let output = tokio::process::Command::from(self.command(arguments)?)
+            .kill_on_drop(true)
+            .output()
+            .await
+            .map_err(PeerError::io(format!("run picket {}", arguments.join(" "))))?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Said {
+            code: output.status.code().unwrap_or(-1),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        })
+    }
+
+    /// Lets it outlive this run, with its directory; its process id.
+    pub fn leave_running(mut self) -> Option<u32> {
+        let process = self.process.take()?;
+        let _kept = self.directory.keep();
+        Some(process.leave_running())
+    }
+}
