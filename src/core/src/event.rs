@@ -212,6 +212,14 @@ pub enum Event<'a> {
     },
     /// A person says that it was alive.
     StandDown(Person),
+    /// A caller's request that is safe to repeat: what it asks happens, and the key is bound to the node's fence, in one
+    /// write (S20).
+    Keyed {
+        /// What is asked.
+        event: Box<Event<'a>>,
+        /// The caller's key.
+        key: BoundKey,
+    },
     /// A device's identity was learned at a check, in Normal.
     Learned {
         /// The device.

@@ -80,34 +80,39 @@ pub fn step(
     at: WallTime,
 ) -> Result<Step, Refused> {
     let mut draft = Draft::new(record.clone(), term, at);
+    change(&mut draft, event)?;
+    Ok(draft.finish(version))
+}
+
+fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
     match event {
-        Event::Fence(request) => fence::open(&mut draft, *request)?,
-        Event::Join { holder, key } => fence::join(&mut draft, holder, key)?,
-        Event::NextLevel { why } => fence::next_level(&mut draft, &why)?,
-        Event::HoldIntent { found } => fence::hold_intent(&mut draft, found)?,
-        Event::HoldEnded { results, known } => fence::hold_ended(&mut draft, results, &known)?,
-        Event::OffIntent { devices } => fence::off_intent(&mut draft, &devices)?,
-        Event::Lost { device } => fence::lost(&mut draft, device)?,
-        Event::Confirmed(proof) => fence::confirmed(&mut draft, proof)?,
-        Event::Unproven { why } => fence::unproven(&mut draft, &why)?,
-        Event::Breach { id, device } => fence::breach(&mut draft, id, &device)?,
-        Event::GiveUp { reason, detail } => fence::give_up(&mut draft, reason, &detail)?,
-        Event::Abort { why } => fence::abort(&mut draft, &why)?,
-        Event::ReleaseIntent { release } => release::intent(&mut draft, &release)?,
+        Event::Fence(request) => fence::open(draft, *request)?,
+        Event::Join { holder, key } => fence::join(draft, holder, key)?,
+        Event::NextLevel { why } => fence::next_level(draft, &why)?,
+        Event::HoldIntent { found } => fence::hold_intent(draft, found)?,
+        Event::HoldEnded { results, known } => fence::hold_ended(draft, results, &known)?,
+        Event::OffIntent { devices } => fence::off_intent(draft, &devices)?,
+        Event::Lost { device } => fence::lost(draft, device)?,
+        Event::Confirmed(proof) => fence::confirmed(draft, proof)?,
+        Event::Unproven { why } => fence::unproven(draft, &why)?,
+        Event::Breach { id, device } => fence::breach(draft, id, &device)?,
+        Event::GiveUp { reason, detail } => fence::give_up(draft, reason, &detail)?,
+        Event::Abort { why } => fence::abort(draft, &why)?,
+        Event::ReleaseIntent { release } => release::intent(draft, &release)?,
         Event::ReleaseProgress { release, stage, detail, known } => {
-            release::progress(&mut draft, &release, stage, detail, known)?;
+            release::progress(draft, &release, stage, detail, known)?;
         }
-        Event::Unfence { holder, person } => unfence::drop_hold(&mut draft, &holder, &person)?,
-        Event::UnholdIntent => unfence::unhold_intent(&mut draft)?,
-        Event::Unheld { devices, detail } => unfence::unheld(&mut draft, &devices, &detail)?,
-        Event::OnIntent { devices } => unfence::on_intent(&mut draft, &devices)?,
-        Event::SuppliesOn { devices } => unfence::supplies_on(&mut draft, &devices)?,
-        Event::Back { detail } => unfence::back(&mut draft, &detail)?,
-        Event::OnFailed { detail } => unfence::on_failed(&mut draft, &detail)?,
-        Event::Attest { person, looks } => people::attest(&mut draft, person, looks)?,
-        Event::Retry(person) => people::retry(&mut draft, &person)?,
-        Event::Abandon { release, person } => people::abandon(&mut draft, &release, &person)?,
-        Event::StandDown(person) => people::stand_down(&mut draft, &person)?,
+        Event::Unfence { holder, person } => unfence::drop_hold(draft, &holder, &person)?,
+        Event::UnholdIntent => unfence::unhold_intent(draft)?,
+        Event::Unheld { devices, detail } => unfence::unheld(draft, &devices, &detail)?,
+        Event::OnIntent { devices } => unfence::on_intent(draft, &devices)?,
+        Event::SuppliesOn { devices } => unfence::supplies_on(draft, &devices)?,
+        Event::Back { detail } => unfence::back(draft, &detail)?,
+        Event::OnFailed { detail } => unfence::on_failed(draft, &detail)?,
+        Event::Attest { person, looks } => people::attest(draft, person, looks)?,
+        Event::Retry(person) => people::retry(draft, &person)?,
+        Event::Abandon { release, person } => people::abandon(draft, &release, &person)?,
+        Event::StandDown(person) => people::stand_down(draft, &person)?,
         Event::Closed { effects, why } => {
             let mut words = Vec::new();
             for id in effects {
@@ -120,6 +125,10 @@ pub fn step(
                 draft.moment(format!("closed {}: {why}", words.join(", ")));
             }
         }
+        Event::Keyed { event, key } => {
+            change(draft, *event)?;
+            draft.bind(Some(key))?;
+        }
         Event::Learned { device, identity } => {
             draft.expect_phase(
                 "learning an identity",
@@ -129,7 +138,7 @@ pub fn step(
             draft.record.learned.insert(device, identity);
         }
     }
-    Ok(draft.finish(version))
+    Ok(())
 }
 
 /// An effect in words.
