@@ -32,6 +32,11 @@ impl World {
         }
         self.device_mut(name).count(request);
         let what = self.consider(name, session, request);
+        if self.device(name).has(|fault| matches!(fault, Fault::Doubled)) {
+            self.device_mut(name).count(request);
+            // Whoever asked throws the second answer away.
+            let _ = self.consider(name, session, request);
+        }
         let device = self.device_mut(name);
         let late_by = device.faults.iter().find_map(|fault| match fault {
             Fault::Slow(by) => Some(*by),
@@ -73,7 +78,7 @@ impl World {
         }
         if !device.hears(session, now) {
             if let Request::Command(verb) = request {
-                self.hear(name, *verb, false);
+                self.hear(name, session, *verb, false);
             }
             return Err(Trouble::NoSession);
         }
@@ -149,12 +154,13 @@ impl World {
                 None => {}
             }
         }
-        self.hear(name, verb, true);
+        self.hear(name, session, verb, true);
         self.execute(name, verb)
     }
 
-    fn hear(&mut self, name: &str, verb: Verb, executed: bool) {
-        self.heard.push(Heard { at: self.now, device: name.to_owned(), verb, late: false, executed });
+    fn hear(&mut self, name: &str, session: Option<SessionId>, verb: Verb, executed: bool) {
+        let (at, device) = (self.now, name.to_owned());
+        self.heard.push(Heard { at, device, verb, session, late: false, executed });
     }
 
     /// Throws the switch behind a device.

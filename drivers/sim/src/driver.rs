@@ -92,6 +92,9 @@ impl SimDriver {
         let request = Request::SetHold(settings);
         match self.wire.exchange(call, &request).await?.what {
             Ok(Response::Hold(now)) => Ok(HoldReport { engaged: in_words(now), detail: String::new() }),
+            Err(Trouble::Unsupported) => {
+                Ok(HoldReport { engaged: Vec::new(), detail: "the device knows no holds".to_owned() })
+            }
             other => Err(self.wire.failure(&other, &request)),
         }
     }
@@ -114,7 +117,7 @@ fn in_words(settings: HoldSettings) -> Vec<String> {
 fn written(settings: HoldSettings) -> HoldFound {
     HoldFound::from([
         ("restore".to_owned(), settings.restore.label().to_owned()),
-        ("watchdog".to_owned(), if settings.watchdog { "running" } else { "stopped" }.to_owned()),
+        ("watchdog_running".to_owned(), settings.watchdog.to_string()),
         ("button".to_owned(), if settings.button_locked { "locked" } else { "free" }.to_owned()),
     ])
 }
@@ -127,7 +130,7 @@ fn read_back(found: &HoldFound) -> Result<HoldSettings, DriverError> {
     })?;
     Ok(HoldSettings {
         restore,
-        watchdog: get("watchdog") == Some("running"),
+        watchdog: get("watchdog_running") == Some("true"),
         button_locked: get("button") == Some("locked"),
     })
 }
@@ -184,6 +187,10 @@ impl PowerDriver for SimDriver {
     }
 
     async fn disengage_hold(&self, order: &UnholdOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        if order.found().is_empty() {
+            // There was nothing that could be held.
+            return Ok(HoldReport::default());
+        }
         self.set_hold(call, read_back(order.found())?).await
     }
 

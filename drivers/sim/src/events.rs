@@ -37,7 +37,14 @@ impl World {
                 known.count(&Request::Command(verb));
                 let alive = !self.is_dead(&device);
                 let executed = alive && self.device_mut(&device).hears(session, now);
-                self.heard.push(Heard { at: now, device: device.clone(), verb, late: true, executed });
+                self.heard.push(Heard {
+                    at: now,
+                    device: device.clone(),
+                    verb,
+                    session,
+                    late: true,
+                    executed,
+                });
                 if executed {
                     // Nobody waits for this answer any more.
                     let _ = self.execute(&device, verb);
@@ -68,6 +75,7 @@ impl World {
             }
             Act::ForeignCycle { machine, off_for } => self.cycle(&machine, off_for, FOREIGN),
             Act::Foreign { machine, verb } => self.machine_mut(&machine).switch(verb, now, FOREIGN),
+            Act::ForeignOutlet { outlet, verb } => self.switch_outlet(&outlet, verb),
             Act::Watchdog { machine, off_for } => {
                 let bites = self.machine(&machine).hold.watchdog && self.machine(&machine).is_on();
                 if bites {

@@ -72,6 +72,8 @@ pub enum Fault {
         /// So many times.
         times: u32,
     },
+    /// Every packet, in both directions, arrives twice.
+    Doubled,
     /// What was asked happens; no answer comes.
     AnswerLost {
         /// So many times.
@@ -150,6 +152,13 @@ pub enum Act {
     Foreign {
         /// The machine.
         machine: String,
+        /// Off or on.
+        verb: Verb,
+    },
+    /// Somebody else switches an outlet, by no device of ours.
+    ForeignOutlet {
+        /// The outlet.
+        outlet: String,
         /// Off or on.
         verb: Verb,
     },

@@ -22,6 +22,7 @@
 //! ```
 
 mod ask;
+mod chaos;
 mod clock;
 mod device;
 mod driver;

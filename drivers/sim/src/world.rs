@@ -25,6 +25,8 @@ pub struct Heard {
     pub device: String,
     /// The command.
     pub verb: Verb,
+    /// The session in which it came; `None` at a device without sessions.
+    pub session: Option<SessionId>,
     /// It came late, or was a duplicate.
     pub late: bool,
     /// It was looked at; `false`: its session was over, and it was thrown away.
