@@ -13,7 +13,7 @@ use tonic::transport::{Channel, Endpoint};
 use crate::error::{PeerError, Result};
 use crate::fleet::{Fleet, PASSWORD_VARIABLE};
 use crate::peers::Process;
-use crate::programs::program;
+use crate::programs::{hooked, program};
 
 /// A client of the service.
 pub type Client = FencingServiceClient<Channel>;
@@ -25,8 +25,8 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 pub enum Daemon {
     /// The one that is shipped.
     Shipped,
-    /// Another executable with the same arguments: one with hooks.
-    Other(PathBuf),
+    /// The same with hooks, which do what the environment says ([`crate::SelfHarm`]).
+    Hooked,
 }
 
 /// What the command line answered.
@@ -64,7 +64,7 @@ impl Gateway {
             .map_err(PeerError::io("create a gateway's directory"))?;
         let program = match daemon {
             Daemon::Shipped => program("picketd")?,
-            Daemon::Other(program) => program,
+            Daemon::Hooked => hooked()?,
         };
         let gateway = Self { program, process: None, directory, starts: 0 };
         gateway.settings(fleet)?;

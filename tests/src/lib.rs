@@ -11,6 +11,7 @@
 mod error;
 mod fleet;
 mod gateway;
+mod hooks;
 pub mod peers;
 mod programs;
 mod receiver;
@@ -19,5 +20,6 @@ mod webhook;
 pub use error::{PeerError, Result};
 pub use fleet::{Bmc, Fleet};
 pub use gateway::{Client, Daemon, Gateway, Said};
+pub use hooks::{SelfHarm, When};
 pub use receiver::ExampleReceiver;
 pub use webhook::{Answer, Hook, Webhook};

@@ -12,8 +12,7 @@ static PROGRAMS: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
     if let Some(given) = std::env::var_os("PICKET_BIN_DIR") {
         return Ok(PathBuf::from(given));
     }
-    let exe = std::env::current_exe().map_err(|error| format!("find the running executable: {error}"))?;
-    let profile = exe.ancestors().skip(1).find(|dir| !dir.ends_with("deps")).unwrap_or(Path::new("."));
+    let profile = profile().map_err(|error| format!("find the running executable: {error}"))?;
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(["build", "--quiet", "--bin", "picketd", "--bin", "picket", "--target-dir"]);
     command
@@ -24,7 +23,7 @@ static PROGRAMS: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
     }
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("run cargo: {error}"))?;
     if output.status.success() {
-        Ok(profile.to_owned())
+        Ok(profile)
     } else {
         Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
@@ -39,4 +38,16 @@ pub(crate) fn program(name: &str) -> Result<PathBuf> {
     };
     let path = PROGRAMS.as_ref().map_err(|why| failed(why.clone()))?.join(name);
     if path.exists() { Ok(path) } else { Err(failed(format!("{} is not there", path.display()))) }
+}
+
+/// The daemon with hooks. It is of this package, so cargo has built it with the tests that run.
+pub(crate) fn hooked() -> Result<PathBuf> {
+    let profile = profile().map_err(PeerError::io("find the running executable"))?;
+    Ok(profile.join("picketd-hooked"))
+}
+
+/// Where cargo put what runs now: the folder of the profile.
+pub(crate) fn profile() -> std::io::Result<PathBuf> {
+    let exe = std::env::current_exe()?;
+    Ok(exe.ancestors().skip(1).find(|dir| !dir.ends_with("deps")).unwrap_or(Path::new(".")).to_owned())
 }

@@ -48,8 +48,7 @@ fn built(source: &str, target: &str, make: impl FnOnce(&Path, &Path) -> Result<(
 
 /// Beside the running test's executable, in the target folder.
 fn directory() -> Result<PathBuf> {
-    let exe = std::env::current_exe().map_err(PeerError::io("find the running executable"))?;
-    let profile = exe.ancestors().skip(1).find(|dir| !dir.ends_with("deps")).unwrap_or(Path::new("."));
+    let profile = crate::programs::profile().map_err(PeerError::io("find the running executable"))?;
     let directory = profile.join("picket-peers");
     std::fs::create_dir_all(&directory).map_err(PeerError::io(format!("create {}", directory.display())))?;
     Ok(directory)
