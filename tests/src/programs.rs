@@ -16,7 +16,7 @@ static PROGRAMS: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(["build", "--quiet", "--bin", "picketd", "--bin", "picket", "--target-dir"]);
     command
-        .arg(profile.parent().unwrap_or(profile))
+        .arg(profile.parent().unwrap_or(&profile))
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
     if profile.ends_with("release") {
         command.arg("--release");
