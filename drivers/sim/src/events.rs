@@ -98,8 +98,11 @@ impl World {
                 self.refeed(&machine, "mains");
             }
             Act::Rewire { outlet, machine } => {
-                let _ = self.machine(&machine);
+                self.machine_mut(&machine).devices.insert(outlet.clone());
                 let before = std::mem::replace(&mut self.device_mut(&outlet).machine, machine.clone());
+                if before != machine {
+                    self.machine_mut(&before).devices.remove(&outlet);
+                }
                 self.refeed(&before, &outlet);
                 self.refeed(&machine, &outlet);
             }
@@ -123,11 +126,8 @@ impl World {
     /// Looks whether the machine has power after a change of what feeds it.
     fn refeed(&mut self, name: &str, by: &str) {
         let now = self.now;
-        let mut outlets = self
-            .devices
-            .values()
-            .filter(|device| device.class == DeviceClass::Supply && device.machine == name)
-            .peekable();
+        let devices = self.machine(name).devices.iter().map(|device| self.device(device));
+        let mut outlets = devices.filter(|device| device.class == DeviceClass::Supply).peekable();
         let plugged = outlets.peek().is_none() || outlets.any(|outlet| outlet.outlet_on);
         let machine = self.machine_mut(name);
         if machine.mains && plugged {
@@ -141,8 +141,9 @@ impl World {
 
     /// Its BMCs have lost their power.
     fn lose_sessions_of(&mut self, machine: &str) {
-        for device in self.devices.values_mut() {
-            if device.class != DeviceClass::Supply && device.machine == machine {
+        for name in self.machine(machine).devices.clone() {
+            let device = self.device_mut(&name);
+            if device.class != DeviceClass::Supply {
                 device.sessions.clear();
                 device.lying = false;
             }

@@ -1,5 +1,6 @@
 //! One machine: what is truly on.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use picket_core::device::Identity;
@@ -58,6 +59,8 @@ pub(crate) struct Pending {
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     pub(crate) identity: Identity,
+    /// Its host devices, and the outlets that truly feed it.
+    pub(crate) devices: BTreeSet<String>,
     /// Switched on, as far as its own switch goes.
     switched_on: bool,
     /// It has, or had until less than the hold-up time ago, power from its supplies.
@@ -79,6 +82,7 @@ impl Machine {
     pub(crate) fn new(identity: Identity, on: bool, now: BootTime) -> Self {
         Self {
             identity,
+            devices: BTreeSet::new(),
             switched_on: on,
             fed: true,
             mains: true,

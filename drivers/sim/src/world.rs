@@ -114,8 +114,10 @@ impl World {
     }
 
     fn add_device(&mut self, class: DeviceClass, machine: &str, device: &str) -> &mut Self {
-        let _ = self.machine(machine);
-        self.devices.entry(device.to_owned()).or_insert_with(|| Device::new(class, machine));
+        if !self.devices.contains_key(device) {
+            self.machine_mut(machine).devices.insert(device.to_owned());
+            self.devices.insert(device.to_owned(), Device::new(class, machine));
+        }
         self
     }
 

@@ -172,10 +172,8 @@ impl Releaser for Command {
     }
 
     async fn observe(&self, subject: &Subject, until: Instant) -> Result<Progress, ReleaseError> {
-        self.tell(&Message::status(subject), until).await.map_err(|error| match error {
-            // A look that failed says nothing of the release.
-            ReleaseError::DidNotHappen(why) | ReleaseError::Unknown(why) => ReleaseError::Unknown(why),
-        })
+        // A look that failed says nothing of the release.
+        self.tell(&Message::status(subject), until).await.map_err(ReleaseError::into_unknown)
     }
 }
 

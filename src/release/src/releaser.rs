@@ -30,6 +30,15 @@ pub enum ReleaseError {
     Unknown(String),
 }
 
+impl ReleaseError {
+    /// The same words, of a look: nothing is known.
+    pub(crate) fn into_unknown(self) -> Self {
+        match self {
+            ReleaseError::DidNotHappen(why) | ReleaseError::Unknown(why) => ReleaseError::Unknown(why),
+        }
+    }
+}
+
 /// One way to let volumes go.
 #[async_trait]
 pub trait Releaser: Send + Sync + std::fmt::Debug {

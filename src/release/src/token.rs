@@ -51,7 +51,7 @@ impl Token {
         Some(value)
     }
 
-    /// A far side may send back what it got: the token does not go on into logs and records.
+    /// The text without the token.
     pub(crate) fn redact(&self, text: &str) -> String {
         text.replace(&self.0, "[token]")
     }

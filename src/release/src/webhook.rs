@@ -4,7 +4,10 @@
 //! or goes through a proxy. An answer counts only where it says so in words that were agreed; everything that came
 //! after the request may have been read is *unknown*. Nothing but the receiver's own origin is ever asked.
 
-use std::net::IpAddr;
+mod address;
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -56,7 +59,7 @@ impl Webhook {
         let token = Token::read(settings);
         let ca_file = settings.text("ca_file").map(PathBuf::from);
         let pace = settings.pace(ATTEMPT_LIFE);
-        let url = match check(&url?, plain_http, token.is_some()) {
+        let url = match address::check(&url?, plain_http, token.is_some()) {
             Ok(url) => url,
             Err(why) => {
                 settings.fault("url", why);
@@ -99,36 +102,36 @@ impl Webhook {
             .body(body);
         let answer = self.exchange(request, until).await?;
         tracing::debug!(release = %self.name, key = %message.key, code = answer.code.as_u16(), "webhook answered");
-        self.judge(&answer)
+        self.redacted(self.judge(&answer))
     }
 
     /// How far it is, by the receiver's status URL.
     pub(crate) async fn look(&self, status_url: &str, until: Instant) -> Result<Progress, ReleaseError> {
-        let url = self.same_origin(status_url).map_err(ReleaseError::Unknown)?;
-        let unknown = |error| match error {
-            // A look that failed says nothing of the release.
-            ReleaseError::DidNotHappen(why) | ReleaseError::Unknown(why) => ReleaseError::Unknown(why),
+        let told = match self.same_origin(status_url) {
+            Ok(url) => self.exchange(self.client.request(Method::GET, url), until).await,
+            Err(why) => Err(ReleaseError::Unknown(why)),
         };
-        let answer = self.exchange(self.client.request(Method::GET, url), until).await.map_err(unknown)?;
-        let said = self.said(&answer);
-        match answer.code {
-            StatusCode::NOT_FOUND | StatusCode::GONE => {
-                Ok(Progress::NotThere(format!("the receiver knows nothing of it: {said}")))
-            }
-            code if code.is_success() && !answer.cut => match Reply::parse(&answer.body) {
-                Ok(reply) => Ok(match reply.status {
-                    Status::Accepted => Progress::Accepted(status_url.to_owned()),
-                    Status::Complete => Progress::Complete(self.shown(&reply, "complete")),
-                    Status::Unknown => {
-                        Progress::NotThere(self.shown(&reply, "the receiver knows nothing of it"))
-                    }
-                }),
-                Err(error) => {
-                    Err(ReleaseError::Unknown(format!("{said}: the status is not understood: {error}")))
-                }
-            },
-            _ => Err(ReleaseError::Unknown(said)),
+        let told = told.and_then(|answer| self.judge_status(&answer, status_url));
+        // A look that failed says nothing of the release.
+        self.redacted(told.map_err(ReleaseError::into_unknown))
+    }
+
+    fn judge_status(&self, answer: &Answer, status_url: &str) -> Result<Progress, ReleaseError> {
+        let said = self.said(answer);
+        if matches!(answer.code, StatusCode::NOT_FOUND | StatusCode::GONE) {
+            return Ok(Progress::NotThere(format!("the receiver knows nothing of it: {said}")));
         }
+        if !answer.code.is_success() || answer.cut {
+            return Err(ReleaseError::Unknown(said));
+        }
+        let reply = Reply::parse(&answer.body).map_err(|error| {
+            ReleaseError::Unknown(format!("{said}: the status is not understood: {error}"))
+        })?;
+        Ok(match reply.status {
+            Status::Accepted => Progress::Accepted(status_url.to_owned()),
+            Status::Complete => Progress::Complete(self.shown(&reply, "complete")),
+            Status::Unknown => Progress::NotThere(self.shown(&reply, "the receiver knows nothing of it")),
+        })
     }
 
     async fn exchange(
@@ -240,7 +243,8 @@ impl Webhook {
     }
 
     fn said(&self, answer: &Answer) -> String {
-        let body = self.redact(&excerpt(&answer.body));
+        // First the token, then the cut: half a token is a secret, too.
+        let body = excerpt(self.redact(&String::from_utf8_lossy(&answer.body)).as_bytes());
         match body.is_empty() {
             true => format!("{} answered {}", self.place(), answer.code),
             false => format!("{} answered {}: {body}", self.place(), answer.code),
@@ -248,42 +252,23 @@ impl Webhook {
     }
 
     fn shown(&self, reply: &Reply, otherwise: &str) -> String {
-        self.redact(&reply.detail_or(otherwise))
+        let detail = excerpt(self.redact(&reply.detail).as_bytes());
+        if detail.is_empty() { otherwise.to_owned() } else { detail }
+    }
+
+    /// A far side may send back what it got: whatever is told goes on into logs and records.
+    fn redacted(&self, told: Result<Progress, ReleaseError>) -> Result<Progress, ReleaseError> {
+        match told {
+            Ok(Progress::Accepted(text)) => Ok(Progress::Accepted(self.redact(&text))),
+            Ok(Progress::Complete(text)) => Ok(Progress::Complete(self.redact(&text))),
+            Ok(Progress::NotThere(text)) => Ok(Progress::NotThere(self.redact(&text))),
+            Err(ReleaseError::DidNotHappen(text)) => Err(ReleaseError::DidNotHappen(self.redact(&text))),
+            Err(ReleaseError::Unknown(text)) => Err(ReleaseError::Unknown(self.redact(&text))),
+        }
     }
 
     fn redact(&self, text: &str) -> String {
         self.token.as_ref().map_or_else(|| text.to_owned(), |token| token.redact(text))
-    }
-}
-
-/// Whether a receiver may be asked there.
-fn check(text: &str, plain_http: bool, has_token: bool) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| {
-        format!("is no URL ({error}), expected one like \"https://storage.example/release\"")
-    })?;
-    let Some(host) = url.host_str() else { return Err("names no host".to_owned()) };
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err("carries a user or password: give a token by token_file, token_env or token_credential"
-            .to_owned());
-    }
-    if url.fragment().is_some() {
-        return Err("has a fragment (#...), which is never sent".to_owned());
-    }
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    let is_loopback = address.map_or(host == "localhost", |address| address.is_loopback());
-    match url.scheme() {
-        "https" => Ok(url),
-        "http" if is_loopback => Ok(url),
-        "http" if plain_http && has_token => {
-            Err("a token is never sent over plain http: give an https url".to_owned())
-        }
-        "http" if plain_http => Ok(url),
-        "http" => {
-            Err("expected https; http only to a loopback address, or with plain_http = true, where anybody \
-                       on the way may forge an answer"
-                .to_owned())
-        }
-        other => Err(format!("has the scheme {other}, expected https")),
     }
 }
 
@@ -334,6 +319,3 @@ impl Releaser for Webhook {
         self.look(&subject.accepted, until).await
     }
 }
-
-#[cfg(test)]
-mod tests;

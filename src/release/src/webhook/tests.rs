@@ -228,13 +228,21 @@ async fn a_redirect_is_not_followed() {
 async fn a_token_that_comes_back_is_not_shown() {
     let mut token = tempfile::NamedTempFile::new().expect("a file");
     write!(token, "hunter2").expect("written");
-    for code in ["400 Bad Request", "500 Oh", "200 OK"] {
-        let echo = answer(code, r#"{"status":"complete","detail":"you sent Bearer hunter2"}"#);
+    let cut = format!("{}hunter2", "x".repeat(196));
+    for (code, body) in [
+        ("400 Bad Request", "you sent Bearer hunter2"),
+        ("500 Oh", "hunter2"),
+        ("200 OK", r#"{"status":"complete","detail":"you sent Bearer hunter2"}"#),
+        ("200 OK", r#"{"status":"hunter2"}"#),
+        ("202 Accepted", r#"{"status":"accepted","status_url":"/jobs/hunter2"}"#),
+        ("400 Bad Request", cut.as_str()),
+    ] {
+        let echo = answer(code, body);
         let receiver = Receiver::start(vec![echo], None).await;
         let webhook =
             webhook(json!({"url": receiver.origin, "token_file": token.path()})).expect("right settings");
         let told = format!("{:?}", webhook.post(&sample(), soon()).await);
-        assert!(told.contains("[token]") && !told.contains("hunter2"), "{told}");
+        assert!(told.contains("[tok") && !told.contains("hunt"), "{told}");
     }
 }
 
@@ -335,25 +343,6 @@ async fn a_receiver_is_believed_by_its_own_ca_alone() {
     assert!(matches!(told, Err(ReleaseError::DidNotHappen(_))), "another name: {told:?}");
     let requests = receiver.heard().iter().filter(|heard| heard.starts_with("POST")).count();
     assert_eq!(requests, 1);
-}
-
-#[test]
-fn urls_that_cannot_be_right_are_refused_with_what_would_be() {
-    for (url, word) in [
-        ("storage.example/release", "is no URL"),
-        ("http://storage.example/", "expected https"),
-        ("ftp://storage.example/", "expected https"),
-        ("https://user:hunter2@storage.example/", "token_file"),
-        ("https://storage.example/#part", "fragment"),
-    ] {
-        let faults = webhook(json!({"url": url})).expect_err(url);
-        assert_eq!(faults[0].key, "url");
-        assert!(faults[0].message.contains(word) && !faults[0].message.contains("hunter2"), "{faults:?}");
-    }
-    for url in ["http://127.0.0.1:8080/", "http://[::1]/", "http://localhost/"] {
-        webhook(json!({"url": url})).expect(url);
-    }
-    webhook(json!({"url": "http://storage.example/", "plain_http": true})).expect("it is named");
 }
 
 #[test]

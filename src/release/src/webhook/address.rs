@@ -1,0 +1,67 @@
+//! Where a receiver may be.
+
+use std::net::IpAddr;
+
+use reqwest::Url;
+
+/// Whether a receiver may be asked there.
+pub(super) fn check(text: &str, plain_http: bool, has_token: bool) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| {
+        format!("is no URL ({error}), expected one like \"https://storage.example/release\"")
+    })?;
+    let Some(host) = url.host_str() else { return Err("names no host".to_owned()) };
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("carries a user or password: give a token by token_file, token_env or token_credential"
+            .to_owned());
+    }
+    if url.fragment().is_some() {
+        return Err("has a fragment (#...), which is never sent".to_owned());
+    }
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let is_loopback = address.map_or(host == "localhost", |address| address.is_loopback());
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if is_loopback => Ok(url),
+        "http" if plain_http && has_token => {
+            Err("a token is never sent over plain http: give an https url".to_owned())
+        }
+        "http" if plain_http => Ok(url),
+        "http" => {
+            Err("expected https; http only to a loopback address, or with plain_http = true, where anybody \
+                       on the way may forge an answer"
+                .to_owned())
+        }
+        other => Err(format!("has the scheme {other}, expected https")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_that_cannot_be_right_are_refused_with_what_would_be() {
+        for (url, word) in [
+            ("storage.example/release", "is no URL"),
+            ("http://storage.example/", "expected https"),
+            ("http://127.0.0.1.storage.example/", "expected https"),
+            ("ftp://storage.example/", "expected https"),
+            ("https://user:hunter2@storage.example/", "token_file"),
+            ("https://storage.example/#part", "fragment"),
+        ] {
+            let why = check(url, false, false).expect_err(url);
+            assert!(why.contains(word) && !why.contains("hunter2"), "{why}");
+        }
+    }
+
+    #[test]
+    fn plain_http_goes_to_loopback_or_where_it_is_named_and_never_with_a_token() {
+        for url in ["http://127.0.0.1:8080/", "http://127.9.9.9/", "http://[::1]/", "http://localhost/"] {
+            check(url, false, true).expect(url);
+        }
+        check("http://storage.example/", true, false).expect("it is named");
+        let why = check("http://storage.example/", true, true).expect_err("a token");
+        assert!(why.contains("never sent over plain http"), "{why}");
+        check("https://storage.example/", false, true).expect("https");
+    }
+}
