@@ -1,1 +1,62 @@
-//! picket: the operator's command.
+//! `picket`: the operator's command.
+//!
+//! **Purpose.** Asks a gateway, tells people and scripts what it answers.
+//! **Non-goals.** No rule and no knowledge of devices: it sees only the proto. It decides nothing that the gateway does.
+//! **Invariants.**
+//! - Every request that sets a node in motion carries an idempotency key of its own for each node, so that a broken
+//!   stream is opened again with the same key, and follows the same fence rather than beginning another.
+//! - Nothing absent or unknown in an answer is good news: no outcome, no exit code 0.
+//! - What stands on standard output with `-o json` is one document (`watch`: one a line), and its keys are stable.
+//! - Text from the gateway is shown without control characters.
+//!
+//! # Exit codes
+//!
+//! They are stable, and stand in [`exit::Exit`]; with several nodes the worst one counts.
+
+pub mod args;
+mod command;
+mod connect;
+mod console;
+mod context;
+mod duration;
+pub mod exit;
+mod fault;
+mod follow;
+mod hosts;
+mod progress;
+mod question;
+mod session;
+mod style;
+mod table;
+mod told;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Cli;
+use crate::console::Console;
+
+/// Runs the command with the arguments, the environment and the streams of this process.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut console = Console::of_process(cli.global.output);
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            console.error(&format!("cannot start: {error}"));
+            return exit::Exit::Failed.into();
+        }
+    };
+    let done = runtime.block_on(command::run(cli, &mut console));
+    // A question on the terminal may still wait in a thread of its own; nobody is to wait for it.
+    runtime.shutdown_background();
+    match done {
+        Ok(exit) => exit.into(),
+        Err(fault) => {
+            console.error(&fault.to_string());
+            fault.exit().into()
+        }
+    }
+}

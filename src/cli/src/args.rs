@@ -1,0 +1,140 @@
+//! The arguments.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::command::{
+    abandon, completions, fence, history, nodes, retry, stand_down, status, unfence, watch,
+};
+use crate::{duration, exit};
+
+/// Switches failed nodes off through a Picket gateway, which proves that they are off and only then lets their volumes
+/// go.
+#[derive(Debug, Parser)]
+#[command(name = "picket", version, after_help = exit::HELP, max_term_width = 110, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What all commands take.
+    #[command(flatten)]
+    pub global: Global,
+    /// Which command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What all commands take.
+#[derive(Clone, Debug, Args)]
+pub struct Global {
+    /// Where the gateway answers: unix:/run/picket/picket.sock or http://127.0.0.1:7070
+    #[arg(long, global = true, value_name = "ENDPOINT")]
+    pub endpoint: Option<String>,
+    /// Which context of the file with contexts
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "endpoint")]
+    pub context: Option<String>,
+    /// The file with contexts [default: $XDG_CONFIG_HOME/picket/config.toml]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// In which form answers are told
+    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORM")]
+    pub output: Format,
+    /// Do not ask before harm
+    #[arg(short, long, global = true)]
+    pub yes: bool,
+    /// Give up after this long; what was begun goes on [default: 30s for calls that only ask, else none]
+    #[arg(long, global = true, value_name = "DURATION", value_parser = duration::parse)]
+    pub timeout: Option<Duration>,
+}
+
+/// In which form answers are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// For scripts: keys are stable, times RFC 3339, spans in seconds
+    Json,
+    /// The same as YAML
+    Yaml,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Switch nodes off, prove it, let their volumes go
+    Fence(fence::Args),
+    /// Drop a hold; with none left bring the nodes back
+    Unfence(unfence::Args),
+    /// How nodes stand, in detail; without nodes: how the fleet stands
+    Status(status::Args),
+    /// List nodes
+    #[command(visible_alias = "list")]
+    Nodes(nodes::Args),
+    /// Follow changes as they happen
+    Watch(watch::Args),
+    /// Fences as they were, with evidence and timings
+    History(history::Args),
+    /// Try again what a person was asked about
+    Retry(retry::Args),
+    /// Give up a release, by name: you answer for the volumes
+    Abandon(abandon::Args),
+    /// Say that nodes were alive: undo their fences without a power-on
+    StandDown(stand_down::Args),
+    /// Completions for a shell
+    Completions(completions::Args),
+}
+
+/// What commands that follow nodes on their way take.
+#[derive(Clone, Debug, Args)]
+pub struct Following {
+    /// An idempotency key of your own, so that a script can repeat the command safely [default: a new one]
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+    /// How many nodes at once are asked for
+    #[arg(long, value_name = "NUMBER", default_value = "64", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub parallel: u16,
+    /// For how long a broken connection is tried again before it is given up
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration::parse)]
+    pub patience: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn global_arguments_stand_before_or_after_the_command() {
+        for line in ["picket -o json --yes fence n1", "picket fence n1 -o json --yes"] {
+            let cli = parse(line).expect(line);
+            assert!(cli.global.yes && cli.global.output == Format::Json, "{line}");
+        }
+    }
+
+    #[test]
+    fn usage_errors_are_told() {
+        for line in [
+            "picket",
+            "picket fence",
+            "picket fence n1 --until sometime",
+            "picket fence n1 --deadline 5",
+            "picket fence n1 --parallel 0",
+            "picket fence n1 --endpoint unix:/a --context b",
+            "picket abandon n1 storage",
+            "picket stand-down n1",
+            "picket history n1 --fence 0",
+        ] {
+            assert_eq!(parse(line).expect_err(line).exit_code(), 2, "{line}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! `picket fence`: switch nodes off, prove it, let their volumes go.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use picket_proto::v1::{FenceRequest, FenceThen, FenceUntil, Grade, LimitOverride};
+
+use crate::args::Following;
+use crate::exit::Exit;
+use crate::fault::Fault;
+use crate::follow::{self, Motion};
+use crate::session::Session;
+use crate::{duration, hosts, question};
+
+/// Its arguments.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Host lists: r1n07 or r1n[01-40,45]
+    #[arg(required = true, value_name = "HOSTS")]
+    hosts: Vec<String>,
+    /// Why; stands in the hold, the history and the audit
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// The hold that keeps them off [default: your own name]
+    #[arg(long, value_name = "NAME")]
+    holder: Option<String>,
+    /// When the command ends; releases go on all the same
+    #[arg(long, value_enum, default_value_t, value_name = "POINT")]
+    until: Until,
+    /// What comes after the release
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
+    then: Then,
+    /// The least grade of evidence [default: what the settings say]
+    #[arg(long, value_enum, value_name = "GRADE")]
+    minimum_grade: Option<Least>,
+    /// From the intent to the confirmation [default: what the settings say]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    deadline: Option<Duration>,
+    /// Do nothing if the request arrives later than this from now
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    not_after: Option<Duration>,
+    /// Do nothing unless the node is in this generation (one node only)
+    #[arg(long, value_name = "NUMBER")]
+    generation: Option<u64>,
+    /// Go through it all, store and send nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Set budget, cool-down and brake aside, for this reason
+    #[arg(long, value_name = "REASON")]
+    override_budget: Option<String>,
+    /// Fence although it costs the gateway's store its quorum, for this reason
+    #[arg(long, value_name = "REASON")]
+    override_quorum: Option<String>,
+    #[command(flatten)]
+    following: Following,
+}
+
+/// When the command ends.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Until {
+    /// When they are proven off
+    Confirmed,
+    /// When, besides, their volumes are released
+    #[default]
+    Released,
+}
+
+/// What comes after the release.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Then {
+    /// They stay off until the hold is dropped
+    #[default]
+    StayOff,
+    /// The hold is dropped; with no other left they are powered on
+    PowerOn,
+}
+
+/// Grades that may be asked for.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Least {
+    /// A person's word will do
+    Attested,
+    /// Trusted, not verified
+    Claimed,
+    /// A cloud or a parent says so
+    Hypervisor,
+    /// Seen off
+    Observed,
+}
+
+impl From<Until> for FenceUntil {
+    fn from(until: Until) -> Self {
+        match until {
+            Until::Confirmed => FenceUntil::Confirmed,
+            Until::Released => FenceUntil::Released,
+        }
+    }
+}
+
+impl From<Then> for FenceThen {
+    fn from(then: Then) -> Self {
+        match then {
+            Then::StayOff => FenceThen::StayOff,
+            Then::PowerOn => FenceThen::PowerOn,
+        }
+    }
+}
+
+impl From<Least> for Grade {
+    fn from(least: Least) -> Self {
+        match least {
+            Least::Attested => Grade::Attested,
+            Least::Claimed => Grade::Claimed,
+            Least::Hypervisor => Grade::Hypervisor,
+            Least::Observed => Grade::Observed,
+        }
+    }
+}
+
+impl Args {
+    fn request(&self, node: &str, key: &str) -> FenceRequest {
+        let aside = |reason: &Option<String>| reason.clone().map(|reason| LimitOverride { reason });
+        FenceRequest {
+            node: Some(hosts::selector(node)),
+            reason: super::reason(&self.reason),
+            idempotency_key: key.to_owned(),
+            holder: self.holder.clone().unwrap_or_default(),
+            until: FenceUntil::from(self.until).into(),
+            then: FenceThen::from(self.then).into(),
+            minimum_grade: self.minimum_grade.map(|least| Grade::from(least).into()).unwrap_or_default(),
+            deadline: self.deadline.map(duration::to_wire),
+            not_after: self.not_after.map(duration::hence),
+            expected_generation: self.generation,
+            dry_run: self.dry_run,
+            override_budget: aside(&self.override_budget),
+            override_quorum: aside(&self.override_quorum),
+        }
+    }
+}
+
+/// Fences the nodes, in parallel, and follows each to its outcome.
+pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
+    let nodes = hosts::names(&hosts::resolve(session, &args.hosts).await?);
+    if args.generation.is_some() && nodes.len() > 1 {
+        return Err(Fault::Usage("--generation is of one node: name only one".to_owned()));
+    }
+    if !args.dry_run {
+        let then = match args.then {
+            Then::StayOff => "switched off hard and stay off",
+            Then::PowerOn => "switched off hard and, once released, powered on again",
+        };
+        let asked = format!("Fence {}? They are {then}.", question::names(&nodes));
+        question::ask(session.console, session.global.yes, &asked).await?;
+    }
+    let key = super::key(&args.following.key);
+    let motions = nodes.iter().map(|node| (node.clone(), Motion::Fence(args.request(node, &key)))).collect();
+    let followed = follow::all(session, motions, &args.following).await?;
+    follow::conclude(session, &followed)
+}

@@ -1,0 +1,96 @@
+//! `picket history`: fences as they were.
+
+use std::time::Duration;
+
+use picket_proto::v1::{Fence, FenceView as Depth, GetFenceRequest, ListFencesRequest};
+use serde::Serialize;
+
+use crate::console::Stream;
+use crate::exit::Exit;
+use crate::fault::Fault;
+use crate::session::Session;
+use crate::view::fence::FenceView;
+use crate::view::fence_text;
+use crate::{duration, hosts};
+
+/// Its arguments.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Host lists: r1n07 or r1n[01-40,45] [default: all]
+    #[arg(value_name = "HOSTS")]
+    hosts: Vec<String>,
+    /// One fence in detail, with every device exchange
+    #[arg(long, value_name = "ID", conflicts_with_all = ["hosts", "limit", "since", "open"])]
+    fence: Option<String>,
+    /// At most so many, newest first
+    #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = clap::value_parser!(u16).range(1..))]
+    limit: u16,
+    /// Only those opened within this time
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    since: Option<Duration>,
+    /// Only those that have not ended
+    #[arg(long)]
+    open: bool,
+}
+
+/// The document of a list.
+#[derive(Debug, Serialize)]
+struct Fences {
+    fences: Vec<FenceView>,
+}
+
+/// Tells it.
+pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
+    if let Some(id) = &args.fence {
+        return one(id, session).await;
+    }
+    let fences = list(args, session).await?;
+    if session.for_people() {
+        let text = fence_text::table(&fences, session.console.paint(Stream::Out));
+        session.console.write(Stream::Out, &text)?;
+    } else {
+        session.console.document(&Fences { fences: fences.iter().map(FenceView::from).collect() })?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn one(id: &str, session: &mut Session<'_>) -> Result<Exit, Fault> {
+    let request = GetFenceRequest { fence_id: id.to_owned(), view: Depth::Full.into() };
+    let mut client = session.client.clone();
+    let answer = session.asked(client.get_fence(request)).await?.into_inner();
+    let fence = answer.fence.ok_or(Fault::Nonsense("no fence where one was asked for"))?;
+    if session.for_people() {
+        let text = fence_text::detail(&fence, session.console.paint(Stream::Out));
+        session.console.write(Stream::Out, &text)?;
+    } else {
+        session.console.document(&FenceView::from(&fence))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn list(args: &Args, session: &Session<'_>) -> Result<Vec<Fence>, Fault> {
+    let limit = usize::from(args.limit);
+    let mut fences: Vec<Fence> = Vec::new();
+    let mut request = ListFencesRequest {
+        nodes: hosts::set(&args.hosts),
+        opened_after: args.since.map(duration::ago),
+        open_only: args.open,
+        view: Depth::Basic.into(),
+        ..Default::default()
+    };
+    loop {
+        let wanted = (limit - fences.len()).min(500);
+        request.page_size = i32::try_from(wanted).unwrap_or(500);
+        let mut client = session.client.clone();
+        let answer = session.asked(client.list_fences(request.clone())).await?.into_inner();
+        fences.extend(answer.fences);
+        fences.truncate(limit);
+        if answer.next_page_token.is_empty() || fences.len() == limit {
+            return Ok(fences);
+        }
+        if answer.next_page_token == request.page_token {
+            return Err(Fault::Nonsense("the same page follows itself"));
+        }
+        request.page_token = answer.next_page_token;
+    }
+}

@@ -1,0 +1,57 @@
+//! The commands, one a file.
+
+pub mod abandon;
+pub mod completions;
+pub mod fence;
+pub mod history;
+pub mod nodes;
+pub mod retry;
+pub mod stand_down;
+pub mod status;
+pub mod unfence;
+pub mod watch;
+
+use crate::args::{Cli, Command};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::fault::Fault;
+use crate::session::Session;
+
+/// Runs the command that was given.
+pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
+    // Completions need no gateway.
+    if let Command::Completions(args) = &cli.command {
+        return completions::run(args, console);
+    }
+    let mut session = Session::open(cli.global, console).await?;
+    match &cli.command {
+        Command::Fence(args) => fence::run(args, &mut session).await,
+        Command::Unfence(args) => unfence::run(args, &mut session).await,
+        Command::Status(args) => status::run(args, &mut session).await,
+        Command::Nodes(args) => nodes::run(args, &mut session).await,
+        Command::Watch(args) => watch::run(args, &mut session).await,
+        Command::History(args) => history::run(args, &mut session).await,
+        Command::Retry(args) => retry::run(args, &mut session).await,
+        Command::Abandon(args) => abandon::run(args, &mut session).await,
+        Command::StandDown(args) => stand_down::run(args, &mut session).await,
+        Command::Completions(_) => Ok(Exit::Done),
+    }
+}
+
+/// Who sits here, for reasons that nobody wrote.
+fn user() -> String {
+    ["USER", "LOGNAME"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok())
+        .unwrap_or_else(|| "somebody".to_owned())
+}
+
+/// The reason that was given, or who asked.
+fn reason(given: &Option<String>) -> String {
+    given.clone().unwrap_or_else(|| format!("asked on the command line by {}", user()))
+}
+
+/// The key that was given, or a new one. With several nodes each uses it for itself: keys belong to a node.
+fn key(given: &Option<String>) -> String {
+    given.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string())
+}

@@ -1,0 +1,180 @@
+//! The way to the gateway.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use picket_proto::v1::fencing_service_client::FencingServiceClient;
+use tonic::transport::Channel;
+
+use crate::fault::Fault;
+
+/// The client of the service.
+pub type Client = FencingServiceClient<Channel>;
+
+/// How long a connection may take to stand.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// How often a silent connection is asked whether it still stands, and for how long it may not answer.
+const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(10));
+
+/// The largest answer that is taken: a page of a thousand nodes with all their devices is far below.
+const MESSAGE: usize = 64 << 20;
+
+/// Where a gateway answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// Host and port, without encryption: a gateway offers that on the loopback only.
+    Tcp(String),
+}
+
+/// An endpoint that cannot be used, and what would be right.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{got:?} is no endpoint{why}: write unix:/run/picket/picket.sock or http://127.0.0.1:7070")]
+pub struct BadEndpoint {
+    got: String,
+    why: &'static str,
+}
+
+impl Endpoint {
+    /// Reads `unix:/path`, `unix:///path` or `http://host:port`.
+    pub fn parse(text: &str) -> Result<Self, BadEndpoint> {
+        let bad = |why| BadEndpoint { got: text.to_owned(), why };
+        if let Some(path) = text.strip_prefix("unix:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            let absolute = path.starts_with('/');
+            return if absolute {
+                Ok(Self::Unix(path.into()))
+            } else {
+                Err(bad(" (the path is not absolute)"))
+            };
+        }
+        if text.starts_with("https:") {
+            return Err(bad(
+                " (this version knows no TLS: use the gateway's socket, or a tunnel to its loopback port)",
+            ));
+        }
+        let authority = text.strip_prefix("http://").ok_or_else(|| bad(""))?.trim_end_matches('/');
+        let (host, port) = authority.rsplit_once(':').ok_or_else(|| bad(" (it has no port)"))?;
+        if host.is_empty() || port.parse::<u16>().is_err() || authority.contains(['/', '@', '?']) {
+            return Err(bad(""));
+        }
+        Ok(Self::Tcp(authority.to_owned()))
+    }
+
+    /// Opens the connection, so that an endpoint where nobody is shows at once.
+    pub async fn connect(&self) -> Result<Client, Fault> {
+        let endpoint = tonic::transport::Endpoint::from_shared(self.to_string())
+            .map_err(|error| Fault::Usage(format!("{self}: {error}")))?
+            .connect_timeout(CONNECT)
+            .http2_keep_alive_interval(KEEP_ALIVE.0)
+            .keep_alive_timeout(KEEP_ALIVE.1);
+        // The connector's own limit does not cover a listener that accepts and then says nothing.
+        match tokio::time::timeout(CONNECT + Duration::from_secs(1), endpoint.connect()).await {
+            Ok(Ok(channel)) => Ok(FencingServiceClient::new(channel).max_decoding_message_size(MESSAGE)),
+            Ok(Err(error)) => Err(self.unreachable(&error)),
+            Err(_) => Err(Fault::Unreachable {
+                endpoint: self.to_string(),
+                why: "it does not answer in time".to_owned(),
+                check: self.check(Some(io::ErrorKind::TimedOut)),
+            }),
+        }
+    }
+
+    /// The fault of an endpoint where nobody answers.
+    pub fn unreachable(&self, error: &(dyn Error + 'static)) -> Fault {
+        let mut innermost = error;
+        while let Some(source) = innermost.source() {
+            innermost = source;
+        }
+        let kind = io_kind(error);
+        Fault::Unreachable { endpoint: self.to_string(), why: innermost.to_string(), check: self.check(kind) }
+    }
+
+    /// The fault of a gateway that answered before and does not any more.
+    pub fn lost(&self, why: &str) -> Fault {
+        Fault::Unreachable { endpoint: self.to_string(), why: why.to_owned(), check: self.check(None) }
+    }
+
+    /// What to look at, in words.
+    fn check(&self, kind: Option<io::ErrorKind>) -> String {
+        let what = match (self, kind) {
+            (Self::Unix(_), Some(io::ErrorKind::NotFound)) => {
+                "there is no such socket: is picketd running on this machine, and is that its socket?"
+            }
+            (Self::Unix(_), Some(io::ErrorKind::PermissionDenied)) => {
+                "you may not open the socket: are you in its group? (ls -l shows it)"
+            }
+            (Self::Unix(_), Some(io::ErrorKind::ConnectionRefused)) => {
+                "the socket is there and nobody listens: picketd is not running any more (its log says why)"
+            }
+            (Self::Tcp(_), Some(io::ErrorKind::ConnectionRefused)) => {
+                "nobody listens there: is picketd running, and is that its address and port?"
+            }
+            (_, Some(io::ErrorKind::TimedOut)) => {
+                "nothing answers there: is the address right, is a firewall in between, does picketd hang?"
+            }
+            _ => "is picketd running, and is that where it listens?",
+        };
+        format!("{what}\nAnother endpoint: --endpoint, PICKET_ENDPOINT, or a context.")
+    }
+}
+
+/// The kind of the input/output error behind an error, if there is one.
+fn io_kind(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
+    let mut next = Some(error);
+    while let Some(one) = next {
+        if let Some(io) = one.downcast_ref::<io::Error>() {
+            return Some(io.kind());
+        }
+        next = one.source();
+    }
+    None
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Tcp(authority) => write!(f, "http://{authority}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_are_read_in_their_usual_spellings() {
+        for (text, shown) in [
+            ("unix:/run/p.sock", "unix:/run/p.sock"),
+            ("unix:///run/p.sock", "unix:/run/p.sock"),
+            ("http://127.0.0.1:7070", "http://127.0.0.1:7070"),
+            ("http://[::1]:7070/", "http://[::1]:7070"),
+        ] {
+            assert_eq!(Endpoint::parse(text).map(|e| e.to_string()), Ok(shown.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bad_endpoint_is_told_with_what_would_be_right() {
+        for text in [
+            "",
+            "picket",
+            "unix:rel",
+            "http://host",
+            "http://:1",
+            "http://h:99999",
+            "http://u@h:1",
+            "https://h:1",
+        ] {
+            let error = Endpoint::parse(text).expect_err(text).to_string();
+            assert!(error.contains("write unix:/run"), "{error}");
+        }
+    }
+}

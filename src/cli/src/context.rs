@@ -1,0 +1,148 @@
+//! Which gateway: flag, environment, or a context of the settings file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::args::Global;
+use crate::connect::Endpoint;
+use crate::fault::Fault;
+
+/// Where a gateway on this machine listens by default.
+pub const DEFAULT: &str = "unix:/run/picket/picket.sock";
+
+/// The file with contexts.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// The context that counts unless another is named.
+    current: Option<String>,
+    #[serde(default)]
+    contexts: BTreeMap<String, Context>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Context {
+    /// Where its gateway answers.
+    endpoint: String,
+}
+
+/// The endpoint that counts: the flag, the context by flag, `PICKET_ENDPOINT`, `PICKET_CONTEXT`, `current` of the
+/// file, the default; the first that is there.
+pub fn endpoint(global: &Global, env: impl Fn(&str) -> Option<String>) -> Result<Endpoint, Fault> {
+    let env = |name| env(name).filter(|value| !value.is_empty());
+    let named = |text: &str, whence: &str| {
+        Endpoint::parse(text).map_err(|error| Fault::Usage(format!("{whence}: {error}")))
+    };
+    if let Some(text) = &global.endpoint {
+        return named(text, "--endpoint");
+    }
+    if global.context.is_none()
+        && let Some(text) = env("PICKET_ENDPOINT")
+    {
+        return named(&text, "PICKET_ENDPOINT");
+    }
+    let wanted = global.context.clone().or_else(|| env("PICKET_CONTEXT"));
+    let (path, asked_for) = match &global.config {
+        Some(path) => (Some(path.clone()), true),
+        None => (default_path(&env), false),
+    };
+    let file = match &path {
+        Some(path) => read(path, asked_for)?,
+        None => File::default(),
+    };
+    let shown = path.unwrap_or_default().display().to_string();
+    let Some(name) = wanted.or(file.current) else {
+        return named(DEFAULT, "default");
+    };
+    match file.contexts.get(&name) {
+        Some(context) => named(&context.endpoint, &format!("{shown}: contexts.{name}.endpoint")),
+        None => {
+            let known: Vec<_> = file.contexts.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            Err(Fault::Usage(format!("there is no context {name:?} in {shown}; there is: {known}")))
+        }
+    }
+}
+
+fn default_path(env: &impl Fn(&'static str) -> Option<String>) -> Option<PathBuf> {
+    let base = env("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| env("HOME").map(|home| Path::new(&home).join(".config")))?;
+    Some(base.join("picket/config.toml"))
+}
+
+fn read(path: &Path, asked_for: bool) -> Result<File, Fault> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => {
+            toml::from_str(&text).map_err(|error| Fault::Usage(format!("{}: {error}", path.display())))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !asked_for => Ok(File::default()),
+        Err(error) => Err(Fault::Usage(format!("cannot read {}: {error}", path.display()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Format;
+
+    struct Case {
+        endpoint: Option<&'static str>,
+        context: Option<&'static str>,
+        env: &'static [(&'static str, &'static str)],
+        file: &'static str,
+    }
+
+    const FILE: &str = "current = \"lab\"\n[contexts.lab]\nendpoint = \"http://127.0.0.1:1\"\n[contexts.prod]\nendpoint = \"unix:/prod\"\n";
+
+    fn check(case: Case) -> Result<String, String> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let config = dir.path().join("config.toml");
+        std::fs::write(&config, case.file).expect("written");
+        let global = Global {
+            endpoint: case.endpoint.map(str::to_owned),
+            context: case.context.map(str::to_owned),
+            config: Some(config),
+            output: Format::Table,
+            yes: false,
+            timeout: None,
+        };
+        let env =
+            |name: &str| case.env.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        endpoint(&global, env).map(|endpoint| endpoint.to_string()).map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn the_first_that_is_there_counts() {
+        let env: &[_] = &[("PICKET_ENDPOINT", "unix:/env"), ("PICKET_CONTEXT", "prod")];
+        let flag = Case { endpoint: Some("unix:/flag"), context: None, env, file: FILE };
+        assert_eq!(check(flag), Ok("unix:/flag".to_owned()));
+        let context = Case { endpoint: None, context: Some("lab"), env, file: FILE };
+        assert_eq!(check(context), Ok("http://127.0.0.1:1".to_owned()));
+        let by_env = Case { endpoint: None, context: None, env, file: FILE };
+        assert_eq!(check(by_env), Ok("unix:/env".to_owned()));
+        let by_env = Case { endpoint: None, context: None, env: &env[1..], file: FILE };
+        assert_eq!(check(by_env), Ok("unix:/prod".to_owned()));
+        let current = Case { endpoint: None, context: None, env: &[], file: FILE };
+        assert_eq!(check(current), Ok("http://127.0.0.1:1".to_owned()));
+        let none = Case { endpoint: None, context: None, env: &[], file: "" };
+        assert_eq!(check(none), Ok(DEFAULT.to_owned()));
+    }
+
+    #[test]
+    fn faults_say_where_and_what_would_be_right() {
+        let told = |context, file| check(Case { endpoint: None, context, env: &[], file }).expect_err(file);
+        let unknown = told(Some("test"), FILE);
+        assert!(
+            unknown.contains("no context \"test\"") && unknown.contains("there is: lab, prod"),
+            "{unknown}"
+        );
+        let key = told(None, "[contexts.lab]\nendpont = \"x\"\n");
+        assert!(key.contains("config.toml") && key.contains("endpont"), "{key}");
+        let bad = told(None, "current = \"lab\"\n[contexts.lab]\nendpoint = \"ftp://x\"\n");
+        assert!(bad.contains("contexts.lab.endpoint") && bad.contains("unix:/"), "{bad}");
+    }
+}

@@ -1,0 +1,118 @@
+//! Spans and moments, as people write and read them.
+
+use std::time::{Duration, SystemTime};
+
+use prost_types::Timestamp;
+
+/// Reads `250ms`, `10s`, `5m`, `2h`, `7d`. The error says what would be right.
+pub fn parse(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no duration: write a number and ms, s, m, h or d, like 90s or 2h");
+    let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(millis).map(Duration::from_millis).ok_or_else(wrong)
+}
+
+/// `0.8 s`, `12.3 s`, `4 min 5 s`, `2 h 30 min`, `3 d 4 h`.
+pub fn words(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0..60 => format!("{:.1} s", span.as_secs_f64()),
+        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
+/// The span on the wire; a negative one is zero.
+pub fn of_wire(span: &prost_types::Duration) -> Duration {
+    Duration::try_from(*span).unwrap_or_default()
+}
+
+/// A span for the wire.
+pub fn to_wire(span: Duration) -> prost_types::Duration {
+    // Arguments are far below the 292 billion years at which this ends.
+    prost_types::Duration::try_from(span).unwrap_or_default()
+}
+
+/// Seconds, for documents.
+pub fn seconds(span: &prost_types::Duration) -> f64 {
+    of_wire(span).as_secs_f64()
+}
+
+/// RFC 3339 in UTC with milliseconds.
+pub fn stamp(at: &Timestamp) -> String {
+    let millis = at.nanos.clamp(0, 999_999_999) / 1_000_000;
+    let whole = Timestamp { seconds: at.seconds, nanos: 0 }.to_string();
+    format!("{}.{millis:03}Z", whole.trim_end_matches('Z'))
+}
+
+/// RFC 3339 in UTC, to the second, for tables.
+pub fn stamp_seconds(at: &Timestamp) -> String {
+    Timestamp { seconds: at.seconds, nanos: 0 }.to_string()
+}
+
+/// From one moment to another, zero if it is not later.
+pub fn between(from: &Timestamp, to: &Timestamp) -> Duration {
+    let nanos = |at: &Timestamp| i128::from(at.seconds) * 1_000_000_000 + i128::from(at.nanos);
+    let span = u64::try_from((nanos(to) - nanos(from)).max(0)).unwrap_or(u64::MAX);
+    Duration::from_nanos(span)
+}
+
+/// The moment `span` before (`-`) now, on the wire.
+pub fn ago(span: Duration) -> Timestamp {
+    Timestamp::from(SystemTime::now().checked_sub(span).unwrap_or(SystemTime::UNIX_EPOCH))
+}
+
+/// The moment `span` after now, on the wire.
+pub fn hence(span: Duration) -> Timestamp {
+    Timestamp::from(SystemTime::now().checked_add(span).unwrap_or(SystemTime::UNIX_EPOCH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_and_the_error_says_what_would_be_right() {
+        for (text, millis) in
+            [("250ms", 250), ("10s", 10_000), ("5m", 300_000), ("2h", 7_200_000), ("1d", 86_400_000)]
+        {
+            assert_eq!(parse(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in
+            ["", "5", "s", "-1s", "1.5s", "5 s", "5min", "99999999999999999999s", "999999999999999999d"]
+        {
+            assert!(parse(text).expect_err(text).contains("like 90s"), "{text}");
+        }
+    }
+
+    #[test]
+    fn spans_are_told_in_the_largest_fitting_units() {
+        for (millis, text) in [
+            (840, "0.8 s"),
+            (12_340, "12.3 s"),
+            (245_000, "4 min 5 s"),
+            (9_000_000, "2 h 30 min"),
+            (273_600_000, "3 d 4 h"),
+        ] {
+            assert_eq!(words(Duration::from_millis(millis)), text);
+        }
+    }
+
+    #[test]
+    fn moments_have_milliseconds_even_if_they_are_zero() {
+        let at = |nanos| Timestamp { seconds: 1_795_250_372, nanos };
+        assert_eq!(stamp(&at(0)), "2026-11-21T08:39:32.000Z");
+        assert_eq!(stamp(&at(42_999_999)), "2026-11-21T08:39:32.042Z");
+        assert_eq!(stamp_seconds(&at(42_999_999)), "2026-11-21T08:39:32Z");
+    }
+}

@@ -1,0 +1,134 @@
+//! How the command ends, for scripts. These numbers never change their meaning.
+
+use std::process::ExitCode;
+
+/// An exit code. With several nodes the worst one counts: see [`Exit::worst`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// 0: what was asked for is so: fenced, unfenced, listed.
+    Done,
+    /// 1: any other error.
+    Failed,
+    /// 2: wrong arguments or settings, or a question that was not answered with yes. Nothing was sent.
+    Usage,
+    /// 3: blocked: a budget, a pause, another's hold. Nothing was sent.
+    Blocked,
+    /// 4: a person must decide, or the power-on was not seen.
+    NeedsOperator,
+    /// 5: no gateway answers, or the way to it broke and stayed broken.
+    Unreachable,
+    /// 6: no such node, fence, release or hold.
+    NotFound,
+    /// 7: not known to the gateway, or not allowed.
+    Denied,
+    /// 8: overtaken: superseded, stood down, another generation, too late, or not possible in the node's phase.
+    Overtaken,
+    /// 9: the node recovered before anything was sent. It is not off.
+    Recovered,
+    /// 10: not done within `--timeout`; what was begun goes on.
+    TimedOut,
+    /// 130: interrupted; what was begun goes on.
+    Interrupted,
+}
+
+impl Exit {
+    /// The number.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Blocked => 3,
+            Exit::NeedsOperator => 4,
+            Exit::Unreachable => 5,
+            Exit::NotFound => 6,
+            Exit::Denied => 7,
+            Exit::Overtaken => 8,
+            Exit::Recovered => 9,
+            Exit::TimedOut => 10,
+            Exit::Interrupted => 130,
+        }
+    }
+
+    /// How bad it is when several nodes end differently: what is known not to have begun is less bad than what is not
+    /// known, and a node that waits for a person is the worst.
+    fn weight(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Recovered => 1,
+            Exit::Blocked => 2,
+            Exit::Overtaken => 3,
+            Exit::NotFound => 4,
+            Exit::Usage => 5,
+            Exit::Denied => 6,
+            Exit::TimedOut => 7,
+            Exit::Interrupted => 8,
+            Exit::Unreachable => 9,
+            Exit::Failed => 10,
+            Exit::NeedsOperator => 11,
+        }
+    }
+
+    /// The worst of several; [`Exit::Done`] of none.
+    pub fn worst(exits: impl IntoIterator<Item = Exit>) -> Exit {
+        exits.into_iter().max_by_key(|exit| exit.weight()).unwrap_or(Exit::Done)
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit.code())
+    }
+}
+
+/// What `--help` says of them.
+pub const HELP: &str = "\
+Exit codes (with several nodes, the worst):
+  0   done: fenced, unfenced, listed
+  1   any other error
+  2   wrong arguments or settings, or a question not answered with yes
+  3   blocked (budget, pause, another's hold): nothing was sent
+  4   needs an operator, or the power-on was not seen
+  5   no gateway answers
+  6   no such node, fence, release or hold
+  7   not known to the gateway, or not allowed
+  8   overtaken: superseded, stood down, another generation, or not possible now
+  9   recovered before anything was sent: the node is not off
+  10  not done within --timeout; what was begun goes on
+  130 interrupted; what was begun goes on
+
+Endpoint, first found: --endpoint, --context, PICKET_ENDPOINT, PICKET_CONTEXT,
+`current` of the file with contexts, unix:/run/picket/picket.sock.
+NO_COLOR switches colours off.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_counts_and_a_person_is_the_worst() {
+        assert_eq!(Exit::worst([]), Exit::Done);
+        assert_eq!(Exit::worst([Exit::Done, Exit::Blocked]), Exit::Blocked);
+        assert_eq!(Exit::worst([Exit::Failed, Exit::NeedsOperator, Exit::Unreachable]), Exit::NeedsOperator);
+    }
+
+    #[test]
+    fn help_names_every_code() {
+        for exit in [
+            Exit::Done,
+            Exit::Failed,
+            Exit::Usage,
+            Exit::Blocked,
+            Exit::NeedsOperator,
+            Exit::Unreachable,
+            Exit::NotFound,
+            Exit::Denied,
+            Exit::Overtaken,
+            Exit::Recovered,
+            Exit::TimedOut,
+            Exit::Interrupted,
+        ] {
+            assert!(HELP.contains(&format!("\n  {:<4}", exit.code())), "{exit:?}");
+        }
+    }
+}

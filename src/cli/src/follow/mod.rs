@@ -1,0 +1,161 @@
+//! Following nodes on their way: each on a stream of its own, in parallel, until each has its end.
+
+mod end;
+mod motion;
+mod stream;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_proto::v1::{FenceUpdate, Phase};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+pub use end::{End, Followed};
+pub use motion::Motion;
+use stream::Event;
+
+use crate::args::Following;
+use crate::exit::Exit;
+use crate::fault::Fault;
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::view;
+
+/// Between two drawings of live progress.
+const TICK: Duration = Duration::from_millis(200);
+
+/// What is known of one node while it is followed.
+#[derive(Debug)]
+pub struct Line {
+    /// The node.
+    pub node: String,
+    /// What was asked for.
+    pub motion: Motion,
+    /// When it was asked for; not yet while others have their turn.
+    pub started: Option<Instant>,
+    /// The newest message, and when it arrived.
+    pub latest: Option<(FenceUpdate, Instant)>,
+    /// Why the connection is broken at the moment.
+    pub broken: Option<String>,
+    /// How it ended.
+    pub followed: Option<Followed>,
+}
+
+impl Line {
+    fn new((node, motion): (String, Motion)) -> Self {
+        Self { node, motion, started: None, latest: None, broken: None, followed: None }
+    }
+
+    /// Takes a message in. What proves stays known until the node is back in Fencing, or the fence is another one.
+    fn take(&mut self, mut update: FenceUpdate) {
+        if let Some((before, _)) = self.latest.take()
+            && before.fence_id == update.fence_id
+            && update.phase != i32::from(Phase::Fencing)
+        {
+            update.evidence = update.evidence.or(before.evidence);
+            if update.releases.is_empty() {
+                update.releases = before.releases;
+            }
+        }
+        self.broken = None;
+        self.latest = Some((update, Instant::now()));
+    }
+
+    fn end(&mut self, end: End) {
+        self.followed = Some(Followed {
+            node: self.node.clone(),
+            motion: self.motion.clone(),
+            latest: self.latest.as_ref().map(|(update, _)| update.clone()),
+            end,
+            took: self.started.map(|started| started.elapsed()).unwrap_or_default(),
+        });
+    }
+}
+
+/// Follows all of them, shows how they fare, and answers with how each ended.
+pub async fn all(
+    session: &mut Session<'_>,
+    motions: Vec<(String, Motion)>,
+    following: &Following,
+) -> Result<Vec<Followed>, Fault> {
+    let mut lines: Vec<Line> = motions.into_iter().map(Line::new).collect();
+    let mut progress = Progress::of(session.console);
+    let (tell, mut events) = mpsc::unbounded_channel();
+    let turns = Arc::new(Semaphore::new(following.parallel.into()));
+    let mut tasks = JoinSet::new();
+    for (index, line) in lines.iter().enumerate() {
+        let (client, motion, tell) = (session.client.clone(), line.motion.clone(), tell.clone());
+        let (turns, patience) = (Arc::clone(&turns), following.patience);
+        tasks.spawn(async move {
+            // The semaphore is never closed; without a turn there is nobody to follow for.
+            let Ok(_turn) = turns.acquire().await else { return };
+            stream::follow(client, &motion, patience, |event| tell.send((index, event)).is_ok()).await;
+        });
+    }
+    drop(tell);
+
+    let begun = Instant::now();
+    let limit = session.global.timeout.map(|limit| begun + limit);
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    let rest = loop {
+        tokio::select! {
+            biased;
+            _ = tokio::signal::ctrl_c() => break End::Interrupted,
+            () = tokio::time::sleep_until(limit.unwrap_or(begun)), if limit.is_some() => break End::TimedOut,
+            event = events.recv() => match event {
+                None => break End::Lost("nobody followed it any more".to_owned()),
+                Some((index, event)) => apply(&mut lines, index, event, &mut progress, session)?,
+            },
+            _ = tick.tick(), if progress.is_live() => progress.draw(session.console, &lines)?,
+        }
+    };
+    // Abandoning a stream stops nothing: what was begun goes on.
+    tasks.abort_all();
+    for index in 0..lines.len() {
+        if lines[index].followed.is_none() {
+            apply(&mut lines, index, Event::End(rest.clone()), &mut progress, session)?;
+        }
+    }
+    progress.finish(session.console, &lines)?;
+    Ok(lines.into_iter().filter_map(|line| line.followed).collect())
+}
+
+fn apply(
+    lines: &mut [Line],
+    index: usize,
+    event: Event,
+    progress: &mut Progress,
+    session: &mut Session<'_>,
+) -> Result<(), Fault> {
+    let line = &mut lines[index];
+    match event {
+        Event::Asked => {
+            line.started.get_or_insert_with(Instant::now);
+        }
+        Event::Update(update) => {
+            line.take(*update);
+            progress.update(session.console, lines, index)?;
+        }
+        Event::Broken { why, again_in } => {
+            line.broken = Some(why);
+            progress.broken(session.console, lines, index, again_in)?;
+        }
+        Event::End(end) => {
+            line.end(end);
+            progress.end(session.console, lines, index)?;
+        }
+    }
+    Ok(())
+}
+
+/// The last word of a command that followed nodes: the document for scripts, and the worst exit code.
+pub fn conclude(session: &mut Session<'_>, followed: &[Followed]) -> Result<Exit, Fault> {
+    let exit = Exit::worst(followed.iter().map(Followed::exit));
+    if !session.for_people() {
+        session.console.document(&view::result::Results::of_followed(followed, exit))?;
+    }
+    Ok(exit)
+}

@@ -1,0 +1,60 @@
+//! From host lists to nodes: the gateway expands them, so that both mean the same.
+
+use std::collections::BTreeSet;
+
+use picket_proto::v1::{ListNodesRequest, Node, NodeSelector, NodeSet, node_selector, node_set};
+
+use crate::fault::Fault;
+use crate::session::Session;
+
+/// Nodes a page.
+const PAGE: i32 = 500;
+
+/// The selector of one node by its name.
+pub fn selector(name: &str) -> NodeSelector {
+    NodeSelector { by: Some(node_selector::By::Name(name.to_owned())) }
+}
+
+/// What host lists select; nothing of none, which means all nodes.
+pub fn set(hosts: &[String]) -> Option<NodeSet> {
+    (!hosts.is_empty()).then(|| NodeSet { of: Some(node_set::Of::Hosts(hosts.join(","))) })
+}
+
+/// All pages of a list of nodes, and the revision of the first.
+pub async fn list(
+    session: &Session<'_>,
+    mut request: ListNodesRequest,
+) -> Result<(Vec<Node>, String), Fault> {
+    let (mut nodes, mut revision) = (Vec::new(), None);
+    request.page_size = PAGE;
+    loop {
+        let mut client = session.client.clone();
+        let answer = session.asked(client.list_nodes(request.clone())).await?.into_inner();
+        revision.get_or_insert(answer.revision);
+        nodes.extend(answer.nodes);
+        if answer.next_page_token.is_empty() {
+            return Ok((nodes, revision.unwrap_or_default()));
+        }
+        if answer.next_page_token == request.page_token {
+            return Err(Fault::Nonsense("the same page follows itself"));
+        }
+        request.page_token = answer.next_page_token;
+    }
+}
+
+/// The nodes that host lists name, in their order, each once. One that is not known fails all, before anything is sent.
+pub async fn resolve(session: &Session<'_>, hosts: &[String]) -> Result<Vec<Node>, Fault> {
+    let request = ListNodesRequest { nodes: set(hosts), ..Default::default() };
+    let (mut nodes, _) = list(session, request).await?;
+    let mut seen = BTreeSet::new();
+    nodes.retain(|node| seen.insert(node.name.clone()));
+    if nodes.is_empty() {
+        return Err(Fault::Nonsense("the host list selects no node"));
+    }
+    Ok(nodes)
+}
+
+/// Their names.
+pub fn names(nodes: &[Node]) -> Vec<String> {
+    nodes.iter().map(|node| node.name.clone()).collect()
+}

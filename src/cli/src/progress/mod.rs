@@ -1,0 +1,123 @@
+//! How nodes fare while they are followed: live on a terminal, plain lines in a pipe, nothing beside a document.
+
+mod live;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use crate::args::Format;
+use crate::console::{Console, Stream};
+use crate::duration;
+use crate::follow::Line;
+use crate::style::clean;
+use crate::view::{report, update};
+use live::Live;
+
+/// One of the three ways.
+#[derive(Debug)]
+pub enum Progress {
+    /// The document at the end says it all.
+    Silent,
+    /// A line for everything that happens, nothing twice.
+    Plain {
+        /// What was told last of each node.
+        said: BTreeMap<usize, String>,
+    },
+    /// A line a node, rewritten in place.
+    Live(Live),
+}
+
+impl Progress {
+    /// The way that fits the streams: people see it live where a terminal is; a document has standard output to itself.
+    pub fn of(console: &Console) -> Self {
+        match console.format {
+            Format::Table if console.is_terminal(Stream::Out) => Progress::Live(Live::new(Stream::Out)),
+            Format::Table => Progress::Plain { said: BTreeMap::new() },
+            Format::Json | Format::Yaml
+                if console.is_terminal(Stream::Err) && !console.is_terminal(Stream::Out) =>
+            {
+                Progress::Live(Live::new(Stream::Err))
+            }
+            Format::Json | Format::Yaml => Progress::Silent,
+        }
+    }
+
+    /// Whether it is to be drawn again as time passes.
+    pub fn is_live(&self) -> bool {
+        matches!(self, Progress::Live(_))
+    }
+
+    /// Draws it again.
+    pub fn draw(&mut self, console: &mut Console, lines: &[Line]) -> io::Result<()> {
+        match self {
+            Progress::Live(live) => live.draw(console, lines, ""),
+            Progress::Silent | Progress::Plain { .. } => Ok(()),
+        }
+    }
+
+    /// A message came.
+    pub fn update(&mut self, console: &mut Console, lines: &[Line], index: usize) -> io::Result<()> {
+        match self {
+            Progress::Silent => Ok(()),
+            Progress::Live(live) => live.draw(console, lines, ""),
+            Progress::Plain { said } => {
+                let Some((message, _)) = &lines[index].latest else { return Ok(()) };
+                let body = update::body(message);
+                // The outcome is told with its evidence when the stream ends.
+                if message.outcome.is_some() || said.get(&index) == Some(&body) {
+                    return Ok(());
+                }
+                said.insert(index, body);
+                console.write(Stream::Out, &format!("{}\n", update::line(message)))
+            }
+        }
+    }
+
+    /// The connection broke, and is tried again.
+    pub fn broken(
+        &mut self,
+        console: &mut Console,
+        lines: &[Line],
+        index: usize,
+        again_in: Duration,
+    ) -> io::Result<()> {
+        match self {
+            Progress::Silent => Ok(()),
+            Progress::Live(live) => live.draw(console, lines, ""),
+            Progress::Plain { .. } => {
+                let (node, why) = (&lines[index].node, lines[index].broken.as_deref().unwrap_or_default());
+                let again = duration::words(again_in);
+                let text = format!("{node} connection lost ({why}); trying again in {again}");
+                console.write(Stream::Out, &format!("{}\n", clean(&text)))
+            }
+        }
+    }
+
+    /// A node has its end.
+    pub fn end(&mut self, console: &mut Console, lines: &[Line], index: usize) -> io::Result<()> {
+        let Some(followed) = &lines[index].followed else { return Ok(()) };
+        match self {
+            Progress::Silent => Ok(()),
+            Progress::Plain { .. } => {
+                let text = report::render(followed, console.paint(Stream::Out));
+                console.write(Stream::Out, &text)
+            }
+            Progress::Live(live) => {
+                let text = report::render(followed, console.paint(live.stream()));
+                live.draw(console, lines, &text)
+            }
+        }
+    }
+
+    /// All have their end.
+    pub fn finish(&mut self, console: &mut Console, lines: &[Line]) -> io::Result<()> {
+        let stream = match self {
+            Progress::Silent => return Ok(()),
+            Progress::Plain { .. } => Stream::Out,
+            Progress::Live(live) => live.stream(),
+        };
+        let followed: Vec<_> = lines.iter().filter_map(|line| line.followed.as_ref()).collect();
+        if followed.len() > 1 { console.write(stream, &report::summary(&followed)) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,238 @@
+//! What a gateway's error says, in plain words and for scripts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use picket_proto::DOMAIN;
+use picket_proto::v1::ErrorReason;
+use serde::Serialize;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+use crate::duration::words;
+use crate::exit::Exit;
+
+/// An error of the gateway, with its rich details.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Told {
+    /// The gRPC code: `not_found`.
+    pub code: String,
+    /// The stable reason: `NODE_NOT_FOUND`. Null: none came, so the error is not the gateway's own.
+    pub reason: Option<String>,
+    /// For people.
+    pub message: String,
+    /// More for people, a line each, nothing twice.
+    pub details: Vec<String>,
+    /// What the reason's metadata says: who holds, which names are near, what limit.
+    pub metadata: BTreeMap<String, String>,
+    /// When it is worth asking again.
+    pub retry_after_s: Option<f64>,
+    #[serde(skip)]
+    kind: Code,
+    /// It arose here, not at the gateway.
+    #[serde(skip)]
+    local: bool,
+}
+
+impl Told {
+    /// The stable reason; unspecified where none came or it is not known.
+    pub fn reason(&self) -> ErrorReason {
+        self.reason.as_deref().map_or(ErrorReason::Unspecified, ErrorReason::of_word)
+    }
+
+    /// Whether it speaks of the way to the gateway, or of a gateway that goes away: the same may succeed soon, and
+    /// whether the request arrived is not known.
+    pub fn is_passing(&self) -> bool {
+        match self.reason() {
+            ErrorReason::ShuttingDown | ErrorReason::NoLeader | ErrorReason::NotLeader => true,
+            _ if self.reason.is_some() => false,
+            _ => self.is_of_the_way(),
+        }
+    }
+
+    /// Whether the way to the gateway broke: what the gateway itself says has no cause on this side, and has details.
+    pub fn is_of_the_way(&self) -> bool {
+        self.reason.is_none() && (self.local || self.kind == Code::Unavailable)
+    }
+
+    /// The exit code.
+    pub fn exit(&self) -> Exit {
+        match self.kind {
+            Code::InvalidArgument => Exit::Usage,
+            Code::NotFound => Exit::NotFound,
+            Code::PermissionDenied | Code::Unauthenticated => Exit::Denied,
+            Code::FailedPrecondition | Code::Aborted => Exit::Overtaken,
+            Code::ResourceExhausted => Exit::Blocked,
+            Code::DeadlineExceeded => Exit::TimedOut,
+            _ if self.is_of_the_way() => Exit::Unreachable,
+            Code::Unavailable if self.reason() == ErrorReason::StoreUnavailable => Exit::Failed,
+            Code::Unavailable => Exit::Unreachable,
+            _ => Exit::Failed,
+        }
+    }
+}
+
+/// What a metadata key means, in words; `None` for those that the message always says.
+fn phrase(key: &str, value: &str) -> Option<String> {
+    let list = value.replace(',', ", ");
+    Some(match key {
+        "near" => format!("did you mean {list}?"),
+        "leader" => format!("the leader is {value}"),
+        "endpoint" => format!("ask it at {value}"),
+        "holders" => format!("held by {list}"),
+        "releases" => format!("releases: {list}"),
+        "devices" => format!("devices: {list}"),
+        "effects" => format!("open: {list}"),
+        "nodes" => format!("it fits {list}"),
+        "role" => format!("the role {value} would do"),
+        "limit" => format!("limit: {value}"),
+        "wanted" => format!("possible in: {}", list.replace('_', " ")),
+        "fence" => format!("see: picket history --fence {value}"),
+        "trace" => format!("in the gateway's log: {value}"),
+        _ => return None,
+    })
+}
+
+fn lines(message: &str, details: &ErrorDetails, metadata: &BTreeMap<String, String>) -> Vec<String> {
+    let mut all = Vec::new();
+    if let Some(bad) = details.bad_request() {
+        all.extend(bad.field_violations.iter().map(|one| format!("{}: {}", one.field, one.description)));
+    }
+    if let Some(failed) = details.precondition_failure() {
+        all.extend(failed.violations.iter().map(|one| one.description.clone()));
+    }
+    if let Some(quota) = details.quota_failure() {
+        all.extend(quota.violations.iter().map(|one| format!("{}: {}", one.subject, one.description)));
+    }
+    if let Some(resource) = details.resource_info() {
+        all.push(resource.description.clone());
+    }
+    all.extend(metadata.iter().filter_map(|(key, value)| phrase(key, value)));
+    if let Some(delay) = details.retry_info().and_then(|retry| retry.retry_delay) {
+        all.push(format!("worth asking again in {}", words(delay)));
+    }
+    let mut said: Vec<String> = Vec::new();
+    for line in all {
+        let known = line.trim().is_empty() || message.contains(line.trim_end_matches(['.', '?']));
+        if !known && !said.contains(&line) {
+            said.push(line);
+        }
+    }
+    said
+}
+
+impl From<&Status> for Told {
+    fn from(status: &Status) -> Self {
+        let details = status.get_error_details();
+        let info = details.error_info().filter(|info| info.domain == DOMAIN);
+        let metadata: BTreeMap<String, String> =
+            info.map(|info| info.metadata.clone().into_iter().collect()).unwrap_or_default();
+        let cause = cause(status);
+        let message = match (&cause, status.message()) {
+            (Some(cause), _) => cause.clone(),
+            (None, "") => status.code().description().to_owned(),
+            (None, said) => said.to_owned(),
+        };
+        Told {
+            code: code_word(status.code()).to_owned(),
+            reason: info.map(|info| info.reason.clone()),
+            details: lines(&message, &details, &metadata),
+            metadata,
+            retry_after_s: details
+                .retry_info()
+                .and_then(|retry| retry.retry_delay)
+                .map(|delay| delay.as_secs_f64()),
+            message,
+            kind: status.code(),
+            local: cause.is_some(),
+        }
+    }
+}
+
+/// What lies at the bottom of a status that arose on this side; tonic's own words stop at "transport error".
+fn cause(status: &Status) -> Option<String> {
+    let mut innermost = std::error::Error::source(status)?;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    Some(innermost.to_string())
+}
+
+/// The code as a stable word.
+fn code_word(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "ok",
+        Code::Cancelled => "cancelled",
+        Code::Unknown => "unknown",
+        Code::InvalidArgument => "invalid_argument",
+        Code::DeadlineExceeded => "deadline_exceeded",
+        Code::NotFound => "not_found",
+        Code::AlreadyExists => "already_exists",
+        Code::PermissionDenied => "permission_denied",
+        Code::ResourceExhausted => "resource_exhausted",
+        Code::FailedPrecondition => "failed_precondition",
+        Code::Aborted => "aborted",
+        Code::OutOfRange => "out_of_range",
+        Code::Unimplemented => "unimplemented",
+        Code::Internal => "internal",
+        Code::Unavailable => "unavailable",
+        Code::DataLoss => "data_loss",
+        Code::Unauthenticated => "unauthenticated",
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        self.details.iter().try_for_each(|line| write!(f, "\n{line}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn rich_details_are_told_in_words_and_nothing_twice() {
+        let mut details = ErrorDetails::new();
+        details
+            .set_error_info("NODE_NOT_FOUND", DOMAIN, [("near".to_owned(), "r1n01,r1n10".to_owned())])
+            .set_resource_info("node", "r1n1", "", "there is no node \"r1n1\"")
+            .set_retry_info(Some(Duration::from_secs(5)));
+        let status = Status::with_error_details(Code::NotFound, "there is no node \"r1n1\"", details);
+        let told = Told::from(&status);
+        assert_eq!(
+            told.to_string(),
+            "there is no node \"r1n1\"\ndid you mean r1n01, r1n10?\nworth asking again in 5.0 s"
+        );
+        assert_eq!((told.reason(), told.exit()), (ErrorReason::NodeNotFound, Exit::NotFound));
+        assert!(!told.is_passing());
+    }
+
+    #[test]
+    fn every_wrong_field_is_told() {
+        let mut details = ErrorDetails::new();
+        details
+            .set_error_info("BAD_REQUEST", DOMAIN, [])
+            .add_bad_request_violation("reason", "is empty: say why")
+            .add_bad_request_violation("deadline", "3 s is less than 10 s");
+        let told = Told::from(&Status::with_error_details(Code::InvalidArgument, "bad request", details));
+        assert_eq!(
+            told.to_string(),
+            "bad request\nreason: is empty: say why\ndeadline: 3 s is less than 10 s"
+        );
+        assert_eq!(told.exit(), Exit::Usage);
+    }
+
+    #[test]
+    fn only_what_may_pass_is_tried_again() {
+        assert!(Told::from(&Status::unavailable("connection reset")).is_passing());
+        let mut details = ErrorDetails::new();
+        details.set_error_info("STORE_UNAVAILABLE", DOMAIN, []);
+        let told = Told::from(&Status::with_error_details(Code::Unavailable, "disk full", details));
+        assert!(!told.is_passing());
+        assert_eq!(told.exit(), Exit::Failed);
+    }
+}

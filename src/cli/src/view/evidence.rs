@@ -1,0 +1,179 @@
+//! Evidence and releases, for scripts and in words.
+
+use std::collections::BTreeMap;
+
+use picket_proto::v1::{Attestation, DeviceEvidence, DeviceHold, Evidence, Release, ReleaseStage};
+use serde::Serialize;
+
+use super::{filled, seconds, stamp, words};
+use crate::duration;
+use crate::style::{Tone, clean};
+
+/// Why a node is held to be off.
+#[derive(Debug, Serialize)]
+pub struct EvidenceView {
+    grade: Option<String>,
+    lowered_by: Vec<String>,
+    level: u32,
+    off_since: Option<String>,
+    confirmed_at: Option<String>,
+    devices: Vec<DeviceEvidenceView>,
+    attestation: Option<AttestationView>,
+}
+
+#[derive(Debug, Serialize)]
+struct DeviceEvidenceView {
+    device: String,
+    said: Option<String>,
+    readings: u32,
+    lasted_s: Option<f64>,
+    hold: Vec<String>,
+    long_window: Option<String>,
+    identity: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct AttestationView {
+    by: String,
+    reason: String,
+    at: Option<String>,
+    generation: u64,
+}
+
+impl From<&Evidence> for EvidenceView {
+    fn from(evidence: &Evidence) -> Self {
+        Self {
+            grade: words::grade(evidence.grade),
+            lowered_by: evidence.lowered_by.clone(),
+            level: evidence.level,
+            off_since: stamp(&evidence.off_since),
+            confirmed_at: stamp(&evidence.confirmed_at),
+            devices: evidence.devices.iter().map(DeviceEvidenceView::from).collect(),
+            attestation: evidence.attestation.as_ref().map(AttestationView::from),
+        }
+    }
+}
+
+impl From<&DeviceEvidence> for DeviceEvidenceView {
+    fn from(device: &DeviceEvidence) -> Self {
+        Self {
+            device: device.device.clone(),
+            said: filled(&device.said),
+            readings: device.readings,
+            lasted_s: seconds(&device.lasted),
+            hold: device.hold.clone(),
+            long_window: filled(&device.long_window),
+            identity: words::identity_match(device.identity_match),
+        }
+    }
+}
+
+impl From<&Attestation> for AttestationView {
+    fn from(word: &Attestation) -> Self {
+        Self {
+            by: word.by.clone(),
+            reason: word.reason.clone(),
+            at: stamp(&word.at),
+            generation: word.generation,
+        }
+    }
+}
+
+/// One release.
+#[derive(Debug, Serialize)]
+pub struct ReleaseView {
+    name: String,
+    stage: Option<String>,
+    attempts: u32,
+    detail: Option<String>,
+    max_in_flight_s: Option<f64>,
+    changed_at: Option<String>,
+}
+
+impl From<&Release> for ReleaseView {
+    fn from(release: &Release) -> Self {
+        Self {
+            name: release.name.clone(),
+            stage: words::stage(release.stage),
+            attempts: release.attempts,
+            detail: filled(&release.detail),
+            max_in_flight_s: seconds(&release.max_in_flight),
+            changed_at: stamp(&release.changed_at),
+        }
+    }
+}
+
+/// What a device was told so that it stays off.
+#[derive(Debug, Serialize)]
+pub struct DeviceHoldView {
+    device: String,
+    found: BTreeMap<String, String>,
+    engaged: Vec<String>,
+    detail: Option<String>,
+}
+
+impl From<&DeviceHold> for DeviceHoldView {
+    fn from(hold: &DeviceHold) -> Self {
+        Self {
+            device: hold.device.clone(),
+            found: hold.found.clone(),
+            engaged: hold.engaged.clone(),
+            detail: filled(&hold.detail),
+        }
+    }
+}
+
+/// Evidence in words: a line for the verdict, one for each device, one for a person's word.
+pub fn lines(evidence: &Evidence) -> Vec<String> {
+    let mut verdict = format!("evidence: {}", words::spoken(words::grade(evidence.grade)));
+    if evidence.level > 0 {
+        verdict += &format!(", level {}", evidence.level);
+    }
+    for (what, at) in [("off since", &evidence.off_since), ("confirmed", &evidence.confirmed_at)] {
+        if let Some(at) = at {
+            verdict += &format!(", {what} {}", duration::stamp(at));
+        }
+    }
+    if !evidence.lowered_by.is_empty() {
+        verdict += &format!("; lowered by {}", evidence.lowered_by.join(", "));
+    }
+    let mut lines = vec![verdict];
+    lines.extend(evidence.devices.iter().map(|device| {
+        let lasted = device.lasted.as_ref().map(duration::of_wire).unwrap_or_default();
+        let hold = if device.hold.is_empty() { "none".to_owned() } else { device.hold.join(", ") };
+        let long = match device.long_window.as_str() {
+            "" => String::new(),
+            why => format!("; long window: {why}"),
+        };
+        format!(
+            "{}: {}; {} readings Off over {}{long}; identity {}; hold: {hold}",
+            device.device,
+            if device.said.is_empty() { "off" } else { &device.said },
+            device.readings,
+            duration::words(lasted),
+            words::spoken(words::identity_match(device.identity_match)),
+        )
+    }));
+    if let Some(word) = &evidence.attestation {
+        let at = word.at.as_ref().map(duration::stamp).unwrap_or_default();
+        lines.push(format!("attested by {} {at}: {}", word.by, word.reason));
+    }
+    lines.iter().map(|line| clean(line).into_owned()).collect()
+}
+
+/// A release in words, and how it is to be taken.
+pub fn release_line(release: &Release) -> (Tone, String) {
+    let tone = match ReleaseStage::try_from(release.stage) {
+        Ok(ReleaseStage::Complete) => Tone::Good,
+        Ok(ReleaseStage::Abandoned) => Tone::Bad,
+        _ => Tone::Busy,
+    };
+    let mut text = format!("release {}: {}", release.name, words::spoken(words::stage(release.stage)));
+    if release.attempts > 1 {
+        text += &format!(" after {} attempts", release.attempts);
+    }
+    if !release.detail.is_empty() {
+        text += &format!(" ({})", release.detail);
+    }
+    (tone, clean(&text).into_owned())
+}

@@ -1,0 +1,95 @@
+//! How a request ended, for scripts and in words.
+
+use picket_proto::v1::{Outcome, OutcomeKind};
+use serde::Serialize;
+
+use super::{filled, words};
+
+/// An outcome.
+#[derive(Debug, Serialize)]
+pub struct OutcomeView {
+    kind: Option<String>,
+    reason: Option<String>,
+    detail: Option<String>,
+    released: bool,
+    superseded: Option<Box<OutcomeView>>,
+}
+
+impl From<&Outcome> for OutcomeView {
+    fn from(outcome: &Outcome) -> Self {
+        Self {
+            kind: words::outcome(outcome.kind),
+            reason: words::reason(outcome.reason),
+            detail: filled(&outcome.detail),
+            released: outcome.released,
+            superseded: outcome.superseded.as_deref().map(|earlier| Box::new(Self::from(earlier))),
+        }
+    }
+}
+
+/// The outcome in words, with its reason and detail. Of FENCED it always says whether the volumes are released.
+pub fn sentence(outcome: &Outcome) -> String {
+    let released = if outcome.released { "released" } else { "NOT released" };
+    let mut text = match OutcomeKind::try_from(outcome.kind) {
+        Ok(OutcomeKind::Fenced) => format!("fenced and {released}"),
+        Ok(OutcomeKind::AlreadyFenced) => format!("fenced already and {released}"),
+        Ok(OutcomeKind::AbortedRecovered) => "recovered before anything was sent: it is not off".to_owned(),
+        Ok(OutcomeKind::Superseded) => {
+            let earlier = outcome.superseded.as_deref().map(sentence);
+            let had = earlier.map(|earlier| format!("; it had been {earlier}")).unwrap_or_default();
+            format!("superseded: the fence of this key has ended{had}")
+        }
+        Ok(OutcomeKind::StillHeld) => "hold dropped; others still keep it off".to_owned(),
+        Ok(OutcomeKind::StoodDown) => "stood down: a person said that it was alive".to_owned(),
+        Ok(OutcomeKind::Unfenced) => "unfenced: it is back".to_owned(),
+        Ok(OutcomeKind::DryRun) => "dry run: it would begin; nothing was sent".to_owned(),
+        Ok(OutcomeKind::Unspecified) => "no outcome".to_owned(),
+        Ok(
+            OutcomeKind::Blocked
+            | OutcomeKind::NeedsOperator
+            | OutcomeKind::PowerOnFailed
+            | OutcomeKind::Retired,
+        )
+        | Err(_) => words::spoken(words::outcome(outcome.kind)),
+    };
+    if let Some(reason) = words::reason(outcome.reason) {
+        text += &format!(" ({})", reason.replace('_', " "));
+    }
+    if !outcome.detail.is_empty() {
+        text += &format!(": {}", outcome.detail);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use picket_proto::v1::Reason;
+
+    use super::*;
+
+    fn outcome(kind: OutcomeKind) -> Outcome {
+        Outcome { kind: kind.into(), ..Default::default() }
+    }
+
+    #[test]
+    fn fenced_says_whether_it_is_released() {
+        assert_eq!(sentence(&outcome(OutcomeKind::Fenced)), "fenced and NOT released");
+        let released = Outcome { released: true, ..outcome(OutcomeKind::AlreadyFenced) };
+        assert_eq!(sentence(&released), "fenced already and released");
+    }
+
+    #[test]
+    fn reasons_and_what_was_before_are_told() {
+        let blocked = Outcome {
+            reason: Reason::Budget.into(),
+            detail: "1 of 1 at once: r1n07".to_owned(),
+            ..outcome(OutcomeKind::Blocked)
+        };
+        assert_eq!(sentence(&blocked), "blocked (budget): 1 of 1 at once: r1n07");
+        let superseded = Outcome {
+            superseded: Some(Box::new(outcome(OutcomeKind::Fenced))),
+            ..outcome(OutcomeKind::Superseded)
+        };
+        assert!(sentence(&superseded).ends_with("it had been fenced and NOT released"));
+    }
+}

@@ -1,0 +1,110 @@
+//! How following a node ended, for people: the outcome, the evidence behind it, and what to do next.
+
+use picket_proto::v1::{OutcomeKind, Reason};
+
+use super::{evidence, outcome, words};
+use crate::duration;
+use crate::follow::{End, Followed, Motion};
+use crate::style::{Paint, Tone, clean};
+
+/// All lines, each with its line end.
+pub fn render(followed: &Followed, paint: Paint) -> String {
+    let node = clean(&followed.node).into_owned();
+    let mut lines = vec![headline(followed)];
+    lines.extend(evidence_lines(followed));
+    lines.extend(hints(followed).into_iter().map(|hint| (Tone::Faint, hint)));
+    let mut out = String::new();
+    for (index, (tone, text)) in lines.into_iter().enumerate() {
+        let margin = if index == 0 { node.clone() } else { " ".repeat(node.chars().count()) };
+        out += &format!("{margin}  {}\n", paint.tone(tone, &clean(&text)));
+    }
+    out
+}
+
+fn headline(followed: &Followed) -> (Tone, String) {
+    let noun = followed.motion.noun();
+    let took = duration::words(followed.took);
+    match &followed.end {
+        End::Outcome(end) => {
+            let elapsed = followed.latest.as_ref().and_then(|update| update.elapsed);
+            let after = elapsed.map_or(took, |span| duration::words(duration::of_wire(&span)));
+            (words::outcome_tone(end.kind), format!("{} [{after}]", outcome::sentence(end)))
+        }
+        End::Refused(told) => (Tone::Bad, format!("refused: {}", told.message)),
+        End::Lost(why) => (Tone::Bad, format!("connection lost and not to be had again: {why}")),
+        End::TimedOut => (Tone::Busy, format!("not done within {took}; the {noun} goes on")),
+        End::Interrupted => (Tone::Busy, format!("left; the {noun} goes on")),
+    }
+}
+
+fn evidence_lines(followed: &Followed) -> Vec<(Tone, String)> {
+    let Some(update) = &followed.latest else { return Vec::new() };
+    let mut lines = Vec::new();
+    if let Some(proof) = &update.evidence {
+        lines.extend(evidence::lines(proof).into_iter().map(|line| (Tone::Plain, line)));
+    }
+    lines.extend(update.releases.iter().map(evidence::release_line));
+    if !update.fence_id.is_empty() {
+        lines.push((Tone::Faint, format!("fence {}, generation {}", update.fence_id, update.generation)));
+    }
+    lines
+}
+
+/// What to do next.
+fn hints(followed: &Followed) -> Vec<String> {
+    let node = &followed.node;
+    match &followed.end {
+        End::Outcome(end) => match OutcomeKind::try_from(end.kind) {
+            Ok(OutcomeKind::NeedsOperator) => {
+                let mut hints = vec![format!("next: picket status {node}, then picket retry {node}")];
+                if end.reason == i32::from(Reason::ReleaseDeadline) {
+                    hints.push(format!(
+                        "or, if its volumes are free, picket abandon {node} RELEASE --reason ..."
+                    ));
+                } else {
+                    hints.push(format!("or, if it was alive, picket stand-down {node} --reason ..."));
+                }
+                hints
+            }
+            Ok(OutcomeKind::PowerOnFailed) => {
+                vec![format!("next: picket status {node}, then picket retry {node}")]
+            }
+            Ok(OutcomeKind::StillHeld) => vec![format!("who holds it: picket status {node}")],
+            Ok(OutcomeKind::Fenced | OutcomeKind::AlreadyFenced) if !end.released => {
+                vec![format!("its releases go on: picket status {node}")]
+            }
+            _ => Vec::new(),
+        },
+        End::Refused(told) => told.details.clone(),
+        End::Lost(_) => {
+            let again = match &followed.motion {
+                Motion::Fence(_) => format!("picket fence {node}"),
+                Motion::Unfence(_) => format!("picket unfence {node}"),
+                Motion::Retry(_) => format!("picket retry {node}"),
+                Motion::StandDown(_) => format!("picket stand-down {node}"),
+            };
+            vec![
+                format!("the {} may go on; whether it began is not known", followed.motion.noun()),
+                format!("ask again with the same arguments: {again} --key {}", followed.motion.key()),
+            ]
+        }
+        End::TimedOut | End::Interrupted => vec![format!("how it fares: picket status {node}")],
+    }
+}
+
+/// How several nodes ended, on one line.
+pub fn summary(followed: &[&Followed]) -> String {
+    let mut counts = std::collections::BTreeMap::new();
+    for one in followed {
+        let word = match &one.end {
+            End::Outcome(end) => words::spoken(words::outcome(end.kind)),
+            End::Refused(_) => "refused".to_owned(),
+            End::Lost(_) => "lost".to_owned(),
+            End::TimedOut => "not done in time".to_owned(),
+            End::Interrupted => "left".to_owned(),
+        };
+        *counts.entry(word).or_insert(0_usize) += 1;
+    }
+    let parts: Vec<String> = counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
+    format!("{} nodes: {}\n", followed.len(), parts.join(", "))
+}

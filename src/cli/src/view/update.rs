@@ -1,0 +1,51 @@
+//! A message of a stream, on one line.
+
+use std::time::Duration;
+
+use picket_proto::v1::{FenceUpdate, Wait};
+
+use super::{node_text, words};
+use crate::duration;
+use crate::style::clean;
+
+/// A line for a pipe or a log: when, which node, where it stands, what happened, what is waited for.
+pub fn line(update: &FenceUpdate) -> String {
+    let at = update.time.as_ref().map(duration::stamp).unwrap_or_default();
+    format!("{at} {} {}", clean(&update.node), body(update))
+}
+
+/// The line without its time and node: two messages with the same one tell nothing new.
+pub fn body(update: &FenceUpdate) -> String {
+    let mut text = words::spoken(words::phase(update.phase));
+    if update.level > 1 {
+        text += &format!(" (level {})", update.level);
+    }
+    if !update.text.is_empty() {
+        text += &format!(": {}", clean(&update.text));
+    }
+    if let Some(wait) = &update.wait {
+        text += &format!("; waits for {}", node_text::wait(wait));
+    }
+    text
+}
+
+/// What is waited for, with the time that is left: `since` after the message was sent.
+pub fn live_wait(update: &FenceUpdate, wait: &Wait, since: Duration) -> String {
+    let mut text = format!("waits for {}", wait.what);
+    if !wait.whose.is_empty() {
+        text += &format!(" ({})", wait.whose);
+    }
+    if let (Some(until), Some(time)) = (&wait.until, &update.time) {
+        let left = duration::between(time, until).saturating_sub(since);
+        text += &format!(", {} left", whole(left));
+    }
+    clean(&text).into_owned()
+}
+
+/// A span that counts down: without tenths, which would only flicker.
+fn whole(span: Duration) -> String {
+    match span.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        _ => duration::words(span),
+    }
+}

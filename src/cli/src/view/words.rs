@@ -1,0 +1,102 @@
+//! The words of the wire's enums.
+
+use picket_proto::v1::{
+    Bringing, DeviceClass, DeviceProblemKind, EffectKind, FenceCause, Grade, IdentityMatch, OutcomeKind,
+    Phase, Power, Readiness, Reason, ReleaseStage,
+};
+
+use crate::style::Tone;
+
+/// The word of a value: its name without the prefix of its type. Nothing of an unspecified one; a value that this
+/// version does not know is `unknown_17`.
+fn word<E: TryFrom<i32>>(value: i32, prefix: &str, name: impl Fn(&E) -> &'static str) -> Option<String> {
+    match (value, E::try_from(value)) {
+        (0, _) => None,
+        (_, Ok(known)) => Some(name(&known).trim_start_matches(prefix).to_ascii_lowercase()),
+        (_, Err(_)) => Some(format!("unknown_{value}")),
+    }
+}
+
+macro_rules! words {
+    ($($function:ident: $type:ident, $prefix:literal;)*) => {$(
+        #[doc = concat!("The word of a `", stringify!($type), "`.")]
+        pub fn $function(value: i32) -> Option<String> {
+            word::<$type>(value, $prefix, $type::as_str_name)
+        }
+    )*};
+}
+
+words! {
+    phase: Phase, "PHASE_";
+    power: Power, "POWER_";
+    grade: Grade, "GRADE_";
+    reason: Reason, "REASON_";
+    outcome: OutcomeKind, "OUTCOME_KIND_";
+    device_class: DeviceClass, "DEVICE_CLASS_";
+    identity_match: IdentityMatch, "IDENTITY_MATCH_";
+    readiness: Readiness, "READINESS_";
+    problem: DeviceProblemKind, "DEVICE_PROBLEM_KIND_";
+    stage: ReleaseStage, "RELEASE_STAGE_";
+    effect: EffectKind, "EFFECT_KIND_";
+    bringing: Bringing, "BRINGING_";
+    cause: FenceCause, "FENCE_CAUSE_";
+}
+
+/// A word as people read it; `unknown` of none.
+pub fn spoken(word: Option<String>) -> String {
+    word.map_or_else(|| "unknown".to_owned(), |word| word.replace('_', " "))
+}
+
+/// How a phase is to be taken.
+pub fn phase_tone(value: i32) -> Tone {
+    match Phase::try_from(value) {
+        Ok(Phase::Normal) => Tone::Good,
+        Ok(Phase::Fencing | Phase::Unfencing) => Tone::Busy,
+        Ok(Phase::Fenced | Phase::Released) => Tone::Dark,
+        Ok(Phase::NeedsOperator | Phase::PowerOnFailed | Phase::Unspecified) | Err(_) => Tone::Bad,
+    }
+}
+
+/// How a readiness is to be taken.
+pub fn readiness_tone(value: i32) -> Tone {
+    match Readiness::try_from(value) {
+        Ok(Readiness::Ready) => Tone::Good,
+        Ok(Readiness::Degraded) => Tone::Busy,
+        Ok(Readiness::NotReady) => Tone::Bad,
+        Ok(Readiness::Unspecified) | Err(_) => Tone::Faint,
+    }
+}
+
+/// How an outcome is to be taken.
+pub fn outcome_tone(value: i32) -> Tone {
+    match OutcomeKind::try_from(value) {
+        Ok(
+            OutcomeKind::Fenced | OutcomeKind::AlreadyFenced | OutcomeKind::Unfenced | OutcomeKind::DryRun,
+        ) => Tone::Good,
+        Ok(
+            OutcomeKind::Blocked
+            | OutcomeKind::AbortedRecovered
+            | OutcomeKind::StillHeld
+            | OutcomeKind::StoodDown
+            | OutcomeKind::Superseded
+            | OutcomeKind::Retired,
+        ) => Tone::Busy,
+        Ok(OutcomeKind::NeedsOperator | OutcomeKind::PowerOnFailed | OutcomeKind::Unspecified) | Err(_) => {
+            Tone::Bad
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_stable_and_unknown_ones_are_told_as_such() {
+        assert_eq!(phase(Phase::NeedsOperator.into()).as_deref(), Some("needs_operator"));
+        assert_eq!(reason(Reason::Self_.into()).as_deref(), Some("self"));
+        assert_eq!(outcome(0), None);
+        assert_eq!(outcome(99).as_deref(), Some("unknown_99"));
+        assert_eq!(spoken(phase(Phase::PowerOnFailed.into())), "power on failed");
+    }
+}

@@ -1,0 +1,60 @@
+//! A gateway that says what a script tells it, and the real binary against it.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub mod gateway;
+pub mod make;
+pub mod terminal;
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use tokio::process::Command;
+
+/// The binary with these arguments, away from the settings and the terminal of whoever runs the tests.
+pub fn picket(line: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_picket"));
+    command.args(line.split_whitespace());
+    for name in ["PICKET_ENDPOINT", "PICKET_CONTEXT", "XDG_CONFIG_HOME", "HOME", "NO_COLOR", "TERM"] {
+        command.env_remove(name);
+    }
+    command.env("USER", "alice").stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+/// Runs it to its end, which must come within 30 s.
+pub async fn run(mut command: Command) -> Ran {
+    let done = tokio::time::timeout(Duration::from_secs(30), command.output());
+    let Output { status, stdout, stderr } = done.await.expect("it ends").expect("it runs");
+    Ran {
+        code: status.code().expect("it exits"),
+        out: String::from_utf8(stdout).expect("text"),
+        err: String::from_utf8(stderr).expect("text"),
+    }
+}
+
+/// Runs `picket LINE --endpoint ...` against a gateway.
+pub async fn ask(gateway: &gateway::Gateway, line: &str) -> Ran {
+    let mut command = picket(line);
+    command.args(["--endpoint", &gateway.endpoint()]);
+    run(command).await
+}
+
+/// Compares with `tests/golden/NAME`; `PICKET_BLESS=1` writes it.
+pub fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("PICKET_BLESS").is_some() {
+        std::fs::write(&path, text).expect("the golden can be written");
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, wanted, "{} differs (PICKET_BLESS=1 takes the new one)", path.display());
+}
