@@ -1,1 +1,16 @@
-//! picketd: the daemon.
+//! `picketd`: the wiring of all rooms, and the list of drivers.
+//!
+//! **Purpose.** Settings in, a running gateway out; every fault of the settings at once.
+//! **Non-goals.** No rule and no protocol of its own.
+//! **Invariants.** Nothing is sent to a device before the store is open and leadership won.
+//! The shipped `main` passes no hooks.
+
+mod arguments;
+mod build;
+mod drivers;
+mod failure;
+mod log;
+mod run;
+
+pub use arguments::Arguments;
+pub use run::main;

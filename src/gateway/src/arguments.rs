@@ -1,0 +1,16 @@
+//! The command line of `picketd`.
+
+use std::path::PathBuf;
+
+/// Out-of-band fencing gateway: switches failed nodes off, proves it, and only then lets their volumes go.
+#[derive(Clone, Debug, clap::Parser)]
+#[command(name = "picketd", version)]
+pub struct Arguments {
+    /// The settings file.
+    #[arg(long, short, env = "PICKET_CONFIG", default_value = "/etc/picket/picket.toml")]
+    pub config: PathBuf,
+
+    /// Check the settings, say every fault at once, and stop. Sends nothing.
+    #[arg(long)]
+    pub check: bool,
+}

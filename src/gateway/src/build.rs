@@ -1,0 +1,127 @@
+//! From checked settings to the engine's parts. What drivers and releasers find wrong is told all at once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use picket_config::{Fault, Faults, Nature, NodeSettings, Settings};
+use picket_core::ids::{DeviceId, ReleaseId};
+use picket_core::topology::{Level, Topology};
+use picket_driver::{Context, DriverKind, PowerDriver};
+use picket_engine::{NodePlan, PlannedRelease};
+use picket_release::Releaser;
+
+/// The fleet of these settings. Sends nothing.
+pub(crate) fn fleet(settings: &Settings, context: &Context) -> Result<Vec<NodePlan>, Faults> {
+    let mut faults = Vec::new();
+    let releasers = releasers(settings, &mut faults);
+    let mut builder = Builder {
+        kinds: crate::drivers::kinds(),
+        context,
+        releasers,
+        endpoints: BTreeMap::new(),
+        faults: &mut faults,
+    };
+    let nodes: Vec<NodePlan> = settings
+        .nodes
+        .values()
+        .filter_map(|node| {
+            let mut plan = builder.node(node)?;
+            plan.own_host = settings.gateway.node.as_ref() == Some(&node.id);
+            Some(plan)
+        })
+        .collect();
+    if faults.is_empty() { Ok(nodes) } else { Err(Faults::new(faults)) }
+}
+
+fn releasers(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<ReleaseId, Arc<dyn Releaser>> {
+    let mut releasers = BTreeMap::new();
+    for release in settings.releases.values() {
+        match picket_release::make(release.id.as_str(), &release.kind, &release.settings) {
+            Ok(releaser) => {
+                releasers.insert(release.id.clone(), releaser);
+            }
+            Err(wrong) => faults.extend(wrong.into_iter().map(|fault| release.fault(&fault.key, fault.message))),
+        }
+    }
+    releasers
+}
+
+struct Builder<'a> {
+    kinds: Vec<Box<dyn DriverKind>>,
+    context: &'a Context,
+    releasers: BTreeMap<ReleaseId, Arc<dyn Releaser>>,
+    /// Which device has which endpoint: two nodes with one BMC would be fenced for one another.
+    endpoints: BTreeMap<String, String>,
+    faults: &'a mut Vec<Fault>,
+}
+
+impl Builder<'_> {
+    fn node(&mut self, node: &NodeSettings) -> Option<NodePlan> {
+        let mut drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> = BTreeMap::new();
+        let mut levels = Vec::new();
+        for level in &node.levels {
+            let mut devices = Vec::new();
+            for id in level {
+                let settings = node.devices.get(id)?;
+                let driver = self.driver(node, id)?;
+                let traits = driver.traits();
+                devices.push(settings.spec(Nature {
+                    class: traits.class,
+                    grade: traits.grade,
+                    has_epochs: traits.has_epochs,
+                    max_in_flight: traits.max_in_flight,
+                    call: traits.call,
+                }));
+                drivers.insert(id.clone(), driver);
+            }
+            levels.push(Level { devices });
+        }
+        let topology = Topology::new(levels)
+            .map_err(|wrong| {
+                self.faults.extend(wrong.iter().map(|fault| node.fault("levels", &fault.to_string())));
+            })
+            .ok()?;
+        let releases = node
+            .releases
+            .iter()
+            .filter_map(|id| {
+                let releaser = self.releasers.get(id)?.clone();
+                Some(PlannedRelease { id: id.clone(), releaser })
+            })
+            .collect();
+        Some(NodePlan {
+            id: node.id.clone(),
+            topology,
+            drivers,
+            releases,
+            own_host: false,
+            labels: node.labels.clone(),
+        })
+    }
+
+    fn driver(&mut self, node: &NodeSettings, id: &DeviceId) -> Option<Arc<dyn PowerDriver>> {
+        let device = node.devices.get(id)?;
+        let Some(kind) = self.kinds.iter().find(|kind| kind.name() == device.driver) else {
+            let known: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
+            let message = format!("there is no driver {:?}; known are {}", device.driver, known.join(", "));
+            self.faults.push(device.fault("driver", message));
+            return None;
+        };
+        let driver = match kind.make(&device.settings, self.context) {
+            Ok(driver) => driver,
+            Err(wrong) => {
+                self.faults.extend(wrong.into_iter().map(|fault| device.fault(&fault.key, fault.message)));
+                return None;
+            }
+        };
+        let endpoint = driver.traits().endpoint.clone();
+        let here = format!("{}/{id}", node.id);
+        if let Some(other) = self.endpoints.get(&endpoint) {
+            let message = format!("device {id} is {endpoint}, and so is {other}: each device belongs to one node");
+            self.faults.push(node.fault("devices", &message));
+        } else {
+            self.endpoints.insert(endpoint, here);
+        }
+        Some(driver)
+    }
+}

@@ -1,0 +1,36 @@
+//! Why the daemon does not start, or ended.
+
+use picket_config::Faults;
+use picket_core::store::StoreError;
+use picket_store::OpenError;
+
+/// Why the daemon does not start, or ended. Printed once, at the edge.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The settings are wrong.
+    #[error("the settings are wrong:\n{0}")]
+    Settings(Faults),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The store became unusable.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The service cannot listen, or broke.
+    #[error(transparent)]
+    Serve(#[from] picket_server::ServeError),
+    /// The runtime or a signal handler cannot be set up.
+    #[error("cannot start: {0}")]
+    Start(#[source] std::io::Error),
+}
+
+impl Failure {
+    /// Exit codes as in sysexits(3): 78 for wrong settings, 75 for what may work later, 70 for a damaged store.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Failure::Settings(_) => 78,
+            Failure::Open(_) | Failure::Serve(_) | Failure::Start(_) => 75,
+            Failure::Store(_) => 70,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The daemon's life: settings, store, election, engine, service; and its orderly end.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use picket_config::{LogFormat, Settings, Sources, StoreSettings};
+use picket_core::ids::Incarnation;
+use picket_core::store::Store;
+use picket_core::time::Clock;
+use picket_driver::{Context, Random};
+use picket_election::Single;
+use picket_engine::clock::SystemClock;
+use picket_engine::{Engine, Hooks, NoLiveness, Parts};
+use picket_server::Listeners;
+use picket_store::{EmbeddedStore, MemoryStore};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::arguments::Arguments;
+use crate::failure::Failure;
+use crate::{build, log};
+
+/// Runs the daemon until SIGTERM or SIGINT. Failures are told on standard error, once.
+pub fn main(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> ExitCode {
+    match start(arguments, hooks) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("picketd: {failure}");
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+fn random() -> Random {
+    Arc::new(|bytes: &mut [u8]| {
+        // The kernel gives random bytes from early boot on; a gateway without them could neither mint ids nor log in.
+        if let Err(error) = getrandom::fill(bytes) {
+            tracing::error!(%error, "no randomness to be had");
+            std::process::abort();
+        }
+    })
+}
+
+fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
+    let settings = Settings::load(&Sources::at(&arguments.config)).map_err(Failure::Settings)?;
+    let context = Context { clock: Arc::new(SystemClock), random: random() };
+    let nodes = build::fleet(&settings, &context).map_err(Failure::Settings)?;
+    if arguments.check {
+        println!("{}: right, with {} nodes", arguments.config.display(), nodes.len());
+        return Ok(());
+    }
+    log::start(settings.log.format == LogFormat::Json, settings.log.level.word());
+    let store = open(&settings, &context)?;
+    let engine = Engine::new(Parts {
+        clock: context.clock.clone(),
+        random: context.random.clone(),
+        election: Arc::new(Single::new(store.clone())),
+        store,
+        last_look: Arc::new(NoLiveness),
+        hooks,
+        rules: settings.rules.clone(),
+        twins: Arc::default(),
+        check_at_start: settings.gateway.check_at_start,
+        nodes,
+    });
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Start)?;
+    let ended = runtime.block_on(live(&settings, engine));
+    // What is still being read from a device ends with the process; nothing that was sent is left unaccounted for.
+    runtime.shutdown_background();
+    ended
+}
+
+fn open(settings: &Settings, context: &Context) -> Result<Arc<dyn Store>, Failure> {
+    let mut bytes = [0; 10];
+    (context.random)(&mut bytes);
+    let fresh = Incarnation::mint(context.clock.wall(), bytes);
+    Ok(match &settings.store {
+        StoreSettings::Memory => {
+            tracing::warn!("the store is in memory: with this process it forgets which nodes are fenced");
+            Arc::new(MemoryStore::new(fresh)?)
+        }
+        StoreSettings::Embedded { path } => Arc::new(EmbeddedStore::open(path, fresh)?),
+    })
+}
+
+async fn live(settings: &Settings, engine: Engine) -> Result<(), Failure> {
+    let stop = CancellationToken::new();
+    let listeners = Listeners::bind(settings.listen.unix.as_deref(), settings.listen.tcp).await?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Start)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Start)?;
+    tracing::info!(gateway = %settings.gateway.name, version = env!("CARGO_PKG_VERSION"), "starting");
+    let serving = picket_server::serve(engine.clone(), listeners, stop.clone());
+    let working = engine.run(stop.clone());
+    tokio::pin!(serving, working);
+    let ended = tokio::select! {
+        biased;
+        _ = terminate.recv() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+        ended = &mut working => return ended.map_err(Failure::from),
+        ended = &mut serving => ended.map_err(Failure::from),
+    };
+    tracing::info!("stopping");
+    stop.cancel();
+    let (served, worked) = tokio::join!(serving_end(&ended, serving), working);
+    ended.and(served).and(worked.map_err(Failure::from))
+}
+
+/// Waits for the service's end, unless it has ended already.
+async fn serving_end<F>(ended: &Result<(), Failure>, serving: F) -> Result<(), Failure>
+where
+    F: Future<Output = Result<(), picket_server::ServeError>>,
+{
+    match ended {
+        Ok(()) => serving.await.map_err(Failure::from),
+        Err(_) => Ok(()),
+    }
+}
