@@ -125,6 +125,12 @@ impl Device {
         }
     }
 
+    /// Whether the session is open. A late copy does not keep it so: its sequence number is old.
+    pub(crate) fn knows(&mut self, session: Option<SessionId>, now: BootTime) -> bool {
+        self.reap(now);
+        self.sessionless || session.is_some_and(|id| self.sessions.contains_key(&id))
+    }
+
     /// Ends the sessions that were idle for too long.
     pub(crate) fn reap(&mut self, now: BootTime) {
         let idle = self.idle;

@@ -51,7 +51,7 @@ impl SimDriver {
     /// If the world has no such device.
     pub fn new(world: &SharedWorld, device: &str, options: &SimOptions) -> Self {
         let known = world.lock().unwrap_or_else(PoisonError::into_inner).device(device).clone();
-        let life = (!known.sessionless).then_some(known.idle);
+        let life = (!known.sessionless).then_some(known.idle + options.latency);
         let grade = match known.class {
             DeviceClass::Parent => Grade::Hypervisor,
             DeviceClass::Host | DeviceClass::Supply => Grade::Observed,
@@ -210,12 +210,13 @@ impl PowerDriver for SimDriver {
                 }
             };
         }
+        self.wire.let_idle_end(call, &mut line);
         if line.session.is_some() {
             let answer = end.min(Instant::now() + CLOSE);
             match self.wire.send(call, answer, &mut line, &Request::Close).await?.what {
                 Ok(_) => line.closed(),
                 Err(Trouble::NoSession) => line.refused(),
-                Err(_) => line.given_up(self.wire.idle),
+                Err(_) => line.given_up(self.wire.longest_idle()),
             }
         }
         if let Some(until) = line.haunted_until {

@@ -36,7 +36,7 @@ impl World {
                 let known = self.device_mut(&device);
                 known.count(&Request::Command(verb));
                 let alive = !self.is_dead(&device);
-                let executed = alive && self.device_mut(&device).hears(session, now);
+                let executed = alive && self.device_mut(&device).knows(session, now);
                 self.heard.push(Heard {
                     at: now,
                     device: device.clone(),

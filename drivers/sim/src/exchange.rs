@@ -85,16 +85,26 @@ impl Wire {
         }
     }
 
-    /// Opens a session unless there is one that the device still knows.
-    async fn ensure_session(&self, call: &Call, end: Instant, line: &mut Line) -> Result<(), DriverError> {
-        if line.session.is_some_and(|session| call.now().since(session.last_sent) >= self.idle) {
+    /// A session in which we said nothing for long enough has ended by itself: it was not lost.
+    pub(crate) fn let_idle_end(&self, call: &Call, line: &mut Line) {
+        if line.session.is_some_and(|session| call.now().since(session.last_sent) >= self.longest_idle()) {
             line.closed();
         }
+    }
+
+    /// From our last packet to the end of its session, at the longest: the packet was on its way, too.
+    pub(crate) fn longest_idle(&self) -> Duration {
+        self.idle + self.latency
+    }
+
+    /// Opens a session unless there is one that the device still knows.
+    async fn ensure_session(&self, call: &Call, end: Instant, line: &mut Line) -> Result<(), DriverError> {
+        self.let_idle_end(call, line);
         if line.session.is_some_and(|session| session.doubtful) {
             // If the old session answers, the device did not restart (S2). Half of the time goes to finding out.
             let half = Instant::now() + end.saturating_duration_since(Instant::now()) / 2;
             match self.send(call, half, line, &Request::Read).await?.what {
-                Err(Trouble::Silence) => line.given_up(self.idle),
+                Err(Trouble::Silence) => line.given_up(self.longest_idle()),
                 Err(Trouble::NoSession) => line.refused(),
                 _ => {
                     if let Some(session) = &mut line.session {

@@ -15,7 +15,9 @@ use crate::world::{SharedWorld, World};
 /// - `machine` (required): the simulated machine; it is made, and is on, when it is first named.
 /// - `device`: the device's name in the world; `<machine>` for a host device, `<machine>-outlet` for a supply.
 /// - `class`: `host` (default) or `supply`.
-/// - `latency_ms`: there and back, 0 to 60,000 (default 1).
+/// - `latency`: there and back, `0ms` to `60s` (default `1ms`).
+///
+/// The world dies with the process: after a restart every machine is on again.
 #[derive(Debug)]
 pub struct SimKind {
     world: SharedWorld,
@@ -67,15 +69,16 @@ impl DriverKind for SimKind {
             }
         };
         let mut options = SimOptions::default();
-        match settings.get("latency_ms").map(|value| (value, value.as_u64())) {
+        match settings.get("latency").map(|value| (value, value.as_str().and_then(duration))) {
             None => {}
-            Some((_, Some(millis))) if millis <= 60_000 => options.latency = Duration::from_millis(millis),
+            Some((_, Some(latency))) if latency <= Duration::from_secs(60) => options.latency = latency,
             Some((value, _)) => {
-                let message = format!("{value} is no latency: give whole milliseconds from 0 to 60000");
-                faults.push(SettingFault::new("latency_ms", message));
+                let message =
+                    format!("expected a duration from \"0ms\" to \"60s\" with its unit, found {value}");
+                faults.push(SettingFault::new("latency", message));
             }
         }
-        const KEYS: [&str; 4] = ["machine", "device", "class", "latency_ms"];
+        const KEYS: [&str; 4] = ["machine", "device", "class", "latency"];
         for key in settings.keys().filter(|key| !KEYS.contains(&key.as_str())) {
             let message = format!("no such key: a sim device has {}", KEYS.join(", "));
             faults.push(SettingFault::new(key.clone(), message));
@@ -103,6 +106,18 @@ impl DriverKind for SimKind {
     }
 }
 
+/// `250ms` or `5s`.
+fn duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let number = number.parse().ok()?;
+    match unit {
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => Some(Duration::from_secs(number)),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,7 +142,8 @@ mod tests {
 
     #[test]
     fn a_machine_is_made_when_it_is_named() {
-        let device = make(json!({"machine": "n1", "class": "supply"})).expect("right settings");
+        let device =
+            make(json!({"machine": "n1", "class": "supply", "latency": "5ms"})).expect("right settings");
         assert_eq!(device.traits().class, DeviceClass::Supply);
         assert_eq!(device.traits().endpoint, "sim n1-outlet");
     }
@@ -135,8 +151,8 @@ mod tests {
     #[test]
     fn all_faults_are_told_at_once() {
         let faults =
-            make(json!({"class": "pdu", "latency_ms": -1, "colour": "red"})).expect_err("wrong settings");
+            make(json!({"class": "pdu", "latency": 5, "colour": "red"})).expect_err("wrong settings");
         let keys: Vec<_> = faults.iter().map(|fault| fault.key.as_str()).collect();
-        assert_eq!(keys, ["class", "latency_ms", "colour", "machine"]);
+        assert_eq!(keys, ["class", "latency", "colour", "machine"]);
     }
 }

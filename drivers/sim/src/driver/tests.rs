@@ -213,6 +213,40 @@ async fn after_quiesce_no_late_off_is_executed_and_the_epoch_is_fresh() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_session_that_ended_idle_was_not_lost() {
+    let bench = Bench::new().await;
+    for quiesced in [false, true] {
+        bench.off().await.expect("taken");
+        tokio::time::sleep(Duration::from_secs(90)).await;
+        if quiesced {
+            bench.driver.quiesce(&bench.call()).await.expect("nothing is open");
+        }
+        let epoch = bench.read().await.expect("answers").epoch.expect("has epochs");
+        assert_eq!(epoch.origin, EpochOrigin::Fresh);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_its_longest_life_nothing_is_executed_any_more() {
+    let bench = Bench::new().await;
+    let life = bench.driver.traits().max_in_flight.off.expect("is bounded");
+    bench.read().await.expect("answers");
+    for after in [50, 59, 61, 70, 100] {
+        bench.fault(Fault::Twice { verb: Verb::Off, after: Duration::from_secs(after), times: 1 });
+        bench.off().await.expect("taken");
+    }
+    let last_sent = bench.now();
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    let now = bench.now();
+    let mut world = bench.world();
+    let executed: Vec<_> = world.heard(now).iter().filter(|heard| heard.late && heard.executed).collect();
+    assert!(
+        !executed.is_empty() && executed.iter().all(|heard| heard.at <= last_sent + life),
+        "{executed:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_a_permit_nothing_is_sent() {
     let bench = Bench::new().await;
     let reading = Call::reading(Instant::now() + Duration::from_secs(5), bench.clock.clone());

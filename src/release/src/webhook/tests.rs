@@ -199,7 +199,10 @@ async fn what_was_sent_and_not_answered_is_unknown() {
     let until = Instant::now() + Duration::from_millis(300);
     let told = webhook.post(&sample(), until).await;
     assert!(matches!(&told, Err(ReleaseError::Unknown(why)) if why.contains("in time")), "{told:?}");
-    assert!(Instant::now() <= until);
+    assert!(
+        Instant::now() <= until + Duration::from_millis(200),
+        "the machine may be busy, the webhook is not"
+    );
     assert_eq!(receiver.heard().len(), 1, "nothing is repeated below");
 }
 
