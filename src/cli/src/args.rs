@@ -25,6 +25,7 @@ pub struct Cli {
 
 /// What all commands take.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Options of all commands")]
 pub struct Global {
     /// Where the gateway answers: unix:/run/picket/picket.sock or http://127.0.0.1:7070
     #[arg(long, global = true, value_name = "ENDPOINT")]

@@ -309,7 +309,7 @@ impl FencingService for Service {
         let mut script = self.script();
         script.watched.push(request.into_inner());
         let steps =
-            script.watches.pop_front().ok_or_else(|| Status::aborted("nothing is scripted any more"))?;
+            script.watches.pop_front().ok_or_else(|| Status::unavailable("nothing is scripted any more"))?;
         Ok(Response::new(Box::pin(tokio_stream::iter(steps).throttle(Duration::from_millis(1)))))
     }
 
