@@ -1,1 +1,33 @@
-//! Settings: raw to checked, every fault at once.
+//! Settings: from files and variables to checked values, every fault at once.
+//!
+//! **Purpose.** One TOML file, over it the files of a directory, over them `PICKET__...` variables ([`Sources`]);
+//! checked into [`Settings`].
+//! **Non-goals.** No driver and no releaser is known here: their tables are handed on as they are, with the places
+//! from which they came, so that what a driver finds wrong is told with file and key as well
+//! ([`DeviceSettings::fault`], [`ReleaseSettings::fault`]). Nothing is started, and no secret is read.
+//! **Invariants.** Nothing unknown is ignored. A fault says where it is, what is wrong, and what would be right.
+//! All of them are told at once, or there are none and everything holds. No secret stands in the settings.
+
+mod device;
+mod duration;
+mod entry;
+mod fault;
+mod layer;
+mod node;
+mod release;
+mod rules;
+mod secret;
+mod sections;
+mod settings;
+mod sources;
+mod substitute;
+mod table;
+mod template;
+
+pub use device::{DeviceSettings, Nature};
+pub use fault::{Fault, Faults, Place};
+pub use node::NodeSettings;
+pub use release::ReleaseSettings;
+pub use sections::{Gateway, Listen, Log, LogFormat, LogLevel, StoreSettings};
+pub use settings::Settings;
+pub use sources::Sources;

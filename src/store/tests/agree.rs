@@ -308,7 +308,7 @@ impl Trio {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(48), ..ProptestConfig::default() })]
+    #![proptest_config(config(48))]
     #[test]
     fn the_stores_and_the_model_agree(ops in prop::collection::vec(op(), 1..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -295,7 +295,7 @@ fn bytes_that_changed_on_the_disk_are_never_believed() {
     // Most of the file is empty space, in which nothing can be damaged.
     let written: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] != 0).collect();
     let refused = std::cell::Cell::new(0);
-    proptest!(ProptestConfig::with_cases(cases(400)), |(
+    proptest!(config(400), |(
         at in prop::sample::select(written.clone()), flip in 1..=255_u8, length in prop_oneof![Just(1_usize), Just(512), Just(4_096)]
     )| {
         let mut damaged = bytes.clone();

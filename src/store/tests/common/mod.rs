@@ -15,6 +15,7 @@ use picket_core::record::{
 use picket_core::store::{KeyEntry, Write};
 use picket_core::time::WallTime;
 use picket_core::topology::{Level, Topology};
+use proptest::test_runner::{Config as ProptestConfig, FileFailurePersistence};
 
 pub fn node(name: &str) -> NodeId {
     NodeId::new(name).unwrap()
@@ -200,7 +201,11 @@ pub fn entry(digest: &str, fence: FenceId, bound: WallTime, outcome: Option<Outc
     KeyEntry { digest: digest.to_owned(), fence, at: bound, outcome }
 }
 
-/// How many cases a property is tried with: `usual`, or as many as a soak asks for.
-pub fn cases(usual: u32) -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|asked| asked.parse().ok()).unwrap_or(usual)
+/// A property is tried with `usual` cases, or with as many as a soak asks for; what fails is kept beside its test.
+pub fn config(usual: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|asked| asked.parse().ok());
+    ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..ProptestConfig::with_cases(asked.unwrap_or(usual))
+    }
 }

@@ -1,0 +1,181 @@
+//! The nodes, from host lists and templates.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use picket_core::device::Identity;
+use picket_core::hostlist;
+use picket_core::ids::{DeviceId, NodeId, ReleaseId};
+use picket_core::near::did_you_mean;
+use picket_core::rules::Rules;
+
+use crate::device::{DeviceSettings, identity};
+use crate::entry::Entry;
+use crate::fault::{Fault, Place};
+use crate::substitute::Placeholders;
+use crate::table::{Findings, Table};
+use crate::template::Parts;
+
+/// One node.
+#[derive(Clone, Debug)]
+pub struct NodeSettings {
+    /// Its name.
+    pub id: NodeId,
+    /// `labels`: `rack`, `zone`, whatever helps to select nodes.
+    pub labels: BTreeMap<String, String>,
+    /// `levels`: names of devices, tried in order. At least one level, each with at least one device.
+    pub levels: Vec<Vec<DeviceId>>,
+    /// `devices`, by name; each stands in one level.
+    pub devices: BTreeMap<DeviceId, DeviceSettings>,
+    /// `releases`: what lets its volumes go, in this order.
+    pub releases: Vec<ReleaseId>,
+    place: Place,
+}
+
+impl NodeSettings {
+    /// A fault of this node at `key` of its table; empty for the node as a whole. Names the node, which may be one of
+    /// many that the same lines set up.
+    pub fn fault(&self, key: &str, message: &str) -> Fault {
+        let place = if key.is_empty() { self.place.clone() } else { self.place.within(key) };
+        place.fault(format!("{}: {message}", self.id))
+    }
+
+    /// Where it stands.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+}
+
+/// The templates, each checked once by itself, so that faults of one that no node uses are told as well.
+pub(crate) fn templates(
+    top: &mut Table<'_>,
+    releases: &BTreeSet<ReleaseId>,
+    rules: &Rules,
+) -> BTreeMap<String, Parts> {
+    let mut templates = BTreeMap::new();
+    for (name, entry) in top.named("templates") {
+        let mut table = Table::of(top.log(), entry);
+        let parts = Parts::read(&mut table);
+        parts.devices(None, &Identity::default(), rules, table.log());
+        parts.releases(releases, table.log());
+        if parts.has_levels() {
+            parts.levels(table.log());
+        }
+        table.done();
+        templates.insert(name, parts);
+    }
+    templates
+}
+
+/// Reads the nodes.
+pub(crate) struct Nodes<'a> {
+    pub(crate) templates: &'a BTreeMap<String, Parts>,
+    pub(crate) releases: &'a BTreeSet<ReleaseId>,
+    pub(crate) rules: &'a Rules,
+    pub(crate) log: &'a Findings,
+}
+
+impl Nodes<'_> {
+    pub(crate) fn read(&self, top: &mut Table<'_>) -> BTreeMap<NodeId, NodeSettings> {
+        let mut nodes: BTreeMap<NodeId, NodeSettings> = BTreeMap::new();
+        let tables = top.named("nodes");
+        if tables.is_empty() {
+            let right = "add [nodes.\"r1n[01-40]\"] with a template or with devices";
+            top.fault("nodes", format!("there is no node, so nothing could be fenced: {right}"));
+        }
+        let mut tables: Vec<(String, Entry)> = tables.into_iter().collect();
+        tables.sort_by(|(_, one), (_, other)| one.place.cmp(&other.place));
+        for (list, entry) in tables {
+            for node in self.list(&list, entry) {
+                match nodes.get(&node.id) {
+                    Some(first) => {
+                        let message =
+                            format!("the node {} is set up twice, first at {}", node.id, first.place);
+                        self.log.push(node.place.fault(message));
+                    }
+                    None => drop(nodes.insert(node.id.clone(), node)),
+                }
+            }
+        }
+        self.compare_identities(&nodes);
+        nodes
+    }
+
+    /// The nodes of one host list.
+    fn list(&self, list: &str, entry: Entry) -> Vec<NodeSettings> {
+        let mut table = Table::of(self.log, entry);
+        let names = hostlist::expand(list).unwrap_or_else(|error| {
+            self.log.push(table.place.fault(error.to_string()));
+            Vec::new()
+        });
+        let template = self.template(&mut table);
+        let of_node = identity(table.table("identity"));
+        if names.len() > 1 && !of_node.is_empty() {
+            table.fault(
+                "identity",
+                format!("{} nodes cannot have one identity: give each node its own table", names.len()),
+            );
+        }
+        let own = Parts::read(&mut table);
+        let place = table.place.clone();
+        table.done();
+        // Without its template, what is missing of a node says nothing.
+        let Some(template) = template else { return Vec::new() };
+        let parts = own.over(&template);
+        let (levels, releases) = (parts.levels(self.log), parts.releases(self.releases, self.log));
+        let mut nodes = Vec::new();
+        for (index, name) in names.iter().enumerate() {
+            let placeholders = Placeholders { node: name, index: index + 1 };
+            let devices = parts.devices(Some(&placeholders), &of_node, self.rules, self.log);
+            match NodeId::new(name) {
+                Ok(id) => nodes.push(NodeSettings {
+                    id,
+                    labels: parts.labels.clone(),
+                    levels: levels.clone(),
+                    devices,
+                    releases: releases.clone(),
+                    place: place.clone(),
+                }),
+                Err(error) => self.log.push(place.fault(error.to_string())),
+            }
+        }
+        nodes
+    }
+
+    /// The template that a node names, or an empty one. `None`: there is none of that name.
+    fn template(&self, table: &mut Table<'_>) -> Option<Parts> {
+        if !table.has("template") {
+            return Some(Parts::default());
+        }
+        let name = table.text("template")?;
+        let found = self.templates.get(&name).cloned();
+        if found.is_none() {
+            let offer = did_you_mean(&name, self.templates.keys().map(String::as_str));
+            table.fault(
+                "template",
+                format!("there is no template {name:?}: define it as [templates.{name}]{offer}"),
+            );
+        }
+        found
+    }
+
+    /// Two nodes that must say they are the same machine: one of them would be fenced for the other.
+    fn compare_identities(&self, nodes: &BTreeMap<NodeId, NodeSettings>) {
+        let mut seen: BTreeMap<(&str, String), &NodeSettings> = BTreeMap::new();
+        for node in nodes.values() {
+            let identities = node.devices.values().map(|device| &device.identity);
+            let uuids = identities.clone().filter_map(|identity| Some(("uuid", identity.uuid.clone()?)));
+            let serials = identities.filter_map(|identity| Some(("serial", identity.serial.clone()?)));
+            let own: BTreeSet<(&str, String)> = uuids.chain(serials).collect();
+            for (kind, value) in own {
+                match seen.get(&(kind, value.clone())) {
+                    Some(other) => {
+                        let message =
+                            format!("it has the same {kind} as {} ({}): {value}", other.id, other.place);
+                        self.log.push(node.fault("identity", &message));
+                    }
+                    None => drop(seen.insert((kind, value), node)),
+                }
+            }
+        }
+    }
+}

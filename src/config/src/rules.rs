@@ -1,0 +1,36 @@
+//! The numbers of the rules. Less than the least is refused by [`Rules::faults`].
+
+use picket_core::rules::Rules;
+
+use crate::table::Table;
+
+pub(crate) fn read(mut table: Table<'_>) -> Rules {
+    let mut rules = Rules::default();
+    if let Some(readings) = table.number("readings") {
+        rules.readings = readings;
+    }
+    let durations = [
+        ("dwell", &mut rules.dwell),
+        ("longest_cycle", &mut rules.longest_cycle),
+        ("trust_dwell", &mut rules.trust_dwell),
+        ("device_call", &mut rules.device_call),
+        ("level_share", &mut rules.level_share),
+        ("silent_share", &mut rules.silent_share),
+        ("fence_deadline", &mut rules.fence_deadline),
+        ("on_deadline", &mut rules.on_deadline),
+        ("watch", &mut rules.watch),
+        ("supply_hold_up", &mut rules.supply_hold_up),
+        ("clock_jump", &mut rules.clock_jump),
+        ("history", &mut rules.history),
+    ];
+    for (key, place) in durations {
+        if let Some(duration) = table.duration(key) {
+            *place = duration;
+        }
+    }
+    for fault in rules.faults() {
+        table.fault(fault.key, fault.message);
+    }
+    table.done();
+    rules
+}

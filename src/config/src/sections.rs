@@ -1,0 +1,177 @@
+//! The gateway itself: who it is, where it listens, where it stores, how it logs.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use picket_core::ids::NodeId;
+
+use crate::table::Table;
+
+/// `[gateway]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gateway {
+    /// `name`: how it is called in logs and answers. Default: the machine's host name.
+    pub name: String,
+    /// `node`: the node on which it stands, if it is one of its own; that one it never fences (S17). Default: none.
+    pub node: Option<NodeId>,
+    /// `check_at_start`: whether devices are checked, and identities learned, after the start. Default: true.
+    pub check_at_start: bool,
+}
+
+/// `[listen]`: at least one of the two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// `unix`: an absolute path of at most 107 bytes. Default: `/run/picket/picket.sock`, unless `tcp` is given.
+    pub unix: Option<PathBuf>,
+    /// `tcp`: an address of the loopback with its port; any other would want TLS. Default: none.
+    pub tcp: Option<SocketAddr>,
+}
+
+/// `[store]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreSettings {
+    /// `kind = "memory"`: forgets everything with the process, also which nodes are fenced. For tests alone.
+    Memory,
+    /// `kind = "embedded"`, the default.
+    Embedded {
+        /// `path`: an absolute path. Default: `/var/lib/picket/picket.redb`.
+        path: PathBuf,
+    },
+}
+
+/// `[log]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// `format`: `text` or `json`. Default: `text`.
+    pub format: LogFormat,
+    /// `level`: `error`, `warn`, `info`, `debug` or `trace`. Default: `info`.
+    pub level: LogLevel,
+}
+
+/// How a log line looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// An object a line.
+    Json,
+}
+
+/// What is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl LogLevel {
+    /// Its word in the settings.
+    pub fn word(self) -> &'static str {
+        match self {
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+            LogLevel::Trace => "trace",
+        }
+    }
+}
+
+const LEVELS: [(&str, LogLevel); 5] = [
+    ("error", LogLevel::Error),
+    ("warn", LogLevel::Warn),
+    ("info", LogLevel::Info),
+    ("debug", LogLevel::Debug),
+    ("trace", LogLevel::Trace),
+];
+
+const SOCKET: &str = "/run/picket/picket.sock";
+const STORE: &str = "/var/lib/picket/picket.redb";
+/// `sun_path` holds 108 bytes with its closing zero (unix(7)).
+const LONGEST_SOCKET: usize = 107;
+
+pub(crate) fn gateway(mut table: Table<'_>) -> Gateway {
+    let node = table
+        .text("node")
+        .and_then(|text| NodeId::new(&text).map_err(|error| table.fault("node", error.to_string())).ok());
+    let name = table.text("name").unwrap_or_else(host_name);
+    let check_at_start = table.flag("check_at_start").unwrap_or(true);
+    table.done();
+    Gateway { name, node, check_at_start }
+}
+
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if name.trim().is_empty() { "picketd".to_owned() } else { name.trim().to_owned() }
+}
+
+fn absolute(table: &mut Table<'_>, key: &'static str) -> Option<PathBuf> {
+    let text = table.text(key)?;
+    if Path::new(&text).is_absolute() {
+        return Some(text.into());
+    }
+    table.fault(key, format!("expected an absolute path (\"/var/lib/...\"), found {text:?}"));
+    None
+}
+
+pub(crate) fn listen(mut table: Table<'_>) -> Listen {
+    let has_tcp = table.has("tcp");
+    let tcp = table.text("tcp").and_then(|text| match text.parse::<SocketAddr>() {
+        Ok(address) if address.ip().is_loopback() => Some(address),
+        Ok(address) => {
+            table.fault(
+                "tcp",
+                format!(
+                    "{address} can be reached from elsewhere, and without TLS only the loopback is served: \
+                     use \"127.0.0.1:{port}\" or \"[::1]:{port}\", or the Unix socket",
+                    port = address.port()
+                ),
+            );
+            None
+        }
+        Err(_) => {
+            table.fault(
+                "tcp",
+                format!("expected an address with its port (\"127.0.0.1:7070\"), found {text:?}"),
+            );
+            None
+        }
+    });
+    let has_unix = table.has("unix");
+    let unix = absolute(&mut table, "unix");
+    if let Some(path) = unix.as_ref().filter(|path| path.as_os_str().len() > LONGEST_SOCKET) {
+        let length = path.as_os_str().len();
+        table.fault(
+            "unix",
+            format!("the path has {length} bytes, and a socket's has at most {LONGEST_SOCKET}"),
+        );
+    }
+    table.done();
+    let unix = if has_unix || has_tcp { unix } else { Some(SOCKET.into()) };
+    Listen { unix, tcp }
+}
+
+pub(crate) fn store(mut table: Table<'_>) -> StoreSettings {
+    let memory = table.word("kind", &[("embedded", false), ("memory", true)]).unwrap_or(false);
+    let path = absolute(&mut table, "path");
+    if memory && table.has("path") {
+        table.fault("path", "a store in memory has no path: remove it, or set kind = \"embedded\"");
+    }
+    table.done();
+    if memory {
+        StoreSettings::Memory
+    } else {
+        StoreSettings::Embedded { path: path.unwrap_or_else(|| STORE.into()) }
+    }
+}
+
+pub(crate) fn log(mut table: Table<'_>) -> Log {
+    let format = table.word("format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]);
+    let level = table.word("level", &LEVELS);
+    table.done();
+    Log { format: format.unwrap_or(LogFormat::Text), level: level.unwrap_or(LogLevel::Info) }
+}

@@ -1,0 +1,70 @@
+//! The checked whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use picket_core::ids::{NodeId, ReleaseId};
+use picket_core::near::did_you_mean;
+use picket_core::rules::Rules;
+
+use crate::entry::Entry;
+use crate::fault::Faults;
+use crate::node::{self, NodeSettings, Nodes};
+use crate::release::{self, ReleaseSettings};
+use crate::sections::{self, Gateway, Listen, Log, StoreSettings};
+use crate::sources::Sources;
+use crate::table::{Findings, Table};
+
+/// All settings of a gateway.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `[gateway]`.
+    pub gateway: Gateway,
+    /// `[listen]`.
+    pub listen: Listen,
+    /// `[store]`.
+    pub store: StoreSettings,
+    /// `[log]`.
+    pub log: Log,
+    /// `[rules]`: the keys, their defaults and least values are the fields of [`Rules`].
+    pub rules: Rules,
+    /// `[nodes]`, from their host lists and `[templates]`.
+    pub nodes: BTreeMap<NodeId, NodeSettings>,
+    /// `[releases]`.
+    pub releases: BTreeMap<ReleaseId, ReleaseSettings>,
+}
+
+impl Settings {
+    /// Reads and checks everything.
+    ///
+    /// The drivers' and releasers' own tables are not checked: whoever makes those tells their faults with
+    /// [`DeviceSettings::fault`](crate::DeviceSettings::fault) and [`ReleaseSettings::fault`].
+    pub fn load(sources: &Sources) -> Result<Self, Faults> {
+        Self::check(sources.merge()?)
+    }
+
+    fn check(merged: Entry) -> Result<Self, Faults> {
+        let log = Findings::default();
+        let mut top = Table::of(&log, merged);
+        let gateway = sections::gateway(top.table("gateway"));
+        let listen = sections::listen(top.table("listen"));
+        let store = sections::store(top.table("store"));
+        let logging = sections::log(top.table("log"));
+        let rules = crate::rules::read(top.table("rules"));
+        let releases = release::releases(&mut top);
+        let known: BTreeSet<ReleaseId> = releases.keys().cloned().collect();
+        let templates = node::templates(&mut top, &known, &rules);
+        let nodes =
+            Nodes { templates: &templates, releases: &known, rules: &rules, log: &log }.read(&mut top);
+        if let Some(own) = gateway.node.as_ref().filter(|own| !nodes.contains_key(own)) {
+            let offer = did_you_mean(own.as_str(), nodes.keys().map(NodeId::as_str));
+            top.table("gateway").fault("node", format!("there is no node {own} in these settings{offer}"));
+        }
+        top.done();
+        let faults = Faults::new(log.into_faults());
+        if faults.is_empty() {
+            Ok(Self { gateway, listen, store, log: logging, rules, nodes, releases })
+        } else {
+            Err(faults)
+        }
+    }
+}

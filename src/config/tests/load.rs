@@ -1,0 +1,174 @@
+//! Settings from files, directory and environment.
+
+#![allow(clippy::unwrap_used)] // A test that cannot go on fails.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use common::*;
+use picket_config::{LogFormat, LogLevel, Nature, Settings, Sources, StoreSettings};
+use picket_core::device::{DeviceClass, Grade, MaxInFlight};
+use picket_core::ids::ReleaseId;
+use picket_core::rules::Rules;
+
+#[test]
+fn few_lines_are_many_nodes() {
+    let settings = Home::with(GOOD).load().unwrap();
+    assert_eq!(settings.nodes.len(), 2);
+    let r1n07 = &settings.nodes[&node("r1n07")];
+    assert_eq!(r1n07.levels, [[device("bmc")]]);
+    assert_eq!(r1n07.releases, [ReleaseId::new("detach").unwrap()]);
+    let bmc = &r1n07.devices[&device("bmc")];
+    assert_eq!((bmc.driver.as_str(), &bmc.settings["host"]), ("ipmi", &"10.1.0.7".into()));
+    assert_eq!(bmc.settings.keys().collect::<Vec<_>>(), ["host", "password_file", "username"]);
+    let release = &settings.releases[&ReleaseId::new("detach").unwrap()];
+    assert_eq!((release.kind.as_str(), release.settings.len()), ("webhook", 1));
+    assert_eq!(settings.rules, Rules::default());
+    assert_eq!(settings.listen.unix.as_deref(), Some(Path::new("/run/picket/picket.sock")));
+    assert_eq!(settings.store, StoreSettings::Embedded { path: "/var/lib/picket/picket.redb".into() });
+    assert!(!settings.gateway.name.is_empty() && settings.gateway.check_at_start);
+}
+
+#[test]
+fn the_example_holds_and_names_every_rule() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/picket.example.toml");
+    let sources = Sources { directory: "/nowhere".into(), environment: BTreeMap::new(), file: path.clone() };
+    let settings = Settings::load(&sources).unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!(settings.nodes.len(), 41);
+    assert_eq!(settings.nodes[&node("r1n41")].labels.len(), 2);
+    let text = fs::read_to_string(path).unwrap();
+    for key in serde_json::to_value(Rules::default()).unwrap().as_object().unwrap().keys() {
+        assert!(
+            key == "contradiction" || text.contains(&format!("# {key} = ")),
+            "{key} is not in the example"
+        );
+    }
+    // With every key that shows a default taken at its word, it still holds, and nothing changes.
+    let keyed = |line: &str| {
+        line.strip_prefix("# ").filter(|rest| rest.split(' ').nth(1) == Some("=")).map(str::to_owned)
+    };
+    let all: Vec<String> = text.lines().map(|line| keyed(line).unwrap_or_else(|| line.to_owned())).collect();
+    let full = Home::with(
+        &all.join("\n").replace("identity = { uuid = \"00112233-4455-6677-8899-aabbccddeeff\" }", ""),
+    );
+    let full = full.load().unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!(full.rules, settings.rules);
+    assert_eq!(full.log, settings.log);
+    assert_eq!(full.gateway.node, Some(node("r1n41")));
+    let bmc = |settings: &Settings| {
+        let bmc = settings.nodes[&node("r1n01")].devices[&device("bmc")].clone();
+        (bmc.dwell, bmc.readings, bmc.longest_cycle, bmc.trust_after_restart, bmc.verified)
+    };
+    assert_eq!(bmc(&full), bmc(&settings));
+}
+
+#[test]
+fn what_comes_later_wins_and_faults_name_where_it_stands() {
+    let home = Home::with(GOOD);
+    home.file("conf.d/10-rack.toml", "[templates.r1.devices.bmc]\nport = 6230\nusername = \"x\"\n")
+        .file(
+            "conf.d/20-user.toml",
+            "[templates.r1.devices.bmc]\nusername = \"ops\"\n[rules]\ndwell = \"2s\"\n",
+        )
+        .file("conf.d/ignored.txt", "no TOML")
+        .file("conf.d/.hidden.toml", "no TOML");
+    let settings = home.load_with(&[
+        ("PICKET__RULES__READINGS", "3"),
+        ("PICKET__LOG__FORMAT", "json"),
+        ("PICKET__TEMPLATES__R1__DEVICES__BMC__PORT", "6231"),
+        ("PICKET__TEMPLATES__R1__RELEASES", "detach"),
+        ("PICKET_TOKEN", "of the command"),
+    ]);
+    let settings = settings.unwrap();
+    let bmc = &settings.nodes[&node("r1n08")].devices[&device("bmc")];
+    assert_eq!((&bmc.settings["port"], &bmc.settings["username"]), (&6231.into(), &"ops".into()));
+    assert_eq!((settings.rules.readings, settings.rules.dwell), (3, Duration::from_secs(2)));
+    assert_eq!((bmc.readings, bmc.dwell), (3, Duration::from_secs(2)));
+    assert_eq!((settings.log.format, settings.log.level), (LogFormat::Json, LogLevel::Info));
+
+    home.file(
+        "conf.d/30-bad.toml",
+        "\n[rules]\ndwel = \"2s\"\n[templates.r1.devices.bmc]\ndwell = \"1ms\"\n",
+    );
+    says(
+        &home.faults(&[("PICKET__RULES__READINGS", "1"), ("PICKET__GATWAY__NAME", "x")]),
+        &[
+            "PICKET__GATWAY__NAME: gatway ~ did you mean \"gateway\"?",
+            "PICKET__RULES__READINGS: rules.readings ~ at least 2",
+            "conf.d/30-bad.toml:3: rules.dwel: unknown key ~ did you mean \"dwell\"?",
+            "conf.d/30-bad.toml:5: templates.r1.devices.bmc.dwell ~ out of range",
+        ],
+    );
+    // A driver's fault is told where the key stands that it is about.
+    let fault = |key: &str| bmc.fault(key, "x").place;
+    assert!(fault("username").file.ends_with("20-user.toml") && fault("username").line == Some(2));
+    assert_eq!(fault("host").key, "templates.r1.devices.bmc.host");
+    assert_eq!(
+        (fault("gone").key.as_str(), fault("").key.as_str()),
+        ("templates.r1.devices.bmc.gone", "templates.r1.devices.bmc")
+    );
+    assert_eq!(fault("port").file, "PICKET__TEMPLATES__R1__DEVICES__BMC__PORT");
+}
+
+#[test]
+fn a_node_goes_over_its_template() {
+    let home = Home::with(&format!(
+        r#"{GOOD}
+[templates.r1.labels]
+rack = "r1"
+[nodes.n1]
+template = "r1"
+levels = [["bmc"], ["pdu-a", "pdu-b"]]
+releases = []
+identity = {{ uuid = "8d3f2f1e-64a1-4c2e-9d43-0f5a0a2b6c41" }}
+labels = {{ role = "db" }}
+[nodes.n1.devices]
+bmc = {{ host = "10.9.0.1", dwell = "5s", trust_after_restart = true }}
+pdu-a = {{ driver = "agent", outlet = 3, verified = true }}
+pdu-b = {{ driver = "agent", outlet = "{{index}}", identity = {{ serial = "P2" }} }}
+[nodes.n2]
+template = "r1"
+levels = [["other"]]
+devices.other = {{ driver = "sim", machine = "{{node}}" }}
+"#
+    ));
+    let settings = home.load().unwrap_or_else(|faults| panic!("{faults}"));
+    let n1 = &settings.nodes[&node("n1")];
+    assert_eq!((n1.levels.len(), n1.releases.len(), n1.labels.len()), (2, 0, 2));
+    let nature = |class| Nature {
+        class,
+        grade: Grade::Observed,
+        has_epochs: true,
+        max_in_flight: MaxInFlight { off: None, on: None },
+        call: Duration::from_secs(7),
+    };
+    let bmc = n1.devices[&device("bmc")].spec(nature(DeviceClass::Host));
+    assert_eq!(n1.devices[&device("bmc")].settings["host"], "10.9.0.1");
+    assert_eq!(n1.devices[&device("bmc")].settings["username"], "picket");
+    assert_eq!((bmc.dwell, bmc.call), (Duration::from_secs(5), Duration::from_secs(7)));
+    assert_eq!(bmc.trust_after_restart, Some(Duration::from_secs(60)));
+    assert_eq!(bmc.identity.uuid.as_deref(), Some("8d3f2f1e64a14c2e9d430f5a0a2b6c41"));
+    let a = n1.devices[&device("pdu-a")].spec(nature(DeviceClass::Supply));
+    assert!(a.verified && a.identity.is_empty(), "an outlet does not know in which machine it ends");
+    let b = n1.devices[&device("pdu-b")].spec(nature(DeviceClass::Supply));
+    assert_eq!(b.identity.serial.as_deref(), Some("P2"));
+    assert_eq!(n1.devices[&device("pdu-b")].settings["outlet"], "1");
+    assert_eq!(settings.nodes[&node("n2")].devices.len(), 1, "the template's BMC is not named by its levels");
+}
+
+#[test]
+fn a_thousand_nodes_take_ten_lines_and_little_time() {
+    let settings = Home::with(&GOOD.replace("r1n[07-08]", "r[1-25]n[01-40]")).load().unwrap();
+    assert_eq!(settings.nodes.len(), 1_000);
+}
+
+#[test]
+fn the_sources_of_a_daemon_are_its_file_and_conf_d_beside_it() {
+    let sources = Sources::at(Path::new("/etc/picket/picket.toml"));
+    assert_eq!(sources.directory, Path::new("/etc/picket/conf.d"));
+    assert!(sources.environment.keys().all(|name| name.starts_with("PICKET__")));
+}
