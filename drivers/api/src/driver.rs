@@ -67,7 +67,8 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     /// no answer is an error.
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError>;
 
-    /// Switch off, hard, never graceful.
+    /// Switch off, hard, never graceful. Never sent in an epoch that began after a loss and in which nothing was read
+    /// yet: the caller must see, and store, the loss first.
     async fn power_off(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError>;
 
     /// Switch on.

@@ -12,12 +12,12 @@ use picket_core::outcome::Outcome;
 use picket_core::record::{Fence, NodeRecord};
 use picket_core::store::{FenceQuery, StoreError, Stored};
 use picket_core::time::Clock;
-use tokio::sync::{Mutex, broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, Semaphore, broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::EngineError;
-use crate::node::{Command, NodeTask};
+use crate::node::{Command, NodeTask, Outlets};
 use crate::parts::{NodePlan, Parts};
 use crate::request::{Admission, Ask, FenceCall, Taken, Until, outcome_of};
 use crate::view::{Live, NodeView};
@@ -26,6 +26,8 @@ use crate::view::{Live, NodeView};
 const MAILBOX: usize = 64;
 /// Changes that a slow watcher may fall behind before it must start again.
 const FEED: usize = 4_096;
+/// Nodes that are checked side by side after the start.
+const CHECKS: usize = 64;
 /// How often the permit's clocks are looked at.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
@@ -121,10 +123,11 @@ impl Engine {
         let mut stored: BTreeMap<NodeId, Stored> =
             parts.store.load_all().await?.into_iter().map(|one| (one.record.node.clone(), one)).collect();
         let over = CancellationToken::new();
+        let turns = Arc::new(Semaphore::new(CHECKS));
         let mut tasks = JoinSet::new();
         for (id, slot) in &self.shared.slots {
             let one = stored.remove(id).unwrap_or_else(|| slot.view.borrow().stored.clone());
-            tasks.spawn(self.node_task(slot, one, leadership.clone(), over.clone()));
+            tasks.spawn(self.node_task(slot, one, leadership.clone(), turns.clone(), over.clone()));
         }
         for (id, orphan) in stored {
             let phase = orphan.record.phase.label();
@@ -159,15 +162,16 @@ impl Engine {
         slot: &Slot,
         stored: Stored,
         leadership: Arc<Leadership>,
+        turns: Arc<Semaphore>,
         over: CancellationToken,
     ) -> impl Future<Output = Option<StoreError>> + Send + 'static {
-        let (parts, plan, view) = (self.shared.parts.clone(), slot.plan.clone(), slot.view.clone());
-        let (inbox, feed) = (slot.inbox.clone(), self.shared.feed.clone());
+        let (parts, plan, inbox) = (self.shared.parts.clone(), slot.plan.clone(), slot.inbox.clone());
+        let outlets = Outlets { view: slot.view.clone(), feed: self.shared.feed.clone(), turns };
         async move {
             let mut inbox = inbox.lock().await;
             // The task owns its mailbox while it runs; the placeholder only stands in.
             let mailbox = std::mem::replace(&mut *inbox, mpsc::channel(1).1);
-            let mut task = NodeTask::new(parts, plan, leadership, stored, mailbox, view, feed);
+            let mut task = NodeTask::new(parts, plan, leadership, stored, mailbox, outlets);
             let ended = tokio::select! {
                 biased;
                 () = over.cancelled() => None,

@@ -26,7 +26,7 @@ use picket_core::record::{NodeRecord, Phase};
 use picket_core::step;
 use picket_core::store::{StoreError, Stored};
 use picket_core::time::{BootTime, WallTime};
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tracing::Instrument;
 
 use crate::parts::{NodePlan, Parts};
@@ -63,6 +63,14 @@ struct Ground {
 /// Where a node stands; a phase's loop ends when this changes.
 type Place = (&'static str, u64, Option<FenceId>);
 
+/// Where a node's task tells what it knows, and what it shares with the other tasks.
+pub(crate) struct Outlets {
+    pub(crate) view: Arc<watch::Sender<NodeView>>,
+    pub(crate) feed: broadcast::Sender<(Revision, NodeId)>,
+    /// Checks after the start take turns.
+    pub(crate) turns: Arc<Semaphore>,
+}
+
 pub(crate) struct NodeTask {
     pub(crate) parts: Arc<Parts>,
     pub(crate) plan: Arc<NodePlan>,
@@ -81,6 +89,8 @@ pub(crate) struct NodeTask {
     unproven: u32,
     /// The fence was begun by another process or leadership.
     resumed: bool,
+    /// Checks after the start take turns; `None`: this node had its own, or none is wanted.
+    turns: Option<Arc<Semaphore>>,
 }
 
 impl NodeTask {
@@ -90,15 +100,16 @@ impl NodeTask {
         leadership: Arc<Leadership>,
         stored: Stored,
         mailbox: mpsc::Receiver<Command>,
-        view: Arc<watch::Sender<NodeView>>,
-        feed: broadcast::Sender<(Revision, NodeId)>,
+        outlets: Outlets,
     ) -> Self {
+        let Outlets { view, feed, turns } = outlets;
         let now = parts.clock.boot();
         let counted_from = stored.record.ledger.open().iter().map(|open| (open.id, now)).collect();
         let resumed = stored.record.phase != Phase::Normal;
         let hands = Hands::new(&parts, &plan, leadership);
         // What devices showed before is still what was seen last.
         let live = Live { proven: false, wait: None, ..view.borrow().live.clone() };
+        let turns = Some(turns).filter(|_| parts.check_at_start && live.devices.is_empty());
         Self {
             parts,
             plan,
@@ -113,6 +124,7 @@ impl NodeTask {
             own: BTreeSet::new(),
             unproven: 0,
             resumed,
+            turns,
         }
     }
 

@@ -131,7 +131,7 @@ impl NodeTask {
 
     pub(super) async fn normal(&mut self) -> Result<(), Fatal> {
         let here = self.place();
-        if self.parts.check_at_start && self.live.devices.is_empty() && self.check(None).await? {
+        if self.first_check().await? {
             return Ok(());
         }
         loop {
@@ -158,6 +158,25 @@ impl NodeTask {
             }
             if self.place() != here {
                 return Ok(());
+            }
+        }
+    }
+
+    /// The check after the start, some nodes at a time. True if the node was moved meanwhile.
+    async fn first_check(&mut self) -> Result<bool, Fatal> {
+        let here = self.place();
+        let Some(turns) = self.turns.take() else { return Ok(false) };
+        loop {
+            tokio::select! {
+                biased;
+                Some(command) = self.mailbox.recv() => self.command(command).await?,
+                turn = turns.acquire() => {
+                    let _turn = turn;
+                    return self.check(None).await;
+                }
+            }
+            if self.place() != here {
+                return Ok(true);
             }
         }
     }
