@@ -95,23 +95,25 @@ impl Trace {
         }
     }
 
-    /// Notes the life of the device in which something was answered. True if the one before was lost.
+    /// Notes the life of the device in which something was answered. True if it is new and the one before was lost.
     pub(super) fn contact(&mut self, epoch: Option<Epoch>) -> bool {
         self.answered = true;
         let Some(epoch) = epoch else { return false };
         if self.epoch == Some(epoch.id) {
             return false;
         }
-        if self.epoch.replace(epoch.id).is_none() {
-            return false;
-        }
-        self.prior = None;
-        self.off = None;
-        self.off_due = true;
-        self.run = None;
+        let first = self.epoch.replace(epoch.id).is_none();
+        // Also for the first one that is seen here: identity and hold were asked before any reading, and a device may
+        // have restarted under them.
         let lost = epoch.origin == EpochOrigin::AfterLoss;
         self.lost |= lost;
-        self.resumed |= !lost;
+        if !first {
+            self.prior = None;
+            self.off = None;
+            self.off_due = true;
+            self.run = None;
+            self.resumed |= !lost;
+        }
         lost
     }
 
