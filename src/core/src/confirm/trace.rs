@@ -185,8 +185,12 @@ impl Trace {
                 self.run = None;
                 let ignored =
                     self.off.is_some_and(|off| reading.answered_at.since(off.answered_at) >= REPEAT);
-                // Off and on again: somebody else's power cycle, or a button. It is caught at once.
-                self.off_due |= was_off || ignored;
+                // Off and on again: somebody else's power cycle, or a button. It is caught at once, and what was taken
+                // before it is void: the look before the next off decides how long Off must last.
+                if was_off || ignored {
+                    self.off = None;
+                    self.off_due = true;
+                }
             }
             Power::Unknown => self.run = None,
         }
