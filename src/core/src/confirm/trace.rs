@@ -124,9 +124,10 @@ impl Trace {
 
     pub(super) fn off_taken(&mut self, answered_at: BootTime, epoch: Option<u64>, already: bool) {
         self.off_due = false;
+        let over = self.window_is_over();
         if let (Some(off), Some(_)) = (&mut self.off, &self.run) {
-            // Sent again while it reads Off: the run goes on, and this seals it.
-            off.sealed_at = Some(answered_at);
+            // Sent again while it reads Off: the run goes on. Only the one at the window's end seals it.
+            off.sealed_at = over.then_some(answered_at);
             return;
         }
         let fell = self.prior == Some(Power::On) && !already;
