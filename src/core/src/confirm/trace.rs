@@ -69,7 +69,7 @@ pub(super) struct Trace {
     epoch: Option<u64>,
     /// The last answer in this epoch since the last off that failed, or silence as Unknown. No off is sent without
     /// such a look: the one before the off decides whether the node was seen to fall.
-    prior: Option<Power>,
+    prior: Option<(Power, BootTime)>,
     last: Option<(Power, BootTime, BootTime)>,
     off: Option<Off>,
     off_due: bool,
@@ -130,7 +130,13 @@ impl Trace {
             off.sealed_at = over.then_some(answered_at);
             return;
         }
-        let fell = self.prior == Some(Power::On) && !already;
+        // The look is the last thing before the off: after one that was made long before, while the store was away for
+        // instance, a foreign power cycle may have begun.
+        let last_thing = self.spec.call + self.spec.dwell * 3;
+        let seen_on = self
+            .prior
+            .is_some_and(|(power, at)| power == Power::On && answered_at.since(at) <= last_thing);
+        let fell = seen_on && !already;
         let long = if self.lost && !fell {
             self.spec.trust_after_restart.map(Long::Restarted)
         } else if self.resumed {
@@ -165,7 +171,7 @@ impl Trace {
 
     pub(super) fn silence(&mut self, asked_at: BootTime, now: BootTime) {
         self.run = None;
-        self.prior = Some(Power::Unknown);
+        self.prior = Some((Power::Unknown, now));
         self.last = Some((Power::Unknown, asked_at, now));
     }
 
@@ -195,7 +201,7 @@ impl Trace {
             }
             Power::Unknown => self.run = None,
         }
-        self.prior = Some(power);
+        self.prior = Some((power, reading.answered_at));
     }
 
     fn take_off(&mut self, reading: &Reading) {
