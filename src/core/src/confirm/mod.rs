@@ -91,11 +91,11 @@ impl Judge {
         }
     }
 
-    /// What was engaged to keep it off; empty: nothing. The look before the off comes after this (S2: first look).
+    /// What was engaged to keep it off; empty: nothing. The first look, and our own off, come after this (S2).
     pub fn held(&mut self, device: &DeviceId, engaged: &[String]) {
         if let Some(trace) = self.traces.get_mut(device) {
             trace.hold = engaged.to_vec();
-            trace.look_again();
+            trace.begin_anew();
         }
     }
 

@@ -108,10 +108,7 @@ impl Trace {
         let lost = epoch.origin == EpochOrigin::AfterLoss;
         self.lost |= lost;
         if !first {
-            self.prior = None;
-            self.off = None;
-            self.off_due = true;
-            self.run = None;
+            self.begin_anew();
             self.resumed |= !lost;
         }
         lost
@@ -154,9 +151,12 @@ impl Trace {
         self.run = None;
     }
 
-    /// What was read before does not serve as the look before the off.
-    pub(super) fn look_again(&mut self) {
+    /// From zero: neither a look nor an off from before serves.
+    pub(super) fn begin_anew(&mut self) {
         self.prior = None;
+        self.off = None;
+        self.off_due = true;
+        self.run = None;
     }
 
     /// The off was not taken, or may not have been: after another look it must be sent again, and nothing counts
