@@ -179,10 +179,10 @@ impl Trace {
     pub(super) fn reading(&mut self, reading: &Reading, barred: bool) {
         self.said.clone_from(&reading.said);
         let has_epoch = reading.epoch.is_some() == self.spec.has_epochs;
-        let power = if has_epoch && !(barred && reading.power == Power::Off) {
-            reading.power
-        } else {
-            Power::Unknown
+        // Only Off must be earned: an On objects, however it came.
+        let power = match reading.power {
+            Power::Off if barred || !has_epoch => Power::Unknown,
+            said => said,
         };
         let was_off = self.run.is_some();
         self.last = Some((power, reading.asked_at, reading.answered_at));
@@ -201,7 +201,8 @@ impl Trace {
             }
             Power::Unknown => self.run = None,
         }
-        self.prior = Some((power, reading.answered_at));
+        // An On that does not name its epoch does not show that the node was on in this one.
+        self.prior = Some((if has_epoch { power } else { Power::Unknown }, reading.answered_at));
     }
 
     fn take_off(&mut self, reading: &Reading) {
