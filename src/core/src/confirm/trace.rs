@@ -212,7 +212,7 @@ impl Trace {
         }
         let dwell = self.spec.dwell;
         match &mut self.run {
-            Some(run) if reading.asked_at.since(run.last_answered) <= dwell * 3 => {
+            Some(run) if reading.asked_at.since(run.last_answered) < dwell * 3 => {
                 if reading.asked_at.since(run.counted_at) >= dwell {
                     run.count += 1;
                     run.counted_at = reading.answered_at;
@@ -278,7 +278,7 @@ impl Trace {
             (Some(_), None) => false,
             (Some(_), Some(sealed_at)) => run.last_asked >= sealed_at && self.window_is_over(),
         };
-        let recent = now.since(run.last_answered) <= self.spec.dwell * 3;
+        let recent = now.since(run.last_answered) < self.spec.dwell * 3;
         let believed = !self.is_restarted() && !self.off_due;
         (run.count >= self.spec.readings && sealed && recent && believed).then_some(run)
     }
