@@ -220,7 +220,7 @@ impl Judge {
         // Supplies were cut: what it said while the hold-up lasted is not yet an answer to that.
         let since = if self.is_supply_level() { fell_at + self.hold_up } else { fell_at };
         let heard = self.other_hosts().all(|trace| {
-            trace.last().is_some_and(|(power, asked_at)| asked_at >= since && power != Power::On)
+            trace.last().is_some_and(|word| word.asked_at >= since && word.power != Power::On)
         });
         (one_window && heard).then_some(fell_at)
     }
@@ -228,7 +228,7 @@ impl Judge {
     fn contradiction(&self, now: BootTime) -> Option<String> {
         let says = |power: Power| {
             move |trace: &&Trace| {
-                trace.spec.class == DeviceClass::Host && trace.last().is_some_and(|(last, _)| last == power)
+                trace.spec.class == DeviceClass::Host && trace.last().is_some_and(|word| word.power == power)
             }
         };
         let on = self.traces.values().find(says(Power::On))?;
@@ -255,7 +255,7 @@ impl Judge {
             lowered_by.extend(why);
         }
         if self.is_supply_level() {
-            let answering = |trace: &&Trace| trace.last().is_some_and(|(power, _)| power != Power::Unknown);
+            let answering = |trace: &&Trace| trace.last().is_some_and(|word| word.answers);
             for host in self.other_hosts().filter(answering) {
                 grade = grade.lowered();
                 lowered_by.push(format!("{} still answers: it has power", host.spec.id));

@@ -57,6 +57,17 @@ pub(super) struct Run {
     pub(super) count: u32,
 }
 
+/// What a device said last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Word {
+    /// `Unknown` for silence too.
+    pub(super) power: Power,
+    /// It answered, whatever it said.
+    pub(super) answers: bool,
+    pub(super) asked_at: BootTime,
+    heard_at: BootTime,
+}
+
 #[derive(Debug)]
 pub(super) struct Trace {
     pub(super) spec: DeviceSpec,
@@ -70,7 +81,7 @@ pub(super) struct Trace {
     /// The last answer in this epoch since the last off that failed, or silence as Unknown. No off is sent without
     /// such a look: the one before the off decides whether the node was seen to fall.
     prior: Option<(Power, BootTime)>,
-    last: Option<(Power, BootTime, BootTime)>,
+    last: Option<Word>,
     off: Option<Off>,
     off_due: bool,
     run: Option<Run>,
@@ -172,7 +183,7 @@ impl Trace {
     pub(super) fn silence(&mut self, asked_at: BootTime, now: BootTime) {
         self.run = None;
         self.prior = Some((Power::Unknown, now));
-        self.last = Some((Power::Unknown, asked_at, now));
+        self.last = Some(Word { power: Power::Unknown, answers: false, asked_at, heard_at: now });
     }
 
     /// Takes a reading whose epoch was noted already. `barred`: an on is open, and no Off counts.
@@ -185,7 +196,8 @@ impl Trace {
             said => said,
         };
         let was_off = self.run.is_some();
-        self.last = Some((power, reading.asked_at, reading.answered_at));
+        let (asked_at, heard_at) = (reading.asked_at, reading.answered_at);
+        self.last = Some(Word { power, answers: true, asked_at, heard_at });
         match power {
             Power::Off => self.take_off(reading),
             Power::On => {
@@ -260,7 +272,7 @@ impl Trace {
     /// When it is to be asked next.
     pub(super) fn read_at(&self) -> BootTime {
         let pause = if self.run.is_some() { self.spec.dwell } else { self.spec.dwell.min(PACE) };
-        self.last.map_or(BootTime::default(), |(_, _, answered_at)| answered_at + pause)
+        self.last.map_or(BootTime::default(), |word| word.heard_at + pause)
     }
 
     /// Whether its Off cannot be believed: its session was lost and it was not seen on since (S2).
@@ -295,9 +307,9 @@ impl Trace {
         self.off.and_then(|off| off.long)
     }
 
-    /// What it said last, when it was asked that: `Unknown` for silence.
-    pub(super) fn last(&self) -> Option<(Power, BootTime)> {
-        self.last.map(|(power, asked_at, _)| (power, asked_at))
+    /// What it said last.
+    pub(super) fn last(&self) -> Option<Word> {
+        self.last
     }
 
     /// The grade of its Off, and what lowers it.
