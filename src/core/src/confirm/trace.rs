@@ -180,14 +180,27 @@ impl Trace {
         }
     }
 
+    /// Whether something was asked after this and is answered already. What comes so late is not in a row with it,
+    /// and does not hide it.
+    fn is_overtaken(&self, asked_at: BootTime) -> bool {
+        self.last.is_some_and(|word| asked_at < word.asked_at)
+    }
+
     pub(super) fn silence(&mut self, asked_at: BootTime, now: BootTime) {
         self.run = None;
+        if self.is_overtaken(asked_at) {
+            return;
+        }
         self.prior = Some((Power::Unknown, now));
         self.last = Some(Word { power: Power::Unknown, answers: false, asked_at, heard_at: now });
     }
 
     /// Takes a reading whose epoch was noted already. `barred`: an on is open, and no Off counts.
     pub(super) fn reading(&mut self, reading: &Reading, barred: bool) {
+        if self.is_overtaken(reading.asked_at) {
+            self.run = None;
+            return;
+        }
         self.said.clone_from(&reading.said);
         let has_epoch = reading.epoch.is_some() == self.spec.has_epochs;
         // Only Off must be earned: an On objects, however it came.
