@@ -279,7 +279,8 @@ impl Trace {
     /// or the one that seals the long window.
     pub(super) fn wants_off(&self) -> bool {
         let unsealed = self.off.is_some_and(|off| off.sealed_at.is_none());
-        self.prior.is_some() && (self.off_due || self.window_is_over() && unsealed)
+        let due = self.off_due || self.window_is_over() && unsealed;
+        self.prior.is_some() && due && self.identity != IdentityMatch::Mismatch
     }
 
     /// When it is to be asked next.
@@ -304,7 +305,7 @@ impl Trace {
             (Some(_), Some(sealed_at)) => run.last_asked >= sealed_at && self.window_is_over(),
         };
         let recent = now.since(run.last_answered) < self.spec.dwell * 3;
-        let believed = !self.is_restarted() && !self.off_due;
+        let believed = !self.is_restarted() && !self.off_due && self.identity != IdentityMatch::Mismatch;
         (run.count >= self.spec.readings && sealed && recent && believed).then_some(run)
     }
 
