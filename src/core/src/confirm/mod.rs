@@ -186,7 +186,7 @@ impl Judge {
             return Verdict::Open;
         }
         match self.level_holds(now) {
-            Some(fell_at) => self.mint(fell_at, now, wall),
+            Some(dark_at) => self.mint(dark_at, now, wall),
             None => Verdict::Open,
         }
     }
@@ -211,18 +211,19 @@ impl Judge {
         self.level_traces().any(|trace| trace.spec.class == DeviceClass::Supply)
     }
 
-    /// When the last device of the level fell, if all of them hold in one window and no host device objects.
+    /// Since when the node is dark, if all devices of the level hold in one window and no host device objects.
     fn level_holds(&self, now: BootTime) -> Option<BootTime> {
         let runs: Vec<&Run> = self.level_traces().map(|trace| trace.holds(now)).collect::<Option<_>>()?;
         let fell_at = runs.iter().map(|run| run.first_answered).max()?;
-        let one_window = runs.iter().all(|run| run.last_asked >= fell_at);
+        // Where supplies were cut, the power falls out of the host only while the hold-up lasts: until then it may
+        // still write, and what a host device said is not yet an answer to the cut.
+        let dark_at = if self.is_supply_level() { fell_at + self.hold_up } else { fell_at };
+        let one_window = runs.iter().all(|run| run.last_asked >= dark_at);
         // A host device elsewhere must have been asked since; only an On objects, its silence proves nothing.
-        // Supplies were cut: what it said while the hold-up lasted is not yet an answer to that.
-        let since = if self.is_supply_level() { fell_at + self.hold_up } else { fell_at };
         let heard = self.other_hosts().all(|trace| {
-            trace.last().is_some_and(|word| word.asked_at >= since && word.power != Power::On)
+            trace.last().is_some_and(|word| word.asked_at >= dark_at && word.power != Power::On)
         });
-        (one_window && heard).then_some(fell_at)
+        (one_window && heard).then_some(dark_at)
     }
 
     fn contradiction(&self, now: BootTime) -> Option<String> {
@@ -246,7 +247,7 @@ impl Judge {
         long.then(|| format!("{} says On and {off} Off for {:?}", on.spec.id, self.contradiction))
     }
 
-    fn mint(&self, fell_at: BootTime, now: BootTime, wall: WallTime) -> Verdict {
+    fn mint(&self, dark_at: BootTime, now: BootTime, wall: WallTime) -> Verdict {
         let mut grade = Grade::Observed;
         let mut lowered_by = Vec::new();
         for trace in self.level_traces() {
@@ -291,7 +292,7 @@ impl Judge {
                 grade,
                 lowered_by,
                 level: self.level + 1,
-                off_since: back(fell_at),
+                off_since: back(dark_at),
                 confirmed_at: wall,
                 devices: devices.collect(),
             },
