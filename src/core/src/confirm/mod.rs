@@ -134,6 +134,9 @@ impl Judge {
         trace.reading(reading, ledger.bars_proof());
         if trace.spec.class == DeviceClass::Host && trace.run().is_some() {
             self.first_host_off.get_or_insert(reading.answered_at);
+        } else if reading.power == Power::On && !self.some_host_says_off() {
+            // They agree again: what comes later is another contradiction.
+            self.first_host_off = None;
         }
         lost
     }
@@ -207,6 +210,11 @@ impl Judge {
             .filter(move |trace| trace.spec.class == DeviceClass::Host && !in_level(&trace.spec.id))
     }
 
+    fn some_host_says_off(&self) -> bool {
+        let says_off = |trace: &Trace| trace.last().is_some_and(|word| word.power == Power::Off);
+        self.traces.values().any(|trace| trace.spec.class == DeviceClass::Host && says_off(trace))
+    }
+
     fn is_supply_level(&self) -> bool {
         self.level_traces().any(|trace| trace.spec.class == DeviceClass::Supply)
     }
@@ -232,7 +240,6 @@ impl Judge {
                 trace.spec.class == DeviceClass::Host && trace.last().is_some_and(|word| word.power == power)
             }
         };
-        let on = self.traces.values().find(says(Power::On))?;
         let (off, since) = if self.is_supply_level() {
             let fell = self
                 .level_traces()
@@ -243,6 +250,8 @@ impl Judge {
             let off = self.traces.values().filter(|trace| trace.run().is_some()).find(says(Power::Off))?;
             (off.spec.id.to_string(), self.first_host_off?)
         };
+        let after = |trace: &&Trace| trace.last().is_some_and(|word| word.asked_at >= since);
+        let on = self.traces.values().filter(after).find(says(Power::On))?;
         let long = now.since(since) >= self.contradiction;
         long.then(|| format!("{} says On and {off} Off for {:?}", on.spec.id, self.contradiction))
     }
