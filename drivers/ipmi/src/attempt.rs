@@ -5,9 +5,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::Random;
-use crate::command::CloseSession;
+use crate::command::{CloseSession, SetPrivilege};
 use crate::crypto::{BLOCK, Suite};
-use crate::handshake::{Handshake, Login, Progress, Refusal};
+use crate::handshake::{Handshake, Login, Progress, Refusal, Stage};
 use crate::link::Link;
 use crate::live::FIRST_PAUSE;
 use crate::session::Session;
@@ -17,23 +17,31 @@ use crate::wire::LARGEST;
 #[derive(Debug)]
 pub enum Ended {
     /// The session is open.
-    Open(Session),
+    Open(Box<Session>),
     /// It was refused.
     Refused(Refusal),
     /// The BMC does not answer (any more).
     Silent,
 }
 
-/// The longest wait for one answer of a slow BMC before the packet is sent again.
+/// The longest wait for one answer of a slow BMC before something is sent again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// Copies of RAKP 1 before the attempt is given up.
+const RAKP1_COPIES: u32 = 8;
+/// Waits for RAKP 4, the first without, the others with a question in the session that it would open.
+const RAKP4_WAITS: u32 = 5;
 
 /// An attempt. Dropped half-way, also by a caller who leaves, it tells the BMC to forget the half-open session.
 pub struct Attempt<'a> {
+    login: &'a Login,
     handshake: Handshake<'a>,
     link: &'a mut Link,
     random: &'a Random,
-    sent_last: bool,
+    /// The session that the BMC opens with RAKP 3.
+    session: Option<Session>,
+    opens: u32,
     over: bool,
+    out: Vec<u8>,
 }
 
 impl<'a> Attempt<'a> {
@@ -42,69 +50,148 @@ impl<'a> Attempt<'a> {
         let mut bytes = [0; 21];
         random(&mut bytes);
         let handshake = Handshake::new(login, suite, &bytes);
-        Self { handshake, link, random, sent_last: false, over: false }
+        Self {
+            login,
+            handshake,
+            link,
+            random,
+            session: None,
+            opens: 0,
+            over: false,
+            out: Vec::with_capacity(128),
+        }
     }
 
-    /// Runs it, at most until `until`. `pace` is how long this BMC may take for an answer: learned at the first
-    /// packet, because a copy of RAKP 1 makes some BMCs forget what they answered to the first. `earlier` is how many
-    /// attempts of the same call came to nothing.
-    pub async fn run(&mut self, pace: &mut Duration, earlier: u32, until: Instant) -> Ended {
-        let mut out = Vec::with_capacity(128);
-        let mut buffer = [0; LARGEST];
+    /// Runs it, at most until `until`.
+    ///
+    /// `pace` is how long this BMC may take for an answer, learned at the first packet: a copy of RAKP 1 makes some
+    /// BMCs forget what they answered to the first. `refused` is how often RAKP 4 was refused in this call, the sign of
+    /// that; `slower` how much longer than `pace` it is waited for an answer.
+    pub async fn run(&mut self, pace: &mut Duration, slower: u32, refused: u32, until: Instant) -> Ended {
         loop {
-            let first = self.handshake.at_first_packet();
-            let last = self.handshake.at_last_packet();
-            let mut pause = (*pace * 2_u32.pow(earlier.min(3))).clamp(FIRST_PAUSE, LONGEST_PAUSE);
-            let stage_until = match (first, last) {
-                (true, _) => until,
-                // Lost, RAKP 4 is not cured by another RAKP 3: the BMC has the session open already.
-                (_, true) => until.min(Instant::now() + 2 * pause),
-                _ => until.min(Instant::now() + 7 * pause),
-            };
-            if last && earlier > 0 {
-                self.linger(earlier, &mut buffer).await;
-            }
-            self.handshake.write(&mut out);
-            self.sent_last |= last;
-            let began = Instant::now();
-            let answered = 'stage: loop {
-                self.link.send(&out).await;
-                let wake = if last { stage_until } else { stage_until.min(Instant::now() + pause) };
-                while let Some(datagram) = self.link.receive(&mut buffer, wake).await {
-                    match self.handshake.handle(datagram) {
-                        Progress::Ignored if Instant::now() < wake => {}
-                        Progress::Ignored => break,
-                        Progress::Next => break 'stage true,
-                        Progress::Done(session) => {
-                            self.over = true;
-                            return Ended::Open(session);
-                        }
-                        Progress::Refused(refusal) => {
-                            // What the BMC refuses it has forgotten; what we refuse it has not.
-                            self.over = matches!(refusal, Refusal::Status(_) | Refusal::Rakp4(_));
-                            return Ended::Refused(refusal);
-                        }
+            let pause = (*pace * 2_u32.pow(slower.min(3))).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+            let progress = match self.handshake.stage() {
+                Stage::Open => self.open(pause, pace, until).await,
+                Stage::Rakp1 => self.rakp1(pause, until).await,
+                Stage::Rakp3 => {
+                    if refused > 0 {
+                        self.linger(refused).await;
                     }
-                }
-                pause *= 2;
-                if Instant::now() >= stage_until {
-                    break false;
+                    self.rakp3(pause, until).await
                 }
             };
-            if !answered {
-                return Ended::Silent;
-            }
-            if first {
-                *pace = (2 * began.elapsed()).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+            match progress {
+                Some(Progress::Next | Progress::Ignored) => {}
+                Some(Progress::Done) => match self.session.take() {
+                    Some(session) => {
+                        self.over = true;
+                        return Ended::Open(Box::new(session));
+                    }
+                    None => return Ended::Silent,
+                },
+                Some(Progress::Refused(refusal)) => {
+                    // What the BMC refuses it has forgotten; what we refuse it has not.
+                    self.over = matches!(refusal, Refusal::Status(_) | Refusal::Rakp4(_));
+                    return Ended::Refused(refusal);
+                }
+                None => return Ended::Silent,
             }
         }
     }
 
+    /// Whether the BMC may have begun again with a copy of Open Session, and we do not know of it.
+    pub fn is_ambiguous(&self) -> bool {
+        self.opens > 1
+    }
+
+    async fn open(&mut self, first_pause: Duration, pace: &mut Duration, until: Instant) -> Option<Progress> {
+        let mut pause = first_pause;
+        loop {
+            let sent = Instant::now();
+            self.send().await;
+            self.opens += 1;
+            if let Some(progress) = self.answer(until.min(sent + pause)).await {
+                // Since the last copy: an answer to an earlier one came later than that.
+                *pace = (2 * sent.elapsed()).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+                return Some(progress);
+            }
+            if Instant::now() >= until {
+                return None;
+            }
+            pause *= 2;
+        }
+    }
+
+    /// The BMC is there: from here on what is missing was lost, and is soon sent again.
+    async fn rakp1(&mut self, pause: Duration, until: Instant) -> Option<Progress> {
+        for _ in 0..RAKP1_COPIES {
+            self.send().await;
+            let wake = until.min(Instant::now() + pause);
+            if let Some(progress) = self.answer(wake).await {
+                return Some(progress);
+            }
+            if Instant::now() >= until {
+                break;
+            }
+        }
+        None
+    }
+
+    /// RAKP 3 is sent once: to a BMC that opened the session with it, and whose RAKP 4 was lost, another one is an error.
+    /// Such a BMC answers in the session, under the key that RAKP 4 would have proven.
+    async fn rakp3(&mut self, pause: Duration, until: Instant) -> Option<Progress> {
+        let mut buffer = [0; LARGEST];
+        self.send().await;
+        let session = self.session.insert(self.handshake.presumed()?);
+        let mut question = session.request(SetPrivilege(self.login.privilege).into());
+        for wait in 0..RAKP4_WAITS {
+            if wait > 0 {
+                let mut iv = [0; BLOCK];
+                (self.random)(&mut iv);
+                session.write_copy(&mut question, &iv, &mut self.out);
+                self.link.send(&self.out).await;
+            }
+            let wake = until.min(Instant::now() + pause);
+            while let Some(datagram) = self.link.receive(&mut buffer, wake).await {
+                match self.handshake.handle(datagram) {
+                    Progress::Ignored if session.answer(&question, datagram).is_some() => {
+                        return Some(Progress::Done);
+                    }
+                    Progress::Ignored if Instant::now() < wake => {}
+                    Progress::Ignored => break,
+                    progress => return Some(progress),
+                }
+            }
+            if Instant::now() >= until {
+                break;
+            }
+        }
+        None
+    }
+
+    async fn send(&mut self) {
+        self.handshake.write(&mut self.out);
+        self.link.send(&self.out).await;
+    }
+
+    async fn answer(&mut self, wake: Instant) -> Option<Progress> {
+        let mut buffer = [0; LARGEST];
+        while let Some(datagram) = self.link.receive(&mut buffer, wake).await {
+            match self.handshake.handle(datagram) {
+                Progress::Ignored if Instant::now() < wake => {}
+                Progress::Ignored => break,
+                progress => return Some(progress),
+            }
+        }
+        None
+    }
+
     /// Waits a moment for a second RAKP 2: on a network that doubles packets the BMC made a new random for each
     /// RAKP 1, and takes only the last.
-    async fn linger(&mut self, earlier: u32, buffer: &mut [u8; LARGEST]) {
-        let until = Instant::now() + Duration::from_millis(20) * earlier.min(10);
-        while let Some(datagram) = self.link.receive(buffer, until).await {
+    async fn linger(&mut self, refused: u32) {
+        let mut buffer = [0; LARGEST];
+        let until = Instant::now() + Duration::from_millis(20) * refused.min(10);
+        while let Some(datagram) = self.link.receive(&mut buffer, until).await {
             self.handshake.renew(datagram);
             if Instant::now() >= until {
                 break;
@@ -118,16 +205,15 @@ impl Drop for Attempt<'_> {
         if self.over {
             return;
         }
-        let mut out = Vec::with_capacity(128);
-        match self.handshake.presumed().filter(|_| self.sent_last) {
-            Some(mut session) => {
+        match &mut self.session {
+            Some(session) => {
                 let mut request = session.request(CloseSession(session.remote_id()).into());
                 let mut iv = [0; BLOCK];
                 (self.random)(&mut iv);
-                session.write_copy(&mut request, &iv, &mut out);
-                self.link.send_now(&out);
+                session.write_copy(&mut request, &iv, &mut self.out);
+                self.link.send_now(&self.out);
             }
-            None if self.handshake.write_abort(&mut out) => self.link.send_now(&out),
+            None if self.handshake.write_abort(&mut self.out) => self.link.send_now(&self.out),
             None => {}
         }
     }

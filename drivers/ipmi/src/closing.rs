@@ -17,6 +17,8 @@ use crate::live::Live;
 
 /// How long a close may stay unanswered: a BMC that closed, and whose answer was lost, does not answer again.
 const PATIENCE: Duration = Duration::from_millis(750);
+/// How long it is tried to open a session in which to ask after those that do not answer.
+const OUTSIDE: Duration = Duration::from_secs(2);
 /// Completion code of Close Session: no such session (IPMI 2.0 table 22-23).
 const NO_SUCH_SESSION: u8 = 0x87;
 
@@ -74,31 +76,28 @@ pub async fn close_all(line: &mut Line, call: &Call) -> Option<Instant> {
 
 /// Asks in a new session after those that do not answer.
 async fn look_from_outside(line: &mut Line, call: &Call) {
-    let origin = std::mem::replace(&mut line.next_origin, EpochOrigin::AfterLoss);
-    if line.warm_up(call, end_of(call)).await.is_ok() {
-        if let Some(mut outside) = line.session.take() {
-            let own = outside.remote_id();
-            // A BMC that does not know the very session in which it is asked does not know the others either.
-            let knows = is_open(&mut outside, own, call).await == Some(true);
-            let mut index = 0;
-            while let Some(id) = line.orphans.get(index).map(Live::remote_id) {
-                // A BMC that gave the id to another session has ended the one that had it.
-                let over = id == own
-                    || knows && is_open(&mut outside, id, call).await == Some(false)
-                    || close(&mut outside, id, call).await;
-                if over {
-                    line.orphans.swap_remove(index).closed();
-                } else {
-                    index += 1;
-                }
-            }
-            if close(&mut outside, own, call).await {
-                outside.closed();
-            }
+    let origin = line.next_origin;
+    let until = end_of(call).min(Instant::now() + OUTSIDE);
+    let opened = line.warm_up(call, until).await.is_ok();
+    // This session is not the next epoch: it ends here.
+    line.next_origin = origin;
+    let Some(mut outside) = line.session.take().filter(|_| opened) else { return };
+    let own = outside.remote_id();
+    // A BMC that does not know the very session in which it is asked does not know the others either.
+    let knows = is_open(&mut outside, own, call).await == Some(true);
+    let mut index = 0;
+    while let Some(id) = line.orphans.get(index).map(Live::remote_id) {
+        // A BMC that gave the id to another session has ended the one that had it.
+        let over = id == own
+            || knows && is_open(&mut outside, id, call).await == Some(false)
+            || close(&mut outside, id, call).await;
+        if over {
+            line.orphans.swap_remove(index).closed();
+        } else {
+            index += 1;
         }
     }
-    line.next_origin = match origin {
-        EpochOrigin::AfterLoss => EpochOrigin::AfterLoss,
-        EpochOrigin::Fresh => line.next_origin,
-    };
+    if close(&mut outside, own, call).await {
+        outside.closed();
+    }
 }

@@ -140,7 +140,7 @@ pub struct GetWatchdog;
 /// The BMC's watchdog timer: its settings, and whether it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watchdog {
-    /// Bits 2:0 of "timer use": who set it.
+    /// Byte "timer use" but for bit 6: who set it (bits 2:0), and that expirations are not logged (bit 7).
     pub timer_use: u8,
     /// Whether it counts down now.
     pub running: bool,
@@ -165,7 +165,7 @@ impl IpmiCommand for GetWatchdog {
     fn parse_success_response(data: &[u8]) -> Result<Watchdog, NotEnoughData> {
         match *data {
             [timer_use, actions, pre_timeout, _flags, low, high, ..] => Ok(Watchdog {
-                timer_use: timer_use & 0x07,
+                timer_use: timer_use & !0x40,
                 running: timer_use & 0x40 != 0,
                 actions,
                 pre_timeout,
@@ -177,14 +177,14 @@ impl IpmiCommand for GetWatchdog {
 }
 
 /// Set Watchdog Timer (§27.6). It always stops the timer (bit 6 of the first byte is 0) and never starts it: only
-/// Reset Watchdog Timer does, which is not among our commands. Expirations are not logged (bit 7).
+/// Reset Watchdog Timer does, which is not among our commands.
 #[derive(Clone, Copy, Debug)]
 pub struct SetWatchdog(pub Watchdog);
 
 impl From<SetWatchdog> for Message {
     fn from(SetWatchdog(timer): SetWatchdog) -> Message {
         let [low, high] = timer.countdown.to_le_bytes();
-        let data = vec![0x80 | timer.timer_use & 0x07, timer.actions, timer.pre_timeout, 0, low, high];
+        let data = vec![timer.timer_use & !0x40, timer.actions, timer.pre_timeout, 0, low, high];
         Message::new_request(NetFn::App, 0x24, data)
     }
 }
@@ -288,7 +288,7 @@ mod tests {
         let timer = found.expect("it is long enough");
         assert_eq!(
             timer,
-            Watchdog { timer_use: 4, running: true, actions: 0x13, pre_timeout: 5, countdown: 600 }
+            Watchdog { timer_use: 0x84, running: true, actions: 0x13, pre_timeout: 5, countdown: 600 }
         );
         assert_eq!(bytes(SetWatchdog(timer)), (0x06, 0x24, vec![0x84, 0x13, 5, 0, 0x58, 0x02]));
     }

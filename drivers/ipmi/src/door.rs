@@ -20,6 +20,9 @@ use crate::settings::Settings;
 
 /// How often a BMC that proved the password may refuse ours in RAKP 4 before it is believed: doubled packets make it.
 const RAKP4_REFUSALS: u32 = 3;
+/// How often a wrong code in RAKP 2 is not believed where Open Session was sent more than once: a BMC that knows only
+/// the last of its answers to that signs with an id that we may not have seen.
+const DOUBTS: u32 = 2;
 /// How long Set Session Privilege Level may stay unanswered before the handshake begins again.
 const RAISE: Duration = Duration::from_millis(1_750);
 /// Wait after refused credentials, first and longest: BMCs lock accounts.
@@ -106,16 +109,19 @@ impl Door {
         let mut earlier = 0;
         let mut refused_suites = 0;
         let mut rakp4_refusals = 0;
+        let mut doubts = 0;
         let mut full = 0;
         loop {
             let suite = settings.suites[self.suite % settings.suites.len()];
             let mut attempt = Attempt::new(&settings.login, suite, &mut link, &self.random);
-            let ended = attempt.run(&mut self.pace, earlier, until).await;
+            let slower = earlier / 3 + rakp4_refusals;
+            let ended = attempt.run(&mut self.pace, slower, rakp4_refusals, until).await;
+            let ambiguous = attempt.is_ambiguous();
             drop(attempt);
             // How long to wait before the next attempt.
             let pause = match ended {
                 Ended::Open(session) => {
-                    let live = Live::new(session, link, self.random.clone(), epoch);
+                    let live = Live::new(*session, link, self.random.clone(), epoch);
                     match self.raise(live, call, until).await? {
                         Some(live) => return Ok(live),
                         None => link = self.connect(until).await?,
@@ -128,6 +134,10 @@ impl Door {
                         ErrorKind::Protocol,
                         "the BMC chose algorithms that were not proposed; nothing weaker is accepted",
                     ));
+                }
+                Ended::Refused(Refusal::WrongPassword) if ambiguous && doubts < DOUBTS => {
+                    doubts += 1;
+                    Duration::ZERO
                 }
                 Ended::Refused(Refusal::WrongPassword) => {
                     return Err(failed(

@@ -27,6 +27,9 @@ const WATCHDOG_RUNNING: &str = "watchdog_running";
 const MAY_LOCK_POWER: u8 = 0x10;
 const POWER_LOCKED: u8 = 0x01;
 
+/// Bit 7 of the watchdog's timer use (IPMI 2.0 table 27-3).
+const DONT_LOG: u8 = 0x80;
+
 /// What a hold changes, as it was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Found {
@@ -167,8 +170,9 @@ pub async fn engage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<H
     }
     match found.watchdog {
         Some(timer) => {
-            // Without an action it does no harm, even if a dying system starts it again.
-            let stopped = SetWatchdog(Watchdog { actions: 0, pre_timeout: 0, ..timer });
+            // Without an action it does no harm, even if a dying system starts it again. Nothing of it is logged.
+            let timer_use = timer.timer_use | DONT_LOG;
+            let stopped = SetWatchdog(Watchdog { timer_use, actions: 0, pre_timeout: 0, ..timer });
             if report.set(line, call, &mut effort, WATCHDOG_WORDS, stopped).await? {
                 let now = ask(line, call, GetWatchdog).await.map_err(|error| effort.judge(error))?;
                 match now {

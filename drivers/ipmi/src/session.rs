@@ -147,7 +147,7 @@ pub(crate) mod tests {
     fn written(session: &mut Session, request: &mut Request) -> u32 {
         let mut out = Vec::new();
         session.write_copy(request, &[0; BLOCK], &mut out);
-        u32::from_le_bytes(out[10..14].try_into().unwrap())
+        u32::from_le_bytes(out[10..14].try_into().expect("four bytes"))
     }
 
     #[test]
@@ -156,7 +156,7 @@ pub(crate) mod tests {
         let mut off = session.request(Message::new_request(NetFn::Chassis, 2, vec![0]));
         let mut out = Vec::new();
         session.write_copy(&mut off, &[9; BLOCK], &mut out);
-        let opened = wire::read_sealed(&mut out, &keys(), 0xB0B1_B2B3).unwrap();
+        let opened = wire::read_sealed(&mut out, &keys(), 0xB0B1_B2B3).expect("it is right");
         assert_eq!(opened.sequence, 1, "sequence numbers begin at 1 (IPMI 2.0 §6.12.13)");
         assert_eq!(opened.message, [0x20, 0x00, 0xE0, 0x81, 0x04, 0x02, 0x00, 0x79]);
     }

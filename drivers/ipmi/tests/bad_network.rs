@@ -1,0 +1,142 @@
+//! The driver against OpenIPMI's `ipmi_sim`, over networks that lose, double and forge.
+
+mod common;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use common::bench::Bench;
+use common::bmc::Bmc;
+use common::network::{Fate, Network};
+use picket_core::power::{EpochOrigin, Power};
+use picket_driver::PowerDriver;
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+
+const GUID: &str = "0123456789abcdef0123456789abcde0";
+
+/// Payload types (IPMI 2.0 table 13-16), as they stand in byte 5 of a packet.
+const RAKP2: u8 = 0x13;
+const RAKP4: u8 = 0x15;
+
+/// Off until taken and seen off in one epoch.
+async fn off_and_seen(bench: &Bench) {
+    loop {
+        let Ok(off) = bench.off().await else { continue };
+        if let Ok(reading) = bench.read().await
+            && reading.epoch == off.epoch
+            && reading.power == Power::Off
+        {
+            return;
+        }
+    }
+}
+
+/// How many of 12 offs, each at a BMC of its own, are confirmed within a minute.
+async fn confirmed_of_12(percent: u64) -> usize {
+    let mut offs = JoinSet::new();
+    for seed in 0..12 {
+        offs.spawn(async move {
+            let bmc = Bmc::start(GUID);
+            let network = Network::before(bmc.address()).await;
+            network.lossy(percent, seed);
+            let bench = Bench::new(network.address(), json!({})).await;
+            let began = Instant::now();
+            let done = timeout(Duration::from_secs(60), off_and_seen(&bench)).await.is_ok();
+            println!("{percent} % lost, seed {seed}: {done} after {:?}", began.elapsed());
+            done
+        });
+    }
+    offs.join_all().await.into_iter().filter(|done| *done).count()
+}
+
+#[tokio::test]
+async fn loss_delays_and_does_not_prevent() {
+    let confirmed = tokio::join!(confirmed_of_12(5), confirmed_of_12(20), confirmed_of_12(40));
+    assert!(confirmed.0 == 12 && confirmed.1 == 12 && confirmed.2 >= 11, "{confirmed:?}");
+}
+
+#[tokio::test]
+async fn a_lost_answer_of_the_handshake_is_cured() {
+    let bmc = Bmc::start(GUID);
+    for lost in [0x11, RAKP2, RAKP4, 0xC0] {
+        for times in [1, 2] {
+            let network = Network::before(bmc.address()).await;
+            let left = AtomicU64::new(times);
+            network.rule(move |to_bmc, packet| {
+                let hit = !to_bmc && packet.get(5) == Some(&lost);
+                let lose = hit
+                    && left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok();
+                if lose { Fate::Lose } else { Fate::Pass }
+            });
+            let bench = Bench::new(network.address(), json!({})).await;
+            let reading =
+                bench.read().await.unwrap_or_else(|error| panic!("{lost:#x} lost {times} times: {error}"));
+            assert_eq!(reading.epoch.expect("it has epochs").origin, EpochOrigin::Fresh);
+        }
+    }
+}
+
+#[tokio::test]
+async fn forged_answers_are_ignored() {
+    let bmc = Bmc::start(GUID);
+    let network = Network::before(bmc.address()).await;
+    let bench = Bench::new(network.address(), json!({})).await;
+    let before = bench.read().await.expect("answered");
+    network.rule(|to_bmc, _| if to_bmc { Fate::Pass } else { Fate::Forged });
+    let off = bench.off().await.expect("taken");
+    let reading = bench.read().await.expect("answered");
+    assert_eq!((reading.power, reading.epoch), (Power::Off, before.epoch));
+    assert!(reading.asked_at >= off.answered_at);
+}
+
+#[tokio::test]
+async fn a_copy_does_not_renew_when_it_was_asked() {
+    let bmc = Bmc::start(GUID);
+    let network = Network::before(bmc.address()).await;
+    let bench = Bench::new(network.address(), json!({})).await;
+    bench.read().await.expect("answered");
+    let left = AtomicU64::new(2);
+    network.rule(move |_, _| {
+        let lose = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok();
+        if lose { Fate::Lose } else { Fate::Pass }
+    });
+    let before = bench.clock.boot();
+    let reading = bench.read().await.expect("the third copy is answered");
+    assert!(reading.asked_at.since(before) < Duration::from_millis(100));
+    assert!(reading.answered_at.since(reading.asked_at) >= Duration::from_millis(700));
+}
+
+#[tokio::test]
+async fn a_network_that_was_away_costs_no_epoch() {
+    let bmc = Bmc::start(GUID);
+    let network = Network::before(bmc.address()).await;
+    let mut bench = Bench::new(network.address(), json!({})).await;
+    let before = bench.read().await.expect("answered").epoch;
+    network.cut();
+    bench.life = Duration::from_secs(1);
+    for _ in 0..6 {
+        bench.read().await.expect_err("it is cut");
+    }
+    network.heal();
+    bench.life = Duration::from_secs(5);
+    assert_eq!(bench.read().await.expect("answered").epoch, before);
+}
+
+#[tokio::test]
+async fn an_off_whose_session_was_lost_is_waited_for_or_its_end_is_seen_from_outside() {
+    let mut bmc = Bmc::start(GUID);
+    let bench = Bench::new(bmc.address(), json!({})).await;
+    bench.off().await.expect("taken");
+    bmc.restart();
+    let epoch = loop {
+        if let Ok(reading) = bench.read().await {
+            break reading.epoch.expect("it has epochs");
+        }
+    };
+    assert_eq!(epoch.origin, EpochOrigin::AfterLoss);
+    let began = Instant::now();
+    bench.driver.quiesce(&bench.call()).await.expect("the BMC says that there is no such session");
+    assert!(began.elapsed() < Duration::from_secs(4), "the idle limit of a minute was not waited out");
+}

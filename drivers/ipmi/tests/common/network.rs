@@ -1,0 +1,146 @@
+//! A network between a driver and one BMC that loses, doubles and holds back.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+use tokio::task::JoinSet;
+
+/// What happens to a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Pass,
+    Lose,
+    Twice,
+    /// Before it arrive copies with one bit flipped, in turn each of its bits.
+    Forged,
+    /// Passed on only so much later.
+    Later(Duration),
+}
+
+/// Decides by direction (true: towards the BMC) and the datagram.
+pub type Decide = Box<dyn FnMut(bool, &[u8]) -> Fate + Send>;
+
+type Rule = Arc<Mutex<Decide>>;
+
+/// The relay. Drivers speak to [`Network::address`]. Dropped, it ends.
+pub struct Network {
+    address: SocketAddr,
+    rule: Rule,
+    _tasks: JoinSet<()>,
+}
+
+impl Network {
+    pub async fn before(bmc: SocketAddr) -> Self {
+        let front = Arc::new(UdpSocket::bind("127.0.0.1:0").await.expect("a port"));
+        let address = front.local_addr().expect("its number");
+        let pass: Decide = Box::new(|_, _| Fate::Pass);
+        let rule: Rule = Arc::new(Mutex::new(pass));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(relay(front, bmc, rule.clone()));
+        Self { address, rule, _tasks: tasks }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn rule(&self, decide: impl FnMut(bool, &[u8]) -> Fate + Send + 'static) {
+        *self.rule.lock().expect("not poisoned") = Box::new(decide);
+    }
+
+    pub fn heal(&self) {
+        self.rule(|_, _| Fate::Pass);
+    }
+
+    pub fn cut(&self) {
+        self.rule(|_, _| Fate::Lose);
+    }
+
+    /// Loses so many of 100 datagrams in each direction. The caller prints the seed.
+    pub fn lossy(&self, percent: u64, seed: u64) {
+        let mut state = seed;
+        self.rule(move |_, _| {
+            // splitmix64
+            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mut z = state;
+            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            if (z ^ (z >> 31)) % 100 < percent { Fate::Lose } else { Fate::Pass }
+        });
+    }
+}
+
+async fn relay(front: Arc<UdpSocket>, bmc: SocketAddr, rule: Rule) {
+    let mut clients: BTreeMap<SocketAddr, Arc<UdpSocket>> = BTreeMap::new();
+    let mut tasks = JoinSet::new();
+    let mut buffer = [0; 2048];
+    loop {
+        let Ok((len, client)) = front.recv_from(&mut buffer).await else { continue };
+        let back = match clients.get(&client) {
+            Some(back) => back.clone(),
+            None => {
+                let back = Arc::new(UdpSocket::bind("127.0.0.1:0").await.expect("a port"));
+                back.connect(bmc).await.expect("loopback");
+                clients.insert(client, back.clone());
+                tasks.spawn(answers(front.clone(), client, back.clone(), rule.clone()));
+                back
+            }
+        };
+        let fate = rule.lock().expect("not poisoned")(true, &buffer[..len]);
+        let datagram = buffer[..len].to_vec();
+        send(&mut tasks, fate, back, None, datagram).await;
+    }
+}
+
+async fn answers(front: Arc<UdpSocket>, client: SocketAddr, back: Arc<UdpSocket>, rule: Rule) {
+    let mut tasks = JoinSet::new();
+    let mut buffer = [0; 2048];
+    loop {
+        // A refusal says that the BMC is not there; it may come back.
+        let Ok(len) = back.recv(&mut buffer).await else { continue };
+        let fate = rule.lock().expect("not poisoned")(false, &buffer[..len]);
+        let datagram = buffer[..len].to_vec();
+        send(&mut tasks, fate, front.clone(), Some(client), datagram).await;
+    }
+}
+
+/// Passes on in order what is passed on at once; only what waits has a task of its own.
+async fn send(
+    tasks: &mut JoinSet<()>,
+    fate: Fate,
+    socket: Arc<UdpSocket>,
+    to: Option<SocketAddr>,
+    datagram: Vec<u8>,
+) {
+    let send = async move |datagram: &[u8]| {
+        let _ = match to {
+            Some(to) => socket.send_to(datagram, to).await,
+            None => socket.send(datagram).await,
+        };
+    };
+    match fate {
+        Fate::Lose => {}
+        Fate::Pass => send(&datagram).await,
+        Fate::Twice => {
+            send(&datagram).await;
+            send(&datagram).await;
+        }
+        Fate::Forged => {
+            for bit in 0..datagram.len() * 8 {
+                let mut forged = datagram.clone();
+                forged[bit / 8] ^= 1 << (bit % 8);
+                send(&forged).await;
+            }
+            send(&datagram).await;
+        }
+        Fate::Later(after) => {
+            tasks.spawn(async move {
+                tokio::time::sleep(after).await;
+                send(&datagram).await;
+            });
+        }
+    }
+}

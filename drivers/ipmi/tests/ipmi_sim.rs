@@ -1,0 +1,262 @@
+//! The driver against OpenIPMI's `ipmi_sim`: what it does when all is well.
+
+mod common;
+
+use std::time::Duration;
+
+use common::bench::Bench;
+use common::bmc::Bmc;
+use common::network::{Fate, Network};
+use common::subject::PeerSubject;
+use picket_core::power::{EpochOrigin, Power};
+use picket_driver::{Effect, ErrorKind, PowerDriver, conformance};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+const GUID: &str = "0123456789abcdef0123456789abcde0";
+
+#[tokio::test]
+async fn it_conforms() {
+    for bmc in [Bmc::start(GUID), Bmc::with_holds(GUID)] {
+        let subject = PeerSubject::new(bmc).await;
+        let report = conformance::run(&subject).await.expect("it conforms");
+        assert_eq!(report.left_out, ["already off as an error is no error"]);
+    }
+}
+
+#[tokio::test]
+async fn an_off_and_its_first_reading_take_four_packets_warm_and_at_most_fourteen_cold() {
+    let bmc = Bmc::start(GUID);
+    for (suites, cold) in [(json!([3]), 12), (json!([17, 3]), 14)] {
+        bmc.set_power(true);
+        let bench = Bench::new(bmc.address(), json!({ "cipher_suites": suites })).await;
+        let packets = || {
+            let packets = bench.driver.packets();
+            packets.sent + packets.received
+        };
+        bench.off().await.expect("taken");
+        assert_eq!(bench.read().await.expect("answered").power, Power::Off);
+        assert_eq!(packets(), cold, "cold");
+        bmc.set_power(true);
+        bench.off().await.expect("taken");
+        assert_eq!(bench.read().await.expect("answered").power, Power::Off);
+        assert_eq!(packets(), cold + 4, "warm");
+        bench.driver.quiesce(&bench.call()).await.expect("closed");
+        assert_eq!(packets(), cold + 6, "the close");
+    }
+}
+
+#[tokio::test]
+async fn it_says_the_guid_of_its_system() {
+    let bmc = Bmc::start(GUID);
+    let bench = Bench::new(bmc.address(), json!({})).await;
+    let identity = bench.driver.identify(&bench.call()).await.expect("answered");
+    assert_eq!(identity.uuid.as_deref(), Some(GUID));
+    let silent = Bmc::start("00000000000000000000000000000000");
+    let bench = Bench::new(silent.address(), json!({})).await;
+    assert!(
+        bench.driver.identify(&bench.call()).await.expect("answered").is_empty(),
+        "all zeros say nothing"
+    );
+}
+
+#[tokio::test]
+async fn what_the_bmc_cannot_hold_is_said_and_no_error() {
+    let bmc = Bmc::start(GUID);
+    for (privilege, button) in
+        [("operator", "needs the privilege administrator"), ("administrator", "not supported")]
+    {
+        let bench = Bench::new(bmc.address(), json!({ "privilege": privilege })).await;
+        let found = bench.driver.inspect_hold(&bench.call()).await.expect("answered");
+        let order = bench.orders.hold(&found).await.expect("an order");
+        let report = bench.driver.engage_hold(&order, &bench.call()).await.expect("answered");
+        println!("{report:?}");
+        assert!(report.detail.contains("restore policy: not supported, no such command (0xC1)"));
+        assert!(report.detail.contains(&format!("power button: {button}")));
+        assert!(!report.engaged.iter().any(|what| what.contains("policy") || what.contains("button")));
+    }
+    let bench = Bench::new(bmc.address(), json!({ "hold": false })).await;
+    let before = bench.driver.packets();
+    assert!(bench.driver.inspect_hold(&bench.call()).await.expect("nothing is asked").is_empty());
+    let order = bench.orders.hold(&Default::default()).await.expect("an order");
+    let report = bench.driver.engage_hold(&order, &bench.call()).await.expect("nothing is asked");
+    assert!(report.engaged.is_empty() && report.detail.contains("settings"));
+    assert_eq!(bench.driver.packets(), before);
+}
+
+#[tokio::test]
+async fn a_hold_is_engaged_seen_and_put_back() {
+    let bmc = Bmc::with_holds(GUID);
+    let hold = |name: &str| -> i64 {
+        let state = std::fs::read_to_string(bmc.file("hold")).expect("a state");
+        let line = state.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {name} in {state}")).parse().expect("a number")
+    };
+    // Restore policy "previous", reset button locked, an operating system's watchdog that would cycle the power.
+    let before =
+        "policy 1\nbuttons 2\nwatchdog_set 1\nwatchdog_use 4\nwatchdog_action 3\nwatchdog_countdown 3000\n";
+    std::fs::write(bmc.file("hold"), before).expect("a state");
+    let bench = Bench::new(bmc.address(), json!({ "privilege": "administrator" })).await;
+    let found = bench.driver.inspect_hold(&bench.call()).await.expect("answered");
+    let order = bench.orders.hold(&found).await.expect("an order");
+    let report = bench.driver.engage_hold(&order, &bench.call()).await.expect("answered");
+    assert_eq!(
+        report.engaged,
+        ["watchdog timer stopped", "restore policy always-off", "power button locked"]
+    );
+    assert_eq!(report.detail, "");
+    assert_eq!(["policy", "buttons", "watchdog_action", "watchdog_running"].map(hold), [0, 3, 0, 0]);
+    let order = bench.orders.unhold(&found).await.expect("an order");
+    let report = bench.driver.disengage_hold(&order, &bench.call()).await.expect("answered");
+    assert_eq!((report.engaged.len(), report.detail.as_str()), (0, ""));
+    let names =
+        ["policy", "buttons", "watchdog_use", "watchdog_action", "watchdog_countdown", "watchdog_running"];
+    assert_eq!(names.map(hold), [1, 2, 4, 3, 3000, 0], "as found, and not running");
+}
+
+#[tokio::test]
+async fn nothing_but_the_allowed_suites_is_spoken() {
+    let bmc = Bmc::start(GUID);
+    let bench = Bench::new(bmc.address(), json!({ "cipher_suites": [17] })).await;
+    let error = bench.off().await.expect_err("ipmi_sim has no suite 17");
+    assert_eq!((error.kind, error.effect), (ErrorKind::Unsupported, Effect::DidNotHappen));
+    assert!(error.detail.contains("17"), "{error}");
+    assert_eq!(bench.driver.packets().sent, 1, "and nothing weaker was tried");
+    assert!(bmc.is_on());
+}
+
+#[tokio::test]
+async fn wrong_credentials_are_not_tried_again_at_once() {
+    let bmc = Bmc::start(GUID);
+    for more in [json!({ "username": "nobody" }), json!({ "password_file": "/proc/sys/kernel/ostype" })] {
+        let bench = Bench::new(bmc.address(), more).await;
+        let error = bench.off().await.expect_err("refused");
+        assert_eq!((error.kind, error.effect), (ErrorKind::Authentication, Effect::DidNotHappen));
+        let sent = bench.driver.packets().sent;
+        for _ in 0..10 {
+            assert_eq!(bench.read().await.expect_err("refused").kind, ErrorKind::Authentication);
+        }
+        assert_eq!(bench.driver.packets().sent, sent, "the BMC was left alone");
+        sleep(Duration::from_millis(1_050)).await;
+        bench.read().await.expect_err("refused");
+        assert!(bench.driver.packets().sent > sent, "a second later it is tried again");
+    }
+    assert!(bmc.is_on());
+}
+
+#[tokio::test]
+async fn full_slots_are_said_and_waited_for() {
+    let bmc = Bmc::start(GUID);
+    let mut benches = Vec::new();
+    let refused = loop {
+        let mut bench = Bench::new(bmc.address(), json!({})).await;
+        bench.life = Duration::from_millis(900);
+        match bench.read().await {
+            Ok(_) => benches.push(bench),
+            Err(error) => break error,
+        }
+        assert!(benches.len() < 100, "its slots never end");
+    };
+    assert_eq!((refused.kind, refused.effect), (ErrorKind::Throttled, Effect::DidNotHappen));
+    println!("{} sessions, then {refused}", benches.len());
+    let late = Bench::new(bmc.address(), json!({})).await;
+    let (reading, ()) = tokio::join!(late.read(), async {
+        sleep(Duration::from_millis(300)).await;
+        // Dropped, a driver closes its session.
+        drop(benches.pop());
+    });
+    assert_eq!(reading.expect("a slot became free").power, Power::On);
+}
+
+#[tokio::test]
+async fn nobody_there_is_unreachable_or_timed_out_at_the_deadline() {
+    let mut bmc = Bmc::start(GUID);
+    bmc.kill();
+    let name = json!({ "host": "no-such-host.invalid" });
+    for (more, kind) in [(json!({}), ErrorKind::Unreachable), (name, ErrorKind::Unreachable)] {
+        let mut bench = Bench::new(bmc.address(), more).await;
+        bench.life = Duration::from_millis(700);
+        let began = Instant::now();
+        let error = bench.off().await.expect_err("nobody is there");
+        assert_eq!((error.kind, error.effect), (kind, Effect::DidNotHappen), "{error}");
+        assert!(began.elapsed() < bench.life);
+    }
+    let by_name = Bench::new(bmc.address(), json!({ "host": "localhost" })).await;
+    bmc.restart();
+    assert_eq!(by_name.read().await.expect("localhost is resolved").power, Power::On);
+}
+
+#[tokio::test]
+async fn a_session_that_ended_by_idleness_was_not_lost() {
+    let bmc = Bmc::start(GUID);
+    let bench = Bench::new(bmc.address(), json!({ "idle_limit": "1s" })).await;
+    let first = bench.read().await.expect("answered").epoch.expect("it has epochs");
+    sleep(Duration::from_millis(1_100)).await;
+    let began = Instant::now();
+    let second = bench.read().await.expect("answered").epoch.expect("it has epochs");
+    assert!(began.elapsed() < Duration::from_millis(200), "the dead session was not waited for");
+    assert!(second.id > first.id);
+    assert_eq!(second.origin, EpochOrigin::Fresh);
+}
+
+#[tokio::test]
+async fn a_frozen_bmc_that_answers_again_did_not_restart() {
+    let bmc = Bmc::start(GUID);
+    let mut bench = Bench::new(bmc.address(), json!({})).await;
+    let before = bench.read().await.expect("answered").epoch;
+    bmc.freeze(true);
+    bench.life = Duration::from_secs(1);
+    for _ in 0..3 {
+        bench.read().await.expect_err("it is frozen");
+    }
+    bmc.freeze(false);
+    bench.life = Duration::from_secs(5);
+    assert_eq!(bench.read().await.expect("answered").epoch, before);
+}
+
+#[tokio::test]
+async fn a_late_off_is_executed_in_its_open_session_and_not_after_the_session_was_ended() {
+    let bmc = Bmc::start(GUID);
+    for quiesced in [false, true] {
+        bmc.set_power(true);
+        let network = Network::before(bmc.address()).await;
+        let mut bench = Bench::new(network.address(), json!({})).await;
+        bench.read().await.expect("answered");
+        let commands = bmc.commands().len();
+        // As if the gateway had been stopped between the permit and the send.
+        network.rule(|to_bmc, _| if to_bmc { Fate::Later(Duration::from_secs(2)) } else { Fate::Pass });
+        bench.life = Duration::from_millis(200);
+        let error = bench.off().await.expect_err("nothing has arrived");
+        assert_eq!(error.effect, Effect::Unknown);
+        network.heal();
+        bench.life = Duration::from_secs(5);
+        if quiesced {
+            bench.driver.quiesce(&bench.call()).await.expect("the close is answered");
+        }
+        bench.on().await.expect("taken");
+        assert_eq!(bmc.commands()[commands..], ["power 1"]);
+        sleep(Duration::from_millis(2_300)).await;
+        if quiesced {
+            assert_eq!(bmc.commands()[commands..], ["power 1"], "the late off found no session");
+            assert!(bmc.is_on());
+        } else {
+            // What quiesce is for.
+            assert_eq!(bmc.commands()[commands..], ["power 1", "power 0"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_closed_is_waited_out() {
+    let mut bmc = Bmc::start(GUID);
+    let mut bench = Bench::new(bmc.address(), json!({ "idle_limit": "2s" })).await;
+    bench.off().await.expect("taken");
+    let asked = Instant::now();
+    bmc.kill();
+    bench.life = Duration::from_millis(1_500);
+    let error = bench.driver.quiesce(&bench.call()).await.expect_err("nobody answers");
+    assert_eq!(error.effect, Effect::Unknown);
+    bench.life = Duration::from_secs(10);
+    bench.driver.quiesce(&bench.call()).await.expect("waited out");
+    assert!(asked.elapsed() >= Duration::from_millis(2_100), "{:?}", asked.elapsed());
+}

@@ -1,0 +1,106 @@
+//! The driver against pyghmi's BMC: cipher suite 17, and what BMCs answer that ipmi_sim does not.
+
+mod common;
+
+use std::time::Duration;
+
+use common::bench::Bench;
+use common::network::Network;
+use common::pyghmi::Pyghmi;
+use common::subject::PeerSubject;
+use picket_core::power::Power;
+use picket_driver::{Effect, ErrorKind, PowerDriver, conformance};
+use serde_json::json;
+
+#[tokio::test]
+async fn it_conforms() {
+    let subject = PeerSubject::new(Pyghmi::start("3,17")).await;
+    let report = conformance::run(&subject).await.expect("it conforms");
+    assert_eq!(report.left_out, ["neither On nor Off is Unknown"]);
+}
+
+#[tokio::test]
+async fn suite_17_is_taken_where_there_is_one_and_3_only_where_it_is_allowed() {
+    let packets = async |bench: &Bench| {
+        assert_eq!(bench.read().await.expect("answered").power, Power::On);
+        bench.driver.packets().sent
+    };
+    let both = Pyghmi::start("3,17");
+    assert_eq!(packets(&Bench::new(both.address(), json!({ "cipher_suites": [17, 3] })).await).await, 5);
+    let old = Pyghmi::start("3");
+    assert_eq!(packets(&Bench::new(old.address(), json!({ "cipher_suites": [17, 3] })).await).await, 6);
+    let strict = Bench::new(old.address(), json!({ "cipher_suites": [17] })).await;
+    assert_eq!(strict.read().await.expect_err("it has no 17").kind, ErrorKind::Unsupported);
+}
+
+#[tokio::test]
+async fn a_busy_bmc_is_asked_again_and_then_believed() {
+    let bmc = Pyghmi::start("17");
+    let mut bench = Bench::new(bmc.address(), json!({ "cipher_suites": [17] })).await;
+    bench.read().await.expect("answered");
+    bmc.set("busy", "2");
+    bench.off().await.expect("the third time it is taken");
+    assert!(!bmc.is_on());
+    bmc.set("power", "1");
+    bmc.set("busy", "100");
+    bench.life = Duration::from_secs(1);
+    let error = bench.off().await.expect_err("busy to the end");
+    assert_eq!((error.kind, error.effect), (ErrorKind::Throttled, Effect::DidNotHappen));
+    assert_eq!(bench.read().await.expect("that is an answer").power, Power::Unknown);
+    let error = bench.on().await.expect_err("busy to the end");
+    assert_eq!((error.kind, error.effect), (ErrorKind::Throttled, Effect::DidNotHappen));
+}
+
+#[tokio::test]
+async fn an_unspecified_error_leaves_the_effect_open() {
+    let bmc = Pyghmi::start("17");
+    let mut bench = Bench::new(bmc.address(), json!({ "cipher_suites": [17] })).await;
+    bmc.set("fail", "1");
+    bench.life = Duration::from_secs(1);
+    for error in [bench.off().await.expect_err("it fails"), bench.on().await.expect_err("it fails")] {
+        assert_eq!(error.effect, Effect::Unknown, "{error}");
+    }
+    bmc.clear("fail");
+    bench.off().await.expect("taken");
+}
+
+#[tokio::test]
+async fn an_off_whose_answer_was_lost_is_cured_by_a_copy_though_off_is_refused_then() {
+    let bmc = Pyghmi::start("17");
+    let bench = Bench::new(bmc.address(), json!({ "cipher_suites": [17] })).await;
+    bench.read().await.expect("answered");
+    bmc.set("refuse_again", "1");
+    bmc.set("drop", "1");
+    let off = bench.off().await.expect("taken");
+    assert!(off.already, "the copy found it off: whether by us is not known");
+    assert!(!bmc.is_on());
+}
+
+#[tokio::test]
+async fn an_on_is_not_begun_again_in_another_session() {
+    let bmc = Pyghmi::start("17");
+    bmc.set("power", "0");
+    let network = Network::before(bmc.address()).await;
+    let mut bench = Bench::new(network.address(), json!({ "cipher_suites": [17] })).await;
+    bench.read().await.expect("answered");
+    bmc.set("drop", "100");
+    bench.life = Duration::from_secs(3);
+    let error = bench.on().await.expect_err("its answers are lost");
+    assert_eq!((error.kind, error.effect), (ErrorKind::TimedOut, Effect::Unknown));
+    let sessions = bmc.commands().into_iter().filter(|what| what.starts_with("session")).count();
+    assert_eq!(sessions, 1);
+    assert!(bmc.is_on(), "unknown, and it happened");
+}
+
+#[tokio::test]
+async fn a_lost_rakp_4_and_full_slots_are_survived() {
+    let bmc = Pyghmi::start("17");
+    let mut bench = Bench::new(bmc.address(), json!({ "cipher_suites": [17] })).await;
+    bmc.set("drop_rakp4", "1");
+    assert_eq!(bench.read().await.expect("answered").power, Power::On);
+    bench.driver.quiesce(&bench.call()).await.expect("closed");
+    bmc.set("no_sessions", "1");
+    bench.life = Duration::from_millis(900);
+    let error = bench.off().await.expect_err("no slot");
+    assert_eq!((error.kind, error.effect), (ErrorKind::Throttled, Effect::DidNotHappen));
+}
