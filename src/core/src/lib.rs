@@ -27,3 +27,10 @@ pub mod step;
 pub mod store;
 pub mod time;
 pub mod topology;
+
+// The tests inside and beside this crate share their fixtures, which name it from outside.
+#[cfg(test)]
+extern crate self as picket_core;
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod support;

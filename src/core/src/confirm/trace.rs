@@ -141,9 +141,8 @@ impl Trace {
         // The look is the last thing before the off: after one that was made long before, while the store was away for
         // instance, a foreign power cycle may have begun.
         let last_thing = self.spec.call + self.spec.dwell * 3;
-        let seen_on = self
-            .prior
-            .is_some_and(|(power, at)| power == Power::On && answered_at.since(at) <= last_thing);
+        let seen_on =
+            self.prior.is_some_and(|(power, at)| power == Power::On && answered_at.since(at) <= last_thing);
         let fell = seen_on && !already;
         let long = if self.lost && !fell {
             self.spec.trust_after_restart.map(Long::Restarted)

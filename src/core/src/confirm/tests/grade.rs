@@ -1,0 +1,73 @@
+//! How good evidence is, what lowers it, and the least that is asked for; S13 as far as the judge goes.
+
+use crate::confirm::Verdict;
+use crate::device::{DeviceSpec, Grade, IdentityMatch};
+use crate::power::Power::On;
+use crate::support::{Bench, device, host, s, supply};
+
+#[test]
+fn an_identity_that_is_not_known_lowers_it() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.judge.identified(&device("bmc"), IdentityMatch::Unknown);
+    bench.falls("bmc");
+    let proof = bench.confirmed();
+    assert_eq!(proof.evidence().grade, Grade::Hypervisor);
+    assert_eq!(proof.evidence().lowered_by, ["bmc: its identity is not known"]);
+    assert_eq!(proof.evidence().devices[0].identity, IdentityMatch::Unknown);
+}
+
+#[test]
+fn the_wrong_machine_is_neither_switched_off_nor_a_proof() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.judge.identified(&device("bmc"), IdentityMatch::Mismatch);
+    bench.reads("bmc", On);
+    assert!(!bench.wants_off("bmc"));
+    bench.off("bmc").reads_off("bmc", 60);
+    assert!(bench.is_open());
+}
+
+#[test]
+fn a_supply_without_a_drill_lowers_it() {
+    let bench = Bench::of(&[&[DeviceSpec { verified: false, ..supply("pdu") }]]);
+    let proof = bench.proves();
+    assert_eq!(proof.evidence().grade, Grade::Claimed, "not verified, and no epochs");
+    assert_eq!(
+        proof.evidence().lowered_by,
+        ["pdu: its wiring was not verified", "pdu: it does not tell its restarts"]
+    );
+}
+
+#[test]
+fn the_worst_device_of_a_level_gives_the_grade() {
+    let claimed = DeviceSpec { grade: Grade::Claimed, ..host("agent") };
+    let proof = Bench::of(&[&[host("bmc"), claimed]]).proves();
+    assert_eq!(proof.evidence().grade, Grade::Claimed);
+}
+
+#[test]
+fn less_than_was_asked_for_is_not_confirmed() {
+    for (least, enough) in
+        [(Grade::Observed, false), (Grade::Hypervisor, true), (Grade::Claimed, true), (Grade::Attested, true)]
+    {
+        let mut bench = Bench::wanting(least, &[&[host("bmc")]]);
+        bench.judge.identified(&device("bmc"), IdentityMatch::Unknown);
+        bench.falls("bmc");
+        match bench.verdict() {
+            Verdict::Confirmed(_) => assert!(enough, "{least:?}"),
+            Verdict::GradeTooLow(Grade::Hypervisor) => assert!(!enough, "{least:?}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_proof_names_its_fence_its_leadership_and_its_epochs() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.falls("bmc");
+    let proof = bench.confirmed();
+    assert_eq!(*proof.node(), crate::support::node());
+    assert_eq!(proof.fence(), crate::support::fence_id(1));
+    assert_eq!((proof.generation().0, proof.term().0), (1, 1));
+    assert_eq!(proof.devices().collect::<Vec<_>>(), [(&device("bmc"), Some(1))]);
+    assert!(proof.evidence().devices[0].lasted >= s(1));
+}

@@ -1,0 +1,116 @@
+//! S2: where the fall was not seen, Off must outlast the longest power cycle, and our off is sent again at the end.
+
+use crate::device::DeviceSpec;
+use crate::power::Power::{Off, On, Unknown};
+use crate::support::{Bench, host, ms, s};
+
+fn why(bench: &Bench) -> Option<String> {
+    bench.confirmed().evidence().devices[0].long_window.clone()
+}
+
+/// Off for less than the window does not prove, more does, and only after a second off.
+#[track_caller]
+fn wants_the_long_window(mut bench: Bench, expected: &str) {
+    bench.stays_off("bmc", s(15));
+    assert!(bench.is_open() && !bench.wants_off("bmc"), "before the window's end");
+    bench.stays_off("bmc", s(3));
+    assert!(bench.is_open() && bench.wants_off("bmc"), "the off is sent again at the end");
+    bench.already("bmc");
+    assert!(bench.is_open(), "a reading asked for after that off is wanted too");
+    bench.wait(s(1)).reads("bmc", Off);
+    assert_eq!(why(&bench).as_deref(), Some(expected));
+}
+
+#[test]
+fn after_a_first_look_that_said_off() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", Off).off("bmc");
+    wants_the_long_window(bench, "not seen on before the off");
+}
+
+#[test]
+fn after_a_first_look_that_said_nothing() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", Unknown).off("bmc");
+    wants_the_long_window(bench, "not seen on before the off");
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", On).silent("bmc").off("bmc");
+    wants_the_long_window(bench, "not seen on before the off");
+}
+
+#[test]
+fn after_an_answer_already_off() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", On).already("bmc");
+    wants_the_long_window(bench, "already off");
+}
+
+#[test]
+fn without_epochs() {
+    let mut bench = Bench::of(&[&[DeviceSpec { has_epochs: false, ..host("bmc") }]]);
+    bench.reads("bmc", On).off("bmc");
+    wants_the_long_window(bench, "the device has no epochs");
+}
+
+#[test]
+fn for_a_successor() {
+    let mut bench = Bench::resumed(&[&[host("bmc")]]);
+    bench.reads("bmc", On).off("bmc");
+    wants_the_long_window(bench, "the fence was taken over");
+}
+
+#[test]
+fn after_a_session_that_we_ended_ourselves() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.falls("bmc").reconnects("bmc").reads("bmc", Off);
+    assert!(bench.is_open() && bench.wants_off("bmc"), "evidence from zero");
+    assert_eq!(bench.lost, []);
+    bench.already("bmc");
+    wants_the_long_window(bench, "the fence was taken over");
+}
+
+#[test]
+fn the_window_is_the_device_s_own() {
+    let slow = DeviceSpec { longest_cycle: s(120), ..host("bmc") };
+    let mut bench = Bench::of(&[&[slow]]);
+    bench.reads("bmc", Off).already("bmc").stays_off("bmc", s(119));
+    assert!(!bench.wants_off("bmc"));
+    bench.reads_off("bmc", 5);
+    assert!(bench.is_confirmed());
+}
+
+#[test]
+fn the_node_that_comes_up_in_the_window_is_caught() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", Off).already("bmc").stays_off("bmc", s(8)).reads("bmc", On);
+    assert!(bench.wants_off("bmc") && bench.is_open());
+    // Seen on in this very epoch, and then it fell: the short way.
+    bench.off("bmc").reads_off("bmc", 2);
+    assert_eq!(why(&bench), None);
+}
+
+#[test]
+fn unknown_in_the_window_starts_it_again() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", Off).already("bmc").stays_off("bmc", s(14)).reads("bmc", Unknown);
+    wants_the_long_window(bench, "already off");
+}
+
+#[test]
+fn an_off_that_was_repeated_within_the_window_is_not_the_one_at_its_end() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", Off).already("bmc").stays_off("bmc", s(5)).already("bmc");
+    bench.stays_off("bmc", s(12));
+    assert!(bench.is_open() && bench.wants_off("bmc"));
+}
+
+#[test]
+fn the_off_at_the_end_must_be_taken() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", Off).already("bmc").stays_off("bmc", s(18)).off_fails("bmc");
+    assert!(!bench.wants_off("bmc"), "another look first");
+    bench.stays_off("bmc", s(2));
+    assert!(bench.is_open() && bench.wants_off("bmc"));
+    bench.already("bmc").wait(ms(500)).reads("bmc", Off);
+    assert!(bench.is_confirmed());
+}

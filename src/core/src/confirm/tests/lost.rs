@@ -1,0 +1,105 @@
+//! S2: what a session counts for that was lost within the fence.
+
+use crate::confirm::Verdict;
+use crate::device::{DeviceSpec, Grade};
+use crate::event::Event;
+use crate::power::Power::{Off, On};
+use crate::power::{Epoch, EpochOrigin};
+use crate::support::{Bench, Player, device, host, s};
+
+fn trusting() -> DeviceSpec {
+    DeviceSpec { trust_after_restart: Some(s(60)), ..host("bmc") }
+}
+
+fn is_restarted(bench: &Bench) -> bool {
+    matches!(bench.verdict(), Verdict::Restarted(devices) if devices == [device("bmc")])
+}
+
+#[test]
+fn its_off_does_not_count_and_the_loss_is_told_once() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", On).off("bmc").reads_off("bmc", 1).restarts("bmc").reads("bmc", Off);
+    assert_eq!(bench.lost, [device("bmc")]);
+    assert!(bench.is_open() && bench.wants_off("bmc"), "the off is sent again all the same");
+    bench.already("bmc").reads_off("bmc", 60);
+    assert!(is_restarted(&bench));
+    assert_eq!(bench.lost, [device("bmc")]);
+}
+
+#[test]
+fn it_counts_again_once_it_read_on_and_fell() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", On).off("bmc").restarts("bmc").reads("bmc", On).off("bmc").reads_off("bmc", 2);
+    assert!(bench.is_confirmed());
+}
+
+#[test]
+fn an_on_from_before_the_loss_does_not_serve() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", On).restarts("bmc");
+    // The off is taken in the new session, before anything was read there.
+    bench.off("bmc").reads_off("bmc", 30);
+    assert!(!bench.is_confirmed());
+    assert_eq!(bench.lost, [device("bmc")]);
+}
+
+#[test]
+fn an_off_taken_in_a_new_epoch_does_not_count_until_there_was_a_look() {
+    for epoch in [EpochOrigin::Fresh, EpochOrigin::AfterLoss] {
+        let mut bench = Bench::of(&[&[host("bmc")]]);
+        bench.reads("bmc", On).answers_in("bmc", Some(Epoch { id: 2, origin: epoch })).off("bmc");
+        assert!(!bench.wants_off("bmc"), "first a look");
+        bench.wait(s(1)).reads("bmc", Off).wait(s(1)).reads("bmc", Off);
+        assert!(!bench.is_confirmed() && bench.wants_off("bmc"));
+    }
+}
+
+#[test]
+fn where_it_is_trusted_a_long_dwell_serves_and_the_grade_is_claimed() {
+    let mut bench = Bench::of(&[&[trusting()]]);
+    bench.reads("bmc", On).off("bmc").restarts("bmc").reads("bmc", Off).already("bmc");
+    bench.stays_off("bmc", s(58));
+    assert!(bench.is_open() && !bench.wants_off("bmc"));
+    bench.reads_off("bmc", 6);
+    let proof = bench.confirmed();
+    assert_eq!(proof.evidence().grade, Grade::Claimed);
+    assert_eq!(proof.evidence().lowered_by, ["bmc: it restarted and was trusted"]);
+}
+
+#[test]
+fn a_device_that_is_trusted_and_fell_needs_no_trust() {
+    let mut bench = Bench::of(&[&[trusting()]]);
+    bench.reads("bmc", On).off("bmc").restarts("bmc").reads("bmc", On).off("bmc").reads_off("bmc", 2);
+    assert_eq!(bench.confirmed().evidence().grade, Grade::Observed);
+}
+
+#[test]
+fn the_loss_that_is_stored_binds_successors() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.apply(Event::Lost { device: device("bmc") });
+    player.succeeds();
+    let mut bench = Bench::judging(player.record(), player.leadership.term(), true);
+    bench.reads("bmc", Off).already("bmc").reads_off("bmc", 60);
+    assert!(is_restarted(&bench));
+}
+
+/// The identity was answered and the hold engaged before; the first reading is already in the session after the loss.
+#[test]
+fn a_first_epoch_that_follows_a_loss_is_a_loss() {
+    let after = Epoch { id: 7, origin: EpochOrigin::AfterLoss };
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.answers_in("bmc", Some(after)).reads("bmc", Off).already("bmc").reads_off("bmc", 60);
+    assert!(is_restarted(&bench), "a BMC that restarted under our hold says Off for a live host");
+    assert_eq!(bench.lost, [device("bmc")]);
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.answers_in("bmc", Some(after)).falls("bmc");
+    assert!(bench.is_confirmed(), "seen on and fallen, it is believed");
+}
+
+#[test]
+fn a_silent_device_whose_old_session_answers_again_was_not_lost() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", On).off("bmc").silent("bmc").silent("bmc").reads_off("bmc", 2);
+    assert_eq!(bench.lost, []);
+    assert!(bench.is_confirmed());
+}

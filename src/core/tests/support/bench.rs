@@ -1,0 +1,236 @@
+//! Devices that answer to the judge as the test says, on a clock of its own. An exchange takes 20 ms.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use picket_core::confirm::{ConfirmedOff, Judge, Verdict};
+use picket_core::device::{DeviceSpec, Grade, IdentityMatch};
+use picket_core::ids::{DeviceId, Term};
+use picket_core::ledger::Ledger;
+use picket_core::power::{Epoch, EpochOrigin, Power, Reading};
+use picket_core::record::NodeRecord;
+use picket_core::rules::Rules;
+use picket_core::time::{BootTime, WallTime};
+
+use super::{Player, boot, device, ms, request, s};
+
+/// How long a question is under way, and its answer.
+const TRIP: Duration = Duration::from_millis(10);
+
+#[derive(Debug)]
+pub struct Bench {
+    pub judge: Judge,
+    pub ledger: Ledger,
+    pub now: BootTime,
+    /// Devices of which the judge said that their loss must be stored.
+    pub lost: Vec<DeviceId>,
+    epochs: BTreeMap<DeviceId, Option<Epoch>>,
+    level: Vec<DeviceSpec>,
+}
+
+impl Bench {
+    pub fn first_epoch() -> Epoch {
+        Epoch { id: 1, origin: EpochOrigin::Fresh }
+    }
+
+    /// A fence of these levels, opened just now; every device identified and held.
+    pub fn of(levels: &[&[DeviceSpec]]) -> Self {
+        Self::judging(Player::fencing(levels, &[]).record(), Term(1), false)
+    }
+
+    /// The same, for a caller who wants no less than this grade.
+    pub fn wanting(min_grade: Grade, levels: &[&[DeviceSpec]]) -> Self {
+        let mut player = Player::new();
+        player.fence(picket_core::event::FenceRequest { min_grade, ..request(1, levels, &[]) });
+        Self::judging(player.record(), Term(1), false)
+    }
+
+    /// The same, begun by another leadership.
+    pub fn resumed(levels: &[&[DeviceSpec]]) -> Self {
+        Self::judging(Player::fencing(levels, &[]).record(), Term(1), true)
+    }
+
+    pub fn judging(record: &NodeRecord, term: Term, resumed: bool) -> Self {
+        let judge = Judge::new(record, term, &Rules::default(), resumed).unwrap();
+        let fence = record.fence.as_ref().unwrap();
+        let epochs = fence
+            .topology
+            .devices()
+            .map(|spec| (spec.id.clone(), spec.has_epochs.then(Self::first_epoch)))
+            .collect();
+        let level = fence.topology.level(fence.level).unwrap().devices.clone();
+        let ledger = record.ledger.clone();
+        let mut bench = Self { judge, ledger, now: boot(100_000), lost: Vec::new(), epochs, level };
+        for spec in fence.topology.devices() {
+            bench.judge.identified(&spec.id, IdentityMatch::Match);
+            bench.judge.held(&spec.id, &["restore policy always-off".to_owned()]);
+        }
+        bench
+    }
+
+    pub fn wait(&mut self, time: Duration) -> &mut Self {
+        self.now = self.now + time;
+        self
+    }
+
+    fn note(&mut self, id: DeviceId, lost: bool) -> &mut Self {
+        if lost {
+            self.lost.push(id);
+        }
+        self
+    }
+
+    fn epoch(&self, id: &DeviceId) -> Option<Epoch> {
+        self.epochs.get(id).copied().flatten()
+    }
+
+    /// Asks now; the answer is there 20 ms later.
+    pub fn reads(&mut self, name: &str, power: Power) -> &mut Self {
+        let asked_at = self.now;
+        self.wait(TRIP * 2).hears(name, power, asked_at)
+    }
+
+    /// An answer, now, to what was asked then.
+    pub fn hears(&mut self, name: &str, power: Power, asked_at: BootTime) -> &mut Self {
+        let id = device(name);
+        let said = format!("{name} {power:?}");
+        let reading = Reading { power, asked_at, answered_at: self.now, epoch: self.epoch(&id), said };
+        let lost = self.judge.reading(&id, &reading, &self.ledger);
+        self.note(id, lost)
+    }
+
+    /// No answer within the device's call.
+    pub fn silent(&mut self, name: &str) -> &mut Self {
+        let asked_at = self.now;
+        self.wait(s(5));
+        self.judge.silence(&device(name), asked_at, self.now);
+        self
+    }
+
+    /// What was asked a moment ago is given up, beside everything else.
+    pub fn unanswered(&mut self, name: &str) -> &mut Self {
+        let asked_at = self.now;
+        self.wait(ms(100));
+        self.judge.silence(&device(name), asked_at, self.now);
+        self
+    }
+
+    /// Sends our own off, which is taken.
+    pub fn off(&mut self, name: &str) -> &mut Self {
+        self.takes_off(name, false)
+    }
+
+    /// Sends our own off, which is answered "already off".
+    pub fn already(&mut self, name: &str) -> &mut Self {
+        self.takes_off(name, true)
+    }
+
+    fn takes_off(&mut self, name: &str, already: bool) -> &mut Self {
+        let id = device(name);
+        self.wait(TRIP * 2);
+        let epoch = self.epoch(&id);
+        let lost = self.judge.off_taken(&id, self.now, epoch, already);
+        self.note(id, lost)
+    }
+
+    /// Our own off ends Unknown, or is refused.
+    pub fn off_fails(&mut self, name: &str) -> &mut Self {
+        self.judge.off_failed(&device(name));
+        self
+    }
+
+    /// Its session was lost: from now on it answers in a new one.
+    pub fn restarts(&mut self, name: &str) -> &mut Self {
+        self.new_epoch(name, EpochOrigin::AfterLoss)
+    }
+
+    /// We ended its session: from now on it answers in a new one.
+    pub fn reconnects(&mut self, name: &str) -> &mut Self {
+        self.new_epoch(name, EpochOrigin::Fresh)
+    }
+
+    fn new_epoch(&mut self, name: &str, origin: EpochOrigin) -> &mut Self {
+        let id = device(name);
+        let next = self.epoch(&id).map_or(1, |epoch| epoch.id + 1);
+        self.epochs.insert(id, Some(Epoch { id: next, origin }));
+        self
+    }
+
+    /// From now on its answers carry this epoch, whatever its spec says.
+    pub fn answers_in(&mut self, name: &str, epoch: Option<Epoch>) -> &mut Self {
+        self.epochs.insert(device(name), epoch);
+        self
+    }
+
+    /// Reads Off once a dwell, `times` times. Sends the off again where the judge wants it.
+    pub fn reads_off(&mut self, name: &str, times: usize) -> &mut Self {
+        for _ in 0..times {
+            self.wait(s(1)).reads(name, Power::Off);
+            if self.wants_off(name) {
+                self.already(name);
+            }
+        }
+        self
+    }
+
+    /// Reads Off for so long without sending anything.
+    pub fn stays_off(&mut self, name: &str, time: Duration) -> &mut Self {
+        let until = self.now + time;
+        while self.now < until {
+            self.wait(s(1)).reads(name, Power::Off);
+        }
+        self
+    }
+
+    /// The usual fall: seen on, our own off, off twice.
+    pub fn falls(&mut self, name: &str) -> &mut Self {
+        self.reads(name, Power::On).off(name).reads_off(name, 2)
+    }
+
+    pub fn wants_off(&self, name: &str) -> bool {
+        self.judge.wants_off().contains(&device(name))
+    }
+
+    pub fn verdict(&self) -> Verdict {
+        let wall = WallTime::from_millis(1_700_000_000_000 + self.now.since_boot().as_millis() as u64);
+        self.judge.verdict(&self.ledger, self.now, wall)
+    }
+
+    pub fn is_confirmed(&self) -> bool {
+        matches!(self.verdict(), Verdict::Confirmed(_))
+    }
+
+    pub fn is_open(&self) -> bool {
+        matches!(self.verdict(), Verdict::Open)
+    }
+
+    #[track_caller]
+    pub fn confirmed(&self) -> ConfirmedOff {
+        match self.verdict() {
+            Verdict::Confirmed(proof) => proof,
+            other => panic!("not confirmed: {other:?}"),
+        }
+    }
+
+    /// Every device of the level falls, one after the other, and goes on reading Off until that proves.
+    #[track_caller]
+    pub fn proves(mut self) -> ConfirmedOff {
+        let names: Vec<String> = self.level.iter().map(|spec| spec.id.to_string()).collect();
+        for name in &names {
+            self.reads(name, Power::On).off(name);
+        }
+        for _ in 0..200 {
+            self.wait(ms(500));
+            for name in &names {
+                self.reads(name, Power::Off);
+                if self.wants_off(name) {
+                    self.already(name);
+                }
+            }
+            if let Verdict::Confirmed(proof) = self.verdict() {
+                return proof;
+            }
+        }
+        panic!("never confirmed: {:?}", self.verdict())
+    }
+}

@@ -1,0 +1,136 @@
+//! A store of one node that compares as a real one does and can be told to fail.
+
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
+use picket_core::record::Fence;
+use picket_core::store::{FenceQuery, Guard, KeyEntry, Store, StoreError, Stored, Write, Written};
+use picket_core::time::WallTime;
+
+/// How the next write, or check, goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The write does not happen, and says so.
+    Unavailable,
+    /// The write happens, and the store does not say so.
+    SilentlyDone,
+    /// The write does not happen, and the store does not say so.
+    SilentlyLost,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    stored: Option<Stored>,
+    term: Term,
+    trouble: Option<Trouble>,
+}
+
+#[derive(Debug, Default)]
+pub struct OneNode(Mutex<Inner>);
+
+pub fn incarnation() -> Incarnation {
+    Incarnation::mint(WallTime::default(), [7; 10])
+}
+
+impl OneNode {
+    pub fn fails_next(&self, trouble: Trouble) {
+        self.0.lock().unwrap().trouble = Some(trouble);
+    }
+
+    /// Another gateway takes the term.
+    pub fn deposes(&self) {
+        let mut inner = self.0.lock().unwrap();
+        inner.term = inner.term.next();
+    }
+
+    /// Somebody else writes the record.
+    pub fn overtakes(&self) {
+        if let Some(stored) = &mut self.0.lock().unwrap().stored {
+            stored.version = stored.version.next();
+        }
+    }
+}
+
+impl Inner {
+    fn guarded(&self, guard: Guard) -> Result<(), StoreError> {
+        let same = guard.term == self.term && guard.incarnation == incarnation();
+        same.then_some(()).ok_or_else(|| StoreError::Deposed(format!("term {}", self.term)))
+    }
+
+    fn versioned(&self, node: &NodeId, expected: Version) -> Result<(), StoreError> {
+        let found = self.stored.as_ref().map_or(Version(0), |stored| stored.version);
+        let conflict = StoreError::Conflict { node: node.clone(), expected, found };
+        (found == expected).then_some(()).ok_or(conflict)
+    }
+}
+
+#[async_trait]
+impl Store for OneNode {
+    fn incarnation(&self) -> Incarnation {
+        incarnation()
+    }
+
+    async fn take_term(&self) -> Result<Term, StoreError> {
+        let mut inner = self.0.lock().unwrap();
+        inner.term = inner.term.next();
+        Ok(inner.term)
+    }
+
+    async fn load_all(&self) -> Result<Vec<Stored>, StoreError> {
+        Ok(self.0.lock().unwrap().stored.clone().into_iter().collect())
+    }
+
+    async fn load(&self, _: &NodeId) -> Result<Option<Stored>, StoreError> {
+        Ok(self.0.lock().unwrap().stored.clone())
+    }
+
+    async fn write(&self, guard: Guard, write: Write) -> Result<Written, StoreError> {
+        let mut inner = self.0.lock().unwrap();
+        inner.guarded(guard)?;
+        inner.versioned(&write.record.node, write.expected)?;
+        let trouble = inner.trouble.take();
+        match trouble {
+            Some(Trouble::Unavailable) => return Err(StoreError::Unavailable("disk full".to_owned())),
+            Some(Trouble::SilentlyLost) => return Err(StoreError::Unknown("no answer".to_owned())),
+            Some(Trouble::SilentlyDone) | None => {}
+        }
+        let version = write.expected.next();
+        let revision = Revision(version.0);
+        inner.stored = Some(Stored { version, revision, record: write.record });
+        match trouble {
+            Some(_) => Err(StoreError::Unknown("no answer".to_owned())),
+            None => Ok(Written { version, revision }),
+        }
+    }
+
+    async fn check(&self, guard: Guard, node: &NodeId, version: Version) -> Result<(), StoreError> {
+        let inner = self.0.lock().unwrap();
+        inner.guarded(guard)?;
+        inner.versioned(node, version)
+    }
+
+    async fn key(&self, _: &NodeId, _: &str) -> Result<Option<KeyEntry>, StoreError> {
+        Ok(None)
+    }
+
+    async fn fence(&self, _: FenceId) -> Result<Option<Fence>, StoreError> {
+        Ok(None)
+    }
+
+    async fn fences(&self, _: FenceQuery) -> Result<Vec<Fence>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        Ok(Revision(0))
+    }
+
+    async fn changed_since(&self, _: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn forget(&self, _: Guard, _: WallTime) -> Result<usize, StoreError> {
+        Ok(0)
+    }
+}
