@@ -1,0 +1,63 @@
+//! Fence: lets the caller in, and follows.
+
+use futures::{StreamExt, stream};
+use picket_core::outcome::Outcome;
+use picket_engine::{Admission, EngineError};
+use picket_proto::v1;
+
+use super::{Desk, Updates};
+use crate::convert::{outcome, request};
+use crate::door::Guest;
+use crate::errors::{self, Verb};
+use crate::follow::{self, Follower, Following, Goal, Start};
+
+impl Desk {
+    /// Opens or joins a fence, and follows it to its outcome.
+    pub(crate) async fn fence(
+        &self,
+        guest: Guest,
+        request: v1::FenceRequest,
+    ) -> Result<Updates, tonic::Status> {
+        let asked = request::fence(&request, &guest.caller)?;
+        let node = asked.node.find(&self.engine)?;
+        let (until, grade, then) = (asked.until, asked.call.min_grade, asked.call.holder.then);
+        let deadline = asked.call.deadline;
+        tracing::info!(
+            %node,
+            caller = guest.caller,
+            holder = asked.call.holder.name,
+            reason = asked.call.holder.reason,
+            key = asked.call.key.as_ref().map(|bound| bound.key.as_str()),
+            "a fence is asked for"
+        );
+        let admission = match self.engine.fence(&node, asked.call).await {
+            Ok(admission) => admission,
+            Err(EngineError::Blocked { reason, detail }) => {
+                let end = outcome::outcome(&Outcome::Blocked(reason), detail);
+                let update = follow::at_once(&self.view(&node)?, self.now().wall, None, end);
+                return Ok(stream::iter([Ok(update)]).boxed());
+            }
+            Err(error) => return Err(errors::engine(error, Verb::Fence, &node, &self.engine).into()),
+        };
+        let (start, already) = match &admission {
+            Admission::Opened(_) => (Start::Opened, false),
+            Admission::Joined(_) => (Start::Joined, false),
+            Admission::Already(_) => (Start::Joined, true),
+            Admission::Superseded(fence) => {
+                let view = self.view(&node)?;
+                let end = outcome::superseded(Some(fence), &view.stored.record.phase);
+                let update = follow::at_once(&view, self.now().wall, Some(fence), end);
+                return Ok(stream::iter([Ok(update)]).boxed());
+            }
+        };
+        let following = Following {
+            node,
+            fence: admission.fence(),
+            goal: Goal::Fence { until, grade, then, already },
+            // Who opened it has its deadline in the record, and the engine sees to it.
+            deadline: deadline.filter(|_| !matches!(start, Start::Opened)),
+            start,
+        };
+        Ok(Follower::new(&self.engine, following, self.door.stop(), guest.place)?.updates().boxed())
+    }
+}

@@ -1,0 +1,146 @@
+//! GetFence and ListFences.
+
+use std::collections::BTreeSet;
+
+use picket_core::ids::{FenceId, NodeId};
+use picket_core::record::Fence;
+use picket_core::store::FenceQuery;
+use picket_core::time::WallTime;
+use picket_proto::v1::{self, ErrorReason};
+use tonic::Status;
+
+use super::Desk;
+use crate::convert::request::{choice, page_size};
+use crate::convert::time::wall;
+use crate::convert::{fence, outcome};
+use crate::errors;
+use crate::fault::{Fault, Fields};
+use crate::page::Page;
+use crate::select::WantedSet;
+
+/// How many fences are read from the store at once.
+const BATCH: usize = 256;
+
+/// Which fences a caller wants.
+struct Filter {
+    nodes: Option<BTreeSet<NodeId>>,
+    after: Option<WallTime>,
+    before: Option<WallTime>,
+    open_only: bool,
+    outcomes: Vec<v1::OutcomeKind>,
+}
+
+impl Filter {
+    fn fits(&self, fence: &Fence) -> bool {
+        let kind = || outcome::of_fence(fence).map(|outcome| outcome.kind());
+        self.nodes.as_ref().is_none_or(|nodes| nodes.contains(&fence.node))
+            && self.after.is_none_or(|after| fence.opened_at >= after)
+            && self.before.is_none_or(|before| fence.opened_at < before)
+            && !(self.open_only && fence.ended_at.is_some())
+            && (self.outcomes.is_empty() || kind().is_some_and(|kind| self.outcomes.contains(&kind)))
+    }
+
+    /// The one node, where it is one: then the store looks at its fences alone.
+    fn only(&self) -> Option<NodeId> {
+        self.nodes.as_ref().filter(|nodes| nodes.len() == 1).and_then(|nodes| nodes.first().cloned())
+    }
+}
+
+impl Desk {
+    /// One fence.
+    pub(crate) async fn get_fence(
+        &self,
+        request: v1::GetFenceRequest,
+    ) -> Result<v1::GetFenceResponse, Status> {
+        let mut fields = Fields::default();
+        let id = read_id(&request.fence_id, "fence_id", &mut fields);
+        let view: v1::FenceView = choice("view", request.view, &mut fields);
+        fields.done()?;
+        let Some(id) = id else { return Err(errors::internal("an id was lost").into()) };
+        let found = self.engine.get_fence(id).await.map_err(errors::asked)?;
+        let Some(found) = found else {
+            let message =
+                format!("there is no fence {id}: it never was, or is older than the history that is kept");
+            return Err(Fault::new(ErrorReason::FenceNotFound, message)
+                .resource("fence", &id.to_string())
+                .into());
+        };
+        Ok(v1::GetFenceResponse { fence: Some(self.fence_of(&found, view != v1::FenceView::Basic)) })
+    }
+
+    /// A page of the history, newest first.
+    pub(crate) async fn list_fences(
+        &self,
+        request: v1::ListFencesRequest,
+    ) -> Result<v1::ListFencesResponse, Status> {
+        let mut fields = Fields::default();
+        let wanted = WantedSet::of(request.nodes.as_ref(), "nodes", &mut fields);
+        let mut moment = |at: Option<&prost_types::Timestamp>, field: &str| {
+            let read = at.and_then(wall);
+            if at.is_some() && read.is_none() {
+                fields.wrong(field, "is no moment after 1970-01-01T00:00:00Z");
+            }
+            read
+        };
+        let after = moment(request.opened_after.as_ref(), "opened_after");
+        let before = moment(request.opened_before.as_ref(), "opened_before");
+        let outcomes = request.outcomes.iter().map(|kind| choice("outcomes", *kind, &mut fields)).collect();
+        let view: v1::FenceView = choice("view", request.view, &mut fields);
+        let size = page_size(request.page_size, &mut fields);
+        let list = v1::ListFencesRequest { page_size: 0, page_token: String::new(), ..request.clone() };
+        let page = Page::of(&request.page_token, &list, &mut fields);
+        let from = page.after.as_deref().and_then(|after| read_id(after, "page_token", &mut fields));
+        fields.done()?;
+        let nodes = match wanted {
+            None | Some(WantedSet::All) => None,
+            Some(wanted) => Some(wanted.members(&self.engine)?.into_iter().collect()),
+        };
+        let filter = Filter { nodes, after, before, open_only: request.open_only, outcomes };
+        let (fences, more) = self.find(&filter, from, size).await?;
+        let last = fences.last().filter(|_| more).map(|fence| fence.id.to_string());
+        Ok(v1::ListFencesResponse {
+            next_page_token: last.map(|last| page.next("", &last)).unwrap_or_default(),
+            fences: fences.iter().map(|found| self.fence_of(found, view == v1::FenceView::Full)).collect(),
+        })
+    }
+
+    /// So many fences that fit, and whether there are more.
+    async fn find(
+        &self,
+        filter: &Filter,
+        from: Option<FenceId>,
+        size: usize,
+    ) -> Result<(Vec<Fence>, bool), Fault> {
+        let (mut found, mut before) = (Vec::new(), from);
+        loop {
+            let query = FenceQuery { node: filter.only(), before, limit: BATCH };
+            let batch = self.engine.fences(query).await.map_err(errors::asked)?;
+            let Some(oldest) = batch.last() else { return Ok((found, false)) };
+            before = Some(oldest.id);
+            // Ids grow with the time of opening, so that everything after this one is older still.
+            let past = filter.after.is_some_and(|after| oldest.opened_at < after);
+            let last = past || batch.len() < BATCH;
+            for fence in batch {
+                if !filter.fits(&fence) {
+                    continue;
+                }
+                if found.len() == size {
+                    return Ok((found, true));
+                }
+                found.push(fence);
+            }
+            if last {
+                return Ok((found, false));
+            }
+        }
+    }
+
+    fn fence_of(&self, found: &Fence, full: bool) -> v1::Fence {
+        let view = self.engine.node(&found.node).ok().filter(|_| found.ended_at.is_none());
+        fence::fence(found, full, view.as_ref().map(|view| &view.stored.record.holds))
+    }
+}
+
+fn read_id(text: &str, field: &str, fields: &mut Fields) -> Option<FenceId> {
+    text.parse().map_err(|_| fields.wrong(field, "is no fence id: a UUID is wanted, as answers give it")).ok()
+}

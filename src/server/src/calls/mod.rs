@@ -1,0 +1,54 @@
+//! The calls, one file a kind.
+
+pub(crate) mod fence;
+pub(crate) mod history;
+pub(crate) mod motion;
+pub(crate) mod nodes;
+pub(crate) mod watch;
+
+use std::sync::Arc;
+
+use futures::stream::BoxStream;
+use picket_core::ids::NodeId;
+use picket_engine::{Engine, NodeView};
+use picket_proto::v1;
+use tonic::Status;
+
+use crate::convert::device::Now;
+use crate::door::Door;
+use crate::errors::{self, Verb};
+use crate::fault::Fault;
+
+/// The messages of a stream that follows a node.
+pub(crate) type Updates = BoxStream<'static, Result<v1::FenceUpdate, Status>>;
+
+/// What every call needs. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Desk {
+    pub(crate) engine: Engine,
+    pub(crate) door: Arc<Door>,
+}
+
+impl Desk {
+    /// What time it is.
+    pub(crate) fn now(&self) -> Now {
+        let clock = self.engine.clock();
+        Now { wall: clock.wall(), boot: clock.boot() }
+    }
+
+    /// What is known of a node here, where this gateway leads: what it knew before, or never learned, is not the truth.
+    pub(crate) fn view(&self, node: &NodeId) -> Result<NodeView, Fault> {
+        self.leads()?;
+        self.engine.node(node).map_err(|error| errors::engine(error, Verb::Look, node, &self.engine))
+    }
+
+    /// Whether this gateway leads.
+    pub(crate) fn leads(&self) -> Result<(), Fault> {
+        self.engine.leading().map(|_| ()).map_err(|why| errors::no_leader(&why))
+    }
+
+    /// A node on the wire.
+    pub(crate) fn node(&self, view: &NodeView) -> v1::Node {
+        crate::convert::node::node(view, self.now(), self.engine.leading().is_ok())
+    }
+}

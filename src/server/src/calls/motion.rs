@@ -1,0 +1,174 @@
+//! What people ask of a node that is fenced, or was: unfence, retry, stand down, abandon a release.
+
+use futures::{StreamExt, stream};
+use picket_core::ids::{FenceId, Generation, NodeId};
+use picket_core::machine::Refused;
+use picket_core::outcome::Outcome;
+use picket_core::record::{Phase, Then};
+use picket_engine::{EngineError, NodeView, Stale, Taken, Until};
+use picket_proto::v1;
+use tonic::Status;
+
+use super::{Desk, Updates};
+use crate::convert::outcome;
+use crate::convert::request::{self, MotionAsked};
+use crate::door::Guest;
+use crate::errors::{self, Verb};
+use crate::follow::{self, Follower, Following, Goal, Start};
+
+impl Desk {
+    /// Drops a hold, and follows the node until it is back, or held by others.
+    ///
+    /// Asked of a node that is not fenced it is UNFENCED at once, and of one that is being brought back it follows:
+    /// what was asked for is so, or is coming.
+    pub(crate) async fn unfence(&self, guest: Guest, request: v1::UnfenceRequest) -> Result<Updates, Status> {
+        let asked = request::unfence(&request, &guest.caller)?;
+        let node = asked.node.find(&self.engine)?;
+        let before = self.view(&node)?;
+        self.log("unfence", &node, &guest, &asked);
+        let expected = asked.ask.expected_generation;
+        match self.engine.unfence(&node, asked.holder.clone(), asked.ask).await {
+            Ok(taken) => self.follow(guest, before, taken, asked.deadline),
+            Err(error) => {
+                let view = self.view(&node)?;
+                if !is_repeated(&error, expected, &view) {
+                    return Err(errors::engine(error, Verb::Unfence, &node, &self.engine).into());
+                }
+                match view.stored.record.fence.as_ref().map(|fence| fence.id) {
+                    Some(id) => self.join(guest, node, id, Goal::Back, asked.deadline),
+                    None => {
+                        let detail = "it is not fenced: nothing was to be done";
+                        let end = outcome::outcome(&Outcome::Unfenced, detail);
+                        let update = follow::at_once(&view, self.now().wall, None, end);
+                        Ok(stream::iter([Ok(update)]).boxed())
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tries again, and follows to whatever was tried.
+    pub(crate) async fn retry(&self, guest: Guest, request: v1::RetryRequest) -> Result<Updates, Status> {
+        let asked = request::retry(&request, &guest.caller)?;
+        let node = asked.node.find(&self.engine)?;
+        let before = self.view(&node)?;
+        self.log("retry", &node, &guest, &asked);
+        match self.engine.retry(&node, asked.ask).await {
+            Ok(taken) => self.follow(guest, before, taken, asked.deadline),
+            Err(error) => Err(errors::engine(error, Verb::Retry, &node, &self.engine).into()),
+        }
+    }
+
+    /// It was alive: follows until it is seen on, or the person's word is taken.
+    pub(crate) async fn stand_down(
+        &self,
+        guest: Guest,
+        request: v1::StandDownRequest,
+    ) -> Result<Updates, Status> {
+        let asked = request::stand_down(&request, &guest.caller)?;
+        let node = asked.node.find(&self.engine)?;
+        let before = self.view(&node)?;
+        self.log("stand-down", &node, &guest, &asked);
+        match self.engine.stand_down(&node, asked.ask).await {
+            Ok(taken) => self.follow(guest, before, taken, None),
+            Err(error) => Err(errors::engine(error, Verb::StandDown, &node, &self.engine).into()),
+        }
+    }
+
+    /// Gives a release up, by name.
+    pub(crate) async fn abandon(
+        &self,
+        guest: Guest,
+        request: v1::AbandonReleaseRequest,
+    ) -> Result<v1::Node, Status> {
+        let (asked, release) = request::abandon(&request, &guest.caller)?;
+        let node = asked.node.find(&self.engine)?;
+        self.log("abandon", &node, &guest, &asked);
+        let record = self
+            .engine
+            .abandon(&node, release, asked.ask)
+            .await
+            .map_err(|error| errors::engine(error, Verb::Abandon, &node, &self.engine))?;
+        let mut view = self.view(&node)?;
+        view.stored.record = record;
+        Ok(self.node(&view))
+    }
+
+    fn log(&self, call: &str, node: &NodeId, guest: &Guest, asked: &MotionAsked) {
+        tracing::info!(
+            call,
+            %node,
+            caller = guest.caller,
+            holder = asked.holder,
+            reason = asked.ask.person.reason,
+            key = asked.ask.key.as_ref().map(|bound| bound.key.as_str()),
+            "a person asks"
+        );
+    }
+
+    /// Follows what was set in motion, or what a request with the same key had set in motion before.
+    fn follow(
+        &self,
+        guest: Guest,
+        before: NodeView,
+        taken: Taken,
+        deadline: Option<std::time::Duration>,
+    ) -> Result<Updates, Status> {
+        let node = before.plan.id.clone();
+        match taken {
+            Taken::Before(id) => {
+                let goal = goal(&self.view(&node)?.stored.record.phase);
+                self.join(guest, node, id, goal, deadline)
+            }
+            Taken::Now(record) => {
+                let Some(id) = record.fence.as_ref().map(|fence| fence.id) else {
+                    return Err(errors::internal("what was set in motion has no fence").into());
+                };
+                let start = Start::Moved(Box::new(before));
+                let following = Following { node, fence: id, goal: goal(&record.phase), deadline, start };
+                self.start(guest, following)
+            }
+        }
+    }
+
+    fn join(
+        &self,
+        guest: Guest,
+        node: NodeId,
+        fence: FenceId,
+        goal: Goal,
+        deadline: Option<std::time::Duration>,
+    ) -> Result<Updates, Status> {
+        self.start(guest, Following { node, fence, goal, deadline, start: Start::Joined })
+    }
+
+    fn start(&self, guest: Guest, following: Following) -> Result<Updates, Status> {
+        Ok(Follower::new(&self.engine, following, self.door.stop(), guest.place)?.updates().boxed())
+    }
+}
+
+/// Where a node that was set in motion goes: back to the proof and the release, or back to its work.
+fn goal(phase: &Phase) -> Goal {
+    match phase {
+        Phase::Fencing | Phase::Fenced => {
+            Goal::Fence { until: Until::Released, grade: None, then: Then::StayOff, already: false }
+        }
+        _ => Goal::Back,
+    }
+}
+
+/// Whether what an unfence asks for is so, or is coming: the node is not fenced, or is being brought back. A caller who
+/// expected the generation before this one asked for what has happened since.
+fn is_repeated(error: &EngineError, expected: Option<Generation>, view: &NodeView) -> bool {
+    let record = &view.stored.record;
+    let back = matches!(record.phase, Phase::Normal | Phase::Unfencing);
+    match error {
+        EngineError::Refused(Refused::Phase { phase, .. }) => {
+            back && matches!(*phase, "normal" | "unfencing")
+        }
+        EngineError::Stale(Stale::Generation { .. }) => {
+            back && expected.is_some_and(|expected| expected.next() == record.generation)
+        }
+        _ => false,
+    }
+}

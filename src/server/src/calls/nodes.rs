@@ -1,0 +1,123 @@
+//! GetNode and ListNodes.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use picket_core::ids::NodeId;
+use picket_engine::NodeView;
+use picket_proto::v1::{self, ErrorReason};
+use tonic::Status;
+
+use super::Desk;
+use crate::convert::request::{choice, page_size};
+use crate::convert::words;
+use crate::errors::{self, Verb};
+use crate::fault::{Fault, Fields};
+use crate::page::Page;
+use crate::revision::Position;
+use crate::select::{Wanted, WantedSet};
+
+/// What a node's task may take besides its devices' calls.
+const BESIDES: Duration = Duration::from_secs(2);
+
+impl Desk {
+    /// One node.
+    pub(crate) async fn get_node(&self, request: v1::GetNodeRequest) -> Result<v1::GetNodeResponse, Status> {
+        let mut fields = Fields::default();
+        let wanted = Wanted::of(request.node.as_ref(), "node", &mut fields);
+        fields.done()?;
+        let Some(wanted) = wanted else { return Err(errors::internal("a selector was lost").into()) };
+        self.leads()?;
+        let node = wanted.find(&self.engine)?;
+        let settled = Position::settled(&self.engine).await.map_err(errors::asked)?;
+        let view = if request.fresh { self.fresh(&node).await? } else { self.view(&node)? };
+        Ok(v1::GetNodeResponse { node: Some(self.node(&view)), revision: settled.text() })
+    }
+
+    /// A page of nodes.
+    pub(crate) async fn list_nodes(
+        &self,
+        request: v1::ListNodesRequest,
+    ) -> Result<v1::ListNodesResponse, Status> {
+        let mut fields = Fields::default();
+        let wanted = WantedSet::of(request.nodes.as_ref(), "nodes", &mut fields);
+        let phases: Vec<v1::Phase> =
+            request.phases.iter().map(|phase| choice("phases", *phase, &mut fields)).collect();
+        let size = page_size(request.page_size, &mut fields);
+        let list = v1::ListNodesRequest { page_size: 0, page_token: String::new(), ..request.clone() };
+        let page = Page::of(&request.page_token, &list, &mut fields);
+        fields.done()?;
+        let Some(wanted) = wanted else { return Err(errors::internal("a set was lost").into()) };
+        self.leads()?;
+
+        let members = wanted.members(&self.engine)?;
+        let settled = Position::settled(&self.engine).await.map_err(errors::asked)?;
+        let revision = if page.after.is_some() { page.shared.clone() } else { settled.text() };
+        let fits =
+            |view: &NodeView| phases.is_empty() || phases.contains(&words::phase(&view.stored.record.phase));
+        let mut views = Vec::new();
+        for member in &members {
+            let view = self.view(member)?;
+            if fits(&view) {
+                views.push(view);
+            }
+        }
+        let total = i32::try_from(views.len()).unwrap_or(i32::MAX);
+        // Where the page before ended is found among all members: a node may have changed its phase since.
+        let begin = page.after.and_then(|after| members.iter().position(|member| member.as_str() == after));
+        let rest: Vec<&NodeId> = members.iter().skip(begin.map_or(0, |at| at + 1)).collect();
+        views.retain(|view| rest.contains(&&view.plan.id));
+        let more = views.len() > size;
+        views.truncate(size);
+        if request.fresh {
+            views = self.all_fresh(views).await?;
+        }
+        let last = views.last().filter(|_| more).map(|view| view.plan.id.to_string());
+        Ok(v1::ListNodesResponse {
+            nodes: views.iter().map(|view| self.node(view)).collect(),
+            next_page_token: last.map(|last| page_token(&list, &revision, &last)).unwrap_or_default(),
+            revision,
+            total_size: total,
+        })
+    }
+
+    async fn all_fresh(&self, views: Vec<NodeView>) -> Result<Vec<NodeView>, Fault> {
+        let asked = views
+            .into_iter()
+            .enumerate()
+            .map(|(index, view)| async move { self.fresh(&view.plan.id).await.map(|view| (index, view)) });
+        let mut asked: FuturesUnordered<_> = asked.collect();
+        let mut fresh = Vec::new();
+        while let Some(answer) = asked.next().await {
+            fresh.push(answer?);
+        }
+        fresh.sort_by_key(|(index, _)| *index);
+        Ok(fresh.into_iter().map(|(_, view)| view).collect())
+    }
+
+    /// A node whose devices were asked just now.
+    async fn fresh(&self, node: &NodeId) -> Result<NodeView, Fault> {
+        let devices =
+            self.view(node)?.plan.topology.devices().map(|spec| spec.call).max().unwrap_or_default();
+        // Identity and power are asked one after the other by devices that take one question at a time.
+        let limit = devices * 2 + BESIDES;
+        match tokio::time::timeout(limit, self.engine.check(node)).await {
+            Ok(Ok(view)) => {
+                self.leads()?;
+                Ok(view)
+            }
+            Ok(Err(error)) => Err(errors::engine(error, Verb::Look, node, &self.engine)),
+            Err(_) => Err(Fault::new(
+                ErrorReason::TooSlow,
+                format!(
+                    "the devices of {node} did not answer within {limit:?}; ask without `fresh` for what is known"
+                ),
+            )),
+        }
+    }
+}
+
+fn page_token(list: &v1::ListNodesRequest, revision: &str, last: &str) -> String {
+    Page::of("", list, &mut Fields::default()).next(revision, last)
+}

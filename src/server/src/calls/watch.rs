@@ -1,0 +1,184 @@
+//! WatchNodes: the present, then every change.
+//!
+//! **Invariants.** What is told is read from the store's list of changes; the engine's feed only wakes the watch, so
+//! that falling behind loses nothing. A revision is given out only when every change up to it was told.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use futures::{Stream, stream};
+use picket_core::ids::{NodeId, Revision, Term};
+use picket_proto::v1::{self, watch_nodes_response::Event};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::time::{Instant, sleep_until};
+use tonic::Status;
+
+use super::Desk;
+use crate::door::Guest;
+use crate::errors;
+use crate::fault::{Fault, Fields};
+use crate::revision::Position;
+use crate::select::WantedSet;
+
+/// A sign of life comes at least so often.
+const SIGN: Duration = Duration::from_secs(60);
+
+/// One watch.
+#[derive(Debug)]
+struct Watch {
+    desk: Desk,
+    wanted: WantedSet,
+    members: Vec<NodeId>,
+    feed: broadcast::Receiver<(Revision, NodeId)>,
+    term: Term,
+    at: Position,
+    told: BTreeMap<NodeId, Revision>,
+    queue: VecDeque<v1::WatchNodesResponse>,
+    sign_at: Instant,
+    over: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Desk {
+    /// Begins a watch.
+    pub(crate) async fn watch(
+        &self,
+        guest: Guest,
+        request: v1::WatchNodesRequest,
+    ) -> Result<impl Stream<Item = Result<v1::WatchNodesResponse, Status>> + Send + use<>, Status> {
+        let mut fields = Fields::default();
+        let wanted = WantedSet::of(request.nodes.as_ref(), "nodes", &mut fields);
+        let resumed = match request.revision.as_str() {
+            "" => None,
+            text => Position::of(text, "revision", &mut fields),
+        };
+        fields.done()?;
+        let Some(wanted) = wanted else { return Err(errors::internal("a set was lost").into()) };
+        let term = self.engine.leading().map_err(|why| errors::no_leader(&why))?;
+        let members = wanted.members(&self.engine)?;
+        // First the feed, so that what changes from here on wakes the watch.
+        let feed = self.engine.feed();
+        if let Some(position) = resumed {
+            position.is_known(&self.engine).await?;
+        }
+        let at = match resumed {
+            Some(position) => position,
+            None => Position::settled(&self.engine).await.map_err(errors::asked)?,
+        };
+        let mut watch = Watch {
+            desk: self.clone(),
+            wanted,
+            members,
+            feed,
+            term,
+            at,
+            told: BTreeMap::new(),
+            queue: VecDeque::new(),
+            sign_at: Instant::now() + SIGN,
+            over: false,
+            _place: guest.place,
+        };
+        if resumed.is_none() {
+            watch.present()?;
+        }
+        Ok(stream::unfold(watch, |mut watch| async move { watch.next().await.map(|event| (event, watch)) }))
+    }
+}
+
+impl Watch {
+    /// The nodes as they are. Nobody can go on from within the present: only its end has a revision.
+    fn present(&mut self) -> Result<(), Fault> {
+        for member in &self.members {
+            let view = self.desk.view(member)?;
+            self.told.insert(member.clone(), view.stored.revision);
+            let node = Event::Node(self.desk.node(&view));
+            self.queue.push_back(v1::WatchNodesResponse { revision: String::new(), event: Some(node) });
+        }
+        self.synced();
+        Ok(())
+    }
+
+    fn synced(&mut self) {
+        self.tell(Event::Synced(v1::WatchSynced {}));
+        self.sign_at = Instant::now() + SIGN;
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.queue.push_back(v1::WatchNodesResponse { revision: self.at.text(), event: Some(event) });
+    }
+
+    async fn next(&mut self) -> Option<Result<v1::WatchNodesResponse, Status>> {
+        loop {
+            if let Some(event) = self.queue.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.over {
+                return None;
+            }
+            if let Err(fault) = self.catch_up().await {
+                return Some(Err(self.broken(fault)));
+            }
+            if self.queue.is_empty()
+                && let Err(fault) = self.wait().await
+            {
+                return Some(Err(self.broken(fault)));
+            }
+        }
+    }
+
+    fn broken(&mut self, fault: Fault) -> Status {
+        self.over = true;
+        fault.status()
+    }
+
+    /// Tells what changed since; what is stored and not shown yet has to wait for its turn.
+    async fn catch_up(&mut self) -> Result<(), Fault> {
+        let changes = self.desk.engine.changed_since(self.at.revision).await.map_err(errors::asked)?;
+        for (revision, node) in changes {
+            let Ok(view) = self.desk.engine.node(&node) else {
+                // It stands in the store and not in the settings any more.
+                self.at.revision = revision;
+                if matches!(self.wanted, WantedSet::All) {
+                    self.tell(Event::Removed(node.to_string()));
+                }
+                continue;
+            };
+            if view.stored.revision < revision {
+                return Ok(());
+            }
+            self.at.revision = revision;
+            let told = self.told.get(&node).is_some_and(|told| *told >= revision);
+            if self.members.contains(&node) && !told {
+                self.told.insert(node, view.stored.revision);
+                let event = Event::Node(self.desk.node(&view));
+                self.tell(event);
+            }
+        }
+        Ok(())
+    }
+
+    async fn wait(&mut self) -> Result<(), Fault> {
+        let engine = self.desk.engine.clone();
+        tokio::select! {
+            biased;
+            woken = self.feed.recv() => match woken {
+                Ok(_) | Err(RecvError::Lagged(_)) => {
+                    // One look at the store answers all that woke it.
+                    while !matches!(self.feed.try_recv(), Err(broadcast::error::TryRecvError::Empty | broadcast::error::TryRecvError::Closed)) {}
+                    Ok(())
+                }
+                Err(RecvError::Closed) => Err(errors::shutting_down()),
+            },
+            () = self.desk.door.stop().cancelled() => Err(errors::shutting_down()),
+            () = engine.until_over(self.term) => {
+                let why = engine.leading().err();
+                Err(errors::no_leader(why.as_deref().unwrap_or("another leadership has begun")))
+            }
+            () = sleep_until(self.sign_at) => {
+                self.synced();
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What the engine refuses, in the words of the wire.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use picket_core::ids::NodeId;
+use picket_core::machine::Refused;
+use picket_core::store::StoreError;
+use picket_engine::{Engine, EngineError, Stale};
+use picket_proto::v1::ErrorReason;
+
+use crate::convert::words;
+use crate::fault::Fault;
+
+/// A leader is found again within about this time.
+const LEADER: Duration = Duration::from_secs(1);
+/// A store that is away may be back after this time.
+const STORE: Duration = Duration::from_secs(2);
+
+/// What was asked, for the words of a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    /// Fence.
+    Fence,
+    /// Unfence.
+    Unfence,
+    /// Retry.
+    Retry,
+    /// AbandonRelease.
+    Abandon,
+    /// StandDown.
+    StandDown,
+    /// Anything that only asks.
+    Look,
+}
+
+impl Verb {
+    /// The phases in which it is possible.
+    fn wanted(self) -> &'static [&'static str] {
+        match self {
+            Verb::Fence | Verb::Look => &[],
+            Verb::Unfence => &["RELEASED", "POWER_ON_FAILED"],
+            Verb::Retry => &["NEEDS_OPERATOR", "POWER_ON_FAILED"],
+            Verb::Abandon => &["FENCED", "NEEDS_OPERATOR"],
+            Verb::StandDown => &["NEEDS_OPERATOR"],
+        }
+    }
+}
+
+/// Nobody leads here, and why.
+pub(crate) fn no_leader(why: &str) -> Fault {
+    let message = format!("no gateway leads at the moment: {why}; ask again with the same key");
+    Fault::new(ErrorReason::NoLeader, message).retry_after(LEADER)
+}
+
+/// The gateway goes down.
+pub(crate) fn shutting_down() -> Fault {
+    let message = "the gateway is going down; what was begun is resumed by whoever leads next: ask again with the same key";
+    Fault::new(ErrorReason::ShuttingDown, message).retry_after(LEADER)
+}
+
+/// The engine did not do `verb` for `node`.
+pub(crate) fn engine(error: EngineError, verb: Verb, node: &NodeId, engine: &Engine) -> Fault {
+    let message = error.to_string();
+    match error {
+        EngineError::UnknownNode { name, near } => {
+            Fault::new(ErrorReason::NodeNotFound, message).resource("node", &name).with_list("near", &near)
+        }
+        EngineError::Refused(refusal) => refused(refusal, verb, node, engine),
+        EngineError::Blocked { .. } => Fault::new(ErrorReason::NotOffered, message),
+        EngineError::Stale(Stale::Generation { expected, found }) => {
+            Fault::new(ErrorReason::GenerationMismatch, message.clone())
+                .with("expected", expected.to_string())
+                .with("found", found.to_string())
+                .precondition("GENERATION", node.as_str(), &message)
+        }
+        EngineError::Stale(Stale::NotAfter) => {
+            Fault::new(ErrorReason::NotAfterPassed, message.clone()).precondition("NOT_AFTER", node.as_str(), &message)
+        }
+        EngineError::Stale(Stale::FenceGone(fence)) => {
+            Fault::new(ErrorReason::FenceNotFound, message).resource("fence", &fence.to_string())
+        }
+        EngineError::KeyTaken(taken) => Fault::new(ErrorReason::KeyReused, message)
+            .with("fence", taken.fence.to_string())
+            .field("idempotency_key", "was used for this node with other parameters: take a new key, or repeat the request as it was"),
+        EngineError::Store(error) => store(error),
+        EngineError::NoLeader(why) => no_leader(&why),
+        EngineError::Invalid(what) => Fault::new(ErrorReason::BadRequest, what),
+    }
+}
+
+fn refused(refused: Refused, verb: Verb, node: &NodeId, engine: &Engine) -> Fault {
+    let message = refused.to_string();
+    let name = node.as_str();
+    match refused {
+        Refused::Phase { phase, .. } if verb == Verb::Unfence && matches!(phase, "fencing" | "fenced") => {
+            let open = engine.node(node).ok().and_then(|view| view.stored.record.fence).map(|fence| fence.id);
+            let words =
+                "a fence is under way, and runs to its end: wait until the node is released, then unfence it";
+            Fault::new(ErrorReason::FenceOpen, format!("{name} is {phase}: {words}"))
+                .with("fence", open.map(|id| id.to_string()).unwrap_or_default())
+                .with("phase", words::phase_word(phase))
+                .precondition("PHASE", name, words)
+        }
+        Refused::Phase { phase, hint, .. } => Fault::new(ErrorReason::WrongPhase, message)
+            .with("phase", words::phase_word(phase))
+            .with_list("wanted", verb.wanted())
+            .precondition("PHASE", name, hint),
+        Refused::NoSuchHold { holder, holds } => Fault::new(ErrorReason::HoldNotFound, message)
+            .resource("hold", &holder)
+            .with_list("holders", &holds),
+        Refused::NoSuch { what: "release", name, known } => Fault::new(ErrorReason::ReleaseNotFound, message)
+            .resource("release", &name)
+            .with_list("releases", &known),
+        Refused::NoSuch { what, name, known } => Fault::new(ErrorReason::DeviceNotFound, message)
+            .resource(what, &name)
+            .with_list("devices", &known),
+        Refused::NotReleased(releases) => Fault::new(ErrorReason::NotReleased, message.clone())
+            .with_list("releases", &releases)
+            .precondition("RELEASE", name, &message),
+        Refused::OpenEffects(effects) => Fault::new(ErrorReason::OpenEffects, message.clone())
+            .with_list("effects", &effects)
+            .precondition("EFFECT", name, &message),
+        Refused::SaysOn(device) => Fault::new(ErrorReason::HostReadsOn, message.clone())
+            .with("device", device)
+            .precondition("POWER", name, &message),
+        Refused::ForeignProof(_) => Fault::new(ErrorReason::NotProven, message),
+        Refused::Held(_) | Refused::OffSent => {
+            Fault::new(ErrorReason::WrongPhase, message.clone()).precondition("PHASE", name, &message)
+        }
+    }
+}
+
+/// The store did not do it.
+pub(crate) fn store(error: StoreError) -> Fault {
+    let message = error.to_string();
+    match error {
+        StoreError::Unavailable(_) => Fault::new(ErrorReason::StoreUnavailable, message).retry_after(STORE),
+        StoreError::Unknown(_) => {
+            Fault::new(ErrorReason::StoreUnavailable, format!("{message}; ask again with the same key"))
+                .retry_after(STORE)
+        }
+        StoreError::Deposed(why) => no_leader(&why),
+        StoreError::Conflict { .. } => Fault::new(ErrorReason::Conflict, format!("{message}; ask again")),
+        StoreError::KeyTaken(_) => Fault::new(ErrorReason::KeyReused, message)
+            .field("idempotency_key", "was used with other parameters"),
+        StoreError::Compacted(_) => {
+            Fault::new(ErrorReason::RevisionGone, format!("{message}: list, and watch from there"))
+        }
+        StoreError::Damaged(_) => internal(&message),
+    }
+}
+
+/// An error of a question that concerns no node.
+pub(crate) fn asked(error: EngineError) -> Fault {
+    match error {
+        EngineError::Store(error) => store(error),
+        EngineError::NoLeader(why) => no_leader(&why),
+        other => internal(&other.to_string()),
+    }
+}
+
+/// A defect, or a damaged store: told with what to look for in the log, where the rest stands.
+pub(crate) fn internal(what: &str) -> Fault {
+    static COUNT: AtomicU64 = AtomicU64::new(1);
+    let trace = format!("internal-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    tracing::error!(trace, what, "an internal error was told to a caller");
+    Fault::new(ErrorReason::Internal, format!("{what} (in the gateway's log: {trace})")).with("trace", trace)
+}

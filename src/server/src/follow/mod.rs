@@ -1,0 +1,302 @@
+//! Following a node on its way, for one caller.
+//!
+//! **Invariants.** A stream is only a look: it is made of what the node's view shows, and whoever leaves it stops
+//! nothing. Every moment of the fence is told, in order; readings and waits are folded. The last message, and no other,
+//! has the outcome; a stream that cannot have one ends with an error that says what to do.
+
+mod goal;
+mod told;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use futures::Stream;
+use futures::stream;
+use picket_core::ids::{FenceId, NodeId, Term};
+use picket_core::record::{Fence, Moment};
+use picket_core::time::WallTime;
+use picket_engine::{Engine, NodeView};
+use picket_proto::v1;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use crate::convert::device::{Now, reading};
+use crate::convert::time::{between, duration, timestamp};
+use crate::convert::{evidence, node, outcome, words};
+use crate::errors::{self, Verb};
+pub(crate) use goal::Goal;
+use told::{Due, Told};
+
+/// What is followed, and for whom.
+#[derive(Debug)]
+pub(crate) struct Following {
+    /// The node.
+    pub(crate) node: NodeId,
+    /// The fence.
+    pub(crate) fence: FenceId,
+    /// What is waited for.
+    pub(crate) goal: Goal,
+    /// The caller's own deadline, from now.
+    pub(crate) deadline: Option<Duration>,
+    /// What is news to the caller.
+    pub(crate) start: Start,
+}
+
+/// Where a stream begins.
+#[derive(Debug)]
+pub(crate) enum Start {
+    /// The fence was opened by this call: all that happened is news.
+    Opened,
+    /// This call set the node in motion, whose fence stood so before it.
+    Moved(Box<NodeView>),
+    /// It was under way before: the present is told first, then what happens.
+    Joined,
+}
+
+/// A stream on its way to its outcome.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    engine: Engine,
+    following: Following,
+    view: watch::Receiver<NodeView>,
+    term: Term,
+    stop: CancellationToken,
+    told: Told,
+    queue: VecDeque<v1::FenceUpdate>,
+    began: Instant,
+    wake: Option<Instant>,
+    joins: bool,
+    over: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Follower {
+    /// Begins to follow. Fails where nobody leads here.
+    pub(crate) fn new(
+        engine: &Engine,
+        following: Following,
+        stop: &CancellationToken,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Self, Status> {
+        let term = engine.leading().map_err(|why| errors::no_leader(&why))?;
+        let node = &following.node;
+        let view = engine.follow(node).map_err(|error| errors::engine(error, Verb::Look, node, engine))?;
+        let mut told = Told::from_now(&view.borrow().live);
+        if let Start::Moved(before) = &following.start
+            && let Some(fence) =
+                before.stored.record.fence.as_ref().filter(|fence| fence.id == following.fence)
+        {
+            told.skip_moments(fence);
+        }
+        Ok(Self {
+            engine: engine.clone(),
+            joins: matches!(following.start, Start::Joined),
+            following,
+            view,
+            term,
+            stop: stop.clone(),
+            told,
+            queue: VecDeque::new(),
+            began: Instant::now(),
+            wake: None,
+            over: false,
+            _place: place,
+        })
+    }
+
+    /// The messages until the outcome.
+    pub(crate) fn updates(self) -> impl Stream<Item = Result<v1::FenceUpdate, Status>> + Send {
+        stream::unfold(
+            self,
+            |mut follower| async move { follower.next().await.map(|update| (update, follower)) },
+        )
+    }
+
+    async fn next(&mut self) -> Option<Result<v1::FenceUpdate, Status>> {
+        loop {
+            if let Some(update) = self.queue.pop_front() {
+                return Some(Ok(update));
+            }
+            if self.over {
+                return None;
+            }
+            let view = self.view.borrow_and_update().clone();
+            if let Err(status) = self.take(&view).await {
+                return Some(Err(self.broken(status)));
+            }
+            if self.queue.is_empty()
+                && let Err(status) = self.wait().await
+            {
+                return Some(Err(self.broken(status)));
+            }
+        }
+    }
+
+    fn broken(&mut self, status: Status) -> Status {
+        self.over = true;
+        status
+    }
+
+    /// Waits until there may be something to tell.
+    async fn wait(&mut self) -> Result<(), Status> {
+        let wake = self.wake;
+        let timer = async {
+            match wake {
+                Some(at) => sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            changed = self.view.changed() => changed.map_err(|_| errors::shutting_down().into()),
+            () = self.stop.cancelled() => Err(errors::shutting_down().into()),
+            () = self.engine.until_over(self.term) => {
+                let why = self.engine.leading().err();
+                Err(errors::no_leader(why.as_deref().unwrap_or("another leadership has begun")).into())
+            }
+            () = timer => Ok(()),
+        }
+    }
+
+    /// Tells what is new in the view.
+    async fn take(&mut self, view: &NodeView) -> Result<(), Status> {
+        let (goal, id) = (self.following.goal.clone(), self.following.fence);
+        let (fence, mut end) = goal
+            .end(&self.engine, view, id)
+            .await
+            .map_err(|error| errors::engine(error, Verb::Look, &self.following.node, &self.engine))?;
+        let now = Instant::now();
+        self.wake = None;
+        let deadline =
+            self.following.deadline.filter(|_| end.is_none() && goal.has_deadline(&view.stored.record));
+        if let Some(deadline) = deadline {
+            let at = self.began + deadline;
+            if at <= now {
+                end = Some(goal.too_late(deadline));
+            } else {
+                self.wake = Some(at);
+            }
+        }
+        let mut updates = self.moments(view, fence.as_ref());
+        if updates.is_empty() && end.is_none() {
+            match self.told.due(&view.live, now) {
+                Due::No => {}
+                Due::Now => updates.push(self.update(view, fence.as_ref())),
+                Due::At(at) => self.wake = Some(self.wake.map_or(at, |wake| wake.min(at))),
+            }
+        }
+        if let Some(end) = end {
+            let text = outcome::in_words(&end);
+            updates.push(v1::FenceUpdate { text, outcome: Some(end), ..self.update(view, fence.as_ref()) });
+            self.over = true;
+        }
+        if let Some(last) = updates.last_mut() {
+            let at = self.now();
+            let fresh = self.told.new_readings(&view.live);
+            last.readings =
+                fresh.iter().filter_map(|(device, live)| reading(device.as_str(), live, at)).collect();
+            if last.text.is_empty() {
+                last.text = readings_in_words(&last.readings);
+            }
+            self.told.note(&view.live, now);
+        }
+        self.queue.extend(updates);
+        Ok(())
+    }
+
+    /// What happened since the message before; to one who joined, first where it stands.
+    fn moments(&mut self, view: &NodeView, fence: Option<&Fence>) -> Vec<v1::FenceUpdate> {
+        let Some(fence) = fence else { return Vec::new() };
+        if std::mem::take(&mut self.joins) {
+            self.told.skip_moments(fence);
+            let text = fence.moments.last().map(|moment| moment.what.clone()).unwrap_or_default();
+            return vec![v1::FenceUpdate { text, ..self.update(view, Some(fence)) }];
+        }
+        let base = self.update(view, Some(fence));
+        let told = self.told.new_moments(&fence.moments).iter().map(|moment| v1::FenceUpdate {
+            time: Some(timestamp(moment.at)),
+            phase: words::phase_of(&moment.phase).into(),
+            text: moment.what.clone(),
+            ..base.clone()
+        });
+        told.collect()
+    }
+
+    /// Where the node stands, now.
+    fn update(&self, view: &NodeView, fence: Option<&Fence>) -> v1::FenceUpdate {
+        let record = &view.stored.record;
+        let now = self.engine.clock().wall();
+        let fencing = words::phase(&record.phase) == v1::Phase::Fencing;
+        let level =
+            fence.filter(|_| fencing).map_or(0, |fence| u32::try_from(fence.level + 1).unwrap_or(u32::MAX));
+        let elapsed = match self.following.start {
+            Start::Opened | Start::Moved(_) => self.began.elapsed(),
+            Start::Joined => fence.map(|fence| between(self.began_at(fence), now)).unwrap_or_default(),
+        };
+        // What once proved says nothing of a node whose fence has ended, or that is brought back.
+        let evident = fence.filter(|fence| fence.ended_at.is_none() && self.following.goal.is_fence());
+        v1::FenceUpdate {
+            time: Some(timestamp(now)),
+            node: record.node.to_string(),
+            fence_id: self.following.fence.to_string(),
+            generation: record.generation.0,
+            phase: words::phase(&record.phase).into(),
+            text: String::new(),
+            level,
+            readings: Vec::new(),
+            releases: fence.map(evidence::releases).unwrap_or_default(),
+            evidence: evident.and_then(evidence::evidence),
+            wait: view.live.wait.as_ref().map(|wait| node::wait(wait, &record.phase)),
+            elapsed: Some(duration(elapsed)),
+            outcome: None,
+        }
+    }
+
+    /// When what is followed began.
+    fn began_at(&self, fence: &Fence) -> WallTime {
+        let unfencing = |moment: &&Moment| moment.phase == "unfencing";
+        let back =
+            fence.moments.iter().rev().skip_while(|moment| !unfencing(moment)).take_while(unfencing).last();
+        back.filter(|_| !self.following.goal.is_fence()).map_or(fence.opened_at, |moment| moment.at)
+    }
+
+    fn now(&self) -> Now {
+        let clock = self.engine.clock();
+        Now { wall: clock.wall(), boot: clock.boot() }
+    }
+}
+
+fn readings_in_words(readings: &[v1::DeviceReading]) -> String {
+    let word = |reading: &v1::DeviceReading| {
+        let power = match reading.power() {
+            v1::Power::On => "On",
+            v1::Power::Off => "Off",
+            v1::Power::Unknown | v1::Power::Unspecified => "nothing that counts",
+        };
+        format!("{} says {power}", reading.device)
+    };
+    readings.iter().map(word).collect::<Vec<_>>().join(", ")
+}
+
+/// A stream of one message: the outcome is known at once.
+pub(crate) fn at_once(
+    view: &NodeView,
+    now: WallTime,
+    fence: Option<&Fence>,
+    end: v1::Outcome,
+) -> v1::FenceUpdate {
+    let record = &view.stored.record;
+    v1::FenceUpdate {
+        time: Some(timestamp(now)),
+        node: record.node.to_string(),
+        fence_id: fence.map(|fence| fence.id.to_string()).unwrap_or_default(),
+        generation: record.generation.0,
+        phase: words::phase(&record.phase).into(),
+        text: outcome::in_words(&end),
+        releases: fence.map(evidence::releases).unwrap_or_default(),
+        outcome: Some(end),
+        ..Default::default()
+    }
+}

@@ -1,0 +1,161 @@
+//! The service: each call lets its caller in, is answered in a file of its own, and maps the answer.
+
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use picket_proto::v1::fencing_service_server::FencingService;
+use picket_proto::v1::{self, ErrorReason};
+use tonic::{Request, Response, Status};
+
+use crate::calls::Desk;
+use crate::fault::Fault;
+
+/// The service `picket.v1.FencingService`.
+#[derive(Debug)]
+pub(crate) struct Service(pub(crate) Desk);
+
+type Answers<T> = BoxStream<'static, Result<T, Status>>;
+type Streamed<T> = Result<Response<Answers<T>>, Status>;
+type Answered<T> = Result<Response<T>, Status>;
+
+/// Lets the caller in for a stream, and wraps each update into the call's own message.
+macro_rules! updates {
+    ($self:ident, $request:ident, $call:ident, $message:ident) => {{
+        let guest = $self.0.door.stream(&$request)?;
+        let updates = $self.0.$call(guest, $request.into_inner()).await?;
+        Ok(Response::new(
+            updates.map(|update| update.map(|update| v1::$message { update: Some(update) })).boxed(),
+        ))
+    }};
+}
+
+/// Lets the caller in for one answer.
+macro_rules! answer {
+    ($self:ident, $request:ident, $call:ident) => {{
+        let _guest = $self.0.door.call(&$request)?;
+        Ok(Response::new($self.0.$call($request.into_inner()).await?))
+    }};
+}
+
+fn not_offered<T>(call: &str) -> Result<T, Status> {
+    let message = format!("this gateway does not offer {call} yet; nothing was changed");
+    Err(Fault::new(ErrorReason::NotOffered, message).status())
+}
+
+#[tonic::async_trait]
+impl FencingService for Service {
+    type FenceStream = Answers<v1::FenceResponse>;
+    type UnfenceStream = Answers<v1::UnfenceResponse>;
+    type WatchNodesStream = Answers<v1::WatchNodesResponse>;
+    type RetryStream = Answers<v1::RetryResponse>;
+    type StandDownStream = Answers<v1::StandDownResponse>;
+    type DrillStream = Answers<v1::DrillResponse>;
+    type AttestStream = Answers<v1::AttestResponse>;
+    type CheckDevicesStream = Answers<v1::CheckDevicesResponse>;
+
+    async fn fence(&self, request: Request<v1::FenceRequest>) -> Streamed<v1::FenceResponse> {
+        updates!(self, request, fence, FenceResponse)
+    }
+
+    async fn unfence(&self, request: Request<v1::UnfenceRequest>) -> Streamed<v1::UnfenceResponse> {
+        updates!(self, request, unfence, UnfenceResponse)
+    }
+
+    async fn get_node(&self, request: Request<v1::GetNodeRequest>) -> Answered<v1::GetNodeResponse> {
+        answer!(self, request, get_node)
+    }
+
+    async fn list_nodes(&self, request: Request<v1::ListNodesRequest>) -> Answered<v1::ListNodesResponse> {
+        answer!(self, request, list_nodes)
+    }
+
+    async fn watch_nodes(&self, request: Request<v1::WatchNodesRequest>) -> Streamed<v1::WatchNodesResponse> {
+        let guest = self.0.door.stream(&request)?;
+        Ok(Response::new(self.0.watch(guest, request.into_inner()).await?.boxed()))
+    }
+
+    async fn get_fence(&self, request: Request<v1::GetFenceRequest>) -> Answered<v1::GetFenceResponse> {
+        answer!(self, request, get_fence)
+    }
+
+    async fn list_fences(&self, request: Request<v1::ListFencesRequest>) -> Answered<v1::ListFencesResponse> {
+        answer!(self, request, list_fences)
+    }
+
+    async fn retry(&self, request: Request<v1::RetryRequest>) -> Streamed<v1::RetryResponse> {
+        updates!(self, request, retry, RetryResponse)
+    }
+
+    async fn stand_down(&self, request: Request<v1::StandDownRequest>) -> Streamed<v1::StandDownResponse> {
+        updates!(self, request, stand_down, StandDownResponse)
+    }
+
+    async fn abandon_release(
+        &self,
+        request: Request<v1::AbandonReleaseRequest>,
+    ) -> Answered<v1::AbandonReleaseResponse> {
+        let guest = self.0.door.call(&request)?;
+        let node = self.0.abandon(guest, request.into_inner()).await?;
+        Ok(Response::new(v1::AbandonReleaseResponse { node: Some(node) }))
+    }
+
+    async fn get_receipt(&self, _: Request<v1::GetReceiptRequest>) -> Answered<v1::GetReceiptResponse> {
+        not_offered("GetReceipt")
+    }
+
+    async fn return_receipt(
+        &self,
+        _: Request<v1::ReturnReceiptRequest>,
+    ) -> Answered<v1::ReturnReceiptResponse> {
+        not_offered("ReturnReceipt")
+    }
+
+    async fn verify_receipt(
+        &self,
+        _: Request<v1::VerifyReceiptRequest>,
+    ) -> Answered<v1::VerifyReceiptResponse> {
+        not_offered("VerifyReceipt")
+    }
+
+    async fn hold(&self, _: Request<v1::HoldRequest>) -> Answered<v1::HoldResponse> {
+        not_offered("Hold")
+    }
+
+    async fn drop_hold(&self, _: Request<v1::DropHoldRequest>) -> Answered<v1::DropHoldResponse> {
+        not_offered("DropHold")
+    }
+
+    async fn retire(&self, _: Request<v1::RetireRequest>) -> Answered<v1::RetireResponse> {
+        not_offered("Retire")
+    }
+
+    async fn accept_identity(
+        &self,
+        _: Request<v1::AcceptIdentityRequest>,
+    ) -> Answered<v1::AcceptIdentityResponse> {
+        not_offered("AcceptIdentity")
+    }
+
+    async fn drill(&self, _: Request<v1::DrillRequest>) -> Streamed<v1::DrillResponse> {
+        not_offered("Drill")
+    }
+
+    async fn attest(&self, _: Request<v1::AttestRequest>) -> Streamed<v1::AttestResponse> {
+        not_offered("Attest")
+    }
+
+    async fn pause(&self, _: Request<v1::PauseRequest>) -> Answered<v1::PauseResponse> {
+        not_offered("Pause")
+    }
+
+    async fn resume(&self, _: Request<v1::ResumeRequest>) -> Answered<v1::ResumeResponse> {
+        not_offered("Resume")
+    }
+
+    async fn plan_fence(&self, _: Request<v1::PlanFenceRequest>) -> Answered<v1::PlanFenceResponse> {
+        not_offered("PlanFence")
+    }
+
+    async fn check_devices(&self, _: Request<v1::CheckDevicesRequest>) -> Streamed<v1::CheckDevicesResponse> {
+        not_offered("CheckDevices")
+    }
+}
