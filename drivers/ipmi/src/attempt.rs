@@ -9,7 +9,7 @@ use crate::command::{CloseSession, SetPrivilege};
 use crate::crypto::{BLOCK, Suite};
 use crate::handshake::{Handshake, Login, Progress, Refusal, Stage};
 use crate::link::Link;
-use crate::live::FIRST_PAUSE;
+use crate::live::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::session::Session;
 use crate::wire::LARGEST;
 
@@ -24,8 +24,6 @@ pub enum Ended {
     Silent,
 }
 
-/// The longest wait for one answer of a slow BMC before something is sent again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Copies of RAKP 1 before the attempt is given up.
 const RAKP1_COPIES: u32 = 8;
 /// Waits for RAKP 4, the first without, the others with a question in the session that it would open.

@@ -85,22 +85,28 @@ impl Door {
         self.lockout = Some(Lockout { until: Instant::now() + pause, pause, error });
     }
 
+    async fn addresses(&self, until: Instant) -> Result<Vec<SocketAddr>, String> {
+        let Settings { host, port, .. } = &*self.settings;
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(address, *port)]);
+        }
+        let found = timeout_at(until, tokio::net::lookup_host((host.as_str(), *port))).await;
+        let found = found.map_err(|_| "its name was not resolved in time".to_owned())?;
+        Ok(found.map_err(|error| format!("its name cannot be resolved: {error}"))?.collect())
+    }
+
+    /// A link to the first address to which there is a route.
     async fn connect(&self, until: Instant) -> Result<Link, DriverError> {
-        let authority = self.settings.authority();
-        let unreachable = |why: String| failed(ErrorKind::Unreachable, format!("{authority}: {why}"));
-        let address = match self.settings.host.parse::<IpAddr>() {
-            Ok(address) => SocketAddr::new(address, self.settings.port),
-            Err(_) => {
-                let lookup = tokio::net::lookup_host((self.settings.host.as_str(), self.settings.port));
-                let found = timeout_at(until, lookup)
-                    .await
-                    .map_err(|_| unreachable("its name was not resolved in time".to_owned()))?
-                    .map_err(|error| unreachable(format!("its name cannot be resolved: {error}")))?
-                    .next();
-                found.ok_or_else(|| unreachable("its name has no address".to_owned()))?
+        let unreachable =
+            |why| failed(ErrorKind::Unreachable, format!("{}: {why}", self.settings.authority()));
+        let mut why = "its name has no address".to_owned();
+        for address in self.addresses(until).await.map_err(unreachable)? {
+            match Link::connect(address, self.counters.clone()).await {
+                Ok(link) => return Ok(link),
+                Err(error) => why = format!("{address}: {error}"),
             }
-        };
-        Link::connect(address, self.counters.clone()).await.map_err(|error| unreachable(error.to_string()))
+        }
+        Err(unreachable(why))
     }
 
     async fn knock(&mut self, epoch: Epoch, call: &Call, until: Instant) -> Result<Live, DriverError> {

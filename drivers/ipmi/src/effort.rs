@@ -9,6 +9,9 @@ enum Kind {
     Reading,
     /// Changes something, and may be sent again in another session.
     Repeatable,
+    /// The same, but never in a session that was opened after a loss and in which power was not read yet: who asks must
+    /// see, and store, the loss before an off is sent in a new epoch (S2, S5).
+    InSight,
     /// Changes something; its copies end with the session that carried the first one.
     Once,
 }
@@ -30,6 +33,16 @@ impl Effort {
     /// Of a call that changes something and is idempotent.
     pub fn repeatable() -> Self {
         Self { kind: Kind::Repeatable, copies: 0, refused: 0 }
+    }
+
+    /// Of a power-off.
+    pub fn in_sight() -> Self {
+        Self { kind: Kind::InSight, copies: 0, refused: 0 }
+    }
+
+    /// Whether it may be sent only where power was read since the last loss.
+    pub fn wants_sight(&self) -> bool {
+        self.kind == Kind::InSight
     }
 
     /// Of a power-on.

@@ -35,6 +35,8 @@ pub struct Line {
     /// Sessions that were lost and had carried a command.
     pub(crate) orphans: Vec<Live>,
     epochs: u64,
+    /// The session was opened after a loss, and power was not read in it yet.
+    pub(crate) unseen: bool,
     /// How the next epoch begins.
     pub(crate) next_origin: EpochOrigin,
 }
@@ -54,6 +56,7 @@ impl Line {
             session: None,
             orphans: Vec::new(),
             epochs: 0,
+            unseen: false,
             next_origin: EpochOrigin::Fresh,
         }
     }
@@ -86,6 +89,7 @@ impl Line {
             self.next_origin = EpochOrigin::Fresh;
             let endpoint = self.settings.authority();
             tracing::debug!(%endpoint, epoch = epoch.id, origin = ?epoch.origin, "session opened");
+            self.unseen = epoch.origin == EpochOrigin::AfterLoss;
             self.session = Some(live);
         }
         self.session
@@ -105,6 +109,7 @@ impl Line {
                 return Ok(());
             }
         }
+        self.unseen = true;
         if let Some(old) = self.session.replace(fresh) {
             let endpoint = self.settings.authority();
             tracing::warn!(%endpoint, lost = old.epoch().id, epoch = epoch.id, "session lost");
@@ -128,6 +133,12 @@ impl Line {
     ) -> Result<Heard, DriverError> {
         self.retire();
         loop {
+            self.warm_up(call, until).await.map_err(|error| effort.judge(error))?;
+            if self.unseen && effort.wants_sight() {
+                let detail =
+                    format!("{}: its session was lost; power is read first", self.settings.authority());
+                return Err(effort.error(ErrorKind::Unreachable, detail));
+            }
             let live = self.warm_up(call, until).await.map_err(|error| effort.judge(error))?;
             let patience = if live.is_doubtful() {
                 let left = until.saturating_duration_since(Instant::now());

@@ -16,8 +16,10 @@ use crate::link::Link;
 use crate::session::{Answer, Session};
 use crate::wire::LARGEST;
 
-/// The wait before the first copy; it doubles with each further one.
+/// The least wait before the first copy; it doubles with each further one.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The most: a BMC that takes longer for an answer gets copies before it.
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// A session that answered within this time surely lives: the shortest idle limit seen is 30 s (ipmi_sim).
 const FRESH: Duration = Duration::from_secs(20);
@@ -43,6 +45,8 @@ pub struct Live {
     epoch: Epoch,
     last_sent: Instant,
     last_answer: Instant,
+    /// How long this BMC takes for an answer, doubled: it has buffers for two packets, and copies fill them.
+    pace: Duration,
     silent: bool,
     carried: bool,
     closed: bool,
@@ -70,6 +74,7 @@ impl Live {
             epoch,
             last_sent: now,
             last_answer: now,
+            pace: FIRST_PAUSE,
             silent: false,
             carried: false,
             closed: false,
@@ -141,7 +146,7 @@ impl Live {
     ) -> Result<Option<Heard>, DriverError> {
         let mut request = self.session.request(message);
         let mut buffer = [0; LARGEST];
-        let mut pause = FIRST_PAUSE;
+        let mut pause = self.pace;
         let asked_at = call.now();
         loop {
             effort.may_send(call).map_err(|ended| effort.judge(ended))?;
@@ -150,6 +155,7 @@ impl Live {
             while let Some(datagram) = self.link.receive(&mut buffer, wake).await {
                 if let Some(answer) = self.session.answer(&request, datagram) {
                     self.last_answer = Instant::now();
+                    self.pace = (2 * self.last_sent.elapsed()).clamp(FIRST_PAUSE, LONGEST_PAUSE);
                     self.silent = false;
                     return Ok(Some(Heard { answer, asked_at, answered_at: call.now(), epoch: self.epoch }));
                 }

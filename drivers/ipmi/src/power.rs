@@ -14,6 +14,7 @@ use crate::quirks::{self, Verdict};
 /// One fresh reading. Everything but a whole, successful status is `Unknown` (S1).
 pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> {
     let heard = line.command(GetChassisStatus, call, &mut Effort::reading()).await?;
+    line.unseen = false;
     let (power, said) = interpret(heard.answer.code, &heard.answer.data);
     Ok(Reading {
         power,
@@ -71,7 +72,7 @@ fn refused(verb: &str, code: u8, verdict: Verdict, effort: &Effort) -> DriverErr
 /// Hard off. Repeated until the BMC takes it, finds itself off already, or refuses it for good.
 pub async fn off(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> {
     let until = end_of(call);
-    let mut effort = Effort::repeatable();
+    let mut effort = Effort::in_sight();
     let mut pause = FIRST_PAUSE;
     loop {
         let heard = line.command(ChassisControl::Off, call, &mut effort).await?;

@@ -26,7 +26,7 @@ pub struct Request {
     /// Sequence number of its first copy, once written.
     first: Option<u32>,
     /// Answers at or below this sequence number were written before it was asked.
-    floor: u32,
+    floor: Option<u32>,
 }
 
 /// What the BMC said to a request.
@@ -50,8 +50,8 @@ pub struct Session {
     sent: u32,
     /// The highest one that surely arrived, because a request that began with it was answered.
     arrived: u32,
-    /// The highest one of the BMC's.
-    seen: u32,
+    /// The highest one of the BMC's. None yet: they begin at 1, says §6.12.13, and at 0, says some BMC.
+    seen: Option<u32>,
     rq_seq: u8,
 }
 
@@ -62,7 +62,7 @@ fn checksum(bytes: &[u8]) -> u8 {
 impl Session {
     /// A session that was just opened.
     pub fn new(keys: Keys, local: u32, remote: u32) -> Self {
-        Self { keys, local, remote, sent: 0, arrived: 0, seen: 0, rq_seq: 0 }
+        Self { keys, local, remote, sent: 0, arrived: 0, seen: None, rq_seq: 0 }
     }
 
     /// The BMC's id for it: what Close Session names.
@@ -94,13 +94,13 @@ impl Session {
     /// The answer to `request`, if `datagram` is it.
     pub fn answer(&mut self, request: &Request, datagram: &mut [u8]) -> Option<Answer> {
         let opened = wire::read_sealed(datagram, &self.keys, self.local)?;
-        self.seen = self.seen.max(opened.sequence);
+        self.seen = self.seen.max(Some(opened.sequence));
         let message = opened.message;
         // Requester, network function, checksum, responder, sequence, command, completion code, …, checksum.
         if message.len() < 8 || checksum(message) != 0 || checksum(&message[..3]) != 0 {
             return None;
         }
-        let ours = opened.sequence > request.floor
+        let ours = Some(opened.sequence) > request.floor
             && message[1] >> 2 == request.message.netfn_raw() | 1
             && message[4] >> 2 == request.rq_seq
             && message[5] == request.message.cmd();
@@ -173,7 +173,8 @@ pub(crate) mod tests {
         let mut later = status(&mut session);
         written(&mut session, &mut later);
         while later.rq_seq != 1 {
-            let answer = reply(&keys(), session.seen + 1, later.rq_seq, 1, 1, &[0, 0x20, 0, 0]);
+            let answer =
+                reply(&keys(), session.seen.map_or(1, |seen| seen + 1), later.rq_seq, 1, 1, &[0, 0x20, 0, 0]);
             assert!(session.answer(&later, &mut answer.clone()).is_some());
             later = status(&mut session);
             written(&mut session, &mut later);
