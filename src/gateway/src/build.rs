@@ -40,7 +40,9 @@ fn releasers(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<ReleaseId
             Ok(releaser) => {
                 releasers.insert(release.id.clone(), releaser);
             }
-            Err(wrong) => faults.extend(wrong.into_iter().map(|fault| release.fault(&fault.key, fault.message))),
+            Err(wrong) => {
+                faults.extend(wrong.into_iter().map(|fault| release.fault(&fault.key, fault.message)))
+            }
         }
     }
     releasers
@@ -117,7 +119,8 @@ impl Builder<'_> {
         let endpoint = driver.traits().endpoint.clone();
         let here = format!("{}/{id}", node.id);
         if let Some(other) = self.endpoints.get(&endpoint) {
-            let message = format!("device {id} is {endpoint}, and so is {other}: each device belongs to one node");
+            let message =
+                format!("device {id} is {endpoint}, and so is {other}: each device belongs to one node");
             self.faults.push(node.fault("devices", &message));
         } else {
             self.endpoints.insert(endpoint, here);

@@ -16,7 +16,10 @@ pub(crate) enum Failure {
     /// The store became unusable.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The service cannot listen, or broke.
+    /// The service cannot listen.
+    #[error(transparent)]
+    Listen(#[from] picket_server::ListenError),
+    /// The service broke.
     #[error(transparent)]
     Serve(#[from] picket_server::ServeError),
     /// The runtime or a signal handler cannot be set up.
@@ -29,7 +32,7 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Settings(_) => 78,
-            Failure::Open(_) | Failure::Serve(_) | Failure::Start(_) => 75,
+            Failure::Open(_) | Failure::Listen(_) | Failure::Serve(_) | Failure::Start(_) => 75,
             Failure::Store(_) => 70,
         }
     }

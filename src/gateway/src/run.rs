@@ -6,12 +6,11 @@ use std::sync::Arc;
 use picket_config::{LogFormat, Settings, Sources, StoreSettings};
 use picket_core::ids::Incarnation;
 use picket_core::store::Store;
-use picket_core::time::Clock;
 use picket_driver::{Context, Random};
 use picket_election::Single;
 use picket_engine::clock::SystemClock;
 use picket_engine::{Engine, Hooks, NoLiveness, Parts};
-use picket_server::Listeners;
+use picket_server::{Addresses, Limits, SocketFile};
 use picket_store::{EmbeddedStore, MemoryStore};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -63,8 +62,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
         check_at_start: settings.gateway.check_at_start,
         nodes,
     });
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Start)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Start)?;
     let ended = runtime.block_on(live(&settings, engine));
     // What is still being read from a device ends with the process; nothing that was sent is left unaccounted for.
     runtime.shutdown_background();
@@ -84,13 +82,19 @@ fn open(settings: &Settings, context: &Context) -> Result<Arc<dyn Store>, Failur
     })
 }
 
+/// The Unix socket is for the gateway's user and group: who may write to it may fence.
+fn addresses(settings: &Settings) -> Addresses {
+    let unix = settings.listen.unix.clone().map(|path| SocketFile { path, mode: 0o660 });
+    Addresses { unix, tcp: settings.listen.tcp }
+}
+
 async fn live(settings: &Settings, engine: Engine) -> Result<(), Failure> {
     let stop = CancellationToken::new();
-    let listeners = Listeners::bind(settings.listen.unix.as_deref(), settings.listen.tcp).await?;
+    let listeners = addresses(settings).bind().await?;
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Start)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Start)?;
     tracing::info!(gateway = %settings.gateway.name, version = env!("CARGO_PKG_VERSION"), "starting");
-    let serving = picket_server::serve(engine.clone(), listeners, stop.clone());
+    let serving = picket_server::serve(engine.clone(), listeners, Limits::default(), stop.clone());
     let working = engine.run(stop.clone());
     tokio::pin!(serving, working);
     let ended = tokio::select! {
