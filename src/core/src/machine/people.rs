@@ -19,17 +19,19 @@ pub(super) fn attest(draft: &mut Draft, person: Person, looks: &[Look]) -> Resul
         "a person vouches for a node that is being fenced",
     )?;
     let (generation, at) = (draft.record.generation, draft.at);
-    let fence = draft.fence()?;
-    if fence.generation != generation {
+    if !draft.fence_is_current() {
         return Err(Refused::ForeignProof("the fence was ended by an unfence"));
     }
+    // Whoever vouches knows the node as it is now, not what an on of ours that is still under way makes of it.
+    draft.bars(EffectKind::bars_proof)?;
+    let fence = draft.fence()?;
     for host in fence.topology.hosts() {
-        match looks.iter().find(|look| look.device == host.id) {
-            None => return Err(Refused::ForeignProof("a host device was not asked")),
-            Some(look) if look.reading.as_ref().is_some_and(|reading| reading.power == Power::On) => {
-                return Err(Refused::SaysOn(host.id.to_string()));
-            }
-            Some(_) => {}
+        let mut of_host = looks.iter().filter(|look| look.device == host.id).peekable();
+        if of_host.peek().is_none() {
+            return Err(Refused::ForeignProof("a host device was not asked"));
+        }
+        if of_host.any(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On)) {
+            return Err(Refused::SaysOn(host.id.to_string()));
         }
     }
     let Person { name, reason } = person;
