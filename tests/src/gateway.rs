@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use picket_proto::v1::ListNodesRequest;
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
+use picket_proto::v1::{ListNodesRequest, Readiness};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 use tonic::transport::{Channel, Endpoint};
@@ -139,6 +139,28 @@ impl Gateway {
                     within: READY_WITHIN,
                     seen: seen + "\n" + &self.log(),
                 });
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until it has looked at every device once, as it does after its start.
+    pub async fn checked(&self) -> Result<()> {
+        let failed = |status: tonic::Status| PeerError::Io {
+            what: "ListNodes".to_owned(),
+            source: std::io::Error::other(status),
+        };
+        let mut client = self.client().await?;
+        let deadline = Instant::now() + READY_WITHIN;
+        loop {
+            let answer = client.list_nodes(ListNodesRequest::default()).await.map_err(failed)?;
+            let nodes = answer.into_inner().nodes;
+            if nodes.iter().all(|node| node.readiness() != Readiness::Unspecified) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                let what = "every device is looked at".to_owned();
+                return Err(PeerError::TimedOut { what, within: READY_WITHIN, seen: self.log() });
             }
             sleep(Duration::from_millis(20)).await;
         }

@@ -57,6 +57,7 @@ impl Stage {
             fleet.node(host.name, &Bmc::at(host.bmc.address()), &["detach"])
         });
         let gateway = Gateway::start(&fleet.webhook("detach", receiver.url(), "")).await?;
+        gateway.checked().await?;
         Ok(Self { gateway, receiver, hosts })
     }
 

@@ -7,7 +7,7 @@ use picket_proto::v1::{Fence, ListFencesRequest};
 use picket_tests::peers::{Beat, Observer};
 use picket_tests::{Gateway, PeerError, Result};
 
-use crate::stage::{Stage, hosts};
+use crate::stage::{Host, Stage, hosts};
 use crate::teller::Teller;
 
 /// More than a dozen heartbeats long.
@@ -25,6 +25,7 @@ pub async fn tell(teller: &Teller, keep: bool) -> Result<()> {
         teller.say(&format!("{}: process {process}, BMC at {}", host.name, host.bmc.address()));
     }
     heart_beats(teller, "n1", &hosts[0].observer).await?;
+    stays_off(teller, &hosts[0])?;
 
     teller.chapter("A gateway, on its embedded store");
     let stage = Stage::build(hosts).await?;
@@ -39,6 +40,7 @@ pub async fn tell(teller: &Teller, keep: bool) -> Result<()> {
     picket(teller, &stage.gateway, &["fence", "n1", "--yes", "--reason", "demonstration"]).await?;
     let fence = last_fence(&stage.gateway).await?;
     dead_since(teller, &fence, &stage.hosts[0].observer).await?;
+    stays_off(teller, &stage.hosts[0])?;
     heart_beats(teller, "n2", &stage.hosts[1].observer).await?;
 
     teller.chapter("What the storage was told");
@@ -53,6 +55,7 @@ pub async fn tell(teller: &Teller, keep: bool) -> Result<()> {
         .await?;
     stage.hosts[0].observer.wait_for(3, BOOT).await?;
     heart_beats(teller, "n1", &stage.hosts[0].observer).await?;
+    stays_off(teller, &stage.hosts[0])?;
     picket(teller, &stage.gateway, &["nodes"]).await?;
 
     teller.chapter("What to try next");
@@ -152,6 +155,18 @@ async fn dead_since(teller: &Teller, fence: &Fence, observer: &Observer) -> Resu
         "the last heartbeat of n1, {}, was written {before} ms before the confirmation; none since, for {quiet:.1} s",
         last.count
     ));
+    Ok(())
+}
+
+/// What a BMC does when the mains come back, in its own words.
+fn stays_off(teller: &Teller, host: &Host) -> Result<()> {
+    let policy = match host.bmc.hold()?.get("policy") {
+        0 => "always-off",
+        1 => "previous",
+        2 => "always-on",
+        _ => "unknown",
+    };
+    teller.seen(&format!("the BMC of {} has the power restore policy {policy}", host.name));
     Ok(())
 }
 

@@ -1,0 +1,69 @@
+//! `cargo xtask bench ipmi`: a confirmed off over IPMI, counted, timed and weighed beside ipmipower and powerman.
+//!
+//! **Purpose.** Ratios, taken in the same run, against the same BMCs (`ipmi_sim` with `fastpower`), in turns.
+//! **Non-goals.** No milliseconds that mean something on another machine; no gate: a missed goal is told, not failed.
+//! **Invariants.** The race is run with one reading and no dwell, for the peers know no more; `picketd` refuses both, and
+//! what the shipped defaults take is printed beside. A contestant's word counts only if every BMC's own state says off:
+//! else the run ends. What belongs to a peer is in its time: its login, its logout. What was started ends with the run.
+
+mod contest;
+mod cost;
+mod farm;
+mod floor;
+mod goals;
+mod line;
+mod options;
+mod ours;
+mod packets;
+mod powerman;
+mod series;
+mod subject;
+mod surroundings;
+mod weigh;
+
+use std::process::ExitCode;
+
+use crate::options::{Options, Task};
+
+/// What ends the bench. It is an edge: whatever it is, it is printed once.
+type Wrong = Box<dyn std::error::Error + Send + Sync>;
+
+fn main() -> ExitCode {
+    let ended = match options::parse(std::env::args().skip(1)) {
+        Ok(Task::Help) => {
+            println!("{}", options::USAGE);
+            Ok(())
+        }
+        Ok(Task::Bench(options)) => runtime().and_then(|runtime| runtime.block_on(bench(&options))),
+        Ok(Task::Weigh(what, bmcs)) => {
+            runtime().and_then(|runtime| runtime.block_on(weigh::child(what, &bmcs)))
+        }
+        Err(wrong) => Err(wrong.into()),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(wrong) => {
+            eprintln!("ipmi bench: {wrong}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// As the daemon's.
+fn runtime() -> Result<tokio::runtime::Runtime, Wrong> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+}
+
+async fn bench(options: &Options) -> Result<(), Wrong> {
+    surroundings::print(options.seed);
+    let mut goals = goals::Goals::default();
+    packets::count(&mut goals).await?;
+    for crowd in options.crowds() {
+        contest::crowd(crowd, options.seed, &mut goals).await?;
+    }
+    line::beside(options).await?;
+    weigh::nodes(options.most()).await?;
+    goals.print();
+    surroundings::print_load("at the end");
+    Ok(())
+}
