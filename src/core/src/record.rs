@@ -194,6 +194,10 @@ pub struct Moment {
     pub what: String,
 }
 
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// One fence of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fence {
@@ -221,6 +225,9 @@ pub struct Fence {
     pub topology: Topology,
     /// The level being tried, from 0.
     pub level: usize,
+    /// How often the evidence began from zero within this fence; what was proven before is void.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub round: u32,
     /// Whether an off may have been sent: from here on it runs to its end.
     pub off_sent: bool,
     /// Every device that was, or may have been, switched off.

@@ -45,6 +45,7 @@ pub struct Judge {
     fence: FenceId,
     generation: Generation,
     term: Term,
+    round: u32,
     min_grade: Grade,
     topology: Topology,
     level: usize,
@@ -69,6 +70,7 @@ impl Judge {
             fence: fence.id,
             generation: record.generation,
             term,
+            round: fence.round,
             min_grade: fence.min_grade,
             topology: fence.topology.clone(),
             level: fence.level,
@@ -297,6 +299,7 @@ impl Judge {
             fence: self.fence,
             generation: self.generation,
             term: self.term,
+            round: self.round,
             evidence: Evidence {
                 grade,
                 lowered_by,

@@ -12,6 +12,7 @@ pub struct ConfirmedOff {
     pub(super) fence: FenceId,
     pub(super) generation: Generation,
     pub(super) term: Term,
+    pub(super) round: u32,
     pub(super) evidence: Evidence,
     /// The devices of the level that held, each with the epoch in which it read Off.
     pub(super) devices: Vec<(DeviceId, Option<u64>)>,
@@ -36,6 +37,11 @@ impl ConfirmedOff {
     /// The leadership in which it was found.
     pub fn term(&self) -> Term {
         self.term
+    }
+
+    /// The fence's round in which it was found.
+    pub(crate) fn round(&self) -> u32 {
+        self.round
     }
 
     /// What was seen, for people.

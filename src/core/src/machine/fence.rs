@@ -35,6 +35,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         min_grade: request.min_grade,
         topology: request.topology,
         level: 0,
+        round: 0,
         off_sent: false,
         switched_off: BTreeSet::new(),
         lost: BTreeSet::new(),
@@ -197,6 +198,9 @@ pub(super) fn confirmed(draft: &mut Draft, proof: &ConfirmedOff) -> Result<(), R
     if proof.term() != term {
         return Err(Refused::ForeignProof("it was made under another leadership"));
     }
+    if proof.round() != fence.round {
+        return Err(Refused::ForeignProof("it was made before the evidence began from zero"));
+    }
     if proof.evidence().grade < fence.min_grade {
         return Err(Refused::ForeignProof("its grade is below the least that was asked for"));
     }
@@ -219,12 +223,17 @@ pub(super) fn grade_word(grade: Grade) -> &'static str {
     }
 }
 
+/// What was proven so far is void.
+pub(super) fn begin_from_zero(fence: &mut Fence) {
+    fence.round += 1;
+    fence.level = 0;
+    fence.evidence = None;
+    fence.outcome = None;
+}
+
 pub(super) fn unproven(draft: &mut Draft, why: &str) -> Result<(), Refused> {
     draft.expect_phase("going back to fencing", &["fenced", "released"], "nothing was confirmed")?;
-    let fence = draft.fence()?;
-    fence.evidence = None;
-    fence.level = 0;
-    fence.outcome = None;
+    begin_from_zero(draft.fence()?);
     draft.record.phase = Phase::Fencing;
     draft.moment(format!("the confirmation does not hold any more ({why}); evidence from zero"));
     Ok(())

@@ -2,6 +2,7 @@
 
 use super::Refused;
 use super::draft::Draft;
+use super::fence::begin_from_zero;
 use super::release::settle_released;
 use crate::device::Grade;
 use crate::event::Person;
@@ -60,10 +61,8 @@ pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
         draft.record.phase = Phase::Unfencing;
     } else {
         let fence = draft.fence()?;
-        fence.level = 0;
-        fence.evidence = None;
+        begin_from_zero(fence);
         fence.attestation = None;
-        fence.outcome = None;
         draft.record.phase = Phase::Fencing;
     }
     draft.moment(format!("retry, asked by {}: {}", person.name, person.reason));

@@ -78,6 +78,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         min_grade: Grade::Claimed,
         topology: topology.unwrap(),
         level: 1,
+        round: 0,
         off_sent: true,
         switched_off: BTreeSet::from([device("bmc"), device("pdu-a")]),
         lost: BTreeSet::from([device("bmc")]),
