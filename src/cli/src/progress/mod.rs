@@ -22,10 +22,17 @@ pub enum Progress {
     /// A line for everything that happens, nothing twice.
     Plain {
         /// What was told last of each node.
-        said: BTreeMap<usize, String>,
+        said: BTreeMap<usize, Said>,
     },
     /// A line a node, rewritten in place.
     Live(Live),
+}
+
+/// What was told last of a node.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    what: String,
+    wait: String,
 }
 
 impl Progress {
@@ -63,13 +70,19 @@ impl Progress {
             Progress::Live(live) => live.draw(console, lines, ""),
             Progress::Plain { said } => {
                 let Some((message, _)) = &lines[index].latest else { return Ok(()) };
-                let body = update::body(message);
+                let now = Said { what: update::what(message), wait: update::wait(message) };
+                let last = said.entry(index).or_default();
                 // The outcome is told with its evidence when the stream ends.
-                if message.outcome.is_some() || said.get(&index) == Some(&body) {
+                if message.outcome.is_some() || *last == now {
                     return Ok(());
                 }
-                said.insert(index, body);
-                console.write(Stream::Out, &format!("{}\n", update::line(message)))
+                let (news, waits) = (last.what != now.what, last.wait != now.wait);
+                let tells = news || waits && !now.wait.is_empty();
+                *last = now;
+                if !tells {
+                    return Ok(());
+                }
+                console.write(Stream::Out, &format!("{}\n", update::line(message, waits)))
             }
         }
     }

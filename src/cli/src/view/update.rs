@@ -8,14 +8,19 @@ use super::{node_text, words};
 use crate::duration;
 use crate::style::clean;
 
-/// A line for a pipe or a log: when, which node, where it stands, what happened, what is waited for.
-pub fn line(update: &FenceUpdate) -> String {
+/// A line for a pipe or a log: when, which node, where it stands, what happened, and with `waits` what is waited for.
+pub fn line(update: &FenceUpdate, waits: bool) -> String {
     let at = update.time.as_ref().map(duration::stamp).unwrap_or_default();
-    format!("{at} {} {}", clean(&update.node), body(update))
+    let mut text = format!("{at} {} {}", clean(&update.node), what(update));
+    let wait = wait(update);
+    if waits && !wait.is_empty() {
+        text += &format!("; waits for {wait}");
+    }
+    text
 }
 
-/// The line without its time and node: two messages with the same one tell nothing new.
-pub fn body(update: &FenceUpdate) -> String {
+/// The line without its time, node and wait: two messages with the same one tell of nothing that happened.
+pub fn what(update: &FenceUpdate) -> String {
     let mut text = words::spoken(words::phase(update.phase));
     if update.level > 1 {
         text += &format!(" (level {})", update.level);
@@ -23,10 +28,12 @@ pub fn body(update: &FenceUpdate) -> String {
     if !update.text.is_empty() {
         text += &format!(": {}", clean(&update.text));
     }
-    if let Some(wait) = &update.wait {
-        text += &format!("; waits for {}", node_text::wait(wait));
-    }
     text
+}
+
+/// What is waited for; empty: nothing.
+pub fn wait(update: &FenceUpdate) -> String {
+    update.wait.as_ref().map(node_text::wait).unwrap_or_default()
 }
 
 /// What is waited for, with the time that is left: `since` after the message was sent.

@@ -141,7 +141,7 @@ pub(super) fn back(draft: &mut Draft, detail: &str) -> Result<(), Refused> {
         }
     }
     draft.record.phase = Phase::Normal;
-    draft.moment(format!("back: {detail}"));
+    draft.moment(detail);
     draft.end_fence();
     draft.record.bringing = Bringing::PowerOn;
     draft.record.breaches = 0;

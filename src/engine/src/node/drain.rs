@@ -34,6 +34,7 @@ impl NodeTask {
             let open: Vec<OpenEffect> =
                 self.record().ledger.open().iter().filter(|open| barring(&open.kind)).cloned().collect();
             if open.is_empty() {
+                self.set_wait(None);
                 return Ok(Drained::Yes);
             }
             for device in
