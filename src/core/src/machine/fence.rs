@@ -75,6 +75,8 @@ fn inherit(fence: &mut Fence, before: Option<Fence>) {
     let Some(before) = before else { return };
     fence.holds = before.holds;
     fence.switched_off = before.switched_off;
+    // Nobody saw it on since: what a device says that restarted is believed no more than before.
+    fence.lost = before.lost;
     // Once an off was sent, an abort of the new fence would leave the node off without a fence.
     fence.off_sent = before.off_sent && !fence.switched_off.is_empty();
 }
@@ -276,7 +278,6 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
         reason: format!("breach {count}: {device} reads On although nobody unfenced the node"),
         opened_at: at,
         level: 0,
-        lost: BTreeSet::new(),
         releases,
         attestation: None,
         evidence: None,
