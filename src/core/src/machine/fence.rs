@@ -17,7 +17,11 @@ const RETRY_HINT: &str =
     "a fence is opened from normal, unfencing or power_on_failed; others join the open one";
 
 pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refused> {
-    draft.expect_phase("opening a fence", &["normal", "unfencing", "power_on_failed"], RETRY_HINT)?;
+    // Also where a person is asked in the middle of an unfence: that fence was ended, and nobody switches it off.
+    let ended = matches!(draft.record.phase, Phase::NeedsOperator(_)) && !draft.fence_is_current();
+    if !ended {
+        draft.expect_phase("opening a fence", &["normal", "unfencing", "power_on_failed"], RETRY_HINT)?;
+    }
     let before = draft.end_fence();
     let generation = draft.next_generation();
     let (node, at) = (draft.record.node.clone(), draft.at);
@@ -87,6 +91,9 @@ pub(super) fn join(draft: &mut Draft, holder: Holder, key: Option<BoundKey>) -> 
         &["fencing", "fenced", "released", "needs_operator"],
         "there is no open fence",
     )?;
+    if !draft.fence_is_current() {
+        return Err(Refused::ForeignProof("the fence was ended by an unfence: open a new one"));
+    }
     draft.place(&holder);
     draft.bind(key)?;
     draft.moment(format!("joined by {} for {}: {}", holder.by, holder.name, holder.reason));
