@@ -315,10 +315,17 @@ pub(super) fn give_up(draft: &mut Draft, reason: Reason, detail: &str) -> Result
 
 pub(super) fn abort(draft: &mut Draft, why: &str) -> Result<(), Refused> {
     draft.expect_phase("an abort", &["fencing"], "only a fence that has not sent an off can be aborted")?;
-    if draft.fence()?.off_sent {
+    // On a person's word volumes may have been let go although no off could be sent.
+    let fence = draft.fence()?;
+    let begun: Vec<String> =
+        fence.releases.iter().filter(|one| one.attempts > 0).map(|one| one.id.to_string()).collect();
+    if fence.off_sent || fence.cause == Cause::Breach {
         return Err(Refused::OffSent);
     }
-    draft.fence()?.outcome = Some(Outcome::AbortedRecovered);
+    if !begun.is_empty() {
+        return Err(Refused::NotReleased(begun));
+    }
+    fence.outcome = Some(Outcome::AbortedRecovered);
     draft.record.holds.clear();
     draft.begin_unfencing(Bringing::Abort);
     draft.moment(format!("aborted before anything was sent: {why}"));
