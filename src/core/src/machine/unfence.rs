@@ -9,7 +9,7 @@ use crate::event::Person;
 use crate::ids::DeviceId;
 use crate::ledger::EffectKind;
 use crate::outcome::Outcome;
-use crate::record::{Bringing, Phase};
+use crate::record::{Bringing, Fence, Phase};
 
 pub(super) fn drop_hold(draft: &mut Draft, holder: &str, person: &Person) -> Result<(), Refused> {
     draft.expect_phase(
@@ -127,9 +127,23 @@ pub(super) fn supplies_on(draft: &mut Draft, devices: &[DeviceId]) -> Result<(),
     Ok(())
 }
 
+/// Whether something that the fence changed, besides the host's power, was not put back.
+fn leaves_undone(fence: &Fence) -> bool {
+    let is_supply =
+        |id: &DeviceId| fence.topology.device(id).is_some_and(|spec| spec.class == DeviceClass::Supply);
+    !fence.holds.is_empty() || fence.switched_off.iter().any(is_supply)
+}
+
 pub(super) fn back(draft: &mut Draft, detail: &str) -> Result<(), Refused> {
     draft.expect_phase("coming back", &["unfencing"], "only a node being brought back comes back")?;
     draft.bars(EffectKind::bars_on)?;
+    if leaves_undone(draft.fence()?) {
+        return Err(Refused::Phase {
+            wanted: "coming back",
+            phase: "unfencing",
+            hint: "a hold is not undone yet, or a supply not seen on",
+        });
+    }
     let bringing = draft.record.bringing;
     if let Some(fence) = &mut draft.record.fence {
         match bringing {
