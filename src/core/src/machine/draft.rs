@@ -93,6 +93,13 @@ impl Draft {
         effect
     }
 
+    /// Closes an effect if it is of that kind: an end of one thing is not taken for the end of another.
+    pub(super) fn close_if(&mut self, id: EffectId, wanted: impl Fn(&EffectKind) -> bool) {
+        if self.record.ledger.get(id).is_some_and(|open| wanted(&open.kind)) {
+            self.record.ledger.close(id);
+        }
+    }
+
     pub(super) fn bind(&mut self, key: Option<BoundKey>) -> Result<(), Refused> {
         let (fence, at) = (self.fence()?.id, self.at);
         self.keys.extend(

@@ -159,7 +159,7 @@ pub(super) fn hold_ended(
         state.detail = result.detail;
     }
     for id in known {
-        draft.record.ledger.close(*id);
+        draft.close_if(*id, |kind| matches!(kind, EffectKind::Hold(_)));
     }
     if !words.is_empty() {
         draft.moment(format!("hold: {}", words.join("; ")));

@@ -19,6 +19,7 @@ fn find<'a>(draft: &'a mut Draft, id: &ReleaseId) -> Result<&'a mut ReleaseState
 
 pub(super) fn intent(draft: &mut Draft, id: &ReleaseId) -> Result<(), Refused> {
     draft.expect_phase("a release", &["fenced"], "volumes are let go only once the node is proven off")?;
+    find(draft, id)?;
     let fence = draft.fence()?;
     // They have an order: an earlier one that is not over bars the later ones.
     let waiting: Vec<String> = fence
@@ -50,12 +51,20 @@ pub(super) fn progress(
     detail: String,
     known: Option<EffectId>,
 ) -> Result<(), Refused> {
+    // An answer ends its own attempt and nothing else.
     if let Some(effect) = known {
-        draft.record.ledger.close(effect);
+        draft.close_if(effect, |kind| *kind == EffectKind::Release(id.clone()));
     }
     let release = find(draft, id)?;
     if release.stage.is_over() {
         return Ok(());
+    }
+    let refused = |hint| Err(Refused::Phase { wanted: "progress of a release", phase: "pending", hint });
+    if stage == ReleaseStage::Abandoned {
+        return refused("only a person abandons a release, by name");
+    }
+    if release.attempts == 0 {
+        return refused("nothing was attempted in this fence");
     }
     let changed = release.stage != stage || release.detail != detail;
     release.stage = stage;
