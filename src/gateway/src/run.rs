@@ -10,7 +10,7 @@ use picket_driver::{Context, Random};
 use picket_election::Single;
 use picket_engine::clock::SystemClock;
 use picket_engine::{Engine, Hooks, NoLiveness, Parts};
-use picket_server::{Addresses, Limits, SocketFile};
+use picket_server::{Addresses, SocketFile};
 use picket_store::{EmbeddedStore, MemoryStore};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -94,7 +94,7 @@ async fn live(settings: &Settings, engine: Engine) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Start)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Start)?;
     tracing::info!(gateway = %settings.gateway.name, version = env!("CARGO_PKG_VERSION"), "starting");
-    let serving = picket_server::serve(engine.clone(), listeners, Limits::default(), stop.clone());
+    let serving = picket_server::serve(engine.clone(), listeners, stop.clone());
     let working = engine.run(stop.clone());
     tokio::pin!(serving, working);
     let ended = tokio::select! {
