@@ -120,6 +120,15 @@ impl Draft {
             .or_insert(hold);
     }
 
+    /// Drops the holds that were to last until everything is released; with none left it is brought back.
+    pub(super) fn drop_released(&mut self) {
+        self.record.holds.retain(|_, hold| !hold.drop_when_released);
+        if self.record.holds.is_empty() {
+            self.begin_unfencing(Bringing::PowerOn);
+            self.moment("no hold is left: bringing it back");
+        }
+    }
+
     /// The fence in the record ends here; it stays in the history.
     pub(super) fn end_fence(&mut self) -> Option<Fence> {
         let mut fence = self.record.fence.take()?;

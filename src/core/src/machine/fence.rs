@@ -97,6 +97,10 @@ pub(super) fn join(draft: &mut Draft, holder: Holder, key: Option<BoundKey>) -> 
     draft.place(&holder);
     draft.bind(key)?;
     draft.moment(format!("joined by {} for {}: {}", holder.by, holder.name, holder.reason));
+    if draft.record.phase == Phase::Released {
+        // Everything is released already: a hold that was to last until then is dropped at once.
+        draft.drop_released();
+    }
     Ok(())
 }
 
@@ -256,6 +260,9 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
     )?;
     if !draft.fence_is_current() {
         return Err(Refused::ForeignProof("the fence was ended by an unfence"));
+    }
+    if draft.fence()?.evidence.is_none() {
+        return Err(Refused::ForeignProof("it was never proven off"));
     }
     let Some(before) = draft.end_fence() else {
         return Err(Refused::ForeignProof("there is no fence"));

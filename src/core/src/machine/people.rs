@@ -103,11 +103,10 @@ pub(super) fn abandon(draft: &mut Draft, id: &ReleaseId, person: &Person) -> Res
         draft.record.ledger.close(effect);
     }
     // Only what was confirmed before the deadline passed may go on from here: the node is kept off and watched.
-    if draft.record.phase == Phase::NeedsOperator(Reason::ReleaseDeadline)
-        && draft.fence()?.evidence.is_some()
-    {
-        let all = draft.fence()?.all_released();
-        if all {
+    let waited = draft.record.phase == Phase::NeedsOperator(Reason::ReleaseDeadline);
+    if waited && draft.fence_is_current() {
+        let fence = draft.fence()?;
+        if fence.evidence.is_some() && fence.all_released() {
             draft.record.phase = Phase::Fenced;
         }
     }

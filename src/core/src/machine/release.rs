@@ -5,7 +5,7 @@ use super::draft::Draft;
 use crate::ids::{EffectId, ReleaseId};
 use crate::ledger::EffectKind;
 use crate::outcome::Outcome;
-use crate::record::{Bringing, Phase, ReleaseStage, ReleaseState};
+use crate::record::{Phase, ReleaseStage, ReleaseState};
 
 fn find<'a>(draft: &'a mut Draft, id: &ReleaseId) -> Result<&'a mut ReleaseState, Refused> {
     let fence = draft.fence()?;
@@ -92,9 +92,5 @@ pub(super) fn settle_released(draft: &mut Draft) {
     fence.outcome = Some(Outcome::Fenced { released: true });
     draft.record.phase = Phase::Released;
     draft.moment("released");
-    draft.record.holds.retain(|_, hold| !hold.drop_when_released);
-    if draft.record.holds.is_empty() {
-        draft.begin_unfencing(Bringing::PowerOn);
-        draft.moment("no hold is left: bringing it back");
-    }
+    draft.drop_released();
 }
