@@ -27,4 +27,4 @@ mod too_large;
 
 pub use door::Limits;
 pub use listen::{Addresses, ListenError, Listeners, SocketFile};
-pub use serve::{ServeError, serve};
+pub use serve::{ServeError, serve, serve_within};

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::{TcpListener, UnixListener, UnixSocket, UnixStream};
 
+use crate::serve::ServeError;
+
 /// Connections that may wait to be taken.
 const BACKLOG: u32 = 256;
 
@@ -27,8 +29,13 @@ pub struct Addresses {
 pub struct SocketFile {
     /// Its path; the directory must be there.
     pub path: PathBuf,
-    /// Its mode: who may write to it may fence. Default of the daemon: 0660.
+    /// Its mode: who may write to it may fence.
     pub mode: u32,
+}
+
+impl SocketFile {
+    /// The gateway's user and group.
+    pub const MODE: u32 = 0o660;
 }
 
 /// Why nothing can be listened on.
@@ -122,6 +129,12 @@ impl Addresses {
 }
 
 impl Listeners {
+    /// Begins to listen on a Unix socket that the gateway's user and group may use, on loopback TCP, or on both.
+    pub async fn bind(unix: Option<&Path>, tcp: Option<SocketAddr>) -> Result<Self, ServeError> {
+        let unix = unix.map(|path| SocketFile { path: path.to_owned(), mode: SocketFile::MODE });
+        Ok(Addresses { unix, tcp }.bind().await?)
+    }
+
     /// The TCP address, with its real port.
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         self.tcp.as_ref().and_then(|tcp| tcp.local_addr().ok())

@@ -18,7 +18,7 @@ use tower::util::MapResponseLayer;
 use crate::calls::Desk;
 use crate::door::{Door, Limits};
 use crate::health;
-use crate::listen::Listeners;
+use crate::listen::{ListenError, Listeners};
 use crate::service::Service;
 use crate::too_large;
 
@@ -27,9 +27,12 @@ const GRACE: Duration = Duration::from_secs(3);
 /// A connection whose peer is gone is found out in about this time.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
-/// Why serving ended early.
+/// Why nothing is served, or serving ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
+    /// Nothing can be listened on.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     /// A listener failed.
     #[error("serving on {place} ended: {source}")]
     Listener {
@@ -44,12 +47,17 @@ pub enum ServeError {
     Reflection(#[from] tonic_reflection::server::Error),
 }
 
+/// Serves `engine` on all listeners until `stop`, with the default [`Limits`].
+pub async fn serve(engine: Engine, listeners: Listeners, stop: CancellationToken) -> Result<(), ServeError> {
+    serve_within(Limits::default(), engine, listeners, stop).await
+}
+
 /// Serves `engine` on all listeners until `stop`; then every stream ends with `SHUTTING_DOWN`, and after at most 3 s
 /// what is still open is closed.
-pub async fn serve(
+pub async fn serve_within(
+    limits: Limits,
     engine: Engine,
     listeners: Listeners,
-    limits: Limits,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     let (reporter, health_service) = tonic_health::server::health_reporter();

@@ -1,10 +1,12 @@
 //! What people ask of a node that is fenced, or was: unfence, retry, stand down, abandon a release.
 
+use std::time::Duration;
+
 use futures::{StreamExt, stream};
 use picket_core::ids::{FenceId, Generation, NodeId};
 use picket_core::machine::Refused;
 use picket_core::outcome::Outcome;
-use picket_core::record::{Phase, Then};
+use picket_core::record::{NodeRecord, Phase, Then};
 use picket_engine::{EngineError, NodeView, Stale, Taken, Until};
 use picket_proto::v1;
 use tonic::Status;
@@ -28,7 +30,7 @@ impl Desk {
         self.log("unfence", &node, &guest, &asked);
         let expected = asked.ask.expected_generation;
         match self.engine.unfence(&node, asked.holder.clone(), asked.ask).await {
-            Ok(taken) => self.follow(guest, before, taken, asked.deadline),
+            Ok(taken) => self.follow(guest, Verb::Unfence, before, taken, asked.deadline),
             Err(error) => {
                 let view = self.view(&node)?;
                 if !is_repeated(&error, expected, &view) {
@@ -54,7 +56,7 @@ impl Desk {
         let before = self.view(&node)?;
         self.log("retry", &node, &guest, &asked);
         match self.engine.retry(&node, asked.ask).await {
-            Ok(taken) => self.follow(guest, before, taken, asked.deadline),
+            Ok(taken) => self.follow(guest, Verb::Retry, before, taken, asked.deadline),
             Err(error) => Err(errors::engine(error, Verb::Retry, &node, &self.engine).into()),
         }
     }
@@ -70,7 +72,7 @@ impl Desk {
         let before = self.view(&node)?;
         self.log("stand-down", &node, &guest, &asked);
         match self.engine.stand_down(&node, asked.ask).await {
-            Ok(taken) => self.follow(guest, before, taken, None),
+            Ok(taken) => self.follow(guest, Verb::StandDown, before, taken, None),
             Err(error) => Err(errors::engine(error, Verb::StandDown, &node, &self.engine).into()),
         }
     }
@@ -110,23 +112,24 @@ impl Desk {
     fn follow(
         &self,
         guest: Guest,
+        verb: Verb,
         before: NodeView,
         taken: Taken,
-        deadline: Option<std::time::Duration>,
+        deadline: Option<Duration>,
     ) -> Result<Updates, Status> {
         let node = before.plan.id.clone();
         match taken {
             Taken::Before(id) => {
-                let goal = goal(&self.view(&node)?.stored.record.phase);
+                let goal = goal(verb, &self.view(&node)?.stored.record, id);
                 self.join(guest, node, id, goal, deadline)
             }
             Taken::Now(record) => {
                 let Some(id) = record.fence.as_ref().map(|fence| fence.id) else {
                     return Err(errors::internal("what was set in motion has no fence").into());
                 };
+                let goal = goal(verb, &record, id);
                 let start = Start::Moved(Box::new(before));
-                let following = Following { node, fence: id, goal: goal(&record.phase), deadline, start };
-                self.start(guest, following)
+                self.start(guest, Following { node, fence: id, goal, deadline, start })
             }
         }
     }
@@ -137,7 +140,7 @@ impl Desk {
         node: NodeId,
         fence: FenceId,
         goal: Goal,
-        deadline: Option<std::time::Duration>,
+        deadline: Option<Duration>,
     ) -> Result<Updates, Status> {
         self.start(guest, Following { node, fence, goal, deadline, start: Start::Joined })
     }
@@ -147,10 +150,13 @@ impl Desk {
     }
 }
 
-/// Where a node that was set in motion goes: back to the proof and the release, or back to its work.
-fn goal(phase: &Phase) -> Goal {
-    match phase {
-        Phase::Fencing | Phase::Fenced => {
+/// Where a node that was set in motion goes: back to its work, or, tried again within its fence, to the proof and the
+/// release.
+fn goal(verb: Verb, record: &NodeRecord, id: FenceId) -> Goal {
+    let fences =
+        record.fence.as_ref().is_some_and(|fence| fence.id == id && fence.generation == record.generation);
+    match verb {
+        Verb::Retry if fences => {
             Goal::Fence { until: Until::Released, grade: None, then: Then::StayOff, already: false }
         }
         _ => Goal::Back,

@@ -56,20 +56,22 @@ impl Desk {
         let revision = if page.after.is_some() { page.shared.clone() } else { settled.text() };
         let fits =
             |view: &NodeView| phases.is_empty() || phases.contains(&words::phase(&view.stored.record.phase));
-        let mut views = Vec::new();
-        for member in &members {
+        // Where the page before ended is found among all members: a node may have changed its phase since.
+        let ended = page.after.and_then(|after| members.iter().position(|member| member.as_str() == after));
+        let begin = ended.map_or(0, |at| at + 1);
+        let (mut views, mut total, mut more) = (Vec::new(), 0, false);
+        for (index, member) in members.iter().enumerate() {
             let view = self.view(member)?;
-            if fits(&view) {
+            if !fits(&view) {
+                continue;
+            }
+            total += 1;
+            if index >= begin && views.len() < size {
                 views.push(view);
+            } else {
+                more |= index >= begin;
             }
         }
-        let total = i32::try_from(views.len()).unwrap_or(i32::MAX);
-        // Where the page before ended is found among all members: a node may have changed its phase since.
-        let begin = page.after.and_then(|after| members.iter().position(|member| member.as_str() == after));
-        let rest: Vec<&NodeId> = members.iter().skip(begin.map_or(0, |at| at + 1)).collect();
-        views.retain(|view| rest.contains(&&view.plan.id));
-        let more = views.len() > size;
-        views.truncate(size);
         if request.fresh {
             views = self.all_fresh(views).await?;
         }

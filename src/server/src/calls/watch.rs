@@ -3,7 +3,7 @@
 //! **Invariants.** What is told is read from the store's list of changes; the engine's feed only wakes the watch, so
 //! that falling behind loses nothing. A revision is given out only when every change up to it was told.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use futures::{Stream, stream};
@@ -29,7 +29,7 @@ const SIGN: Duration = Duration::from_secs(60);
 struct Watch {
     desk: Desk,
     wanted: WantedSet,
-    members: Vec<NodeId>,
+    members: BTreeSet<NodeId>,
     feed: broadcast::Receiver<(Revision, NodeId)>,
     term: Term,
     at: Position,
@@ -69,7 +69,7 @@ impl Desk {
         let mut watch = Watch {
             desk: self.clone(),
             wanted,
-            members,
+            members: members.iter().cloned().collect(),
             feed,
             term,
             at,
@@ -80,7 +80,7 @@ impl Desk {
             _place: guest.place,
         };
         if resumed.is_none() {
-            watch.present()?;
+            watch.present(&members)?;
         }
         Ok(stream::unfold(watch, |mut watch| async move { watch.next().await.map(|event| (event, watch)) }))
     }
@@ -88,8 +88,8 @@ impl Desk {
 
 impl Watch {
     /// The nodes as they are. Nobody can go on from within the present: only its end has a revision.
-    fn present(&mut self) -> Result<(), Fault> {
-        for member in &self.members {
+    fn present(&mut self, members: &[NodeId]) -> Result<(), Fault> {
+        for member in members {
             let view = self.desk.view(member)?;
             self.told.insert(member.clone(), view.stored.revision);
             let node = Event::Node(self.desk.node(&view));

@@ -1,0 +1,88 @@
+//! Fences as they were.
+
+use picket_proto::v1::{
+    Fence, FenceRequest, FenceView, GetFenceRequest, ListFencesRequest, NodeSet, OutcomeKind, node_set,
+};
+
+use crate::lab::{Lab, fence_request, lab, named, reason, s, wrong_fields};
+
+async fn get(lab: &Lab, id: &str, view: FenceView) -> Result<Fence, tonic::Status> {
+    let request = GetFenceRequest { fence_id: id.to_owned(), view: view.into() };
+    lab.client.clone().get_fence(request).await.map(|answer| answer.into_inner().fence.expect("a fence"))
+}
+
+/// All pages, two a page.
+async fn list(lab: &Lab, request: ListFencesRequest) -> Vec<Fence> {
+    let mut request = ListFencesRequest { page_size: 2, ..request };
+    let mut all = Vec::new();
+    loop {
+        let page = lab.client.clone().list_fences(request.clone()).await.expect("listed").into_inner();
+        assert!(page.fences.len() <= 2);
+        all.extend(page.fences);
+        if page.next_page_token.is_empty() {
+            return all;
+        }
+        request.page_token = page.next_page_token;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_is_told_whole() {
+    let lab = lab().await;
+    let all = lab.open(fence_request("k")).await.expect("let in").all().await;
+    let id = all.last().expect("an end").fence_id.clone();
+    lab.unfence("u").await;
+    let fence = get(&lab, &id, FenceView::Unspecified).await.expect("there");
+    assert_eq!((fence.node.as_str(), fence.generation, fence.off_sent), ("n1", 1, true));
+    assert_eq!((fence.askers[0].holder.as_str(), fence.askers[0].reason.as_str()), ("db", "a test"));
+    assert_eq!(fence.outcome.expect("an outcome").kind(), OutcomeKind::Fenced);
+    assert!(fence.ended_at.is_some() && fence.evidence.is_some());
+    let timings = fence.timings.expect("timings");
+    let steps = [timings.off_sent, timings.off_seen, timings.confirmed, timings.released, timings.back];
+    let steps: Vec<_> =
+        steps.into_iter().map(|step| step.expect("it came so far")).map(|t| (t.seconds, t.nanos)).collect();
+    assert!(steps.is_sorted(), "{steps:?}");
+    assert!(fence.moments.len() > 5);
+    let basic = get(&lab, &id, FenceView::Basic).await.expect("there");
+    assert!(basic.moments.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_never_was_and_what_is_no_id_are_told_apart() {
+    let lab = lab().await;
+    let refused =
+        get(&lab, "01890a5d-ac96-774b-bcce-b302099a8057", FenceView::Full).await.expect_err("never was");
+    assert_eq!((refused.code(), reason(&refused).0.as_str()), (tonic::Code::NotFound, "FENCE_NOT_FOUND"));
+    let refused = get(&lab, "x", FenceView::Full).await.expect_err("no id");
+    assert_eq!(wrong_fields(&refused), ["fence_id"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_history_comes_newest_first_in_pages_and_can_be_narrowed() {
+    let lab = lab().await;
+    for round in 0..3 {
+        lab.fence(&format!("k{round}")).await;
+        lab.unfence(&format!("u{round}")).await;
+        tokio::time::sleep(s(10)).await;
+    }
+    let other = FenceRequest { node: named("n2"), ..fence_request("k") };
+    lab.open(other).await.expect("let in").outcome().await;
+    let all = list(&lab, ListFencesRequest::default()).await;
+    let shape =
+        |all: &[Fence]| all.iter().map(|fence| (fence.node.clone(), fence.generation)).collect::<Vec<_>>();
+    let n = |node: &str, generation| (node.to_owned(), generation);
+    assert_eq!(shape(&all), [n("n2", 1), n("n1", 5), n("n1", 3), n("n1", 1)]);
+    let nodes = |hosts: &str| Some(NodeSet { of: Some(node_set::Of::Hosts(hosts.to_owned())) });
+    let of_n1 = ListFencesRequest { nodes: nodes("n1"), ..Default::default() };
+    assert_eq!(shape(&list(&lab, of_n1.clone()).await), [n("n1", 5), n("n1", 3), n("n1", 1)]);
+    let open = ListFencesRequest { open_only: true, ..Default::default() };
+    assert_eq!(shape(&list(&lab, open).await), [n("n2", 1)]);
+    let middle = all[2].opened_at;
+    let since = ListFencesRequest { opened_after: middle, ..of_n1.clone() };
+    assert_eq!(shape(&list(&lab, since).await), [n("n1", 5), n("n1", 3)]);
+    let until = ListFencesRequest { opened_before: middle, ..of_n1 };
+    assert_eq!(shape(&list(&lab, until).await), [n("n1", 1)]);
+    let aborted =
+        ListFencesRequest { outcomes: vec![OutcomeKind::AbortedRecovered.into()], ..Default::default() };
+    assert_eq!(shape(&list(&lab, aborted).await), []);
+}

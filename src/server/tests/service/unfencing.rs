@@ -1,0 +1,124 @@
+//! Bringing a node back.
+
+use picket_driver_sim::Fault;
+use picket_proto::v1::{OutcomeKind, Phase, UnfenceRequest};
+use tonic_types::StatusExt;
+
+use crate::lab::{fence_request, kind, lab, reason, s, unfence_request};
+
+#[tokio::test(start_paused = true)]
+async fn an_unfence_tells_its_own_steps_and_not_those_of_the_fence() {
+    let lab = lab().await;
+    lab.fence("k").await;
+    let all = lab.back(unfence_request("u")).await.expect("let in").all().await;
+    let texts: Vec<&str> = all.iter().map(|update| update.text.as_str()).collect();
+    assert!(texts[0].starts_with("hold db dropped"), "{texts:#?}");
+    assert!(texts.iter().any(|text| text.starts_with("on: bmc")), "{texts:#?}");
+    assert!(texts.iter().any(|text| text.ends_with("seen on")), "{texts:#?}");
+    assert!(!texts.iter().any(|text| text.starts_with("confirmed off")), "{texts:#?}");
+    let last = all.last().expect("an end");
+    assert_eq!(last.outcome.as_ref().map(kind), Some(OutcomeKind::Unfenced));
+    assert_eq!((last.phase(), last.generation), (Phase::Normal, 2));
+    assert!(all.iter().all(|update| update.evidence.is_none()));
+    assert!(lab.is_on("n1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unfence_during_a_fence_is_refused_with_what_would_help() {
+    let lab = lab().await;
+    let opened = lab.open(fence_request("k")).await.expect("let in").update().await;
+    let refused = lab.back(unfence_request("u")).await.err().expect("refused");
+    let (word, metadata) = reason(&refused);
+    assert_eq!((refused.code(), word.as_str()), (tonic::Code::FailedPrecondition, "FENCE_OPEN"));
+    assert_eq!(
+        (metadata["fence"].as_str(), metadata["phase"].as_str()),
+        (opened.fence_id.as_str(), "FENCING")
+    );
+    let details = refused.get_error_details();
+    let violation = &details.precondition_failure().expect("a precondition").violations[0];
+    assert_eq!((violation.r#type.as_str(), violation.subject.as_str()), ("PHASE", "n1"));
+    assert!(violation.description.contains("wait until"), "{}", violation.description);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_fenced_is_unfenced_at_once() {
+    let lab = lab().await;
+    let all = lab.back(unfence_request("u")).await.expect("let in").all().await;
+    let [only] = all.as_slice() else { panic!("{all:#?}") };
+    assert_eq!(only.outcome.as_ref().map(kind), Some(OutcomeKind::Unfenced));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unfence_under_way_is_joined() {
+    let lab = lab().await;
+    lab.fence("k").await;
+    lab.fault("n1-bmc", Fault::OnTakes { least: s(20), most: s(20) });
+    let request = UnfenceRequest { expected_generation: Some(1), ..unfence_request("") };
+    let mut first = lab.back(request.clone()).await.expect("let in");
+    first.update().await;
+    // The same again, as after a broken connection: what it expected has happened since.
+    let second = lab.back(request).await.expect("let in");
+    assert_eq!(kind(&first.outcome().await), OutcomeKind::Unfenced);
+    assert_eq!(kind(&second.outcome().await), OutcomeKind::Unfenced);
+    let stale = UnfenceRequest { expected_generation: Some(7), ..unfence_request("") };
+    let refused = lab.back(stale).await.err().expect("refused");
+    let (word, metadata) = reason(&refused);
+    assert_eq!(word, "GENERATION_MISMATCH");
+    assert_eq!((metadata["expected"].as_str(), metadata["found"].as_str()), ("7", "2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_repetition_of_an_unfence_does_not_bring_a_fenced_node_back() {
+    let lab = lab().await;
+    lab.fence("k1").await;
+    assert_eq!(kind(&lab.unfence("u").await), OutcomeKind::Unfenced);
+    lab.fence("k2").await;
+    let outcome = lab.unfence("u").await;
+    assert_eq!(outcome.kind(), OutcomeKind::Superseded);
+    tokio::time::sleep(s(60)).await;
+    assert!(!lab.is_on("n1"));
+    let other = UnfenceRequest { reason: "another".to_owned(), ..unfence_request("u") };
+    assert_eq!(reason(&lab.back(other).await.err().expect("refused")).0, "KEY_REUSED");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_hold_stays_off_and_a_hold_that_is_not_there_is_told() {
+    let lab = lab().await;
+    let mut other = fence_request("k0");
+    other.holder = "backup".to_owned();
+    let joined = lab.open(fence_request("k")).await.expect("let in");
+    lab.open(other).await.expect("let in").outcome().await;
+    joined.outcome().await;
+    let outcome = lab.unfence("u1").await;
+    assert_eq!((outcome.kind(), outcome.detail.as_str()), (OutcomeKind::StillHeld, "still held by backup"));
+    let refused = lab.back(unfence_request("u2")).await.err().expect("refused");
+    let (word, metadata) = reason(&refused);
+    assert_eq!((refused.code(), word.as_str()), (tonic::Code::NotFound, "HOLD_NOT_FOUND"));
+    assert_eq!(metadata["holders"], "backup");
+    assert!(!lab.is_on("n1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_not_seen_on_is_told_and_tried_again() {
+    let lab = lab().await;
+    lab.fence("k").await;
+    lab.fault("n1-bmc", Fault::OnDropped { times: 1_000 });
+    let outcome = lab.unfence("u").await;
+    assert_eq!(outcome.kind(), OutcomeKind::PowerOnFailed);
+    assert!(outcome.detail.contains("not seen on"), "{}", outcome.detail);
+    lab.mend("n1-bmc");
+    let outcome = crate::people::retry(&lab, "r").await.expect("let in").outcome().await;
+    assert_eq!(outcome.kind(), OutcomeKind::Unfenced);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_of_ones_own_ends_the_stream_and_not_the_unfence() {
+    let lab = lab().await;
+    lab.fence("k").await;
+    lab.fault("n1-bmc", Fault::OnTakes { least: s(60), most: s(60) });
+    let deadline = Some(prost_types::Duration { seconds: 20, nanos: 0 });
+    let request = UnfenceRequest { deadline, ..unfence_request("u") };
+    let outcome = lab.back(request).await.expect("let in").outcome().await;
+    assert_eq!(outcome.kind(), OutcomeKind::PowerOnFailed);
+    lab.reach("normal").await;
+}

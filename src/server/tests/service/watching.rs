@@ -1,0 +1,114 @@
+//! Watches: the present, then every change, from where one left off.
+
+use picket_proto::v1::watch_nodes_response::Event;
+use picket_proto::v1::{NodeSet, Phase, WatchNodesRequest, WatchNodesResponse, node_set};
+use tokio_stream::StreamExt;
+use tonic::{Status, Streaming};
+
+use crate::lab::{Lab, fence_request, lab, reason, s, wrong_fields};
+
+async fn watch(lab: &Lab, hosts: &str, revision: &str) -> Result<Streaming<WatchNodesResponse>, Status> {
+    let nodes = (!hosts.is_empty()).then(|| NodeSet { of: Some(node_set::Of::Hosts(hosts.to_owned())) });
+    let request = WatchNodesRequest { nodes, revision: revision.to_owned() };
+    lab.client.clone().watch_nodes(request).await.map(tonic::Response::into_inner)
+}
+
+async fn next(stream: &mut Streaming<WatchNodesResponse>) -> WatchNodesResponse {
+    let message = tokio::time::timeout(s(600), stream.next()).await.expect("within ten minutes");
+    message.expect("an event").expect("no error")
+}
+
+fn node(message: &WatchNodesResponse) -> Option<(&str, Phase)> {
+    match message.event.as_ref()? {
+        Event::Node(node) => Some((node.name.as_str(), node.phase())),
+        Event::Removed(_) | Event::Synced(_) => None,
+    }
+}
+
+/// Reads until the node stands in the phase; the phases in which it was seen, and the last revision.
+async fn until(stream: &mut Streaming<WatchNodesResponse>, name: &str, phase: Phase) -> (Vec<Phase>, String) {
+    let mut seen = Vec::new();
+    loop {
+        let message = next(stream).await;
+        if let Some((found, now)) = node(&message)
+            && found == name
+        {
+            seen.push(now);
+            if now == phase {
+                return (seen, message.revision);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_present_comes_first_then_every_change() {
+    let lab = lab().await;
+    let mut stream = watch(&lab, "", "").await.expect("let in");
+    let mut present = Vec::new();
+    let synced = loop {
+        let message = next(&mut stream).await;
+        match node(&message) {
+            Some((name, phase)) => {
+                assert_eq!((phase, message.revision.as_str()), (Phase::Normal, ""));
+                present.push(name.to_owned());
+            }
+            None => break message,
+        }
+    };
+    assert_eq!(present, ["me", "n1", "n2", "n10"]);
+    assert!(matches!(synced.event, Some(Event::Synced(_))) && !synced.revision.is_empty());
+
+    let fence = lab.open(fence_request("k")).await.expect("let in");
+    let (mut seen, _) = until(&mut stream, "n1", Phase::Released).await;
+    seen.dedup();
+    assert_eq!(seen, [Phase::Fencing, Phase::Fenced, Phase::Released]);
+    fence.outcome().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_goes_on_from_its_revision_and_misses_nothing() {
+    let lab = lab().await;
+    let mut stream = watch(&lab, "", "").await.expect("let in");
+    let fence = lab.open(fence_request("k")).await.expect("let in");
+    let (_, revision) = until(&mut stream, "n1", Phase::Fencing).await;
+    drop(stream);
+    fence.outcome().await;
+    let mut resumed = watch(&lab, "", &revision).await.expect("let in");
+    let first = next(&mut resumed).await;
+    // Folded into the newest.
+    assert_eq!(node(&first), Some(("n1", Phase::Released)));
+    assert_ne!(first.revision, revision);
+
+    // Up to date, it has nothing to tell but that it lives.
+    let mut current = watch(&lab, "", &first.revision).await.expect("let in");
+    let sign = next(&mut current).await;
+    assert!(matches!(sign.event, Some(Event::Synced(_))), "{sign:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_tells_of_its_own_nodes_alone() {
+    let lab = lab().await;
+    let mut stream = watch(&lab, "n2", "").await.expect("let in");
+    assert_eq!(node(&next(&mut stream).await), Some(("n2", Phase::Normal)));
+    assert!(matches!(next(&mut stream).await.event, Some(Event::Synced(_))));
+    lab.fence("k").await;
+    let sign = next(&mut stream).await;
+    assert!(matches!(sign.event, Some(Event::Synced(_))), "{sign:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_and_unreadable_revisions_are_refused() {
+    let lab = lab().await;
+    for (revision, code, word) in [
+        ("01890a5d-ac96-774b-bcce-b302099a8057.0", tonic::Code::OutOfRange, "REVISION_GONE"),
+        ("nonsense", tonic::Code::InvalidArgument, "BAD_REQUEST"),
+    ] {
+        let refused = watch(&lab, "", revision).await.expect_err("refused");
+        assert_eq!((refused.code(), reason(&refused).0.as_str()), (code, word));
+    }
+    let newer = format!("{}.99", lab.store.incarnation());
+    assert_eq!(reason(&watch(&lab, "", &newer).await.expect_err("refused")).0, "REVISION_GONE");
+    let refused = watch(&lab, "n[", "").await.expect_err("refused");
+    assert_eq!(wrong_fields(&refused), ["nodes.hosts"]);
+}
