@@ -12,6 +12,7 @@ use picket_core::outcome::Outcome;
 use picket_core::record::{Fence, NodeRecord};
 use picket_core::store::{FenceQuery, StoreError, Stored};
 use picket_core::time::Clock;
+use picket_core::time::WallTime;
 use tokio::sync::{Mutex, Semaphore, broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,8 @@ const MAILBOX: usize = 64;
 const FEED: usize = 4_096;
 /// Nodes that are checked side by side after the start.
 const CHECKS: usize = 64;
+/// How often the history forgets what is too old.
+const FORGETTING: Duration = Duration::from_secs(3_600);
 /// How often the permit's clocks are looked at.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
@@ -134,6 +137,7 @@ impl Engine {
             tracing::error!(node = %id, phase, "the store has a record of a node that is not in the settings");
         }
         self.shared.lead.send_replace(Lead::Yes(leadership.clone()));
+        let mut forget_at = parts.clock.boot();
         let ended = loop {
             tokio::select! {
                 biased;
@@ -147,6 +151,10 @@ impl Engine {
                     if let Err(ended) = leadership.check() {
                         break Err(StoreError::Deposed(ended.to_string()));
                     }
+                    if parts.clock.boot() >= forget_at {
+                        forget_at = parts.clock.boot() + FORGETTING;
+                        self.forget(&leadership).await;
+                    }
                 }
             }
         };
@@ -155,6 +163,18 @@ impl Engine {
         over.cancel();
         while tasks.join_next().await.is_some() {}
         ended
+    }
+
+    /// Ended fences, and their keys, are kept as long as the rules say. What cannot be forgotten now is forgotten later.
+    async fn forget(&self, leadership: &Leadership) {
+        let parts = &self.shared.parts;
+        let kept = u64::try_from(parts.rules.history.as_millis()).unwrap_or(u64::MAX);
+        let before = WallTime::from_millis(parts.clock.wall().millis().saturating_sub(kept));
+        match parts.store.forget(leadership.guard(), before).await {
+            Ok(0) => {}
+            Ok(fences) => tracing::info!(fences, "the history forgot what is too old"),
+            Err(error) => tracing::warn!(%error, "the history did not forget what is too old"),
+        }
     }
 
     fn node_task(

@@ -1,16 +1,10 @@
 //! Clocks that jump and commands that land late.
 
-use std::time::Duration;
-
 use picket_core::outcome::Outcome;
 use picket_driver_sim::{Fault, Verb};
 use picket_engine::Until;
 
-use crate::lab::lab;
-
-fn s(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
-}
+use crate::lab::{lab, s};
 
 #[tokio::test(start_paused = true)]
 async fn a_clock_jump_ends_leadership_and_the_fence_goes_on_under_the_next_term() {
@@ -62,4 +56,20 @@ async fn a_stale_off_of_a_dead_gateway_is_waited_out_before_the_on() {
     lab.reach("normal", s(200)).await;
     tokio::time::sleep(s(120)).await;
     assert!(lab.is_on(), "the dead gateway's off landed after the unfence");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ended_fence_is_forgotten_after_the_time_that_the_rules_say() {
+    let mut lab = lab(54).await;
+    let id = lab.open().await;
+    lab.outcome(id, Until::Released).await;
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(120)).await;
+    // In one leap: half a year of heartbeats would take its time.
+    tokio::time::advance(s(89 * 86_400)).await;
+    tokio::time::sleep(s(10)).await;
+    assert!(lab.engine.get_fence(id).await.expect("a store").is_some());
+    tokio::time::advance(s(2 * 86_400)).await;
+    tokio::time::sleep(s(10)).await;
+    assert!(lab.engine.get_fence(id).await.expect("a store").is_none());
 }
