@@ -1,14 +1,8 @@
 //! `kill -9` at every point of a fence and of an unfence: the same end, never a release without a ground.
 
-use std::time::Duration;
-
 use picket_engine::Until;
 
-use crate::lab::{Lab, lab};
-
-fn s(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
-}
+use crate::lab::{Lab, lab, s};
 
 /// Fence, release, unfence, over however many deaths.
 async fn round(lab: &mut Lab) {

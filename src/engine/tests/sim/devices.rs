@@ -1,16 +1,10 @@
 //! What devices do, and what must come out.
 
-use std::time::Duration;
-
 use picket_core::outcome::{Outcome, Reason};
 use picket_driver_sim::{Act, Fault};
 use picket_engine::Until;
 
-use crate::lab::{Lab, NODE, lab};
-
-fn s(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
-}
+use crate::lab::{Lab, NODE, lab, s};
 
 #[tokio::test(start_paused = true)]
 async fn a_fence_is_confirmed_released_and_brought_back() {

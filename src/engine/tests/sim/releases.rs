@@ -1,18 +1,12 @@
 //! Releases that take their time, fail, or are given up; power that does not stay off meanwhile.
 
-use std::time::Duration;
-
 use picket_core::ids::ReleaseId;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::ReleaseStage;
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{EngineError, Until};
 
-use crate::lab::{Answer, NODE, lab, node, person};
-
-fn s(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
-}
+use crate::lab::{Answer, NODE, lab, node, person, s};
 
 fn detach() -> ReleaseId {
     ReleaseId::new("detach").expect("a good name")

@@ -1,20 +1,14 @@
 //! Callers: joins, keys, generations, fences against unfences.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use picket_core::ids::Generation;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Then;
 use picket_core::time::Clock;
 use picket_driver_sim::Fault;
 use picket_engine::{Admission, EngineError, LastLook, Until};
+use std::sync::Arc;
 
-use crate::lab::{lab, node, person};
-
-fn s(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
-}
+use crate::lab::{lab, node, person, s};
 
 #[tokio::test(start_paused = true)]
 async fn the_same_key_joins_and_other_parameters_are_refused() {
@@ -135,7 +129,7 @@ impl LastLook for Recovered {
 async fn recovered_before_the_off_aborts_sends_nothing_and_does_not_bind_the_key() {
     let mut lab = lab(37).await;
     lab.kill().await;
-    lab.last_look = Arc::new(Recovered);
+    lab.setup.last_look = Arc::new(Recovered);
     lab.start().await;
     let call = lab.call();
     let id = lab.engine.fence(&node(), call.clone()).await.expect("let in").fence();
@@ -144,7 +138,7 @@ async fn recovered_before_the_off_aborts_sends_nothing_and_does_not_bind_the_key
     assert_eq!((lab.is_on(), lab.falls()), (true, 0));
     assert!(lab.view().stored.record.holds.is_empty());
     lab.kill().await;
-    lab.last_look = Arc::new(picket_engine::NoLiveness);
+    lab.setup.last_look = Arc::new(picket_engine::NoLiveness);
     lab.start().await;
     assert!(matches!(lab.engine.fence(&node(), call).await, Ok(Admission::Opened(_))));
 }

@@ -1,0 +1,110 @@
+//! The observer of scenarios: a releaser that asks the truth at each attempt.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::ground::ReleasePermit;
+use picket_core::order::ReleaseOrder;
+use picket_core::time::{BootTime, Clock};
+use picket_driver_sim::SharedWorld;
+use picket_release::{Progress, ReleaseError, Releaser, Subject};
+use tokio::time::Instant;
+
+/// What the test's releaser answers, attempt by attempt; the last one for ever.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    Complete,
+    Accept,
+    Refuse,
+    Unknown,
+}
+
+impl Answer {
+    pub fn to_attempt(&self) -> Result<Progress, ReleaseError> {
+        match self {
+            Answer::Complete => Ok(Progress::Complete("gone".to_owned())),
+            Answer::Accept => Ok(Progress::Accepted("working".to_owned())),
+            Answer::Refuse => Err(ReleaseError::DidNotHappen("refused".to_owned())),
+            Answer::Unknown => Err(ReleaseError::Unknown("no answer".to_owned())),
+        }
+    }
+
+    pub fn to_look(&self) -> Result<Progress, ReleaseError> {
+        match self {
+            Answer::Refuse => Ok(Progress::NotThere("never heard of".to_owned())),
+            other => other.to_attempt(),
+        }
+    }
+}
+
+/// Asks the truth at each attempt: a node that can still write must never be released.
+#[derive(Debug)]
+pub struct Observer {
+    pub world: SharedWorld,
+    pub clock: Arc<dyn Clock>,
+    pub answers: Mutex<Vec<Answer>>,
+    pub attempts: Mutex<Vec<BootTime>>,
+    pub violations: Mutex<Vec<String>>,
+    /// How long an attempt or a look takes.
+    pub takes: Mutex<Duration>,
+    pub life: Mutex<Option<Duration>>,
+    pub deadline: Duration,
+}
+
+impl Observer {
+    pub fn new(world: &SharedWorld, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            world: world.clone(),
+            clock,
+            answers: Mutex::new(vec![Answer::Complete]),
+            attempts: Mutex::default(),
+            violations: Mutex::default(),
+            takes: Mutex::default(),
+            life: Mutex::new(Some(Duration::from_secs(60))),
+            deadline: Duration::from_secs(600),
+        }
+    }
+
+    async fn answer(&self) -> Answer {
+        let takes = *self.takes.lock().unwrap_or_else(PoisonError::into_inner);
+        tokio::time::sleep(takes).await;
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() }
+    }
+}
+
+#[async_trait]
+impl Releaser for Observer {
+    fn max_in_flight(&self) -> Option<Duration> {
+        *self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    fn settle(&self) -> Duration {
+        Duration::from_secs(2)
+    }
+
+    async fn attempt(
+        &self,
+        order: &ReleaseOrder,
+        permit: &ReleasePermit<'_>,
+        _until: Instant,
+    ) -> Result<Progress, ReleaseError> {
+        let now = self.clock.boot();
+        if self.world.lock().unwrap_or_else(PoisonError::into_inner).truth(permit.node().as_str(), now) {
+            // A panic here would end the node's task alone; the lab asks for this when it ends.
+            let words = format!("{} is released while it is on, at {now:?}: {order:?}", permit.node());
+            self.violations.lock().unwrap_or_else(PoisonError::into_inner).push(words);
+        }
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner).push(now);
+        self.answer().await.to_attempt()
+    }
+
+    async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
+        self.answer().await.to_look()
+    }
+}

@@ -1,0 +1,51 @@
+//! The named points of the engine, at which a test may kill it or stop it for a while.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_engine::Hooks;
+
+/// Counts the points that are reached, and stops for ever, or for a while, at one of them.
+#[derive(Debug, Default)]
+pub struct Points {
+    pub seen: Mutex<Vec<String>>,
+    /// Dies at the point of that number, from 1.
+    pub die_at: Mutex<Option<usize>>,
+    /// Stops there for so long, and with it the whole process, while time goes on.
+    pub stop_at: Mutex<Option<(usize, Duration)>>,
+    dead: tokio::sync::Notify,
+}
+
+impl Points {
+    /// The number of the point that was reached last.
+    pub fn count(&self) -> usize {
+        self.seen.lock().expect("whole").len()
+    }
+
+    pub async fn death(&self) {
+        self.dead.notified().await;
+    }
+}
+
+#[async_trait]
+impl Hooks for Points {
+    async fn reached(&self, point: &str) {
+        let (dies, stops) = {
+            let mut seen = self.seen.lock().expect("whole");
+            seen.push(point.to_owned());
+            let stop_at = *self.stop_at.lock().expect("whole");
+            (
+                *self.die_at.lock().expect("whole") == Some(seen.len()),
+                stop_at.filter(|(at, _)| *at == seen.len()).map(|(_, time)| time),
+            )
+        };
+        if let Some(time) = stops {
+            tokio::time::advance(time).await;
+        }
+        if dies {
+            self.dead.notify_one();
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What a gateway of a lab is made of: its nodes, their devices, its rules.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use picket_core::device::{DeviceClass, DeviceSpec, Identity};
+use picket_core::election::{Election, ElectionError, Lease, Won};
+use picket_core::ids::{DeviceId, NodeId, ReleaseId};
+use picket_core::rules::Rules;
+use picket_core::store::Store;
+use picket_core::topology::{Level, Topology};
+use picket_driver::PowerDriver;
+use picket_driver_sim::{Random, SharedWorld, SimClock, SimDriver, SimOptions};
+use picket_engine::{Engine, Hooks, LastLook, NoLiveness, NodePlan, Parts, PlannedRelease};
+use picket_release::Releaser;
+
+/// One node of the settings.
+#[derive(Clone, Debug, Default)]
+pub struct NodeSetup {
+    pub name: String,
+    pub levels: Vec<Vec<String>>,
+    pub own_host: bool,
+}
+
+/// The settings of a gateway. A test may change them between its death and its next start.
+#[derive(Clone)]
+pub struct Setup {
+    pub nodes: Vec<NodeSetup>,
+    pub rules: Rules,
+    pub releases: Vec<(String, Arc<dyn Releaser>)>,
+    pub last_look: Arc<dyn LastLook>,
+    /// Whether identities are learned by a check after the start.
+    pub check_at_start: bool,
+    /// The last word on each device.
+    pub adjust: Arc<dyn Fn(&mut DeviceSpec) + Send + Sync>,
+}
+
+impl Setup {
+    pub fn new(name: &str, levels: &[&[&str]]) -> Self {
+        Self {
+            nodes: vec![NodeSetup { name: name.to_owned(), levels: named(levels), own_host: false }],
+            rules: Rules::default(),
+            releases: Vec::new(),
+            last_look: Arc::new(NoLiveness),
+            check_at_start: false,
+            adjust: Arc::new(|_| {}),
+        }
+    }
+
+    pub fn engine(
+        &self,
+        world: &SharedWorld,
+        clock: &Arc<SimClock>,
+        store: &Arc<dyn Store>,
+        hooks: Arc<dyn Hooks>,
+    ) -> Engine {
+        let counter = Mutex::new(Random::new(1));
+        Engine::new(Parts {
+            clock: clock.clone(),
+            random: Arc::new(move |bytes: &mut [u8]| {
+                let mut random = counter.lock().unwrap_or_else(PoisonError::into_inner);
+                bytes.iter_mut().for_each(|byte| *byte = random.bits() as u8);
+            }),
+            store: store.clone(),
+            election: Arc::new(StoreElection(store.clone())),
+            last_look: self.last_look.clone(),
+            hooks,
+            rules: self.rules.clone(),
+            nodes: self.nodes.iter().map(|node| self.plan(node, world)).collect(),
+            twins: Arc::default(),
+            check_at_start: self.check_at_start,
+        })
+    }
+
+    fn plan(&self, node: &NodeSetup, world: &SharedWorld) -> NodePlan {
+        let mut drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> = BTreeMap::new();
+        let mut topology = Vec::new();
+        for level in &node.levels {
+            let mut devices = Vec::new();
+            for name in level {
+                let driver = SimDriver::new(world, name, &SimOptions::default());
+                let spec = self.spec(node, name, &driver, world);
+                drivers.insert(spec.id.clone(), Arc::new(driver));
+                devices.push(spec);
+            }
+            topology.push(Level { devices });
+        }
+        let releases = self.releases.iter().map(|(id, releaser)| PlannedRelease {
+            id: ReleaseId::new(id).expect("a good name"),
+            releaser: releaser.clone(),
+        });
+        NodePlan {
+            id: NodeId::new(&node.name).expect("a good name"),
+            topology: Topology::new(topology).expect("a good topology"),
+            drivers,
+            releases: releases.collect(),
+            own_host: node.own_host,
+            labels: BTreeMap::new(),
+        }
+    }
+
+    fn spec(&self, node: &NodeSetup, name: &str, driver: &SimDriver, world: &SharedWorld) -> DeviceSpec {
+        let traits = driver.traits().clone();
+        let identity = match traits.class {
+            DeviceClass::Host => world.lock().expect("whole").identity(&node.name).clone(),
+            _ => Identity::default(),
+        };
+        let mut spec = DeviceSpec {
+            id: DeviceId::new(name).expect("a good name"),
+            class: traits.class,
+            grade: traits.grade,
+            has_epochs: traits.has_epochs,
+            longest_cycle: self.rules.longest_cycle,
+            call: traits.call,
+            dwell: self.rules.dwell,
+            readings: self.rules.readings,
+            max_in_flight: traits.max_in_flight,
+            trust_after_restart: None,
+            verified: true,
+            identity,
+        };
+        (self.adjust)(&mut spec);
+        spec
+    }
+}
+
+pub fn named(levels: &[&[&str]]) -> Vec<Vec<String>> {
+    levels.iter().map(|level| level.iter().map(|&device| device.to_owned()).collect()).collect()
+}
+
+#[derive(Debug)]
+struct StoreElection(Arc<dyn Store>);
+
+#[async_trait]
+impl Election for StoreElection {
+    async fn campaign(&self) -> Result<Won, ElectionError> {
+        let term = self.0.take_term().await.map_err(|error| ElectionError::Unavailable(error.to_string()))?;
+        Ok(Won { term, incarnation: self.0.incarnation(), lease: Lease::endless() })
+    }
+
+    async fn resign(&self) -> Result<(), ElectionError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,170 @@
+//! A store that is away for a while, slow, or does not say whether it wrote; and a log of all that it took.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
+use picket_core::record::{Fence, NodeRecord};
+use picket_core::store::{FenceQuery, Guard, KeyEntry, Store, StoreError, Stored, Write, Written};
+use picket_core::time::{BootTime, Clock, WallTime};
+use picket_driver_sim::{Random, SimClock};
+
+/// What was written, when, and under which term.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub at: BootTime,
+    pub wall: WallTime,
+    pub term: Term,
+    pub version: Version,
+    pub record: NodeRecord,
+}
+
+#[derive(Debug)]
+struct Sky {
+    random: Random,
+    away_until: BootTime,
+    silent_percent: u8,
+    slow: Duration,
+}
+
+/// A store under the weather.
+#[derive(Debug)]
+pub struct Weather {
+    inner: Arc<dyn Store>,
+    clock: Arc<SimClock>,
+    sky: Mutex<Sky>,
+    pub log: Mutex<Vec<Entry>>,
+}
+
+impl Weather {
+    pub fn new(inner: Arc<dyn Store>, clock: Arc<SimClock>, seed: u64) -> Self {
+        let sky = Sky {
+            random: Random::new(seed),
+            away_until: BootTime::default(),
+            silent_percent: 0,
+            slow: Duration::ZERO,
+        };
+        Self { inner, clock, sky: Mutex::new(sky), log: Mutex::default() }
+    }
+
+    /// Nothing is answered for so long.
+    pub fn away(&self, time: Duration) {
+        self.sky.lock().expect("whole").away_until = self.clock.boot() + time;
+    }
+
+    /// In so many of 100 cases it does not say whether it wrote; and it takes so long for each answer, at most.
+    pub fn rough(&self, silent_percent: u8, slow: Duration) {
+        let mut sky = self.sky.lock().expect("whole");
+        (sky.silent_percent, sky.slow) = (silent_percent, slow);
+    }
+
+    /// All is well again.
+    pub fn clear(&self) {
+        self.away(Duration::ZERO);
+        self.rough(0, Duration::ZERO);
+    }
+
+    /// The record of the node as it stood at `at`.
+    pub fn stood(&self, node: &NodeId, at: BootTime) -> Option<NodeRecord> {
+        let log = self.log.lock().expect("whole");
+        log.iter().rev().find(|entry| entry.at <= at && entry.record.node == *node).map(|e| e.record.clone())
+    }
+
+    async fn door(&self) -> Result<(), StoreError> {
+        let slow = {
+            let mut sky = self.sky.lock().expect("whole");
+            let most = sky.slow;
+            sky.random.between(Duration::ZERO, most)
+        };
+        if !slow.is_zero() {
+            tokio::time::sleep(slow).await;
+        }
+        if self.clock.boot() < self.sky.lock().expect("whole").away_until {
+            return Err(StoreError::Unavailable("away".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Whether it keeps silent now, and whether it writes all the same.
+    fn silent(&self) -> Option<bool> {
+        let mut sky = self.sky.lock().expect("whole");
+        let percent = sky.silent_percent;
+        sky.random.percent(percent).then(|| sky.random.percent(50))
+    }
+
+    fn note(&self, guard: Guard, written: Written, record: NodeRecord) {
+        let (at, wall) = (self.clock.boot(), self.clock.wall());
+        let entry = Entry { at, wall, term: guard.term, version: written.version, record };
+        self.log.lock().expect("whole").push(entry);
+    }
+}
+
+#[async_trait]
+impl Store for Weather {
+    fn incarnation(&self) -> Incarnation {
+        self.inner.incarnation()
+    }
+
+    async fn take_term(&self) -> Result<Term, StoreError> {
+        self.door().await?;
+        self.inner.take_term().await
+    }
+
+    async fn load_all(&self) -> Result<Vec<Stored>, StoreError> {
+        self.door().await?;
+        self.inner.load_all().await
+    }
+
+    async fn load(&self, node: &NodeId) -> Result<Option<Stored>, StoreError> {
+        self.door().await?;
+        self.inner.load(node).await
+    }
+
+    async fn write(&self, guard: Guard, write: Write) -> Result<Written, StoreError> {
+        self.door().await?;
+        let silent = self.silent();
+        if silent == Some(false) {
+            return Err(StoreError::Unknown("no answer".to_owned()));
+        }
+        let record = write.record.clone();
+        let written = self.inner.write(guard, write).await?;
+        self.note(guard, written, record);
+        match silent {
+            None => Ok(written),
+            Some(_) => Err(StoreError::Unknown("no answer".to_owned())),
+        }
+    }
+
+    async fn check(&self, guard: Guard, node: &NodeId, version: Version) -> Result<(), StoreError> {
+        self.door().await?;
+        self.inner.check(guard, node, version).await
+    }
+
+    async fn key(&self, node: &NodeId, key: &str) -> Result<Option<KeyEntry>, StoreError> {
+        self.door().await?;
+        self.inner.key(node, key).await
+    }
+
+    async fn fence(&self, id: FenceId) -> Result<Option<Fence>, StoreError> {
+        self.door().await?;
+        self.inner.fence(id).await
+    }
+
+    async fn fences(&self, query: FenceQuery) -> Result<Vec<Fence>, StoreError> {
+        self.door().await?;
+        self.inner.fences(query).await
+    }
+
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        self.inner.revision().await
+    }
+
+    async fn changed_since(&self, since: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
+        self.inner.changed_since(since).await
+    }
+
+    async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {
+        self.inner.forget(guard, before).await
+    }
+}
