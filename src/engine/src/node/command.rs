@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use picket_core::event::{BoundKey, Event, FenceRequest, Holder, Person, PlannedRelease};
+use picket_core::event::{BoundKey, Event, FenceRequest, Person, PlannedRelease};
 use picket_core::ground::{AttestedOff, Look, ReleaseGround};
 use picket_core::ids::{FenceId, Generation, ReleaseId};
 use picket_core::outcome::{Outcome, Reason};
@@ -147,6 +147,8 @@ impl NodeTask {
         match self.record().phase {
             Phase::Normal | Phase::Unfencing | Phase::PowerOnFailed => self.open(call).await,
             Phase::Fenced | Phase::Released => self.join_proven(call).await,
+            // A person is asked in the middle of an unfence: the fence was ended by it, and nobody can join it.
+            Phase::NeedsOperator(_) if !self.fence_is_current() => self.open(call).await,
             Phase::Fencing | Phase::NeedsOperator(_) => self.join(call).await,
         }
     }
@@ -209,26 +211,30 @@ impl NodeTask {
 
     /// "Already fenced" is said only with a proof in hand and an Off read just now; else it is proven anew.
     async fn join_proven(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
-        let holder: Holder = call.holder;
-        if let Err(failure) = self.apply(Event::Join { holder, key: call.key }).await {
-            return refusal(failure);
-        }
         let looks = self.look().await;
         let now = self.now();
         let proven = match &self.ground {
             Some(held) => held.ground.examine(&looks, now).map_err(|fault| fault.to_string()),
             None => Err("this leadership has not proven it yet".to_owned()),
         };
-        if self.found_on(&looks).await? {
-            return Ok(Ok(Admission::Joined(self.fence_id())));
+        let breach = self.found_on(&looks).await?;
+        if let Err(why) = &proven
+            && !breach
+        {
+            self.persist(|| Event::Unproven { why: why.clone() }).await?;
         }
-        match proven {
-            Ok(()) => Ok(Ok(Admission::Already(self.fence_id()))),
-            Err(why) => {
-                self.persist(|| Event::Unproven { why: why.clone() }).await?;
-                Ok(Ok(Admission::Joined(self.fence_id())))
-            }
+        // A join that wants the power back once everything is released may bring the node back at once.
+        let fence = self.fence_id();
+        match self.apply(Event::Join { holder: call.holder, key: call.key }).await {
+            Ok(_) if proven.is_ok() && !breach => Ok(Ok(Admission::Already(fence))),
+            Ok(_) => Ok(Ok(Admission::Joined(self.fence_id()))),
+            Err(failure) => refusal(failure),
         }
+    }
+
+    fn fence_is_current(&self) -> bool {
+        let record = self.record();
+        record.fence.as_ref().is_some_and(|fence| fence.generation == record.generation)
     }
 
     fn fence_id(&self) -> FenceId {
