@@ -10,14 +10,14 @@ use crate::crypto::{BLOCK, Suite};
 use crate::handshake::{Handshake, Login, Progress, Refusal, Stage};
 use crate::link::Link;
 use crate::live::{FIRST_PAUSE, LONGEST_PAUSE};
-use crate::session::Session;
+use crate::session::{Answer, Session};
 use crate::wire::LARGEST;
 
 /// How an attempt ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// The session is open.
-    Open(Box<Session>),
+    /// The session is open. Where RAKP 4 was lost: what it answered to Set Session Privilege Level.
+    Open(Box<Session>, Option<Answer>),
     /// It was refused.
     Refused(Refusal),
     /// The BMC does not answer (any more).
@@ -37,6 +37,7 @@ pub struct Attempt<'a> {
     random: &'a Random,
     /// The session that the BMC opens with RAKP 3.
     session: Option<Session>,
+    raised: Option<Answer>,
     opens: u32,
     over: bool,
     out: Vec<u8>,
@@ -54,6 +55,7 @@ impl<'a> Attempt<'a> {
             link,
             random,
             session: None,
+            raised: None,
             opens: 0,
             over: false,
             out: Vec::with_capacity(128),
@@ -83,7 +85,7 @@ impl<'a> Attempt<'a> {
                 Some(Progress::Done) => match self.session.take() {
                     Some(session) => {
                         self.over = true;
-                        return Ended::Open(Box::new(session));
+                        return Ended::Open(Box::new(session), self.raised.take());
                     }
                     None => return Ended::Silent,
                 },
@@ -152,11 +154,15 @@ impl<'a> Attempt<'a> {
             let wake = until.min(Instant::now() + pause);
             while let Some(datagram) = self.link.receive(&mut buffer, wake).await {
                 match self.handshake.handle(datagram) {
-                    Progress::Ignored if session.answer(&question, datagram).is_some() => {
-                        return Some(Progress::Done);
+                    Progress::Ignored => {
+                        self.raised = session.answer(&question, datagram);
+                        if self.raised.is_some() {
+                            return Some(Progress::Done);
+                        }
+                        if Instant::now() >= wake {
+                            break;
+                        }
                     }
-                    Progress::Ignored if Instant::now() < wake => {}
-                    Progress::Ignored => break,
                     progress => return Some(progress),
                 }
             }

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipmi_rs_core::connection::IpmiCommand;
 use picket_core::power::Epoch;
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -16,6 +17,7 @@ use crate::handshake::Refusal;
 use crate::link::{Counters, Link};
 use crate::live::{FIRST_PAUSE, Live};
 use crate::quirks::{self, LoginVerdict};
+use crate::session::Answer;
 use crate::settings::Settings;
 
 /// How often a BMC that proved the password may refuse ours in RAKP 4 before it is believed: doubled packets make it.
@@ -126,9 +128,9 @@ impl Door {
             drop(attempt);
             // How long to wait before the next attempt.
             let pause = match ended {
-                Ended::Open(session) => {
+                Ended::Open(session, raised) => {
                     let live = Live::new(*session, link, self.random.clone(), epoch);
-                    match self.raise(live, call, until).await? {
+                    match self.raise(live, raised, call, until).await? {
                         Some(live) => return Ok(live),
                         None => link = self.connect(until).await?,
                     }
@@ -186,16 +188,29 @@ impl Door {
         }
     }
 
-    /// Raises the session to the privilege of the settings; `None`: the BMC does not answer in it.
-    async fn raise(&self, mut live: Live, call: &Call, until: Instant) -> Result<Option<Live>, DriverError> {
+    /// Raises the session to the privilege of the settings, unless the handshake did (`raised`);
+    /// `None`: the BMC does not answer in it.
+    async fn raise(
+        &self,
+        mut live: Live,
+        raised: Option<Answer>,
+        call: &Call,
+        until: Instant,
+    ) -> Result<Option<Live>, DriverError> {
         let wanted = self.settings.login.privilege;
-        let until = until.min(Instant::now() + RAISE);
-        let mut effort = Effort::reading();
-        let Some(heard) = live.ask(SetPrivilege(wanted).into(), call, until, &mut effort).await? else {
-            return Ok(None);
+        let answer = match raised {
+            Some(answer) => answer,
+            None => {
+                let until = until.min(Instant::now() + RAISE);
+                let mut effort = Effort::reading();
+                match live.ask(SetPrivilege(wanted).into(), call, until, &mut effort).await? {
+                    Some(heard) => heard.answer,
+                    None => return Ok(None),
+                }
+            }
         };
-        let level = heard.answer.data.first().map_or(0, |level| level & 0x0F);
-        if heard.answer.code == 0 && level >= wanted.level() {
+        let level = SetPrivilege::parse_success_response(&answer.data).unwrap_or_default();
+        if answer.code == 0 && level >= wanted.level() {
             return Ok(Some(live));
         }
         Err(failed(
@@ -204,7 +219,7 @@ impl Door {
                 "user {:?} does not get the privilege {}: {}",
                 self.settings.login.username,
                 wanted.word(),
-                quirks::describe(heard.answer.code)
+                quirks::describe(answer.code)
             ),
         ))
     }

@@ -4,13 +4,14 @@ mod common;
 
 use std::time::Duration;
 
-use common::bench::Bench;
+use common::bench::{Bench, password};
 use common::bmc::Bmc;
 use common::network::{Fate, Network};
 use common::subject::PeerSubject;
 use picket_core::power::{EpochOrigin, Power};
 use picket_driver::{Effect, ErrorKind, PowerDriver, conformance};
 use serde_json::json;
+use tempfile::NamedTempFile;
 use tokio::time::{Instant, sleep};
 
 const GUID: &str = "0123456789abcdef0123456789abcde0";
@@ -145,6 +146,52 @@ async fn wrong_credentials_are_not_tried_again_at_once() {
 }
 
 #[tokio::test]
+async fn a_bmc_key_is_proven_too() {
+    let bmc = Bmc::with_key(GUID, "k_g-of-the-bmc");
+    let (right, wrong) = (password("k_g-of-the-bmc\n"), password("another"));
+    let login = |key: &NamedTempFile| json!({ "kg_file": key.path() });
+    let bench = Bench::new(bmc.address(), login(&right)).await;
+    assert_eq!(bench.read().await.expect("answered").power, Power::On);
+    let bench = Bench::new(bmc.address(), login(&wrong)).await;
+    let error = bench.off().await.expect_err("the key is wrong");
+    assert_eq!((error.kind, error.effect), (ErrorKind::Authentication, Effect::DidNotHappen));
+    assert!(error.detail.contains("BMC key") && bmc.is_on(), "{error}");
+}
+
+#[tokio::test]
+async fn a_refused_login_says_why() {
+    let bmc = Bmc::start(GUID);
+    let network = Network::before(bmc.address()).await;
+    for (status, kind) in [
+        (0x01, ErrorKind::Throttled),
+        (0x0A, ErrorKind::Forbidden),
+        (0x0D, ErrorKind::Authentication),
+        (0x11, ErrorKind::Unsupported),
+        (0x12, ErrorKind::Protocol),
+    ] {
+        for packet in [0x10, 0x12, 0x14] {
+            network.rule(move |_, seen| if seen[5] == packet { Fate::Refuse(status) } else { Fate::Pass });
+            let mut bench = Bench::new(network.address(), json!({})).await;
+            bench.life = Duration::from_millis(700);
+            let error = bench.off().await.expect_err("refused");
+            assert_eq!(
+                (error.kind, error.effect),
+                (kind, Effect::DidNotHappen),
+                "{packet:#x} {status:#x}: {error}"
+            );
+        }
+    }
+    // "No such session" is cured by a new handshake.
+    let mut refused = false;
+    network.rule(move |_, seen| {
+        let refuse = seen[5] == 0x12 && !std::mem::replace(&mut refused, true);
+        if refuse { Fate::Refuse(0x02) } else { Fate::Pass }
+    });
+    Bench::new(network.address(), json!({})).await.read().await.expect("the second time");
+    assert!(bmc.is_on());
+}
+
+#[tokio::test]
 async fn full_slots_are_said_and_waited_for() {
     let bmc = Bmc::start(GUID);
     let mut benches = Vec::new();
@@ -244,6 +291,21 @@ async fn a_late_off_is_executed_in_its_open_session_and_not_after_the_session_wa
             assert_eq!(bmc.commands()[commands..], ["power 1", "power 0"]);
         }
     }
+}
+
+/// What bounds a command whose sender stopped and never came back (S8): the BMC itself, here after 30 s.
+#[tokio::test]
+async fn a_late_off_finds_that_its_session_has_ended_by_idleness() {
+    let bmc = Bmc::start(GUID);
+    let network = Network::before(bmc.address()).await;
+    let mut bench = Bench::new(network.address(), json!({})).await;
+    bench.read().await.expect("answered");
+    network.rule(|to_bmc, _| if to_bmc { Fate::Later(Duration::from_secs(33)) } else { Fate::Pass });
+    bench.life = Duration::from_millis(100);
+    bench.off().await.expect_err("nothing has arrived");
+    sleep(Duration::from_secs(34)).await;
+    assert!(bmc.is_on());
+    assert_eq!(bmc.commands(), [""; 0]);
 }
 
 #[tokio::test]

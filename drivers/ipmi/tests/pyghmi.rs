@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::bench::Bench;
+use common::bench::{Bench, password};
 use common::network::Network;
 use common::pyghmi::Pyghmi;
 use common::subject::PeerSubject;
@@ -31,6 +31,18 @@ async fn suite_17_is_taken_where_there_is_one_and_3_only_where_it_is_allowed() {
     assert_eq!(packets(&Bench::new(old.address(), json!({ "cipher_suites": [17, 3] })).await).await, 6);
     let strict = Bench::new(old.address(), json!({ "cipher_suites": [17] })).await;
     assert_eq!(strict.read().await.expect_err("it has no 17").kind, ErrorKind::Unsupported);
+}
+
+#[tokio::test]
+async fn the_longest_name_and_password_are_taken() {
+    let (user, secret) = ("a-16-byte-user!!", "a-20-byte-password!!");
+    let bmc = Pyghmi::with_login("3,17", (user, secret));
+    let secret = password(secret);
+    for suite in [3, 17] {
+        let login = json!({ "username": user, "password_file": secret.path(), "cipher_suites": [suite] });
+        let bench = Bench::new(bmc.address(), login).await;
+        assert_eq!(bench.read().await.expect("answered").power, Power::On);
+    }
 }
 
 #[tokio::test]

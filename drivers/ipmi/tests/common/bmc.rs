@@ -11,7 +11,6 @@ use tempfile::TempDir;
 
 pub const USER: &str = "admin";
 pub const PASSWORD: &str = "secret12";
-
 /// Chassis control over the file `power`; each command is a line of `log`. Knobs: `fall` (seconds that a fall takes),
 /// `mute` (neither on nor off is said).
 const SCRIPT: &str = r#"#!/bin/sh
@@ -95,15 +94,20 @@ fn hold_module(directory: &Path) -> PathBuf {
 impl Bmc {
     /// One whose host is on, with the system GUID `guid` as 32 hexadecimal digits.
     pub fn start(guid: &str) -> Self {
-        Self::started(guid, false)
+        Self::started(guid, "", false)
+    }
+
+    /// The same with a BMC key (K_G).
+    pub fn with_key(guid: &str, key: &str) -> Self {
+        Self::started(guid, &format!("bmc_key \"{key}\"\n"), false)
     }
 
     /// The same, taught restore policy, buttons and a whole watchdog (`tests/peers/holdmod.c`): its file `hold`.
     pub fn with_holds(guid: &str) -> Self {
-        Self::started(guid, true)
+        Self::started(guid, "", true)
     }
 
-    fn started(guid: &str, holds: bool) -> Self {
+    fn started(guid: &str, lan: &str, holds: bool) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let dir = directory.path();
         let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
@@ -115,7 +119,7 @@ impl Bmc {
         let mut conf = String::from("name \"bmc\"\nset_working_mc 0x20\nstartlan 1\n");
         let _ = write!(
             conf,
-            "addr 127.0.0.1 {}\npriv_limit admin\nallowed_auths_admin none md2 md5 straight\nguid {guid}\nendlan\n\
+            "addr 127.0.0.1 {}\npriv_limit admin\nallowed_auths_admin none md2 md5 straight\nguid {guid}\n{lan}endlan\n\
              chassis_control \"{}\"\n\
              user 2 true \"{USER}\" \"{PASSWORD}\" admin 10 none md2 md5 straight\n",
             address.port(),

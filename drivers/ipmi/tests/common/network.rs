@@ -14,6 +14,8 @@ pub enum Fate {
     Pass,
     Lose,
     Twice,
+    /// Refused with this RMCP+ status, without the BMC's knowledge: for packets of the handshake.
+    Refuse(u8),
     /// Before it arrive copies with one bit flipped, in turn each of its bits.
     Forged,
     /// Passed on only so much later.
@@ -90,6 +92,12 @@ async fn relay(front: Arc<UdpSocket>, bmc: SocketAddr, rule: Rule) {
             }
         };
         let fate = rule.lock().expect("not poisoned")(true, &buffer[..len]);
+        if let Fate::Refuse(status) = fate {
+            // The payload type of an answer is that of its request plus one; the message tag is the first byte.
+            let answer = [6, 0, 0xFF, 7, 6, buffer[5] + 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, buffer[16], status];
+            let _ = front.send_to(&answer, client).await;
+            continue;
+        }
         let datagram = buffer[..len].to_vec();
         send(&mut tasks, fate, back, None, datagram).await;
     }
@@ -122,7 +130,7 @@ async fn send(
         };
     };
     match fate {
-        Fate::Lose => {}
+        Fate::Lose | Fate::Refuse(_) => {}
         Fate::Pass => send(&datagram).await,
         Fate::Twice => {
             send(&datagram).await;

@@ -29,13 +29,13 @@ fn python() -> PathBuf {
     python
 }
 
-fn spawn(address: SocketAddr, suites: &str, directory: &Path) -> Child {
+fn spawn(address: SocketAddr, suites: &str, (user, password): (&str, &str), directory: &Path) -> Child {
     let log = std::fs::File::create(directory.join("bmc17.log")).expect("a log");
     Command::new(python())
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/bmc17.py"))
         .args([address.ip().to_string(), address.port().to_string()])
         .arg(directory)
-        .args(["--suites", suites, "--user", USER, "--password", PASSWORD])
+        .args(["--suites", suites, "--user", user, "--password", password])
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("the log twice"))
         .stderr(log)
@@ -45,10 +45,14 @@ fn spawn(address: SocketAddr, suites: &str, directory: &Path) -> Child {
 
 impl Pyghmi {
     pub fn start(suites: &str) -> Self {
+        Self::with_login(suites, (USER, PASSWORD))
+    }
+
+    pub fn with_login(suites: &str, login: (&str, &str)) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
         std::fs::write(directory.path().join("power"), "1").expect("a state");
-        let process = spawn(address, suites, directory.path());
+        let process = spawn(address, suites, login, directory.path());
         let bmc = Self { address, process, directory };
         wait_until_it_answers(address, &bmc.file("bmc17.log"));
         bmc
@@ -86,7 +90,7 @@ impl Pyghmi {
 
     pub fn restart(&mut self) {
         self.kill();
-        self.process = spawn(self.address, "3,17", self.directory.path());
+        self.process = spawn(self.address, "3,17", (USER, PASSWORD), self.directory.path());
         wait_until_it_answers(self.address, &self.file("bmc17.log"));
     }
 
