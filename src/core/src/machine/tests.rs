@@ -1,1 +1,13 @@
+//! The state machine: every transition of "Life of a node", every refusal, and what stands in the ledger before it is sent.
 
+#![allow(clippy::unwrap_used)] // A fixture that cannot be made ends its test.
+
+mod breach;
+mod confirming;
+mod fencing;
+mod holding;
+mod joining;
+mod people;
+mod recording;
+mod releasing;
+mod unfencing;

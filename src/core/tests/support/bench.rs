@@ -212,10 +212,13 @@ impl Bench {
         }
     }
 
-    /// Every device of the level falls, one after the other, and goes on reading Off until that proves.
+    /// Every device of the level falls, one after the other, and goes on reading Off until that proves; all others are
+    /// silent.
     #[track_caller]
     pub fn proves(mut self) -> ConfirmedOff {
         let names: Vec<String> = self.level.iter().map(|spec| spec.id.to_string()).collect();
+        let others: Vec<String> =
+            self.epochs.keys().map(ToString::to_string).filter(|name| !names.contains(name)).collect();
         for name in &names {
             self.reads(name, Power::On).off(name);
         }
@@ -226,6 +229,9 @@ impl Bench {
                 if self.wants_off(name) {
                     self.already(name);
                 }
+            }
+            for name in &others {
+                self.unanswered(name);
             }
             if let Verdict::Confirmed(proof) = self.verdict() {
                 return proof;

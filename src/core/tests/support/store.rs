@@ -24,6 +24,7 @@ struct Inner {
     stored: Option<Stored>,
     term: Term,
     trouble: Option<Trouble>,
+    last: Option<Write>,
 }
 
 #[derive(Debug, Default)]
@@ -36,6 +37,11 @@ pub fn incarnation() -> Incarnation {
 impl OneNode {
     pub fn fails_next(&self, trouble: Trouble) {
         self.0.lock().unwrap().trouble = Some(trouble);
+    }
+
+    /// What was written last: with its fences and keys.
+    pub fn last_write(&self) -> Write {
+        self.0.lock().unwrap().last.clone().unwrap()
     }
 
     /// Another gateway takes the term.
@@ -97,7 +103,8 @@ impl Store for OneNode {
         }
         let version = write.expected.next();
         let revision = Revision(version.0);
-        inner.stored = Some(Stored { version, revision, record: write.record });
+        inner.stored = Some(Stored { version, revision, record: write.record.clone() });
+        inner.last = Some(write);
         match trouble {
             Some(_) => Err(StoreError::Unknown("no answer".to_owned())),
             None => Ok(Written { version, revision }),

@@ -1,0 +1,89 @@
+//! S11: found on although nobody unfenced it.
+
+use std::collections::BTreeSet;
+
+use crate::event::Event;
+use crate::ids::Generation;
+use crate::machine::Refused;
+use crate::outcome::{Outcome, Reason};
+use crate::record::{Cause, ReleaseStage};
+use crate::support::{Player, device, fence_id, host, person, release};
+
+#[test]
+fn a_new_fence_is_opened_under_a_new_generation_and_everything_is_released_anew() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["first", "second", "third"]);
+    player.hold_intent("bmc", &[("policy", "previous")]);
+    player.off_intent(&["bmc"]);
+    player.apply(Event::Lost { device: device("bmc") });
+    player.confirm();
+    player.complete("first");
+    player.apply(Event::Abandon { release: release("second"), person: person() });
+    player.attempt("third");
+    player.breach(2, "bmc").unwrap();
+
+    assert_eq!((player.phase(), player.record().generation), ("fencing", Generation(2)));
+    assert_eq!(player.record().breaches, 1);
+    let fence = player.open_fence();
+    assert_eq!((fence.id, fence.generation, fence.cause), (fence_id(2), Generation(2), Cause::Breach));
+    let stages: Vec<_> = fence.releases.iter().map(|release| (release.stage, release.attempts)).collect();
+    assert_eq!(
+        stages,
+        [(ReleaseStage::Pending, 0), (ReleaseStage::Abandoned, 0), (ReleaseStage::Pending, 0)],
+        "what a person gave up stays given up"
+    );
+    assert_eq!(fence.holds[&device("bmc")].found["policy"], "previous");
+    assert!(fence.off_sent && fence.switched_off.contains(&device("bmc")));
+    assert!(fence.evidence.is_none() && fence.attestation.is_none() && fence.outcome.is_none());
+    assert_eq!(fence.lost, BTreeSet::from([device("bmc")]), "On must be read of that very device");
+    assert!(player.record().holds.contains_key("ops"), "and the hold stays");
+    assert!(player.open_effects().contains(&"release third".to_owned()), "the open attempt is waited out");
+}
+
+#[test]
+fn the_fence_before_keeps_the_outcome_that_its_callers_were_told() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.confirm();
+    player.breach(2, "bmc").unwrap();
+    let written = player.store.last_write().fences;
+    let ended = &written[0];
+    assert_eq!((ended.id, &ended.outcome), (fence_id(1), &Some(Outcome::Fenced { released: true })));
+    assert!(ended.ended_at.is_some());
+}
+
+#[test]
+fn from_fenced_released_and_needs_operator_only() {
+    let mut player = Player::new();
+    assert!(matches!(player.breach(2, "bmc"), Err(Refused::Phase { .. })));
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    assert!(matches!(player.breach(2, "bmc"), Err(Refused::Phase { phase: "fencing", .. })));
+    player.confirm();
+    player.give_up(Reason::ReleaseDeadline);
+    player.breach(2, "bmc").unwrap();
+    player.confirm();
+    player.complete("detach");
+    player.breach(3, "bmc").unwrap();
+    assert_eq!(player.record().breaches, 2);
+    let mut player = Player::unfencing(&[&[host("bmc")]]);
+    assert!(matches!(player.breach(2, "bmc"), Err(Refused::Phase { phase: "unfencing", .. })));
+    player.give_up(Reason::UnboundedEffect);
+    assert!(matches!(player.breach(2, "bmc"), Err(Refused::ForeignProof(_))), "somebody did unfence it");
+}
+
+#[test]
+fn a_node_that_was_never_confirmed_is_not_in_breach() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    player.off_intent(&["bmc"]);
+    player.give_up(Reason::LevelsSpent);
+    assert!(player.breach(2, "bmc").is_err(), "it never went off");
+}
+
+#[test]
+fn a_node_that_came_back_in_order_begins_to_count_anew() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.confirm();
+    player.breach(2, "bmc").unwrap();
+    player.confirm();
+    player.unfence().unwrap();
+    player.back().unwrap();
+    assert_eq!(player.record().breaches, 0);
+}

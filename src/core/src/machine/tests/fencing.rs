@@ -1,0 +1,209 @@
+//! From the intent to the off: opening, levels, offs, losses, aborts.
+
+use std::collections::BTreeSet;
+
+use crate::event::Event;
+use crate::ids::Generation;
+use crate::ledger::EffectKind;
+use crate::machine::Refused;
+use crate::order::Opened;
+use crate::outcome::{Outcome, Reason};
+use crate::record::{Bringing, Cause, Phase, Then};
+use crate::support::{Player, device, fence_id, holder, host, ms, request, s, supply};
+
+fn abort(player: &mut Player) -> Result<(), Refused> {
+    player.try_apply(Event::Abort { why: "it recovered".to_owned() }).map(drop)
+}
+
+#[test]
+fn the_intent_is_stored_with_the_caller_s_hold_and_sends_nothing() {
+    let mut player = Player::new();
+    let opened = player.apply(Event::Fence(Box::new(request(1, &[&[host("bmc")]], &["detach"]))));
+    assert!(opened.is_empty());
+    let record = player.record();
+    assert_eq!((record.phase.clone(), record.generation), (Phase::Fencing, Generation(1)));
+    assert_eq!(record.holds["ops"].reason, "it is dead");
+    let fence = player.open_fence();
+    assert_eq!((fence.id, fence.generation, fence.cause), (fence_id(1), Generation(1), Cause::Asked));
+    assert!(!fence.off_sent && fence.switched_off.is_empty() && fence.evidence.is_none());
+}
+
+#[test]
+fn a_second_fence_is_refused_while_one_is_open() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    let again = || Event::Fence(Box::new(request(2, &[&[host("bmc")]], &[])));
+    assert!(matches!(player.try_apply(again()), Err(Refused::Phase { phase: "fencing", .. })));
+    player.confirm();
+    assert!(matches!(player.try_apply(again()), Err(Refused::Phase { phase: "fenced", .. })));
+    player.give_up(Reason::ReleaseDeadline);
+    assert!(matches!(player.try_apply(again()), Err(Refused::Phase { phase: "needs_operator", .. })));
+}
+
+#[test]
+fn an_off_stands_in_the_ledger_before_it_can_be_sent() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    let opened = player.off_intent(&["bmc"]);
+    let [Opened::Off(order)] = opened.as_slice() else { panic!("{opened:?}") };
+    let entry = player.record().ledger.get(order.effect()).unwrap();
+    assert_eq!(entry.kind, EffectKind::Off(device("bmc")));
+    assert_eq!((entry.generation, entry.term), (Generation(1), player.leadership.term()));
+    assert_eq!(entry.life, Some(s(60)));
+    assert_eq!((order.generation(), order.device()), (Generation(1), &device("bmc")));
+    assert!(player.open_fence().off_sent);
+    assert_eq!(player.open_fence().switched_off, BTreeSet::from([device("bmc")]));
+}
+
+#[test]
+fn the_same_off_is_sent_again_under_its_old_entry() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.off_intent(&["bmc"]);
+    player.off_intent(&["bmc"]);
+    assert_eq!(player.open_effects(), ["off of bmc"]);
+    player.succeeds();
+    player.off_intent(&["bmc"]);
+    assert_eq!(player.open_effects(), ["off of bmc", "off of bmc"], "another leadership enters its own");
+}
+
+#[test]
+fn an_off_of_a_device_that_the_fence_does_not_know_is_refused() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    let off = Event::OffIntent { devices: vec![device("pdu")] };
+    let refused = player.try_apply(off).unwrap_err();
+    assert_eq!(refused.to_string(), "there is no device \"pdu\" here; there is: bmc");
+    assert_eq!(player.open_effects(), [] as [&str; 0]);
+}
+
+#[test]
+fn an_off_belongs_to_an_open_fence() {
+    let off = || Event::OffIntent { devices: vec![device("bmc")] };
+    let mut player = Player::new();
+    assert!(matches!(player.try_apply(off()), Err(Refused::Phase { phase: "normal", .. })));
+    let mut player = Player::unfencing(&[&[host("bmc")]]);
+    assert!(matches!(player.try_apply(off()), Err(Refused::Phase { phase: "unfencing", .. })));
+    player.give_up(Reason::UnboundedEffect);
+    assert!(matches!(player.try_apply(off()), Err(Refused::ForeignProof(_))), "the unfence ended that fence");
+}
+
+#[test]
+fn levels_are_tried_in_order_and_then_a_person_is_asked() {
+    let mut player = Player::fencing(&[&[host("bmc")], &[supply("a"), supply("b")]], &[]);
+    let next = || Event::NextLevel { why: "silent".to_owned() };
+    player.apply(next());
+    assert_eq!(player.open_fence().level, 1);
+    let refused = player.try_apply(next()).unwrap_err();
+    assert_eq!(refused.to_string(), "there is no level \"3\" here; there is: 1, 2");
+    player.give_up(Reason::LevelsSpent);
+    assert_eq!(player.record().phase, Phase::NeedsOperator(Reason::LevelsSpent));
+    assert_eq!(player.open_fence().outcome, Some(Outcome::NeedsOperator(Reason::LevelsSpent)));
+    assert!(player.record().holds.contains_key("ops"), "it is kept off");
+    assert!(matches!(player.try_apply(next()), Err(Refused::Phase { .. })));
+}
+
+#[test]
+fn a_loss_is_stored_once_and_only_of_a_device_that_there_is() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    for _ in 0..2 {
+        player.apply(Event::Lost { device: device("bmc") });
+    }
+    assert_eq!(player.open_fence().lost, BTreeSet::from([device("bmc")]));
+    assert_eq!(player.open_fence().moments.len(), 2, "opened, and lost once");
+    assert!(player.try_apply(Event::Lost { device: device("pdu") }).is_err());
+}
+
+#[test]
+fn before_the_first_off_it_can_be_aborted_and_nothing_is_switched_on() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    player.hold_intent("bmc", &[("policy", "previous")]);
+    abort(&mut player).unwrap();
+    assert_eq!((player.phase(), player.record().bringing), ("unfencing", Bringing::Abort));
+    assert_eq!(player.record().generation, Generation(2));
+    assert_eq!(player.open_fence().outcome, Some(Outcome::AbortedRecovered));
+    assert!(player.record().holds.is_empty());
+    player.close_all();
+    assert!(player.on_intent(&["bmc"]).is_err(), "no on after an abort");
+    player.apply(Event::UnholdIntent);
+    player.apply(Event::Unheld { devices: vec![device("bmc")], detail: String::new() });
+    player.close_all();
+    player.back().unwrap();
+    assert_eq!(player.phase(), "normal");
+}
+
+#[test]
+fn once_an_off_was_sent_the_fence_runs_to_its_end() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.off_intent(&["bmc"]);
+    assert_eq!(abort(&mut player), Err(Refused::OffSent));
+    player.close_all();
+    assert_eq!(abort(&mut player), Err(Refused::OffSent), "also after its end");
+}
+
+#[test]
+fn a_fence_that_began_to_release_on_a_person_s_word_is_not_aborted() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    player.attest(&[player.look("bmc", None)]).unwrap();
+    player.attempt("detach");
+    player.apply(Event::Unproven { why: "for the test".to_owned() });
+    assert!(!player.open_fence().off_sent);
+    assert!(abort(&mut player).is_err(), "volumes may be gone already");
+}
+
+#[test]
+fn a_breach_is_not_aborted() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    player.attest(&[player.look("bmc", None)]).unwrap();
+    player.breach(2, "bmc").unwrap();
+    assert!(abort(&mut player).is_err(), "nobody unfenced it");
+}
+
+#[test]
+fn a_fence_that_arrives_during_an_unfence_wins_and_inherits_what_is_not_undone() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.hold_intent("bmc", &[("policy", "previous"), ("button", "enabled")]);
+    player.apply(Event::Lost { device: device("bmc") });
+    player.off_intent(&["bmc"]);
+    player.apply(Event::Attest { person: crate::support::person(), looks: &[player.look("bmc", None)] });
+    player.close_all();
+    player.unfence().unwrap();
+    player.on_intent(&["bmc"]).unwrap();
+
+    player.fence(request(2, &[&[host("bmc")]], &["detach"]));
+    assert_eq!((player.phase(), player.record().generation), ("fencing", Generation(3)));
+    let fence = player.open_fence();
+    assert_eq!(fence.id, fence_id(2));
+    assert_eq!(fence.holds[&device("bmc")].found["policy"], "previous");
+    assert_eq!(fence.switched_off, BTreeSet::from([device("bmc")]));
+    assert!(fence.off_sent, "an abort would leave the node off without a fence");
+    assert_eq!(fence.lost, BTreeSet::from([device("bmc")]), "it was not seen on since it was lost");
+    assert!(fence.evidence.is_none() && fence.attestation.is_none());
+    assert_eq!(player.open_effects(), ["on of bmc"], "the on is waited out");
+    player.hold_intent("bmc", &[("policy", "always-off"), ("watchdog", "timer 60")]);
+    let found = &player.open_fence().holds[&device("bmc")].found;
+    assert_eq!((found["policy"].as_str(), found["watchdog"].as_str()), ("previous", "timer 60"));
+}
+
+#[test]
+fn a_fence_from_power_on_failed_is_a_new_one() {
+    let mut player = Player::unfencing(&[&[host("bmc")]]);
+    player.apply(Event::OnFailed { detail: "not seen".to_owned() });
+    player.fence(request(2, &[&[host("bmc")]], &[]));
+    assert_eq!((player.phase(), player.record().generation), ("fencing", Generation(3)));
+}
+
+#[test]
+fn the_ended_fence_goes_into_the_history_with_its_successor() {
+    let mut player = Player::unfencing(&[&[host("bmc")]]);
+    player.clock.advance(ms(5));
+    player.fence(request(2, &[&[host("bmc")]], &[]));
+    let written = player.store.last_write().fences;
+    let fences: Vec<_> = written.iter().map(|fence| (fence.id, fence.ended_at.is_some())).collect();
+    assert_eq!(fences, [(fence_id(1), true), (fence_id(2), false)]);
+}
+
+#[test]
+fn then_power_on_marks_the_hold() {
+    let mut player = Player::new();
+    let power_on = holder("ops", Then::PowerOn);
+    player
+        .fence(crate::event::FenceRequest { holder: power_on, ..request(1, &[&[host("bmc")]], &["detach"]) });
+    assert!(player.record().holds["ops"].drop_when_released);
+}

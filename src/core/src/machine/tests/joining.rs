@@ -1,0 +1,96 @@
+//! Other callers of an open fence: their holds, their keys.
+
+use crate::event::{BoundKey, Event};
+use crate::machine::Refused;
+use crate::outcome::Reason;
+use crate::record::Then;
+use crate::support::{Player, fence_id, holder, host, person, request};
+
+fn join(player: &mut Player, name: &str, then: Then) -> Result<(), Refused> {
+    player.try_apply(Event::Join { holder: holder(name, then), key: None }).map(drop)
+}
+
+#[test]
+fn a_caller_who_joins_places_a_hold_of_its_own() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    join(&mut player, "scheduler", Then::StayOff).unwrap();
+    player.confirm();
+    player.complete("detach");
+    player.close_all();
+    player.unfence().unwrap();
+    assert_eq!(player.phase(), "released", "the scheduler still holds it");
+    let refused = player.unfence().unwrap_err();
+    assert_eq!(refused.to_string(), "\"ops\" holds nothing here; holds: scheduler");
+}
+
+#[test]
+fn joining_is_possible_until_the_unfence_and_in_every_phase_between() {
+    let mut player = Player::new();
+    assert!(join(&mut player, "a", Then::StayOff).is_err());
+    player.fence(request(1, &[&[host("bmc")]], &["detach"]));
+    join(&mut player, "a", Then::StayOff).unwrap();
+    player.confirm();
+    join(&mut player, "b", Then::StayOff).unwrap();
+    player.give_up(Reason::ReleaseDeadline);
+    join(&mut player, "c", Then::StayOff).unwrap();
+    let mut player = Player::unfencing(&[&[host("bmc")]]);
+    assert!(join(&mut player, "a", Then::StayOff).is_err());
+}
+
+#[test]
+fn a_fence_that_an_unfence_ended_cannot_be_joined_but_a_new_one_wins() {
+    let mut player = Player::unfencing(&[&[host("bmc")]]);
+    player.give_up(Reason::UnboundedEffect);
+    assert!(join(&mut player, "a", Then::StayOff).is_err(), "nobody switches it off any more");
+    assert!(player.record().holds.is_empty());
+    player.fence(request(2, &[&[host("bmc")]], &[]));
+    assert_eq!((player.phase(), player.open_fence().id), ("fencing", fence_id(2)));
+}
+
+#[test]
+fn a_hold_is_dropped_by_itself_only_if_everybody_under_that_name_wanted_it() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    join(&mut player, "a", Then::PowerOn).unwrap();
+    join(&mut player, "b", Then::PowerOn).unwrap();
+    join(&mut player, "b", Then::StayOff).unwrap();
+    join(&mut player, "ops", Then::PowerOn).unwrap();
+    player.confirm();
+    player.complete("detach");
+    let holds: Vec<_> = player.record().holds.keys().cloned().collect();
+    assert_eq!(holds, ["b", "ops"], "only a's was meant to last until the release");
+}
+
+#[test]
+fn with_every_hold_gone_the_release_brings_it_back() {
+    let mut player = Player::new();
+    let first = holder("a", Then::PowerOn);
+    player.fence(crate::event::FenceRequest { holder: first, ..request(1, &[&[host("bmc")]], &["detach"]) });
+    join(&mut player, "b", Then::PowerOn).unwrap();
+    player.confirm();
+    player.complete("detach");
+    assert_eq!(player.phase(), "unfencing");
+}
+
+#[test]
+fn who_joins_when_everything_is_released_and_wants_it_back_holds_nothing() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.confirm();
+    join(&mut player, "scheduler", Then::PowerOn).unwrap();
+    let holds: Vec<_> = player.record().holds.keys().cloned().collect();
+    assert_eq!((player.phase(), holds), ("released", vec!["ops".to_owned()]));
+}
+
+#[test]
+fn keys_are_bound_in_the_record_s_own_write() {
+    let mut player = Player::new();
+    let key = |name: &str| Some(BoundKey { key: name.to_owned(), digest: "d".to_owned() });
+    let fence = crate::event::FenceRequest { key: key("k1"), ..request(1, &[&[host("bmc")]], &[]) };
+    player.fence(fence);
+    player.apply(Event::Join { holder: holder("b", Then::StayOff), key: key("k2") });
+    let keys = player.store.last_write().keys;
+    let bound: Vec<_> = keys.iter().map(|(key, entry)| (key.as_str(), entry.fence)).collect();
+    assert_eq!(bound, [("k2", fence_id(1))]);
+    let retry = Box::new(Event::Retry(person()));
+    let keyed = Event::Keyed { event: retry, key: key("k3").unwrap() };
+    assert!(player.step(keyed).is_err(), "a refused request binds nothing");
+}

@@ -1,0 +1,154 @@
+//! S12 and S16: a person's word, and the exits for people.
+
+use crate::device::Grade;
+use crate::event::Event;
+use crate::ground::AttestedOff;
+use crate::ids::{Generation, Term};
+use crate::machine::Refused;
+use crate::outcome::{Outcome, Reason};
+use crate::power::Power::{Off, On, Unknown};
+use crate::record::{Bringing, ReleaseStage};
+use crate::support::{Player, device, host, person, release, request, supply};
+
+fn waiting(releases: &[&str]) -> Player {
+    let mut player = Player::fencing(&[&[host("bmc")]], releases);
+    player.give_up(Reason::LevelsSpent);
+    player
+}
+
+fn stand_down(player: &mut Player) -> Result<(), Refused> {
+    player.try_apply(Event::StandDown(person())).map(drop)
+}
+
+#[test]
+fn a_person_vouches_and_it_is_stored_for_its_generation() {
+    let mut player = waiting(&["detach"]);
+    player.attest(&[player.look("bmc", Some(Unknown))]).unwrap();
+    assert_eq!(player.phase(), "fenced");
+    let evidence = player.open_fence().evidence.as_ref().unwrap();
+    assert_eq!((evidence.grade, evidence.level), (Grade::Attested, 0));
+    assert_eq!(evidence.lowered_by, ["attested by ops: looked at it"]);
+    let word = AttestedOff::of(player.record(), Term(9)).unwrap();
+    assert_eq!((word.attestation().by.as_str(), word.attestation().generation), ("ops", Generation(1)));
+    player.breach(2, "bmc").unwrap();
+    assert!(AttestedOff::of(player.record(), Term(9)).is_none(), "void: a host device said On");
+}
+
+#[test]
+fn no_word_against_a_host_device_that_says_on() {
+    let mut player = Player::fencing(&[&[host("bmc"), host("agent")], &[supply("pdu")]], &["detach"]);
+    let (off, on) = (player.look("bmc", Some(Off)), player.look("agent", Some(On)));
+    assert_eq!(player.attest(&[off.clone(), on.clone()]), Err(Refused::SaysOn("agent".to_owned())));
+    assert!(
+        matches!(player.attest(std::slice::from_ref(&off)), Err(Refused::ForeignProof(_))),
+        "not all were asked"
+    );
+    let silent = player.look("agent", None);
+    let also_on = [off.clone(), silent.clone(), on];
+    assert_eq!(player.attest(&also_on), Err(Refused::SaysOn("agent".to_owned())), "whichever look said so");
+    // What an outlet says is nothing against it.
+    player.attest(&[off, silent, player.look("pdu", Some(On))]).unwrap();
+}
+
+#[test]
+fn no_word_while_an_on_of_ours_may_still_arrive() {
+    let mut player = Player::unfencing(&[&[host("bmc")]]);
+    player.on_intent(&["bmc"]).unwrap();
+    player.fence(request(2, &[&[host("bmc")]], &["detach"]));
+    let look = player.look("bmc", Some(Off));
+    let refused = player.attest(std::slice::from_ref(&look)).unwrap_err();
+    assert_eq!(refused, Refused::OpenEffects(vec!["on of bmc".to_owned()]));
+    player.close_all();
+    player.attest(&[look]).unwrap();
+}
+
+#[test]
+fn a_person_vouches_only_for_a_node_that_is_being_fenced() {
+    let mut player = Player::new();
+    assert!(matches!(player.attest(&[]), Err(Refused::Phase { .. })));
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    player.confirm();
+    assert!(matches!(player.attest(&[]), Err(Refused::Phase { phase: "fenced", .. })));
+    let mut player = Player::unfencing(&[&[host("bmc")]]);
+    player.give_up(Reason::UnboundedEffect);
+    let look = player.look("bmc", None);
+    assert!(
+        matches!(player.attest(&[look]), Err(Refused::ForeignProof(_))),
+        "its fence was ended by an unfence"
+    );
+}
+
+#[test]
+fn a_retry_begins_the_fence_from_zero() {
+    let mut player = Player::fencing(&[&[host("bmc")], &[host("agent")]], &["detach"]);
+    player.apply(Event::NextLevel { why: "silent".to_owned() });
+    player.attest(&[player.look("bmc", None), player.look("agent", None)]).unwrap();
+    player.attempt("detach");
+    player.give_up(Reason::ReleaseDeadline);
+    player.apply(Event::Retry(person()));
+    let fence = player.open_fence();
+    assert_eq!((player.phase(), fence.level, fence.generation), ("fencing", 0, Generation(1)));
+    assert!(fence.evidence.is_none() && fence.attestation.is_none() && fence.outcome.is_none());
+    assert_eq!(
+        fence.release(&release("detach")).unwrap().stage,
+        ReleaseStage::Requested,
+        "what was begun goes on"
+    );
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    assert!(player.try_apply(Event::Retry(person())).is_err());
+}
+
+#[test]
+fn standing_down_brings_it_back_without_an_on_of_the_host() {
+    let mut player = Player::fencing(&[&[host("bmc")], &[supply("pdu")]], &["detach"]);
+    player.off_intent(&["bmc", "pdu"]);
+    player.give_up(Reason::LevelsSpent);
+    stand_down(&mut player).unwrap();
+    let record = player.record();
+    assert_eq!(
+        (player.phase(), record.generation, record.bringing),
+        ("unfencing", Generation(2), Bringing::StandDown)
+    );
+    assert!(record.holds.is_empty());
+    assert!(matches!(player.on_intent(&["pdu"]), Err(Refused::OpenEffects(_))), "the offs are waited out");
+    player.close_all();
+    player.on_intent(&["pdu"]).unwrap();
+    player.apply(Event::SuppliesOn { devices: vec![device("pdu")] });
+    assert!(matches!(player.on_intent(&["bmc"]), Err(Refused::Phase { .. })));
+    player.close_all();
+    player.back().unwrap();
+    assert_eq!(player.store.last_write().fences[0].outcome, Some(Outcome::StoodDown));
+}
+
+#[test]
+fn standing_down_is_refused_once_a_release_began() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    player.attest(&[player.look("bmc", None)]).unwrap();
+    player.attempt("detach");
+    player.give_up(Reason::ReleaseDeadline);
+    assert_eq!(stand_down(&mut player), Err(Refused::NotReleased(vec!["detach".to_owned()])));
+    player.apply(Event::Abandon { release: release("detach"), person: person() });
+    assert_eq!(player.phase(), "released", "with nothing left to wait for, the usual way back");
+}
+
+#[test]
+fn a_fence_that_goes_on_by_itself_needs_no_person() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    assert!(matches!(stand_down(&mut player), Err(Refused::Phase { .. })));
+    player.confirm();
+    assert!(matches!(stand_down(&mut player), Err(Refused::Phase { .. })));
+}
+
+#[test]
+fn every_phase_under_way_can_give_up_and_no_other() {
+    let give_up = || Event::GiveUp { reason: Reason::Deadline, detail: String::new() };
+    let mut player = Player::new();
+    assert!(player.try_apply(give_up()).is_err());
+    let mut player = waiting(&[]);
+    assert!(player.try_apply(give_up()).is_err());
+    let mut player = Player::unfencing(&[&[host("bmc")]]);
+    player.apply(give_up());
+    player.apply(Event::Retry(person()));
+    player.apply(Event::OnFailed { detail: String::new() });
+    assert!(player.try_apply(give_up()).is_err());
+}

@@ -1,0 +1,71 @@
+//! The record itself: numbers that only grow, moments, identities, and that it comes back from JSON as it was.
+
+use crate::device::Identity;
+use crate::event::Event;
+use crate::machine::Refused;
+use crate::record::{Fence, NodeRecord};
+use crate::support::{Player, device, host, person};
+
+#[test]
+fn an_effect_s_number_is_never_used_again() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        player.off_intent(&["bmc"]);
+        seen.push(player.record().ledger.open()[0].id.0);
+        player.close_all();
+    }
+    assert_eq!(seen, [1, 2, 3]);
+}
+
+#[test]
+fn closing_twice_or_what_is_not_open_changes_nothing() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    let moments = player.open_fence().moments.len();
+    player.apply(Event::Closed { effects: vec![crate::ids::EffectId(9)], why: "for the test" });
+    assert_eq!(player.open_fence().moments.len(), moments);
+}
+
+#[test]
+fn the_moments_are_bounded_and_keep_the_beginning_and_the_end() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    for _ in 0..300 {
+        player.off_intent(&["bmc"]);
+    }
+    player.apply(Event::Lost { device: device("bmc") });
+    let moments = &player.open_fence().moments;
+    assert_eq!(moments.len(), Fence::MOMENTS);
+    assert!(moments[0].what.starts_with("fence opened by ops@example for ops"), "{:?}", moments[0]);
+    assert!(moments[Fence::MOMENTS - 1].what.contains("session lost"));
+}
+
+#[test]
+fn an_identity_is_learned_in_normal_and_never_in_a_fence() {
+    let mut player = Player::new();
+    let identity = Identity { uuid: None, serial: Some("CN7".to_owned()) };
+    let learned = || Event::Learned { device: device("bmc"), identity: identity.clone() };
+    player.apply(learned());
+    assert_eq!(player.record().learned[&device("bmc")], identity);
+    player.fence(crate::support::request(1, &[&[host("bmc")]], &[]));
+    assert!(matches!(player.try_apply(learned()), Err(Refused::Phase { .. })));
+    assert_eq!(player.record().learned[&device("bmc")], identity, "and it outlives the fence's opening");
+}
+
+#[test]
+fn a_record_comes_back_from_json_as_it_was() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    player.hold_intent("bmc", &[("policy", "previous")]);
+    player.off_intent(&["bmc"]);
+    player.confirm();
+    player.attempt("detach");
+    let text = serde_json::to_string(player.record()).unwrap();
+    let back: NodeRecord = serde_json::from_str(&text).unwrap();
+    assert_eq!(back, *player.record());
+}
+
+#[test]
+fn a_refusal_says_what_would_be_right() {
+    let mut player = Player::new();
+    let refused = player.try_apply(Event::Retry(person())).unwrap_err();
+    assert_eq!(refused.to_string(), "a retry is not possible in phase normal: nothing waits for a person");
+}

@@ -1,0 +1,189 @@
+//! S4, S7, S23 in the record: only what is fenced is released, in order, each attempt with an entry of its own.
+
+use crate::event::Event;
+use crate::ids::EffectId;
+use crate::machine::Refused;
+use crate::order::Opened;
+use crate::outcome::{Outcome, Reason};
+use crate::record::{Phase, ReleaseStage};
+use crate::support::{Player, host, person, release};
+
+fn fenced(releases: &[&str]) -> Player {
+    let mut player = Player::fencing(&[&[host("bmc")]], releases);
+    player.confirm();
+    player
+}
+
+fn intent(player: &mut Player, name: &str) -> Result<Vec<Opened>, Refused> {
+    player.try_apply(Event::ReleaseIntent { release: release(name) })
+}
+
+fn progress(
+    player: &mut Player,
+    name: &str,
+    stage: ReleaseStage,
+    known: Option<EffectId>,
+) -> Result<(), Refused> {
+    let detail = "said so".to_owned();
+    player.try_apply(Event::ReleaseProgress { release: release(name), stage, detail, known }).map(drop)
+}
+
+fn stage(player: &Player, name: &str) -> ReleaseStage {
+    player.open_fence().release(&release(name)).unwrap().stage
+}
+
+fn abandon(player: &mut Player, name: &str) -> Result<(), Refused> {
+    player.try_apply(Event::Abandon { release: release(name), person: person() }).map(drop)
+}
+
+#[test]
+fn nothing_is_released_in_any_other_phase() {
+    let mut player = Player::new();
+    assert!(matches!(intent(&mut player, "detach"), Err(Refused::Phase { .. })));
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    assert!(matches!(intent(&mut player, "detach"), Err(Refused::Phase { phase: "fencing", .. })));
+    player.confirm();
+    player.apply(Event::Unproven { why: "unknown".to_owned() });
+    assert!(matches!(intent(&mut player, "detach"), Err(Refused::Phase { phase: "fencing", .. })));
+    player.confirm();
+    player.give_up(Reason::ReleaseDeadline);
+    assert!(matches!(intent(&mut player, "detach"), Err(Refused::Phase { phase: "needs_operator", .. })));
+}
+
+#[test]
+fn each_attempt_has_an_entry_and_an_end_of_its_own() {
+    let mut player = fenced(&["detach"]);
+    let first = player.attempt("detach");
+    let second = player.attempt("detach");
+    assert_ne!(first, second);
+    assert_eq!(player.open_effects(), ["release detach", "release detach"]);
+    assert_eq!(player.open_fence().release(&release("detach")).unwrap().attempts, 2);
+    progress(&mut player, "detach", ReleaseStage::Complete, Some(second)).unwrap();
+    assert_eq!(player.record().ledger.open()[0].id, first, "the first one's end is not known");
+    assert_eq!(player.phase(), "released");
+}
+
+#[test]
+fn they_have_an_order() {
+    let mut player = fenced(&["fence-storage", "detach"]);
+    let refused = intent(&mut player, "detach").unwrap_err();
+    assert_eq!(refused, Refused::NotReleased(vec!["fence-storage".to_owned()]));
+    player.complete("fence-storage");
+    assert_eq!(player.phase(), "fenced");
+    player.complete("detach");
+    assert_eq!(player.phase(), "released");
+    assert_eq!(player.open_fence().outcome, Some(Outcome::Fenced { released: true }));
+}
+
+#[test]
+fn what_is_over_is_not_attempted_again_and_says_nothing_more() {
+    let mut player = fenced(&["first", "second"]);
+    player.complete("first");
+    assert!(matches!(intent(&mut player, "first"), Err(Refused::Phase { phase: "over", .. })));
+    progress(&mut player, "first", ReleaseStage::Pending, None).unwrap();
+    assert_eq!(stage(&player, "first"), ReleaseStage::Complete);
+    assert!(matches!(intent(&mut player, "third"), Err(Refused::NoSuch { .. })));
+    assert!(progress(&mut player, "third", ReleaseStage::Complete, None).is_err());
+}
+
+#[test]
+fn requested_accepted_complete() {
+    let mut player = fenced(&["detach"]);
+    assert_eq!(stage(&player, "detach"), ReleaseStage::Pending);
+    let attempt = player.attempt("detach");
+    assert_eq!(stage(&player, "detach"), ReleaseStage::Requested);
+    progress(&mut player, "detach", ReleaseStage::Accepted, None).unwrap();
+    assert_eq!((stage(&player, "detach"), player.open_effects().len()), (ReleaseStage::Accepted, 1));
+    progress(&mut player, "detach", ReleaseStage::Complete, Some(attempt)).unwrap();
+    assert_eq!((stage(&player, "detach"), player.open_effects().len()), (ReleaseStage::Complete, 0));
+}
+
+#[test]
+fn a_release_that_was_never_asked_for_is_not_complete() {
+    let mut player = fenced(&["detach"]);
+    let attempt = player.attempt("detach");
+    player.breach(2, "bmc").unwrap();
+    // What the attempt of the fence before came to says nothing of this one: the node was on in between.
+    assert!(progress(&mut player, "detach", ReleaseStage::Complete, None).is_err());
+    assert!(progress(&mut player, "detach", ReleaseStage::Complete, Some(attempt)).is_err());
+    assert_eq!(stage(&player, "detach"), ReleaseStage::Pending);
+    player.apply(Event::Closed { effects: vec![attempt], why: "answered" });
+}
+
+#[test]
+fn the_end_of_an_attempt_ends_no_other_effect() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    player.off_intent(&["bmc"]);
+    let off = player.record().ledger.open()[0].id;
+    player.confirm();
+    player.attempt("detach");
+    progress(&mut player, "detach", ReleaseStage::Accepted, Some(off)).unwrap();
+    assert_eq!(player.open_effects(), ["off of bmc", "release detach"]);
+}
+
+#[test]
+fn only_a_person_abandons() {
+    let mut player = fenced(&["detach"]);
+    player.attempt("detach");
+    assert!(progress(&mut player, "detach", ReleaseStage::Abandoned, None).is_err());
+    abandon(&mut player, "detach").unwrap();
+    assert_eq!((stage(&player, "detach"), player.phase()), (ReleaseStage::Abandoned, "released"));
+    assert_eq!(player.open_effects(), ["release detach"], "its attempt is waited out before an on");
+    let detail = &player.open_fence().release(&release("detach")).unwrap().detail;
+    assert_eq!(detail, "abandoned by ops: looked at it");
+}
+
+#[test]
+fn abandoning_wants_a_release_that_is_under_way() {
+    let mut player = fenced(&["first", "second"]);
+    assert!(matches!(abandon(&mut player, "third"), Err(Refused::NoSuch { .. })));
+    player.complete("first");
+    assert!(matches!(abandon(&mut player, "first"), Err(Refused::Phase { phase: "complete", .. })));
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    assert!(matches!(abandon(&mut player, "detach"), Err(Refused::Phase { phase: "fencing", .. })));
+}
+
+#[test]
+fn after_the_deadline_the_last_one_abandoned_ends_the_waiting() {
+    let mut player = fenced(&["first", "second"]);
+    player.attempt("first");
+    player.give_up(Reason::ReleaseDeadline);
+    abandon(&mut player, "first").unwrap();
+    assert_eq!(player.record().phase, Phase::NeedsOperator(Reason::ReleaseDeadline));
+    abandon(&mut player, "second").unwrap();
+    assert_eq!(player.record().phase, Phase::Released);
+}
+
+#[test]
+fn what_was_never_confirmed_is_not_released_by_abandoning() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    player.give_up(Reason::Deadline);
+    abandon(&mut player, "detach").unwrap();
+    assert_eq!(player.record().phase, Phase::NeedsOperator(Reason::Deadline));
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    player.give_up(Reason::ReleaseDeadline);
+    abandon(&mut player, "detach").unwrap();
+    assert_eq!(player.record().phase, Phase::NeedsOperator(Reason::ReleaseDeadline), "no evidence");
+}
+
+#[test]
+fn abandoning_after_an_unfence_does_not_fence_the_node_again() {
+    let mut player = Player::unfencing(&[&[host("bmc")]]);
+    player.stored.record.fence.as_mut().unwrap().releases =
+        Player::fencing(&[&[host("bmc")]], &["detach"]).open_fence().releases.clone();
+    player.give_up(Reason::ReleaseDeadline);
+    abandon(&mut player, "detach").unwrap();
+    assert_eq!(player.phase(), "needs_operator");
+}
+
+#[test]
+fn giving_up_an_attempt_that_nothing_bounds_is_a_person_s_word_for_its_end() {
+    let mut player = Player::new();
+    let mut request = crate::support::request(1, &[&[host("bmc")]], &["detach"]);
+    request.releases[0].max_in_flight = None;
+    player.fence(request);
+    player.confirm();
+    player.attempt("detach");
+    abandon(&mut player, "detach").unwrap();
+    assert_eq!(player.open_effects(), [] as [&str; 0]);
+}
