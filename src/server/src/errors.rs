@@ -167,3 +167,41 @@ pub(crate) fn internal(what: &str) -> Fault {
     tracing::error!(trace, what, "an internal error was told to a caller");
     Fault::new(ErrorReason::Internal, format!("{what} (in the gateway's log: {trace})")).with("trace", trace)
 }
+
+#[cfg(test)]
+mod tests {
+    use picket_core::ids::{Revision, Version};
+    use tonic::Code;
+    use tonic_types::StatusExt;
+
+    use super::*;
+
+    #[test]
+    fn each_failure_of_the_store_is_told_as_what_it_means_for_the_caller() {
+        let node = NodeId::new("n1").expect("a good name");
+        let conflict = StoreError::Conflict { node, expected: Version(1), found: Version(2) };
+        for (error, code, word, again) in [
+            (StoreError::Unavailable("disk full".to_owned()), Code::Unavailable, "STORE_UNAVAILABLE", true),
+            (StoreError::Unknown("no answer".to_owned()), Code::Unavailable, "STORE_UNAVAILABLE", true),
+            (StoreError::Deposed("term 7".to_owned()), Code::Unavailable, "NO_LEADER", true),
+            (conflict, Code::Aborted, "CONFLICT", false),
+            (StoreError::KeyTaken("k".to_owned()), Code::InvalidArgument, "KEY_REUSED", false),
+            (StoreError::Compacted(Revision(7)), Code::OutOfRange, "REVISION_GONE", false),
+            (StoreError::Damaged("torn".to_owned()), Code::Internal, "INTERNAL", false),
+        ] {
+            let status = store(error.clone()).status();
+            let details = status.get_error_details();
+            assert_eq!(status.code(), code, "{error:?}");
+            assert_eq!(details.error_info().map(|info| info.reason.as_str()), Some(word), "{error:?}");
+            assert_eq!(details.retry_info().is_some(), again, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn an_internal_error_names_what_to_look_for_in_the_log() {
+        let status = internal("torn").status();
+        let details = status.get_error_details();
+        let trace = &details.error_info().expect("an info").metadata["trace"];
+        assert!(status.message().contains(trace.as_str()));
+    }
+}

@@ -166,13 +166,16 @@ fn several_not_found(names: &[&NodeId]) -> Fault {
 
 fn only(engine: &Engine, wanted: &str, is: impl Fn(&Identity) -> bool) -> Result<NodeId, Fault> {
     let fits = |view: &NodeView| identities(view).any(&is);
-    let found: Vec<NodeId> = engine.nodes().filter(fits).map(|view| view.plan.id.clone()).collect();
-    match found.as_slice() {
-        [one] => Ok(one.clone()),
-        [] => Err(not_found(wanted, "no node has that identity in the settings, or told it at a check")),
-        several => {
-            let names: Vec<&str> = several.iter().map(NodeId::as_str).collect();
-            let message = format!("{wanted:?} fits {} nodes: select one of them by its name", names.len());
+    one_of(wanted, engine.nodes().filter(fits).map(|view| view.plan.id.clone()).collect())
+}
+
+fn one_of(wanted: &str, mut found: Vec<NodeId>) -> Result<NodeId, Fault> {
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(not_found(wanted, "no node has that identity in the settings, or told it at a check")),
+        many => {
+            let names: Vec<&str> = found.iter().map(NodeId::as_str).collect();
+            let message = format!("{wanted:?} fits {many} nodes: select one of them by its name");
             Err(Fault::new(ErrorReason::AmbiguousNode, message).with_list("nodes", &names))
         }
     }
@@ -227,5 +230,16 @@ mod tests {
         assert!(matches!(set, WantedSet::Names(names) if names.len() == 3));
         let message = check_set(node_set::Of::Hosts("n[1-".to_owned())).expect_err("bad");
         assert!(message.starts_with("nodes.hosts: host list, column"), "{message}");
+    }
+
+    #[test]
+    fn what_fits_several_nodes_fits_none() {
+        let nodes =
+            |names: &[&str]| names.iter().map(|name| NodeId::new(name).expect("a good name")).collect();
+        assert_eq!(one_of("s7", nodes(&["n1"])).map_err(Fault::status).expect("one").as_str(), "n1");
+        assert_eq!(one_of("s7", nodes(&[])).expect_err("none").status().code(), tonic::Code::NotFound);
+        let several = one_of("s7", nodes(&["n1", "n2"])).expect_err("two").status();
+        assert_eq!(several.code(), tonic::Code::InvalidArgument);
+        assert!(several.message().contains("2 nodes"), "{}", several.message());
     }
 }

@@ -103,7 +103,10 @@ async fn a_node_that_was_stood_down_and_is_dark_can_be_fenced_again() {
     lab.fault("n1-bmc", Fault::OffIgnored);
     assert_eq!(kind(&lab.fence("k1").await), OutcomeKind::NeedsOperator);
     lab.mend("n1-bmc");
-    lab.happen(picket_driver_sim::Act::Foreign { machine: "n1".to_owned(), verb: picket_driver_sim::Verb::Off });
+    lab.happen(picket_driver_sim::Act::Foreign {
+        machine: "n1".to_owned(),
+        verb: picket_driver_sim::Verb::Off,
+    });
     let outcome = stand_down(&lab, "s").await.expect("let in").outcome().await;
     assert_eq!((outcome.kind(), outcome.reason()), (OutcomeKind::NeedsOperator, Reason::StandDownUnseen));
     let outcome = lab.fence("k2").await;

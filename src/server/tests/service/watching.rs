@@ -1,5 +1,8 @@
 //! Watches: the present, then every change, from where one left off.
 
+use picket_core::ids::{NodeId, Version};
+use picket_core::record::NodeRecord;
+use picket_core::store::{Guard, Write};
 use picket_proto::v1::watch_nodes_response::Event;
 use picket_proto::v1::{NodeSet, Phase, WatchNodesRequest, WatchNodesResponse, node_set};
 use tokio_stream::StreamExt;
@@ -111,4 +114,50 @@ async fn foreign_and_unreadable_revisions_are_refused() {
     assert_eq!(reason(&watch(&lab, "", &newer).await.expect_err("refused")).0, "REVISION_GONE");
     let refused = watch(&lab, "n[", "").await.expect_err("refused");
     assert_eq!(wrong_fields(&refused), ["nodes.hosts"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_reads_late_comes_to_the_newest_all_the_same() {
+    let lab = lab().await;
+    let mut stream = watch(&lab, "n1", "").await.expect("let in");
+    for _ in 0..5 {
+        lab.fence("").await;
+        lab.unfence("").await;
+    }
+    let node_id = NodeId::new("n1").expect("a good name");
+    let newest = lab.engine.node(&node_id).expect("known").stored;
+    let mut revisions = Vec::new();
+    loop {
+        let message = next(&mut stream).await;
+        revisions.extend(
+            message.revision.rsplit_once('.').map(|(_, revision)| revision.parse::<u64>().expect("a number")),
+        );
+        if let Some(Event::Node(node)) = &message.event
+            && (node.generation, node.phase()) == (newest.record.generation.0, Phase::Normal)
+        {
+            break;
+        }
+    }
+    assert!(revisions.is_sorted() && revisions.last() == Some(&newest.revision.0), "{revisions:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_in_the_settings_any_more_is_told_to_who_watches_all() {
+    let lab = lab().await;
+    let mut all = watch(&lab, "", "").await.expect("let in");
+    let mut one = watch(&lab, "n2", "").await.expect("let in");
+    while !matches!(next(&mut all).await.event, Some(Event::Synced(_))) {}
+    while !matches!(next(&mut one).await.event, Some(Event::Synced(_))) {}
+    let guard = Guard { term: lab.engine.leading().expect("leads"), incarnation: lab.store.incarnation() };
+    let record = NodeRecord::new(NodeId::new("gone").expect("a good name"));
+    let write = Write { expected: Version(0), record, fences: Vec::new(), keys: Vec::new() };
+    lab.store.write(guard, write).await.expect("written");
+    let message = loop {
+        let message = next(&mut all).await;
+        if !matches!(message.event, Some(Event::Synced(_))) {
+            break message;
+        }
+    };
+    assert_eq!(message.event, Some(Event::Removed("gone".to_owned())));
+    assert!(matches!(next(&mut one).await.event, Some(Event::Synced(_))));
 }
