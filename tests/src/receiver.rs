@@ -59,6 +59,11 @@ impl ExampleReceiver {
             .join("\n")
     }
 
+    /// Its directory.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// Lets it outlive this run, with its directory; its process id.
     pub fn leave_running(self) -> u32 {
         let _kept = self.directory.keep();

@@ -1,9 +1,10 @@
 //! What the story happens on: two machines behind BMCs, a receiver of releases, a gateway.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use picket_tests::peers::{IpmiSim, Machine, Observer};
-use picket_tests::{Bmc, ExampleReceiver, Fleet, Gateway, Result};
+use picket_tests::{Bmc, ExampleReceiver, Fleet, Gateway, PeerError, Result};
 
 /// A machine with its BMC and the observer of its disk.
 #[derive(Debug)]
@@ -61,27 +62,31 @@ impl Stage {
         Ok(Self { gateway, receiver, hosts })
     }
 
-    /// Lets everything run on after us; the shell line that ends it.
-    pub fn leave_running(self) -> Result<String> {
-        let mut ends = Vec::new();
-        let mut directories = vec![self.gateway.directory().to_owned()];
-        ends.extend(self.gateway.leave_running());
-        ends.push(self.receiver.leave_running());
+    /// Lets everything run on after us; the script that ends it.
+    pub fn leave_running(self) -> Result<PathBuf> {
+        let script = self.gateway.directory().join("stop");
+        let mut directories = vec![self.gateway.directory().to_owned(), self.receiver.directory().to_owned()];
+        let mut processes = vec![self.receiver.leave_running()];
+        processes.extend(self.gateway.leave_running());
+        let mut machines = Vec::new();
         for host in self.hosts {
             drop(host.observer);
             directories.push(host.bmc.directory().to_owned());
-            ends.push(host.bmc.leave_running());
-            ends.extend(host.machine.process());
-            directories.push(host.machine.leave_running());
+            processes.push(host.bmc.leave_running());
+            machines.push(host.machine.leave_running());
         }
-        let ids: Vec<String> = ends.iter().map(u32::to_string).collect();
-        let paths: Vec<String> = directories.iter().map(|path| path.display().to_string()).collect();
-        // A machine that was fenced and brought back meanwhile has another process: its directory knows it.
-        Ok(format!(
-            "kill {}; cat {}/vm.pid 2>/dev/null | xargs -r kill -9; rm -r {}",
-            ids.join(" "),
-            paths.join("/vm.pid "),
-            paths.join(" ")
-        ))
+        let processes = processes.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+        let mut text =
+            format!("#!/bin/sh\n# Ends what cargo xtask demo --keep left running.\nkill {processes}\n");
+        for machine in &machines {
+            // By then a machine may have been fenced and brought back: its directory knows its process.
+            let dir = machine.display();
+            text += &format!("touch {dir}/closed\n[ ! -s {dir}/vm.pid ] || kill -9 $(cat {dir}/vm.pid)\n");
+        }
+        for directory in directories.iter().chain(&machines) {
+            text += &format!("rm -r {}\n", directory.display());
+        }
+        std::fs::write(&script, text).map_err(PeerError::io(format!("write {}", script.display())))?;
+        Ok(script)
     }
 }

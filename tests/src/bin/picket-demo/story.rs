@@ -72,23 +72,22 @@ fn ended(teller: &Teller) -> Result<()> {
 fn kept(teller: &Teller, stage: Stage) -> Result<()> {
     let programs = std::env::var("PICKET_BIN_DIR").unwrap_or_else(|_| "target/debug".to_owned());
     let exports = format!("export PATH={programs}:$PATH PICKET_ENDPOINT={}", stage.gateway.endpoint());
-    let (receiver, bmc) = (stage.receiver.url().to_owned(), stage.hosts[1].bmc.address());
+    let bmc = stage.hosts[1].bmc.address();
     let disk = stage.hosts[1].machine.disk();
-    let end = stage.leave_running()?;
-    teller.say("It runs on. In this or another shell:");
-    teller.quote(&exports);
+    let stop = stage.leave_running()?;
+    teller.say("It runs on. Copy this first, here or in another shell:");
+    teller.copy(&exports);
     teller.say("Then, for example:");
-    teller.quote(&format!(
-        "picket status\npicket watch\npicket fence n2 --reason 'my turn'\npicket unfence n2 --reason 'and back'\n\
-         picket history --output json\n\
-         hexdump -C -s 512 -n 8 {}      # the heartbeat of n2, on its disk\n\
-         ipmitool -I lanplus -C 3 -H {} -p {} -U admin -P secret12 chassis status",
-        disk.display(),
-        bmc.ip(),
-        bmc.port()
-    ));
-    teller.say(&format!("Releases go to {receiver}. To end it all:"));
-    teller.quote(&end);
+    teller.copy("picket fence n2 --reason 'my turn'");
+    teller.copy("picket status n2");
+    teller.copy("picket history n2 --output json");
+    teller.copy("picket unfence n2 --reason 'and back'");
+    teller.say("The heartbeat of n2, on its disk, and what its BMC says to another client:");
+    teller.copy(&format!("hexdump -C -s 512 -n 8 {}", disk.display()));
+    let (host, port) = (bmc.ip(), bmc.port());
+    teller.copy(&format!("ipmitool -I lanplus -C 3 -H {host} -p {port} -U admin -P secret12 chassis status"));
+    teller.say("To end it all:");
+    teller.copy(&format!("sh {}", stop.display()));
     Ok(())
 }
 

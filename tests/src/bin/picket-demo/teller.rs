@@ -38,6 +38,11 @@ impl Teller {
         self.line(&format!("\n  {}", self.styled("36", &format!("$ {line}"))));
     }
 
+    /// A line for the reader to type or copy: nothing stands before it but space.
+    pub fn copy(&self, line: &str) {
+        self.line(&format!("    {}", self.styled("36", line)));
+    }
+
     /// Text of another program, indented.
     pub fn quote(&self, text: &str) {
         for line in text.lines() {
