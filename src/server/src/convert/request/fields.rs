@@ -1,0 +1,111 @@
+//! The fields that requests have in common.
+
+use std::time::Duration;
+
+use picket_core::time::WallTime;
+use picket_proto::v1::ErrorReason;
+
+use crate::convert::time::{span, wall};
+use crate::digest::Digest;
+use crate::fault::{Fault, Fields};
+
+/// The longest reason, in bytes.
+const REASON: usize = 1_024;
+/// The longest key, in bytes.
+const KEY: usize = 128;
+/// The longest name of a holder, in bytes.
+const HOLDER: usize = 253;
+/// The deadlines that a caller may ask for.
+const DEADLINE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(86_400));
+
+/// Feeds a deadline, where there is one.
+pub(super) fn with_deadline(digest: Digest, deadline: Option<Duration>) -> Digest {
+    match deadline {
+        Some(deadline) => digest.with("deadline", &deadline.as_millis().to_string()),
+        None => digest,
+    }
+}
+
+/// A field that was found wrong was not told; cannot be reached, and is an error all the same.
+pub(super) fn lost(field: &str) -> Fault {
+    let mut fields = Fields::default();
+    fields.wrong(field, "is missing");
+    fields.done().err().unwrap_or_else(|| Fault::new(ErrorReason::BadRequest, "a field is missing"))
+}
+
+/// Says why: required, and bounded, since it is stored and told.
+pub(super) fn reason(text: &str, fields: &mut Fields) -> String {
+    let text = text.trim();
+    if text.is_empty() {
+        fields.wrong("reason", "is empty: say why; it stands in the history");
+    } else if text.len() > REASON {
+        fields.wrong("reason", format!("has {} bytes: at most {REASON}", text.len()));
+    }
+    text.to_owned()
+}
+
+pub(super) fn key(text: &str, fields: &mut Fields) -> Option<String> {
+    if text.len() > KEY {
+        fields.wrong("idempotency_key", format!("has {} bytes: at most {KEY}; a UUID is good", text.len()));
+    } else if text.chars().any(char::is_control) {
+        fields
+            .wrong("idempotency_key", "has control characters: letters and digits are good, a UUID is best");
+    }
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+pub(super) fn holder(text: &str, caller: &str, fields: &mut Fields) -> String {
+    if text.is_empty() {
+        return caller.to_owned();
+    }
+    if text.len() > HOLDER {
+        fields.wrong("holder", format!("has {} bytes: at most {HOLDER}", text.len()));
+    } else if text.trim() != text || text.chars().any(char::is_control) {
+        fields.wrong("holder", "has blanks at an end, or control characters: a plain name is wanted");
+    }
+    text.to_owned()
+}
+
+pub(super) fn deadline(given: Option<&prost_types::Duration>, fields: &mut Fields) -> Option<Duration> {
+    let given = given?;
+    let (least, most) = DEADLINE;
+    match span(given) {
+        Some(deadline) if deadline >= least && deadline <= most => Some(deadline),
+        Some(deadline) => {
+            fields.wrong("deadline", format!("{deadline:?} is out of range: 10 s to 24 h"));
+            None
+        }
+        None => {
+            fields.wrong("deadline", "is no span: 10 s to 24 h is wanted");
+            None
+        }
+    }
+}
+
+pub(super) fn not_after(given: Option<&prost_types::Timestamp>, fields: &mut Fields) -> Option<WallTime> {
+    let at = wall(given?);
+    if at.is_none() {
+        fields.wrong("not_after", "is no moment after 1970-01-01T00:00:00Z");
+    }
+    at
+}
+
+/// A value of an enum. Open on the wire, it is closed in a request: what is not known cannot be done.
+pub(crate) fn choice<E: TryFrom<i32> + Default>(field: &str, value: i32, fields: &mut Fields) -> E {
+    E::try_from(value).unwrap_or_else(|_| {
+        fields.wrong(field, format!("{value} is not a value that this gateway knows"));
+        E::default()
+    })
+}
+
+/// How many entries a page may have.
+pub(crate) fn page_size(given: i32, fields: &mut Fields) -> usize {
+    match usize::try_from(given) {
+        Ok(0) => 100,
+        Ok(size @ 1..=1_000) => size,
+        _ => {
+            fields.wrong("page_size", format!("{given} is out of range: 1 to 1000, or 0 for 100"));
+            100
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What else sets a node in motion, or lets a release go.
+
+use std::time::Duration;
+
+use picket_core::event::{BoundKey, Person};
+use picket_core::ids::{Generation, ReleaseId};
+use picket_core::time::WallTime;
+use picket_engine::Ask;
+use picket_proto::v1;
+
+use super::fields::{deadline, holder, key, lost, not_after, reason, with_deadline};
+use crate::digest::Digest;
+use crate::fault::{Fault, Fields};
+use crate::select::Wanted;
+
+/// Something else that sets a node in motion.
+#[derive(Debug)]
+pub(crate) struct MotionAsked {
+    /// The node.
+    pub(crate) node: Wanted,
+    /// The hold that is meant.
+    pub(crate) holder: String,
+    /// What the engine is asked.
+    pub(crate) ask: Ask,
+    /// The caller's own deadline.
+    pub(crate) deadline: Option<Duration>,
+}
+
+/// Checks an unfence request of `caller`.
+pub(crate) fn unfence(request: &v1::UnfenceRequest, caller: &str) -> Result<MotionAsked, Fault> {
+    let mut fields = Fields::default();
+    let holder = holder(&request.holder, caller, &mut fields);
+    let not_after = not_after(request.not_after.as_ref(), &mut fields);
+    let deadline = deadline(request.deadline.as_ref(), &mut fields);
+    let asked = Asked {
+        call: "unfence",
+        node: request.node.as_ref(),
+        reason: &request.reason,
+        key: &request.idempotency_key,
+        generation: request.expected_generation,
+    };
+    asked.check(caller, holder, deadline, not_after, fields)
+}
+
+/// Checks a retry of `caller`.
+pub(crate) fn retry(request: &v1::RetryRequest, caller: &str) -> Result<MotionAsked, Fault> {
+    let mut fields = Fields::default();
+    let deadline = deadline(request.deadline.as_ref(), &mut fields);
+    let asked = Asked {
+        call: "retry",
+        node: request.node.as_ref(),
+        reason: &request.reason,
+        key: &request.idempotency_key,
+        generation: request.expected_generation,
+    };
+    asked.check(caller, String::new(), deadline, None, fields)
+}
+
+/// Checks a stand-down of `caller`.
+pub(crate) fn stand_down(request: &v1::StandDownRequest, caller: &str) -> Result<MotionAsked, Fault> {
+    let asked = Asked {
+        call: "stand_down",
+        node: request.node.as_ref(),
+        reason: &request.reason,
+        key: &request.idempotency_key,
+        generation: request.expected_generation,
+    };
+    asked.check(caller, String::new(), None, None, Fields::default())
+}
+
+/// Checks the abandoning of a release by `caller`.
+pub(crate) fn abandon(
+    request: &v1::AbandonReleaseRequest,
+    caller: &str,
+) -> Result<(MotionAsked, ReleaseId), Fault> {
+    let mut fields = Fields::default();
+    let release = ReleaseId::new(&request.release);
+    if let Err(error) = &release {
+        fields.wrong("release", error.to_string());
+    }
+    let asked = Asked {
+        call: "abandon",
+        node: request.node.as_ref(),
+        reason: &request.reason,
+        key: "",
+        generation: request.expected_generation,
+    };
+    let checked = asked.check(caller, String::new(), None, None, fields)?;
+    Ok((checked, release.map_err(|_| lost("release"))?))
+}
+
+/// What requests that set a node in motion have in common.
+struct Asked<'a> {
+    call: &'static str,
+    node: Option<&'a v1::NodeSelector>,
+    reason: &'a str,
+    key: &'a str,
+    generation: Option<u64>,
+}
+
+impl Asked<'_> {
+    fn check(
+        self,
+        caller: &str,
+        holder: String,
+        deadline: Option<Duration>,
+        not_after: Option<WallTime>,
+        mut fields: Fields,
+    ) -> Result<MotionAsked, Fault> {
+        let node = Wanted::of(self.node, "node", &mut fields);
+        let reason = reason(self.reason, &mut fields);
+        let key = key(self.key, &mut fields);
+        fields.done()?;
+        let digest = Digest::of(self.call).with("holder", &holder).with("reason", &reason);
+        let digest = with_deadline(digest, deadline).hex();
+        Ok(MotionAsked {
+            node: node.ok_or_else(|| lost("node"))?,
+            holder,
+            ask: Ask {
+                person: Person { name: caller.to_owned(), reason },
+                key: key.map(|key| BoundKey { key, digest }),
+                not_after,
+                expected_generation: self.generation.map(Generation),
+            },
+            deadline,
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! Requests, good and bad.
+
+use picket_core::record::Then;
+use picket_engine::Until;
+use picket_proto::v1;
+use tonic_types::StatusExt;
+
+use super::{fence, page_size, unfence};
+use crate::fault::{Fault, Fields};
+
+fn named(name: &str) -> Option<v1::NodeSelector> {
+    Some(v1::NodeSelector { by: Some(v1::node_selector::By::Name(name.to_owned())) })
+}
+
+fn good() -> v1::FenceRequest {
+    v1::FenceRequest { node: named("n1"), reason: "why".to_owned(), ..Default::default() }
+}
+
+fn faults(fault: Fault) -> Vec<String> {
+    let details = fault.status().get_error_details();
+    let bad = details.bad_request().expect("a bad request");
+    bad.field_violations.iter().map(|violation| violation.field.clone()).collect()
+}
+
+#[test]
+fn what_is_not_said_is_the_default() {
+    let asked = fence(&good(), "uid:7").expect("good");
+    assert_eq!((asked.until, asked.call.deadline, asked.call.min_grade), (Until::Released, None, None));
+    assert_eq!((asked.call.holder.name.as_str(), asked.call.holder.by.as_str()), ("uid:7", "uid:7"));
+    assert_eq!((asked.call.holder.then, asked.call.key), (Then::StayOff, None));
+}
+
+#[test]
+fn all_faults_of_a_request_are_told_at_once() {
+    let bad = v1::FenceRequest {
+        node: named("a b"),
+        reason: " ".to_owned(),
+        idempotency_key: "k".repeat(129),
+        holder: "x\n".to_owned(),
+        until: 77,
+        then: 78,
+        minimum_grade: 79,
+        deadline: Some(prost_types::Duration { seconds: 9, nanos: 0 }),
+        not_after: Some(prost_types::Timestamp { seconds: -1, nanos: 0 }),
+        ..Default::default()
+    };
+    let found = faults(fence(&bad, "uid:7").expect_err("bad"));
+    let want = [
+        "node.name",
+        "reason",
+        "holder",
+        "until",
+        "then",
+        "minimum_grade",
+        "deadline",
+        "not_after",
+        "idempotency_key",
+    ];
+    assert_eq!(found, want);
+}
+
+#[test]
+fn a_deadline_is_taken_within_its_bounds_alone() {
+    for (seconds, nanos, taken) in
+        [(10, 0, true), (86_400, 0, true), (9, 999_999_999, false), (86_400, 1, false), (-10, 0, false)]
+    {
+        let deadline = Some(prost_types::Duration { seconds, nanos });
+        let asked = fence(&v1::FenceRequest { deadline, ..good() }, "me");
+        assert_eq!(asked.is_ok(), taken, "{seconds}.{nanos}");
+    }
+}
+
+#[test]
+fn what_only_bounds_a_request_does_not_bind_its_key_and_all_else_does() {
+    let digest = |request: &v1::FenceRequest| {
+        let request = v1::FenceRequest { idempotency_key: "k".to_owned(), ..request.clone() };
+        fence(&request, "me").expect("good").call.key.expect("a key").digest
+    };
+    let plain = digest(&good());
+    let same = v1::FenceRequest {
+        until: v1::FenceUntil::Confirmed.into(),
+        then: v1::FenceThen::StayOff.into(),
+        not_after: Some(prost_types::Timestamp { seconds: 1, nanos: 0 }),
+        expected_generation: Some(7),
+        holder: "me".to_owned(),
+        ..good()
+    };
+    assert_eq!(digest(&same), plain);
+    for other in [
+        v1::FenceRequest { reason: "another".to_owned(), ..good() },
+        v1::FenceRequest { holder: "db".to_owned(), ..good() },
+        v1::FenceRequest { then: v1::FenceThen::PowerOn.into(), ..good() },
+        v1::FenceRequest { minimum_grade: v1::Grade::Observed.into(), ..good() },
+        v1::FenceRequest { deadline: Some(prost_types::Duration { seconds: 60, nanos: 0 }), ..good() },
+    ] {
+        assert_ne!(digest(&other), plain, "{other:?}");
+    }
+}
+
+#[test]
+fn one_key_is_not_good_for_two_calls() {
+    let unfence_request = v1::UnfenceRequest {
+        node: named("n1"),
+        reason: "why".to_owned(),
+        idempotency_key: "k".to_owned(),
+        ..Default::default()
+    };
+    let fence_request = v1::FenceRequest { idempotency_key: "k".to_owned(), ..good() };
+    let of_fence = fence(&fence_request, "me").expect("good").call.key;
+    let of_unfence = unfence(&unfence_request, "me").expect("good").ask.key;
+    assert_ne!(of_fence, of_unfence);
+}
+
+#[test]
+fn what_is_not_done_yet_is_not_ignored() {
+    let limit = Some(v1::LimitOverride { reason: "why".to_owned() });
+    for request in [
+        v1::FenceRequest { dry_run: true, ..good() },
+        v1::FenceRequest { override_budget: limit.clone(), ..good() },
+        v1::FenceRequest { override_quorum: limit, ..good() },
+    ] {
+        assert_eq!(fence(&request, "me").expect_err("refused").status().code(), tonic::Code::Unimplemented);
+    }
+}
+
+#[test]
+fn pages_have_bounds() {
+    let size = |given| {
+        let mut fields = Fields::default();
+        let size = page_size(given, &mut fields);
+        fields.done().ok().map(|()| size)
+    };
+    assert_eq!(
+        [size(0), size(1), size(1_000), size(1_001), size(-1)],
+        [Some(100), Some(1), Some(1_000), None, None]
+    );
+}
