@@ -20,15 +20,21 @@ const GUID: &str = "0123456789abcdef0123456789abcde0";
 const RAKP2: u8 = 0x13;
 const RAKP4: u8 = 0x15;
 
-/// Off until taken and seen off in one epoch.
+/// As a caller does it: a look, an off, and readings until one in the same epoch says off; after a loss from the start.
 async fn off_and_seen(bench: &Bench) {
     loop {
+        let Ok(before) = bench.read().await else { continue };
         let Ok(off) = bench.off().await else { continue };
-        if let Ok(reading) = bench.read().await
-            && reading.epoch == off.epoch
-            && reading.power == Power::Off
-        {
-            return;
+        if off.epoch != before.epoch {
+            continue;
+        }
+        while let Ok(reading) = bench.read().await {
+            if reading.epoch != off.epoch {
+                break;
+            }
+            if reading.power == Power::Off {
+                return;
+            }
         }
     }
 }
@@ -104,7 +110,7 @@ async fn a_copy_does_not_renew_when_it_was_asked() {
     });
     let before = bench.clock.boot();
     let reading = bench.read().await.expect("the third copy is answered");
-    assert!(reading.asked_at.since(before) < Duration::from_millis(100));
+    assert!(reading.asked_at.since(before) < Duration::from_millis(500));
     assert!(reading.answered_at.since(reading.asked_at) >= Duration::from_millis(700));
 }
 

@@ -33,7 +33,7 @@ pub(super) enum Shown {
 }
 
 /// The calls of a check may be late by this much: the machine is busy, not the driver.
-const SLACK: Duration = Duration::from_millis(150);
+const SLACK: Duration = Duration::from_millis(500);
 
 pub(super) struct Rig<'a> {
     pub(super) subject: &'a dyn Subject,
