@@ -2,6 +2,8 @@
 
 use crate::election::Leadership;
 use crate::ground::{ATTEMPT_LIFE, Look, LookFault, ReleaseGround, ReleasePermit};
+use crate::ledger::EffectKind;
+use crate::machine;
 use crate::order::{OnOrder, PendingOn};
 use crate::record::Phase;
 use crate::store::{Store, StoreError, Stored};
@@ -32,12 +34,19 @@ pub async fn on_order(
     pending: &PendingOn,
 ) -> Result<OnOrder, GateFault> {
     let record = &stored.record;
-    let open =
-        record.ledger.get(pending.effect()).is_some_and(|effect| effect.generation == record.generation);
-    if record.phase != Phase::Unfencing || !open || record.ledger.bars_on() || *pending.node() != record.node
-    {
-        return Err(GateFault::State(format!("{} in phase {}", record.node, record.phase.label())));
+    let ours = record.ledger.get(pending.effect()).is_some_and(|effect| {
+        effect.kind == EffectKind::On(pending.device().clone())
+            && effect.generation == record.generation
+            && effect.term == leadership.term()
+    });
+    if !ours || *pending.node() != record.node {
+        let device = pending.device();
+        return Err(GateFault::State(format!(
+            "the on of {device} does not stand in the ledger of {}",
+            record.node
+        )));
     }
+    machine::may_switch_on(record).map_err(|refused| GateFault::State(refused.to_string()))?;
     store.check(leadership.guard(), &record.node, stored.version).await?;
     leadership.check().map_err(|ended| GateFault::Ended(ended.to_string()))?;
     let order = &pending.0;
@@ -61,11 +70,19 @@ pub async fn release_permit<'ground>(
     looks: &[Look],
 ) -> Result<ReleasePermit<'ground>, GateFault> {
     let record = &stored.record;
-    let same_fence = record.fence.as_ref().is_some_and(|fence| {
+    let current = record.fence.as_ref().filter(|fence| {
         fence.id == ground.fence() && fence.generation == record.generation && record.node == *ground.node()
     });
-    if record.phase != Phase::Fenced || !same_fence {
+    let Some(fence) = current.filter(|_| record.phase == Phase::Fenced) else {
         return Err(GateFault::State(format!("{} in phase {}", record.node, record.phase.label())));
+    };
+    // What was proven or vouched for before the evidence began from zero is not the ground that is stored now.
+    let word = match ground {
+        ReleaseGround::Confirmed(_) => None,
+        ReleaseGround::Attested(word) => Some(word.attestation()),
+    };
+    if fence.evidence.as_ref() != Some(ground.evidence()) || fence.attestation.as_ref() != word {
+        return Err(GateFault::State(format!("the ground is not the one that is stored of {}", record.node)));
     }
     if ground.term() != leadership.term() {
         return Err(GateFault::Ended("the ground was found under another leadership".to_owned()));
@@ -75,3 +92,6 @@ pub async fn release_permit<'ground>(
     ground.examine(looks, clock.boot())?;
     Ok(ReleasePermit { ground, generation: record.generation, not_after: clock.wall().after(ATTEMPT_LIFE) })
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,6 +67,13 @@ pub struct Look {
     pub reading: Option<Reading>,
 }
 
+impl Look {
+    /// When it was asked: the answer's own word for it, where there is one.
+    fn asked(&self) -> BootTime {
+        self.reading.as_ref().map_or(self.asked_at, |reading| reading.asked_at)
+    }
+}
+
 /// Why an attempt is not permitted now.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum LookFault {
@@ -133,9 +140,9 @@ impl ReleaseGround {
             return Err(LookFault::On(on.device.clone()));
         }
         let fresh = |device: &DeviceId| {
-            looks
-                .iter()
-                .find(|look| look.device == *device && now.since(look.asked_at) <= LOOK_LIFE)
+            let newest = looks.iter().filter(|look| look.device == *device).max_by_key(|look| look.asked());
+            newest
+                .filter(|look| now.since(look.asked()) <= LOOK_LIFE)
                 .ok_or_else(|| LookFault::Stale(device.clone()))
         };
         match self {

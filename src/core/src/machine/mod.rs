@@ -12,6 +12,7 @@ mod tests;
 mod unfence;
 
 use draft::Draft;
+pub(crate) use unfence::may_switch_on;
 
 use crate::event::Event;
 use crate::ids::{Term, Version};

@@ -1,9 +1,9 @@
 //! The exits for people (S12, S16): named, with role and reason.
 
-use super::Refused;
 use super::draft::Draft;
 use super::fence::begin_from_zero;
 use super::release::settle_released;
+use super::{Refused, describe};
 use crate::device::Grade;
 use crate::event::Person;
 use crate::ground::Look;
@@ -55,6 +55,9 @@ pub(super) fn attest(draft: &mut Draft, person: Person, looks: &[Look]) -> Resul
 
 pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
     draft.expect_phase("a retry", &["needs_operator", "power_on_failed"], "nothing waits for a person")?;
+    if draft.record.phase == Phase::NeedsOperator(Reason::UnboundedEffect) {
+        end_unbounded(draft, person);
+    }
     let ours = draft.fence_is_current();
     if draft.record.phase == Phase::PowerOnFailed || !ours {
         // The same generation: what was meant is unchanged.
@@ -67,6 +70,23 @@ pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
     }
     draft.moment(format!("retry, asked by {}: {}", person.name, person.reason));
     Ok(())
+}
+
+/// What nothing bounds ends by a person's word alone: whoever retries says that no device does it any more. A release is
+/// given up by its name instead.
+fn end_unbounded(draft: &mut Draft, person: &Person) {
+    let ended: Vec<(EffectId, String)> = draft
+        .record
+        .ledger
+        .open()
+        .iter()
+        .filter(|open| open.life.is_none() && open.kind.device().is_some())
+        .map(|open| (open.id, describe(&open.kind)))
+        .collect();
+    for (effect, words) in ended {
+        draft.record.ledger.close(effect);
+        draft.moment(format!("closed {words}: {} says that it has ended", person.name));
+    }
 }
 
 pub(super) fn abandon(draft: &mut Draft, id: &ReleaseId, person: &Person) -> Result<(), Refused> {

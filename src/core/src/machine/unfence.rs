@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Refused;
 use super::draft::Draft;
+use super::{Refused, describe};
 use crate::device::DeviceClass;
 use crate::event::Person;
 use crate::ids::DeviceId;
 use crate::ledger::EffectKind;
 use crate::outcome::Outcome;
-use crate::record::{Bringing, Fence, Phase};
+use crate::record::{Bringing, Fence, NodeRecord, Phase};
 
 pub(super) fn drop_hold(draft: &mut Draft, holder: &str, person: &Person) -> Result<(), Refused> {
     draft.expect_phase(
@@ -32,21 +32,27 @@ pub(super) fn drop_hold(draft: &mut Draft, holder: &str, person: &Person) -> Res
     Ok(())
 }
 
-fn gate(draft: &mut Draft, wanted: &'static str) -> Result<(), Refused> {
-    draft.expect_phase(wanted, &["unfencing"], "power comes back only while unfencing")?;
-    if !draft.record.holds.is_empty() {
-        return Err(Refused::Held(draft.record.holds.keys().cloned().collect()));
+/// Phase, holds and open effects: the part of S7 that undoing a hold waits for too.
+fn gate(record: &NodeRecord, wanted: &'static str) -> Result<(), Refused> {
+    if record.phase != Phase::Unfencing {
+        let hint = "power comes back only while unfencing";
+        return Err(Refused::Phase { wanted, phase: record.phase.label(), hint });
     }
-    draft.bars(EffectKind::bars_on)
+    if !record.holds.is_empty() {
+        return Err(Refused::Held(record.holds.keys().cloned().collect()));
+    }
+    let open: Vec<String> =
+        record.ledger.open().iter().filter(|e| e.kind.bars_on()).map(|e| describe(&e.kind)).collect();
+    if open.is_empty() { Ok(()) } else { Err(Refused::OpenEffects(open)) }
 }
 
-/// A stand-down may follow a fence whose releases never began: nothing of them was sent.
-fn released(draft: &mut Draft) -> Result<(), Refused> {
-    let stands_down = draft.record.bringing == Bringing::StandDown;
-    let open: Vec<String> = draft
-        .fence()?
-        .releases
-        .iter()
+/// The whole of S7 but for the generation: phase, holds, open effects, releases.
+pub(crate) fn may_switch_on(record: &NodeRecord) -> Result<(), Refused> {
+    gate(record, "a power-on")?;
+    // A stand-down may follow a fence whose releases never began: nothing of them was sent.
+    let stands_down = record.bringing == Bringing::StandDown;
+    let releases = record.fence.iter().flat_map(|fence| &fence.releases);
+    let open: Vec<String> = releases
         .filter(|release| !(release.stage.is_over() || stands_down && release.attempts == 0))
         .map(|release| release.id.to_string())
         .collect();
@@ -54,7 +60,7 @@ fn released(draft: &mut Draft) -> Result<(), Refused> {
 }
 
 pub(super) fn unhold_intent(draft: &mut Draft) -> Result<(), Refused> {
-    gate(draft, "undoing a hold")?;
+    gate(&draft.record, "undoing a hold")?;
     let holds: Vec<_> =
         draft.fence()?.holds.iter().map(|(device, state)| (device.clone(), state.found.clone())).collect();
     for (device, found) in holds {
@@ -77,8 +83,7 @@ pub(super) fn unheld(draft: &mut Draft, devices: &[DeviceId], detail: &str) -> R
 }
 
 pub(super) fn on_intent(draft: &mut Draft, devices: &[DeviceId]) -> Result<(), Refused> {
-    gate(draft, "a power-on")?;
-    released(draft)?;
+    may_switch_on(&draft.record)?;
     let bringing = draft.record.bringing;
     let mut lives = BTreeMap::new();
     for device in devices {

@@ -1,6 +1,6 @@
 //! S12 and S16: a person's word, and the exits for people.
 
-use crate::device::Grade;
+use crate::device::{Grade, MaxInFlight};
 use crate::event::Event;
 use crate::ground::AttestedOff;
 use crate::ids::{Generation, Term};
@@ -151,4 +151,19 @@ fn every_phase_under_way_can_give_up_and_no_other() {
     player.apply(Event::Retry(person()));
     player.apply(Event::OnFailed { detail: String::new() });
     assert!(player.try_apply(give_up()).is_err());
+}
+
+#[test]
+fn what_nothing_bounds_ends_by_a_persons_word() {
+    let mut agent = host("agent");
+    agent.max_in_flight = MaxInFlight { off: None, on: None };
+    let mut player = Player::fencing(&[&[agent]], &[]);
+    player.off_intent(&["agent"]);
+    player.give_up(Reason::LevelsSpent);
+    player.apply(Event::Retry(person()));
+    assert_eq!(player.record().ledger.open().len(), 1, "nobody was asked about it");
+    player.give_up(Reason::UnboundedEffect);
+    player.apply(Event::Retry(person()));
+    assert_eq!(player.record().ledger.open(), []);
+    assert!(player.open_fence().moments.iter().any(|moment| moment.what.contains("says that it has ended")));
 }
