@@ -158,3 +158,6 @@ impl Leadership {
         self.lease.end();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -128,3 +128,6 @@ pub async fn save(store: &dyn Store, leadership: &Leadership, step: &Step) -> Re
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests;

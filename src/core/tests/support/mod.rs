@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub use bench::Bench;
 pub use player::Player;
-pub use store::OneNode;
+pub use store::{OneNode, Trouble};
 
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity, MaxInFlight};
 use picket_core::event::{FenceRequest, Holder, Person, PlannedRelease};

@@ -1,0 +1,80 @@
+//! S5: effects open with the proof that their own step is stored, and with nothing else.
+
+#![allow(clippy::unwrap_used)] // A fixture that cannot be made ends its test.
+
+use futures::executor::block_on;
+
+use super::save;
+use crate::event::Event;
+use crate::order::Opened;
+use crate::store::{Store, StoreError};
+use crate::support::{Player, Trouble, device, host, node};
+
+fn off() -> Event<'static> {
+    Event::OffIntent { devices: vec![device("bmc")] }
+}
+
+fn saving(player: &Player) -> Result<(), StoreError> {
+    let step = player.step(off()).unwrap();
+    block_on(save(&player.store, &player.leadership, &step)).map(drop)
+}
+
+#[test]
+fn what_is_stored_opens() {
+    let player = Player::fencing(&[&[host("bmc")]], &[]);
+    let step = player.step(off()).unwrap();
+    let record = step.record().clone();
+    let saved = block_on(save(&player.store, &player.leadership, &step)).unwrap();
+    let (stored, opened) = step.open(saved);
+    assert_eq!((stored.version, &stored.record), (player.stored.version.next(), &record));
+    assert!(matches!(opened.as_slice(), [Opened::Off(_)]));
+    assert_eq!(block_on(player.store.load(&node())).unwrap().unwrap(), stored);
+}
+
+#[test]
+#[should_panic(expected = "the proof of their own step")]
+fn the_proof_of_another_step_opens_nothing() {
+    let player = Player::fencing(&[&[host("bmc")]], &[]);
+    let (one, other) = (player.step(off()).unwrap(), player.step(off()).unwrap());
+    let saved = block_on(save(&player.store, &player.leadership, &one)).unwrap();
+    let _ = other.open(saved);
+}
+
+#[test]
+fn a_step_on_an_old_version_is_not_saved() {
+    let player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.store.overtakes();
+    assert!(matches!(saving(&player), Err(StoreError::Conflict { .. })));
+}
+
+#[test]
+fn a_deposed_leader_saves_nothing() {
+    let player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.store.deposes();
+    assert!(matches!(saving(&player), Err(StoreError::Deposed(_))));
+}
+
+#[test]
+fn a_write_that_did_not_happen_is_not_saved() {
+    let player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.store.fails_next(Trouble::Unavailable);
+    assert!(matches!(saving(&player), Err(StoreError::Unavailable(_))));
+}
+
+#[test]
+fn where_the_store_does_not_say_it_is_read_again() {
+    let player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.store.fails_next(Trouble::SilentlyLost);
+    assert!(matches!(saving(&player), Err(StoreError::Unavailable(_))), "it surely did not happen");
+    player.store.fails_next(Trouble::SilentlyDone);
+    assert_eq!(saving(&player), Ok(()));
+}
+
+#[test]
+fn where_another_write_stands_there_it_is_a_conflict() {
+    let player = Player::fencing(&[&[host("bmc")]], &[]);
+    let other = player.step(Event::Lost { device: device("bmc") }).unwrap();
+    block_on(save(&player.store, &player.leadership, &other)).unwrap();
+    player.store.fails_next(Trouble::SilentlyLost);
+    assert!(matches!(saving(&player), Err(StoreError::Conflict { .. })));
+}
