@@ -215,10 +215,13 @@ impl Follower {
             return vec![v1::FenceUpdate { text, ..self.update(view, Some(fence)) }];
         }
         let base = self.update(view, Some(fence));
-        let told = self.told.new_moments(&fence.moments).iter().map(|moment| v1::FenceUpdate {
+        let moments = self.told.new_moments(&fence.moments);
+        let told = moments.iter().enumerate().map(|(index, moment)| v1::FenceUpdate {
             time: Some(timestamp(moment.at)),
             phase: words::phase_of(&moment.phase).into(),
             text: moment.what.clone(),
+            // What is waited for now was not waited for at the moments before.
+            wait: base.wait.clone().filter(|_| index + 1 == moments.len()),
             ..base.clone()
         });
         told.collect()
