@@ -49,7 +49,11 @@ impl NodeTask {
             if let Some(unbounded) = unbounded
                 && closing.is_empty()
             {
-                let detail = format!("{} is open and nothing bounds it", describe(&unbounded.kind));
+                let exit = match unbounded.kind.device() {
+                    Some(_) => "a retry says that it has surely ended",
+                    None => "abandon it by name",
+                };
+                let detail = format!("{} is open and nothing bounds it: {exit}", describe(&unbounded.kind));
                 self.give_up(Reason::UnboundedEffect, detail).await?;
                 return Ok(Drained::Moved);
             }
