@@ -218,6 +218,7 @@ class Bmc(pyghmi.ipmi.bmc.Bmc):
         if self.knobs.get("fail"):
             return UNSPECIFIED
         if self.knobs.get("refuse_again") and self.get_power_state() == 0:
+            self.knobs.note("off refused")
             return NOT_IN_THIS_STATE
         delay = self.knobs.get("off_delay")
         if self.knobs.get("ignore_off"):

@@ -70,6 +70,12 @@ impl PeerError {
         let what = what.into();
         move |source| Self::Io { what, source }
     }
+
+    /// Names what was asked of a gateway that refused, or was not there.
+    pub fn call(what: impl Into<String>) -> impl FnOnce(tonic::Status) -> Self {
+        let what = what.into();
+        move |status| Self::Io { what, source: std::io::Error::other(status) }
+    }
 }
 
 /// A test that returns an error prints it with `Debug`: people read that, so it is the message.

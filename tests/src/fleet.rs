@@ -13,19 +13,27 @@ pub const PASSWORD_VARIABLE: &str = "PICKET_TEST_BMC_PASSWORD";
 pub struct Bmc {
     address: SocketAddr,
     user: String,
+    password: String,
     more: String,
 }
 
 impl Bmc {
     /// By the account that may switch power and no more, with suites 17 and 3.
     pub fn at(address: SocketAddr) -> Self {
-        Self { address, user: OPERATOR.to_owned(), more: "cipher_suites = [17, 3]\n".to_owned() }
+        let (user, password) = (OPERATOR.to_owned(), PASSWORD_VARIABLE.to_owned());
+        Self { address, user, password, more: "cipher_suites = [17, 3]\n".to_owned() }
     }
 
     /// As somebody else.
     #[must_use]
     pub fn user(self, user: &str) -> Self {
         Self { user: user.to_owned(), ..self }
+    }
+
+    /// With the password in another variable of the daemon's environment.
+    #[must_use]
+    pub fn password_in(self, variable: &str) -> Self {
+        Self { password: variable.to_owned(), ..self }
     }
 
     /// With further lines of TOML in the device's table.
@@ -74,8 +82,8 @@ impl Fleet {
             let _ = writeln!(
                 self.text,
                 "[nodes.{name:?}.devices.{device:?}]\ndriver = \"ipmi\"\nhost = \"{host}\"\nport = {port}\n\
-                 username = {:?}\npassword_env = {PASSWORD_VARIABLE:?}\n{}",
-                bmc.user, bmc.more
+                 username = {:?}\npassword_env = {:?}\n{}",
+                bmc.user, bmc.password, bmc.more
             );
         }
         self

@@ -1,6 +1,7 @@
 //! A receiver of releases, which does as a test tells it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -11,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::error::{PeerError, Result};
-use crate::peers::eventually;
+use crate::peers::{Truth, eventually};
 
 /// The largest body that is taken.
 const LARGEST: usize = 1 << 20;
@@ -46,6 +47,8 @@ pub struct Hook {
     pub headers: BTreeMap<String, String>,
     /// As JSON; null where it is none.
     pub body: Value,
+    /// Whether the node was on then, in truth; `None` without a witness.
+    pub on: Option<bool>,
 }
 
 impl Hook {
@@ -60,15 +63,14 @@ impl Hook {
     }
 }
 
-#[derive(Debug)]
 struct State {
     release: Answer,
     status: Answer,
     hooks: Vec<Hook>,
+    truth: Option<Truth>,
 }
 
 /// A running receiver on loopback, over plain HTTP. Dropped, it ends.
-#[derive(Debug)]
 pub struct Webhook {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
@@ -79,10 +81,19 @@ pub struct Webhook {
 impl Webhook {
     /// One that answers [`Answer::Complete`] to everything.
     pub async fn start() -> Result<Self> {
+        Self::begin(None).await
+    }
+
+    /// One that looks at each request whether the node is on.
+    pub async fn with_witness(truth: Truth) -> Result<Self> {
+        Self::begin(Some(truth)).await
+    }
+
+    async fn begin(truth: Option<Truth>) -> Result<Self> {
         let listener =
             TcpListener::bind("127.0.0.1:0").await.map_err(PeerError::io("bind a webhook's socket"))?;
         let address = listener.local_addr().map_err(PeerError::io("a webhook's address"))?;
-        let state = State { release: Answer::Complete, status: Answer::Complete, hooks: Vec::new() };
+        let state = State { release: Answer::Complete, status: Answer::Complete, hooks: Vec::new(), truth };
         let state = Arc::new(Mutex::new(state));
         let mut server = JoinSet::new();
         server.spawn(accept(listener, address, Arc::clone(&state)));
@@ -122,6 +133,12 @@ impl Webhook {
     }
 }
 
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Webhook").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -138,9 +155,10 @@ async fn accept(listener: TcpListener, address: SocketAddr, state: Arc<Mutex<Sta
 /// One request a connection; an error ends it, as a bad client would find.
 async fn serve(connection: TcpStream, address: SocketAddr, state: Arc<Mutex<State>>) {
     let mut connection = BufReader::new(connection);
-    let Some(hook) = read(&mut connection).await else { return };
+    let Some(mut hook) = read(&mut connection).await else { return };
     let (answer, path) = {
         let mut state = lock(&state);
+        hook.on = state.truth.as_ref().map(|is_on| is_on());
         let path = hook.path.clone();
         state.hooks.push(hook);
         (if path == "/release" { state.release } else { state.status }, path)
@@ -187,5 +205,5 @@ async fn read(connection: &mut BufReader<TcpStream>) -> Option<Hook> {
     let mut body = vec![0; if length <= LARGEST { length } else { return None }];
     connection.read_exact(&mut body).await.ok()?;
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    Some(Hook { at: SystemTime::now(), method, path, headers, body })
+    Some(Hook { at: SystemTime::now(), method, path, headers, body, on: None })
 }

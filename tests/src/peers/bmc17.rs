@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{ADMIN, Knob, PASSWORD, Process, fresh_address, knob, peer_file, wait_for_bmc};
+use super::{ADMIN, Knob, PASSWORD, Process, Truth, fresh_address, knob, peer_file, wait_for_bmc};
 use crate::error::{PeerError, Result};
 
 const KNOBS: &[&str] = &[
@@ -93,12 +94,18 @@ impl Bmc17 {
         Ok(text.trim() == "1")
     }
 
+    /// The same for whoever outlives this borrow. A state file that cannot be read counts as on.
+    pub fn truth(&self) -> Truth {
+        let path = self.directory.path().join("power");
+        Arc::new(move || std::fs::read_to_string(&path).map_or(true, |text| text.trim() == "1"))
+    }
+
     /// Somebody else's hand on the power button.
     pub fn press(&self, on: bool) -> Result<()> {
         knob::write_whole(&self.directory.path().join("power"), if on { "1" } else { "0" })
     }
 
-    /// What it carried out, a line each: `session WHO`, `closed WHO`, `off`, `on`, `off ignored`, `off lied`.
+    /// What it carried out, a line each: `session WHO`, `closed WHO`, `off`, `on`, `off ignored`, `off lied`, `off refused`.
     pub fn commands(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.directory.path().join("commands.log")).unwrap_or_default();
         text.lines().filter_map(|line| line.split_once(' ')).map(|(_, what)| what.to_owned()).collect()

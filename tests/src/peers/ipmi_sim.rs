@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::machine::Machine;
-use super::{ADMIN, Knob, OPERATOR, PASSWORD, Process, built, fresh_address, knob, peer_file, wait_for_bmc};
+use super::machine::{Machine, PowerEvent};
+use super::{
+    ADMIN, Knob, OPERATOR, PASSWORD, Process, Truth, built, fresh_address, knob, peer_file, wait_for_bmc,
+};
 use crate::error::{PeerError, Result};
 
 /// A 20-byte password, the longest that IPMI knows, of the account `long`.
@@ -229,6 +232,17 @@ impl IpmiSim {
         let text =
             std::fs::read_to_string(&path).map_err(PeerError::io(format!("read {}", path.display())))?;
         Ok(text.starts_with('1'))
+    }
+
+    /// The same for whoever outlives this borrow. A state file that cannot be read counts as on.
+    pub fn truth(&self) -> Truth {
+        let path = self.directory().join("power");
+        Arc::new(move || std::fs::read_to_string(&path).map_or(true, |text| text.starts_with('1')))
+    }
+
+    /// The offs and ons that it was told over a state file, those too that were ignored or that changed nothing.
+    pub fn commands(&self) -> Vec<PowerEvent> {
+        PowerEvent::read(&self.directory().join("commands.log"))
     }
 
     /// Somebody else's hand on the power button of a state file.

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-use super::{Observer, built, peer_file, reaper};
+use super::{Observer, Truth, built, peer_file, reaper};
 use crate::error::{PeerError, Result};
 
 /// The disk: the boot sector, the heartbeat's sector and some room.
@@ -19,6 +20,19 @@ pub struct PowerEvent {
     pub at: SystemTime,
     /// `on`, `off` (the process is gone), `cycle begins`, `cycle ends`.
     pub what: String,
+}
+
+impl PowerEvent {
+    /// All of a log; none where it is not there yet.
+    pub(super) fn read(log: &Path) -> Vec<Self> {
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        let event = |line: &str| {
+            let (at, what) = line.split_once(' ')?;
+            let at = SystemTime::UNIX_EPOCH + Duration::from_secs_f64(at.parse().ok()?);
+            Some(Self { at, what: what.to_owned() })
+        };
+        text.lines().filter_map(event).collect()
+    }
 }
 
 /// A machine. It starts switched off; a BMC over it ([`super::IpmiSimBuilder::machine`]) switches it on.
@@ -64,12 +78,15 @@ impl Machine {
         self.process().is_some()
     }
 
+    /// The same for whoever outlives this borrow: a receiver of releases.
+    pub fn truth(&self) -> Truth {
+        let path = self.path.clone();
+        Arc::new(move || process(&path).is_some())
+    }
+
     /// Its process id while it lives.
     pub fn process(&self) -> Option<u32> {
-        let id = std::fs::read_to_string(self.path.join("vm.pid")).ok()?.trim().parse().ok()?;
-        // The id may be somebody else's by now; a zombie has no arguments.
-        let arguments = std::fs::read(format!("/proc/{id}/cmdline")).ok()?;
-        String::from_utf8_lossy(&arguments).contains(&*self.path.to_string_lossy()).then_some(id)
+        process(&self.path)
     }
 
     /// On or off past every BMC: a hand on the machine itself.
@@ -101,13 +118,7 @@ impl Machine {
 
     /// What was done to it, in order. A machine that is its BMC's own child has no such log.
     pub fn power_events(&self) -> Vec<PowerEvent> {
-        let text = std::fs::read_to_string(self.path.join("power.log")).unwrap_or_default();
-        let event = |line: &str| {
-            let (at, what) = line.split_once(' ')?;
-            let at = SystemTime::UNIX_EPOCH + Duration::from_secs_f64(at.parse().ok()?);
-            Some(PowerEvent { at, what: what.to_owned() })
-        };
-        text.lines().filter_map(event).collect()
+        PowerEvent::read(&self.path.join("power.log"))
     }
 
     /// A process of its own that watches the heartbeat from outside, from now on.
@@ -120,6 +131,13 @@ impl Machine {
         reaper::machine_closed(&self.path);
         self.directory.take().map_or_else(PathBuf::new, TempDir::keep)
     }
+}
+
+fn process(path: &Path) -> Option<u32> {
+    let id = std::fs::read_to_string(path.join("vm.pid")).ok()?.trim().parse().ok()?;
+    // The id may be somebody else's by now; a zombie has no arguments.
+    let arguments = std::fs::read(format!("/proc/{id}/cmdline")).ok()?;
+    String::from_utf8_lossy(&arguments).contains(&*path.to_string_lossy()).then_some(id)
 }
 
 impl Drop for Machine {

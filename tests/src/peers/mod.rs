@@ -10,10 +10,12 @@ mod observer;
 mod process;
 mod ready;
 mod reaper;
+mod slots;
 mod tools;
 mod udp_fault;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use address::fresh_address;
 pub use bmc17::Bmc17;
@@ -23,6 +25,7 @@ pub use machine::{Machine, PowerEvent};
 pub use observer::{Beat, Observer};
 pub use process::Process;
 pub use ready::{eventually, wait_for_bmc};
+pub use slots::take_all_sessions;
 pub use tools::{Ipmipower, Ipmitool, PowerWord};
 pub use udp_fault::{Counts, Faults, UdpFault};
 
@@ -32,6 +35,9 @@ pub const ADMIN: &str = "admin";
 pub const OPERATOR: &str = "operator";
 /// The password of both.
 pub const PASSWORD: &str = "secret12";
+
+/// Whether a node is on, asked of the node itself and not of anything that speaks for it.
+pub type Truth = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// A file of `tests/peers`.
 fn peer_file(name: &str) -> PathBuf {

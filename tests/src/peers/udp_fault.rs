@@ -39,6 +39,8 @@ pub struct Counts {
     pub answers: u64,
     /// Datagrams of either that were lost here.
     pub lost: u64,
+    /// RAKP messages 1 from clients, those that were lost included: each is an attempt to log in, or a copy of one.
+    pub logins: u64,
 }
 
 /// The dice of one direction (splitmix64): a seed replays, whatever happens in the other direction.
@@ -90,6 +92,7 @@ impl Direction {
 struct State {
     requests: Direction,
     answers: Direction,
+    logins: u64,
 }
 
 /// A relay before one BMC. Clients speak to [`UdpFault::address`]. Dropped, it ends.
@@ -107,7 +110,7 @@ impl UdpFault {
         let address = fresh_address();
         println!("the network before {bmc}: {address}, seed {seed}");
         let front = UdpSocket::bind(address).await.map_err(PeerError::io(format!("bind {address}")))?;
-        let state = State { requests: Direction::new(seed), answers: Direction::new(!seed) };
+        let state = State { requests: Direction::new(seed), answers: Direction::new(!seed), logins: 0 };
         let state = Arc::new(Mutex::new(state));
         let mut relay = JoinSet::new();
         relay.spawn(forward(Arc::new(front), bmc, Arc::clone(&state)));
@@ -137,8 +140,9 @@ impl UdpFault {
 
     /// What passed so far.
     pub fn counts(&self) -> Counts {
-        let State { requests, answers } = &*lock(&self.state);
-        Counts { requests: requests.came, answers: answers.came, lost: requests.lost + answers.lost }
+        let State { requests, answers, logins } = &*lock(&self.state);
+        let lost = requests.lost + answers.lost;
+        Counts { requests: requests.came, answers: answers.came, lost, logins: *logins }
     }
 }
 
@@ -168,11 +172,21 @@ async fn forward(front: Arc<UdpSocket>, bmc: SocketAddr, state: Arc<Mutex<State>
                 back
             }
         };
-        for after in lock(&state).requests.fate() {
+        let fate = {
+            let mut state = lock(&state);
+            state.logins += u64::from(is_login(&datagram[..length]));
+            state.requests.fate()
+        };
+        for after in fate {
             let (back, datagram) = (Arc::clone(&back), datagram[..length].to_vec());
             pass(&mut under_way, after, async move { back.send(&datagram).await });
         }
     }
+}
+
+/// RMCP+ (authentication type 6) with RAKP message 1 (payload type 0x12; IPMI 2.0 table 13-16).
+fn is_login(datagram: &[u8]) -> bool {
+    matches!(datagram, [_, _, _, _, 6, kind, ..] if kind & 0x3f == 0x12)
 }
 
 /// Takes what the BMC answers one client.
