@@ -11,11 +11,10 @@ const SOON: Duration = Duration::from_secs(60);
 /// A BMC, a receiver, and a fleet of one node over both.
 async fn one_node() -> Result<(IpmiSim, Webhook, Fleet)> {
     let (bmc, webhook) = (IpmiSim::builder().holds().start().await?, Webhook::start().await?);
-    let fleet = Fleet::new().node("n1", &Bmc::at(bmc.address()), &["detach"]).webhook(
-        "detach",
-        &webhook.url(),
-        "settle = \"0s\"",
-    );
+    // ipmi_sim's own idle limit: so long the next gateway waits for the end of what a killed one may have sent.
+    let device = Bmc::at(bmc.address()).with("idle_limit = \"30s\"");
+    let fleet = Fleet::new().node("n1", &device, &["detach"]);
+    let fleet = fleet.webhook("detach", &webhook.url(), "settle = \"0s\"");
     Ok((bmc, webhook, fleet))
 }
 
