@@ -9,6 +9,7 @@ usage: cargo xtask <command>
   demo [--yes] [--keep]       fences a real virtual machine before your eyes: gateway, BMC, proof, release, and back
   test [--yes] [FILTER...]    all tests: units, models, end to end
   soak [--yes] [FILTER...]    the same with the long counts
+  bench [--yes] [NAME ...]    measures beside what others wrote; without a name: which benches there are
   verify                      formatting, clippy, documentation, licences; changes nothing
   fix                         formats, and lets clippy mend what it can
 
@@ -41,6 +42,15 @@ pub enum Task {
         /// Names of tests; none: all.
         filters: Vec<String>,
     },
+    /// Run a bench.
+    Bench {
+        /// Install without asking.
+        yes: bool,
+        /// Its name; none: list them.
+        name: Option<String>,
+        /// What the bench itself is told.
+        options: Vec<String>,
+    },
     /// Check the sources.
     Verify,
     /// Mend the sources.
@@ -50,6 +60,9 @@ pub enum Task {
 /// Reads the command line. A word that is not known is an error with the usage.
 pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
     let Some((command, rest)) = arguments.split_first() else { return Ok(Task::Help) };
+    if command == "bench" {
+        return Ok(bench(rest));
+    }
     let (options, filters): (Vec<&String>, Vec<&String>) =
         rest.iter().partition(|word| word.starts_with('-'));
     let has = |name: &str| options.iter().any(|option| *option == name);
@@ -75,6 +88,18 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
     }
 }
 
+/// A bench knows its options itself.
+fn bench(words: &[String]) -> Task {
+    let yes = words.iter().any(|word| word == "--yes");
+    let mut words = words.iter().filter(|word| *word != "--yes").cloned().peekable();
+    let name = words.next_if(|word| !word.starts_with('-'));
+    let options: Vec<String> = words.collect();
+    match name {
+        None if !options.is_empty() => Task::Help,
+        name => Task::Bench { yes, name, options },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +117,21 @@ mod tests {
             Ok(Task::Test { yes: true, filters: vec!["heartbeat".into(), "hold".into()] })
         );
         assert_eq!(parsed("demo --help"), Ok(Task::Help));
+    }
+
+    #[test]
+    fn a_bench_has_options_of_its_own() {
+        let bench = |yes, name: Option<&str>, options: &[&str]| Task::Bench {
+            yes,
+            name: name.map(str::to_owned),
+            options: options.iter().map(|word| (*word).to_owned()).collect(),
+        };
+        assert_eq!(parsed("bench"), Ok(bench(false, None, &[])));
+        assert_eq!(
+            parsed("bench ipmi --quick --yes --seed=7"),
+            Ok(bench(true, Some("ipmi"), &["--quick", "--seed=7"]))
+        );
+        assert_eq!(parsed("bench --help"), Ok(Task::Help));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! `cargo xtask`: what a developer does to the house.
 //!
-//! **Purpose.** One command each for showing Picket, testing it, checking the sources and mending them.
+//! **Purpose.** One command each for showing Picket, testing it, measuring it, checking the sources and mending them.
 //! **Non-goals.** Nothing that runs in production; no logic of the tests themselves.
 //! **Invariants.** Nothing is installed unasked: `--yes`, a question on a terminal, or `CI` set. What a command needs and
 //! cannot have ends it with a message that says what to do; nothing is skipped. `verify` writes nothing but the target folder.
 
 mod arguments;
+mod bench;
 mod demo;
 mod failure;
 mod fix;
@@ -43,6 +44,7 @@ fn perform(task: Task) -> Result<(), Failure> {
         Task::Demo { yes, keep } => demo::demo(yes, keep),
         Task::Test { yes, filters } => test::test(yes, &filters, test::Length::Short),
         Task::Soak { yes, filters } => test::test(yes, &filters, test::Length::Long),
+        Task::Bench { yes, name, options } => bench::bench(yes, name.as_deref(), &options),
         Task::Verify => verify::verify(),
         Task::Fix => fix::fix(),
     }

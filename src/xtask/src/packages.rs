@@ -32,12 +32,15 @@ const PYTHON: Package = Package { name: "python3", sign: Sign::Program("python3"
 const VENV: Package = Package { name: "python3-venv", sign: Sign::PythonModule("ensurepip") };
 const IPMITOOL: Package = Package { name: "ipmitool", sign: Sign::Program("ipmitool") };
 const IPMIPOWER: Package = Package { name: "freeipmi-tools", sign: Sign::Program("ipmipower") };
+const POWERMAN: Package = Package { name: "powerman", sign: Sign::Program("powermand") };
 
 /// What the demonstration needs: simulated BMCs before real machines.
 pub const FOR_DEMO: &[Package] = &[IPMI_SIM, IPMI_SIM_HEADERS, QEMU, NASM, COMPILER, PYTHON];
 /// What the tests need besides: other people's clients, and a second BMC in Python.
 pub const FOR_TESTS: &[Package] =
     &[IPMI_SIM, IPMI_SIM_HEADERS, QEMU, NASM, COMPILER, PYTHON, VENV, IPMITOOL, IPMIPOWER];
+/// What the bench of the IPMI driver needs: BMCs, and the others in the race.
+pub const FOR_BENCH_IPMI: &[Package] = &[IPMI_SIM, IPMI_SIM_HEADERS, COMPILER, IPMIPOWER, POWERMAN];
 
 impl Package {
     fn is_there(self) -> bool {
@@ -54,7 +57,8 @@ impl Package {
 
 /// Sees to it that they are all there. Asks before it installs, unless `yes` or in CI.
 ///
-/// None of them starts a daemon when it is installed: openipmi only registers its script, ipmitool's ipmievd is disabled.
+/// None of them starts a daemon when it is installed: openipmi only registers its script, ipmitool's ipmievd and
+/// powerman are disabled.
 pub fn ensure(packages: &[Package], yes: bool) -> Result<(), Failure> {
     let missing = || packages.iter().filter(|package| !package.is_there()).map(|package| package.name);
     let names: Vec<&str> = missing().collect();

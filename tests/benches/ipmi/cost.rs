@@ -21,7 +21,10 @@ pub fn ended_children_cpu() -> Duration {
 
 /// Processor time of a process that runs, and of its children that run.
 pub fn family_cpu(process: u32) -> Duration {
-    family(process).into_iter().map(|id| Duration::from_nanos(first_number(&format!("/proc/{id}/schedstat")))).sum()
+    family(process)
+        .into_iter()
+        .map(|id| Duration::from_nanos(first_number(&format!("/proc/{id}/schedstat"))))
+        .sum()
 }
 
 /// A process and its children.

@@ -69,7 +69,7 @@ impl Bare {
         socket.connect(bmc)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         let (mut random, zero) = ([0; 16], [0; 16]);
-        getrandom::fill(&mut random)?;
+        getrandom::fill(&mut random).map_err(|error| error.to_string())?;
         let integrity = [0; 20];
         Ok(Self { socket, random, remote: [0; 4], their_random: zero, integrity, cipher: zero, sequence: 0 })
     }
@@ -81,7 +81,8 @@ impl Bare {
     fn send(&mut self, say: Say) -> Result<(), Wrong> {
         let packet = match say {
             Say::Open => {
-                let algorithms = [[0, 0, 0, 8, 1, 0, 0, 0], [1, 0, 0, 8, 1, 0, 0, 0], [2, 0, 0, 8, 1, 0, 0, 0]];
+                let algorithms =
+                    [[0, 0, 0, 8, 1, 0, 0, 0], [1, 0, 0, 8, 1, 0, 0, 0], [2, 0, 0, 8, 1, 0, 0, 0]];
                 bare(0x10, &[&[0, 0, 0, 0], &LOCAL[..], &algorithms.concat()].concat())
             }
             Say::Rakp1 => {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use picket_tests::PeerError;
 use picket_tests::peers::{ADMIN, PASSWORD, Process, fresh_address};
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::Wrong;
@@ -47,7 +48,11 @@ impl Contestant for Ipmipower {
             .map_err(|_| PeerError::Missing { what: "ipmipower".to_owned(), package: "freeipmi-tools" })?;
         let said = String::from_utf8_lossy(&output.stdout);
         let ok = said.lines().filter(|line| line.ends_with(": ok")).count();
-        if ok == self.bmcs { Ok(()) } else { Err(format!("ipmipower: {ok} of {} are ok\n{said}", self.bmcs).into()) }
+        if ok == self.bmcs {
+            Ok(())
+        } else {
+            Err(format!("ipmipower: {ok} of {} are ok\n{said}", self.bmcs).into())
+        }
     }
 
     fn cpu(&self) -> Duration {
@@ -59,6 +64,8 @@ impl Contestant for Ipmipower {
 pub struct Powerman {
     daemon: Process,
     socket: TcpStream,
+    /// What it said and nobody has read.
+    unread: String,
     bmcs: usize,
     // After the daemon, which reads it.
     _directory: TempDir,
@@ -102,7 +109,7 @@ impl Powerman {
         };
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(Duration::from_secs(60)))?;
-        let mut powerman = Self { daemon, socket, bmcs, _directory: directory };
+        let mut powerman = Self { daemon, socket, unread: String::new(), bmcs, _directory: directory };
         powerman.read_until(PROMPT)?;
         loop {
             farm.switch_on()?;
@@ -116,21 +123,35 @@ impl Powerman {
         }
     }
 
+    /// What it says up to and with `end`.
     fn read_until(&mut self, end: &str) -> Result<String, Wrong> {
-        let (mut said, mut some) = (String::new(), [0; 4096]);
-        while !said.contains(end) {
+        let mut some = [0; 4096];
+        loop {
+            if let Some(at) = self.unread.find(end) {
+                return Ok(self.unread.drain(..at + end.len()).collect());
+            }
             let length = self.socket.read(&mut some)?;
             if length == 0 {
-                return Err(format!("powermand hung up\n{said}\n{}", self.daemon.log()).into());
+                return Err(format!("powermand hung up\n{}\n{}", self.unread, self.daemon.log()).into());
             }
-            said += &String::from_utf8_lossy(&some[..length]);
+            self.unread += &String::from_utf8_lossy(&some[..length]);
         }
-        Ok(said)
     }
 
     /// Memory of the two, in bytes.
     pub fn resident(&self) -> u64 {
         cost::family(self.daemon.id()).into_iter().map(cost::resident).sum()
+    }
+}
+
+/// Asks it to end, so that it ends its ipmipower too.
+impl Drop for Powerman {
+    fn drop(&mut self) {
+        self.daemon.signal(Signal::TERM);
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while self.daemon.ended().is_none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 
@@ -161,7 +182,7 @@ impl Contestant for Powerman {
     }
 
     async fn rest(&mut self) -> Result<(), Wrong> {
-        Ok(())
+        tokio::task::block_in_place(|| self.read_until(PROMPT)).map(drop)
     }
 
     fn cpu(&self) -> Duration {

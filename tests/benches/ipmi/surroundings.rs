@@ -14,8 +14,11 @@ fn version(program: &str, option: &str) -> String {
 /// The package that brought ipmi_sim, which has no version of its own.
 fn openipmi() -> String {
     let query = ["-W", "-f", "${Version}", "openipmi"];
-    let output = Command::new("dpkg-query").args(query).output().ok().filter(|output| output.status.success());
-    output.map_or("of unknown version".to_owned(), |output| String::from_utf8_lossy(&output.stdout).into_owned())
+    let output =
+        Command::new("dpkg-query").args(query).output().ok().filter(|output| output.status.success());
+    output.map_or("of unknown version".to_owned(), |output| {
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    })
 }
 
 fn line_of(path: &str, key: &str) -> Option<String> {
