@@ -274,12 +274,18 @@ impl NodeTask {
         }
     }
 
-    /// A supply that we cut reads On: that says nothing of the node, and the proof is gone. True if so.
+    /// A supply whose Off is the proof reads On: that says nothing of the node, and the proof is gone. True if so.
     async fn supply_is_back(&mut self) -> Result<bool, Fatal> {
         let Some(fence) = &self.record().fence else { return Ok(false) };
-        let is_supply =
-            |id: &&DeviceId| fence.topology.device(id).is_some_and(|d| d.class == DeviceClass::Supply);
-        let supplies: Vec<DeviceId> = fence.switched_off.iter().filter(is_supply).cloned().collect();
+        // Level 0 is a person's word.
+        let proves = fence.evidence.as_ref().and_then(|evidence| evidence.level.checked_sub(1));
+        let level = proves.and_then(|level| fence.topology.level(level));
+        let supplies: Vec<DeviceId> = level
+            .into_iter()
+            .flat_map(|level| &level.devices)
+            .filter(|spec| spec.class == DeviceClass::Supply)
+            .map(|spec| spec.id.clone())
+            .collect();
         let looks = self.look_at(&supplies).await;
         let on =
             looks.iter().find(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On));

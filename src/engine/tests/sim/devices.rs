@@ -174,3 +174,23 @@ async fn loss_delays_and_does_not_mislead() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_outlet_that_comes_back_does_not_shake_what_the_bmc_proves() {
+    let mut lab = Lab::with(14, &[&["bmc"], &["pdu-a", "pdu-b"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "pdu-a").add_supply(NODE, "pdu-b");
+    })
+    .await;
+    lab.fault("bmc", Fault::Silent);
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.mend("bmc");
+    lab.happen(Act::ForeignOutlet { outlet: "pdu-a".to_owned(), verb: picket_driver_sim::Verb::On });
+    lab.reach("fencing", s(30)).await;
+    lab.reach("released", s(120)).await;
+    let offs = lab.received("bmc").offs;
+    tokio::time::sleep(s(600)).await;
+    assert_eq!((lab.phase(), lab.received("bmc").offs), ("released", offs), "the BMC proves it now");
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(200)).await;
+    assert!(lab.is_on());
+}
