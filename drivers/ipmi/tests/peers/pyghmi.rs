@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::bmc::{PASSWORD, USER, free_port, wait_until_it_answers};
+use crate::bmc::{PASSWORD, USER, free_port, wait_until_it_answers};
 
 /// A running `bmc17.py`; ends with its value.
 pub struct Pyghmi {

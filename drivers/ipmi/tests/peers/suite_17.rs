@@ -1,13 +1,11 @@
 //! The driver against pyghmi's BMC: cipher suite 17, and what BMCs answer that ipmi_sim does not.
 
-mod common;
-
 use std::time::Duration;
 
-use common::bench::{Bench, password};
-use common::network::Network;
-use common::pyghmi::Pyghmi;
-use common::subject::PeerSubject;
+use crate::bench::{Bench, password};
+use crate::network::Network;
+use crate::pyghmi::Pyghmi;
+use crate::subject::PeerSubject;
 use picket_core::power::Power;
 use picket_driver::{Effect, ErrorKind, PowerDriver, conformance};
 use serde_json::json;

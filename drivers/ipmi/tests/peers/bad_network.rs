@@ -1,13 +1,11 @@
 //! The driver against OpenIPMI's `ipmi_sim`, over networks that lose, double and forge.
 
-mod common;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::bench::Bench;
-use common::bmc::Bmc;
-use common::network::{Fate, Network};
+use crate::bench::Bench;
+use crate::bmc::Bmc;
+use crate::network::{Fate, Network};
 use picket_core::power::{EpochOrigin, Power};
 use picket_driver::PowerDriver;
 use serde_json::json;

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use tempfile::NamedTempFile;
 use tokio::time::Instant;
 
-use super::bmc::{PASSWORD, USER};
+use crate::bmc::{PASSWORD, USER};
 
 /// The machine's clocks.
 #[derive(Debug)]

@@ -10,10 +10,10 @@ use picket_driver::conformance::{Subject, Trouble};
 use picket_driver_ipmi::IpmiKind;
 use serde_json::{Value, json};
 
-use super::bench::{RealClock, context, password, settings};
-use super::bmc::{Bmc, PASSWORD};
-use super::network::{Fate, Network};
-use super::pyghmi::Pyghmi;
+use crate::bench::{RealClock, context, password, settings};
+use crate::bmc::{Bmc, PASSWORD};
+use crate::network::{Fate, Network};
+use crate::pyghmi::Pyghmi;
 
 /// What the suite needs of a BMC.
 pub trait Peer: Send {

@@ -1,13 +1,11 @@
 //! The driver against OpenIPMI's `ipmi_sim`: what it does when all is well.
 
-mod common;
-
 use std::time::Duration;
 
-use common::bench::{Bench, password};
-use common::bmc::Bmc;
-use common::network::{Fate, Network};
-use common::subject::PeerSubject;
+use crate::bench::{Bench, password};
+use crate::bmc::Bmc;
+use crate::network::{Fate, Network};
+use crate::subject::PeerSubject;
 use picket_core::power::{EpochOrigin, Power};
 use picket_driver::{Effect, ErrorKind, PowerDriver, conformance};
 use serde_json::json;

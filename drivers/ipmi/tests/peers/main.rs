@@ -1,0 +1,12 @@
+//! The driver against BMCs that others wrote, as processes of the test, and over networks that lose, double and forge.
+//!
+//! Needs `ipmi_sim` (openipmi), a C compiler with `libopenipmi-dev`, and a Python with pyghmi; says so where one is missing.
+
+mod bad_network;
+mod bench;
+mod bmc;
+mod ipmi_sim;
+mod network;
+mod pyghmi;
+mod subject;
+mod suite_17;
