@@ -113,6 +113,8 @@ impl DeviceSettings {
             let key = match fault.key {
                 "device_call" => "call",
                 "trust_dwell" => "trust_after_restart",
+                "level_share" if table.has("longest_cycle") => "longest_cycle",
+                "level_share" => "dwell",
                 key => key,
             };
             // What the rules themselves got wrong is told there.

@@ -27,7 +27,7 @@ pub struct Rules {
     pub trust_dwell: Duration,
     /// One call to a device. Default 5 s, 0.1 s to 5 min.
     pub device_call: Duration,
-    /// A level's share of a fence's time. Default 180 s, least 1 s.
+    /// A level's share of a fence's time. Default 180 s, least 1 s, and room for the longest cycle and three dwells.
     pub level_share: Duration,
     /// The share of a level of which nothing answers at all. Default 20 s, least 1 s.
     pub silent_share: Duration,
@@ -102,6 +102,16 @@ impl Rules {
         range("contradiction", self.contradiction, ms(30_000), ms(30_000));
         range("clock_jump", self.clock_jump, ms(100), ms(10_000));
         range("history", self.history, day, day * 36_500);
+        if self.level_share < self.longest_cycle + self.dwell * 3 {
+            let (share, cycle, dwell) = (self.level_share, self.longest_cycle, self.dwell);
+            faults.push(RuleFault {
+                key: "level_share",
+                message: format!(
+                    "a level's share of {share:?} has no room for a longest cycle of {cycle:?} and three dwells of \
+                     {dwell:?}: a node that is off already could never be confirmed"
+                ),
+            });
+        }
         faults
     }
 }
@@ -116,5 +126,17 @@ mod tests {
         let weak = Rules { readings: 1, dwell: Duration::ZERO, ..Rules::default() };
         let keys: Vec<_> = weak.faults().into_iter().map(|fault| fault.key).collect();
         assert_eq!(keys, ["readings", "dwell"]);
+    }
+
+    #[test]
+    fn a_level_has_time_for_the_long_window() {
+        let s = Duration::from_secs;
+        for (level_share, longest_cycle, faults) in [(18, 15, 0), (17, 15, 1), (180, 177, 0), (180, 178, 1)] {
+            let rules =
+                Rules { level_share: s(level_share), longest_cycle: s(longest_cycle), ..Rules::default() };
+            let found = rules.faults();
+            assert_eq!(found.len(), faults, "{found:?}");
+            assert!(found.iter().all(|fault| fault.key == "level_share"), "{found:?}");
+        }
     }
 }
