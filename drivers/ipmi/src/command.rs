@@ -152,6 +152,14 @@ pub struct Watchdog {
     pub countdown: u16,
 }
 
+impl Watchdog {
+    /// Whether nobody ever set it: it does not run, cannot be started (§27.5, completion code 0x80), and has the reserved
+    /// timer use 0, which a BMC refuses to be told (table 27-3).
+    pub fn was_never_set(self) -> bool {
+        !self.running && self.timer_use & 0x07 == 0
+    }
+}
+
 impl From<GetWatchdog> for Message {
     fn from(_: GetWatchdog) -> Message {
         Message::new_request(NetFn::App, 0x25, Vec::new())
@@ -291,6 +299,17 @@ mod tests {
             Watchdog { timer_use: 0x84, running: true, actions: 0x13, pre_timeout: 5, countdown: 600 }
         );
         assert_eq!(bytes(SetWatchdog(timer)), (0x06, 0x24, vec![0x84, 0x13, 5, 0, 0x58, 0x02]));
+    }
+
+    #[test]
+    fn a_watchdog_that_nobody_ever_set_is_known() {
+        for (timer_use, never_set) in
+            [(0x00, true), (0x80, true), (0x40, false), (0x04, false), (0x44, false)]
+        {
+            let timer =
+                GetWatchdog::parse_success_response(&[timer_use, 0, 0, 0, 0, 0]).expect("long enough");
+            assert_eq!(timer.was_never_set(), never_set, "{timer_use:#x}");
+        }
     }
 
     #[test]

@@ -169,6 +169,8 @@ pub async fn engage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<H
         None => report.note(POLICY_WORDS, "not supported"),
     }
     match found.watchdog {
+        // It stands still, there is nothing to take from it, and what it says of itself could not be put back.
+        Some(timer) if timer.was_never_set() => report.engaged.push("watchdog timer stopped".to_owned()),
         Some(timer) => {
             // Without an action it does no harm, even if a dying system starts it again. Nothing of it is logged.
             let timer_use = timer.timer_use | DONT_LOG;
@@ -219,7 +221,7 @@ pub async fn disengage(line: &mut Line, found: &HoldFound, call: &Call) -> Resul
     if let Some(disabled) = found.buttons {
         report.set(line, call, &mut effort, BUTTON_WORDS, SetButtons(disabled)).await?;
     }
-    if let Some(timer) = found.watchdog {
+    if let Some(timer) = found.watchdog.filter(|timer| !timer.was_never_set()) {
         report.set(line, call, &mut effort, WATCHDOG_WORDS, SetWatchdog(timer)).await?;
     }
     match found.policy {
