@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::EngineError;
-use crate::node::{Command, NodeTask, Outlets};
+use crate::node::{Command, Kept, NodeTask, Outlets};
 use crate::parts::{NodePlan, Parts};
 use crate::request::{Admission, Ask, FenceCall, Taken, Until, outcome_of};
 use crate::view::{Live, NodeView};
@@ -40,7 +40,7 @@ struct Slot {
     plan: Arc<NodePlan>,
     mailbox: mpsc::Sender<Command>,
     /// Taken by the node's task while this gateway leads.
-    inbox: Arc<Mutex<mpsc::Receiver<Command>>>,
+    kept: Arc<Mutex<Kept>>,
     view: Arc<watch::Sender<NodeView>>,
 }
 
@@ -81,7 +81,7 @@ impl Engine {
             let slot = Slot {
                 plan: plan.clone(),
                 mailbox,
-                inbox: Arc::new(Mutex::new(inbox)),
+                kept: Arc::new(Mutex::new(Kept::new(inbox))),
                 view: Arc::new(watch::Sender::new(view)),
             };
             (plan.id.clone(), slot)
@@ -185,19 +185,19 @@ impl Engine {
         turns: Arc<Semaphore>,
         over: CancellationToken,
     ) -> impl Future<Output = Option<StoreError>> + Send + 'static {
-        let (parts, plan, inbox) = (self.shared.parts.clone(), slot.plan.clone(), slot.inbox.clone());
+        let (parts, plan, kept) = (self.shared.parts.clone(), slot.plan.clone(), slot.kept.clone());
         let outlets = Outlets { view: slot.view.clone(), feed: self.shared.feed.clone(), turns };
         async move {
-            let mut inbox = inbox.lock().await;
+            let mut kept = kept.lock().await;
             // The task owns its mailbox while it runs; the placeholder only stands in.
-            let mailbox = std::mem::replace(&mut *inbox, mpsc::channel(1).1);
-            let mut task = NodeTask::new(parts, plan, leadership, stored, mailbox, outlets);
+            let taken = std::mem::replace(&mut *kept, Kept::new(mpsc::channel(1).1));
+            let mut task = NodeTask::new(parts, plan, leadership, stored, taken, outlets);
             let ended = tokio::select! {
                 biased;
                 () = over.cancelled() => None,
                 fatal = task.run() => Some(fatal.0),
             };
-            *inbox = task.mailbox;
+            *kept = task.keep();
             ended
         }
     }

@@ -1,4 +1,5 @@
-//! Waiting out open effects (S5): what this process sent ends with its sessions, everything else with its longest life.
+//! Waiting out open effects (S5): what this process sent to a device ends with its session there, everything else with
+//! its longest life.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,9 +27,17 @@ pub(super) enum Drained {
 impl NodeTask {
     /// Waits until no effect of the kinds that `barring` names is open.
     pub(super) async fn drain(&mut self, barring: fn(&EffectKind) -> bool) -> Result<Drained, Fatal> {
+        let drained = self.wait_out(barring).await;
+        // From here on the sessions are used again.
+        self.unclosed.clear();
+        drained
+    }
+
+    async fn wait_out(&mut self, barring: fn(&EffectKind) -> bool) -> Result<Drained, Fatal> {
         let here = self.place();
         let mut closing: FuturesUnordered<Doing> = FuturesUnordered::new();
         let mut asked: BTreeSet<DeviceId> = BTreeSet::new();
+        let mut closed_by = self.now();
         loop {
             self.close_expired(barring).await?;
             let open: Vec<OpenEffect> =
@@ -43,6 +52,7 @@ impl NodeTask {
                 if asked.insert(device.clone()) {
                     let time = self.longest_life(&open, device) + Duration::from_secs(1);
                     closing.push(self.hands.quiesce(device, time));
+                    closed_by = closed_by.max(self.now() + time);
                 }
             }
             let unbounded = open.iter().find(|open| open.life.is_none());
@@ -60,11 +70,8 @@ impl NodeTask {
             let now = self.now();
             let expiry = open.iter().filter_map(|open| self.expires_at(open)).min();
             let words: Vec<String> = open.iter().map(|open| describe(&open.kind)).collect();
-            self.wait_for(
-                format!("the end of {}", words.join(", ")),
-                "ledger",
-                expiry.map(|at| at.since(now)),
-            );
+            let until = expiry.unwrap_or(closed_by);
+            self.wait_for(format!("the end of {}", words.join(", ")), "ledger", Some(until.since(now)));
             let timer = async {
                 match expiry {
                     Some(at) => sleep_until(now, at).await,
@@ -78,6 +85,9 @@ impl NodeTask {
                     if self.place() != here {
                         return Ok(Drained::Moved);
                     }
+                    // It may have looked at devices.
+                    let now = self.now();
+                    self.unclosed.values_mut().for_each(|since| *since = now);
                 }
                 Some((device, did)) = closing.next() => self.closed(&device, did, barring).await?,
                 () = timer => {}
@@ -119,6 +129,7 @@ impl NodeTask {
             }
             Did::Quiesced(Err(error)) => {
                 tracing::warn!(%device, %error, "the session was not seen to close; waiting out what it carried");
+                self.unclosed.insert(device.clone(), self.now());
             }
             _ => {}
         }

@@ -17,7 +17,7 @@ use hands::Hands;
 use picket_core::election::Leadership;
 use picket_core::event::Event;
 use picket_core::ground::ReleaseGround;
-use picket_core::ids::{EffectId, FenceId, NodeId, Revision};
+use picket_core::ids::{DeviceId, EffectId, FenceId, NodeId, Revision};
 use picket_core::ledger::OpenEffect;
 use picket_core::machine::{self, Refused};
 use picket_core::order::Opened;
@@ -71,6 +71,20 @@ pub(crate) struct Outlets {
     pub(crate) turns: Arc<Semaphore>,
 }
 
+/// What a node's task hands to the one of the next leadership in this process.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) mailbox: mpsc::Receiver<Command>,
+    /// Effects that this process sent: its drivers, and their sessions, outlive a leadership.
+    own: BTreeSet<EffectId>,
+}
+
+impl Kept {
+    pub(crate) fn new(mailbox: mpsc::Receiver<Command>) -> Self {
+        Self { mailbox, own: BTreeSet::new() }
+    }
+}
+
 pub(crate) struct NodeTask {
     pub(crate) parts: Arc<Parts>,
     pub(crate) plan: Arc<NodePlan>,
@@ -85,6 +99,8 @@ pub(crate) struct NodeTask {
     counted_from: BTreeMap<EffectId, BootTime>,
     /// Effects that this process sent: their end can be brought about by ending its own sessions.
     own: BTreeSet<EffectId>,
+    /// Devices whose session was not seen to close, and since when nothing is said in it.
+    unclosed: BTreeMap<DeviceId, BootTime>,
     /// How often the confirmation of the open fence did not hold; reset when the node moves on.
     unproven: u32,
     /// The fence was begun by another process or leadership.
@@ -99,7 +115,7 @@ impl NodeTask {
         plan: Arc<NodePlan>,
         leadership: Arc<Leadership>,
         stored: Stored,
-        mailbox: mpsc::Receiver<Command>,
+        kept: Kept,
         outlets: Outlets,
     ) -> Self {
         let Outlets { view, feed, turns } = outlets;
@@ -115,17 +131,23 @@ impl NodeTask {
             plan,
             hands,
             stored,
-            mailbox,
+            mailbox: kept.mailbox,
             view,
             feed,
             live,
             ground: None,
             counted_from,
-            own: BTreeSet::new(),
+            own: kept.own,
+            unclosed: BTreeMap::new(),
             unproven: 0,
             resumed,
             turns,
         }
+    }
+
+    /// What the next leadership in this process goes on with.
+    pub(crate) fn keep(self) -> Kept {
+        Kept { mailbox: self.mailbox, own: self.own }
     }
 
     /// Walks the node through its phases until this leadership is over.
@@ -215,7 +237,7 @@ impl NodeTask {
         }
     }
 
-    fn device_live(&mut self, device: &picket_core::ids::DeviceId) -> &mut DeviceLive {
+    fn device_live(&mut self, device: &DeviceId) -> &mut DeviceLive {
         self.live.devices.entry(device.clone()).or_default()
     }
 
@@ -311,8 +333,15 @@ impl NodeTask {
         self.own.retain(|id| ledger.get(*id).is_some());
     }
 
-    /// The end of an effect's longest life on our own clock; `None`: nothing bounds it.
+    /// The end of an effect's longest life on our own clock; `None`: nothing bounds it, or nothing yet.
+    ///
+    /// What this process sent to a device lives as long as its session there, and that lives as long as anything is said in
+    /// it: its life is counted only once the session was to be closed and was not seen to.
     fn expires_at(&self, open: &OpenEffect) -> Option<BootTime> {
+        if let Some(device) = open.kind.device().filter(|_| self.own.contains(&open.id)) {
+            let since = self.unclosed.get(device)?;
+            return open.life.map(|life| *since + life);
+        }
         let from = self.counted_from.get(&open.id).copied().unwrap_or_else(|| self.now());
         open.life.map(|life| from + life)
     }

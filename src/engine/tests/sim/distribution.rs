@@ -1,6 +1,7 @@
 //! Clocks that jump and commands that land late.
 
 use picket_core::outcome::Outcome;
+use picket_core::time::Clock;
 use picket_driver_sim::{Fault, Verb};
 use picket_engine::Until;
 
@@ -72,4 +73,53 @@ async fn an_ended_fence_is_forgotten_after_the_time_that_the_rules_say() {
     tokio::time::advance(s(2 * 86_400)).await;
     tokio::time::sleep(s(10)).await;
     assert!(lab.engine.get_fence(id).await.expect("a store").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_off_that_is_later_than_its_life_lands_in_no_session_of_ours() {
+    let mut lab = lab(54).await;
+    lab.fault("bmc", Fault::Twice { verb: Verb::Off, after: s(200), times: 10 });
+    lab.fault("bmc", Fault::OnTakes { least: s(60), most: s(60) });
+    lab.fence().await;
+    // The watch keeps the session alive for longer than an idle one lives.
+    tokio::time::sleep(s(150)).await;
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(120)).await;
+    let now = lab.clock.boot();
+    let heard = lab.world.lock().expect("whole").heard(now).to_vec();
+    let late: Vec<_> = heard.iter().filter(|heard| heard.late).collect();
+    assert!(!late.is_empty() && late.iter().all(|heard| !heard.executed), "{late:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_on_that_is_later_than_its_life_does_not_hit_the_next_fence() {
+    let mut lab = lab(55).await;
+    lab.fence().await;
+    lab.fault("bmc", Fault::Late { verb: Verb::On, after: s(450), answered: true, times: 1 });
+    lab.fault("bmc", Fault::OnDropped { times: 1_000 });
+    lab.unfence().await.expect("unfenced");
+    lab.reach("power_on_failed", s(400)).await;
+    lab.mend("bmc");
+    // Looked at all the time: the session that carried the on is as old as the on.
+    tokio::time::sleep(s(100)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    tokio::time::sleep(s(600)).await;
+    assert_eq!((lab.is_on(), lab.record().breaches), (false, 0), "the late on landed after the release");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_on_of_the_leadership_before_ends_with_its_session() {
+    let mut lab = lab(56).await;
+    lab.fence().await;
+    lab.fault("bmc", Fault::Late { verb: Verb::On, after: s(600), answered: true, times: 1 });
+    lab.fault("bmc", Fault::OnDropped { times: 1_000 });
+    lab.unfence().await.expect("unfenced");
+    lab.reach("power_on_failed", s(400)).await;
+    // The same process leads again, with the same sessions, and looks at the device all the time.
+    lab.clock.jump_wall(60_000);
+    tokio::time::sleep(s(150)).await;
+    lab.mend("bmc");
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    tokio::time::sleep(s(600)).await;
+    assert_eq!((lab.is_on(), lab.record().breaches), (false, 0), "the late on landed after the release");
 }
