@@ -17,6 +17,7 @@ DIR/power holds 0 or 1. Knobs, files in DIR, looked at for each command:
   refuse_again an off while off is refused with "not supported in present state" (0xD5), as Dell's do
   no_sessions  every new session is refused: insufficient resources (0x01)
   drop_rakp4   so many RAKP message 4 are not sent
+  privilege    the most that a session gets: 2 user, 3 operator, 4 administrator
 What was commanded stands in DIR/commands.log, with the time in seconds."""
 
 import argparse
@@ -173,7 +174,7 @@ class Session(serversession.ServerSession):
         netfn, command = request["netfn"], request["command"]
         if netfn == 6 and command == 0x3B:
             wanted = request["data"][0] & 15
-            if wanted > self.maxpriv:
+            if wanted > min(self.maxpriv, int(self.bmc.knobs.get("privilege") or 15)):
                 return self.send_ipmi_response(code=0x81)
             self.clientpriv = wanted or self.clientpriv
             return self.send_ipmi_response(data=[self.clientpriv])

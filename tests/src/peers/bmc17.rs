@@ -22,6 +22,7 @@ const KNOBS: &[&str] = &[
     "refuse_again",
     "no_sessions",
     "drop_rakp4",
+    "privilege",
 ];
 
 /// A running `bmc17.py` with the account [`ADMIN`]; it starts switched on. Without holds, without a watchdog.

@@ -30,6 +30,8 @@ pub enum Knob {
     NoSessions,
     /// So many RAKP messages 4 are lost.
     DropRakp4(u32),
+    /// The most that a session gets: 2 user, 3 operator, 4 administrator.
+    Privilege(u8),
     /// Restore policy is not supported after all.
     NoPolicy,
     /// The button lock is not supported after all.
@@ -53,6 +55,7 @@ impl Knob {
             Knob::RefuseAgain => "refuse_again",
             Knob::NoSessions => "no_sessions",
             Knob::DropRakp4(_) => "drop_rakp4",
+            Knob::Privilege(_) => "privilege",
             Knob::NoPolicy => "no_policy",
             Knob::NoButtons => "no_buttons",
             Knob::NoWatchdog => "no_watchdog",
@@ -63,6 +66,7 @@ impl Knob {
         match self {
             Knob::OffDelay(time) | Knob::Slow(time) => time.as_secs_f64().to_string(),
             Knob::StuckPower(on) => u8::from(on).to_string(),
+            Knob::Privilege(level) => level.to_string(),
             Knob::Busy(n) | Knob::DropAnswers(n) | Knob::DropRakp4(n) => n.to_string(),
             _ => "1".to_owned(),
         }

@@ -16,8 +16,10 @@ async fn seen(tool: &Ipmitool) -> Result<(String, String, Vec<String>)> {
         let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
         line.split_once(':').map_or(String::new(), |(_, said)| said.trim().to_owned())
     };
-    let watchdog = ["Watchdog Timer Use", "Watchdog Timer Is", "Watchdog Timer Actions", "Initial Countdown"]
-        .map(|name| line(&watchdog, name));
+    // "SMS/OS (0x44)": ipmitool has the bit that says "running" in the number.
+    let word = |text: &str, name: &str| line(text, name).split(" (").next().unwrap_or_default().to_owned();
+    let watchdog = ["Watchdog Timer Use", "Watchdog Timer Is", "Watchdog Timer Action", "Initial Countdown"]
+        .map(|name| word(&watchdog, name));
     Ok((line(&status, "Power Restore Policy"), line(&status, "Power Button Disabled"), watchdog.to_vec()))
 }
 

@@ -49,14 +49,18 @@ async fn a_wrong_password_is_said_and_not_hammered() -> Result<()> {
 
 #[tokio::test]
 async fn an_account_that_may_not_switch_is_forbidden() -> Result<()> {
-    let bmc = IpmiSim::start().await?;
-    let user = Bmc::at(bmc.address()).with("privilege = \"administrator\"");
-    let scene =
-        Plan::over(bmc.truth(), &[("bmc", user)]).with("[rules]\nsilent_share = \"5s\"").start().await?;
+    let bmc = Bmc17::start().await?;
+    // A user may look and not switch (IPMI 2.0 appendix G).
+    bmc.set(Knob::Privilege(2))?;
+    let scene = Plan::over(bmc.truth(), &[("bmc", Bmc::at(bmc.address()).user(ADMIN))])
+        .with("[rules]\nsilent_share = \"5s\"")
+        .start()
+        .await?;
     let node = scene.node().await?;
     let problem = &node.devices[0].problems[0];
     println!("{:?}: {}", problem.kind(), problem.text);
     assert_eq!((node.readiness(), problem.kind()), (Readiness::NotReady, DeviceProblemKind::Forbidden));
+    assert!(problem.text.contains("operator"), "{}", problem.text);
     scene.fence().await?.needs_operator(Reason::LevelsSpent);
     scene.never_released().await;
     assert!(bmc.is_on()?);

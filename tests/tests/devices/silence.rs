@@ -9,8 +9,8 @@ use picket_tests::{Bmc, Result};
 use crate::host::{Host, by_script};
 use crate::scene::Plan;
 
-/// A level is given up after this; the shipped default is 180 s.
-const SHORT_SHARE: &str = "[rules]\nlevel_share = \"8s\"\nwatch = \"1s\"";
+/// A level is given up after 9 s rather than 180 s; the long window has to fit into that.
+const SHORT_SHARE: &str = "[rules]\nlevel_share = \"9s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"";
 
 /// Switched on, and its BMC acknowledges an off that never comes: whatever is confirmed is wrong.
 async fn undying() -> Result<Host> {
