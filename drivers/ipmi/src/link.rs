@@ -4,6 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, timeout_at};
@@ -32,6 +33,11 @@ impl Counters {
         Packets { sent: self.sent.load(Ordering::Relaxed), received: self.received.load(Ordering::Relaxed) }
     }
 }
+
+/// A wait that ends so much later than it should was held up by ourselves: the process was stopped, or starved.
+const HELD_UP: Duration = Duration::from_millis(50);
+/// How long the runtime takes at most to see what has arrived at a socket already.
+const GLANCE: Duration = Duration::from_millis(2);
 
 /// The way to one BMC.
 #[derive(Debug)]
@@ -76,12 +82,14 @@ impl Link {
         }
     }
 
-    /// Waits for one datagram, at most until `until`.
+    /// Waits for one datagram, at most until `until`. What arrived while we were held up is taken still: after a stop the
+    /// runtime may see its timers before its sockets, and a BMC's answer would be taken for its silence.
     pub async fn receive<'b>(
         &mut self,
         buffer: &'b mut [u8; LARGEST],
         until: Instant,
     ) -> Option<&'b mut [u8]> {
+        let mut until = until;
         loop {
             match timeout_at(until, self.socket.recv(buffer)).await {
                 Ok(Ok(len)) => {
@@ -91,6 +99,10 @@ impl Link {
                 }
                 // "Port unreachable" says that nobody listens now; somebody may in a moment.
                 Ok(Err(error)) => self.trouble = Some(error.to_string()),
+                Err(_) if Instant::now() > until + HELD_UP => {
+                    until = Instant::now() + GLANCE;
+                    continue;
+                }
                 Err(_) => return None,
             }
             if Instant::now() >= until {
@@ -102,5 +114,26 @@ impl Link {
     /// Why nothing arrives, if the network says so.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_came_while_we_were_held_up_is_heard_and_silence_is_silence() {
+        let far = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+        let address = far.local_addr().expect("an address");
+        let mut link = Link::connect(address, Arc::default()).await.expect("a link");
+        let near = link.socket.local_addr().expect("an address").port();
+        let until = Instant::now();
+        far.send_to(b"answer", (Ipv4Addr::LOCALHOST, near)).expect("it is sent");
+        // As a stop of the process does it: nothing of the runtime goes on meanwhile.
+        std::thread::sleep(HELD_UP * 2);
+        let mut buffer = [0; LARGEST];
+        let heard = link.receive(&mut buffer, until).await.map(|datagram| datagram.to_vec());
+        assert_eq!(heard.as_deref(), Some(&b"answer"[..]));
+        assert_eq!(link.receive(&mut buffer, until).await, None);
     }
 }
