@@ -34,6 +34,24 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Answers that the store is away: nothing was changed.
+    pub(super) fn turn_away(self, record: &NodeRecord, why: &str) {
+        fn no<T>(reply: Reply<T>, why: &str) {
+            let _ = reply.send(Err(EngineError::Store(StoreError::Unavailable(why.to_owned()))));
+        }
+        match self {
+            Command::Fence(_, reply) => no(reply, why),
+            Command::Unfence { reply, .. }
+            | Command::Retry(_, reply)
+            | Command::Abandon(_, _, reply)
+            | Command::StandDown(_, reply) => no(reply, why),
+            Command::Attest(_, reply) => no(reply, why),
+            Command::Check(reply) => {
+                let _ = reply.send(Ok(record.clone()));
+            }
+        }
+    }
+
     /// Whether it is to be answered before anything else: it cancels a check.
     pub(super) fn is_check(&self) -> bool {
         matches!(self, Command::Check(_))
@@ -245,7 +263,7 @@ impl NodeTask {
     }
 
     async fn attest(&mut self, person: Person) -> Result<Result<NodeRecord, EngineError>, Fatal> {
-        let hosts: Vec<_> = self.plan.topology.hosts().map(|spec| spec.id.clone()).collect();
+        let hosts = self.hosts();
         let looks: Vec<Look> = self.look_at(&hosts).await;
         match self.apply(Event::Attest { person, looks: &looks }).await {
             Ok(_) => {

@@ -424,12 +424,8 @@ impl NodeTask {
     async fn shares(&mut self, run: &mut Run, now: BootTime) -> Result<(), Fatal> {
         let rules = self.parts.rules.clone();
         let spent = now.since(run.level_began);
-        let slowest = self
-            .level_devices(run.level)
-            .iter()
-            .filter_map(|id| self.plan.topology.device(id))
-            .map(|d| d.call)
-            .max();
+        let level = self.open_fence().and_then(|fence| fence.topology.level(run.level));
+        let slowest = level.into_iter().flat_map(|level| &level.devices).map(|spec| spec.call).max();
         let silent_share = rules.silent_share.max(slowest.unwrap_or_default());
         if now >= run.deadline {
             let detail = format!(

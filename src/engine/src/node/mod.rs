@@ -179,10 +179,10 @@ impl NodeTask {
         }
     }
 
-    /// What the crash table asks for at the start: an attested release goes on; what was confirmed by readings
-    /// died with its process and is proven anew by the phases themselves.
+    /// What the crash table asks for at the start: a person's word is stored and still stands; what was confirmed by
+    /// readings died with its process and is proven anew by the phases themselves.
     fn recover(&mut self) {
-        if self.stored.record.phase != Phase::Fenced {
+        if !matches!(self.stored.record.phase, Phase::Fenced | Phase::Released) {
             return;
         }
         let term = self.hands.leadership().term();
@@ -308,9 +308,22 @@ impl NodeTask {
                 }
                 Err(Failure::Unavailable(why)) => {
                     self.wait_for(format!("the store ({why})"), "store", None);
-                    tokio::time::sleep(pause).await;
+                    self.turn_away(pause, &why).await;
                     pause = (pause * 2).min(Duration::from_secs(5));
                 }
+            }
+        }
+    }
+
+    /// Waits for the store; whoever asks for anything meanwhile is told that it is away.
+    async fn turn_away(&mut self, pause: Duration, why: &str) {
+        let pause = tokio::time::sleep(pause);
+        tokio::pin!(pause);
+        loop {
+            tokio::select! {
+                biased;
+                Some(command) = self.mailbox.recv() => command.turn_away(&self.stored.record, why),
+                () = &mut pause => return,
             }
         }
     }

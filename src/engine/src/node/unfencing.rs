@@ -212,7 +212,7 @@ impl NodeTask {
     /// After a stand-down: ends when a host device reads On, or on the person's word where none answers.
     /// `None`: it reads Off, or the node was moved.
     async fn seen_alive(&mut self, deadline: BootTime) -> Result<Option<String>, Fatal> {
-        let hosts: Vec<DeviceId> = self.plan.topology.hosts().map(|spec| spec.id.clone()).collect();
+        let hosts = self.hosts();
         let silent_until = self.now() + self.parts.rules.silent_share;
         let mut answered = false;
         loop {

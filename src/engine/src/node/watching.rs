@@ -109,7 +109,8 @@ impl NodeTask {
         Some(Look { device, asked_at, reading })
     }
 
-    fn hosts(&self) -> Vec<DeviceId> {
+    /// The host devices as the fence has them, else as the settings do.
+    pub(super) fn hosts(&self) -> Vec<DeviceId> {
         let topology = self.record().fence.as_ref().map_or(&self.plan.topology, |fence| &fence.topology);
         topology.hosts().map(|spec| spec.id.clone()).collect()
     }
