@@ -60,14 +60,21 @@ impl Lab {
     }
 
     /// Makes the world, then the gateway. Where the setup names no release, `detach` goes to the observer.
-    pub async fn set_up(seed: u64, mut setup: Setup, build: impl FnOnce(&mut World)) -> Self {
+    pub async fn set_up(seed: u64, setup: Setup, build: impl FnOnce(&mut World)) -> Self {
         eprintln!("seed {seed}");
+        // The world began a while ago.
+        tokio::time::advance(s(100)).await;
+        let mut lab = Self::dark(seed, setup, build);
+        lab.start().await;
+        lab
+    }
+
+    /// Makes the world; the gateway is to be started.
+    pub fn dark(seed: u64, mut setup: Setup, build: impl FnOnce(&mut World)) -> Self {
         let mut world = World::new(seed);
         build(&mut world);
         let world = world.shared();
         let clock = Arc::new(SimClock::new());
-        // The world began a while ago.
-        tokio::time::advance(Duration::from_secs(100)).await;
         let incarnation = Incarnation::mint(WallTime::from_millis(1), [7; 10]);
         let memory: Arc<dyn Store> = Arc::new(MemoryStore::new(incarnation).expect("a store"));
         let store = Arc::new(Weather::new(memory, clock.clone(), seed));
@@ -78,9 +85,7 @@ impl Lab {
         let points = Arc::new(Points::default());
         let shared: Arc<dyn Store> = store.clone();
         let engine = setup.engine(&world, &clock, &shared, points.clone());
-        let mut lab = Self { world, clock, store, observer, points, engine, setup, running: None, keys: 0 };
-        lab.start().await;
-        lab
+        Self { world, clock, store, observer, points, engine, setup, running: None, keys: 0 }
     }
 
     pub fn answers(&self, answers: &[Answer]) {
@@ -222,6 +227,16 @@ impl Lab {
             let record = self.view().stored.record;
             panic!("{phase} was not reached within {time:?}: {record:#?} {:?}", self.view().live);
         }
+    }
+
+    /// Waits until it stands in a phase that waits for somebody; false if it does not within `time`.
+    pub async fn settled(&self, time: Duration) -> bool {
+        let waits = ["normal", "released", "power_on_failed", "needs_operator"];
+        let work = async {
+            let mut view = self.engine.follow(&node()).expect("known");
+            view.wait_for(|view| waits.contains(&view.stored.record.phase.label())).await.map(|_| ())
+        };
+        tokio::time::timeout(time, work).await.is_ok()
     }
 
     pub async fn unfence(&self) -> Result<(), EngineError> {
