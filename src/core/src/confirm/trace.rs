@@ -42,6 +42,8 @@ struct Off {
     long: Option<Long>,
     /// The node was seen on in this epoch before it.
     fell: bool,
+    /// It read Off after it.
+    worked: bool,
     /// It was taken again at the end of the long window.
     sealed_at: Option<BootTime>,
 }
@@ -157,7 +159,7 @@ impl Trace {
         } else {
             None
         };
-        self.off = Some(Off { answered_at, epoch, long, fell, sealed_at: None });
+        self.off = Some(Off { answered_at, epoch, long, fell, worked: false, sealed_at: None });
         self.run = None;
     }
 
@@ -196,42 +198,51 @@ impl Trace {
 
     /// Takes a reading whose epoch was noted already. `barred`: an on is open, and no Off counts.
     pub(super) fn reading(&mut self, reading: &Reading, barred: bool) {
-        if self.is_overtaken(reading.asked_at) {
+        let has_epoch = reading.epoch.is_some() == self.spec.has_epochs;
+        if reading.power == Power::On {
+            // Also one that is overtaken, or does not name its epoch: only Off must be earned.
+            self.come_on(reading.answered_at);
+        } else if self.is_overtaken(reading.asked_at) {
             self.run = None;
+        }
+        if self.is_overtaken(reading.asked_at) {
             return;
         }
-        self.said.clone_from(&reading.said);
-        let has_epoch = reading.epoch.is_some() == self.spec.has_epochs;
-        // Only Off must be earned: an On objects, however it came.
         let power = match reading.power {
             Power::Off if barred || !has_epoch => Power::Unknown,
             said => said,
         };
-        let was_off = self.run.is_some();
-        let (asked_at, heard_at) = (reading.asked_at, reading.answered_at);
-        self.last = Some(Word { power, answers: true, asked_at, heard_at });
-        match power {
-            Power::Off => self.take_off(reading),
-            Power::On => {
-                self.run = None;
-                let ignored =
-                    self.off.is_some_and(|off| reading.answered_at.since(off.answered_at) >= REPEAT);
-                // Off and on again: somebody else's power cycle, or a button. It is caught at once, and what was taken
-                // before it is void: the look before the next off decides how long Off must last.
-                if was_off || ignored {
-                    self.off = None;
-                    self.off_due = true;
-                }
-            }
+        match reading.power {
+            Power::Off => self.take_off(reading, power == Power::Off),
+            Power::On => {}
             Power::Unknown => self.run = None,
         }
+        self.said.clone_from(&reading.said);
+        let (asked_at, heard_at) = (reading.asked_at, reading.answered_at);
+        self.last = Some(Word { power, answers: true, asked_at, heard_at });
         // An On that does not name its epoch does not show that the node was on in this one.
-        self.prior = Some((if has_epoch { power } else { Power::Unknown }, reading.answered_at));
+        self.prior = Some((if has_epoch { power } else { Power::Unknown }, heard_at));
     }
 
-    fn take_off(&mut self, reading: &Reading) {
-        let Some(off) = self.off else { return };
+    /// Off and on again: somebody else's power cycle, or a button. It is caught at once, and what was taken before it is
+    /// void: the look before the next off decides how long Off must last. The same for an off that was ignored.
+    fn come_on(&mut self, heard_at: BootTime) {
+        self.run = None;
+        let void = |off: Off| off.worked || heard_at.since(off.answered_at) >= REPEAT;
+        if self.off.is_some_and(void) {
+            self.off = None;
+            self.off_due = true;
+        }
+    }
+
+    fn take_off(&mut self, reading: &Reading, counts: bool) {
+        let Some(off) = &mut self.off else { return };
         if reading.asked_at < off.answered_at || reading.epoch.map(|e| e.id) != off.epoch {
+            return;
+        }
+        off.worked = true;
+        if !counts {
+            self.run = None;
             return;
         }
         let dwell = self.spec.dwell;
@@ -253,9 +264,7 @@ impl Trace {
                     counted_at: reading.answered_at,
                     count: 1,
                 });
-                if let Some(off) = &mut self.off {
-                    off.sealed_at = None;
-                }
+                off.sealed_at = None;
             }
         }
     }

@@ -61,7 +61,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         ended_at: None,
         moments: Vec::new(),
     };
-    inherit(&mut fence, before);
+    let as_before = inherit(&mut fence, before);
     draft.record.fence = Some(fence);
     draft.record.phase = Phase::Fencing;
     draft.record.bringing = Bringing::PowerOn;
@@ -71,18 +71,30 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         "fence opened by {} for {}: {}",
         request.holder.by, request.holder.name, request.holder.reason
     ));
+    if as_before {
+        draft.moment(
+            "the settings lack a device that is still to be brought back: the topology stays as it was",
+        );
+    }
     Ok(())
 }
 
 /// What the fence before left undone belongs to the new one: what was found before the first hold is what is put back.
-fn inherit(fence: &mut Fence, before: Option<Fence>) {
-    let Some(before) = before else { return };
+/// True if the topology had to stay as it was, because the new one lacks a device of that.
+fn inherit(fence: &mut Fence, before: Option<Fence>) -> bool {
+    let Some(before) = before else { return false };
+    let mut undone = before.holds.keys().chain(&before.switched_off);
+    let as_before = undone.any(|id| fence.topology.device(id).is_none());
+    if as_before {
+        fence.topology = before.topology;
+    }
     fence.holds = before.holds;
     fence.switched_off = before.switched_off;
     // Nobody saw it on since: what a device says that restarted is believed no more than before.
     fence.lost = before.lost;
     // Once an off was sent, an abort of the new fence would leave the node off without a fence.
     fence.off_sent = before.off_sent && !fence.switched_off.is_empty();
+    as_before
 }
 
 pub(super) fn join(draft: &mut Draft, holder: Holder, key: Option<BoundKey>) -> Result<(), Refused> {
@@ -230,7 +242,7 @@ pub(super) fn confirmed(draft: &mut Draft, proof: &ConfirmedOff) -> Result<(), R
 pub(super) fn grade_word(grade: Grade) -> &'static str {
     match grade {
         Grade::Observed => "observed",
-        Grade::Hypervisor => "by the hypervisor",
+        Grade::Hypervisor => "graded hypervisor",
         Grade::Claimed => "claimed",
         Grade::Attested => "attested",
     }

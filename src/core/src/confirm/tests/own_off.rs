@@ -126,6 +126,20 @@ fn an_off_that_is_repeated_after_an_on_is_judged_by_the_look_before_it() {
 }
 
 #[test]
+fn what_was_off_and_is_on_needs_a_new_off_whatever_was_read_in_between() {
+    for between in
+        [(|bench| bench.reads("bmc", Unknown)) as fn(&mut Bench) -> &mut Bench, |bench| bench.silent("bmc")]
+    {
+        let mut bench = one();
+        bench.reads("bmc", On).off("bmc").reads_off("bmc", 1);
+        between(&mut bench).reads("bmc", On);
+        assert!(bench.wants_off("bmc"));
+        bench.stays_off("bmc", s(30));
+        assert!(bench.is_open(), "it went off by somebody else's hand");
+    }
+}
+
+#[test]
 fn an_off_that_is_ignored_is_sent_again() {
     let mut bench = one();
     bench.reads("bmc", On).off("bmc");

@@ -181,6 +181,23 @@ fn a_fence_that_arrives_during_an_unfence_wins_and_inherits_what_is_not_undone()
     assert_eq!((found["policy"].as_str(), found["watchdog"].as_str()), ("previous", "timer 60"));
 }
 
+/// The settings changed in the middle of an unfence: what is still to be brought back must not be forgotten.
+#[test]
+fn a_fence_that_wins_keeps_the_topology_while_a_device_of_it_is_not_undone() {
+    let both: [&[_]; 2] = [&[host("bmc")], &[supply("a"), supply("b")]];
+    let mut player = Player::fencing(&both, &[]);
+    player.off_intent(&["bmc", "a", "b"]);
+    player.confirm();
+    player.close_all();
+    player.unfence().unwrap();
+    player.fence(request(2, &[&[host("bmc")]], &[]));
+    assert!(player.open_fence().topology.device(&device("b")).is_some());
+    player.confirm();
+    player.unfence().unwrap();
+    assert!(player.on_intent(&["bmc"]).is_err() && player.back().is_err(), "its supplies are off");
+    player.on_intent(&["a", "b"]).unwrap();
+}
+
 #[test]
 fn a_fence_from_power_on_failed_is_a_new_one() {
     let mut player = Player::unfencing(&[&[host("bmc")]]);
