@@ -328,8 +328,9 @@ impl NodeTask {
             compared => compared,
         };
         if compared == IdentityMatch::Mismatch {
+            let (says, wanted) = (said.words(), expected.words());
             let detail =
-                format!("{device} says it controls {said:?}, expected {expected:?}: nothing was sent to it");
+                format!("{device} says it controls {says}, expected {wanted}: nothing was sent to it");
             return self.give_up(Reason::IdentityMismatch, detail).await;
         }
         run.judge.identified(&device, compared);
@@ -436,7 +437,8 @@ impl NodeTask {
         }
         let reason = if run.restarted { Reason::BmcRestarted } else { Reason::LevelsSpent };
         if spent >= silent_share && !run.judge.level_answers() {
-            return self.level_spent(run, reason, format!("no answer for {silent_share:?}")).await;
+            let seen = self.level_words(run);
+            return self.level_spent(run, reason, format!("no answer for {silent_share:?}: {seen}")).await;
         }
         if spent >= rules.level_share {
             let seen = self.level_words(run);
