@@ -118,6 +118,14 @@ impl Identity {
         }
     }
 
+    /// In words, for people.
+    pub fn words(&self) -> String {
+        let uuid = self.uuid.as_ref().map(|uuid| format!("uuid {uuid}"));
+        let serial = self.serial.as_ref().map(|serial| format!("serial {serial}"));
+        let known: Vec<String> = uuid.into_iter().chain(serial).collect();
+        if known.is_empty() { "nothing that is known".to_owned() } else { known.join(", ") }
+    }
+
     /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
         self.uuid.is_none() && self.serial.is_none()
