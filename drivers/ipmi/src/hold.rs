@@ -170,7 +170,7 @@ pub async fn engage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<H
     }
     match found.watchdog {
         // It stands still, there is nothing to take from it, and what it says of itself could not be put back.
-        Some(timer) if timer.was_never_set() => report.engaged.push("watchdog timer stopped".to_owned()),
+        Some(timer) if timer.was_never_set() => report.note(WATCHDOG_WORDS, "was never set"),
         Some(timer) => {
             // Without an action it does no harm, even if a dying system starts it again. Nothing of it is logged.
             let timer_use = timer.timer_use | DONT_LOG;
