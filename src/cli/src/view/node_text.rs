@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use picket_proto::v1::{Device, Node, Phase, Power, Readiness, Wait};
+use picket_proto::v1::{Device, DeviceProblem, Node, Phase, Power, Readiness, Wait};
 
 use super::node::scope;
 use super::words;
@@ -179,13 +179,14 @@ fn device_lines(device: &Device, paint: Paint, out: &mut String) {
         clean(&text),
     );
     for problem in &device.problems {
-        let kind = words::spoken(words::problem(problem.kind));
-        *out += &format!(
-            "  {:<14} {}\n",
-            "",
-            paint.tone(Tone::Bad, &clean(&format!("{kind}: {}", problem.text)))
-        );
+        *out += &format!("  {:<14} {}\n", "", paint.tone(Tone::Bad, &clean(&problem_words(problem))));
     }
+}
+
+/// A driver's errors begin with their kind already.
+fn problem_words(problem: &DeviceProblem) -> String {
+    let (kind, text) = (words::spoken(words::problem(problem.kind)), &problem.text);
+    if text.starts_with(&format!("{kind}: ")) { text.clone() } else { format!("{kind}: {text}") }
 }
 
 /// The fleet in a line, and a table of those that are not as usual.
@@ -229,4 +230,21 @@ pub fn change(node: &Node, at: &str, paint: Paint) -> String {
         text += &format!("; waits for {}", wait(waited));
     }
     format!("{} {}  {text}\n", paint.tone(Tone::Faint, at), clean(&node.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use picket_proto::v1::DeviceProblemKind;
+
+    use super::*;
+
+    #[test]
+    fn the_kind_of_a_problem_is_told_once() {
+        let words = |text: &str| {
+            let kind = DeviceProblemKind::TimedOut.into();
+            problem_words(&DeviceProblem { kind, text: text.to_owned() })
+        };
+        assert_eq!(words("timed out: no answer"), "timed out: no answer");
+        assert_eq!(words("no answer"), "timed out: no answer");
+    }
 }
