@@ -26,6 +26,7 @@ async fn a_bmc_of_another_machine_gets_neither_hold_nor_off() -> Result<()> {
     left.needs_operator(Reason::IdentityMismatch);
     let detail = &left.outcome().detail;
     assert!(detail.contains(&host.bmc.guid()) && detail.contains("8d3f2f1e64a1"), "both are named: {detail}");
+    assert!(!detail.contains("Some("), "in words: {detail}");
     assert_eq!(host.bmc.hold_log(), Vec::<String>::new(), "no hold was sent");
     assert_eq!(host.power_events(), ["on"], "no off was sent");
     host.is_alive().await?;

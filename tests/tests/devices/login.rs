@@ -34,6 +34,7 @@ async fn a_wrong_password_is_said_and_not_hammered() -> Result<()> {
         let left = scene.fence().await?;
         left.tell(name);
         left.needs_operator(Reason::LevelsSpent);
+        assert!(left.outcome().detail.contains("password"), "{}", left.outcome().detail);
         // Waits of 1, 2, 4, 8 ... seconds between them.
         let (logins, time) = (network.counts().logins, began.elapsed());
         println!("{name}: {logins} logins in {time:?}");
@@ -142,6 +143,7 @@ async fn full_for_good_ends_with_a_person() -> Result<()> {
     let left = scene.fence().await?;
     left.tell("full for good");
     left.needs_operator(Reason::LevelsSpent);
+    assert!(left.outcome().detail.contains("session slots"), "{}", left.outcome().detail);
     scene.never_released().await;
     assert!(bmc.is_on()?);
     Ok(())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_proto::v1::Phase;
-use picket_tests::peers::{Faults, IpmiSim, Ipmitool, PowerWord, UdpFault};
+use picket_tests::peers::{ADMIN, Bmc17, Faults, IpmiSim, Ipmitool, PowerWord, UdpFault};
 use picket_tests::{Bmc, Fleet, Gateway, Result, Webhook};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -87,17 +87,22 @@ async fn a_machine_is_brought_back_through_loss_as_well() -> Result<()> {
     Ok(())
 }
 
+/// Three copies of everything, out of order.
+fn disorder() -> Faults {
+    Faults {
+        copies: 2,
+        copy_delay: Duration::from_millis(30),
+        jitter: Duration::from_millis(100),
+        ..Faults::default()
+    }
+}
+
 #[tokio::test]
 async fn duplicates_and_disorder_change_nothing() -> Result<()> {
     let host = Host::on(by_script).await?;
     let network = UdpFault::start(host.bmc.address(), 3).await?;
     let scene = Plan::over(host.machine.truth(), &[("bmc", Bmc::at(network.address()))]).start().await?;
-    network.both(Faults {
-        copies: 2,
-        copy_delay: Duration::from_millis(30),
-        jitter: Duration::from_millis(100),
-        ..Faults::default()
-    });
+    network.both(disorder());
     let fenced = scene.fence().await?;
     fenced.tell("three copies of everything, out of order");
     fenced.is_fenced().dead_since(&host.observer).await;
@@ -105,6 +110,25 @@ async fn duplicates_and_disorder_change_nothing() -> Result<()> {
     host.is_alive().await?;
     assert_eq!(host.power_events(), ["on", "off", "on"]);
     scene.released_while_off(1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_other_bmc_copes_with_loss_and_disorder_as_well() -> Result<()> {
+    let worse = Faults { loss: 0.2, ..disorder() };
+    for (seed, faults) in [(17, disorder()), (18, Faults { loss: 0.2, ..Faults::default() }), (19, worse)] {
+        let bmc = Bmc17::with_suites("17").await?;
+        let network = UdpFault::start(bmc.address(), seed).await?;
+        let scene =
+            Plan::over(bmc.truth(), &[("bmc", Bmc::at(network.address()).user(ADMIN))]).start().await?;
+        network.both(faults);
+        let fenced = scene.fence().await?;
+        fenced.tell(&format!("bmc17, {faults:?}"));
+        fenced.is_fenced();
+        scene.unfence().await?.is_back();
+        assert!(bmc.is_on()?);
+        scene.released_while_off(1);
+    }
     Ok(())
 }
 

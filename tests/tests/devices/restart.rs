@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_proto::v1::{Grade, OutcomeKind, Phase, Reason};
-use picket_tests::peers::{IpmiSim, Ipmitool, PowerWord};
+use picket_tests::peers::{ADMIN, Bmc17, IpmiSim, Ipmitool, PowerWord};
 use picket_tests::{Answer, Bmc, Result};
 
 use crate::host::{Host, as_child, by_script};
@@ -91,6 +91,25 @@ async fn a_restarted_bmc_that_says_on_and_falls_is_believed() -> Result<()> {
     fenced.is_fenced().dead_since(&host.observer).await;
     assert_eq!(scene.fences().await?.remove(0).lost_sessions, ["bmc"]);
     assert_eq!(host.power_events(), ["on", "off"]);
+    scene.released_while_off(1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn so_is_the_other_bmc_with_suite_17() -> Result<()> {
+    let mut bmc = Bmc17::with_suites("17").await?;
+    let scene = Plan::over(bmc.truth(), &[("bmc", Bmc::at(bmc.address()).user(ADMIN))])
+        .pausing("sending off")
+        .start()
+        .await?;
+    let (fenced, ()) = tokio::try_join!(scene.fence(), async {
+        scene.until_paused().await?;
+        bmc.start_again().await?;
+        scene.go_on()
+    })?;
+    fenced.tell("bmc17, restarted before the off");
+    fenced.is_fenced();
+    assert_eq!(scene.fences().await?.remove(0).lost_sessions, ["bmc"]);
     scene.released_while_off(1);
     Ok(())
 }

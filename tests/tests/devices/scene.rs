@@ -289,6 +289,10 @@ impl Told {
         tokio::time::sleep(LISTEN).await;
         let after = observer.after(self.confirmed_at());
         assert_eq!(after, [], "heartbeats after the confirmation at {:?}", self.confirmed_at());
+        if let Some(last) = observer.last() {
+            let before = self.confirmed_at().duration_since(last.written).unwrap_or_default();
+            println!("the last heartbeat, {}, was written {before:?} before the confirmation", last.count);
+        }
     }
 
     /// What was told, in words, for a test's output.
