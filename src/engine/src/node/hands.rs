@@ -185,13 +185,19 @@ impl Hands {
     }
 }
 
-/// Runs a call with a net under it: a driver that overruns its deadline does not hold the node's task.
+/// Runs a call with a net under it: a driver that overruns its deadline does not hold the node's task. The last part of
+/// the net begins when the rest is over: after a stop of the process a call ends by itself first, with what it heard.
 async fn bounded<T>(
     time: Duration,
     call: impl Future<Output = Result<T, DriverError>>,
 ) -> Result<T, DriverError> {
-    let net = time + Duration::from_secs(1);
-    tokio::time::timeout(net, call).await.unwrap_or_else(|_| {
+    let half = Duration::from_millis(500);
+    tokio::pin!(call);
+    if let Ok(ended) = tokio::time::timeout(time + half, &mut call).await {
+        return ended;
+    }
+    tokio::time::timeout(half, call).await.unwrap_or_else(|_| {
+        let net = time + half * 2;
         Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, format!("no end after {net:?}")))
     })
 }
