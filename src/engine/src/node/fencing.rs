@@ -39,6 +39,8 @@ struct Hand {
     not_before: BootTime,
     pause: Duration,
     off: Option<Arc<OffOrder>>,
+    /// Why the last off was not taken; `None` once one was.
+    refused: Option<String>,
 }
 
 /// One run: from the phase's beginning until it is left.
@@ -63,7 +65,18 @@ impl Run {
             not_before: BootTime::default(),
             pause: PAUSE,
             off: None,
+            refused: None,
         })
+    }
+
+    /// Drops the calls under way: nothing goes on with them while a command asks the same devices, which would wait for them
+    /// in vain. What was sent may have been taken or not.
+    fn let_go(&mut self) {
+        self.doing.clear();
+        for (device, hand) in self.hands.iter_mut().filter(|(_, hand)| hand.busy) {
+            hand.busy = false;
+            self.judge.off_failed(device);
+        }
     }
 
     fn failed(&mut self, device: &DeviceId, now: BootTime) {
@@ -118,7 +131,12 @@ impl NodeTask {
             self.tell_wait(&run, now);
             tokio::select! {
                 biased;
-                Some(command) = self.mailbox.recv() => self.command(command).await?,
+                Some(command) = self.mailbox.recv() => {
+                    if command.asks_devices() {
+                        run.let_go();
+                    }
+                    self.command(command).await?;
+                }
                 Some((device, did)) = run.doing.next() => {
                     run.hand(&device).busy = false;
                     self.take(&mut run, device, did).await?;
@@ -293,12 +311,14 @@ impl NodeTask {
                 match result {
                     Ok(taken) => {
                         tracing::info!(%device, already = taken.already, "the off was taken");
+                        run.hand(&device).refused = None;
                         let lost =
                             run.judge.off_taken(&device, taken.answered_at, taken.epoch, taken.already);
                         self.note_loss(run, device, lost).await?;
                     }
                     Err(error) => {
                         tracing::warn!(%device, %error, "off");
+                        run.hand(&device).refused = Some(error.to_string());
                         run.judge.off_failed(&device);
                         run.failed(&device, now);
                     }
@@ -457,8 +477,13 @@ impl NodeTask {
                 Some((Power::Off, _)) => "off",
                 Some((Power::Unknown, _)) | None => "unknown",
             };
-            let fault = live.and_then(|live| live.fault.as_ref()).map(|(fault, _)| format!(" ({fault})"));
-            format!("{id} {said}{}", fault.unwrap_or_default())
+            let fault = live.and_then(|live| live.fault.as_ref()).map(|(fault, _)| fault);
+            let refused = run.hands.get(id).and_then(|hand| hand.refused.as_ref());
+            match (refused, fault) {
+                (Some(refused), _) => format!("{id} {said} (the off: {refused})"),
+                (None, Some(fault)) => format!("{id} {said} ({fault})"),
+                (None, None) => format!("{id} {said}"),
+            }
         };
         self.level_devices(run.level).iter().map(word).collect::<Vec<_>>().join(", ")
     }
