@@ -52,6 +52,11 @@ impl Command {
         }
     }
 
+    /// Whether devices are asked for it while a node is being fenced.
+    pub(super) fn asks_devices(&self) -> bool {
+        matches!(self, Command::Attest(..))
+    }
+
     /// Whether it is to be answered before anything else: it cancels a check.
     pub(super) fn is_check(&self) -> bool {
         matches!(self, Command::Check(_))

@@ -29,10 +29,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// While volumes are being let go power is read this often.
 const WATCH: Duration = Duration::from_secs(2);
 
-/// What an attempt came to.
-type Attempted = Result<Progress, ReleaseError>;
-/// An attempt under way.
-type Sending = BoxFuture<'static, Result<Attempted, Fatal>>;
+/// What an attempt, or a look at an accepted one, came to.
+type Answered = Result<Progress, ReleaseError>;
+/// A call to a releaser under way.
+type Asking<T> = BoxFuture<'static, T>;
 
 /// What a run of the phase remembers.
 struct Run {
@@ -79,7 +79,7 @@ impl NodeTask {
             }
             if run.unknown == 0 && now >= run.next {
                 match state.stage {
-                    ReleaseStage::Accepted => self.observe(&mut run, &state, &*releaser).await?,
+                    ReleaseStage::Accepted => self.observe(&mut run, &state, &releaser).await?,
                     _ => self.attempt(&mut run, &state, &releaser, &looks).await?,
                 }
                 if self.place() != here {
@@ -188,9 +188,10 @@ impl NodeTask {
             let Opened::Release(order) = one else { continue };
             let effect = order.effect();
             let sending = self.send(order, releaser.clone(), looks.to_vec());
-            let Some(result) = self.watch_over(sending).await? else { return Ok(()) };
+            let sent = self.watch_over(sending).await?;
             self.counted_from.insert(effect, self.now());
-            let (stage, detail, known) = match result {
+            let Some(result) = sent else { return Ok(()) };
+            let (stage, detail, known) = match result? {
                 Ok(progress) => said(progress, effect),
                 Err(ReleaseError::DidNotHappen(why)) => (ReleaseStage::Pending, why, Some(effect)),
                 Err(ReleaseError::Unknown(why)) => (ReleaseStage::Requested, why, None),
@@ -202,7 +203,12 @@ impl NodeTask {
     }
 
     /// Asks the store once more, examines the look once more, and sends at once. The permit lives no longer than this.
-    fn send(&self, order: ReleaseOrder, releaser: Arc<dyn Releaser>, looks: Vec<Look>) -> Sending {
+    fn send(
+        &self,
+        order: ReleaseOrder,
+        releaser: Arc<dyn Releaser>,
+        looks: Vec<Look>,
+    ) -> Asking<Result<Answered, Fatal>> {
         let (parts, leadership) = (self.parts.clone(), self.hands.leadership().clone());
         let (stored, ground) = (self.stored.clone(), self.ground.clone());
         Box::pin(async move {
@@ -221,8 +227,8 @@ impl NodeTask {
             .await;
             let result = match permit {
                 Ok(permit) => {
-                    let until = Instant::now() + releaser.attempt_time();
-                    releaser.attempt(&order, &permit, until).await
+                    let time = releaser.attempt_time();
+                    bounded(time, releaser.attempt(&order, &permit, Instant::now() + time)).await
                 }
                 // A conflict is a caller who joined in this moment: the next attempt has the new version.
                 Err(GateFault::Store(error @ StoreError::Deposed(_))) => return Err(Fatal(error)),
@@ -233,17 +239,22 @@ impl NodeTask {
         })
     }
 
-    /// Watches power and answers callers while an attempt is under way. `None`: the node was moved, by a breach or a
-    /// person, and the attempt was cut off; what it may still do stands in the ledger.
-    async fn watch_over(&mut self, mut sending: Sending) -> Result<Option<Attempted>, Fatal> {
+    /// Watches power and answers callers while a releaser is asked. `None`: the node was moved, by a breach or a person,
+    /// and the call was cut off; what an attempt may still do stands in the ledger.
+    async fn watch_over<T>(&mut self, mut asking: Asking<T>) -> Result<Option<T>, Fatal> {
         let here = self.place();
         loop {
             tokio::select! {
                 biased;
-                result = &mut sending => return result.map(Some),
+                answer = &mut asking => return Ok(Some(answer)),
                 Some(command) = self.mailbox.recv() => self.command(command).await?,
                 () = tokio::time::sleep(WATCH) => {
-                    let looks = self.look().await;
+                    // What was permitted a moment ago goes on at once, whatever a device takes for its answer.
+                    let looks = tokio::select! {
+                        biased;
+                        answer = &mut asking => return Ok(Some(answer)),
+                        looks = self.look() => looks,
+                    };
                     self.found_on(&looks).await?;
                 }
             }
@@ -257,7 +268,7 @@ impl NodeTask {
         &mut self,
         run: &mut Run,
         state: &ReleaseState,
-        releaser: &dyn Releaser,
+        releaser: &Arc<dyn Releaser>,
     ) -> Result<(), Fatal> {
         let record = self.record();
         let Some(fence) = &record.fence else { return Ok(()) };
@@ -269,7 +280,13 @@ impl NodeTask {
             accepted: state.detail.clone(),
         };
         let attempts = self.open_attempts(&state.id);
-        match releaser.observe(&subject, Instant::now() + releaser.attempt_time()).await {
+        let releaser = releaser.clone();
+        let asking = Box::pin(async move {
+            let time = releaser.attempt_time();
+            bounded(time, releaser.observe(&subject, Instant::now() + time)).await
+        });
+        let Some(answer) = self.watch_over(asking).await? else { return Ok(()) };
+        match answer {
             Ok(Progress::Accepted(_)) => back_off(run, self.now()),
             Ok(progress) => {
                 let (stage, detail, known) = match attempts.last() {
@@ -322,6 +339,14 @@ fn said(progress: Progress, effect: EffectId) -> (ReleaseStage, String, Option<E
         Progress::Accepted(detail) => (ReleaseStage::Accepted, detail, None),
         Progress::NotThere(detail) => (ReleaseStage::Pending, detail, Some(effect)),
     }
+}
+
+/// Runs a call with a net under it: a releaser that overruns its time does not hold the node's task.
+async fn bounded(time: Duration, call: impl Future<Output = Answered>) -> Answered {
+    let net = time + Duration::from_secs(1);
+    tokio::time::timeout(net, call)
+        .await
+        .unwrap_or_else(|_| Err(ReleaseError::Unknown(format!("no end after {net:?}"))))
 }
 
 fn back_off(run: &mut Run, now: BootTime) {

@@ -179,34 +179,46 @@ impl NodeTask {
 
     /// Sends each on once, right after the store was asked. Answers when it is to be sent again if nothing comes on.
     async fn send_on(&mut self, pending: impl Iterator<Item = &PendingOn>) -> Result<Duration, Fatal> {
-        let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
+        let mut sending: FuturesUnordered<_> = pending.map(|on| self.send_one(on)).collect();
         let mut again = REPEAT;
-        for on in pending {
-            self.parts.hooks.reached("sending on").await;
-            match gate::on_order(&*self.parts.store, self.hands.leadership(), &self.stored, on).await {
-                Ok(order) => doing.push(self.hands.on(order)),
+        while let Some(sent) = sending.next().await {
+            let (device, did) = match sent {
+                Ok(sent) => sent,
                 Err(GateFault::Store(error @ (StoreError::Deposed(_) | StoreError::Conflict { .. }))) => {
                     return Err(Fatal(error));
                 }
                 Err(fault) => {
-                    tracing::warn!(device = %on.device(), %fault, "the on is not sent now");
-                    again = Duration::from_secs(1);
+                    tracing::warn!(%fault, "the on is not sent now");
+                    again = again.min(Duration::from_secs(1));
+                    continue;
                 }
-            }
-        }
-        while let Some((device, did)) = doing.next().await {
+            };
             self.show(&device, &did);
-            let Did::On(effect, result) = did else { continue };
-            self.counted_from.insert(effect, self.now());
-            match result {
-                Ok(taken) => tracing::info!(%device, already = taken.already, "the on was taken"),
-                Err(error) => {
-                    tracing::warn!(%device, %error, "on");
+            match did {
+                Did::On(effect, Ok(taken)) => {
+                    tracing::info!(%device, %effect, already = taken.already, "the on was taken");
+                }
+                Did::On(effect, Err(error)) => {
+                    tracing::warn!(%device, %effect, %error, "on");
                     again = again.min(if error.effect == Effect::DidNotHappen { PACE * 2 } else { PACE * 4 });
                 }
+                _ => {}
             }
         }
         Ok(again)
+    }
+
+    /// Asks the store once more and sends at once: no other device's turn comes between.
+    fn send_one<'on>(
+        &self,
+        on: &'on PendingOn,
+    ) -> impl Future<Output = Result<(DeviceId, Did), GateFault>> + use<'on> {
+        let (parts, hands, stored) = (self.parts.clone(), self.hands.clone(), self.stored.clone());
+        async move {
+            parts.hooks.reached("sending on").await;
+            let order = gate::on_order(&*parts.store, hands.leadership(), &stored, on).await?;
+            Ok(hands.on(order).await)
+        }
     }
 
     /// After a stand-down: ends when a host device reads On, or on the person's word where none answers.

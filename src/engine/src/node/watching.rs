@@ -70,22 +70,32 @@ impl NodeTask {
     /// Reads what the ground wants looked at, and every other host device besides: these are not waited for longer
     /// than a look may be old, since a dead BMC must not make a proof by supplies stale.
     pub(super) async fn look(&mut self) -> Vec<Look> {
+        let mut looks: Vec<Look> = Vec::new();
+        let hosts = self.hosts();
         let needed = match self.ground.as_ref().map(|held| &held.ground) {
             Some(ground @ ReleaseGround::Confirmed(_)) => ground.to_look_at(),
-            _ => Vec::new(),
+            // Nothing but the host devices can speak against a person's word: also a slow one is heard.
+            Some(ReleaseGround::Attested(_)) => {
+                looks = self.look_at(&hosts).await;
+                looks.retain(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On));
+                Vec::new()
+            }
+            None => Vec::new(),
         };
-        let besides: Vec<DeviceId> = self.hosts().into_iter().filter(|host| !needed.contains(host)).collect();
+        let besides: Vec<DeviceId> = hosts.into_iter().filter(|host| !needed.contains(host)).collect();
         let mut doing: FuturesUnordered<Doing> =
             needed.iter().chain(&besides).map(|device| self.hands.read(device)).collect();
         let asked_at = self.now();
-        let mut looks: Vec<Look> = Vec::new();
         let patience = tokio::time::sleep(LOOK_LIFE * 3 / 4);
         tokio::pin!(patience);
         let mut patient = true;
-        while looks.len() < needed.len() + besides.len() {
+        loop {
             tokio::select! {
                 biased;
-                Some((device, did)) = doing.next() => looks.extend(self.looked(device, did)),
+                next = doing.next() => match next {
+                    Some((device, did)) => looks.extend(self.looked(device, did)),
+                    None => break,
+                },
                 () = &mut patience, if patient => patient = false,
             }
             let waits = needed.iter().any(|device| looks.iter().all(|look| look.device != *device));
@@ -265,7 +275,8 @@ impl NodeTask {
     pub(super) async fn released(&mut self) -> Result<(), Fatal> {
         loop {
             self.close_expired(|kind| !kind.bars_proof()).await?;
-            let looks = self.look().await;
+            let hosts = self.hosts();
+            let looks = self.look_at(&hosts).await;
             if self.found_on(&looks).await?
                 || self.supply_is_back().await?
                 || self.pause(self.parts.rules.watch).await?

@@ -1,6 +1,7 @@
 //! What devices do, and what must come out.
 
 use picket_core::outcome::{Outcome, Reason};
+use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault};
 use picket_engine::Until;
 
@@ -193,4 +194,26 @@ async fn an_outlet_that_comes_back_does_not_shake_what_the_bmc_proves() {
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(200)).await;
     assert!(lab.is_on());
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_on_is_sent_right_after_the_store_was_asked() {
+    let mut lab = Lab::with(15, &[&["pdu-a", "pdu-b"]], |world| {
+        world.add_machine(NODE).add_supply(NODE, "pdu-a").add_supply(NODE, "pdu-b");
+    })
+    .await;
+    lab.fence().await;
+    lab.store.rough(0, s(3));
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(200)).await;
+    let now = lab.clock.boot();
+    let heard = lab.world.lock().expect("whole").heard(now).to_vec();
+    let ons: Vec<_> = heard.iter().filter(|heard| heard.verb == picket_driver_sim::Verb::On).collect();
+    let checks = lab.store.checks.lock().expect("whole").clone();
+    let asked = &checks[checks.len() - 2..];
+    assert_eq!(ons.len(), asked.len());
+    for (on, check) in ons.iter().zip(asked) {
+        // A session is made in between: two trips of a millisecond.
+        assert!(on.at >= *check && on.at.since(*check) < s(1) / 100, "{ons:?} {asked:?}");
+    }
 }

@@ -1,5 +1,6 @@
 //! The observer of scenarios: a releaser that asks the truth at each attempt.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -46,8 +47,10 @@ pub struct Observer {
     pub answers: Mutex<Vec<Answer>>,
     pub attempts: Mutex<Vec<BootTime>>,
     pub violations: Mutex<Vec<String>>,
-    /// How long an attempt or a look takes.
-    pub takes: Mutex<Duration>,
+    /// How long a look at what was accepted takes.
+    pub look_takes: Mutex<Duration>,
+    /// Such a look is under way.
+    pub looking: AtomicBool,
     pub life: Mutex<Option<Duration>>,
     pub deadline: Duration,
 }
@@ -60,15 +63,14 @@ impl Observer {
             answers: Mutex::new(vec![Answer::Complete]),
             attempts: Mutex::default(),
             violations: Mutex::default(),
-            takes: Mutex::default(),
+            look_takes: Mutex::default(),
+            looking: AtomicBool::new(false),
             life: Mutex::new(Some(Duration::from_secs(60))),
             deadline: Duration::from_secs(600),
         }
     }
 
-    async fn answer(&self) -> Answer {
-        let takes = *self.takes.lock().unwrap_or_else(PoisonError::into_inner);
-        tokio::time::sleep(takes).await;
+    fn answer(&self) -> Answer {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() }
     }
@@ -101,10 +103,14 @@ impl Releaser for Observer {
             self.violations.lock().unwrap_or_else(PoisonError::into_inner).push(words);
         }
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner).push(now);
-        self.answer().await.to_attempt()
+        self.answer().to_attempt()
     }
 
     async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
-        self.answer().await.to_look()
+        let takes = *self.look_takes.lock().unwrap_or_else(PoisonError::into_inner);
+        self.looking.store(true, Ordering::SeqCst);
+        tokio::time::sleep(takes).await;
+        self.looking.store(false, Ordering::SeqCst);
+        self.answer().to_look()
     }
 }

@@ -1,5 +1,7 @@
 //! Releases that take their time, fail, or are given up; power that does not stay off meanwhile.
 
+use std::sync::atomic::Ordering;
+
 use picket_core::ids::ReleaseId;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::ReleaseStage;
@@ -99,4 +101,60 @@ async fn a_stale_attempt_of_a_dead_gateway_is_waited_out_before_the_on() {
     tokio::time::sleep(s(15)).await;
     assert!(!lab.is_on(), "the on waits for what the dead gateway may still do");
     lab.reach("normal", s(120)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn power_is_watched_and_callers_are_answered_while_an_accepted_release_is_looked_at() {
+    let mut lab = lab(46).await;
+    lab.answers(&[Answer::Accept]);
+    *lab.observer.look_takes.lock().expect("whole") = s(25);
+    lab.open().await;
+    while !lab.observer.looking.load(Ordering::SeqCst) {
+        tokio::time::sleep(s(1)).await;
+    }
+    let call = lab.call();
+    let joined = tokio::time::timeout(s(5), lab.engine.fence(&node(), call)).await;
+    assert!(joined.is_ok(), "callers do not wait for the far side");
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    lab.reach("fencing", s(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_host_device_that_says_on_voids_a_persons_word() {
+    let mut lab = lab(47).await;
+    lab.fault("bmc", Fault::Silent);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+    lab.answers(&[Answer::Refuse]);
+    lab.engine.attest(&node(), person()).await.expect("attested");
+    lab.mend("bmc");
+    lab.fault("bmc", Fault::Slow(s(2)));
+    // Right after an attempt: the next one waits for a while.
+    let before = lab.attempts() + 4;
+    while lab.attempts() < before {
+        tokio::time::sleep(s(1)).await;
+    }
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    lab.reach("fencing", s(15)).await;
+    assert_eq!(lab.record().breaches, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_far_side_that_never_answers_does_not_hold_the_node() {
+    let mut lab = lab(49).await;
+    lab.answers(&[Answer::Accept]);
+    *lab.observer.look_takes.lock().expect("whole") = s(100_000);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::ReleaseDeadline));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_host_device_is_watched_by_a_gateway_that_found_it_released() {
+    let mut lab = lab(48).await;
+    lab.fence().await;
+    lab.fault("bmc", Fault::Slow(s(2)));
+    lab.crash().await;
+    tokio::time::sleep(s(60)).await;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    lab.reach("fencing", s(30)).await;
+    assert_eq!(lab.record().breaches, 1);
 }

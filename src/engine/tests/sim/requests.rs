@@ -171,3 +171,19 @@ async fn a_stand_down_undoes_without_an_on() {
     let after = lab.world.lock().expect("whole").received("bmc", lab.clock.boot()).ons;
     assert_eq!((before, after, lab.is_on()), (0, 0, true));
 }
+
+#[tokio::test(start_paused = true)]
+async fn nobody_vouches_against_a_slow_host_device_that_is_being_read() {
+    let mut lab = lab(390).await;
+    lab.fault("bmc", Fault::OffIgnored);
+    lab.fault("bmc", Fault::Slow(s(2)));
+    lab.open().await;
+    tokio::time::sleep(s(13)).await;
+    // Whenever the word comes, the device is asked for it, and says On.
+    for _ in 0..8 {
+        assert_eq!(lab.phase(), "fencing");
+        let refused = lab.engine.attest(&node(), person()).await;
+        assert!(matches!(refused, Err(EngineError::Refused(_))), "{refused:?}");
+        tokio::time::sleep(s(1) / 3).await;
+    }
+}

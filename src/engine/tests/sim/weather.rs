@@ -35,6 +35,8 @@ pub struct Weather {
     clock: Arc<SimClock>,
     sky: Mutex<Sky>,
     pub log: Mutex<Vec<Entry>>,
+    /// When it confirmed leadership and version.
+    pub checks: Mutex<Vec<BootTime>>,
 }
 
 impl Weather {
@@ -45,7 +47,7 @@ impl Weather {
             silent_percent: 0,
             slow: Duration::ZERO,
         };
-        Self { inner, clock, sky: Mutex::new(sky), log: Mutex::default() }
+        Self { inner, clock, sky: Mutex::new(sky), log: Mutex::default(), checks: Mutex::default() }
     }
 
     /// Nothing is answered for so long.
@@ -138,7 +140,9 @@ impl Store for Weather {
 
     async fn check(&self, guard: Guard, node: &NodeId, version: Version) -> Result<(), StoreError> {
         self.door().await?;
-        self.inner.check(guard, node, version).await
+        self.inner.check(guard, node, version).await?;
+        self.checks.lock().expect("whole").push(self.clock.boot());
+        Ok(())
     }
 
     async fn key(&self, node: &NodeId, key: &str) -> Result<Option<KeyEntry>, StoreError> {
