@@ -41,6 +41,22 @@ async fn an_off_that_is_ignored_ends_with_a_person() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_bmc_that_says_on_for_ever_confirms_nothing() -> Result<()> {
+    let host = Host::on(by_script).await?;
+    host.bmc.set(Knob::StuckPower(true))?;
+    let scene = Plan::over(host.machine.truth(), &[("bmc", Bmc::at(host.bmc.address()))])
+        .with(SHORT_SHARE)
+        .start()
+        .await?;
+    let left = scene.fence().await?;
+    left.tell("says On for ever");
+    left.needs_operator(Reason::LevelsSpent);
+    assert!(!host.machine.lives(), "it was switched off all the same");
+    scene.never_released().await;
+    Ok(())
+}
+
+#[tokio::test]
 async fn an_ignored_off_is_sent_again() -> Result<()> {
     let bmc = Bmc17::start().await?;
     bmc.set(Knob::IgnoreOff)?;

@@ -163,3 +163,42 @@ async fn a_bmc_that_restarts_while_a_release_is_under_way() -> Result<()> {
     scene.released_while_off(asked);
     Ok(())
 }
+
+/// The sessions that carried the off are gone with the BMC's old life: that is seen, and not waited for.
+#[tokio::test]
+async fn a_node_comes_back_through_a_bmc_that_restarted_while_it_was_fenced() -> Result<()> {
+    let mut host = Host::on(by_script).await?;
+    let bmc = Bmc::at(host.bmc.address());
+    let scene = Plan::over(host.machine.truth(), &[("bmc", bmc)]).start().await?;
+    scene.fence().await?.is_fenced();
+    host.bmc.process().kill();
+    host.bmc.start_again().await?;
+    let back = scene.unfence().await?;
+    back.tell("restarted while fenced, brought back");
+    back.is_back();
+    assert!(back.took < Duration::from_secs(30), "the idle limit was not waited out: {:?}", back.took);
+    host.is_alive().await?;
+    assert_eq!(host.power_events(), ["on", "off", "on"]);
+    scene.released_while_off(1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_node_comes_back_through_a_bmc_that_restarts_just_before_the_on() -> Result<()> {
+    let mut host = Host::on(by_script).await?;
+    let bmc = Bmc::at(host.bmc.address());
+    let scene = Plan::over(host.machine.truth(), &[("bmc", bmc)]).pausing("sending on").start().await?;
+    scene.fence().await?.is_fenced();
+    let (back, ()) = tokio::try_join!(scene.unfence(), async {
+        scene.until_paused().await?;
+        host.bmc.process().kill();
+        host.bmc.start_again().await?;
+        scene.go_on()
+    })?;
+    back.tell("restarted just before the on");
+    back.is_back();
+    host.is_alive().await?;
+    assert_eq!(host.power_events(), ["on", "off", "on"]);
+    scene.released_while_off(1);
+    Ok(())
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use picket_proto::v1::{Phase, Reason};
+use picket_proto::v1::{Node, Phase, Power, Reason};
 use picket_tests::peers::{IpmiSim, Knob};
 use picket_tests::{Bmc, Result};
 
@@ -144,4 +144,26 @@ async fn a_bmc_that_hangs_for_good_proves_nothing_and_a_retry_after_it_does() ->
     scene.retry().await?.is_fenced().dead_since(&host.observer).await;
     scene.released_while_off(1);
     Ok(())
+}
+
+#[tokio::test]
+async fn a_bmc_that_hangs_while_its_node_is_fenced_changes_nothing() -> Result<()> {
+    let mut host = Host::on(by_script).await?;
+    let bmc = Bmc::at(host.bmc.address());
+    let scene =
+        Plan::over(host.machine.truth(), &[("bmc", bmc)]).with("[rules]\nwatch = \"1s\"").start().await?;
+    scene.fence().await?.is_fenced();
+    host.bmc.process().freeze();
+    let unread = |node: &Node| node.power.is_some_and(|power| power.power() == Power::Unknown);
+    scene.until("the silence is seen", Duration::from_secs(30), unread).await?;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(scene.node().await?.phase(), Phase::Released);
+    host.bmc.process().thaw();
+    let read = |node: &Node| node.power.is_some_and(|power| power.power() == Power::Off);
+    let node = scene.until("it is read again", Duration::from_secs(30), read).await?;
+    assert_eq!((node.phase(), node.breaches), (Phase::Released, 0));
+    assert_eq!(host.power_events(), ["on", "off"]);
+    scene.released_while_off(1);
+    scene.unfence().await?.is_back();
+    host.is_alive().await
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use picket_proto::v1::{Grade, Phase};
+use picket_proto::v1::{Grade, OutcomeKind, Phase, Reason};
 use picket_tests::peers::{ADMIN, Bmc17, IpmiSim, Ipmipower, Ipmitool, Knob, PowerWord};
 use picket_tests::{Bmc, Result};
 use serde_json::Value;
@@ -39,6 +39,7 @@ async fn a_machine_is_switched_off_proven_off_let_go_and_brought_back() -> Resul
     assert_eq!(host.power_events(), ["on", "off"]);
 
     let back = scene.gateway.picket(&["unfence", "n1", "--yes", "--reason", "a test"]).await?;
+    println!("{}", back.out);
     assert_eq!(back.code, 0, "{back:?}");
     assert_eq!(host.onlookers().await?, PowerWord::On);
     host.is_alive().await?;
@@ -153,7 +154,38 @@ async fn so_it_is_with_the_other_bmc() -> Result<()> {
     Ok(())
 }
 
-/// IPMI over the network may say that an off was taken by another than the one asked; a busy one is asked again.
+#[tokio::test]
+async fn an_off_that_fails_ends_with_a_person_and_an_on_that_fails_can_be_tried_again() -> Result<()> {
+    let host = Host::on(by_script).await?;
+    host.bmc.set(Knob::Fail)?;
+    let scene = Plan::over(host.machine.truth(), &[("bmc", Bmc::at(host.bmc.address()))])
+        .with("[rules]\nlevel_share = \"9s\"\nlongest_cycle = \"5s\"\non_deadline = \"3s\"")
+        .start()
+        .await?;
+    let left = scene.fence().await?;
+    left.tell("off fails");
+    left.needs_operator(Reason::LevelsSpent);
+    assert!(left.outcome().detail.contains("bmc on (the off: "), "{}", left.outcome().detail);
+    host.is_alive().await?;
+    scene.never_released().await;
+    host.bmc.clear(Knob::Fail)?;
+    scene.retry().await?.is_fenced().dead_since(&host.observer).await;
+    scene.released_while_off(1);
+
+    host.bmc.set(Knob::Fail)?;
+    let failed = scene.unfence().await?;
+    failed.tell("on fails");
+    assert_eq!(failed.outcome().kind(), OutcomeKind::PowerOnFailed);
+    assert_eq!(host.onlookers().await?, PowerWord::Off);
+    host.bmc.clear(Knob::Fail)?;
+    let back = scene.retry().await?;
+    back.tell("on, tried again");
+    back.is_back();
+    host.is_alive().await?;
+    scene.released_while_off(1);
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_busy_bmc_that_loses_answers_is_asked_again() -> Result<()> {
     let bmc = Bmc17::start().await?;
