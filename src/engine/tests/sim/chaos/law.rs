@@ -1,11 +1,10 @@
 //! What must hold in every history, checked against the truth, the store's log and what the devices heard.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use picket_core::device::{DeviceClass, Grade};
-use picket_core::ledger::{EffectKind, Ledger};
+use picket_core::ledger::EffectKind;
 use picket_core::record::{NodeRecord, Phase};
 use picket_core::time::{BootTime, Clock};
 use picket_driver_sim::{Edge, Heard, SharedWorld, SimClock, Verb};
@@ -232,11 +231,6 @@ impl Law {
         let log = self.store.log.lock().expect("whole");
         let first = log.iter().find(|entry| entry.record.generation == record.generation);
         first.map_or(BootTime::default(), |entry| entry.at)
-    }
-
-    /// Devices that hold effects open.
-    pub fn open_devices(ledger: &Ledger) -> BTreeSet<String> {
-        ledger.open().iter().filter_map(|open| open.kind.device()).map(ToString::to_string).collect()
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use picket_core::outcome::Outcome;
 use picket_core::time::Clock;
-use picket_driver_sim::{Act, Random, RestorePolicy, Verb};
+use picket_driver_sim::{Act, Random, Verb};
 use picket_engine::Until;
 use tokio::task::JoinSet;
 
@@ -26,7 +26,7 @@ use releaser::Whimsical;
 use shape::Shape;
 
 /// How many histories CI lives through.
-const SHORT: u64 = 60;
+const SHORT: u64 = 50;
 /// And a soak.
 const LONG: u64 = 5_000;
 /// Real time after which a history that lives in simulated time is held to hang.
@@ -88,12 +88,14 @@ async fn history(seed: u64) {
         unbounded: shape.unbounded,
         attempts: Mutex::default(),
     });
-    lab.setup.releases = vec![("detach".to_owned(), releaser.clone())];
+    lab.setup.releases =
+        shape.releases.iter().map(|name| (name.to_string(), releaser.clone() as _)).collect();
     lab.start().await;
     let mut calls = JoinSet::new();
     let mut misfortune = Misfortune::new(random.bits(), &shape);
     for _ in 0..20 + random.below(60) {
-        let pause = random.between(Duration::ZERO, s(8));
+        let longest = if random.percent(80) { s(8) } else { s(120) };
+        let pause = random.between(Duration::ZERO, longest);
         tokio::select! {
             biased;
             () = lab.points.death() => {
@@ -166,5 +168,4 @@ async fn once_more(lab: &mut Lab, law: &Arc<Law>, shape: &Shape) {
     // Two devices with one hold between them find each other's.
     assert!(same || shape.hosts().count() > 1, "{}", law.story(&format!("{found:?} {hold:?}")));
     assert!(lab.is_on(), "{}", law.story("it is not on"));
-    let _ = RestorePolicy::AlwaysOff;
 }

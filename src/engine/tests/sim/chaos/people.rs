@@ -17,8 +17,8 @@ use crate::lab::{Lab, NODE, node, s};
 
 const HOLDERS: [&str; 3] = ["db", "k8s", "ops"];
 
-fn detach() -> ReleaseId {
-    ReleaseId::new("detach").expect("a good name")
+fn release(name: &str) -> ReleaseId {
+    ReleaseId::new(name).expect("a good name")
 }
 
 fn somebody(random: &mut Random) -> Person {
@@ -51,6 +51,7 @@ pub fn ask(random: &mut Random, engine: &Engine, law: &Arc<Law>, calls: &mut Joi
     let what = random.below(20);
     let call = call(random);
     let holder = HOLDERS[random.below(3) as usize].to_owned();
+    let which = if random.percent(70) { "detach" } else { "notify" };
     // Whoever vouches went there and looked.
     let is_off = law.on_since(law.clock.boot()).is_none();
     calls.spawn(async move {
@@ -64,7 +65,7 @@ pub fn ask(random: &mut Random, engine: &Engine, law: &Arc<Law>, calls: &mut Joi
                     )
                 }
                 12..15 => format!("retry: {:?}", engine.retry(&node(), who).await.err()),
-                15 => format!("abandon: {:?}", engine.abandon(&node(), detach(), who).await.err()),
+                15 => format!("abandon: {:?}", engine.abandon(&node(), release(which), who).await.err()),
                 16 => format!("stand down: {:?}", engine.stand_down(&node(), who).await.err()),
                 17 if is_off => format!("attest: {:?}", engine.attest(&node(), who).await.err()),
                 _ => format!("check: {:?}", engine.check(&node()).await.err()),
@@ -120,7 +121,10 @@ async fn exit(lab: &Lab, law: &Arc<Law>, reason: Reason, round: usize) {
         lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
     }
     if reason == Reason::UnboundedEffect {
-        law.say(format!("abandon: {:?}", lab.engine.abandon(&node(), detach(), ada()).await.err()));
+        for name in law.shape.releases {
+            let gone = lab.engine.abandon(&node(), release(name), ada()).await;
+            law.say(format!("abandon {name}: {:?}", gone.err()));
+        }
     }
     // A device that restarted while the node was off can be believed by nobody but a person who goes there.
     let vouch = reason == Reason::BmcRestarted || round % 3 == 2;

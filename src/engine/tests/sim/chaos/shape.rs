@@ -5,9 +5,8 @@ use picket_core::rules::Rules;
 use picket_driver_sim::{Random, RestorePolicy, World};
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::lab::NODE;
+use crate::lab::{NODE, s};
 use crate::setup::{Setup, named};
 
 /// A node's devices, and which of them may lie.
@@ -22,6 +21,8 @@ pub struct Shape {
     pub restore: RestorePolicy,
     /// A release that nothing bounds.
     pub unbounded: bool,
+    pub releases: &'static [&'static str],
+    pub rules: Rules,
 }
 
 impl Shape {
@@ -44,6 +45,16 @@ impl Shape {
             trusted: random.percent(20),
             restore: restore[random.below(3) as usize],
             unbounded: random.percent(10),
+            releases: [&["detach"] as &[_], &["detach"], &["detach", "notify"], &[]]
+                [random.below(4) as usize],
+            rules: Rules {
+                // Longer than any foreign cycle, and any late command to a device without sessions, that is drawn.
+                longest_cycle: s(35),
+                on_deadline: s(20 + random.below(200)),
+                level_share: s(60 + random.below(120)),
+                watch: s(1 + random.below(20)),
+                ..Rules::default()
+            },
         }
     }
 
@@ -78,10 +89,9 @@ impl Shape {
             self.levels.iter().map(|level| level.iter().map(String::as_str).collect()).collect();
         let levels: Vec<&[&str]> = levels.iter().map(Vec::as_slice).collect();
         Setup {
-            // Longer than any foreign cycle, and any late command to a device without sessions, that is drawn.
-            rules: Rules { longest_cycle: Duration::from_secs(35), ..Rules::default() },
+            rules: self.rules.clone(),
             adjust: Arc::new(move |spec: &mut DeviceSpec| {
-                spec.trust_after_restart = trusted.then_some(Duration::from_secs(60));
+                spec.trust_after_restart = trusted.then_some(s(60));
             }),
             ..Setup::new(NODE, &levels)
         }
