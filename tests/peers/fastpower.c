@@ -7,6 +7,7 @@
  *   ignore_off  the off is acknowledged and nothing happens
  *   lie_off     the off is acknowledged, nothing happens, and from then on it says off
  *   fail        commands fail
+ * What it was told stands in DIR/commands.log, a line each: the time in seconds, and off or on.
  */
 #include <OpenIPMI/mcserv.h>
 #include <OpenIPMI/serv.h>
@@ -23,6 +24,7 @@ static sys_data_t *simulator;
 static ipmi_timer_t *fall;
 static char directory[512];
 static int state = -1;
+static int commands = -1;
 static int lied;
 
 /* Whether the knob is there; if so its number, 1 where it says none. */
@@ -42,6 +44,13 @@ static int knob(const char *name, double *value)
 static int write_power(char digit)
 {
     return pwrite(state, &digit, 1, 0) == 1 ? 0 : EIO;
+}
+
+static void note(const char *what)
+{
+    struct timeval now;
+    gettimeofday(&now, NULL);
+    dprintf(commands, "%ld.%06ld %s\n", (long)now.tv_sec, (long)now.tv_usec, what);
 }
 
 static void on_fall(void *unused)
@@ -75,6 +84,7 @@ static int control(lmc_data_t *mc, int operation, unsigned char *value, void *da
         return EIO;
     switch (operation) {
     case CHASSIS_CONTROL_POWER:
+        note(*value ? "on" : "off");
         if (!*value)
             return commanded_off();
         lied = 0;
@@ -113,7 +123,9 @@ int ipmi_sim_module_init(sys_data_t *sys, const char *options)
     snprintf(directory, sizeof directory, "%s", options);
     snprintf(path, sizeof path, "%s/power", directory);
     state = open(path, O_RDWR | O_CREAT, 0644);
-    return state < 0 ? errno : 0;
+    snprintf(path, sizeof path, "%s/commands.log", directory);
+    commands = open(path, O_WRONLY | O_CREAT | O_APPEND, 0644);
+    return state < 0 || commands < 0 ? errno : 0;
 }
 
 int ipmi_sim_module_post_init(sys_data_t *sys)

@@ -89,6 +89,8 @@ impl Hooks for SelfHarm {
         }
         if self.stop.as_ref().is_some_and(is) {
             let _ = kill_process(getpid(), Signal::STOP);
+            // The signal may take a moment; until it has come nothing more is done here, asynchronously or otherwise.
+            std::thread::sleep(Duration::from_millis(200));
         }
         if let Some((_, file)) = self.pause.as_ref().filter(|(when, _)| is(when)) {
             let made = std::fs::write(file, point);

@@ -78,6 +78,13 @@ impl Process {
         self.signal(Signal::STOP);
     }
 
+    /// Whether it stands frozen, whoever froze it.
+    pub fn is_frozen(&self) -> bool {
+        // proc_pid_stat(5): the state follows the name, which is in parentheses and may hold anything.
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    }
+
     /// Lets a frozen one go on (SIGCONT).
     pub fn thaw(&self) {
         self.signal(Signal::CONT);
