@@ -74,8 +74,9 @@ async fn compete(
             let (cpu, start) = (one.cpu(), Instant::now());
             let ran = one.run().await;
             let (took, cpu) = (start.elapsed(), one.cpu().saturating_sub(cpu));
+            let held = ran.and_then(|()| farm.must_be_off(score.name));
             one.rest().await?;
-            if let Err(wrong) = ran.and_then(|()| farm.must_be_off(score.name)) {
+            if let Err(wrong) = held {
                 score.failed += 1;
                 score.why = wrong.to_string();
             } else if round > 0 {
