@@ -169,9 +169,9 @@ impl Judge {
     /// the host devices of the others.
     pub fn readings_due(&self) -> Vec<(DeviceId, BootTime)> {
         let falling = self.level_traces().any(|trace| trace.run().is_some());
-        let due = |trace: &Trace| (trace.spec.id.clone(), trace.read_at());
-        let others = self.other_hosts().filter(|_| falling);
-        self.level_traces().filter(|trace| !trace.wants_off()).chain(others).map(due).collect()
+        let of_level = self.level_traces().filter(|trace| !trace.wants_off()).map(|trace| trace.read_at());
+        let others = self.other_hosts().filter(|_| falling).map(|trace| trace.objects_at());
+        of_level.chain(others).collect()
     }
 
     /// What holds now. `wall` only dates the evidence.
@@ -229,10 +229,11 @@ impl Judge {
         // still write, and what a host device said is not yet an answer to the cut.
         let dark_at = if self.is_supply_level() { fell_at + self.hold_up } else { fell_at };
         let one_window = runs.iter().all(|run| run.last_asked >= dark_at);
-        // A host device elsewhere must have been asked since; only an On objects, its silence proves nothing.
-        let heard = self.other_hosts().all(|trace| {
-            trace.last().is_some_and(|word| word.asked_at >= dark_at && word.power != Power::On)
-        });
+        // A host device elsewhere must have been asked since, and where the long window is asked for after its end:
+        // before that, an Off of it may be the same power cycle's. Only an On objects, its silence proves nothing.
+        let sealed_at = self.level_traces().filter_map(Trace::sealed_at).max();
+        let since = sealed_at.map_or(dark_at, |sealed_at| dark_at.max(sealed_at));
+        let heard = self.other_hosts().all(|trace| trace.was_asked(since) && !trace.objects(dark_at));
         (one_window && heard).then_some(dark_at)
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
+use crate::ids::DeviceId;
 use crate::power::{Epoch, EpochOrigin, Power, Reading};
 use crate::time::BootTime;
 
@@ -84,6 +85,8 @@ pub(super) struct Trace {
     /// such a look: the one before the off decides whether the node was seen to fall.
     prior: Option<(Power, BootTime)>,
     last: Option<Word>,
+    /// The newest On that no Off has taken back since: when it was asked for, and in which epoch.
+    objection: Option<(BootTime, Option<u64>)>,
     off: Option<Off>,
     off_due: bool,
     run: Option<Run>,
@@ -102,6 +105,7 @@ impl Trace {
             epoch: None,
             prior: None,
             last: None,
+            objection: None,
             off: None,
             off_due: true,
             run: None,
@@ -199,21 +203,31 @@ impl Trace {
     /// Takes a reading whose epoch was noted already. `barred`: an on is open, and no Off counts.
     pub(super) fn reading(&mut self, reading: &Reading, barred: bool) {
         let has_epoch = reading.epoch.is_some() == self.spec.has_epochs;
-        if reading.power == Power::On {
+        match reading.power {
             // Also one that is overtaken, or does not name its epoch: only Off must be earned.
-            self.come_on(reading.answered_at);
-        } else if self.is_overtaken(reading.asked_at) {
-            self.run = None;
+            Power::On => {
+                self.come_on(reading.answered_at);
+                let objection = (reading.asked_at, reading.epoch.map(|epoch| epoch.id));
+                self.objection = self.objection.max(Some(objection));
+            }
+            Power::Off => self.go_off(reading),
+            Power::Unknown => self.run = None,
         }
         if self.is_overtaken(reading.asked_at) {
+            self.run = None;
             return;
         }
         let power = match reading.power {
             Power::Off if barred || !has_epoch => Power::Unknown,
             said => said,
         };
-        match reading.power {
-            Power::Off => self.take_off(reading, power == Power::Off),
+        match power {
+            Power::Off => {
+                // A device that restarted since cannot take back what it said before.
+                let life = reading.epoch.map(|epoch| epoch.id);
+                self.objection = self.objection.filter(|(_, epoch)| self.lost && *epoch != life);
+                self.take_off(reading);
+            }
             Power::On => {}
             Power::Unknown => self.run = None,
         }
@@ -235,16 +249,20 @@ impl Trace {
         }
     }
 
-    fn take_off(&mut self, reading: &Reading, counts: bool) {
-        let Some(off) = &mut self.off else { return };
-        if reading.asked_at < off.answered_at || reading.epoch.map(|e| e.id) != off.epoch {
-            return;
+    /// Whether it was asked after our off was taken, in the same life.
+    fn follows(off: &Off, reading: &Reading) -> bool {
+        reading.asked_at >= off.answered_at && reading.epoch.map(|epoch| epoch.id) == off.epoch
+    }
+
+    /// Whether or not it counts: an On after it is somebody else's.
+    fn go_off(&mut self, reading: &Reading) {
+        if let Some(off) = self.off.as_mut().filter(|off| Self::follows(off, reading)) {
+            off.worked = true;
         }
-        off.worked = true;
-        if !counts {
-            self.run = None;
-            return;
-        }
+    }
+
+    fn take_off(&mut self, reading: &Reading) {
+        let Some(off) = self.off.as_mut().filter(|off| Self::follows(off, reading)) else { return };
         let dwell = self.spec.dwell;
         match &mut self.run {
             Some(run) if reading.asked_at.since(run.last_answered) < dwell * 3 => {
@@ -291,10 +309,18 @@ impl Trace {
         self.prior.is_some() && due && self.identity != IdentityMatch::Mismatch
     }
 
-    /// When it is to be asked next.
-    pub(super) fn read_at(&self) -> BootTime {
-        let pause = if self.run.is_some() { self.spec.dwell } else { self.spec.dwell.min(PACE) };
-        self.last.map_or(BootTime::default(), |word| word.heard_at + pause)
+    fn asked_after(&self, pause: Duration) -> (DeviceId, BootTime) {
+        (self.spec.id.clone(), self.last.map_or(BootTime::default(), |word| word.heard_at + pause))
+    }
+
+    /// When it is to be asked next, as a device of the level.
+    pub(super) fn read_at(&self) -> (DeviceId, BootTime) {
+        self.asked_after(if self.run.is_some() { self.spec.dwell } else { self.spec.dwell.min(PACE) })
+    }
+
+    /// When it is to be asked next, as one that may only object.
+    pub(super) fn objects_at(&self) -> (DeviceId, BootTime) {
+        self.asked_after(self.spec.dwell)
     }
 
     /// Whether its Off cannot be believed: its session was lost and it was not seen on since (S2).
@@ -317,6 +343,11 @@ impl Trace {
         (run.count >= self.spec.readings && sealed && recent && believed).then_some(run)
     }
 
+    /// When the off was taken again that seals the long window.
+    pub(super) fn sealed_at(&self) -> Option<BootTime> {
+        self.off.and_then(|off| off.sealed_at)
+    }
+
     pub(super) fn run(&self) -> Option<&Run> {
         self.run.as_ref()
     }
@@ -327,6 +358,16 @@ impl Trace {
 
     pub(super) fn long(&self) -> Option<Long> {
         self.off.and_then(|off| off.long)
+    }
+
+    /// Whether what was asked since then was answered, or given up.
+    pub(super) fn was_asked(&self, since: BootTime) -> bool {
+        self.last.is_some_and(|word| word.asked_at >= since)
+    }
+
+    /// Whether it was asked since then, said On, and did not take that back with an Off: Unknown and silence do not.
+    pub(super) fn objects(&self, since: BootTime) -> bool {
+        self.objection.is_some_and(|(asked_at, _)| asked_at >= since)
     }
 
     /// What it said last.

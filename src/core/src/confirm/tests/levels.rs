@@ -125,6 +125,41 @@ fn a_host_of_another_level_that_is_silent_proves_nothing_and_bars_nothing() {
     assert!(bench.is_confirmed());
 }
 
+/// Both read Off in the gap of somebody's power cycle; only one of them would tell that it is over.
+#[test]
+fn after_a_long_window_the_others_are_asked_after_its_end() {
+    let mut bench = Bench::of(&[&[host("bmc")], &[host("agent")]]);
+    bench.reads("bmc", Off).already("bmc").reads_off("bmc", 2).reads("agent", Off).reads_off("bmc", 20);
+    assert!(bench.is_open());
+    bench.reads("agent", Off);
+    assert!(bench.is_confirmed());
+}
+
+#[test]
+fn an_objection_stands_until_that_device_reads_off() {
+    for hidden_by in [(|bench| bench.reads("agent", Unknown)) as fn(&mut Bench) -> &mut Bench, |bench| {
+        bench.unanswered("agent")
+    }] {
+        let mut bench = Bench::of(&[&[host("bmc")], &[host("agent")]]);
+        bench.falls("bmc").reads("agent", On);
+        hidden_by(&mut bench).reads_off("bmc", 2);
+        hidden_by(&mut bench);
+        assert!(bench.is_open(), "it said On after the fall, and nothing takes that back but an Off");
+        bench.reads("agent", Off);
+        assert!(bench.is_confirmed());
+    }
+}
+
+#[test]
+fn a_device_that_restarted_cannot_take_its_objection_back() {
+    let mut bench = Bench::of(&[&[host("bmc")], &[host("agent")]]);
+    bench.falls("bmc").reads("agent", On).restarts("agent").reads("agent", Off).reads_off("bmc", 2);
+    bench.reads("agent", Off);
+    assert!(bench.is_open(), "a restarted device that says Off is not believed");
+    bench.reads("agent", On).reads("agent", Off);
+    assert!(bench.is_confirmed(), "it read On after the loss, and then fell");
+}
+
 #[test]
 fn an_on_from_before_the_fall_does_not_contradict_it() {
     let mut bench = Bench::of(&[&[host("bmc")], &[host("agent")]]);

@@ -106,6 +106,21 @@ fn a_host_that_is_silent_after_the_hold_up_is_as_it_should_be() {
 }
 
 #[test]
+fn a_host_that_read_on_within_the_hold_up_and_is_silent_after_it_does_not_object() {
+    let levels: [&[DeviceSpec]; 2] = [&[host("bmc")], &pdus()];
+    let rounds = std::cell::Cell::new(0);
+    let bench = both_off(&levels, |bench| {
+        rounds.set(rounds.get() + 1);
+        if rounds.get() < 5 {
+            bench.reads("bmc", On)
+        } else {
+            bench.unanswered("bmc")
+        };
+    });
+    assert!(bench.is_confirmed(), "{:?}", bench.verdict());
+}
+
+#[test]
 fn a_host_that_was_asked_within_the_hold_up_is_asked_again() {
     let levels: [&[DeviceSpec]; 2] = [&[host("bmc")], &pdus()];
     let mut bench = Bench::of(&levels);
