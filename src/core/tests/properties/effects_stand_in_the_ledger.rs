@@ -1,0 +1,54 @@
+//! S5: whatever is opened for sending stands in the stored ledger first, with its generation, its leadership and its
+//! longest life; what was sent keeps its entry until its end is known.
+
+use picket_core::ledger::EffectKind;
+use picket_core::order::Opened;
+use proptest::prelude::*;
+
+use crate::cases;
+use crate::walk::{moves, walk};
+
+proptest! {
+    #![proptest_config(cases(150))]
+    #[test]
+    fn what_is_opened_stands_in_the_ledger(moves in moves()) {
+        walk(&moves, |taken, walk| {
+            let record = &taken.after.record;
+            let fence = record.fence.as_ref();
+            let life = |kind: &EffectKind| {
+                let spec = kind.device().and_then(|id| fence?.topology.device(id));
+                match kind {
+                    EffectKind::Release(id) => fence.and_then(|fence| fence.release(id)?.max_in_flight),
+                    EffectKind::On(_) => spec.and_then(|spec| spec.max_in_flight.on),
+                    _ => spec.and_then(|spec| spec.max_in_flight.off),
+                }
+            };
+            for one in taken.opened() {
+                let (effect, kind) = match one {
+                    Opened::Hold(order) => (order.effect(), EffectKind::Hold(order.device().clone())),
+                    Opened::Off(order) => (order.effect(), EffectKind::Off(order.device().clone())),
+                    Opened::Unhold(order) => (order.effect(), EffectKind::Unhold(order.device().clone())),
+                    Opened::On(order) => (order.effect(), EffectKind::On(order.device().clone())),
+                    Opened::Release(order) => (order.effect(), EffectKind::Release(order.release().clone())),
+                };
+                let entry = record.ledger.get(effect).unwrap();
+                assert_eq!(entry.kind, kind);
+                assert_eq!((entry.generation, entry.term), (record.generation, walk.player.leadership.term()));
+                assert_eq!(entry.life, life(&kind));
+            }
+            for open in taken.before.record.ledger.open() {
+                let may_end = match (taken.what, &open.kind) {
+                    ("close one" | "close all", _) => true,
+                    ("hold ended", kind) => matches!(kind, EffectKind::Hold(_)),
+                    ("release progress", kind) => matches!(kind, EffectKind::Release(_)),
+                    // A person's word for the end of what nothing bounds.
+                    ("abandon", kind) => matches!(kind, EffectKind::Release(_)) && open.life.is_none(),
+                    ("retry" | "keyed retry", kind) => kind.device().is_some() && open.life.is_none(),
+                    _ => false,
+                };
+                let kept = record.ledger.get(open.id) == Some(open);
+                assert!(kept || may_end, "{} forgot {open:?}", taken.what);
+            }
+        });
+    }
+}

@@ -1,0 +1,269 @@
+//! The law of proof, read off a raw log: written from S1, S2, S3 and S13 alone, and in another way than the judge.
+//!
+//! It looks backwards, from what was confirmed to what must stand in the log; the judge goes forwards. Where the law
+//! leaves something to the careful, the judge may ask for more than this.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use picket_core::confirm::ConfirmedOff;
+use picket_core::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
+use picket_core::ids::DeviceId;
+use picket_core::power::{Epoch, EpochOrigin, Power};
+use picket_core::time::BootTime;
+
+/// Something that one device said or was told, in the order of arrival.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    Answer { power: Power, asked: BootTime, answered: BootTime, epoch: Option<Epoch>, barred: bool },
+    Silence { asked: BootTime },
+    Off { answered: BootTime, epoch: Option<Epoch>, already: bool },
+    Held,
+}
+
+/// All that the judge was told.
+pub struct Log {
+    pub levels: Vec<Vec<DeviceSpec>>,
+    pub level: usize,
+    pub resumed: bool,
+    pub lost_before: Vec<DeviceId>,
+    pub hold_up: Duration,
+    pub barred: bool,
+    pub identities: BTreeMap<DeviceId, IdentityMatch>,
+    pub entries: BTreeMap<DeviceId, Vec<Entry>>,
+}
+
+impl std::fmt::Display for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let time = |at: &BootTime| at.since_boot().as_millis();
+        let life =
+            |epoch: &Option<Epoch>| epoch.map_or(String::new(), |one| format!(" {}{:?}", one.id, one.origin));
+        writeln!(f, "level {}, resumed {}, lost {:?}", self.level, self.resumed, self.lost_before)?;
+        for (id, entries) in &self.entries {
+            writeln!(f, "{id} {:?}:", self.identities.get(id))?;
+            for (at, entry) in entries.iter().enumerate() {
+                write!(f, "{at:4}")?;
+                match entry {
+                    Entry::Answer { power, asked, answered, epoch, barred } => {
+                        let barred = if *barred { " barred" } else { "" };
+                        let (asked, answered) = (time(asked), time(answered));
+                        writeln!(f, "  {asked}..{answered} reads {power:?}{}{barred}", life(epoch))?;
+                    }
+                    Entry::Silence { asked } => writeln!(f, "  {} is silent", time(asked))?,
+                    Entry::Off { answered, epoch, already } => {
+                        let already = if *already { " already" } else { "" };
+                        writeln!(f, "  {} takes our off{}{already}", time(answered), life(epoch))?;
+                    }
+                    Entry::Held => writeln!(f, "  is held")?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Off, again and again, since our own off.
+struct Dark {
+    first_answered: BootTime,
+    last_asked: BootTime,
+    by_trust: bool,
+}
+
+impl Log {
+    /// Why the law forbids this confirmation, if it does.
+    pub fn objection(&self, proof: &ConfirmedOff, now: BootTime) -> Option<String> {
+        self.check(proof, now).err()
+    }
+
+    fn check(&self, proof: &ConfirmedOff, now: BootTime) -> Result<(), String> {
+        let level = self.levels.get(self.level).filter(|level| !level.is_empty()).ok_or("no device")?;
+        if self.barred {
+            return Err("an on or an unhold is open".to_owned());
+        }
+        let dark: Vec<Dark> = level.iter().map(|spec| self.dark(spec, now)).collect::<Result<_, String>>()?;
+        let supplies = level[0].class == DeviceClass::Supply;
+        let fell = dark.iter().map(|dark| dark.first_answered).max().ok_or("no device")?;
+        let since = if supplies { fell + self.hold_up } else { fell };
+        if dark.iter().any(|dark| dark.last_asked < since) {
+            return Err("not in one window".to_owned());
+        }
+        let mut grade = level.iter().zip(&dark).map(|(spec, dark)| self.grade(spec, dark)).min().ok_or("")?;
+        for host in self.levels.iter().flatten().filter(|spec| spec.class == DeviceClass::Host) {
+            if level.contains(host) {
+                continue;
+            }
+            let (power, asked) = self.newest(&host.id).ok_or(format!("{} was never asked", host.id))?;
+            if asked < since || power == Some(Power::On) || self.said_on(&host.id, since) {
+                return Err(format!("{} objects or was not asked since: {power:?}", host.id));
+            }
+            if supplies && power.is_some() {
+                grade = grade.lowered();
+            }
+        }
+        let claimed = proof.evidence().grade;
+        (claimed <= grade).then_some(()).ok_or(format!("graded {claimed:?}, and it is {grade:?}"))
+    }
+
+    fn grade(&self, spec: &DeviceSpec, dark: &Dark) -> Grade {
+        let mut grade = spec.grade;
+        let known = match spec.class {
+            DeviceClass::Supply => spec.verified,
+            _ => self.identities.get(&spec.id) == Some(&IdentityMatch::Match),
+        };
+        for lowers in [!known, !spec.has_epochs] {
+            grade = if lowers { grade.lowered() } else { grade };
+        }
+        if dark.by_trust { grade.min(Grade::Claimed) } else { grade }
+    }
+
+    /// Whether it was asked since then, said On, and did not say Off to anything that was asked later.
+    fn said_on(&self, id: &DeviceId, since: BootTime) -> bool {
+        let log = self.entries.get(id).map(Vec::as_slice).unwrap_or_default();
+        let asked = |wanted: Power| {
+            log.iter().filter_map(move |entry| match entry {
+                Entry::Answer { power, asked, .. } if *power == wanted => Some(*asked),
+                _ => None,
+            })
+        };
+        let newest_off = asked(Power::Off).max();
+        asked(Power::On).any(|on| on >= since && newest_off.is_none_or(|off| off < on))
+    }
+
+    /// What the newest question came to: `None` for silence.
+    fn newest(&self, id: &DeviceId) -> Option<(Option<Power>, BootTime)> {
+        let words = self.entries.get(id)?.iter().filter_map(|entry| match entry {
+            Entry::Answer { power, asked, .. } => Some((Some(*power), *asked)),
+            Entry::Silence { asked } => Some((None, *asked)),
+            Entry::Off { .. } | Entry::Held => None,
+        });
+        words.max_by_key(|(_, asked)| *asked)
+    }
+
+    /// Some off of ours after which everything that the law asks for was read.
+    fn dark(&self, spec: &DeviceSpec, now: BootTime) -> Result<Dark, String> {
+        let id = &spec.id;
+        if self.identities.get(id) == Some(&IdentityMatch::Mismatch) {
+            return Err(format!("{id} controls another machine"));
+        }
+        let log = self.entries.get(id).map(Vec::as_slice).unwrap_or_default();
+        let mut why = "no off of ours explains it".to_owned();
+        let mut trusted = None;
+        for at in (0..log.len()).filter(|at| matches!(log[*at], Entry::Off { .. })) {
+            match self.dark_since(spec, log, at, now) {
+                Ok(dark) if !dark.by_trust => return Ok(dark),
+                Ok(dark) => trusted = trusted.or(Some(dark)),
+                Err(objection) => why = format!("{why}; entry {at}: {objection}"),
+            }
+        }
+        trusted.ok_or(format!("{id}: {why}"))
+    }
+
+    /// Whether the off at `at` is the one after which it is dark.
+    fn dark_since(&self, spec: &DeviceSpec, log: &[Entry], at: usize, now: BootTime) -> Result<Dark, String> {
+        let Entry::Off { answered: taken, epoch, already } = log[at] else { return Err(String::new()) };
+        let (before, after) = (&log[..at], &log[at + 1..]);
+        // One life: an answer in it before the off, nothing else after.
+        let life = epoch.map(|epoch| epoch.id);
+        let in_life = |entry: &&Entry| match entry {
+            Entry::Answer { epoch, .. } | Entry::Off { epoch, .. } => epoch.map(|epoch| epoch.id) == life,
+            Entry::Silence { .. } | Entry::Held => true,
+        };
+        if life.is_some() != spec.has_epochs || !after.iter().all(|entry| in_life(&entry)) {
+            return Err("another life of the device".to_owned());
+        }
+        if after.iter().any(|entry| matches!(entry, Entry::Held)) {
+            return Err("the hold came after the off".to_owned());
+        }
+        let known = || before.iter().rev().take_while(in_life);
+        if spec.has_epochs && !known().any(|entry| matches!(entry, Entry::Answer { .. } | Entry::Off { .. }))
+        {
+            return Err("the first thing that was said in that life".to_owned());
+        }
+        let looks = known().take_while(|entry| !matches!(entry, Entry::Held));
+
+        // The run: what was read last, without a break, all of it asked for after the off was taken.
+        let mut run: Vec<(BootTime, BootTime, usize)> = Vec::new();
+        let (mut fallen, mut undone, mut newest) = (false, false, BootTime::default());
+        for (index, entry) in after.iter().enumerate() {
+            match entry {
+                Entry::Answer { power: Power::Off, asked, answered, barred: false, .. } => {
+                    let gap = run.last().is_some_and(|(_, last, _)| asked.since(*last) >= spec.dwell * 3);
+                    if gap {
+                        run.clear();
+                    }
+                    if *asked >= taken && *asked >= newest {
+                        run.push((*asked, *answered, index));
+                        fallen = true;
+                    }
+                    newest = newest.max(*asked);
+                }
+                Entry::Answer { power, asked, .. } => {
+                    undone |= *power == Power::On && fallen;
+                    newest = newest.max(*asked);
+                    run.clear();
+                }
+                Entry::Silence { .. } => run.clear(),
+                Entry::Off { .. } | Entry::Held => {}
+            }
+        }
+        let (Some(first), Some(last)) = (run.first().copied(), run.last().copied()) else {
+            return Err("it does not read Off".to_owned());
+        };
+        if undone {
+            return Err("it came on again after that off".to_owned());
+        }
+        if now.since(last.1) >= spec.dwell * 3 {
+            return Err("read too long ago".to_owned());
+        }
+        let (mut count, mut counted) = (0, None);
+        for (asked, answered, _) in &run {
+            if counted.is_none_or(|last: BootTime| asked.since(last) >= spec.dwell) {
+                (count, counted) = (count + 1, Some(*answered));
+            }
+        }
+        if count < spec.readings {
+            return Err(format!("{count} readings"));
+        }
+
+        // How long: what the first look said, and whether a life was lost or ended.
+        let lives: Vec<Epoch> = log
+            .iter()
+            .filter_map(|entry| match entry {
+                Entry::Answer { epoch, .. } | Entry::Off { epoch, .. } => *epoch,
+                Entry::Silence { .. } | Entry::Held => None,
+            })
+            .collect();
+        let lost = self.lost_before.contains(&spec.id)
+            || lives.iter().any(|epoch| epoch.origin == EpochOrigin::AfterLoss);
+        let renewed = lives.iter().any(|epoch| epoch.id != lives[0].id && epoch.origin == EpochOrigin::Fresh);
+        let looks = looks.filter_map(|entry| match entry {
+            Entry::Answer { power, asked, answered, .. } => Some((*asked, *power, *answered)),
+            Entry::Silence { asked } => Some((*asked, Power::Unknown, *asked)),
+            Entry::Off { .. } | Entry::Held => None,
+        });
+        // The newest of them; of two that were asked together the one that came last, and `known` goes backwards.
+        let first_look = looks.reduce(|newest, look| if look.0 > newest.0 { look } else { newest });
+        let near = spec.call + spec.dwell * 3;
+        let seen_on = first_look
+            .is_some_and(|(_, power, answered)| power == Power::On && taken.since(answered) <= near);
+        let fell = seen_on && !already;
+        let by_trust = lost && !fell;
+        let window = match (by_trust, spec.trust_after_restart) {
+            (true, None) => return Err("its session was lost, and it was not seen on since".to_owned()),
+            (true, Some(dwell)) => Some(dwell.max(spec.longest_cycle)),
+            _ if !fell || self.resumed || renewed || !spec.has_epochs => Some(spec.longest_cycle),
+            _ => None,
+        };
+        if let Some(window) = window {
+            let over = run.iter().find(|(asked, _, _)| asked.since(first.1) > window);
+            let Some((_, _, over)) = over else { return Err(format!("not off for {window:?}")) };
+            let sealed = after[over + 1..]
+                .iter()
+                .any(|entry| matches!(entry, Entry::Off { answered, .. } if *answered <= last.0));
+            if !sealed {
+                return Err("our off was not sent again at the end".to_owned());
+            }
+        }
+        Ok(Dark { first_answered: first.1, last_asked: last.0, by_trust })
+    }
+}

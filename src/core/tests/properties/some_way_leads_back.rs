@@ -1,0 +1,51 @@
+//! S16: nothing is stuck. From wherever a walk ended, lives that pass and what people may do lead back to Normal.
+
+use picket_core::event::Event;
+use picket_core::outcome::Reason;
+use picket_core::record::Phase;
+use proptest::prelude::*;
+
+use crate::cases;
+use crate::support::{Player, person};
+use crate::walk::{moves, walk};
+
+fn one_step(player: &mut Player) {
+    let record = player.record().clone();
+    let words = || "for the test".to_owned();
+    match &record.phase {
+        Phase::Normal => {}
+        Phase::Fencing => player.give_up(Reason::LevelsSpent),
+        Phase::Fenced => player.give_up(Reason::ReleaseDeadline),
+        Phase::NeedsOperator(_) => {
+            for open in record.fence.iter().flat_map(|fence| &fence.releases) {
+                let _ = player.try_apply(Event::Abandon { release: open.id.clone(), person: person() });
+            }
+            let _ = player.try_apply(Event::StandDown(person()));
+        }
+        Phase::Released => {
+            for holder in record.holds.keys().cloned() {
+                player.apply(Event::Unfence { holder, person: person() });
+            }
+        }
+        Phase::PowerOnFailed => drop(player.apply(Event::Retry(person()))),
+        Phase::Unfencing => {
+            player.close_all();
+            let fence = record.fence.as_ref().unwrap();
+            player.apply(Event::SuppliesOn { devices: fence.switched_off.iter().cloned().collect() });
+            player.apply(Event::Unheld { devices: fence.holds.keys().cloned().collect(), detail: words() });
+            player.apply(Event::Back { detail: words() });
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(150))]
+    #[test]
+    fn some_way_leads_back(moves in moves()) {
+        let mut player = walk(&moves, |_, _| {}).player;
+        for _ in 0..10 {
+            one_step(&mut player);
+        }
+        assert_eq!(player.phase(), "normal", "stuck: {:?}", player.record());
+    }
+}

@@ -1,0 +1,435 @@
+//! A machine with a true power state, devices that speak of it well or badly, and a caller who feeds the judge as the
+//! engine does: identity and hold, a look, the off, readings; one call in flight a device.
+//!
+//! What "What remains" of the safety page names is left out: a foreign power cycle begins before the first look, a BMC
+//! restarts within the fence, and one that lies without a restart is not alone.
+
+use std::collections::BTreeMap;
+
+use picket_core::confirm::{Judge, Verdict};
+use picket_core::device::{DeviceClass, DeviceSpec, IdentityMatch};
+use picket_core::ids::DeviceId;
+use picket_core::ledger::Ledger;
+use picket_core::power::{Epoch, EpochOrigin, Power, Reading};
+use picket_core::rules::Rules;
+use picket_core::time::WallTime;
+
+use crate::support::*;
+
+/// Milliseconds since the fence was opened.
+type Time = u64;
+
+/// When the fence was opened, on the boot-time clock.
+const START: Time = 1_000_000;
+/// How long a call may take.
+const CALL: Time = 5_000;
+/// How long a level is tried.
+const SHARE: Time = 60_000;
+/// After this the caller gives up.
+pub const END: Time = 240_000;
+
+/// A life of the BMC that begins in the middle.
+#[derive(Clone, Copy, Debug)]
+pub struct Restart {
+    /// When it stops answering.
+    pub at: Time,
+    /// For so long it says nothing at all.
+    pub silent: Time,
+    /// And for so long after that it says Off whatever is true, and ignores what it is told.
+    pub lies: Time,
+}
+
+/// Everything that happens to a node, besides what we do.
+#[derive(Clone, Debug)]
+pub struct Story {
+    /// The node is on when the fence is opened.
+    pub on: bool,
+    /// Somebody's power cycle has begun: the node is off, and comes on then.
+    pub cycle: Option<Time>,
+    /// How long the power takes to fall after an off.
+    pub fall: Time,
+    /// So many offs are taken and ignored.
+    pub ignored: u8,
+    /// Restarts of the BMC, or of the other host device.
+    pub restarts: Vec<Restart>,
+    pub other_restarts: bool,
+    /// Copies of an on of ours from before that arrive late; it stands in the ledger until 20 s.
+    pub late_ons: Vec<Time>,
+    /// The BMC says Off from then on, without a restart. Only where another host device tells the truth.
+    pub liar: Option<Time>,
+    /// The levels: the BMC, another host device beside it or after it, supplies.
+    pub levels: Levels,
+    /// The BMC has no epochs.
+    pub plain: bool,
+    /// Another leadership began the fence.
+    pub resumed: bool,
+    /// How long the power stays after the last supply was cut.
+    pub hold_up: Time,
+    /// How calls go, one after the other, again and again.
+    pub luck: Vec<Luck>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Levels {
+    Alone,
+    Beside,
+    After,
+    Supplies,
+}
+
+/// How one call goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Luck {
+    /// To the device, and back.
+    pub there: Time,
+    pub back: Time,
+    pub fate: Fate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// As it should.
+    Fine,
+    /// It arrives, and the answer does not.
+    AnswerLost,
+    /// It does not arrive.
+    Lost,
+    /// The device says that it does not know.
+    Unknown,
+    /// Our driver had closed the session, and opens another.
+    Reconnects,
+}
+
+/// The longest late on stands in the ledger.
+pub const ON_LIFE: Time = 20_000;
+
+/// How a story ended.
+#[derive(Debug)]
+pub struct Ending {
+    pub confirmed_at: Option<Time>,
+    /// What is on, or will come on, although it was confirmed.
+    pub fault: Option<String>,
+    pub said: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Read,
+    Off,
+}
+
+/// A call on its way.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    call: Call,
+    asked: Time,
+    arrives: Time,
+    ends: Time,
+    fate: Fate,
+    /// What the device said when the call arrived.
+    answer: Option<(Power, Option<Epoch>)>,
+}
+
+/// The true state of things.
+struct World {
+    now: Time,
+    power: bool,
+    ignored: u8,
+    /// What will switch the power: when, and to what.
+    due: Vec<(Time, bool)>,
+    outlets: BTreeMap<DeviceId, bool>,
+    dark_at: Option<Time>,
+}
+
+impl World {
+    fn plugged(&self) -> bool {
+        self.dark_at.is_none_or(|at| self.now < at)
+    }
+
+    fn advance(&mut self, to: Time) {
+        self.now = to;
+        self.due.sort_unstable();
+        while let Some((_, on)) = self.due.first().copied().filter(|(at, _)| *at <= to) {
+            self.due.remove(0);
+            self.power = on && self.plugged();
+        }
+        self.power &= self.plugged();
+    }
+
+    /// Whether it is, or may come, on.
+    fn fault(&self) -> Option<String> {
+        if self.power {
+            return Some(format!("the node is on at {}", self.now));
+        }
+        let comes = self.due.iter().find(|(_, on)| *on && self.plugged());
+        comes.map(|(at, _)| format!("the node comes on at {at}"))
+    }
+}
+
+struct Stage<'a> {
+    story: &'a Story,
+    world: World,
+    judge: Judge,
+    ledger: Ledger,
+    specs: BTreeMap<DeviceId, DeviceSpec>,
+    flights: BTreeMap<DeviceId, Flight>,
+    not_before: BTreeMap<DeviceId, Time>,
+    epochs: BTreeMap<DeviceId, Epoch>,
+    /// How many restarts of its device a session has outlived.
+    outlived: usize,
+    luck: usize,
+    level: usize,
+    level_began: Time,
+    said: Vec<String>,
+}
+
+fn levels(story: &Story) -> Vec<Vec<DeviceSpec>> {
+    let bmc = DeviceSpec { has_epochs: !story.plain, ..host("bmc") };
+    let other = host("other");
+    match story.levels {
+        Levels::Alone => vec![vec![bmc]],
+        Levels::Beside => vec![vec![bmc, other]],
+        Levels::After => vec![vec![bmc], vec![other]],
+        Levels::Supplies => vec![vec![bmc], vec![supply("a"), supply("b")]],
+    }
+}
+
+/// Lives through the story; what the judge confirms is compared with the truth.
+pub fn live(story: &Story) -> Ending {
+    let levels = levels(story);
+    let slices: Vec<&[DeviceSpec]> = levels.iter().map(Vec::as_slice).collect();
+    let mut player = Player::unfencing(&slices);
+    if !story.late_ons.is_empty() {
+        player.on_intent(&["bmc"]).unwrap();
+    }
+    let ledger = player.record().ledger.clone();
+    player.fence(request(2, &slices, &[]));
+    let term = player.leadership.term();
+    let judge = Judge::new(player.record(), term, &Rules::default(), story.resumed).unwrap();
+    let mut due: Vec<(Time, bool)> = story.late_ons.iter().map(|at| (START + at % ON_LIFE, true)).collect();
+    due.extend(story.cycle.map(|at| (START + at, true)));
+    let world = World {
+        now: START,
+        power: story.on && story.cycle.is_none(),
+        ignored: story.ignored,
+        due,
+        outlets: BTreeMap::from([(device("a"), true), (device("b"), true)]),
+        dark_at: None,
+    };
+    let specs: BTreeMap<_, _> = levels.iter().flatten().map(|spec| (spec.id.clone(), spec.clone())).collect();
+    let first = Epoch { id: 1, origin: EpochOrigin::Fresh };
+    let mut stage = Stage {
+        story,
+        world,
+        judge,
+        ledger,
+        epochs: specs.keys().map(|id| (id.clone(), first)).collect(),
+        specs,
+        flights: BTreeMap::new(),
+        not_before: BTreeMap::new(),
+        outlived: 0,
+        luck: 0,
+        level: 0,
+        level_began: START,
+        said: Vec::new(),
+    };
+    for id in stage.specs.keys() {
+        stage.judge.contact(id, None);
+        stage.judge.identified(id, IdentityMatch::Match);
+        stage.judge.held(id, &[]);
+    }
+    stage.run()
+}
+
+impl Stage<'_> {
+    fn run(mut self) -> Ending {
+        while self.world.now < START + END {
+            if self.world.now >= START + ON_LIFE {
+                self.ledger = Ledger::default();
+            }
+            self.send();
+            let next = self.next();
+            self.world.advance(next);
+            self.arrive();
+            self.end();
+            let now = boot(self.world.now);
+            match self.judge.verdict(&self.ledger, now, WallTime::default()) {
+                Verdict::Confirmed(_) => {
+                    let (at, fault) = (self.world.now - START, self.world.fault());
+                    return self.ending(Some(at), fault);
+                }
+                Verdict::Open if self.world.now < self.level_began + SHARE => {}
+                verdict => {
+                    self.note(format!("{verdict:?}"));
+                    if self.level > 0
+                        || self.story.levels == Levels::Alone
+                        || self.story.levels == Levels::Beside
+                    {
+                        return self.ending(None, None);
+                    }
+                    self.level += 1;
+                    self.level_began = self.world.now;
+                    self.judge.try_level(self.level);
+                }
+            }
+        }
+        self.ending(None, None)
+    }
+
+    fn ending(self, confirmed_at: Option<Time>, fault: Option<String>) -> Ending {
+        Ending { confirmed_at, fault, said: self.said.join("\n") }
+    }
+
+    fn note(&mut self, what: String) {
+        self.said.push(format!("{:7} {what}", self.world.now - START));
+    }
+
+    /// Begins every call that is due.
+    fn send(&mut self) {
+        let now = self.world.now;
+        let mut calls: Vec<(DeviceId, Call)> =
+            self.judge.wants_off().into_iter().map(|id| (id, Call::Off)).collect();
+        let due = self.judge.readings_due().into_iter().filter(|(_, at)| *at <= boot(now));
+        calls.extend(due.map(|(id, _)| (id, Call::Read)));
+        for (id, call) in calls {
+            let waits = self.not_before.get(&id).is_some_and(|at| *at > now);
+            if self.flights.contains_key(&id) || waits {
+                continue;
+            }
+            let mut luck = self.story.luck[self.luck % self.story.luck.len()];
+            self.luck += 1;
+            // Where nothing but another device can show that one lies, that other one is asked, and answers.
+            let unmasked = self.story.plain && !self.story.restarts.is_empty();
+            if (self.story.liar.is_some() || unmasked) && id == device("other") {
+                luck.fate = Fate::Fine;
+            }
+            let arrives = now + luck.there;
+            let flight = Flight {
+                call,
+                asked: now,
+                arrives,
+                ends: arrives + luck.back,
+                fate: luck.fate,
+                answer: None,
+            };
+            self.flights.insert(id, flight);
+        }
+    }
+
+    fn next(&self) -> Time {
+        let now = self.world.now;
+        let flights = self.flights.values().flat_map(|flight| [flight.arrives, flight.ends]);
+        let due = self.judge.readings_due().into_iter().map(|(_, at)| at.since_boot().as_millis() as Time);
+        let waits = self.not_before.values().copied();
+        let world = self.world.due.iter().map(|(at, _)| *at);
+        let all = flights.chain(due).chain(waits).chain(world).chain(self.world.dark_at);
+        all.filter(|at| *at > now).min().unwrap_or(now + 100).min(now + 1_000)
+    }
+
+    /// The device's answer to what arrives now.
+    fn arrive(&mut self) {
+        let now = self.world.now;
+        let arriving: Vec<DeviceId> = self
+            .flights
+            .iter()
+            .filter(|(_, flight)| flight.arrives == now && flight.answer.is_none())
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in arriving {
+            let flight = self.flights[&id];
+            if flight.fate != Fate::Lost {
+                let answer = self.answer(&id, flight);
+                if let Some(flight) = self.flights.get_mut(&id) {
+                    flight.answer = answer;
+                }
+            }
+        }
+    }
+
+    /// Does what is asked, and says what the device says. `None`: it is silent.
+    fn answer(&mut self, id: &DeviceId, flight: Flight) -> Option<(Power, Option<Epoch>)> {
+        let spec = self.specs[id].clone();
+        if spec.class == DeviceClass::Supply {
+            return Some((self.outlet(id, flight.call), None));
+        }
+        if !self.world.plugged() {
+            return None;
+        }
+        let now = self.world.now - START;
+        let restarting = device(if self.story.other_restarts { "other" } else { "bmc" });
+        let restarts = if *id == restarting { self.story.restarts.as_slice() } else { &[] };
+        let last = restarts.iter().rev().find(|restart| restart.at <= now);
+        if last.is_some_and(|restart| now < restart.at + restart.silent) {
+            return None;
+        }
+        let lives = restarts.iter().filter(|restart| restart.at <= now).count();
+        let reconnects = flight.fate == Fate::Reconnects;
+        let epoch = self.epochs.get_mut(id).unwrap();
+        if lives > self.outlived {
+            self.outlived = lives;
+            *epoch = Epoch { id: epoch.id + 1, origin: EpochOrigin::AfterLoss };
+        } else if reconnects {
+            *epoch = Epoch { id: epoch.id + 1, origin: EpochOrigin::Fresh };
+        }
+        let epoch = spec.has_epochs.then_some(*epoch);
+        let lies = last.is_some_and(|restart| now < restart.at + restart.silent + restart.lies)
+            || *id == device("bmc") && self.story.liar.is_some_and(|from| now >= from);
+        if flight.call == Call::Off && !lies {
+            if self.world.ignored > 0 {
+                self.world.ignored -= 1;
+            } else {
+                self.world.due.push((self.world.now + self.story.fall, false));
+            }
+        }
+        let truth = if self.world.power && !lies { Power::On } else { Power::Off };
+        let word = if flight.fate == Fate::Unknown { Power::Unknown } else { truth };
+        Some((word, epoch))
+    }
+
+    fn outlet(&mut self, id: &DeviceId, call: Call) -> Power {
+        let now = self.world.now;
+        if call == Call::Off {
+            self.world.outlets.insert(id.clone(), false);
+            if self.world.outlets.values().all(|on| !on) {
+                self.world.dark_at.get_or_insert(now + self.story.hold_up);
+            }
+        }
+        if self.world.outlets[id] { Power::On } else { Power::Off }
+    }
+
+    /// Tells the judge what calls came to.
+    fn end(&mut self) {
+        let now = self.world.now;
+        let silent = |flight: &Flight| flight.answer.is_none() || flight.fate == Fate::AnswerLost;
+        let over: Vec<DeviceId> = self
+            .flights
+            .iter()
+            .filter(
+                |(_, flight)| if silent(flight) { now >= flight.asked + CALL } else { now >= flight.ends },
+            )
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in over {
+            let Some(flight) = self.flights.remove(&id) else { continue };
+            let answer = flight.answer.filter(|_| !silent(&flight));
+            self.note(format!("{id} {:?} asked {} -> {answer:?}", flight.call, flight.asked - START));
+            match (flight.call, answer) {
+                (Call::Read, Some((power, epoch))) => {
+                    let (asked_at, answered_at) = (boot(flight.asked), boot(now));
+                    let reading = Reading { power, asked_at, answered_at, epoch, said: String::new() };
+                    self.judge.reading(&id, &reading, &self.ledger);
+                }
+                (Call::Read, None) => self.judge.silence(&id, boot(flight.asked), boot(now)),
+                (Call::Off, Some((word, epoch))) => {
+                    // Some devices say that it was off already; others do not.
+                    let already = word == Power::Off && self.luck.is_multiple_of(2);
+                    self.judge.off_taken(&id, boot(now), epoch, already);
+                }
+                (Call::Off, None) => {
+                    self.judge.off_failed(&id);
+                    self.not_before.insert(id, now + 250);
+                }
+            }
+        }
+    }
+}

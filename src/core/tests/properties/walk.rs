@@ -1,0 +1,311 @@
+//! Random walks of a record through the machine: every event, most of them at the wrong time, with names and ids that
+//! exist or nearly do.
+
+use std::collections::BTreeMap;
+
+use picket_core::confirm::{ConfirmedOff, Verdict};
+use picket_core::device::{Identity, MaxInFlight};
+use picket_core::event::{BoundKey, Event, FenceRequest};
+use picket_core::ids::EffectId;
+use picket_core::machine::Refused;
+use picket_core::order::Opened;
+use picket_core::outcome::Reason;
+use picket_core::power::Power;
+use picket_core::record::{HoldState, NodeRecord, Phase, ReleaseStage, Then};
+use picket_core::store::Stored;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+
+use crate::support::*;
+
+/// What is done next, as small numbers: a kind of event, and two that choose its parameters.
+#[derive(Clone, Copy)]
+pub struct Move(u8, u8, u8);
+
+impl std::fmt::Debug for Move {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}({}, {})", NAMES[usize::from(self.0) % NAMES.len()], self.1, self.2)
+    }
+}
+
+/// Kinds of moves; those that lead on come more often.
+const NAMES: [&str; 44] = [
+    "fence",
+    "fence",
+    "join",
+    "next level",
+    "hold intent",
+    "hold ended",
+    "off intent",
+    "off intent",
+    "lost",
+    "confirm",
+    "confirm",
+    "confirm",
+    "confirm with an old proof",
+    "attest",
+    "attest",
+    "release intent",
+    "release intent",
+    "release progress",
+    "release progress",
+    "unproven",
+    "breach",
+    "give up",
+    "abort",
+    "unfence",
+    "unfence",
+    "unfence",
+    "unhold intent",
+    "unheld",
+    "on intent",
+    "on intent",
+    "supplies on",
+    "back",
+    "back",
+    "on failed",
+    "close one",
+    "close all",
+    "close all",
+    "retry",
+    "retry",
+    "abandon",
+    "stand down",
+    "learned",
+    "another leader",
+    "keyed retry",
+];
+
+pub fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let one = (0..NAMES.len() as u8, 0..8u8, 0..8u8).prop_map(|(kind, a, b)| Move(kind, a, b));
+    prop::collection::vec(one, 1..120)
+}
+
+/// What one move came to.
+pub struct Taken {
+    pub what: &'static str,
+    pub before: Stored,
+    pub after: Stored,
+    pub result: Result<Vec<Opened>, Refused>,
+    /// The number of this move, and of the one in which the proof was made that it used.
+    pub number: usize,
+    pub made: Option<usize>,
+}
+
+impl Taken {
+    /// What was opened for sending.
+    pub fn opened(&self) -> &[Opened] {
+        self.result.as_deref().unwrap_or_default()
+    }
+}
+
+pub struct Walk {
+    pub player: Player,
+    proofs: Vec<(usize, ConfirmedOff)>,
+    fences: u8,
+    moves: usize,
+}
+
+/// Walks, and shows each move to `check`.
+pub fn walk(moves: &[Move], mut check: impl FnMut(&Taken, &Walk)) -> Walk {
+    let mut walk = Walk { player: Player::new(), proofs: Vec::new(), fences: 0, moves: 0 };
+    for step in moves {
+        let taken = walk.take(*step);
+        check(&taken, &walk);
+    }
+    walk
+}
+
+const DEVICES: [&str; 5] = ["bmc", "agent", "a", "b", "nobody"];
+const RELEASES: [&str; 3] = ["storage", "detach", "nobody"];
+const HOLDERS: [&str; 3] = ["ops", "scheduler", "nobody"];
+const REASONS: [Reason; 4] =
+    [Reason::LevelsSpent, Reason::Deadline, Reason::ReleaseDeadline, Reason::UnboundedEffect];
+const STAGES: [ReleaseStage; 5] = [
+    ReleaseStage::Complete,
+    ReleaseStage::Accepted,
+    ReleaseStage::Pending,
+    ReleaseStage::Requested,
+    ReleaseStage::Abandoned,
+];
+
+fn pick<T: Copy>(of: &[T], number: u8) -> T {
+    of[usize::from(number) % of.len()]
+}
+
+fn then(number: u8) -> Then {
+    if number.is_multiple_of(2) { Then::StayOff } else { Then::PowerOn }
+}
+
+/// One level, a second one of supplies, a second host device; one of them without a bound.
+fn fence_request(id: u8, a: u8, b: u8) -> FenceRequest {
+    let (pdus, bmc) = ([supply("a"), supply("b")], [host("bmc")]);
+    let mut agent = host("agent");
+    agent.max_in_flight = MaxInFlight { off: None, on: None };
+    let both = [host("bmc"), agent];
+    let levels: [&[&[_]]; 3] = [&[&bmc], &[&bmc, &pdus], &[&both, &pdus]];
+    let releases: [&[&str]; 3] = [&[], &["detach"], &["storage", "detach"]];
+    let mut request = request(id, pick(&levels, a), pick(&releases, b));
+    request.holder = holder("ops", then(b / 3));
+    if let Some(release) = request.releases.last_mut().filter(|_| a == 7) {
+        release.max_in_flight = None;
+    }
+    request
+}
+
+impl Walk {
+    /// The effect that stands there, or one that does not.
+    fn effect(&self, number: u8) -> EffectId {
+        let open = self.player.record().ledger.open();
+        open.get(usize::from(number)).map_or(EffectId(u64::from(number)), |open| open.id)
+    }
+
+    fn proves(&self) -> Option<ConfirmedOff> {
+        let record = self.player.record();
+        if record.phase != Phase::Fencing {
+            return None;
+        }
+        match Bench::judging(record, self.player.leadership.term(), false).comes_to() {
+            Verdict::Confirmed(proof) => Some(proof),
+            _ => None,
+        }
+    }
+
+    fn take(&mut self, Move(kind, a, b): Move) -> Taken {
+        let what = NAMES[usize::from(kind)];
+        self.moves += 1;
+        if what == "another leader" {
+            self.player.succeeds();
+        }
+        if what == "fence" {
+            self.fences += 1;
+        }
+        if what == "confirm" {
+            let proof = self.proves().map(|proof| (self.moves, proof));
+            self.proofs.extend(proof);
+        }
+        let before = self.player.stored.clone();
+        let proof = match what {
+            "confirm" => self.proofs.last().filter(|(made, _)| *made == self.moves),
+            "confirm with an old proof" => self.proofs.iter().rev().nth(usize::from(a % 4)),
+            _ => None,
+        };
+        let made = proof.map(|(made, _)| *made);
+        let powers = [None, Some(Power::Off), Some(Power::Unknown), Some(Power::On)];
+        let looks =
+            ["bmc", "agent"].map(|name| self.player.look(name, pick(&powers, if b < 6 { a % 3 } else { a })));
+        let (name, one, of) = (device(pick(&DEVICES, a)), self.effect(b), pick(&RELEASES, a));
+        let words = || "for the test".to_owned();
+        let event = match what {
+            "fence" => Some(Event::Fence(Box::new(fence_request(self.fences, a, b)))),
+            "join" => Some(Event::Join { holder: holder(pick(&HOLDERS, a), then(b)), key: None }),
+            "next level" => Some(Event::NextLevel { why: words() }),
+            "hold intent" => {
+                let found = BTreeMap::from([(format!("key{}", b % 2), format!("value{b}"))]);
+                Some(Event::HoldIntent { found: BTreeMap::from([(name, found)]) })
+            }
+            "hold ended" => {
+                Some(Event::HoldEnded { results: vec![(name, HoldState::default())], known: vec![one] })
+            }
+            "off intent" => Some(Event::OffIntent { devices: vec![name] }),
+            "lost" => Some(Event::Lost { device: name }),
+            "confirm" | "confirm with an old proof" => proof.map(|(_, proof)| Event::Confirmed(proof)),
+            "attest" => Some(Event::Attest { person: person(), looks: &looks }),
+            "release intent" => Some(Event::ReleaseIntent { release: release(of) }),
+            "release progress" => {
+                let known = (b % 2 == 0).then_some(one);
+                let stage = pick(&STAGES, b / 2);
+                Some(Event::ReleaseProgress { release: release(of), stage, detail: words(), known })
+            }
+            "unproven" => Some(Event::Unproven { why: words() }),
+            "breach" => {
+                self.fences += 1;
+                Some(Event::Breach { id: fence_id(self.fences), device: name })
+            }
+            "give up" => Some(Event::GiveUp { reason: pick(&REASONS, a), detail: words() }),
+            "abort" => Some(Event::Abort { why: words() }),
+            "unfence" => Some(Event::Unfence { holder: pick(&HOLDERS, a).to_owned(), person: person() }),
+            "unhold intent" => Some(Event::UnholdIntent),
+            "unheld" => Some(Event::Unheld { devices: vec![name], detail: String::new() }),
+            "on intent" => {
+                let names: [&[&str]; 5] = [&["bmc"], &["a", "b"], &["bmc", "agent"], &["a"], &["bmc", "a"]];
+                let devices = pick(&names, a).iter().map(|name| device(name)).collect();
+                Some(Event::OnIntent { devices })
+            }
+            "supplies on" => Some(Event::SuppliesOn { devices: vec![device("a"), device("b")] }),
+            "back" => Some(Event::Back { detail: words() }),
+            "on failed" => Some(Event::OnFailed { detail: words() }),
+            "close one" => Some(Event::Closed { effects: vec![one], why: "for the test" }),
+            "close all" => {
+                let effects = self.player.record().ledger.open().iter().map(|open| open.id).collect();
+                Some(Event::Closed { effects, why: "for the test" })
+            }
+            "retry" => Some(Event::Retry(person())),
+            "abandon" => Some(Event::Abandon { release: release(of), person: person() }),
+            "stand down" => Some(Event::StandDown(person())),
+            "learned" => Some(Event::Learned {
+                device: name,
+                identity: Identity { uuid: None, serial: Some(format!("s{b}")) },
+            }),
+            "keyed retry" => Some(Event::Keyed {
+                event: Box::new(Event::Retry(person())),
+                key: BoundKey { key: format!("k{a}"), digest: "d".to_owned() },
+            }),
+            _ => None,
+        };
+        let result = match event {
+            Some(event) => self.player.try_apply(event),
+            None => Ok(Vec::new()),
+        };
+        self.player.clock.advance(ms(700));
+        let (after, number) = (self.player.stored.clone(), self.moves);
+        Taken { what, before, after, result, number, made }
+    }
+}
+
+/// Whether everything of the record's fence is released, as S7 has it.
+pub fn is_released(record: &NodeRecord) -> bool {
+    let stands_down = record.bringing == picket_core::record::Bringing::StandDown;
+    record
+        .fence
+        .iter()
+        .flat_map(|fence| &fence.releases)
+        .all(|one| one.stage.is_over() || stands_down && one.attempts == 0)
+}
+
+/// The walk is worth its name: some walk comes through every phase.
+#[test]
+fn it_comes_through_every_phase() {
+    let mut seen = std::collections::BTreeSet::new();
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    for _ in 0..400 {
+        let moves = moves().new_tree(&mut runner).unwrap().current();
+        walk(&moves, |taken, _| {
+            seen.insert(taken.after.record.phase.label());
+            for one in taken.opened() {
+                seen.insert(match one {
+                    Opened::Hold(_) => "a hold",
+                    Opened::Off(_) => "an off",
+                    Opened::Unhold(_) => "an unhold",
+                    Opened::On(_) => "an on",
+                    Opened::Release(_) => "a release",
+                });
+            }
+        });
+    }
+    let all = [
+        "a hold",
+        "a release",
+        "an off",
+        "an on",
+        "an unhold",
+        "fenced",
+        "fencing",
+        "needs_operator",
+        "normal",
+        "power_on_failed",
+        "released",
+        "unfencing",
+    ];
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), all);
+}
