@@ -1,0 +1,8 @@
+// error E0061
+use picket_core::step::Step;
+
+pub fn opened(step: Step) -> usize {
+    step.open().1.len()
+}
+
+fn main() {}
