@@ -3,7 +3,9 @@
 //! It sees every answer with its asked-at, answered-at and epoch, every off as the device took it, and the ledger.
 //! Nothing but an explicit Off, asked for after our own off was taken, in the same life of the device, counts (S1, S2).
 
+mod own_off;
 mod proof;
+mod run;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -12,7 +14,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use proof::ConfirmedOff;
-use trace::{Run, Trace};
+use run::Run;
+use trace::Trace;
 
 use crate::device::{DeviceClass, Grade, IdentityMatch};
 use crate::ids::{DeviceId, FenceId, Generation, NodeId, Term};

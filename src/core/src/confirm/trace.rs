@@ -2,63 +2,15 @@
 
 use std::time::Duration;
 
+use super::own_off::{Long, OwnOff};
+use super::run::Run;
 use crate::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
 use crate::ids::DeviceId;
 use crate::power::{Epoch, EpochOrigin, Power, Reading};
 use crate::time::BootTime;
 
-/// A still ignored off is sent again after this.
-const REPEAT: Duration = Duration::from_secs(15);
-
 /// How fast a device that does not read Off yet is asked again, at most.
 const PACE: Duration = Duration::from_millis(250);
-
-/// Why Off must hold for the long window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Long {
-    Resumed,
-    NoEpochs,
-    AlreadyOff,
-    NotSeenOn,
-    Restarted(Duration),
-}
-
-impl Long {
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Long::Resumed => "the fence was taken over",
-            Long::NoEpochs => "the device has no epochs",
-            Long::AlreadyOff => "already off",
-            Long::NotSeenOn => "not seen on before the off",
-            Long::Restarted(_) => "the device restarted, and is trusted",
-        }
-    }
-}
-
-/// Our own off, as the device took it.
-#[derive(Clone, Copy, Debug)]
-struct Off {
-    answered_at: BootTime,
-    epoch: Option<u64>,
-    long: Option<Long>,
-    /// The node was seen on in this epoch before it.
-    fell: bool,
-    /// It read Off after it.
-    worked: bool,
-    /// It was taken again at the end of the long window.
-    sealed_at: Option<BootTime>,
-}
-
-/// Readings in a row that said Off.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
-    pub(super) first_asked: BootTime,
-    pub(super) first_answered: BootTime,
-    pub(super) last_asked: BootTime,
-    pub(super) last_answered: BootTime,
-    counted_at: BootTime,
-    pub(super) count: u32,
-}
 
 /// What a device said last.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +39,7 @@ pub(super) struct Trace {
     last: Option<Word>,
     /// The newest On that no Off has taken back since: when it was asked for, and in which epoch.
     objection: Option<(BootTime, Option<u64>)>,
-    off: Option<Off>,
+    off: Option<OwnOff>,
     off_due: bool,
     run: Option<Run>,
 }
@@ -163,7 +115,7 @@ impl Trace {
         } else {
             None
         };
-        self.off = Some(Off { answered_at, epoch, long, fell, worked: false, sealed_at: None });
+        self.off = Some(OwnOff { answered_at, epoch, long, fell, worked: false, sealed_at: None });
         self.run = None;
     }
 
@@ -226,7 +178,7 @@ impl Trace {
                 // A device that restarted since cannot take back what it said before.
                 let life = reading.epoch.map(|epoch| epoch.id);
                 self.objection = self.objection.filter(|(_, epoch)| self.lost && *epoch != life);
-                self.take_off(reading);
+                self.count(reading);
             }
             Power::On => {}
             Power::Unknown => self.run = None,
@@ -238,67 +190,37 @@ impl Trace {
         self.prior = Some((if has_epoch { power } else { Power::Unknown }, heard_at));
     }
 
-    /// Off and on again: somebody else's power cycle, or a button. It is caught at once, and what was taken before it is
-    /// void: the look before the next off decides how long Off must last. The same for an off that was ignored.
+    /// It is caught at once: the look before the next off decides how long Off must last.
     fn come_on(&mut self, heard_at: BootTime) {
         self.run = None;
-        let void = |off: Off| off.worked || heard_at.since(off.answered_at) >= REPEAT;
-        if self.off.is_some_and(void) {
+        if self.off.is_some_and(|off| off.is_void_by_on(heard_at)) {
             self.off = None;
             self.off_due = true;
         }
     }
 
-    /// Whether it was asked after our off was taken, in the same life.
-    fn follows(off: &Off, reading: &Reading) -> bool {
-        reading.asked_at >= off.answered_at && reading.epoch.map(|epoch| epoch.id) == off.epoch
-    }
-
     /// Whether or not it counts: an On after it is somebody else's.
     fn go_off(&mut self, reading: &Reading) {
-        if let Some(off) = self.off.as_mut().filter(|off| Self::follows(off, reading)) {
+        if let Some(off) = self.off.as_mut().filter(|off| off.is_before(reading)) {
             off.worked = true;
         }
     }
 
-    fn take_off(&mut self, reading: &Reading) {
-        let Some(off) = self.off.as_mut().filter(|off| Self::follows(off, reading)) else { return };
+    fn count(&mut self, reading: &Reading) {
+        let Some(off) = self.off.as_mut().filter(|off| off.is_before(reading)) else { return };
         let dwell = self.spec.dwell;
-        match &mut self.run {
-            Some(run) if reading.asked_at.since(run.last_answered) < dwell * 3 => {
-                if reading.asked_at.since(run.counted_at) >= dwell {
-                    run.count += 1;
-                    run.counted_at = reading.answered_at;
-                }
-                run.last_asked = reading.asked_at;
-                run.last_answered = reading.answered_at;
-            }
-            run => {
-                *run = Some(Run {
-                    first_asked: reading.asked_at,
-                    first_answered: reading.answered_at,
-                    last_asked: reading.asked_at,
-                    last_answered: reading.answered_at,
-                    counted_at: reading.answered_at,
-                    count: 1,
-                });
+        match self.run.as_mut().filter(|run| run.reaches(reading.asked_at, dwell)) {
+            Some(run) => run.go_on(reading, dwell),
+            None => {
+                self.run = Some(Run::begin(reading));
                 off.sealed_at = None;
             }
         }
     }
 
-    fn window(&self) -> Option<Duration> {
-        match self.off?.long? {
-            Long::Restarted(dwell) => Some(dwell.max(self.spec.longest_cycle)),
-            _ => Some(self.spec.longest_cycle),
-        }
-    }
-
     fn window_is_over(&self) -> bool {
-        match (self.window(), &self.run) {
-            (Some(window), Some(run)) => run.last_asked.since(run.first_answered) > window,
-            _ => false,
-        }
+        let window = self.off.and_then(|off| off.window(self.spec.longest_cycle));
+        window.zip(self.run).is_some_and(|(window, run)| run.lasted() > window)
     }
 
     /// Whether an off is to be sent now: the first one, one that was not taken, one that was ignored or undone,
@@ -338,7 +260,7 @@ impl Trace {
             (Some(_), None) => false,
             (Some(_), Some(sealed_at)) => run.last_asked >= sealed_at && self.window_is_over(),
         };
-        let recent = now.since(run.last_answered) < self.spec.dwell * 3;
+        let recent = run.reaches(now, self.spec.dwell);
         let believed = !self.is_restarted() && !self.off_due && self.identity != IdentityMatch::Mismatch;
         (run.count >= self.spec.readings && sealed && recent && believed).then_some(run)
     }

@@ -153,6 +153,16 @@ fn an_off_that_is_ignored_is_sent_again() {
     assert!(bench.is_confirmed());
 }
 
+/// It was off already when our off came: whoever switched it on did so after that.
+#[test]
+fn what_comes_on_after_an_off_that_found_it_off_is_switched_off_at_once() {
+    let mut bench = one();
+    bench.reads("bmc", Off).already("bmc").wait(ms(250)).reads("bmc", On);
+    assert!(bench.wants_off("bmc"));
+    bench.off("bmc").wait(ms(250)).reads("bmc", On);
+    assert!(!bench.wants_off("bmc"), "this one may still be falling");
+}
+
 #[test]
 fn an_unknown_device_is_nobody() {
     let mut bench = one();

@@ -1,0 +1,51 @@
+//! Readings in a row that said Off (S2).
+
+use std::time::Duration;
+
+use crate::power::Reading;
+use crate::time::BootTime;
+
+/// Readings in a row that said Off, each asked for after our own off was taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) first_asked: BootTime,
+    pub(super) first_answered: BootTime,
+    pub(super) last_asked: BootTime,
+    pub(super) last_answered: BootTime,
+    /// When the last one that counted was answered.
+    counted_at: BootTime,
+    pub(super) count: u32,
+}
+
+impl Run {
+    pub(super) fn begin(reading: &Reading) -> Self {
+        let (asked, answered) = (reading.asked_at, reading.answered_at);
+        Self {
+            first_asked: asked,
+            first_answered: answered,
+            last_asked: asked,
+            last_answered: answered,
+            counted_at: answered,
+            count: 1,
+        }
+    }
+
+    /// Whether what is asked at `asked_at` is still in a row with it: a gap of three dwells is one too long.
+    pub(super) fn reaches(&self, asked_at: BootTime, dwell: Duration) -> bool {
+        asked_at.since(self.last_answered) < dwell * 3
+    }
+
+    pub(super) fn go_on(&mut self, reading: &Reading, dwell: Duration) {
+        if reading.asked_at.since(self.counted_at) >= dwell {
+            self.count += 1;
+            self.counted_at = reading.answered_at;
+        }
+        self.last_asked = reading.asked_at;
+        self.last_answered = reading.answered_at;
+    }
+
+    /// For how long Off surely lasted: it was so before the first answer, and still when the last question was asked.
+    pub(super) fn lasted(&self) -> Duration {
+        self.last_asked.since(self.first_answered)
+    }
+}
