@@ -1,8 +1,4 @@
-//! A machine with a true power state, devices that speak of it well or badly, and a caller who feeds the judge as the
-//! engine does: identity and hold, a look, the off, readings; one call in flight a device.
-//!
-//! What "What remains" of the safety page names is left out: a foreign power cycle begins before the first look, a BMC
-//! restarts within the fence, and one that lies without a restart is not alone.
+//! The caller and the devices: calls on their way, what devices answer, what the judge is told.
 
 use std::collections::BTreeMap;
 
@@ -14,103 +10,9 @@ use picket_core::power::{Epoch, EpochOrigin, Power, Reading};
 use picket_core::rules::Rules;
 use picket_core::time::WallTime;
 
+use super::world::World;
+use super::{CALL, END, Ending, Fate, Levels, ON_LIFE, SHARE, START, Story, Time};
 use crate::support::*;
-
-/// Milliseconds since the fence was opened.
-type Time = u64;
-
-/// When the fence was opened, on the boot-time clock.
-const START: Time = 1_000_000;
-/// How long a call may take.
-const CALL: Time = 5_000;
-/// How long a level is tried.
-const SHARE: Time = 60_000;
-/// After this the caller gives up.
-pub const END: Time = 240_000;
-
-/// A life of the BMC that begins in the middle.
-#[derive(Clone, Copy, Debug)]
-pub struct Restart {
-    /// When it stops answering.
-    pub at: Time,
-    /// For so long it says nothing at all.
-    pub silent: Time,
-    /// And for so long after that it says Off whatever is true, and ignores what it is told.
-    pub lies: Time,
-}
-
-/// Everything that happens to a node, besides what we do.
-#[derive(Clone, Debug)]
-pub struct Story {
-    /// The node is on when the fence is opened.
-    pub on: bool,
-    /// Somebody's power cycle has begun: the node is off, and comes on then.
-    pub cycle: Option<Time>,
-    /// How long the power takes to fall after an off.
-    pub fall: Time,
-    /// So many offs are taken and ignored.
-    pub ignored: u8,
-    /// Restarts of the BMC, or of the other host device.
-    pub restarts: Vec<Restart>,
-    pub other_restarts: bool,
-    /// Copies of an on of ours from before that arrive late; it stands in the ledger until 20 s.
-    pub late_ons: Vec<Time>,
-    /// The BMC says Off from then on, without a restart. Only where another host device tells the truth.
-    pub liar: Option<Time>,
-    /// The levels: the BMC, another host device beside it or after it, supplies.
-    pub levels: Levels,
-    /// The BMC has no epochs.
-    pub plain: bool,
-    /// Another leadership began the fence.
-    pub resumed: bool,
-    /// How long the power stays after the last supply was cut.
-    pub hold_up: Time,
-    /// How calls go, one after the other, again and again.
-    pub luck: Vec<Luck>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Levels {
-    Alone,
-    Beside,
-    After,
-    Supplies,
-}
-
-/// How one call goes.
-#[derive(Clone, Copy, Debug)]
-pub struct Luck {
-    /// To the device, and back.
-    pub there: Time,
-    pub back: Time,
-    pub fate: Fate,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// As it should.
-    Fine,
-    /// It arrives, and the answer does not.
-    AnswerLost,
-    /// It does not arrive.
-    Lost,
-    /// The device says that it does not know.
-    Unknown,
-    /// Our driver had closed the session, and opens another.
-    Reconnects,
-}
-
-/// The longest late on stands in the ledger.
-pub const ON_LIFE: Time = 20_000;
-
-/// How a story ended.
-#[derive(Debug)]
-pub struct Ending {
-    pub confirmed_at: Option<Time>,
-    /// What is on, or will come on, although it was confirmed.
-    pub fault: Option<String>,
-    pub said: String,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
@@ -128,42 +30,6 @@ struct Flight {
     fate: Fate,
     /// What the device said when the call arrived.
     answer: Option<(Power, Option<Epoch>)>,
-}
-
-/// The true state of things.
-struct World {
-    now: Time,
-    power: bool,
-    ignored: u8,
-    /// What will switch the power: when, and to what.
-    due: Vec<(Time, bool)>,
-    outlets: BTreeMap<DeviceId, bool>,
-    dark_at: Option<Time>,
-}
-
-impl World {
-    fn plugged(&self) -> bool {
-        self.dark_at.is_none_or(|at| self.now < at)
-    }
-
-    fn advance(&mut self, to: Time) {
-        self.now = to;
-        self.due.sort_unstable();
-        while let Some((_, on)) = self.due.first().copied().filter(|(at, _)| *at <= to) {
-            self.due.remove(0);
-            self.power = on && self.plugged();
-        }
-        self.power &= self.plugged();
-    }
-
-    /// Whether it is, or may come, on.
-    fn fault(&self) -> Option<String> {
-        if self.power {
-            return Some(format!("the node is on at {}", self.now));
-        }
-        let comes = self.due.iter().find(|(_, on)| *on && self.plugged());
-        comes.map(|(at, _)| format!("the node comes on at {at}"))
-    }
 }
 
 struct Stage<'a> {
