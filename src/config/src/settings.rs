@@ -39,10 +39,20 @@ impl Settings {
     /// The drivers' and releasers' own tables are not checked: whoever makes those tells their faults with
     /// [`DeviceSettings::fault`](crate::DeviceSettings::fault) and [`ReleaseSettings::fault`].
     pub fn load(sources: &Sources) -> Result<Self, Faults> {
-        Self::check(sources.merge()?)
+        let (settings, faults) = Self::read(sources)?;
+        if faults.is_empty() { Ok(settings) } else { Err(faults) }
     }
 
-    fn check(merged: Entry) -> Result<Self, Faults> {
+    /// What could be read, and all that is wrong with it: for whoever goes on to check the drivers' and releasers' own
+    /// tables, so that everything is told at once. As long as there are faults nothing may run by it.
+    ///
+    /// # Errors
+    /// A file cannot be read: what is missing would be told as faults.
+    pub fn read(sources: &Sources) -> Result<(Self, Faults), Faults> {
+        Ok(Self::check(sources.merge()?))
+    }
+
+    fn check(merged: Entry) -> (Self, Faults) {
         let log = Findings::default();
         let mut top = Table::of(&log, merged);
         let gateway = sections::gateway(top.table("gateway"));
@@ -61,10 +71,6 @@ impl Settings {
         }
         top.done();
         let faults = Faults::new(log.into_faults());
-        if faults.is_empty() {
-            Ok(Self { gateway, listen, store, log: logging, rules, nodes, releases })
-        } else {
-            Err(faults)
-        }
+        (Self { gateway, listen, store, log: logging, rules, nodes, releases }, faults)
     }
 }

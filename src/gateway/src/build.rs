@@ -10,8 +10,8 @@ use picket_driver::{Context, DriverKind, PowerDriver};
 use picket_engine::{NodePlan, PlannedRelease};
 use picket_release::Releaser;
 
-/// The fleet of these settings. Sends nothing.
-pub(crate) fn fleet(settings: &Settings, context: &Context) -> Result<Vec<NodePlan>, Faults> {
+/// The fleet of these settings. Sends nothing. `told` is what is wrong with them already.
+pub(crate) fn fleet(settings: &Settings, told: Faults, context: &Context) -> Result<Vec<NodePlan>, Faults> {
     let mut faults = Vec::new();
     let releasers = releasers(settings, &mut faults);
     let mut builder = Builder {
@@ -19,6 +19,7 @@ pub(crate) fn fleet(settings: &Settings, context: &Context) -> Result<Vec<NodePl
         context,
         releasers,
         endpoints: BTreeMap::new(),
+        is_whole: told.is_empty(),
         faults: &mut faults,
     };
     let nodes: Vec<NodePlan> = settings
@@ -30,6 +31,9 @@ pub(crate) fn fleet(settings: &Settings, context: &Context) -> Result<Vec<NodePl
             Some(plan)
         })
         .collect();
+    // What is wrong with a text is told once: a driver that cannot read it either says nothing new.
+    faults.retain(|fault| told.all().iter().all(|told| told.place != fault.place));
+    faults.extend(told);
     if faults.is_empty() { Ok(nodes) } else { Err(Faults::new(faults)) }
 }
 
@@ -54,33 +58,36 @@ struct Builder<'a> {
     releasers: BTreeMap<ReleaseId, Arc<dyn Releaser>>,
     /// Which device has which endpoint: two nodes with one BMC would be fenced for one another.
     endpoints: BTreeMap<String, String>,
+    /// The settings had no fault before: what is missing of a level was not told yet.
+    is_whole: bool,
     faults: &'a mut Vec<Fault>,
 }
 
 impl Builder<'_> {
     fn node(&mut self, node: &NodeSettings) -> Option<NodePlan> {
-        let mut drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> = BTreeMap::new();
-        let mut levels = Vec::new();
-        for level in &node.levels {
-            let mut devices = Vec::new();
-            for id in level {
-                let settings = node.devices.get(id)?;
-                let driver = self.driver(node, id)?;
-                let traits = driver.traits();
-                devices.push(settings.spec(Nature {
-                    class: traits.class,
-                    grade: traits.grade,
-                    has_epochs: traits.has_epochs,
-                    max_in_flight: traits.max_in_flight,
-                    call: traits.call,
-                }));
-                drivers.insert(id.clone(), driver);
-            }
-            levels.push(Level { devices });
-        }
-        let topology = Topology::new(levels)
+        // All of them first, so that the faults of all are told.
+        let ids = node.devices.keys();
+        let drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> =
+            ids.filter_map(|id| Some((id.clone(), self.driver(node, id)?))).collect();
+        let spec = |id: &DeviceId| {
+            let traits = drivers.get(id)?.traits();
+            Some(node.devices.get(id)?.spec(Nature {
+                class: traits.class,
+                grade: traits.grade,
+                has_epochs: traits.has_epochs,
+                max_in_flight: traits.max_in_flight,
+                call: traits.call,
+            }))
+        };
+        let levels = node.levels.iter().map(|level| {
+            let devices = level.iter().map(spec).collect::<Option<_>>()?;
+            Some(Level { devices })
+        });
+        let topology = Topology::new(levels.collect::<Option<_>>()?)
             .map_err(|wrong| {
-                self.faults.extend(wrong.iter().map(|fault| node.fault("levels", &fault.to_string())));
+                if self.is_whole {
+                    self.faults.extend(wrong.iter().map(|fault| node.fault("levels", &fault.to_string())));
+                }
             })
             .ok()?;
         let releases = node

@@ -41,9 +41,9 @@ fn random() -> Random {
 }
 
 fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
-    let settings = Settings::load(&Sources::at(&arguments.config)).map_err(Failure::Settings)?;
+    let (settings, told) = Settings::read(&Sources::at(&arguments.config)).map_err(Failure::Settings)?;
     let context = Context { clock: Arc::new(SystemClock), random: random() };
-    let nodes = build::fleet(&settings, &context).map_err(Failure::Settings)?;
+    let nodes = build::fleet(&settings, told, &context).map_err(Failure::Settings)?;
     if arguments.check {
         println!("{}: right, with {} nodes", arguments.config.display(), nodes.len());
         return Ok(());
