@@ -32,8 +32,8 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Settings(_) => 78,
+            Failure::Open(OpenError::Damaged { .. }) | Failure::Store(_) => 70,
             Failure::Open(_) | Failure::Listen(_) | Failure::Serve(_) | Failure::Start(_) => 75,
-            Failure::Store(_) => 70,
         }
     }
 }
