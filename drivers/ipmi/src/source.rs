@@ -1,5 +1,6 @@
 //! Where a secret comes from: a file, a variable of the environment, a credential of systemd. Never the settings.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use picket_driver::Secret;
@@ -62,8 +63,15 @@ pub fn read_key(source: &Source) -> Result<Secret, String> {
     }
 }
 
+/// A file that not everybody may read, or change.
 fn file(path: PathBuf) -> Result<Vec<u8>, String> {
-    std::fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
+    let place = path.display();
+    let unread = |error| format!("{place} cannot be read: {error}");
+    let mode = std::fs::metadata(&path).map_err(unread)?.permissions().mode() & 0o777;
+    if let Some(may) = [(0o004, "read"), (0o002, "change")].iter().find(|(bit, _)| mode & bit != 0) {
+        return Err(format!("everybody may {} it (mode {mode:03o}): run chmod 600 {place}", may.1));
+    }
+    std::fs::read(&path).map_err(unread)
 }
 
 #[cfg(test)]
@@ -76,6 +84,24 @@ mod tests {
         std::fs::write(file.path(), "s p \r\n").expect("it can be written");
         let secret = read(&Source::File(file.path().display().to_string())).expect("it is there");
         assert_eq!(secret.expose(), b"s p ");
+    }
+
+    #[test]
+    fn a_secret_that_everybody_may_read_or_change_is_none() {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::fs::write(file.path(), "secret").expect("it can be written");
+        let source = Source::File(file.path().display().to_string());
+        for (mode, may) in [(0o644, "read"), (0o602, "change"), (0o666, "read"), (0o640, ""), (0o400, "")] {
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(file.path(), permissions).expect("it is ours");
+            match read(&source) {
+                Ok(_) => assert_eq!(may, "", "{mode:o}"),
+                Err(why) => {
+                    let told = format!("everybody may {may} it (mode {mode:o}): run chmod 600 ");
+                    assert!(why.starts_with(&told) && !why.contains("secret"), "{why}");
+                }
+            }
+        }
     }
 
     #[test]
