@@ -1,0 +1,6 @@
+//! Bad input, and a bad world: each is told with what was wrong, where, and what would be right; nothing is begun.
+
+mod callers;
+mod devices;
+mod home;
+mod settings;

@@ -1,0 +1,123 @@
+//! Settings that are wrong, as `picketd --check` and `picketd` itself tell it: file, line, key, what, and what would be
+//! right; exit code 78.
+
+use picket_tests::Said;
+
+use crate::home::{GOOD, Home};
+
+/// The faults, a line each.
+fn faults(said: &Said) -> Vec<&str> {
+    let mut lines = said.err.lines();
+    assert_eq!((said.code, lines.next()), (78, Some("picketd: the settings are wrong:")), "{said:?}");
+    lines.collect()
+}
+
+/// The settings with `old` replaced by `new` have one fault: at `place`, and with these words in it.
+async fn one_fault(old: &str, new: &str, place: &str, words: &[&str]) {
+    assert!(GOOD.contains(old), "{old}");
+    let home = Home::with(&GOOD.replace(old, new));
+    let said = home.says(&["--check"]).await;
+    let faults = faults(&said);
+    assert_eq!(faults.len(), 1, "{new}: {faults:#?}");
+    assert!(faults[0].starts_with(&format!("picket.toml:{place}: ")), "{new}: {faults:#?}");
+    assert!(words.iter().all(|word| faults[0].contains(word)), "{new}: {words:?} in {faults:#?}");
+    assert_eq!(home.says(&[]).await.err, said.err, "without --check the same is said");
+    assert!(!home.path("picket.redb").exists(), "nothing was begun");
+}
+
+#[tokio::test]
+async fn what_is_right_is_said_to_be_right() {
+    let said = Home::with(GOOD).says(&["--check"]).await;
+    assert_eq!(
+        (said.code, said.out.as_str(), said.err.as_str()),
+        (0, "picket.toml: right, with 2 nodes\n", "")
+    );
+}
+
+#[tokio::test]
+async fn an_unknown_key() {
+    let word = ["unknown key", "did you mean \"dwell\"?"];
+    one_fault("[releases.detach]", "[rules]\ndwel = \"1s\"\n[releases.detach]", "16: rules.dwel", &word)
+        .await;
+    let word = ["unknown key", "host", "password_file"];
+    one_fault("username", "hots = \"x\"\nusername", "11: templates.rack.devices.bmc.hots", &word).await;
+    let word = ["unknown key", "url"];
+    one_fault("kind = ", "urls = \"x\"\nkind = ", "16: releases.detach.urls", &word).await;
+}
+
+#[tokio::test]
+async fn two_nodes_with_one_bmc() {
+    let word = ["n2", "127.0.0.7:623", "n1/bmc", "each device belongs to one node"];
+    one_fault("127.0.0.{number}", "127.0.0.7", "13: nodes.\"n[1-2]\".devices", &word).await;
+}
+
+#[tokio::test]
+async fn a_level_without_devices() {
+    let word = ["level 2 has no device", "no device proves nothing"];
+    one_fault("[[\"bmc\"]]", "[[\"bmc\"], []]", "6: templates.rack.levels", &word).await;
+}
+
+#[tokio::test]
+async fn a_host_list_that_does_not_parse() {
+    let word = ["host list, column 6", "bracket opened in column 2 is not closed"];
+    one_fault("n[1-2]", "n[1-2", "13: nodes.\"n[1-2\"", &word).await;
+    one_fault("n[1-2]", "n[2-1]", "13: nodes.\"n[2-1]\"", &["host list, column 3"]).await;
+}
+
+#[tokio::test]
+async fn fewer_readings_or_a_shorter_dwell_than_is_allowed() {
+    let rules = |line: &str| format!("[rules]\n{line}\n[releases.detach]");
+    let word = ["prove nothing", "at least 2"];
+    one_fault("[releases.detach]", &rules("readings = 1"), "16: rules.readings", &word).await;
+    let word = ["100ms is out of range", "500ms to 60s"];
+    one_fault("[releases.detach]", &rules("dwell = \"100ms\""), "16: rules.dwell", &word).await;
+    let word = ["0ns is out of range", "5s to 600s"];
+    one_fault("[releases.detach]", &rules("longest_cycle = \"0s\""), "16: rules.longest_cycle", &word).await;
+    one_fault(
+        "username",
+        "readings = 1\nusername",
+        "11: templates.rack.devices.bmc.readings",
+        &["at least 2"],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_password_that_is_not_there_or_that_everybody_may_read() {
+    let key = "12: templates.rack.devices.bmc.password_file";
+    one_fault("{home}/password", "{home}/pasword", key, &["pasword cannot be read", "No such file"]).await;
+    for (mode, word) in
+        [(0o644, "everybody may read it (mode 644)"), (0o602, "everybody may change it (mode 602)")]
+    {
+        let home = Home::with(GOOD);
+        home.mode("password", mode);
+        let said = home.says(&["--check"]).await;
+        let faults = faults(&said);
+        let right = faults.len() == 1 && faults[0].contains(word) && faults[0].contains("chmod 600");
+        assert!(right && faults[0].starts_with("picket.toml:12: "), "{faults:?}");
+    }
+    let home = Home::with(&GOOD.replace("url = ", "token_file = \"{home}/token\"\nurl = "));
+    home.secret("token", "t0ken", 0o604);
+    let said = home.says(&["--check"]).await;
+    let faults = faults(&said);
+    let right = faults.len() == 1 && faults[0].contains("everybody may read it (mode 604)");
+    assert!(right && faults[0].starts_with("picket.toml:17: releases.detach.token_file: "), "{faults:?}");
+}
+
+#[tokio::test]
+async fn a_secret_in_the_settings_is_refused_and_not_repeated() {
+    let home = Home::with(&GOOD.replace("password_file = \"{home}/password\"", "password = \"hunter2\""));
+    let said = home.says(&["--check"]).await;
+    assert!(faults(&said).iter().any(|fault| fault.contains("password_file")), "{said:?}");
+    assert!(!said.err.contains("hunter2"), "{said:?}");
+}
+
+/// Of every room: the gateway's own, the rules, templates, nodes, the driver's, a releaser's.
+#[tokio::test]
+async fn ten_faults_are_told_at_once() {
+    let home = Home::with(include_str!("ten_faults.toml"));
+    let said = home.says(&["--check"]).await;
+    assert_eq!(said.code, 78);
+    assert_eq!(said.err, include_str!("ten_faults.golden"), "\n{}", said.err);
+    assert_eq!(home.says(&[]).await.err, said.err, "without --check the same is said");
+}
