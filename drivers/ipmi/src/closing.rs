@@ -43,6 +43,8 @@ async fn is_open(live: &mut Live, id: u32, call: &Call) -> Option<bool> {
 /// Closes what can be closed now. `Some`: from then on the rest is surely over, if nothing more is sent.
 pub async fn close_all(line: &mut Line, call: &Call) -> Option<Instant> {
     let longest = line.settings.longest_idle();
+    // It carried nothing; dropped, it is closed.
+    line.stand_in = None;
     line.orphans.retain(|live| Instant::now() < live.dead_at(longest));
     if let Some(live) = line.session.as_mut() {
         let id = live.remote_id();

@@ -21,6 +21,9 @@ pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The most: a BMC that takes longer for an answer gets copies before it.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// Between two copies of a last question, to a BMC that answers fast.
+const INSIST_PAUSE: Duration = Duration::from_millis(100);
+
 /// A session that answered within this time surely lives: the shortest idle limit seen is 30 s (ipmi_sim).
 const FRESH: Duration = Duration::from_secs(20);
 
@@ -144,9 +147,32 @@ impl Live {
         until: Instant,
         effort: &mut Effort,
     ) -> Result<Option<Heard>, DriverError> {
+        self.exchange(message, call, until, effort, self.pace, 2).await
+    }
+
+    /// Asks with copies at a short, constant distance: many of them, so that it is not the network that swallows all.
+    /// Only for readings.
+    pub async fn insist(
+        &mut self,
+        message: Message,
+        call: &Call,
+        until: Instant,
+    ) -> Result<Option<Heard>, DriverError> {
+        let pause = if self.pace > FIRST_PAUSE { self.pace / 2 } else { INSIST_PAUSE };
+        self.exchange(message, call, until, &mut Effort::reading(), pause, 1).await
+    }
+
+    async fn exchange(
+        &mut self,
+        message: Message,
+        call: &Call,
+        until: Instant,
+        effort: &mut Effort,
+        mut pause: Duration,
+        growth: u32,
+    ) -> Result<Option<Heard>, DriverError> {
         let mut request = self.session.request(message);
         let mut buffer = [0; LARGEST];
-        let mut pause = self.pace;
         let asked_at = call.now();
         // Nothing is sent whose time is over: this process may have been stopped since it decided to.
         while Instant::now() < until {
@@ -166,7 +192,7 @@ impl Live {
                 }
             }
             self.silent = true;
-            pause *= 2;
+            pause *= growth;
         }
         Ok(None)
     }

@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout};
 const GUID: &str = "0123456789abcdef0123456789abcde0";
 
 /// Payload types (IPMI 2.0 table 13-16), as they stand in byte 5 of a packet.
+const OPENED: u8 = 0x11;
 const RAKP2: u8 = 0x13;
 const RAKP4: u8 = 0x15;
 
@@ -64,7 +65,7 @@ async fn loss_delays_and_does_not_prevent() {
 #[tokio::test]
 async fn a_lost_answer_of_the_handshake_is_cured() {
     let bmc = Bmc::start(GUID);
-    for lost in [0x11, RAKP2, RAKP4, 0xC0] {
+    for lost in [OPENED, RAKP2, RAKP4, 0xC0] {
         for times in [1, 2] {
             let network = Network::before(bmc.address()).await;
             let left = AtomicU64::new(times);
@@ -126,6 +127,57 @@ async fn a_network_that_was_away_costs_no_epoch() {
     network.heal();
     bench.life = Duration::from_secs(5);
     assert_eq!(bench.read().await.expect("answered").epoch, before);
+}
+
+/// The BMC's id of the session in which a packet to it was sent; 0 in a handshake.
+fn session(packet: &[u8]) -> u32 {
+    packet.get(6..10).map_or(0, |id| u32::from_le_bytes(id.try_into().expect("four bytes")))
+}
+
+/// Loses so many datagrams of the first session that is seen, and none of any other.
+fn lose_of_the_first_session(mut left: u32) -> impl FnMut(bool, &[u8]) -> Fate + Send + 'static {
+    let mut first = None;
+    move |to_bmc, packet| {
+        let of_first =
+            to_bmc && session(packet) != 0 && session(packet) == *first.get_or_insert(session(packet));
+        if of_first && left > 0 {
+            left -= 1;
+            return Fate::Lose;
+        }
+        Fate::Pass
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_not_given_up_because_the_network_swallowed_its_last_word() {
+    let bmc = Bmc::start(GUID);
+    let network = Network::before(bmc.address()).await;
+    let mut bench = Bench::new(network.address(), json!({})).await;
+    let before = bench.read().await.expect("answered").epoch;
+    network.rule(lose_of_the_first_session(10));
+    bench.life = Duration::from_millis(200);
+    bench.read().await.expect_err("lost");
+    bench.life = Duration::from_secs(5);
+    assert_eq!(bench.read().await.expect("a copy gets through").epoch, before);
+}
+
+#[tokio::test]
+async fn a_session_is_not_given_up_before_it_had_a_last_word() {
+    let bmc = Bmc::start(GUID);
+    let network = Network::before(bmc.address()).await;
+    let mut bench = Bench::new(network.address(), json!({})).await;
+    let before = bench.read().await.expect("answered").epoch;
+    let mut lose = lose_of_the_first_session(8);
+    network.rule(move |to_bmc, packet| {
+        // The handshake takes nearly all of the call's time.
+        let slow = !to_bmc && packet.get(5) == Some(&OPENED);
+        if slow { Fate::Later(Duration::from_millis(1_100)) } else { lose(to_bmc, packet) }
+    });
+    bench.life = Duration::from_millis(200);
+    bench.read().await.expect_err("lost");
+    bench.life = Duration::from_secs(2);
+    bench.read().await.expect_err("no time is left for the last word");
+    assert_eq!(bench.read().await.expect("a copy gets through").epoch, before);
 }
 
 #[tokio::test]
