@@ -110,7 +110,13 @@ pub async fn save(store: &dyn Store, leadership: &Leadership, step: &Step) -> Re
         }),
         Err(StoreError::Unknown(why)) => {
             let node = &step.record.node;
-            let stored = store.load(node).await?.ok_or_else(|| StoreError::Unknown(why.clone()))?;
+            // A store that cannot be asked now leaves it unknown: "unavailable" would say that nothing was written.
+            let unknown = |error| match error {
+                StoreError::Unavailable(now) => StoreError::Unknown(format!("{why}; asked again: {now}")),
+                other => other,
+            };
+            let stored = store.load(node).await.map_err(unknown)?;
+            let stored = stored.ok_or_else(|| StoreError::Unknown(why.clone()))?;
             if stored.version != step.expected.next() || stored.record != step.record {
                 return Err(if stored.version == step.expected {
                     StoreError::Unavailable(why)
@@ -122,7 +128,7 @@ pub async fn save(store: &dyn Store, leadership: &Leadership, step: &Step) -> Re
                     }
                 });
             }
-            store.check(guard, node, stored.version).await?;
+            store.check(guard, node, stored.version).await.map_err(unknown)?;
             Ok(Saved { nonce: step.nonce, stored })
         }
         Err(error) => Err(error),

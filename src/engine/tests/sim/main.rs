@@ -1,9 +1,11 @@
 //! The engine in paused time over a simulated world: scenarios of the law, seen by an observer that knows the truth.
 
+mod away;
 mod chaos;
 mod crash;
 mod devices;
 mod distribution;
+mod fleet;
 mod lab;
 mod observer;
 mod operation;

@@ -187,3 +187,93 @@ async fn nobody_vouches_against_a_slow_host_device_that_is_being_read() {
         tokio::time::sleep(s(1) / 3).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_who_leaves_does_not_stop_a_fence() {
+    let mut lab = lab(391).await;
+    let (call, engine) = (lab.call(), lab.engine.clone());
+    let caller = tokio::spawn(async move {
+        let admission = engine.fence(&node(), call).await.expect("let in");
+        let mut view = engine.follow(&node()).expect("known");
+        let _ = view.wait_for(|_| false).await;
+        admission
+    });
+    tokio::time::sleep(s(1) / 2).await;
+    caller.abort();
+    lab.reach("released", s(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_replayed_after_a_breach_is_superseded() {
+    let mut lab = lab(392).await;
+    let call = lab.call();
+    let id = lab.engine.fence(&node(), call.clone()).await.expect("let in").fence();
+    lab.outcome(id, Until::Released).await;
+    let machine = crate::lab::NODE.to_owned();
+    lab.happen(picket_driver_sim::Act::Foreign { machine, verb: picket_driver_sim::Verb::On });
+    lab.reach("fencing", s(60)).await;
+    lab.reach("released", s(120)).await;
+    match lab.engine.fence(&node(), call).await.expect("answered") {
+        Admission::Superseded(fence) => assert_eq!(fence.id, id),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(lab.phase(), "released");
+}
+
+/// Objects from its `from`th look on.
+#[derive(Debug)]
+struct RecoversAt {
+    from: usize,
+    looks: std::sync::atomic::AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl LastLook for RecoversAt {
+    async fn objection(&self, _node: &picket_core::ids::NodeId) -> Option<String> {
+        let look = self.looks.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        (look >= self.from).then(|| "ready again".to_owned())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn recovered_between_the_hold_and_the_off_aborts_and_puts_the_hold_back() {
+    let mut held = 0;
+    for from in 0..12 {
+        let mut lab = lab(393).await;
+        lab.kill().await;
+        lab.setup.last_look = Arc::new(RecoversAt { from, looks: Default::default() });
+        lab.start().await;
+        let before = lab.world.lock().expect("whole").hold(crate::lab::NODE);
+        let outcome = lab.fence().await;
+        if outcome == (Outcome::Fenced { released: true }) {
+            // It was asked so often before the off, and then no more.
+            assert_eq!((lab.is_on(), lab.falls()), (false, 1), "once an off was sent it runs to its end");
+            continue;
+        }
+        assert_eq!(outcome, Outcome::AbortedRecovered);
+        lab.reach("normal", s(60)).await;
+        held += usize::from(lab.received("bmc").holds > 0);
+        let after = lab.world.lock().expect("whole").hold(crate::lab::NODE);
+        assert_eq!((after.restore, after.button_locked), (before.restore, before.button_locked));
+        assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0));
+    }
+    assert!(held > 0, "in some of them the hold had been engaged");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_identity_that_was_learned_is_held_against_an_exchanged_board() {
+    let mut setup = crate::setup::Setup::new(crate::lab::NODE, &[&["bmc"]]);
+    setup.check_at_start = true;
+    setup.adjust = Arc::new(|spec| spec.identity = Default::default());
+    let mut lab = crate::lab::Lab::set_up(394, setup, |world| {
+        world.add_machine(crate::lab::NODE).add_host(crate::lab::NODE, "bmc");
+    })
+    .await;
+    tokio::time::sleep(s(5)).await;
+    assert_eq!(lab.record().learned.len(), 1);
+    lab.crash().await;
+    let stranger = picket_core::device::Identity { uuid: None, serial: Some("another".to_owned()) };
+    lab.fault("bmc", Fault::SaysIdentity(stranger));
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::IdentityMismatch));
+    assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0));
+}

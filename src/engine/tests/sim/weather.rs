@@ -26,6 +26,7 @@ struct Sky {
     away_until: BootTime,
     silent_percent: u8,
     slow: Duration,
+    swallow: Option<Duration>,
 }
 
 /// A store under the weather.
@@ -46,6 +47,7 @@ impl Weather {
             away_until: BootTime::default(),
             silent_percent: 0,
             slow: Duration::ZERO,
+            swallow: None,
         };
         Self { inner, clock, sky: Mutex::new(sky), log: Mutex::default(), checks: Mutex::default() }
     }
@@ -53,6 +55,11 @@ impl Weather {
     /// Nothing is answered for so long.
     pub fn away(&self, time: Duration) {
         self.sky.lock().expect("whole").away_until = self.clock.boot() + time;
+    }
+
+    /// The next write happens, and from then on nothing is answered for so long.
+    pub fn swallow(&self, time: Duration) {
+        self.sky.lock().expect("whole").swallow = Some(time);
     }
 
     /// In so many of 100 cases it does not say whether it wrote; and it takes so long for each answer, at most.
@@ -132,7 +139,11 @@ impl Store for Weather {
         let record = write.record.clone();
         let written = self.inner.write(guard, write).await?;
         self.note(guard, written, record);
-        match silent {
+        let swallowed = self.sky.lock().expect("whole").swallow.take();
+        if let Some(time) = swallowed {
+            self.away(time);
+        }
+        match silent.or(swallowed.map(|_| true)) {
             None => Ok(written),
             Some(_) => Err(StoreError::Unknown("no answer".to_owned())),
         }

@@ -1,0 +1,93 @@
+//! A store that is away, or does not say whether it wrote.
+
+use picket_core::outcome::Outcome;
+use picket_core::store::StoreError;
+use picket_driver_sim::{Act, Fault, Verb};
+use picket_engine::{Admission, EngineError, Until};
+
+use crate::lab::{NODE, lab, node, s};
+
+#[tokio::test(start_paused = true)]
+async fn while_it_is_away_offs_are_repeated_and_nothing_is_confirmed() {
+    let mut lab = lab(120).await;
+    lab.fault("bmc", Fault::OffIgnored);
+    lab.open().await;
+    tokio::time::sleep(s(5)).await;
+    lab.store.away(s(100));
+    tokio::time::sleep(s(40)).await;
+    let offs = lab.received("bmc").offs;
+    assert!(offs >= 3, "{offs} offs: the ledger has it, so it may be repeated");
+    lab.mend("bmc");
+    tokio::time::sleep(s(30)).await;
+    assert_eq!((lab.is_on(), lab.phase(), lab.attempts()), (false, "fencing", 0));
+    lab.reach("released", s(120)).await;
+    assert_eq!(lab.attempts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_released_or_brought_back_while_it_is_away() {
+    let mut lab = lab(121).await;
+    let id = lab.open().await;
+    lab.outcome(id, Until::Confirmed).await;
+    lab.store.away(s(60));
+    tokio::time::sleep(s(50)).await;
+    assert_eq!((lab.phase(), lab.attempts()), ("fenced", 0));
+    lab.reach("released", s(120)).await;
+    lab.unfence().await.expect("unfenced");
+    lab.store.away(s(60));
+    tokio::time::sleep(s(50)).await;
+    assert_eq!((lab.is_on(), lab.received("bmc").ons), (false, 0));
+    lab.reach("normal", s(120)).await;
+    assert!(lab.is_on());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_breach_while_it_is_away_is_fenced_again_when_it_is_back() {
+    let mut lab = lab(122).await;
+    lab.fence().await;
+    lab.store.away(s(60));
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    tokio::time::sleep(s(50)).await;
+    // What a new fence sends stands in the ledger first.
+    assert!(lab.is_on());
+    lab.reach("fencing", s(60)).await;
+    lab.reach("released", s(120)).await;
+    assert!(!lab.is_on());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_is_not_told_that_nothing_happened_when_nobody_knows() {
+    let mut lab = lab(123).await;
+    lab.store.swallow(s(20));
+    let call = lab.call();
+    match lab.engine.fence(&node(), call.clone()).await {
+        Err(EngineError::Store(StoreError::Unknown(_))) => {}
+        other => panic!("{other:?}"),
+    }
+    // It had been written; whoever asks again with the same key hears so.
+    lab.reach("fencing", s(60)).await;
+    let again = lab.engine.fence(&node(), call).await.expect("let in");
+    assert!(matches!(again, Admission::Joined(_)), "{again:?}");
+    assert_eq!(lab.outcome(again.fence(), Until::Released).await, Outcome::Fenced { released: true });
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_lost_is_asked_for_again() {
+    let mut lab = lab(124).await;
+    // One write of two is not answered; half of those happened.
+    lab.store.rough(50, s(0));
+    let id = loop {
+        let call = lab.call();
+        match lab.engine.fence(&node(), call).await {
+            Ok(admission) => break admission.fence(),
+            Err(EngineError::Store(_) | EngineError::NoLeader(_)) => tokio::time::sleep(s(2)).await,
+            Err(other) => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Fenced { released: true });
+    lab.store.clear();
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(300)).await;
+    let log = lab.store.log.lock().expect("whole").clone();
+    assert!(log.windows(2).all(|two| two[0].version.next() == two[1].version && two[0].at <= two[1].at));
+}
