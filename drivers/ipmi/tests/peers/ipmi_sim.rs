@@ -139,7 +139,8 @@ async fn nothing_but_the_allowed_suites_is_spoken() {
 #[tokio::test]
 async fn wrong_credentials_are_not_tried_again_at_once() {
     let bmc = Bmc::start(GUID);
-    for more in [json!({ "username": "nobody" }), json!({ "password_file": "/proc/sys/kernel/ostype" })] {
+    let wrong = password("another");
+    for more in [json!({ "username": "nobody" }), json!({ "password_file": wrong.path() })] {
         let bench = Bench::new(bmc.address(), more).await;
         let error = bench.off().await.expect_err("refused");
         assert_eq!((error.kind, error.effect), (ErrorKind::Authentication, Effect::DidNotHappen));
