@@ -85,3 +85,43 @@ impl Topology {
         self.devices().find(|device| device.id == *id)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::{device, host, supply};
+
+    fn faults(levels: &[&[DeviceSpec]]) -> Vec<TopologyFault> {
+        let levels = levels.iter().map(|level| Level { devices: level.to_vec() }).collect();
+        Topology::new(levels).map(|_| Vec::new()).unwrap_or_else(|faults| faults)
+    }
+
+    #[test]
+    fn no_device_proves_nothing() {
+        assert_eq!(faults(&[]), [TopologyFault::NoLevels]);
+        assert_eq!(faults(&[&[host("bmc")], &[]]), [TopologyFault::EmptyLevel(2)]);
+    }
+
+    #[test]
+    fn all_faults_are_told_at_once() {
+        let both = [host("bmc"), supply("bmc")];
+        assert_eq!(
+            faults(&[&both, &[]]),
+            [
+                TopologyFault::MixedClasses(1),
+                TopologyFault::Twice(device("bmc")),
+                TopologyFault::EmptyLevel(2)
+            ]
+        );
+    }
+
+    #[test]
+    fn devices_come_level_by_level_and_hosts_are_told_apart() {
+        let topology = crate::support::topology(&[&[host("bmc")], &[supply("a"), supply("b")]]);
+        let names: Vec<_> = topology.devices().map(|spec| spec.id.as_str()).collect();
+        assert_eq!(names, ["bmc", "a", "b"]);
+        assert_eq!(topology.hosts().count(), 1);
+        assert!(topology.device(&device("b")).is_some() && topology.device(&device("c")).is_none());
+        assert!(topology.level(2).is_none());
+    }
+}

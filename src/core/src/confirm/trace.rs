@@ -261,7 +261,9 @@ impl Trace {
             (Some(_), Some(sealed_at)) => run.last_asked >= sealed_at && self.window_is_over(),
         };
         let recent = run.reaches(now, self.spec.dwell);
-        let believed = !self.is_restarted() && !self.off_due && self.identity != IdentityMatch::Mismatch;
+        // Of a parent's Off alone nothing follows for its child (S22): what must be asked besides is not told here.
+        let speaks = self.spec.class != DeviceClass::Parent && self.identity != IdentityMatch::Mismatch;
+        let believed = speaks && !self.is_restarted() && !self.off_due;
         (run.count >= self.spec.readings && sealed && recent && believed).then_some(run)
     }
 

@@ -1,7 +1,7 @@
 //! How good evidence is, what lowers it, and the least that is asked for; S13 as far as the judge goes.
 
 use crate::confirm::Verdict;
-use crate::device::{DeviceSpec, Grade, IdentityMatch};
+use crate::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
 use crate::power::Power::On;
 use crate::support::{Bench, device, host, s, supply};
 
@@ -23,6 +23,15 @@ fn the_wrong_machine_is_neither_switched_off_nor_a_proof() {
     bench.reads("bmc", On);
     assert!(!bench.wants_off("bmc"));
     bench.off("bmc").reads_off("bmc", 60);
+    assert!(bench.is_open());
+}
+
+/// S22 asks where the child runs, after the parent's confirmation; nobody tells the judge.
+#[test]
+fn a_parent_s_off_alone_proves_nothing() {
+    let parent = DeviceSpec { class: DeviceClass::Parent, grade: Grade::Hypervisor, ..host("hypervisor") };
+    let mut bench = Bench::of(&[&[parent]]);
+    bench.falls("hypervisor").reads_off("hypervisor", 60);
     assert!(bench.is_open());
 }
 

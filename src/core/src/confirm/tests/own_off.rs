@@ -103,6 +103,16 @@ fn a_look_that_is_old_is_not_the_last_thing_before_the_off() {
 }
 
 #[test]
+fn an_on_that_does_not_name_its_epoch_does_not_show_a_fall_in_this_one() {
+    let mut bench = one();
+    bench.reads("bmc", Unknown).answers_in("bmc", None).reads("bmc", On);
+    bench.answers_in("bmc", Some(Bench::first_epoch())).off("bmc").reads_off("bmc", 3);
+    assert!(bench.is_open(), "the long window");
+    bench.reads_off("bmc", 20);
+    assert!(bench.is_confirmed());
+}
+
+#[test]
 fn on_after_off_voids_our_off_and_it_is_due_at_once() {
     let mut bench = one();
     bench.reads("bmc", On).off("bmc").reads_off("bmc", 1);
