@@ -12,6 +12,10 @@ const PER_NETWORK: usize = 250;
 /// Starting all at once would only make them wait for one another.
 const STARTED_TOGETHER: usize = 16;
 
+/// What the hold module's watchdog timer was set to (`holdmod.c`).
+const WATCHDOG: [(&str, i64); 4] =
+    [("watchdog_set", 1), ("watchdog_use", 4), ("watchdog_action", 1), ("watchdog_countdown", 600)];
+
 /// Running simulators; they end with the farm.
 pub struct Farm {
     sims: Vec<IpmiSim>,
@@ -39,7 +43,16 @@ impl Farm {
             let builder = IpmiSim::builder().address(address(first, port, index));
             if holds { builder.holds().start() } else { builder.start() }
         };
-        let sims = stream::iter(0..count).map(start).buffered(STARTED_TOGETHER).try_collect().await?;
+        let sims: Vec<IpmiSim> =
+            stream::iter(0..count).map(start).buffered(STARTED_TOGETHER).try_collect().await?;
+        if holds {
+            // As an operating system leaves it: used, an action, a minute. One that was never set is no hold.
+            for (sim, name, value) in
+                sims.iter().flat_map(|sim| WATCHDOG.map(|(name, value)| (sim, name, value)))
+            {
+                sim.preset(name, value)?;
+            }
+        }
         Ok(Self { sims })
     }
 

@@ -119,7 +119,7 @@ impl Line {
                 };
                 return match evidence.devices.first() {
                     // Anything less would be another line than the one that is meant.
-                    Some(device) if evidence.grade == Grade::Observed && device.hold.len() == 3 => {
+                    Some(device) if evidence.grade == Grade::Observed && !device.hold.is_empty() => {
                         Ok(Took { whole, dwell: device.lasted })
                     }
                     _ => Err(format!("{node}: poor evidence: {evidence:?}").into()),
