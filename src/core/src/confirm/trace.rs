@@ -235,9 +235,14 @@ impl Trace {
         (self.spec.id.clone(), self.last.map_or(BootTime::default(), |word| word.heard_at + pause))
     }
 
-    /// When it is to be asked next, as a device of the level.
+    /// When it is to be asked next, as a device of the level: at once when it took our off.
     pub(super) fn read_at(&self) -> (DeviceId, BootTime) {
-        self.asked_after(if self.run.is_some() { self.spec.dwell } else { self.spec.dwell.min(PACE) })
+        let unasked = |off: &OwnOff| self.last.is_none_or(|word| word.asked_at < off.answered_at);
+        match self.off.filter(|off| self.run.is_none() && unasked(off)) {
+            Some(off) => (self.spec.id.clone(), off.answered_at),
+            None if self.run.is_some() => self.asked_after(self.spec.dwell),
+            None => self.asked_after(self.spec.dwell.min(PACE)),
+        }
     }
 
     /// When it is to be asked next, as one that may only object.

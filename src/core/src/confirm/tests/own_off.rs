@@ -20,6 +20,18 @@ fn a_node_that_was_seen_on_and_fell_is_confirmed_by_two_readings_a_dwell_apart()
 }
 
 #[test]
+fn it_is_asked_at_once_when_it_took_the_off_and_then_at_a_pace() {
+    let due = |bench: &Bench| bench.judge.readings_due()[0].1.since(bench.now);
+    let mut bench = one();
+    bench.reads("bmc", On).off("bmc");
+    assert_eq!(due(&bench), ms(0));
+    bench.reads("bmc", On);
+    assert_eq!(due(&bench), ms(250), "it has not fallen yet");
+    bench.wait(ms(250)).reads("bmc", Off);
+    assert_eq!(due(&bench), s(1), "a dwell between two that count");
+}
+
+#[test]
 fn nothing_is_sent_before_the_device_was_looked_at() {
     let mut bench = one();
     assert!(!bench.wants_off("bmc"));
