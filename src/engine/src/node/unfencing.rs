@@ -10,7 +10,7 @@ use picket_core::device::DeviceClass;
 use picket_core::event::Event;
 use picket_core::gate::{self, GateFault};
 use picket_core::ids::DeviceId;
-use picket_core::ledger::EffectKind;
+use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::order::{Opened, PendingOn};
 use picket_core::outcome::Reason;
 use picket_core::power::Power;
@@ -32,7 +32,7 @@ const UNHOLD_TRIES: u32 = 5;
 
 impl NodeTask {
     pub(super) async fn unfencing(&mut self) -> Result<(), Fatal> {
-        if self.drain(EffectKind::bars_on).await? != Drained::Yes {
+        if self.drain(self.bars_bringing()).await? != Drained::Yes {
             return Ok(());
         }
         let deadline = self.now() + self.parts.rules.on_deadline;
@@ -66,6 +66,13 @@ impl NodeTask {
             self.persist(|| Event::Back { detail: detail.clone() }).await?;
         }
         Ok(())
+    }
+
+    /// What must have ended before anything is switched on. An on or the undoing of a hold that somebody before us sent
+    /// is waited out too: what happens from here on is then our own doing.
+    fn bars_bringing(&self) -> fn(&EffectKind) -> bool {
+        let foreign = |open: &OpenEffect| open.kind.bars_proof() && !self.own.contains(&open.id);
+        if self.record().ledger.open().iter().any(foreign) { |_| true } else { EffectKind::bars_on }
     }
 
     fn switched_off(&self, class: DeviceClass) -> Vec<DeviceId> {

@@ -1,5 +1,8 @@
 //! `kill -9` at every point of a fence and of an unfence: the same end, never a release without a ground.
 
+use std::time::Duration;
+
+use picket_driver_sim::Fault;
 use picket_engine::Until;
 
 use crate::lab::{Lab, lab, s};
@@ -63,4 +66,22 @@ async fn killed_at_every_point_it_comes_to_the_same_end() {
         let record = lab.view().stored.record;
         assert!(record.ledger.open().is_empty(), "killed at {point}: {:?}", record.ledger);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_on_that_a_dead_gateway_sent_is_waited_out_before_another_is_sent() {
+    let mut lab = lab(1).await;
+    lab.fence().await;
+    lab.fault("bmc", Fault::OnDropped { times: 1 });
+    lab.unfence().await.expect("it is let in");
+    while lab.received("bmc").ons == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let open = lab.record().ledger.open().iter().filter_map(|open| open.life).max().expect("an on is open");
+    lab.crash().await;
+    tokio::time::sleep(open - s(1)).await;
+    assert_eq!((lab.phase(), lab.received("bmc").ons), ("unfencing", 1));
+    lab.mend("bmc");
+    lab.reach("normal", s(60)).await;
+    assert!(lab.is_on() && lab.received("bmc").ons == 2);
 }
