@@ -70,6 +70,11 @@ impl DeviceSettings {
         place.fault(message)
     }
 
+    /// Whether its table has the first part of `key`, as its driver names it.
+    pub fn has(&self, key: &str) -> bool {
+        key.split(['.', '[']).next().is_some_and(|first| self.places.contains_key(first))
+    }
+
     /// The device as a topology has it.
     pub fn spec(&self, nature: Nature) -> DeviceSpec {
         // What a node says it is, no outlet can say.

@@ -74,6 +74,16 @@ impl Entry {
         }
     }
 
+    /// Whether a text in it is another for each node.
+    pub(crate) fn has_placeholder(&self) -> bool {
+        match &self.raw {
+            Raw::Text(text) | Raw::Variable(text) => text.contains('{'),
+            Raw::List(items) => items.iter().any(Self::has_placeholder),
+            Raw::Table(entries) => entries.values().any(Self::has_placeholder),
+            _ => false,
+        }
+    }
+
     /// As JSON, for a driver or a releaser. The text of a variable is what TOML would take it for, else a text.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;

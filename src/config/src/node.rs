@@ -50,6 +50,7 @@ pub(crate) fn templates(
     top: &mut Table<'_>,
     releases: &BTreeSet<ReleaseId>,
     rules: &Rules,
+    samples: &mut Vec<DeviceSettings>,
 ) -> BTreeMap<String, Parts> {
     let mut templates = BTreeMap::new();
     for (name, entry) in top.named("templates") {
@@ -61,6 +62,7 @@ pub(crate) fn templates(
             parts.levels(table.log());
         }
         table.done();
+        samples.extend(parts.samples(rules));
         templates.insert(name, parts);
     }
     templates
@@ -75,7 +77,11 @@ pub(crate) struct Nodes<'a> {
 }
 
 impl Nodes<'_> {
-    pub(crate) fn read(&self, top: &mut Table<'_>) -> BTreeMap<NodeId, NodeSettings> {
+    pub(crate) fn read(
+        &self,
+        top: &mut Table<'_>,
+        samples: &mut Vec<DeviceSettings>,
+    ) -> BTreeMap<NodeId, NodeSettings> {
         let mut nodes: BTreeMap<NodeId, NodeSettings> = BTreeMap::new();
         let tables = top.named("nodes");
         if tables.is_empty() {
@@ -85,7 +91,7 @@ impl Nodes<'_> {
         let mut tables: Vec<(String, Entry)> = tables.into_iter().collect();
         tables.sort_by(|(_, one), (_, other)| one.place.cmp(&other.place));
         for (list, entry) in tables {
-            for node in self.list(&list, entry) {
+            for node in self.list(&list, entry, samples) {
                 match nodes.get(&node.id) {
                     Some(first) => {
                         let message =
@@ -101,7 +107,7 @@ impl Nodes<'_> {
     }
 
     /// The nodes of one host list.
-    fn list(&self, list: &str, entry: Entry) -> Vec<NodeSettings> {
+    fn list(&self, list: &str, entry: Entry, samples: &mut Vec<DeviceSettings>) -> Vec<NodeSettings> {
         let mut table = Table::of(self.log, entry);
         let names = hostlist::expand(list).unwrap_or_else(|error| {
             self.log.push(table.place.fault(error.to_string()));
@@ -118,6 +124,9 @@ impl Nodes<'_> {
         let own = Parts::read(&mut table);
         let place = table.place.clone();
         table.done();
+        if names.is_empty() || template.is_none() {
+            samples.extend(own.samples(self.rules));
+        }
         // Without its template, what is missing of a node says nothing.
         let Some(template) = template else { return Vec::new() };
         let parts = own.over(&template);

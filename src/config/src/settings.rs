@@ -6,6 +6,7 @@ use picket_core::ids::{NodeId, ReleaseId};
 use picket_core::near::did_you_mean;
 use picket_core::rules::Rules;
 
+use crate::device::DeviceSettings;
 use crate::entry::Entry;
 use crate::fault::Faults;
 use crate::node::{self, NodeSettings, Nodes};
@@ -31,6 +32,9 @@ pub struct Settings {
     pub nodes: BTreeMap<NodeId, NodeSettings>,
     /// `[releases]`.
     pub releases: BTreeMap<ReleaseId, ReleaseSettings>,
+    /// The devices of the templates, and of nodes that could not be read, without what they lack: for their drivers to
+    /// check what they have, so that faults of those that no node uses are told as well.
+    pub samples: Vec<DeviceSettings>,
 }
 
 impl Settings {
@@ -62,15 +66,16 @@ impl Settings {
         let rules = crate::rules::read(top.table("rules"));
         let releases = release::releases(&mut top);
         let known: BTreeSet<ReleaseId> = releases.keys().cloned().collect();
-        let templates = node::templates(&mut top, &known, &rules);
-        let nodes =
-            Nodes { templates: &templates, releases: &known, rules: &rules, log: &log }.read(&mut top);
+        let mut samples = Vec::new();
+        let templates = node::templates(&mut top, &known, &rules, &mut samples);
+        let nodes = Nodes { templates: &templates, releases: &known, rules: &rules, log: &log }
+            .read(&mut top, &mut samples);
         if let Some(own) = gateway.node.as_ref().filter(|own| !nodes.contains_key(own)) {
             let offer = did_you_mean(own.as_str(), nodes.keys().map(NodeId::as_str));
             top.table("gateway").fault("node", format!("there is no node {own} in these settings{offer}"));
         }
         top.done();
         let faults = Faults::new(log.into_faults());
-        (Self { gateway, listen, store, log: logging, rules, nodes, releases }, faults)
+        (Self { gateway, listen, store, log: logging, rules, nodes, releases, samples }, faults)
     }
 }

@@ -92,6 +92,16 @@ impl Parts {
         devices
     }
 
+    /// The devices as far as they do not depend on the node: what their drivers can check where no node has them.
+    pub(crate) fn samples(&self, rules: &Rules) -> Vec<DeviceSettings> {
+        let mut bare = self.clone();
+        for device in bare.devices.values_mut() {
+            device.entries.retain(|_, entry| !entry.has_placeholder());
+        }
+        // Their faults are told where they stand.
+        bare.devices(None, &Identity::default(), rules, &Findings::default()).into_values().collect()
+    }
+
     /// The levels: each has a device, each device is defined and stands in one of them.
     pub(crate) fn levels(&self, log: &Findings) -> Vec<Vec<DeviceId>> {
         let Some((place, levels)) = &self.levels else { return self.only_level(log) };

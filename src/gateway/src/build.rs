@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use picket_config::{Fault, Faults, Nature, NodeSettings, Settings};
+use picket_config::{DeviceSettings, Fault, Faults, Nature, NodeSettings, Settings};
 use picket_core::ids::{DeviceId, ReleaseId};
 use picket_core::topology::{Level, Topology};
-use picket_driver::{Context, DriverKind, PowerDriver};
+use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
 use picket_engine::{NodePlan, PlannedRelease};
 use picket_release::Releaser;
 
@@ -31,6 +31,7 @@ pub(crate) fn fleet(settings: &Settings, told: Faults, context: &Context) -> Res
             Some(plan)
         })
         .collect();
+    builder.samples(&settings.samples);
     // What is wrong with a text is told once: a driver that cannot read it either says nothing new.
     faults.retain(|fault| told.all().iter().all(|told| told.place != fault.place));
     faults.extend(told);
@@ -108,15 +109,31 @@ impl Builder<'_> {
         })
     }
 
-    fn driver(&mut self, node: &NodeSettings, id: &DeviceId) -> Option<Arc<dyn PowerDriver>> {
-        let device = node.devices.get(id)?;
+    /// What is wrong with what devices have that no node uses, and was not told yet. What they lack, a node may give.
+    fn samples(&mut self, samples: &[DeviceSettings]) {
+        for device in samples {
+            let Err(wrong) = self.make(device) else { continue };
+            let has = |fault: &SettingFault| device.has(&fault.key);
+            for fault in wrong.into_iter().filter(has).map(|fault| device.fault(&fault.key, fault.message)) {
+                if self.faults.iter().all(|told| told.place != fault.place) {
+                    self.faults.push(fault);
+                }
+            }
+        }
+    }
+
+    fn make(&self, device: &DeviceSettings) -> Result<Arc<dyn PowerDriver>, Vec<SettingFault>> {
         let Some(kind) = self.kinds.iter().find(|kind| kind.name() == device.driver) else {
             let known: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
             let message = format!("there is no driver {:?}; known are {}", device.driver, known.join(", "));
-            self.faults.push(device.fault("driver", message));
-            return None;
+            return Err(vec![SettingFault { key: "driver".to_owned(), message }]);
         };
-        let driver = match kind.make(&device.settings, self.context) {
+        kind.make(&device.settings, self.context)
+    }
+
+    fn driver(&mut self, node: &NodeSettings, id: &DeviceId) -> Option<Arc<dyn PowerDriver>> {
+        let device = node.devices.get(id)?;
+        let driver = match self.make(device) {
             Ok(driver) => driver,
             Err(wrong) => {
                 self.faults.extend(wrong.into_iter().map(|fault| device.fault(&fault.key, fault.message)));

@@ -46,6 +46,24 @@ async fn an_unknown_key() {
 }
 
 #[tokio::test]
+async fn what_no_node_uses_or_can_be_given_to_is_checked_as_well() {
+    let device = "driver = \"ipmi\"\nhost = \"{node}-bmc\"\ncipher_suites = [0]\nhots = 1\n";
+    let spare = format!("[templates.spare.devices.bmc]\n{device}[nodes.\"n[3-\".devices.bmc]\n{device}");
+    let home = Home::with(&GOOD.replace("[releases.detach]", &(spare + "[releases.detach]")));
+    let said = home.says(&["--check"]).await;
+    let places: Vec<String> =
+        faults(&said).iter().map(|fault| fault.split(": ").take(2).collect::<Vec<_>>().join(": ")).collect();
+    let expected = [
+        "picket.toml:18: templates.spare.devices.bmc.cipher_suites",
+        "picket.toml:19: templates.spare.devices.bmc.hots",
+        "picket.toml:20: nodes.\"n[3-\"",
+        "picket.toml:23: nodes.\"n[3-\".devices.bmc.cipher_suites",
+        "picket.toml:24: nodes.\"n[3-\".devices.bmc.hots",
+    ];
+    assert_eq!(places, expected, "{said:?}");
+}
+
+#[tokio::test]
 async fn two_nodes_with_one_bmc() {
     let word = ["n2", "127.0.0.7:623", "n1/bmc", "each device belongs to one node"];
     one_fault("127.0.0.{number}", "127.0.0.7", "13: nodes.\"n[1-2]\".devices", &word).await;
