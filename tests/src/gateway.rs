@@ -12,7 +12,8 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::error::{PeerError, Result};
 use crate::fleet::{Fleet, PASSWORD_VARIABLE};
-use crate::peers::Process;
+use crate::once::picketd;
+use crate::peers::{Process, SmallDisk};
 use crate::programs::{hooked, program};
 
 /// A client of the service.
@@ -46,6 +47,7 @@ pub struct Gateway {
     program: PathBuf,
     // Ends before the directory goes.
     process: Option<Process>,
+    disk: Option<SmallDisk>,
     directory: TempDir,
     starts: u32,
 }
@@ -58,17 +60,28 @@ impl Gateway {
 
     /// A daemon over this fleet, not yet started.
     pub fn of(daemon: Daemon, fleet: &Fleet) -> Result<Self> {
-        let directory = tempfile::Builder::new()
-            .prefix("picket-gateway-")
-            .tempdir()
-            .map_err(PeerError::io("create a gateway's directory"))?;
         let program = match daemon {
             Daemon::Shipped => program("picketd")?,
             Daemon::Hooked => hooked()?,
         };
-        let gateway = Self { program, process: None, directory, starts: 0 };
+        let gateway = Self { program, process: None, disk: None, directory: directory()?, starts: 0 };
         gateway.settings(fleet)?;
         Ok(gateway)
+    }
+
+    /// The shipped daemon over this fleet, not yet started, with its store on a disk of its own of so many KiB.
+    pub fn on_a_small_disk(fleet: &Fleet, kib: u32) -> Result<(Self, SmallDisk)> {
+        let directory = directory()?;
+        let disk = SmallDisk::new(directory.path().join("disk"), kib)?;
+        let gateway = Self {
+            program: program("picketd")?,
+            process: None,
+            disk: Some(disk.clone()),
+            directory,
+            starts: 0,
+        };
+        gateway.settings(fleet)?;
+        Ok((gateway, disk))
     }
 
     /// The shipped daemon over this fleet, ready.
@@ -84,7 +97,7 @@ impl Gateway {
         let text = format!(
             "[listen]\nunix = {:?}\n[store]\npath = {:?}\n{}",
             dir.join("picket.sock"),
-            dir.join("picket.redb"),
+            self.store_file(),
             fleet.text()
         );
         let path = self.settings_file();
@@ -96,6 +109,11 @@ impl Gateway {
         self.directory.path().join("picket.toml")
     }
 
+    /// Where it stores.
+    pub fn store_file(&self) -> PathBuf {
+        self.disk.as_ref().map_or(self.directory.path(), SmallDisk::path).join("picket.redb")
+    }
+
     /// Its directory.
     pub fn directory(&self) -> &Path {
         self.directory.path()
@@ -105,11 +123,19 @@ impl Gateway {
     pub fn launch(&mut self, variables: &[(&str, &str)]) -> Result<()> {
         self.starts += 1;
         let log = self.directory.path().join(format!("picketd-{}.log", self.starts));
-        let mut command = Command::new(&self.program);
+        let mut command = match &self.disk {
+            Some(disk) => disk.command(&self.program),
+            None => Command::new(&self.program),
+        };
         command.arg("--config").arg(self.settings_file()).env(PASSWORD_VARIABLE, Fleet::password());
         command.envs(variables.iter().copied());
         self.process = Some(Process::start(command, &log, "none: cargo builds it")?);
         Ok(())
+    }
+
+    /// Starts it where it ought to refuse: what it says, until it ends by itself.
+    pub async fn refuses(&self) -> Result<Said> {
+        picketd(&self.settings_file(), &[], &[(PASSWORD_VARIABLE, Fleet::password())]).await
     }
 
     /// Starts it, and waits until it answers.
@@ -242,4 +268,9 @@ impl Gateway {
         let _kept = self.directory.keep();
         Some(process.leave_running())
     }
+}
+
+fn directory() -> Result<TempDir> {
+    let made = tempfile::Builder::new().prefix("picket-gateway-").tempdir();
+    made.map_err(PeerError::io("create a gateway's directory"))
 }

@@ -11,6 +11,7 @@ mod process;
 mod ready;
 mod reaper;
 mod slots;
+mod small_disk;
 mod tools;
 mod udp_fault;
 
@@ -26,6 +27,7 @@ pub use observer::{Beat, Observer};
 pub use process::Process;
 pub use ready::{eventually, wait_for_bmc};
 pub use slots::take_all_sessions;
+pub use small_disk::SmallDisk;
 pub use tools::{Ipmipower, Ipmitool, PowerWord};
 pub use udp_fault::{Counts, Faults, UdpFault};
 

@@ -28,7 +28,10 @@ async fn an_unknown_node_is_told_with_names_like_it() -> Result<()> {
         let said = gateway.picket(arguments).await?;
         assert_eq!(said.code, 6, "{said:?}");
         let text = said.out + &said.err;
-        assert!(text.contains("there is no node \"n13\"; did you mean n1, n10, n11?"), "{arguments:?}: {text}");
+        assert!(
+            text.contains("there is no node \"n13\"; did you mean n1, n10, n11?"),
+            "{arguments:?}: {text}"
+        );
     }
     assert!(bmc.is_on()?);
     Ok(())
@@ -49,9 +52,11 @@ async fn a_host_list_that_does_not_parse_is_told_with_its_column() -> Result<()>
 async fn a_message_that_is_too_large_is_told_with_its_limit() -> Result<()> {
     let (bmc, gateway) = gateway().await?;
     let node = NodeSelector { by: Some(node_selector::By::Name("n1".to_owned())) };
-    for (length, word) in
-        [(1_025, "has 1025 bytes: at most 1024"), (70_000, "larger than 65536 bytes"), (5 << 20, "larger than")]
-    {
+    for (length, word) in [
+        (1_025, "has 1025 bytes: at most 1024"),
+        (70_000, "larger than 65536 bytes"),
+        (5 << 20, "larger than"),
+    ] {
         let request =
             FenceRequest { node: Some(node.clone()), reason: "x".repeat(length), ..FenceRequest::default() };
         let refused = gateway.client().await?.fence(request).await.expect_err("refused");

@@ -1,7 +1,7 @@
 //! A directory with settings and secrets, and what is said of them.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use picket_tests::{Said, picketd};
 use tempfile::TempDir;
@@ -67,11 +67,6 @@ impl Home {
     /// The settings file.
     pub fn settings(&self) -> PathBuf {
         self.path("picket.toml")
-    }
-
-    /// The directory itself.
-    pub fn directory(&self) -> &Path {
-        self.0.path()
     }
 
     /// What `picketd` says of them, run with these arguments until it ends; the directory's name is taken out.

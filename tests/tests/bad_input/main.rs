@@ -2,5 +2,8 @@
 
 mod callers;
 mod devices;
+mod full_disk;
 mod home;
+mod places;
+mod secrets;
 mod settings;

@@ -1,0 +1,133 @@
+//! No secret is in anything that the gateway says, stores or hands on (S18), at the loudest level of its log.
+
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use picket_tests::peers::{IpmiSim, OPERATOR, PASSWORD};
+use picket_tests::{Fleet, Gateway, Result, Webhook};
+
+/// A password that no BMC here takes.
+const WRONG: &str = "n0t-this-0ne";
+/// What the webhook is told.
+const TOKEN: &str = "t0ken-0f-the-receiver";
+/// Stands in the daemon's environment, and in nobody else's.
+const VARIABLE: &str = "PICKET_TEST_WRONG_PASSWORD";
+
+/// Every way in which a secret may be written.
+fn forms(secret: &str) -> Vec<String> {
+    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let bytes = format!("{:?}", secret.as_bytes());
+    let inner = bytes.trim_matches(['[', ']']).to_owned();
+    vec![secret.to_owned(), STANDARD.encode(secret), hex.to_uppercase(), hex, inner]
+}
+
+fn search(place: &str, bytes: &[u8]) {
+    for secret in [PASSWORD, WRONG, TOKEN] {
+        for form in forms(secret) {
+            let found = bytes.windows(form.len()).any(|window| window == form.as_bytes());
+            assert!(!found, "{place} says {secret:?}, as {form:?}");
+        }
+    }
+}
+
+/// The command lines of everything that has to do with this gateway.
+fn search_command_lines(gateway: &Gateway) {
+    let directory = gateway.directory().display().to_string();
+    let mut searched = 0;
+    for entry in std::fs::read_dir("/proc").expect("it is mounted").flatten() {
+        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if String::from_utf8_lossy(&command).contains(&directory) {
+            search(&entry.path().display().to_string(), &command);
+            searched += 1;
+        }
+    }
+    assert!(searched > 0, "the daemon runs");
+}
+
+/// One node that is fenced and brought back, one whose password is wrong, and releases of both kinds.
+fn fleet(sims: &[IpmiSim], webhook: &Webhook, home: &Path) -> Fleet {
+    let device = |index: usize, password: &str| {
+        let address = sims[index].address();
+        format!(
+            "[nodes.n{index}]\nreleases = [\"hook\", \"program\"]\n[nodes.n{index}.devices.bmc]\ndriver = \"ipmi\"\n\
+             host = \"{}\"\nport = {}\nusername = \"{OPERATOR}\"\ncipher_suites = [3]\n{password}\n",
+            address.ip(),
+            address.port()
+        )
+    };
+    let script = home.join("release.sh");
+    std::fs::write(
+        &script,
+        format!(
+            "#!/bin/sh\n{{ env; tr '\\0' ' ' </proc/$$/cmdline; cat; }} >>{:?}\necho '{{\"status\":\"complete\"}}'\n",
+            home.join("handed")
+        ),
+    )
+    .expect("it can be written");
+    Fleet::new()
+        .with("[rules]\nsilent_share = \"1s\"\n[log]\nlevel = \"trace\"")
+        .with(&device(0, &format!("password_file = {:?}", home.join("password"))))
+        .with(&device(1, &format!("password_env = {VARIABLE:?}")))
+        .webhook(
+            "hook",
+            &webhook.url(),
+            &format!("settle = \"0s\"\ntoken_file = {:?}\n", home.join("token")),
+        )
+        .with(&format!(
+            "[releases.program]\nkind = \"command\"\nprogram = \"/bin/sh\"\nargs = [{script:?}]\nsettle = \"0s\""
+        ))
+}
+
+#[tokio::test]
+async fn no_secret_is_said_stored_or_handed_on() -> Result<()> {
+    let (sims, webhook) = (IpmiSim::farm(2).await?, Webhook::start().await?);
+    let home = tempfile::tempdir().expect("a directory");
+    for (name, secret) in [("password", PASSWORD), ("token", TOKEN)] {
+        secret_file(&home.path().join(name), secret);
+    }
+    let mut gateway = Gateway::new(&fleet(&sims, &webhook, home.path()))?;
+    gateway.begin(&[(VARIABLE, WRONG), ("RUST_LOG", "trace")]).await?;
+    gateway.checked().await?;
+    search_command_lines(&gateway);
+    for arguments in [
+        &["fence", "n0", "--yes", "--reason", "a test"][..],
+        &["fence", "n1", "--yes", "--reason", "a test"],
+        &["status", "n[0-1]"],
+        &["-o", "json", "status", "n[0-1]"],
+        &["history"],
+        &["-o", "json", "history"],
+        &["unfence", "n0", "--yes", "--reason", "a test"],
+        &["nodes"],
+    ] {
+        let said = gateway.picket(arguments).await?;
+        assert!([0, 4].contains(&said.code), "{arguments:?}: {said:?}");
+        search(&format!("picket {arguments:?}"), format!("{}{}", said.out, said.err).as_bytes());
+    }
+    let bearer = format!("Bearer {TOKEN}");
+    assert!(
+        webhook.releases().iter().all(|hook| hook.headers["authorization"] == bearer),
+        "the token was used"
+    );
+    let handed = std::fs::read(home.path().join("handed")).expect("the program ran");
+    assert!(handed.windows(4).any(|window| window == b"\"n0\""), "it got the request");
+    search("what the release's program got", &handed);
+    let log = gateway.log();
+    assert!(log.contains("TRACE") && log.contains("n0"), "the log is as loud as can be");
+    search("the log", log.as_bytes());
+    gateway.process()?.signal(rustix::process::Signal::QUIT);
+    let _ended = gateway.process()?.wait(std::time::Duration::from_secs(30)).await?;
+    search("the log at the end", gateway.log().as_bytes());
+    for entry in std::fs::read_dir(gateway.directory()).expect("it is there").flatten() {
+        if let Ok(bytes) = std::fs::read(entry.path()) {
+            search(&entry.path().display().to_string(), &bytes);
+        }
+    }
+    Ok(())
+}
+
+fn secret_file(path: &Path, secret: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(path, secret).expect("it can be written");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
+}
