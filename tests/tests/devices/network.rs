@@ -48,16 +48,27 @@ async fn fences_through_loss(percent: u64) -> Result<()> {
         .picket(&["fence", &list, "--yes", "--reason", "a test", "-o", "json", "--timeout", "90s"])
         .await?;
     let answer: Value = serde_json::from_str(&fenced.out).expect("JSON");
+    let mut late = 0;
     for (index, (bmc, network, webhook)) in peers.iter().enumerate() {
         let result = &answer["results"][index];
         let (outcome, took) = (&result["outcome"], &result["took_s"]);
-        println!("{percent} %, n{index}: {outcome} after {took} s, {:?}", network.counts());
-        assert_eq!((&outcome["kind"], &outcome["released"]), (&"fenced".into(), &true.into()), "{result:#}");
-        assert!(!bmc.is_on()?);
-        assert!(!webhook.releases().is_empty());
+        let window = &result["evidence"]["devices"][0]["long_window"];
+        println!("{percent} %, n{index}: {outcome} after {took} s, {window}, {:?}", network.counts());
         assert!(webhook.releases().iter().all(|hook| hook.on == Some(false)), "released while on");
+        if result["left"] == "timed_out" {
+            // Each silent call begins the evidence anew: where five copies in a row are lost now and then, that takes its time.
+            late += 1;
+            assert_eq!((&result["phase"], webhook.releases().len()), (&"fencing".into(), 0), "{result:#}");
+            continue;
+        }
+        assert_eq!((&outcome["kind"], &outcome["released"]), (&"fenced".into(), &true.into()), "{result:#}");
+        assert!(!bmc.is_on()? && !webhook.releases().is_empty());
     }
-    println!("{percent} %: all {nodes} after {:?}", began.elapsed());
+    println!("{percent} %: {} of {nodes} after {:?}", nodes - late, began.elapsed());
+    assert!(
+        late <= if percent < 40 { 0 } else { nodes.div_ceil(12) },
+        "{late} of {nodes} are not fenced yet"
+    );
     Ok(())
 }
 
@@ -132,7 +143,9 @@ async fn the_other_bmc_copes_with_loss_and_disorder_as_well() -> Result<()> {
         let fenced = scene.fence().await?;
         fenced.tell(&format!("bmc17, {faults:?}"));
         fenced.is_fenced();
-        scene.unfence().await?.is_back();
+        let back = scene.unfence().await?;
+        back.tell("back");
+        back.is_back();
         assert!(bmc.is_on()?);
         scene.released_while_off(1);
     }

@@ -122,7 +122,7 @@ pub struct Told {
 
 /// Reads a stream of updates to its end.
 macro_rules! follow {
-    ($what:literal, $call:expr) => {{
+    ($self:expr, $what:literal, $call:expr) => {{
         let began = SystemTime::now();
         let follow = async {
             let mut stream = $call.await.map_err(PeerError::call($what))?.into_inner();
@@ -132,14 +132,12 @@ macro_rules! follow {
             }
             Ok(Told { updates, took: began.elapsed().unwrap_or_default() })
         };
-        in_time($what, follow).await
+        timeout(LONG, follow).await.map_err(|_| PeerError::TimedOut {
+            what: format!("the end of {}", $what),
+            within: LONG,
+            seen: $self.gateway.log(),
+        })?
     }};
-}
-
-async fn in_time<T>(what: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
-    let late =
-        |_| PeerError::TimedOut { what: format!("the end of {what}"), within: LONG, seen: String::new() };
-    timeout(LONG, work).await.map_err(late)?
 }
 
 impl Scene {
@@ -152,7 +150,7 @@ impl Scene {
     pub async fn fence_as(&self, wishes: FenceRequest) -> Result<Told> {
         let mut client = self.gateway.client().await?;
         let request = FenceRequest { node: selector(), reason: "a test".to_owned(), ..wishes };
-        follow!("Fence", client.fence(request))
+        follow!(self, "Fence", client.fence(request))
     }
 
     /// Drops our own hold, and follows that to its outcome.
@@ -160,7 +158,7 @@ impl Scene {
         let mut client = self.gateway.client().await?;
         let request =
             UnfenceRequest { node: selector(), reason: "a test".to_owned(), ..UnfenceRequest::default() };
-        follow!("Unfence", client.unfence(request))
+        follow!(self, "Unfence", client.unfence(request))
     }
 
     /// Tries again what waits for a person.
@@ -168,7 +166,7 @@ impl Scene {
         let mut client = self.gateway.client().await?;
         let request =
             RetryRequest { node: selector(), reason: "a test".to_owned(), ..RetryRequest::default() };
-        follow!("Retry", client.retry(request))
+        follow!(self, "Retry", client.retry(request))
     }
 
     /// The node as the gateway has it.
