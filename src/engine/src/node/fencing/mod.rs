@@ -1,0 +1,240 @@
+//! From the stored intent to the confirmation: identity, hold, look, own off, evidence.
+
+mod prelude;
+mod taking;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use picket_core::confirm::Judge;
+use picket_core::event::Event;
+use picket_core::ids::DeviceId;
+use picket_core::ledger::EffectKind;
+use picket_core::order::{OffOrder, Opened};
+use picket_core::record::Fence;
+use picket_core::time::BootTime;
+
+use super::drain::Drained;
+use super::hands::Doing;
+use super::{Fatal, NodeTask, sleep_until};
+
+/// How far a device of the level is on its way to the off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Identify,
+    Inspect,
+    Live,
+}
+
+/// What this run knows of one device.
+#[derive(Debug)]
+struct Hand {
+    stage: Stage,
+    busy: bool,
+    not_before: BootTime,
+    pause: Duration,
+    off: Option<Arc<OffOrder>>,
+    /// Why the last off was not taken; `None` once one was.
+    refused: Option<String>,
+}
+
+/// One run: from the phase's beginning until it is left.
+struct Run {
+    judge: Judge,
+    hands: BTreeMap<DeviceId, Hand>,
+    doing: FuturesUnordered<Doing>,
+    level: usize,
+    level_began: BootTime,
+    deadline: BootTime,
+    restarted: bool,
+}
+
+const PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+impl Run {
+    fn hand(&mut self, device: &DeviceId) -> &mut Hand {
+        self.hands.entry(device.clone()).or_insert(Hand {
+            stage: Stage::Identify,
+            busy: false,
+            not_before: BootTime::default(),
+            pause: PAUSE,
+            off: None,
+            refused: None,
+        })
+    }
+
+    /// Drops the calls under way: nothing goes on with them while a command asks the same devices, which would wait for them
+    /// in vain. What was sent may have been taken or not.
+    fn let_go(&mut self) {
+        self.doing.clear();
+        for (device, hand) in self.hands.iter_mut().filter(|(_, hand)| hand.busy) {
+            hand.busy = false;
+            self.judge.off_failed(device);
+        }
+    }
+
+    fn failed(&mut self, device: &DeviceId, now: BootTime) {
+        let hand = self.hand(device);
+        hand.not_before = now + hand.pause;
+        hand.pause = (hand.pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+impl NodeTask {
+    fn open_fence(&self) -> Option<&Fence> {
+        self.record().fence.as_ref()
+    }
+
+    pub(super) async fn fencing(&mut self) -> Result<(), Fatal> {
+        let here = self.place();
+        if self.back_off_a_breach().await? != Drained::Yes
+            || self.drain(EffectKind::bars_proof).await? != Drained::Yes
+        {
+            return Ok(());
+        }
+        if self.place() != here {
+            return Ok(());
+        }
+        let term = self.hands.leadership().term();
+        let Some(judge) = Judge::new(self.record(), term, &self.parts.rules, self.resumed) else {
+            return Ok(());
+        };
+        let now = self.now();
+        let (level, deadline) =
+            self.open_fence().map_or((0, Duration::ZERO), |fence| (fence.level, fence.deadline));
+        let mut run = Run {
+            judge,
+            hands: BTreeMap::new(),
+            doing: FuturesUnordered::new(),
+            level,
+            level_began: now,
+            deadline: now + deadline,
+            restarted: false,
+        };
+        loop {
+            if let Some(why) = self.objection().await {
+                self.persist(|| Event::Abort { why: why.clone() }).await?;
+                return Ok(());
+            }
+            self.send_due(&mut run).await?;
+            if self.place() != here {
+                return Ok(());
+            }
+            let now = self.now();
+            let wake = self.next_wake(&run, now);
+            self.tell_wait(&run, now);
+            tokio::select! {
+                biased;
+                Some(command) = self.mailbox.recv() => {
+                    if command.asks_devices() {
+                        run.let_go();
+                    }
+                    self.command(command).await?;
+                }
+                Some((device, did)) = run.doing.next() => {
+                    run.hand(&device).busy = false;
+                    self.take(&mut run, device, did).await?;
+                }
+                () = sleep_until(now, wake) => {}
+            }
+            if self.place() != here {
+                return Ok(());
+            }
+            self.judge(&mut run).await?;
+            if self.place() != here {
+                return Ok(());
+            }
+        }
+    }
+
+    fn level_devices(&self, level: usize) -> Vec<DeviceId> {
+        let level = self.open_fence().and_then(|fence| fence.topology.level(level));
+        level.map(|level| level.devices.iter().map(|spec| spec.id.clone()).collect()).unwrap_or_default()
+    }
+
+    /// Begins every call that is due.
+    async fn send_due(&mut self, run: &mut Run) -> Result<(), Fatal> {
+        let now = self.now();
+        for device in self.level_devices(run.level) {
+            let hand = run.hand(&device);
+            if hand.busy || hand.not_before > now {
+                continue;
+            }
+            let doing = match hand.stage {
+                Stage::Identify => self.hands.identify(&device),
+                Stage::Inspect => self.hands.inspect(&device),
+                Stage::Live => continue,
+            };
+            hand.busy = true;
+            run.doing.push(doing);
+        }
+        self.send_offs(run, now).await?;
+        for (device, at) in run.judge.readings_due() {
+            let in_level = self.level_devices(run.level).contains(&device);
+            let hand = run.hand(&device);
+            let live = hand.stage == Stage::Live || !in_level;
+            if live && !hand.busy && hand.not_before <= now && at <= now {
+                hand.busy = true;
+                run.doing.push(self.hands.read(&device));
+            }
+        }
+        Ok(())
+    }
+
+    async fn send_offs(&mut self, run: &mut Run, now: BootTime) -> Result<(), Fatal> {
+        let ready = |run: &mut Run, device: &DeviceId| {
+            let hand = run.hand(device);
+            hand.stage == Stage::Live && !hand.busy && hand.not_before <= now
+        };
+        let due: Vec<DeviceId> =
+            run.judge.wants_off().into_iter().filter(|device| ready(run, device)).collect();
+        let new: Vec<DeviceId> =
+            due.iter().filter(|device| run.hand(device).off.is_none()).cloned().collect();
+        if !new.is_empty() {
+            let opened = self.persist(|| Event::OffIntent { devices: new.clone() }).await?;
+            for one in opened {
+                if let Opened::Off(order) = one {
+                    let device = order.device().clone();
+                    run.hand(&device).off = Some(Arc::new(order));
+                }
+            }
+        }
+        for device in due {
+            let hand = run.hand(&device);
+            if let Some(order) = hand.off.clone() {
+                hand.busy = true;
+                run.doing.push(self.hands.off(order));
+            }
+        }
+        Ok(())
+    }
+
+    fn next_wake(&self, run: &Run, now: BootTime) -> BootTime {
+        let rules = &self.parts.rules;
+        let idle = |device: &DeviceId| run.hands.get(device).is_none_or(|hand| !hand.busy);
+        let readings =
+            run.judge.readings_due().into_iter().filter(|(device, _)| idle(device)).map(|(_, at)| at);
+        let retries = run.hands.values().filter(|hand| !hand.busy).map(|hand| hand.not_before);
+        let shares =
+            [run.level_began + rules.level_share, run.level_began + rules.silent_share, run.deadline];
+        let soonest = readings.chain(retries).chain(shares).filter(|at| *at > now).min();
+        soonest.unwrap_or(now + Duration::from_secs(1))
+    }
+
+    fn tell_wait(&mut self, run: &Run, now: BootTime) {
+        let devices: Vec<String> = self.level_devices(run.level).iter().map(ToString::to_string).collect();
+        let share = run.level_began + self.parts.rules.level_share;
+        let until = share.min(run.deadline);
+        let word = if self.open_fence().is_some_and(|fence| fence.off_sent) { "Off" } else { "an answer" };
+        self.wait_for(
+            format!("{word} of level {}", run.level + 1),
+            devices.join(", "),
+            Some(until.since(now)),
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! Before the first off: a breach's pause, the last look, the right machine, and what a hold engaged.
+
+use std::time::Duration;
+
+use picket_core::device::{Identity, IdentityMatch};
+use picket_core::event::Event;
+use picket_core::ids::{DeviceId, EffectId};
+use picket_core::outcome::Reason;
+use picket_core::record::{Cause, HoldState};
+use picket_driver::HoldReport;
+
+use super::{PAUSE, Run, Stage};
+use crate::node::drain::Drained;
+use crate::node::{Fatal, NodeTask, sleep_until};
+
+impl NodeTask {
+    /// In a breach the first off is sent at once; the following ones back off, and never stop.
+    pub(super) async fn back_off_a_breach(&mut self) -> Result<Drained, Fatal> {
+        let record = self.record();
+        let again = record.breaches.saturating_sub(1);
+        if self.open_fence().is_none_or(|fence| fence.cause != Cause::Breach) || again == 0 || self.resumed {
+            return Ok(Drained::Yes);
+        }
+        let here = self.place();
+        let pause = Duration::from_secs(1 << again.min(6));
+        let until = self.now() + pause;
+        self.wait_for(format!("breach {}: the next off", again + 1), "picket", Some(pause));
+        loop {
+            let now = self.now();
+            tokio::select! {
+                biased;
+                Some(command) = self.mailbox.recv() => self.command(command).await?,
+                () = sleep_until(now, until) => return Ok(Drained::Yes),
+            }
+            if self.place() != here {
+                return Ok(Drained::Moved);
+            }
+        }
+    }
+
+    /// The last look (S15): asked before the hold and before the first off, never once an off was sent.
+    pub(super) async fn objection(&self) -> Option<String> {
+        let undecided = self.open_fence().is_some_and(|fence| !fence.off_sent && fence.cause == Cause::Asked);
+        if undecided { self.parts.last_look.objection(&self.record().node).await } else { None }
+    }
+
+    pub(super) async fn identified(
+        &mut self,
+        run: &mut Run,
+        device: DeviceId,
+        said: Identity,
+    ) -> Result<(), Fatal> {
+        run.judge.contact(&device, None);
+        let expected = self.expected_identity(&device);
+        let compared = match expected.compare(&said) {
+            // What another node's device says of itself too identifies neither.
+            IdentityMatch::Match if self.parts.twins.is_twin(&self.plan.id, &said) => IdentityMatch::Unknown,
+            compared => compared,
+        };
+        if compared == IdentityMatch::Mismatch {
+            let (says, wanted) = (said.words(), expected.words());
+            let detail =
+                format!("{device} says it controls {says}, expected {wanted}: nothing was sent to it");
+            return self.give_up(Reason::IdentityMismatch, detail).await;
+        }
+        run.judge.identified(&device, compared);
+        let hand = run.hand(&device);
+        hand.stage = Stage::Inspect;
+        hand.pause = PAUSE;
+        Ok(())
+    }
+
+    /// What the device must say it is: from the settings as they stood, else learned at an earlier check (S13).
+    pub(in crate::node) fn expected_identity(&self, device: &DeviceId) -> Identity {
+        let topology = self.open_fence().map_or(&self.plan.topology, |fence| &fence.topology);
+        let set = topology.device(device).map(|spec| spec.identity.clone()).unwrap_or_default();
+        if set.is_empty() { self.record().learned.get(device).cloned().unwrap_or_default() } else { set }
+    }
+
+    pub(super) async fn held(
+        &mut self,
+        run: &mut Run,
+        device: DeviceId,
+        known: Option<EffectId>,
+        report: HoldReport,
+    ) -> Result<(), Fatal> {
+        run.judge.held(&device, &report.engaged);
+        run.hand(&device).stage = Stage::Live;
+        run.hand(&device).pause = PAUSE;
+        let result = HoldState { engaged: report.engaged, detail: report.detail, ..HoldState::default() };
+        let results = vec![(device, result)];
+        let known: Vec<EffectId> = known.into_iter().collect();
+        self.persist(|| Event::HoldEnded { results: results.clone(), known: known.clone() }).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! What each call to a device came to.
+
+use std::collections::BTreeMap;
+
+use picket_core::event::Event;
+use picket_core::ids::DeviceId;
+use picket_core::order::Opened;
+use picket_driver::{Effect, ErrorKind, HoldReport};
+
+use super::{PAUSE, Run};
+use crate::node::hands::Did;
+use crate::node::{Fatal, NodeTask};
+
+impl NodeTask {
+    /// Takes what a call came to.
+    pub(super) async fn take(&mut self, run: &mut Run, device: DeviceId, did: Did) -> Result<(), Fatal> {
+        let now = self.now();
+        self.show(&device, &did);
+        match did {
+            Did::Identified(Err(error)) if error.kind != ErrorKind::Unsupported => {
+                tracing::warn!(%device, %error, "identity");
+                run.failed(&device, now);
+            }
+            Did::Identified(said) => self.identified(run, device, said.unwrap_or_default()).await?,
+            Did::Inspected(Err(error)) if error.kind != ErrorKind::Unsupported => {
+                tracing::warn!(%device, %error, "hold");
+                run.failed(&device, now);
+            }
+            Did::Inspected(found) => {
+                run.judge.contact(&device, None);
+                let found = found.unwrap_or_default();
+                if found.is_empty() {
+                    let report = HoldReport { detail: "not supported".to_owned(), ..HoldReport::default() };
+                    self.held(run, device, None, report).await?;
+                } else {
+                    let found = BTreeMap::from([(device, found)]);
+                    for one in self.persist(|| Event::HoldIntent { found: found.clone() }).await? {
+                        if let Opened::Hold(order) = one {
+                            run.hand(&order.device().clone()).busy = true;
+                            run.doing.push(self.hands.hold(order));
+                        }
+                    }
+                }
+            }
+            Did::Held(effect, Ok(report)) => self.held(run, device, Some(effect), report).await?,
+            Did::Held(effect, Err(error)) => {
+                tracing::warn!(%device, %error, "hold");
+                let known = (error.effect == Effect::DidNotHappen).then_some(effect);
+                let report = HoldReport { engaged: Vec::new(), detail: error.to_string() };
+                self.held(run, device, known, report).await?;
+            }
+            Did::Off(effect, result) => {
+                self.counted_from.insert(effect, now);
+                match result {
+                    Ok(taken) => {
+                        tracing::info!(%device, already = taken.already, "the off was taken");
+                        run.hand(&device).refused = None;
+                        let lost =
+                            run.judge.off_taken(&device, taken.answered_at, taken.epoch, taken.already);
+                        self.note_loss(run, device, lost).await?;
+                    }
+                    Err(error) => {
+                        tracing::warn!(%device, %error, "off");
+                        run.hand(&device).refused = Some(error.to_string());
+                        run.judge.off_failed(&device);
+                        run.failed(&device, now);
+                    }
+                }
+            }
+            Did::Read { result: Ok(reading), .. } => {
+                run.hand(&device).pause = PAUSE;
+                let lost = run.judge.reading(&device, &reading, &self.record().ledger);
+                self.note_loss(run, device, lost).await?;
+            }
+            Did::Read { asked_at, result: Err(error) } => {
+                tracing::debug!(%device, %error, "no reading");
+                run.judge.silence(&device, asked_at, now);
+                run.failed(&device, now);
+            }
+            Did::Unheld(..) | Did::On(..) | Did::Quiesced(..) => {}
+        }
+        Ok(())
+    }
+
+    /// A loss is stored before anything else: it binds whoever leads next. The next off waits for the store.
+    async fn note_loss(&mut self, run: &mut Run, device: DeviceId, lost: bool) -> Result<(), Fatal> {
+        if lost {
+            tracing::warn!(%device, "its session was lost within the fence");
+            run.hand(&device).off = None;
+            self.persist(|| Event::Lost { device: device.clone() }).await?;
+        }
+        Ok(())
+    }
+}

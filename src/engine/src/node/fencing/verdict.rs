@@ -1,0 +1,127 @@
+//! What the judge says of the readings, and when a level has had its share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_core::confirm::Verdict;
+use picket_core::event::Event;
+use picket_core::ground::ReleaseGround;
+use picket_core::ids::DeviceId;
+use picket_core::outcome::Reason;
+use picket_core::power::Power;
+use picket_core::time::BootTime;
+
+use super::{LONGEST_PAUSE, PAUSE, Run, Stage};
+use crate::node::{Failure, Fatal, Ground, NodeTask};
+
+impl NodeTask {
+    /// Asks the judge, and does what follows.
+    pub(super) async fn judge(&mut self, run: &mut Run) -> Result<(), Fatal> {
+        let now = self.now();
+        match run.judge.verdict(&self.record().ledger, now, self.wall()) {
+            Verdict::Confirmed(proof) => {
+                let back = self.wall().millis().saturating_sub(proof.evidence().off_since.millis());
+                let dark_since =
+                    BootTime::from_boot(now.since_boot().saturating_sub(Duration::from_millis(back)));
+                let grade = proof.evidence().grade;
+                match self.apply(Event::Confirmed(&proof)).await {
+                    Ok(_) => {
+                        tracing::info!(?grade, "confirmed off");
+                        self.ground =
+                            Some(Arc::new(Ground { ground: ReleaseGround::Confirmed(proof), dark_since }));
+                        self.live.proven = true;
+                        self.publish();
+                    }
+                    Err(Failure::Fatal(error)) => return Err(Fatal(error)),
+                    Err(Failure::Refused(refused)) => {
+                        tracing::error!(%refused, "a confirmation was refused");
+                        run.hands.values_mut().for_each(|hand| hand.not_before = now + LONGEST_PAUSE);
+                    }
+                    // The store is away: the readings go on, and so the proof can be made again.
+                    Err(Failure::Unavailable(_)) => {
+                        run.hands.values_mut().for_each(|hand| hand.not_before = now + PAUSE);
+                    }
+                }
+                Ok(())
+            }
+            Verdict::Contradiction(words) => self.give_up(Reason::Contradiction, words).await,
+            Verdict::Restarted(devices) => {
+                run.restarted = true;
+                let names: Vec<String> = devices.iter().map(ToString::to_string).collect();
+                self.level_spent(
+                    run,
+                    Reason::BmcRestarted,
+                    format!("{} restarted within the fence", names.join(", ")),
+                )
+                .await
+            }
+            Verdict::GradeTooLow(grade) => {
+                let detail = format!("the evidence would be {grade:?}, less than was asked for");
+                self.level_spent(run, Reason::GradeTooLow, detail).await
+            }
+            Verdict::Open => self.shares(run, now).await,
+        }
+    }
+
+    async fn shares(&mut self, run: &mut Run, now: BootTime) -> Result<(), Fatal> {
+        let rules = self.parts.rules.clone();
+        let spent = now.since(run.level_began);
+        let level = self.open_fence().and_then(|fence| fence.topology.level(run.level));
+        let slowest = level.into_iter().flat_map(|level| &level.devices).map(|spec| spec.call).max();
+        let silent_share = rules.silent_share.max(slowest.unwrap_or_default());
+        if now >= run.deadline {
+            let detail = format!(
+                "not confirmed off within {:?}",
+                self.open_fence().map(|f| f.deadline).unwrap_or_default()
+            );
+            return self.give_up(Reason::Deadline, detail).await;
+        }
+        let reason = if run.restarted { Reason::BmcRestarted } else { Reason::LevelsSpent };
+        if spent >= silent_share && !run.judge.level_answers() {
+            let seen = self.level_words(run);
+            return self.level_spent(run, reason, format!("no answer for {silent_share:?}: {seen}")).await;
+        }
+        if spent >= rules.level_share {
+            let seen = self.level_words(run);
+            return self
+                .level_spent(run, reason, format!("not off within {:?}: {seen}", rules.level_share))
+                .await;
+        }
+        Ok(())
+    }
+
+    fn level_words(&self, run: &Run) -> String {
+        let word = |id: &DeviceId| {
+            let live = self.live.devices.get(id);
+            let said = match live.and_then(|live| live.power) {
+                Some((Power::On, _)) => "on",
+                Some((Power::Off, _)) => "off",
+                Some((Power::Unknown, _)) | None => "unknown",
+            };
+            let fault = live.and_then(|live| live.fault.as_ref()).map(|(fault, _)| fault);
+            let refused = run.hands.get(id).and_then(|hand| hand.refused.as_ref());
+            match (refused, fault) {
+                (Some(refused), _) => format!("{id} {said} (the off: {refused})"),
+                (None, Some(fault)) => format!("{id} {said} ({fault})"),
+                (None, None) => format!("{id} {said}"),
+            }
+        };
+        self.level_devices(run.level).iter().map(word).collect::<Vec<_>>().join(", ")
+    }
+
+    async fn level_spent(&mut self, run: &mut Run, reason: Reason, why: String) -> Result<(), Fatal> {
+        let levels = self.open_fence().map_or(0, |fence| fence.topology.levels().len());
+        if run.level + 1 >= levels {
+            return self.give_up(reason, why).await;
+        }
+        tracing::warn!(level = run.level + 1, why, "the level is spent");
+        self.persist(|| Event::NextLevel { why: why.clone() }).await?;
+        run.level += 1;
+        run.level_began = self.now();
+        run.judge.try_level(run.level);
+        for device in self.level_devices(run.level) {
+            run.hand(&device).stage = Stage::Identify;
+        }
+        Ok(())
+    }
+}
