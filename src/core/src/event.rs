@@ -109,6 +109,13 @@ pub enum Event<'a> {
         /// The device.
         device: DeviceId,
     },
+    /// A device that answered within the fence does not any more, or does again in the same session.
+    Silent {
+        /// It.
+        device: DeviceId,
+        /// Whether it is silent now.
+        silent: bool,
+    },
     /// The judge is content.
     Confirmed(&'a ConfirmedOff),
     /// A person vouches that it is off (S12).

@@ -116,6 +116,9 @@ pub struct ReleaseState {
     pub stage: ReleaseStage,
     /// Attempts so far.
     pub attempts: u32,
+    /// An attempt from before a breach was never seen to have finished.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
     /// What was said last: an error, a far side's word, who abandoned it and why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
@@ -219,6 +222,10 @@ pub struct Fence {
     pub opened_at: WallTime,
     /// How long the first caller gives it, from the intent to the confirmation.
     pub deadline: Duration,
+    /// Since when it is being confirmed: the intent, or what made its evidence begin from zero. The deadline counts from
+    /// here, whichever process goes on with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirming_since: Option<WallTime>,
     /// The least grade that lets it be confirmed.
     pub min_grade: Grade,
     /// The node's levels as they were then.
@@ -234,6 +241,10 @@ pub struct Fence {
     pub switched_off: BTreeSet<DeviceId>,
     /// Devices whose session was lost within this fence; binds successors (S2).
     pub lost: BTreeSet<DeviceId>,
+    /// Devices that answered within this fence and fell silent since, in the same session: to a successor, whose own
+    /// session is a new one, that session is lost.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub silent: BTreeSet<DeviceId>,
     /// Holds, by device.
     pub holds: BTreeMap<DeviceId, HoldState>,
     /// Releases, in their order.

@@ -92,6 +92,8 @@ impl Step {
 /// Where the store does not say whether the write happened, the record is read again: only if exactly this step
 /// stands there, under a guard that still holds, it is saved.
 pub async fn save(store: &dyn Store, leadership: &Leadership, step: &Step) -> Result<Saved, StoreError> {
+    // A leadership that is over decides nothing any more, also where the store does not know that yet (S6).
+    leadership.check().map_err(|ended| StoreError::Deposed(ended.to_string()))?;
     let guard = leadership.guard();
     let write = Write {
         expected: step.expected,

@@ -33,8 +33,10 @@ pub(super) struct Trace {
     pub(super) answered: bool,
     resumed: bool,
     epoch: Option<u64>,
-    /// The last answer in this epoch since the last off that failed, or silence as Unknown. No off is sent without
-    /// such a look: the one before the off decides whether the node was seen to fall.
+    /// Nothing was answered to the last question in this epoch.
+    quiet: bool,
+    /// The last answer in this epoch since the last off that failed, or silence as Unknown, and when that was asked for.
+    /// No off is sent without such a look: the one before the off decides whether the node was seen to fall.
     prior: Option<(Power, BootTime)>,
     last: Option<Word>,
     /// The newest On that no Off has taken back since: when it was asked for, and in which epoch.
@@ -55,6 +57,7 @@ impl Trace {
             answered: false,
             resumed,
             epoch: None,
+            quiet: false,
             prior: None,
             last: None,
             objection: None,
@@ -68,17 +71,20 @@ impl Trace {
     pub(super) fn contact(&mut self, epoch: Option<Epoch>) -> bool {
         self.answered = true;
         let Some(epoch) = epoch else { return false };
+        let quiet = std::mem::take(&mut self.quiet);
         if self.epoch == Some(epoch.id) {
             return false;
         }
         let first = self.epoch.replace(epoch.id).is_none();
         // Also for the first one that is seen here: identity and hold were asked before any reading, and a device may
-        // have restarted under them.
-        let lost = epoch.origin == EpochOrigin::AfterLoss;
+        // have restarted under them. Where we did not end the session before ourselves, it ended in a time of which
+        // nobody knows anything: an Off after it is our doing only where our off was taken before.
+        let unseen = !first && (quiet || self.off.is_none());
+        let lost = epoch.origin == EpochOrigin::AfterLoss || unseen;
         self.lost |= lost;
         if !first {
             self.begin_anew();
-            self.resumed |= !lost;
+            self.resumed |= epoch.origin == EpochOrigin::Fresh;
         }
         lost
     }
@@ -148,7 +154,8 @@ impl Trace {
         if self.is_overtaken(asked_at) {
             return;
         }
-        self.prior = Some((Power::Unknown, now));
+        self.quiet = self.epoch.is_some();
+        self.prior = Some((Power::Unknown, asked_at));
         self.last = Some(Word { power: Power::Unknown, answers: false, asked_at, heard_at: now });
     }
 
@@ -187,7 +194,7 @@ impl Trace {
         let (asked_at, heard_at) = (reading.asked_at, reading.answered_at);
         self.last = Some(Word { power, answers: true, asked_at, heard_at });
         // An On that does not name its epoch does not show that the node was on in this one.
-        self.prior = Some((if has_epoch { power } else { Power::Unknown }, heard_at));
+        self.prior = Some((if has_epoch { power } else { Power::Unknown }, asked_at));
     }
 
     /// It is caught at once: the look before the next off decides how long Off must last.
@@ -265,7 +272,9 @@ impl Trace {
             (Some(_), None) => false,
             (Some(_), Some(sealed_at)) => run.last_asked >= sealed_at && self.window_is_over(),
         };
-        let recent = run.reaches(now, self.spec.dwell);
+        // An answer may lie there unheard while the process is stopped: what counts is when it was asked for, too.
+        let asked = now.since(run.last_asked) < self.spec.call + self.spec.dwell * 3;
+        let recent = asked && run.reaches(now, self.spec.dwell);
         // Of a parent's Off alone nothing follows for its child (S22): what must be asked besides is not told here.
         let speaks = self.spec.class != DeviceClass::Parent && self.identity != IdentityMatch::Mismatch;
         let believed = speaks && !self.is_restarted() && !self.off_due;

@@ -12,6 +12,7 @@ use crate::ids::{DeviceId, EffectId, FenceId};
 use crate::ledger::EffectKind;
 use crate::outcome::{Outcome, Reason};
 use crate::record::{Bringing, Cause, Fence, HoldState, Phase, ReleaseStage, ReleaseState};
+use crate::time::WallTime;
 
 const RETRY_HINT: &str =
     "a fence is opened from normal, unfencing or power_on_failed; others join the open one";
@@ -36,6 +37,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         holder: holder.name.clone(),
         opened_at: at,
         deadline: request.deadline,
+        confirming_since: Some(at),
         min_grade: request.min_grade,
         topology: request.topology,
         level: 0,
@@ -43,6 +45,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         off_sent: false,
         switched_off: BTreeSet::new(),
         lost: BTreeSet::new(),
+        silent: BTreeSet::new(),
         holds: BTreeMap::new(),
         releases: request
             .releases
@@ -52,6 +55,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
                 max_in_flight: release.max_in_flight,
                 stage: ReleaseStage::Pending,
                 attempts: 0,
+                unfinished: false,
                 detail: String::new(),
             })
             .collect(),
@@ -92,6 +96,7 @@ fn inherit(fence: &mut Fence, before: Option<Fence>) -> bool {
     fence.switched_off = before.switched_off;
     // Nobody saw it on since: what a device says that restarted is believed no more than before.
     fence.lost = before.lost;
+    fence.silent = before.silent;
     // Once an off was sent, an abort of the new fence would leave the node off without a fence.
     fence.off_sent = before.off_sent && !fence.switched_off.is_empty();
     as_before
@@ -206,8 +211,20 @@ pub(super) fn off_intent(draft: &mut Draft, devices: &[DeviceId]) -> Result<(), 
 
 pub(super) fn lost(draft: &mut Draft, device: DeviceId) -> Result<(), Refused> {
     known_device(draft, &device)?;
+    draft.fence()?.silent.remove(&device);
     if draft.fence()?.lost.insert(device.clone()) {
         draft.moment(format!("{device}: session lost; its Off counts only after an On"));
+    }
+    Ok(())
+}
+
+pub(super) fn silent(draft: &mut Draft, device: DeviceId, silent: bool) -> Result<(), Refused> {
+    known_device(draft, &device)?;
+    let fence = draft.fence()?;
+    let news = if silent { fence.silent.insert(device.clone()) } else { fence.silent.remove(&device) };
+    if news {
+        let word = if silent { "does not answer any more" } else { "answers again in the same session" };
+        draft.moment(format!("{device} {word}"));
     }
     Ok(())
 }
@@ -249,7 +266,8 @@ pub(super) fn grade_word(grade: Grade) -> &'static str {
 }
 
 /// What was proven so far is void.
-pub(super) fn begin_from_zero(fence: &mut Fence) {
+pub(super) fn begin_from_zero(fence: &mut Fence, at: WallTime) {
+    fence.confirming_since = Some(at);
     fence.round += 1;
     fence.level = 0;
     fence.evidence = None;
@@ -257,8 +275,13 @@ pub(super) fn begin_from_zero(fence: &mut Fence) {
 }
 
 pub(super) fn unproven(draft: &mut Draft, why: &str) -> Result<(), Refused> {
-    draft.expect_phase("going back to fencing", &["fenced", "released"], "nothing was confirmed")?;
-    begin_from_zero(draft.fence()?);
+    let phases = &["fenced", "released", "needs_operator"];
+    draft.expect_phase("going back to fencing", phases, "nothing was confirmed")?;
+    if !draft.fence_is_current() || draft.fence()?.evidence.is_none() {
+        return Err(Refused::ForeignProof("it was never proven off"));
+    }
+    let at = draft.at;
+    begin_from_zero(draft.fence()?, at);
     draft.record.phase = Phase::Fencing;
     draft.moment(format!("the confirmation does not hold any more ({why}); evidence from zero"));
     Ok(())
@@ -292,6 +315,7 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
             _ => ReleaseState {
                 stage: ReleaseStage::Pending,
                 attempts: 0,
+                unfinished: !release.stage.is_over() && (release.unfinished || release.attempts > 0),
                 detail: String::new(),
                 ..release.clone()
             },
@@ -303,6 +327,7 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
         cause: Cause::Breach,
         reason: format!("breach {count}: {device} reads On although nobody unfenced the node"),
         opened_at: at,
+        confirming_since: Some(at),
         level: 0,
         releases,
         attestation: None,
@@ -320,7 +345,7 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
 pub(super) fn give_up(draft: &mut Draft, reason: Reason, detail: &str) -> Result<(), Refused> {
     draft.expect_phase(
         "asking a person",
-        &["fencing", "fenced", "released", "unfencing"],
+        &["fencing", "fenced", "released", "unfencing", "needs_operator"],
         "nothing is under way",
     )?;
     let ours = draft.fence_is_current();

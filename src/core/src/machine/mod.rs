@@ -94,6 +94,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::HoldEnded { results, known } => fence::hold_ended(draft, results, &known)?,
         Event::OffIntent { devices } => fence::off_intent(draft, &devices)?,
         Event::Lost { device } => fence::lost(draft, device)?,
+        Event::Silent { device, silent } => fence::silent(draft, device, silent)?,
         Event::Confirmed(proof) => fence::confirmed(draft, proof)?,
         Event::Unproven { why } => fence::unproven(draft, &why)?,
         Event::Breach { id, device } => fence::breach(draft, id, &device)?,

@@ -63,8 +63,9 @@ pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
         // The same generation: what was meant is unchanged.
         draft.record.phase = Phase::Unfencing;
     } else {
+        let at = draft.at;
         let fence = draft.fence()?;
-        begin_from_zero(fence);
+        begin_from_zero(fence, at);
         fence.attestation = None;
         draft.record.phase = Phase::Fencing;
     }
@@ -144,7 +145,7 @@ pub(super) fn stand_down(draft: &mut Draft, person: &Person) -> Result<(), Refus
     let begun: Vec<String> = fence
         .releases
         .iter()
-        .filter(|release| !release.stage.is_over() && release.attempts > 0)
+        .filter(|release| !release.stage.is_over() && (release.attempts > 0 || release.unfinished))
         .map(|release| release.id.to_string())
         .collect();
     if !begun.is_empty() {

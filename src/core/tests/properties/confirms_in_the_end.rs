@@ -9,7 +9,9 @@ use crate::truth::{END, Fate, Levels, Luck, Story, live};
 
 fn honest(story: Story) -> Story {
     let fine = Luck { there: 5, back: 5, fate: Fate::Fine };
-    let luck = story.luck.into_iter().take(12).chain(std::iter::repeat_n(fine, 5_000)).collect();
+    // A session that ends by itself before our off was taken is lost: then it is a person's turn.
+    let kept = |luck: Luck| if luck.fate == Fate::Reconnects { fine } else { luck };
+    let luck = story.luck.into_iter().take(12).map(kept).chain(std::iter::repeat_n(fine, 5_000)).collect();
     let levels = if story.levels == Levels::Supplies { Levels::Alone } else { story.levels };
     let (fall, ignored) = (story.fall % 12_000, story.ignored % 2);
     Story { restarts: Vec::new(), liar: None, luck, levels, fall, ignored, ..story }

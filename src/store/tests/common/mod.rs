@@ -75,6 +75,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         holder: "ops".to_owned(),
         opened_at,
         deadline: Duration::from_secs(600),
+        confirming_since: Some(opened_at),
         min_grade: Grade::Claimed,
         topology: topology.unwrap(),
         level: 1,
@@ -82,6 +83,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         off_sent: true,
         switched_off: BTreeSet::from([device("bmc"), device("pdu-a")]),
         lost: BTreeSet::from([device("bmc")]),
+        silent: BTreeSet::from([device("pdu-a")]),
         holds: BTreeMap::from([(
             device("bmc"),
             HoldState {
@@ -96,6 +98,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
                 max_in_flight: Some(Duration::from_secs(60)),
                 stage: ReleaseStage::Accepted,
                 attempts: 2,
+                unfinished: true,
                 detail: "https://storage.example/jobs/7".to_owned(),
             },
             ReleaseState {
@@ -103,6 +106,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
                 max_in_flight: None,
                 stage: ReleaseStage::Pending,
                 attempts: 0,
+                unfinished: false,
                 detail: String::new(),
             },
         ],

@@ -114,3 +114,23 @@ fn the_off_at_the_end_must_be_taken() {
     bench.already("bmc").wait(ms(500)).reads("bmc", Off);
     assert!(bench.is_confirmed());
 }
+
+/// The answer lay there unheard while the process was stopped: a foreign power cycle may have begun since.
+#[test]
+fn a_look_is_as_old_as_its_question() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    let asked_at = bench.now;
+    bench.wait(s(60)).hears("bmc", On, asked_at).off("bmc");
+    wants_the_long_window(bench, "not seen on before the off");
+}
+
+#[test]
+fn what_was_asked_long_ago_confirms_nothing_now() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", On).off("bmc").reads_off("bmc", 1).wait(s(1));
+    let asked_at = bench.now;
+    bench.wait(s(3_600)).hears("bmc", Off, asked_at);
+    assert!(bench.is_open());
+    bench.reads_off("bmc", 2);
+    assert!(bench.is_confirmed());
+}

@@ -103,3 +103,56 @@ fn a_silent_device_whose_old_session_answers_again_was_not_lost() {
     assert_eq!(bench.lost, []);
     assert!(bench.is_confirmed());
 }
+
+/// Nobody asked anything for so long that it ended: the store was away, or the process stopped.
+#[test]
+fn a_session_that_ended_by_itself_before_our_off_was_taken_is_lost() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench
+        .reads("bmc", On)
+        .off_fails("bmc")
+        .reconnects("bmc")
+        .reads("bmc", Off)
+        .already("bmc")
+        .reads_off("bmc", 60);
+    assert!(is_restarted(&bench), "an Off that came without our doing");
+    assert_eq!(bench.lost, [device("bmc")]);
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", On).reconnects("bmc").falls("bmc").reads_off("bmc", 30);
+    assert!(bench.is_confirmed(), "seen on and fallen, it is believed after the long window");
+}
+
+#[test]
+fn one_that_ended_by_itself_after_our_off_was_taken_asks_for_the_long_window() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", On).off("bmc").reads_off("bmc", 1).reconnects("bmc").reads("bmc", Off).already("bmc");
+    bench.reads_off("bmc", 2);
+    assert!(bench.is_open() && bench.lost.is_empty());
+    bench.reads_off("bmc", 30);
+    assert!(bench.is_confirmed());
+}
+
+#[test]
+fn one_that_fell_silent_and_then_ended_is_lost() {
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", On).off("bmc").silent("bmc").reconnects("bmc").reads("bmc", Off).already("bmc");
+    bench.reads_off("bmc", 60);
+    assert!(is_restarted(&bench));
+}
+
+#[test]
+fn a_silence_that_is_stored_binds_successors_and_an_answer_in_the_same_session_ends_it() {
+    let verdict = |silent: &[bool], resumed: bool| {
+        let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+        for silent in silent {
+            player.apply(Event::Silent { device: device("bmc"), silent: *silent });
+        }
+        player.succeeds();
+        let mut bench = Bench::judging(player.record(), player.leadership.term(), resumed);
+        bench.reads("bmc", Off).already("bmc").reads_off("bmc", 60);
+        is_restarted(&bench)
+    };
+    assert!(verdict(&[true], true));
+    assert!(!verdict(&[true, false], true));
+    assert!(!verdict(&[true], false), "to the process that has the session it is not lost yet");
+}

@@ -31,6 +31,8 @@ fn a_new_fence_is_opened_under_a_new_generation_and_everything_is_released_anew(
         [(ReleaseStage::Pending, 0), (ReleaseStage::Abandoned, 0), (ReleaseStage::Pending, 0)],
         "what a person gave up stays given up"
     );
+    let unfinished: Vec<bool> = fence.releases.iter().map(|release| release.unfinished).collect();
+    assert_eq!(unfinished, [false, false, true], "what was begun and not seen complete is not forgotten");
     assert_eq!(fence.holds[&device("bmc")].found["policy"], "previous");
     assert!(fence.off_sent && fence.switched_off.contains(&device("bmc")));
     assert!(fence.evidence.is_none() && fence.attestation.is_none() && fence.outcome.is_none());

@@ -130,7 +130,7 @@ fn only_what_was_confirmed_can_lose_its_proof() {
     let unproven = || Event::Unproven { why: String::new() };
     assert!(matches!(player.try_apply(unproven()), Err(Refused::Phase { .. })));
     player.give_up(crate::outcome::Reason::Deadline);
-    assert!(matches!(player.try_apply(unproven()), Err(Refused::Phase { .. })));
+    assert!(matches!(player.try_apply(unproven()), Err(Refused::ForeignProof(_))));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::ids::{Generation, Term};
 use crate::machine::Refused;
 use crate::outcome::{Outcome, Reason};
 use crate::power::Power::{Off, On, Unknown};
-use crate::record::{Bringing, ReleaseStage};
+use crate::record::{Bringing, Phase, ReleaseStage};
 use crate::support::{Player, device, host, person, release, request, supply};
 
 fn waiting(releases: &[&str]) -> Player {
@@ -145,7 +145,8 @@ fn every_phase_under_way_can_give_up_and_no_other() {
     let mut player = Player::new();
     assert!(player.try_apply(give_up()).is_err());
     let mut player = waiting(&[]);
-    assert!(player.try_apply(give_up()).is_err());
+    player.apply(Event::GiveUp { reason: Reason::IdentityMismatch, detail: String::new() });
+    assert_eq!(player.record().phase, Phase::NeedsOperator(Reason::IdentityMismatch), "what was found since");
     let mut player = Player::unfencing(&[&[host("bmc")]]);
     player.apply(give_up());
     player.apply(Event::Retry(person()));
