@@ -1,9 +1,11 @@
 //! The facade: leads, runs a task a node, and lets callers in.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use picket_core::election::{self, Leadership};
 use picket_core::event::Person;
 use picket_core::ids::{FenceId, NodeId, ReleaseId, Revision, Term, Version};
@@ -195,7 +197,11 @@ impl Engine {
             let ended = tokio::select! {
                 biased;
                 () = over.cancelled() => None,
-                fatal = task.run() => Some(fatal.0),
+                // After a panic the node's mailbox, and what it knows to be its own, must serve the next leadership.
+                fatal = AssertUnwindSafe(task.run()).catch_unwind() => Some(match fatal {
+                    Ok(fatal) => fatal.0,
+                    Err(_) => StoreError::Unknown("a node's task ended in a panic".to_owned()),
+                }),
             };
             *kept = task.keep();
             ended

@@ -117,7 +117,7 @@ impl Judge {
     ) -> bool {
         let Some(trace) = self.traces.get_mut(device) else { return false };
         let known = trace.knows(epoch);
-        let lost = trace.contact(epoch);
+        let lost = trace.contact(epoch, answered_at);
         if known {
             trace.off_taken(answered_at, epoch.map(|epoch| epoch.id), already);
         } else {
@@ -137,7 +137,7 @@ impl Judge {
     /// An answer. True if it shows that the device's session was lost: that must be stored.
     pub fn reading(&mut self, device: &DeviceId, reading: &Reading, ledger: &Ledger) -> bool {
         let Some(trace) = self.traces.get_mut(device) else { return false };
-        let lost = trace.contact(reading.epoch);
+        let lost = trace.contact(reading.epoch, reading.asked_at);
         trace.reading(reading, ledger.bars_proof());
         if trace.spec.class == DeviceClass::Host && trace.run().is_some() {
             self.first_host_off.get_or_insert(reading.answered_at);
@@ -156,8 +156,8 @@ impl Judge {
     }
 
     /// Something other than power was answered (identity, hold), in this epoch. True if the session was lost.
-    pub fn contact(&mut self, device: &DeviceId, epoch: Option<Epoch>) -> bool {
-        self.traces.get_mut(device).is_some_and(|trace| trace.contact(epoch))
+    pub fn contact(&mut self, device: &DeviceId, epoch: Option<Epoch>, at: BootTime) -> bool {
+        self.traces.get_mut(device).is_some_and(|trace| trace.contact(epoch, at))
     }
 
     /// Whether anything of the level answered at all.
@@ -168,6 +168,12 @@ impl Judge {
     /// Devices of the level to which an off is to be sent now.
     pub fn wants_off(&self) -> Vec<DeviceId> {
         self.level_traces().filter(|trace| trace.wants_off()).map(|trace| trace.spec.id.clone()).collect()
+    }
+
+    /// Until when the device's last look lets an off go out. In a session that was made after that, what the device
+    /// says once it took the off could not be believed any more.
+    pub fn look_serves_until(&self, device: &DeviceId) -> BootTime {
+        self.traces.get(device).and_then(Trace::look_serves_until).unwrap_or_default()
     }
 
     /// When each device is to be asked next: those of the level, and, once the level has begun to fall,

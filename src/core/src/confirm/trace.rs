@@ -33,6 +33,8 @@ pub(super) struct Trace {
     pub(super) answered: bool,
     resumed: bool,
     epoch: Option<u64>,
+    /// When something other than power was answered last, whose epoch is not known.
+    contacted_at: Option<BootTime>,
     /// Nothing was answered to the last question in this epoch.
     quiet: bool,
     /// The last answer in this epoch since the last off that failed, or silence as Unknown, and when that was asked for.
@@ -57,6 +59,7 @@ impl Trace {
             answered: false,
             resumed,
             epoch: None,
+            contacted_at: None,
             quiet: false,
             prior: None,
             last: None,
@@ -68,9 +71,12 @@ impl Trace {
     }
 
     /// Notes the life of the device in which something was answered. True if it is new and the one before was lost.
-    pub(super) fn contact(&mut self, epoch: Option<Epoch>) -> bool {
+    pub(super) fn contact(&mut self, epoch: Option<Epoch>, at: BootTime) -> bool {
         self.answered = true;
-        let Some(epoch) = epoch else { return false };
+        let Some(epoch) = epoch else {
+            self.contacted_at = Some(at);
+            return false;
+        };
         let quiet = std::mem::take(&mut self.quiet);
         if self.epoch == Some(epoch.id) {
             return false;
@@ -79,7 +85,7 @@ impl Trace {
         // Also for the first one that is seen here: identity and hold were asked before any reading, and a device may
         // have restarted under them. Where we did not end the session before ourselves, it ended in a time of which
         // nobody knows anything: an Off after it is our doing only where our off was taken before.
-        let unseen = !first && (quiet || self.off.is_none());
+        let unseen = if first { self.was_left(at) } else { quiet || self.off.is_none() };
         let lost = epoch.origin == EpochOrigin::AfterLoss || unseen;
         self.lost |= lost;
         if !first {
@@ -87,6 +93,12 @@ impl Trace {
             self.resumed |= epoch.origin == EpochOrigin::Fresh;
         }
         lost
+    }
+
+    /// Whether, after it had answered something in this fence, nothing was asked for as long as a session lives.
+    fn was_left(&self, at: BootTime) -> bool {
+        let life = self.spec.max_in_flight.off.unwrap_or(Duration::MAX);
+        self.contacted_at.is_some_and(|before| at.since(before) >= life / 10 * 9)
     }
 
     /// Whether this is the life of the device in which it was looked at.
@@ -102,11 +114,8 @@ impl Trace {
             off.sealed_at = over.then_some(answered_at);
             return;
         }
-        // The look is the last thing before the off: after one that was made long before, while the store was away for
-        // instance, a foreign power cycle may have begun.
-        let last_thing = self.spec.call + self.spec.dwell * 3;
-        let seen_on =
-            self.prior.is_some_and(|(power, at)| power == Power::On && answered_at.since(at) <= last_thing);
+        let seen_on = self.prior.is_some_and(|(power, _)| power == Power::On)
+            && self.look_serves_until().is_some_and(|until| answered_at <= until);
         let fell = seen_on && !already;
         let long = if self.lost && !fell {
             self.spec.trust_after_restart.map(Long::Restarted)
@@ -123,6 +132,12 @@ impl Trace {
         };
         self.off = Some(OwnOff { answered_at, epoch, long, fell, worked: false, sealed_at: None });
         self.run = None;
+    }
+
+    /// The look is the last thing before the off: after one that was made long before, while the store was away for
+    /// instance, a foreign power cycle may have begun.
+    pub(super) fn look_serves_until(&self) -> Option<BootTime> {
+        self.prior.map(|(_, asked_at)| asked_at + self.spec.call + self.spec.dwell * 3)
     }
 
     /// From zero: neither a look nor an off from before serves.

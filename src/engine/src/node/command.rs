@@ -182,8 +182,16 @@ impl NodeTask {
         let record = self.record();
         let open = record.fence.as_ref().filter(|open| open.id == fence);
         if open.is_some_and(|open| open.generation == record.generation) {
-            return Ok(Some(Ok(Admission::Joined(fence))));
+            // Fenced is said only with a proof in hand and an Off read just now, to whoever asks again too.
+            if matches!(record.phase, Phase::Fenced | Phase::Released) {
+                self.prove_now().await?;
+            }
+            if self.fence_id() == fence {
+                return Ok(Some(Ok(Admission::Joined(fence))));
+            }
         }
+        let record = self.record();
+        let open = record.fence.as_ref().filter(|open| open.id == fence);
         let kept = match open {
             Some(open) => Ok(Some(open.clone())),
             None => self.parts.store.fence(fence).await,
@@ -234,25 +242,31 @@ impl NodeTask {
 
     /// "Already fenced" is said only with a proof in hand and an Off read just now; else it is proven anew.
     async fn join_proven(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
-        let looks = self.look().await;
+        let proven = self.prove_now().await?;
+        // A join that wants the power back once everything is released may bring the node back at once.
+        let fence = self.fence_id();
+        match self.apply(Event::Join { holder: call.holder, key: call.key }).await {
+            Ok(_) if proven => Ok(Ok(Admission::Already(fence))),
+            Ok(_) => Ok(Ok(Admission::Joined(self.fence_id()))),
+            Err(failure) => refusal(failure),
+        }
+    }
+
+    /// Whether the node is proven off now: a proof in hand and an Off read just now. If not it is proven anew.
+    async fn prove_now(&mut self) -> Result<bool, Fatal> {
+        let looks = self.look().await?;
         let now = self.now();
         let proven = match &self.ground {
             Some(held) => held.ground.examine(&looks, now).map_err(|fault| fault.to_string()),
             None => Err("this leadership has not proven it yet".to_owned()),
         };
-        let breach = self.found_on(&looks).await?;
-        if let Err(why) = &proven
-            && !breach
-        {
+        if self.found_on(&looks).await? {
+            return Ok(false);
+        }
+        if let Err(why) = &proven {
             self.persist(|| Event::Unproven { why: why.clone() }).await?;
         }
-        // A join that wants the power back once everything is released may bring the node back at once.
-        let fence = self.fence_id();
-        match self.apply(Event::Join { holder: call.holder, key: call.key }).await {
-            Ok(_) if proven.is_ok() && !breach => Ok(Ok(Admission::Already(fence))),
-            Ok(_) => Ok(Ok(Admission::Joined(self.fence_id()))),
-            Err(failure) => refusal(failure),
-        }
+        Ok(proven.is_ok())
     }
 
     fn fence_is_current(&self) -> bool {
@@ -269,7 +283,7 @@ impl NodeTask {
 
     async fn attest(&mut self, person: Person) -> Result<Result<NodeRecord, EngineError>, Fatal> {
         let hosts = self.hosts();
-        let looks: Vec<Look> = self.look_at(&hosts).await;
+        let looks: Vec<Look> = self.look_at(&hosts).await?;
         match self.apply(Event::Attest { person, looks: &looks }).await {
             Ok(_) => {
                 let term = self.hands.leadership().term();

@@ -124,13 +124,19 @@ impl Hands {
         })
     }
 
-    pub(super) fn off(&self, order: Arc<OffOrder>) -> Doing {
+    /// Sends an off, unless the look before it has become too old meanwhile.
+    pub(super) fn off(&self, order: Arc<OffOrder>, look_serves_until: BootTime) -> Doing {
         let hands = self.clone();
         let device = order.device().clone();
         Box::pin(async move {
             hands.parts.hooks.reached("sending off").await;
             let time = hands.time(&device);
             let result = match hands.ready(&device, time) {
+                Ok(_) if hands.parts.clock.boot() > look_serves_until => Err(DriverError::new(
+                    ErrorKind::TimedOut,
+                    Effect::DidNotHappen,
+                    "the look before it is too old: it is looked at again first".to_owned(),
+                )),
                 Ok((driver, call)) => bounded(time, driver.power_off(&order, &call)).await,
                 Err(error) => Err(error),
             };
@@ -212,6 +218,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::HoldEnded { .. } => "hold_ended",
         Event::OffIntent { .. } => "off_intent",
         Event::Lost { .. } => "lost",
+        Event::Silent { .. } => "silent",
         Event::Confirmed(_) => "confirmed",
         Event::Attest { .. } => "attest",
         Event::ReleaseIntent { .. } => "release_intent",

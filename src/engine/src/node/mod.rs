@@ -5,6 +5,7 @@ mod drain;
 mod fencing;
 mod hands;
 mod releasing;
+mod sessions;
 mod unfencing;
 mod watching;
 
@@ -26,8 +27,10 @@ use picket_core::record::{NodeRecord, Phase};
 use picket_core::step;
 use picket_core::store::{StoreError, Stored};
 use picket_core::time::{BootTime, WallTime};
+use sessions::Sessions;
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tracing::Instrument;
+use watching::Lingering;
 
 use crate::parts::{NodePlan, Parts};
 use crate::view::{DeviceLive, Live, NodeView, Wait};
@@ -101,6 +104,9 @@ pub(crate) struct NodeTask {
     own: BTreeSet<EffectId>,
     /// Devices whose session was not seen to close, and since when nothing is said in it.
     unclosed: BTreeMap<DeviceId, BootTime>,
+    sessions: Sessions,
+    /// Readings of host devices that a look did not wait for: they go on at the next one.
+    lingering: Lingering,
     /// How often the confirmation of the open fence did not hold; reset when the node moves on.
     unproven: u32,
     /// The fence was begun by another process or leadership.
@@ -139,6 +145,8 @@ impl NodeTask {
             counted_from,
             own: kept.own,
             unclosed: BTreeMap::new(),
+            sessions: Sessions::default(),
+            lingering: Lingering::default(),
             unproven: 0,
             resumed,
             turns,
@@ -155,6 +163,7 @@ impl NodeTask {
         self.publish();
         self.recover();
         loop {
+            self.lingering.clear();
             let record = &self.stored.record;
             let fence = record.fence.as_ref().map(|fence| fence.id.to_string()).unwrap_or_default();
             let span =
@@ -283,6 +292,9 @@ impl NodeTask {
         }
         if !matches!(self.record().phase, Phase::Fencing | Phase::Fenced) {
             self.unproven = 0;
+        }
+        if self.record().phase == Phase::Normal {
+            self.sessions = Sessions::default();
         }
         if self.record().phase != Phase::Fenced && self.record().phase != Phase::Released {
             self.ground = None;

@@ -11,7 +11,6 @@ use picket_core::ids::{EffectId, ReleaseId};
 use picket_core::ledger::EffectKind;
 use picket_core::order::{Opened, ReleaseOrder};
 use picket_core::outcome::Reason;
-use picket_core::power::EpochOrigin;
 use picket_core::record::{ReleaseStage, ReleaseState};
 use picket_core::store::StoreError;
 use picket_core::time::BootTime;
@@ -63,7 +62,7 @@ impl NodeTask {
                 return self.give_up(Reason::ReleaseDeadline, detail).await;
             };
             self.begin(&mut run, &state, &*releaser);
-            let looks = self.look().await;
+            let looks = self.look().await?;
             if self.judge_looks(&mut run, &looks).await? {
                 return Ok(());
             }
@@ -137,12 +136,7 @@ impl NodeTask {
                 run.unknown = 0;
                 return Ok(false);
             }
-            Err(LookFault::NewEpoch(device)) => {
-                if looks.iter().any(|look| look.device == device && lost(look)) {
-                    self.persist(|| Event::Lost { device: device.clone() }).await?;
-                }
-                format!("{device} began a new epoch")
-            }
+            Err(LookFault::NewEpoch(device)) => format!("{device} began a new epoch"),
             Err(fault) => {
                 run.unknown += 1;
                 tracing::warn!(%fault, looks = run.unknown, "no release is attempted");
@@ -243,20 +237,23 @@ impl NodeTask {
     /// and the call was cut off; what an attempt may still do stands in the ledger.
     async fn watch_over<T>(&mut self, mut asking: Asking<T>) -> Result<Option<T>, Fatal> {
         let here = self.place();
+        let mut watch_at = Instant::now() + WATCH;
         loop {
             tokio::select! {
                 biased;
                 answer = &mut asking => return Ok(Some(answer)),
-                Some(command) = self.mailbox.recv() => self.command(command).await?,
-                () = tokio::time::sleep(WATCH) => {
+                // Callers, however many, do not keep power from being watched.
+                () = tokio::time::sleep_until(watch_at) => {
                     // What was permitted a moment ago goes on at once, whatever a device takes for its answer.
                     let looks = tokio::select! {
                         biased;
                         answer = &mut asking => return Ok(Some(answer)),
-                        looks = self.look() => looks,
+                        looks = self.look() => looks?,
                     };
                     self.found_on(&looks).await?;
+                    watch_at = Instant::now() + WATCH;
                 }
+                Some(command) = self.mailbox.recv() => self.command(command).await?,
             }
             if self.place() != here {
                 return Ok(None);
@@ -352,9 +349,4 @@ async fn bounded(time: Duration, call: impl Future<Output = Answered>) -> Answer
 fn back_off(run: &mut Run, now: BootTime) {
     run.next = now + run.pause;
     run.pause = (run.pause * 2).min(LONGEST_PAUSE);
-}
-
-fn lost(look: &Look) -> bool {
-    let epoch = look.reading.as_ref().and_then(|reading| reading.epoch);
-    epoch.is_some_and(|epoch| epoch.origin == EpochOrigin::AfterLoss)
 }

@@ -17,7 +17,7 @@ use picket_core::power::Power;
 use picket_core::record::Bringing;
 use picket_core::store::StoreError;
 use picket_core::time::BootTime;
-use picket_driver::Effect;
+use picket_driver::{Effect, ErrorKind};
 
 use super::drain::Drained;
 use super::hands::{Did, Doing};
@@ -27,8 +27,10 @@ use super::{Fatal, NodeTask};
 const REPEAT: Duration = Duration::from_secs(15);
 /// Between two readings while On is waited for.
 const PACE: Duration = Duration::from_millis(500);
-/// How often undoing a hold is tried before the power-on goes first.
+/// How often undoing a hold is tried with a device that answers, before the power-on goes first.
 const UNHOLD_TRIES: u32 = 5;
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 impl NodeTask {
     pub(super) async fn unfencing(&mut self) -> Result<(), Fatal> {
@@ -98,6 +100,8 @@ impl NodeTask {
         let here = self.place();
         let mut tries = 0;
         let mut pause = PACE;
+        // A BMC that was cut off with its supplies first has to start: what was found must not be forgotten meanwhile.
+        let until = self.now() + self.parts.rules.on_deadline;
         while self.record().fence.as_ref().is_some_and(|fence| !fence.holds.is_empty()) {
             let opened = self.persist(|| Event::UnholdIntent).await?;
             if self.place() != here {
@@ -109,7 +113,7 @@ impl NodeTask {
                     doing.push(self.hands.unhold(Arc::new(order)));
                 }
             }
-            let mut faults = Vec::new();
+            let (mut faults, mut silent) = (Vec::new(), false);
             while let Some((device, did)) = doing.next().await {
                 self.show(&device, &did);
                 let Did::Unheld(effect, result) = did else { continue };
@@ -123,12 +127,13 @@ impl NodeTask {
                     }
                     Err(error) => {
                         tracing::warn!(%device, %error, "undoing the hold");
+                        silent |= matches!(error.kind, ErrorKind::TimedOut | ErrorKind::Unreachable);
                         faults.push(device);
                     }
                 }
             }
             tries += 1;
-            if !faults.is_empty() && tries >= UNHOLD_TRIES {
+            if !faults.is_empty() && (tries >= UNHOLD_TRIES && !silent || self.now() >= until) {
                 // A board that refuses to take its policy back must not keep the node off; it is said in the record.
                 let detail =
                     "could not be undone: put the device's restore policy, watchdog and button back by hand";
@@ -136,7 +141,7 @@ impl NodeTask {
             } else if !faults.is_empty() && self.pause(pause).await? {
                 return Ok(false);
             }
-            pause *= 2;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
         Ok(true)
     }
@@ -175,7 +180,8 @@ impl NodeTask {
                 return Ok(false);
             }
             let asked: Vec<DeviceId> = dark.iter().cloned().collect();
-            for look in self.look_at(&asked).await {
+            let Some(looks) = self.watch(&asked).await? else { return Ok(false) };
+            for look in looks {
                 if look.reading.is_some_and(|reading| reading.power == Power::On) {
                     dark.remove(&look.device);
                 }
@@ -235,7 +241,7 @@ impl NodeTask {
         let silent_until = self.now() + self.parts.rules.silent_share;
         let mut answered = false;
         loop {
-            let looks = self.look_at(&hosts).await;
+            let Some(looks) = self.watch(&hosts).await? else { return Ok(None) };
             answered |= looks.iter().any(|look| look.reading.is_some());
             if looks
                 .iter()

@@ -1,10 +1,12 @@
 //! Phases that wait: normal, released, power-on failed, and a person's decision.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use picket_core::device::{DeviceClass, IdentityMatch};
+use picket_core::device::{DeviceClass, Identity, IdentityMatch};
 use picket_core::event::{Event, Person};
 use picket_core::ground::{LOOK_LIFE, Look, ReleaseGround};
 use picket_core::ids::DeviceId;
@@ -12,11 +14,33 @@ use picket_core::order::Opened;
 use picket_core::outcome::Reason;
 use picket_core::power::Power;
 use picket_core::record::Cause;
-use std::sync::Arc;
+use picket_core::time::BootTime;
+use picket_driver::ErrorKind;
 
 use super::command::Command;
 use super::hands::{Did, Doing};
 use super::{Fatal, NodeTask, sleep_until};
+
+/// The longest pause between two offs that are sent while a person is waited for.
+const LONGEST_OFF_PAUSE: Duration = Duration::from_secs(300);
+
+/// Readings of host devices that a look did not wait for. Nothing else may be asked of these devices before they are
+/// gone on with or dropped: it would wait for them.
+#[derive(Debug, Default)]
+pub(super) struct Lingering {
+    devices: BTreeSet<DeviceId>,
+    doing: Mutex<FuturesUnordered<Doing>>,
+}
+
+impl Lingering {
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn doing(&mut self) -> &mut FuturesUnordered<Doing> {
+        self.doing.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl NodeTask {
     /// Notes what a call came to, for whoever looks.
@@ -24,6 +48,7 @@ impl NodeTask {
         let wall = self.wall();
         let boot = self.now();
         let expected = self.expected_identity(device);
+        self.sessions.note(device, did);
         let live = self.device_live(device);
         let fault = match did {
             Did::Read { result: Ok(reading), .. } => {
@@ -56,35 +81,83 @@ impl NodeTask {
         self.publish();
     }
 
+    fn readings<'d>(&self, devices: impl IntoIterator<Item = &'d DeviceId>) -> FuturesUnordered<Doing> {
+        devices.into_iter().map(|device| self.hands.read(device)).collect()
+    }
+
     /// Reads these devices now, side by side.
-    pub(super) async fn look_at(&mut self, devices: &[DeviceId]) -> Vec<Look> {
-        let mut doing: FuturesUnordered<Doing> =
-            devices.iter().map(|device| self.hands.read(device)).collect();
+    pub(super) async fn look_at(&mut self, devices: &[DeviceId]) -> Result<Vec<Look>, Fatal> {
+        self.lingering.clear();
+        let mut doing = self.readings(devices);
         let mut looks = Vec::new();
         while let Some((device, did)) = doing.next().await {
             looks.extend(self.looked(device, did));
         }
-        looks
+        self.store_sessions().await?;
+        Ok(looks)
+    }
+
+    /// Reads these devices now, side by side, and answers callers meanwhile. `None`: the node was moved.
+    pub(super) async fn watch(&mut self, devices: &[DeviceId]) -> Result<Option<Vec<Look>>, Fatal> {
+        let here = self.place();
+        self.lingering.clear();
+        let mut looks: Vec<Look> = Vec::new();
+        let mut doing = self.readings(devices);
+        loop {
+            tokio::select! {
+                biased;
+                Some(command) = self.mailbox.recv() => {
+                    // It may ask the same devices, which would wait for calls that nobody goes on with.
+                    let asks = !command.is_check();
+                    if asks {
+                        doing.clear();
+                    }
+                    self.command(command).await?;
+                    if self.place() != here {
+                        return Ok(None);
+                    }
+                    if asks {
+                        self.lingering.clear();
+                        let left = |device: &&DeviceId| looks.iter().all(|look| look.device != **device);
+                        doing = self.readings(devices.iter().filter(left));
+                    }
+                }
+                next = doing.next() => match next {
+                    Some((device, did)) => looks.extend(self.looked(device, did)),
+                    None => break,
+                },
+            }
+        }
+        self.store_sessions().await?;
+        Ok((self.place() == here).then_some(looks))
     }
 
     /// Reads what the ground wants looked at, and every other host device besides: these are not waited for longer
-    /// than a look may be old, since a dead BMC must not make a proof by supplies stale.
-    pub(super) async fn look(&mut self) -> Vec<Look> {
+    /// than a look may be old, since a dead BMC must not make a proof by supplies stale. Their readings go on at the next
+    /// look: a device whose session has to be made anew takes longer than one.
+    pub(super) async fn look(&mut self) -> Result<Vec<Look>, Fatal> {
         let mut looks: Vec<Look> = Vec::new();
         let hosts = self.hosts();
         let needed = match self.ground.as_ref().map(|held| &held.ground) {
             Some(ground @ ReleaseGround::Confirmed(_)) => ground.to_look_at(),
             // Nothing but the host devices can speak against a person's word: also a slow one is heard.
             Some(ReleaseGround::Attested(_)) => {
-                looks = self.look_at(&hosts).await;
+                looks = self.look_at(&hosts).await?;
                 looks.retain(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On));
                 Vec::new()
             }
             None => Vec::new(),
         };
         let besides: Vec<DeviceId> = hosts.into_iter().filter(|host| !needed.contains(host)).collect();
-        let mut doing: FuturesUnordered<Doing> =
-            needed.iter().chain(&besides).map(|device| self.hands.read(device)).collect();
+        let mut doing = self.readings(&needed);
+        let mut others = std::mem::take(&mut self.lingering);
+        let more: Vec<Doing> = besides
+            .iter()
+            .filter(|host| !others.devices.contains(*host))
+            .map(|host| self.hands.read(host))
+            .collect();
+        others.doing().extend(more);
+        others.devices.extend(besides.iter().cloned());
         let asked_at = self.now();
         let patience = tokio::time::sleep(LOOK_LIFE * 3 / 4);
         tokio::pin!(patience);
@@ -92,23 +165,27 @@ impl NodeTask {
         loop {
             tokio::select! {
                 biased;
-                next = doing.next() => match next {
-                    Some((device, did)) => looks.extend(self.looked(device, did)),
-                    None => break,
-                },
+                Some((device, did)) = doing.next() => looks.extend(self.looked(device, did)),
+                Some((device, did)) = others.doing().next() => {
+                    others.devices.remove(&device);
+                    looks.extend(self.looked(device, did));
+                }
                 () = &mut patience, if patient => patient = false,
+                else => break,
             }
-            let waits = needed.iter().any(|device| looks.iter().all(|look| look.device != *device));
-            if !patient && !waits {
+            let waits = !doing.is_empty();
+            if !waits && (!patient || others.devices.is_empty()) {
                 break;
             }
         }
+        self.lingering = others;
+        self.store_sessions().await?;
         for device in besides {
             if looks.iter().all(|look| look.device != device) {
                 looks.push(Look { device, asked_at, reading: None });
             }
         }
-        looks
+        Ok(looks)
     }
 
     fn looked(&mut self, device: DeviceId, did: Did) -> Option<Look> {
@@ -128,12 +205,10 @@ impl NodeTask {
     /// A host device says On although nobody unfenced the node: breach (S11). True if so.
     pub(super) async fn found_on(&mut self, looks: &[Look]) -> Result<bool, Fatal> {
         let hosts = self.hosts();
-        let on = looks.iter().find(|look| {
-            hosts.contains(&look.device)
-                && look.reading.as_ref().is_some_and(|reading| reading.power == Power::On)
-        });
-        let Some(on) = on else { return Ok(false) };
-        let (id, device) = (self.mint_fence(), on.device.clone());
+        let Some(device) = on(looks).find(|device| hosts.contains(device)).cloned() else {
+            return Ok(false);
+        };
+        let id = self.mint_fence();
         tracing::error!(%device, "breach: a fenced node is on and nobody unfenced it");
         self.resumed = false;
         self.persist(|| Event::Breach { id, device: device.clone() }).await?;
@@ -275,10 +350,10 @@ impl NodeTask {
     pub(super) async fn released(&mut self) -> Result<(), Fatal> {
         loop {
             self.close_expired(|kind| !kind.bars_proof()).await?;
-            let hosts = self.hosts();
-            let looks = self.look_at(&hosts).await;
+            let devices: Vec<DeviceId> = self.hosts().into_iter().chain(self.proving_supplies()).collect();
+            let Some(looks) = self.watch(&devices).await? else { return Ok(()) };
             if self.found_on(&looks).await?
-                || self.supply_is_back().await?
+                || self.supply_is_back(&looks).await?
                 || self.pause(self.parts.rules.watch).await?
             {
                 return Ok(());
@@ -286,22 +361,22 @@ impl NodeTask {
         }
     }
 
-    /// A supply whose Off is the proof reads On: that says nothing of the node, and the proof is gone. True if so.
-    async fn supply_is_back(&mut self) -> Result<bool, Fatal> {
-        let Some(fence) = &self.record().fence else { return Ok(false) };
+    /// The supplies whose Off is the proof.
+    fn proving_supplies(&self) -> Vec<DeviceId> {
+        let Some(fence) = &self.record().fence else { return Vec::new() };
         // Level 0 is a person's word.
         let proves = fence.evidence.as_ref().and_then(|evidence| evidence.level.checked_sub(1));
         let level = proves.and_then(|level| fence.topology.level(level));
-        let supplies: Vec<DeviceId> = level
-            .into_iter()
-            .flat_map(|level| &level.devices)
-            .filter(|spec| spec.class == DeviceClass::Supply)
-            .map(|spec| spec.id.clone())
-            .collect();
-        let looks = self.look_at(&supplies).await;
-        let on =
-            looks.iter().find(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On));
-        let Some(device) = on.map(|look| look.device.clone()) else { return Ok(false) };
+        let devices = level.into_iter().flat_map(|level| &level.devices);
+        devices.filter(|spec| spec.class == DeviceClass::Supply).map(|spec| spec.id.clone()).collect()
+    }
+
+    /// A supply whose Off is the proof reads On: that says nothing of the node, and the proof is gone. True if so.
+    async fn supply_is_back(&mut self, looks: &[Look]) -> Result<bool, Fatal> {
+        let supplies = self.proving_supplies();
+        let Some(device) = on(looks).find(|device| supplies.contains(device)).cloned() else {
+            return Ok(false);
+        };
         tracing::error!(%device, "a supply that was cut is on again");
         self.persist(|| Event::Unproven { why: format!("supply {device} reads On") }).await?;
         Ok(true)
@@ -309,65 +384,86 @@ impl NodeTask {
 
     pub(super) async fn power_on_failed(&mut self) -> Result<(), Fatal> {
         self.wait_for("a retry, or a fence", "an operator", None);
-        while !self.pause(self.parts.rules.watch).await? {
+        loop {
             let hosts = self.hosts();
-            self.look_at(&hosts).await;
+            if self.pause(self.parts.rules.watch).await? || self.watch(&hosts).await?.is_none() {
+                return Ok(());
+            }
             self.close_expired(|_| true).await?;
         }
-        Ok(())
     }
 
     /// Kept off while a person is waited for: what reads On, and was switched off by this fence, is switched off again.
+    /// It is watched as closely as a fenced node: a BMC that restarts between two looks is noticed only while its session
+    /// lives.
     pub(super) async fn needs_operator(&mut self, reason: Reason) -> Result<(), Fatal> {
         self.wait_for(format!("a decision ({})", reason.label()), "an operator", None);
-        let mut pause = self.parts.rules.watch;
+        let watch = self.parts.rules.watch;
+        let (mut pause, mut off_at, retry_at) = (watch, self.now(), self.now() + watch * 3);
         loop {
-            if self.pause(pause).await? {
+            if self.pause(watch).await? {
                 return Ok(());
             }
             let here = self.place();
-            let hosts = self.hosts();
-            let looks = self.look_at(&hosts).await;
+            let Some(looks) = self.watch(&self.kept_off()).await? else { return Ok(()) };
             let record = self.record();
             let Some(fence) = record.fence.as_ref().filter(|fence| fence.generation == record.generation)
             else {
                 continue;
             };
             let (confirmed, breach) = (fence.evidence.is_some(), fence.cause == Cause::Breach);
-            if confirmed && self.found_on(&looks).await? {
+            if confirmed && (self.found_on(&looks).await? || self.supply_is_back(&looks).await?) {
                 return Ok(());
             }
             let retryable = matches!(reason, Reason::LevelsSpent | Reason::Deadline);
-            if breach && retryable && pause > self.parts.rules.watch {
+            if breach && retryable && self.now() >= retry_at {
                 let person =
                     Person { name: "picket".to_owned(), reason: "a breach is never given up".to_owned() };
                 self.persist(|| Event::Retry(person.clone())).await?;
                 return Ok(());
             }
-            self.off_again(&looks).await?;
+            // Whose machine a device controls was found out to be wrong: nothing is sent to it.
+            if reason != Reason::IdentityMismatch && self.now() >= off_at && self.off_again(&looks).await? {
+                off_at = self.now() + pause;
+                pause = (pause * 2).min(LONGEST_OFF_PAUSE);
+            }
             if self.place() != here {
                 return Ok(());
             }
-            pause = (pause * 2).min(Duration::from_secs(300));
         }
     }
 
-    async fn off_again(&mut self, looks: &[Look]) -> Result<(), Fatal> {
-        let Some(fence) = &self.record().fence else { return Ok(()) };
-        let on: Vec<DeviceId> = looks
-            .iter()
-            .filter(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On))
-            .filter(|look| fence.switched_off.contains(&look.device))
-            .map(|look| look.device.clone())
-            .collect();
-        if on.is_empty() {
-            return Ok(());
+    /// What is watched while a person is waited for: the host devices, and everything else that was switched off.
+    fn kept_off(&self) -> Vec<DeviceId> {
+        let mut devices = self.hosts();
+        let switched_off = self.record().fence.iter().flat_map(|fence| &fence.switched_off);
+        let more: Vec<DeviceId> = switched_off.filter(|device| !devices.contains(device)).cloned().collect();
+        devices.extend(more);
+        devices
+    }
+
+    /// True if an off was sent.
+    async fn off_again(&mut self, looks: &[Look]) -> Result<bool, Fatal> {
+        let Some(fence) = &self.record().fence else { return Ok(false) };
+        let devices: Vec<DeviceId> =
+            on(looks).filter(|device| fence.switched_off.contains(device)).cloned().collect();
+        if devices.is_empty() {
+            return Ok(false);
         }
-        let opened = self.persist(|| Event::OffIntent { devices: on.clone() }).await?;
+        if self.plan.own_host {
+            tracing::error!("it is on, and this gateway stands on it: nothing is sent");
+            return Ok(false);
+        }
+        let Some(devices) = self.still_ours(devices).await? else { return Ok(false) };
+        if devices.is_empty() {
+            return Ok(false);
+        }
+        let opened = self.persist(|| Event::OffIntent { devices: devices.clone() }).await?;
         let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
         for one in opened {
             if let Opened::Off(order) = one {
-                doing.push(self.hands.off(Arc::new(order)));
+                // Here nothing is proven by it: it may be as late as it likes.
+                doing.push(self.hands.off(Arc::new(order), BootTime::from_boot(Duration::MAX)));
             }
         }
         while let Some((device, did)) = doing.next().await {
@@ -377,6 +473,43 @@ impl NodeTask {
                 tracing::warn!(%device, ?result, "off, again, while a person is waited for");
             }
         }
-        Ok(())
+        Ok(true)
     }
+
+    /// Those of the devices that do not say they control another machine (S13): a board may have been exchanged since.
+    /// `None`: one does, and a person is told.
+    async fn still_ours(&mut self, devices: Vec<DeviceId>) -> Result<Option<Vec<DeviceId>>, Fatal> {
+        let mut doing: FuturesUnordered<Doing> =
+            devices.iter().map(|device| self.hands.identify(device)).collect();
+        let mut ours = Vec::new();
+        while let Some((device, did)) = doing.next().await {
+            self.show(&device, &did);
+            match did {
+                Did::Identified(Ok(said)) => {
+                    let expected = self.expected_identity(&device);
+                    if expected.compare(&said) == IdentityMatch::Mismatch {
+                        let detail = mismatch(&device, &said, &expected);
+                        self.give_up(Reason::IdentityMismatch, detail).await?;
+                        return Ok(None);
+                    }
+                    ours.push(device);
+                }
+                Did::Identified(Err(error)) if error.kind == ErrorKind::Unsupported => ours.push(device),
+                _ => {}
+            }
+        }
+        Ok(Some(ours))
+    }
+}
+
+/// What reads On.
+fn on(looks: &[Look]) -> impl Iterator<Item = &DeviceId> {
+    let says_on = |look: &&Look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On);
+    looks.iter().filter(says_on).map(|look| &look.device)
+}
+
+/// That a device controls another machine, in words.
+pub(super) fn mismatch(device: &DeviceId, said: &Identity, expected: &Identity) -> String {
+    let (says, wanted) = (said.words(), expected.words());
+    format!("{device} says it controls {says}, expected {wanted}: nothing was sent to it")
 }

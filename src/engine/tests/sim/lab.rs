@@ -213,6 +213,12 @@ impl Lab {
         self.record().phase.label()
     }
 
+    /// Another caller, who joins or opens.
+    pub async fn open_again(&mut self) {
+        let call = self.call();
+        self.engine.fence(&node(), call).await.expect("let in");
+    }
+
     /// What a device was asked so far.
     pub fn received(&self, device: &str) -> Received {
         self.world.lock().expect("whole").received(device, self.clock.boot())

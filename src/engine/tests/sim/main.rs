@@ -6,6 +6,7 @@ mod crash;
 mod devices;
 mod distribution;
 mod fleet;
+mod kept_off;
 mod lab;
 mod observer;
 mod operation;

@@ -100,7 +100,7 @@ pub fn live(story: &Story) -> Ending {
         said: Vec::new(),
     };
     for id in stage.specs.keys() {
-        stage.judge.contact(id, None);
+        stage.judge.contact(id, None, boot(START));
         stage.judge.identified(id, IdentityMatch::Match);
         stage.judge.held(id, &[]);
     }

@@ -15,8 +15,10 @@ use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::ledger::EffectKind;
 use picket_core::order::{OffOrder, Opened};
+use picket_core::outcome::Reason;
 use picket_core::record::Fence;
 use picket_core::time::BootTime;
+use picket_driver::{DriverError, ErrorKind};
 
 use super::drain::Drained;
 use super::hands::Doing;
@@ -26,6 +28,8 @@ use super::{Fatal, NodeTask, sleep_until};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Identify,
+    /// It did not tell who it is: does it answer at all?
+    Probe,
     Inspect,
     Live,
 }
@@ -35,6 +39,8 @@ enum Stage {
 struct Hand {
     stage: Stage,
     busy: bool,
+    /// Calls of this stage that were not answered.
+    unanswered: u32,
     not_before: BootTime,
     pause: Duration,
     off: Option<Arc<OffOrder>>,
@@ -61,6 +67,7 @@ impl Run {
         self.hands.entry(device.clone()).or_insert(Hand {
             stage: Stage::Identify,
             busy: false,
+            unanswered: 0,
             not_before: BootTime::default(),
             pause: PAUSE,
             off: None,
@@ -78,6 +85,18 @@ impl Run {
         }
     }
 
+    fn enter(&mut self, device: &DeviceId, stage: Stage) {
+        let hand = self.hand(device);
+        (hand.stage, hand.pause, hand.unanswered) = (stage, PAUSE, 0);
+    }
+
+    /// Counts a call that a device did not answer. True if it was one too many: the device does not know the command.
+    fn leaves_unanswered(&mut self, device: &DeviceId, error: &DriverError) -> bool {
+        let hand = self.hand(device);
+        hand.unanswered += u32::from(error.kind == ErrorKind::TimedOut);
+        hand.unanswered >= 2
+    }
+
     fn failed(&mut self, device: &DeviceId, now: BootTime) {
         let hand = self.hand(device);
         hand.not_before = now + hand.pause;
@@ -92,6 +111,10 @@ impl NodeTask {
 
     pub(super) async fn fencing(&mut self) -> Result<(), Fatal> {
         let here = self.place();
+        if self.plan.own_host {
+            let detail = "this gateway stands on that machine and does not shoot itself";
+            return self.give_up(Reason::OwnHost, detail.to_owned()).await;
+        }
         if self.back_off_a_breach().await? != Drained::Yes
             || self.drain(EffectKind::bars_proof).await? != Drained::Yes
         {
@@ -105,15 +128,14 @@ impl NodeTask {
             return Ok(());
         };
         let now = self.now();
-        let (level, deadline) =
-            self.open_fence().map_or((0, Duration::ZERO), |fence| (fence.level, fence.deadline));
+        let level = self.open_fence().map_or(0, |fence| fence.level);
         let mut run = Run {
             judge,
             hands: BTreeMap::new(),
             doing: FuturesUnordered::new(),
             level,
             level_began: now,
-            deadline: now + deadline,
+            deadline: now + self.time_left(),
             restarted: false,
         };
         loop {
@@ -139,6 +161,7 @@ impl NodeTask {
                 Some((device, did)) = run.doing.next() => {
                     run.hand(&device).busy = false;
                     self.take(&mut run, device, did).await?;
+                    self.store_sessions().await?;
                 }
                 () = sleep_until(now, wake) => {}
             }
@@ -150,6 +173,15 @@ impl NodeTask {
                 return Ok(());
             }
         }
+    }
+
+    /// What is left of the fence's deadline, whichever process began it; enough for an off and the long window in any case.
+    fn time_left(&self) -> Duration {
+        let Some(fence) = self.open_fence() else { return Duration::ZERO };
+        let since = fence.confirming_since.unwrap_or(fence.opened_at);
+        let spent = Duration::from_millis(self.wall().millis().saturating_sub(since.millis()));
+        let least = self.parts.rules.silent_share + self.parts.rules.longest_cycle;
+        fence.deadline.saturating_sub(spent).max(least.min(fence.deadline))
     }
 
     fn level_devices(&self, level: usize) -> Vec<DeviceId> {
@@ -167,6 +199,7 @@ impl NodeTask {
             }
             let doing = match hand.stage {
                 Stage::Identify => self.hands.identify(&device),
+                Stage::Probe => self.hands.read(&device),
                 Stage::Inspect => self.hands.inspect(&device),
                 Stage::Live => continue,
             };
@@ -205,10 +238,11 @@ impl NodeTask {
             }
         }
         for device in due {
+            let look_serves_until = run.judge.look_serves_until(&device);
             let hand = run.hand(&device);
             if let Some(order) = hand.off.clone() {
                 hand.busy = true;
-                run.doing.push(self.hands.off(order));
+                run.doing.push(self.hands.off(order, look_serves_until));
             }
         }
         Ok(())

@@ -9,8 +9,9 @@ use picket_core::outcome::Reason;
 use picket_core::record::{Cause, HoldState};
 use picket_driver::HoldReport;
 
-use super::{PAUSE, Run, Stage};
+use super::{Run, Stage};
 use crate::node::drain::Drained;
+use crate::node::watching::mismatch;
 use crate::node::{Fatal, NodeTask, sleep_until};
 
 impl NodeTask {
@@ -50,7 +51,7 @@ impl NodeTask {
         device: DeviceId,
         said: Identity,
     ) -> Result<(), Fatal> {
-        run.judge.contact(&device, None);
+        run.judge.contact(&device, None, self.now());
         let expected = self.expected_identity(&device);
         let compared = match expected.compare(&said) {
             // What another node's device says of itself too identifies neither.
@@ -58,15 +59,11 @@ impl NodeTask {
             compared => compared,
         };
         if compared == IdentityMatch::Mismatch {
-            let (says, wanted) = (said.words(), expected.words());
-            let detail =
-                format!("{device} says it controls {says}, expected {wanted}: nothing was sent to it");
+            let detail = mismatch(&device, &said, &expected);
             return self.give_up(Reason::IdentityMismatch, detail).await;
         }
         run.judge.identified(&device, compared);
-        let hand = run.hand(&device);
-        hand.stage = Stage::Inspect;
-        hand.pause = PAUSE;
+        run.enter(&device, Stage::Inspect);
         Ok(())
     }
 
@@ -85,8 +82,7 @@ impl NodeTask {
         report: HoldReport,
     ) -> Result<(), Fatal> {
         run.judge.held(&device, &report.engaged);
-        run.hand(&device).stage = Stage::Live;
-        run.hand(&device).pause = PAUSE;
+        run.enter(&device, Stage::Live);
         let result = HoldState { engaged: report.engaged, detail: report.detail, ..HoldState::default() };
         let results = vec![(device, result)];
         let known: Vec<EffectId> = known.into_iter().collect();

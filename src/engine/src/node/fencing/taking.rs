@@ -7,7 +7,7 @@ use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
 use picket_driver::{Effect, ErrorKind, HoldReport};
 
-use super::{PAUSE, Run};
+use super::{PAUSE, Run, Stage};
 use crate::node::hands::Did;
 use crate::node::{Fatal, NodeTask};
 
@@ -18,16 +18,25 @@ impl NodeTask {
         self.show(&device, &did);
         match did {
             Did::Identified(Err(error)) if error.kind != ErrorKind::Unsupported => {
-                tracing::warn!(%device, %error, "identity");
+                tracing::warn!(%device, %error, "the device did not tell its identity");
+                if run.leaves_unanswered(&device, &error) {
+                    run.enter(&device, Stage::Probe);
+                }
                 run.failed(&device, now);
             }
             Did::Identified(said) => self.identified(run, device, said.unwrap_or_default()).await?,
             Did::Inspected(Err(error)) if error.kind != ErrorKind::Unsupported => {
-                tracing::warn!(%device, %error, "hold");
-                run.failed(&device, now);
+                tracing::warn!(%device, %error, "the device did not tell what a hold would change");
+                if run.leaves_unanswered(&device, &error) {
+                    // A BMC that drops a command which it does not know must not keep the off from it.
+                    let report = HoldReport { detail: "not answered".to_owned(), ..HoldReport::default() };
+                    self.held(run, device, None, report).await?;
+                } else {
+                    run.failed(&device, now);
+                }
             }
             Did::Inspected(found) => {
-                run.judge.contact(&device, None);
+                run.judge.contact(&device, None, self.now());
                 let found = found.unwrap_or_default();
                 if found.is_empty() {
                     let report = HoldReport { detail: "not supported".to_owned(), ..HoldReport::default() };
@@ -69,11 +78,18 @@ impl NodeTask {
             }
             Did::Read { result: Ok(reading), .. } => {
                 run.hand(&device).pause = PAUSE;
+                if run.hand(&device).stage == Stage::Probe {
+                    tracing::warn!(%device, "it answers, and does not tell its identity: it is not known");
+                    run.enter(&device, Stage::Inspect);
+                }
                 let lost = run.judge.reading(&device, &reading, &self.record().ledger);
                 self.note_loss(run, device, lost).await?;
             }
             Did::Read { asked_at, result: Err(error) } => {
                 tracing::debug!(%device, %error, "no reading");
+                if run.hand(&device).stage == Stage::Probe {
+                    run.enter(&device, Stage::Identify);
+                }
                 run.judge.silence(&device, asked_at, now);
                 run.failed(&device, now);
             }

@@ -120,7 +120,7 @@ impl NodeTask {
         run.level_began = self.now();
         run.judge.try_level(run.level);
         for device in self.level_devices(run.level) {
-            run.hand(&device).stage = Stage::Identify;
+            run.enter(&device, Stage::Identify);
         }
         Ok(())
     }

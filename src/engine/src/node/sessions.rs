@@ -1,0 +1,90 @@
+//! What happens to the devices' sessions while a fence is open: a loss, or a silence, is stored and binds successors (S2).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use picket_core::event::Event;
+use picket_core::ids::DeviceId;
+use picket_core::power::EpochOrigin;
+use picket_driver::ErrorKind;
+
+use super::hands::Did;
+use super::{Fatal, NodeTask};
+
+/// What this process heard, and what of it is not stored yet.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    /// The session in which each device answered last.
+    heard: BTreeMap<DeviceId, u64>,
+    lost: BTreeSet<DeviceId>,
+    silent: BTreeMap<DeviceId, bool>,
+}
+
+impl Sessions {
+    /// Notes what a call to a device came to.
+    pub(super) fn note(&mut self, device: &DeviceId, did: &Did) {
+        match did {
+            Did::Read { result: Ok(reading), .. } => {
+                let Some(epoch) = reading.epoch else { return };
+                let before = self.heard.insert(device.clone(), epoch.id);
+                if before == Some(epoch.id) {
+                    // A silence that a predecessor noted was in another session: that one never answers again.
+                    self.silent.entry(device.clone()).and_modify(|silent| *silent = false);
+                    return;
+                }
+                let fell_silent = self.silent.remove(device) == Some(true);
+                if epoch.origin == EpochOrigin::AfterLoss || fell_silent {
+                    self.lost.insert(device.clone());
+                }
+            }
+            Did::Read { result: Err(error), .. }
+                if matches!(error.kind, ErrorKind::TimedOut | ErrorKind::Unreachable)
+                    && self.heard.contains_key(device) =>
+            {
+                self.silent.insert(device.clone(), true);
+            }
+            // Ended by ourselves: the next one is no news.
+            Did::Quiesced(Ok(())) => {
+                self.heard.remove(device);
+                self.silent.remove(device);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl NodeTask {
+    /// Stores what sessions went through since the last time, while a fence is open. Whoever acts on an answer calls this
+    /// before.
+    pub(super) async fn store_sessions(&mut self) -> Result<(), Fatal> {
+        let Some(fence) = &self.record().fence else {
+            self.sessions = Sessions::default();
+            return Ok(());
+        };
+        let known = |device: &&DeviceId| fence.topology.device(device).is_some();
+        let lost: Vec<DeviceId> = self
+            .sessions
+            .lost
+            .iter()
+            .filter(known)
+            .filter(|one| !fence.lost.contains(*one))
+            .cloned()
+            .collect();
+        let silent: Vec<(DeviceId, bool)> = self
+            .sessions
+            .silent
+            .iter()
+            .filter(|(device, silent)| known(device) && fence.silent.contains(*device) != **silent)
+            .filter(|(device, _)| !lost.contains(device))
+            .map(|(device, silent)| (device.clone(), *silent))
+            .collect();
+        self.sessions.lost.clear();
+        for device in lost {
+            tracing::warn!(%device, "the device's session was lost while the node is fenced");
+            self.persist(|| Event::Lost { device: device.clone() }).await?;
+        }
+        for (device, silent) in silent {
+            self.persist(|| Event::Silent { device: device.clone(), silent }).await?;
+        }
+        Ok(())
+    }
+}
