@@ -59,7 +59,7 @@ pub enum ListenError {
     #[error("{} is there and is no socket: it is left alone; choose another path or remove it", .0.display())]
     NotASocket(PathBuf),
     /// Anything else.
-    #[error("cannot listen on {place}: {source}{}", hint(.source))]
+    #[error("cannot listen on {place}: {source}{}", hint(.place, .source))]
     Io {
         /// Where.
         place: String,
@@ -69,12 +69,18 @@ pub enum ListenError {
     },
 }
 
-fn hint(source: &io::Error) -> &'static str {
+fn hint(place: &str, source: &io::Error) -> String {
     match source.kind() {
-        io::ErrorKind::NotFound => " (its directory must be there)",
-        io::ErrorKind::PermissionDenied => " (the gateway's user must be allowed to write there)",
-        io::ErrorKind::InvalidInput => " (a socket's path has at most 107 bytes)",
-        _ => "",
+        io::ErrorKind::NotFound => {
+            let directory = Path::new(place).parent().unwrap_or(Path::new("/"));
+            format!(
+                " (its directory must be there, and belong to the user who runs picketd: install -d -m 750 {})",
+                directory.display()
+            )
+        }
+        io::ErrorKind::PermissionDenied => " (the gateway's user must be allowed to write there)".to_owned(),
+        io::ErrorKind::InvalidInput => " (a socket's path has at most 107 bytes)".to_owned(),
+        _ => String::new(),
     }
 }
 

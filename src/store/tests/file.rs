@@ -127,6 +127,7 @@ fn a_directory_that_is_not_there_is_named() {
     let path = home.path().join("none/picket.redb");
     let error = EmbeddedStore::open(&path, life(1)).unwrap_err().to_string();
     assert!(error.contains("none") && error.contains("No such file"), "{error}");
+    assert!(error.ends_with(&format!("install -d -m 700 {}/none", home.path().display())), "{error}");
 }
 
 #[tokio::test]

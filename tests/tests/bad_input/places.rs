@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 
 use picket_tests::peers::IpmiSim;
 use picket_tests::{Bmc, Fleet, Gateway, Result, picketd};
@@ -80,4 +81,36 @@ async fn a_store_that_is_damaged_is_named_and_left_as_it_is() -> Result<()> {
     assert!(said.code == 75 && said.err.contains("is gone"), "{said:?}");
     std::fs::copy(&backup, &file).expect("it can be copied");
     gateway.begin(&[]).await
+}
+
+#[tokio::test]
+async fn what_is_said_of_a_damaged_store_leads_to_a_gateway_that_starts() -> Result<()> {
+    let bmc = IpmiSim::start().await?;
+    let mut gateway = Gateway::start(&Fleet::new().node("n1", &Bmc::at(bmc.address()), &[])).await?;
+    assert!(gateway.stop().await?.success());
+    let file = gateway.store_file();
+    let lock = PathBuf::from(format!("{}.lock", file.display()));
+    std::fs::write(&file, b"not a store").expect("it can be written");
+    let said = gateway.refuses().await?;
+    let advice = format!("move it away, and {} with it", lock.display());
+    assert!(said.code == 70 && said.err.contains(&advice), "{said:?}");
+    for moved in [&file, &lock] {
+        std::fs::rename(moved, moved.with_extension("moved")).expect("it can be moved");
+    }
+    gateway.begin(&[]).await
+}
+
+#[tokio::test]
+async fn directories_that_are_not_there_are_told_with_the_command_that_makes_them() {
+    for (key, kept, missing) in [
+        ("picket.redb", "{home}/picket.redb", "{home}/var/picket.redb"),
+        ("picket.sock", "{home}/picket.sock", "{home}/run/picket.sock"),
+    ] {
+        let home = Home::with(&GOOD.replace(kept, missing));
+        let said = home.says(&[]).await;
+        assert_eq!(said.code, 75, "{key}: {said:?}");
+        let (_, command) = said.err.split_once("install -d -m ").expect("the command is told");
+        let right = if key == "picket.redb" { "700 var\n" } else { "750 run)\n" };
+        assert_eq!(command, right, "{said:?}");
+    }
 }

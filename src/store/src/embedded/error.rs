@@ -4,10 +4,17 @@ use std::path::{Path, PathBuf};
 
 use picket_core::store::StoreError;
 
-/// What to do about a damaged file.
-const ADVICE: &str = "restore the file from a backup; or, if there is none, move it away: picketd then begins with an \
-    empty store, which knows nothing of nodes that are kept off and of commands that may still be under way, so \
-    see with your own eyes first which nodes are off, and wait ten minutes";
+use super::lock::lock_path;
+
+/// What to do about a damaged file. The lock file remembers that there was a store: while it is there, none is begun.
+fn advice(path: &Path) -> String {
+    format!(
+        "restore the file from a backup; or, if there is none, move it away, and {lock} with it: picketd then begins \
+         with an empty store, which knows nothing of nodes that are kept off and of commands that may still be under \
+         way, so see with your own eyes first which nodes are off, and wait ten minutes",
+        lock = lock_path(path).display()
+    )
+}
 
 /// Why the store could not be opened. Nothing may be fenced from it.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +28,7 @@ pub enum OpenError {
         pid: Option<u32>,
     },
     /// What is stored cannot be read.
-    #[error("the store {path} is damaged: {what}. What to do: {ADVICE}")]
+    #[error("the store {path} is damaged: {what}. What to do: {}", advice(path))]
     Damaged {
         /// The store.
         path: PathBuf,
@@ -38,6 +45,15 @@ pub enum OpenError {
         path: PathBuf,
         /// The lock file, which remembers it.
         lock: PathBuf,
+    },
+    /// The directory is not there.
+    #[error(
+        "the store's directory {directory} is not there (No such file or directory): make it, for the user who runs \
+         picketd alone: install -d -m 700 {directory}"
+    )]
+    NoDirectory {
+        /// The directory.
+        directory: PathBuf,
     },
     /// A later version wrote it.
     #[error(
@@ -85,9 +101,10 @@ impl OpenError {
             OpenError::Damaged { .. } | OpenError::Gone { .. } | OpenError::Newer { .. } => {
                 StoreError::Damaged(self.to_string())
             }
-            OpenError::Locked { .. } | OpenError::Exposed { .. } | OpenError::Io { .. } => {
-                StoreError::Unavailable(self.to_string())
-            }
+            OpenError::Locked { .. }
+            | OpenError::NoDirectory { .. }
+            | OpenError::Exposed { .. }
+            | OpenError::Io { .. } => StoreError::Unavailable(self.to_string()),
         }
     }
 }
@@ -135,9 +152,10 @@ impl From<Broken> for StoreError {
 
 /// The same answer, naming the file it is about and, where that is damaged, what to do.
 pub(super) fn named(path: &Path, error: StoreError) -> StoreError {
+    let advice = advice(path);
     let path = path.display();
     match error {
-        StoreError::Damaged(what) => StoreError::Damaged(format!("{path}: {what}. What to do: {ADVICE}")),
+        StoreError::Damaged(what) => StoreError::Damaged(format!("{path}: {what}. What to do: {advice}")),
         StoreError::Unavailable(what) => StoreError::Unavailable(format!("{path}: {what}")),
         StoreError::Unknown(what) => StoreError::Unknown(format!("{path}: {what}")),
         other => other,

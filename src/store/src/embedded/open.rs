@@ -34,8 +34,11 @@ fn directory(path: &Path) -> &Path {
 /// Refuses a directory in which everybody could put another file in the store's place.
 pub(super) fn check_directory(path: &Path) -> Result<(), OpenError> {
     let directory = directory(path);
-    let mode =
-        fs::metadata(directory).map_err(io_error(directory, "find the store's directory"))?.mode() & 0o7777;
+    let found = fs::metadata(directory).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => OpenError::NoDirectory { directory: directory.to_owned() },
+        _ => io_error(directory, "find the store's directory")(error),
+    })?;
+    let mode = found.mode() & 0o7777;
     if mode & 0o002 == 0 {
         Ok(())
     } else {
