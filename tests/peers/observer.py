@@ -4,8 +4,8 @@
 usage: observer.py DISK LOG [INTERVAL_MS]
 
 The log has one line for each write seen: COUNTER WRITTEN SEEN BOOT, the last three in nanoseconds. WRITTEN is the
-file's time of modification, which the kernel set when the machine wrote (wall clock, as fine as the kernel's tick, 4 ms at
-most); SEEN the wall clock and BOOT the boot-time clock just after the reading. The first line says "watching".
+file's time of modification, which the kernel set when the machine wrote (wall clock, as of the kernel's last tick: up to
+4 ms too early); SEEN the wall clock and BOOT the boot-time clock just after the reading. The first line says "watching".
 It ends when its standard input does, or when it is killed."""
 
 import os

@@ -9,17 +9,28 @@ use tempfile::TempDir;
 use super::{Process, eventually, peer_file};
 use crate::error::{PeerError, Result};
 
+/// The kernel stamps a file with the time of its last tick: a write is up to so much later than its stamp.
+const TICK: Duration = Duration::from_millis(4);
+
 /// A heartbeat on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beat {
     /// The machine's count since it booted.
     pub count: u32,
-    /// When the kernel wrote it to the disk's file; as fine as the kernel's tick (4 ms at most).
+    /// When the kernel wrote it to the disk's file; up to a tick (4 ms) before the true moment.
     pub written: SystemTime,
     /// When the observer had read it.
     pub seen: SystemTime,
     /// The same on the boot-time clock.
     pub seen_boot: Duration,
+}
+
+impl Beat {
+    /// Whether its write can have been after `moment`: its stamp is up to a tick too early, and it was written before it
+    /// was seen.
+    pub fn may_be_after(&self, moment: SystemTime) -> bool {
+        self.written + TICK > moment && self.seen > moment
+    }
 }
 
 /// A running observer. It notes every heartbeat from its start until it is dropped.
@@ -59,18 +70,20 @@ impl Observer {
         self.beats().pop()
     }
 
-    /// Heartbeats that were written, or at the latest seen, after `moment`.
+    /// Heartbeats that may have been written after `moment`: none that was is left out, one or two from up to a tick
+    /// before it may be among them.
     pub fn after(&self, moment: SystemTime) -> Vec<Beat> {
-        self.beats().into_iter().filter(|beat| beat.written > moment).collect()
+        self.beats().into_iter().filter(|beat| beat.may_be_after(moment)).collect()
     }
 
-    /// Waits until `count` more heartbeats were written from now on.
+    /// Waits until `count` more heartbeats were surely written from now on.
     pub async fn wait_for(&self, count: usize, within: Duration) -> Result<()> {
         let now = SystemTime::now();
-        eventually(&format!("{count} more heartbeats"), within, || self.after(now).len() >= count).await
+        let more = || self.beats().iter().filter(|beat| beat.written > now).count();
+        eventually(&format!("{count} more heartbeats"), within, || more() >= count).await
     }
 
-    /// Watches for `time` and returns what was written meanwhile: nothing, where a machine is off.
+    /// Watches for `time` and returns what may have been written meanwhile: nothing, where a machine is off.
     pub async fn listen(&self, time: Duration) -> Vec<Beat> {
         let now = SystemTime::now();
         tokio::time::sleep(time).await;
@@ -88,4 +101,29 @@ fn parse(line: &str) -> Option<Beat> {
         seen: wall(next()?),
         seen_boot: Duration::from_nanos(next()?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_can_have_been_after_the_moment_counts() {
+        let at = |millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
+        let beat = |written, seen| Beat {
+            count: 1,
+            written: at(written),
+            seen: at(seen),
+            seen_boot: Duration::ZERO,
+        };
+        for (written, seen, after) in [
+            (1_001, 1_002, true),
+            (999, 1_002, true),
+            (997, 1_001, true),
+            (996, 1_002, false),
+            (998, 1_000, false),
+        ] {
+            assert_eq!(beat(written, seen).may_be_after(at(1_000)), after, "written {written}, seen {seen}");
+        }
+    }
 }
