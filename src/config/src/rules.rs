@@ -1,6 +1,7 @@
 //! The numbers of the rules. Less than the least is refused by [`Rules::faults`].
 
 use picket_core::rules::Rules;
+use picket_core::time::written;
 
 use crate::table::Table;
 
@@ -27,6 +28,13 @@ pub(crate) fn read(mut table: Table<'_>) -> Rules {
         if let Some(duration) = table.duration(key) {
             *place = duration;
         }
+    }
+    if table.has("silent_share") && rules.silent_share > rules.level_share {
+        let (silent, level) = (written(rules.silent_share), written(rules.level_share));
+        let message = format!(
+            "{silent} is longer than level_share ({level}), which ends a level in any case: give it less, or level_share more"
+        );
+        table.fault("silent_share", message);
     }
     for fault in rules.faults() {
         table.fault(fault.key, fault.message);

@@ -46,7 +46,7 @@ cert = "x"
             "picket.toml:24: store.path ~ expected an absolute path",
             "picket.toml:26: log.format ~ expected text or json",
             "picket.toml:27: log.level ~ expected a text that is not empty, found a whole number",
-            "picket.toml:29: rules.readings ~ 1 reading(s) prove nothing: at least 2",
+            "picket.toml:29: rules.readings ~ 1 reading proves nothing: at least 2",
             "picket.toml:30: rules.dwell ~ out of range",
             "picket.toml:31: rules.watch ~ expected a whole number with its unit",
             "picket.toml:32: tls: unknown key ~ Known here",

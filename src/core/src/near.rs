@@ -5,21 +5,39 @@ const OFFERED: usize = 3;
 
 /// The `candidates` that resemble `word` most, best first; none if nothing comes close.
 ///
-/// Close is: a third of the letters may differ, and one may always.
+/// Close is: a third of the letters may differ, and one may always. Zeros in front of a number do not count: `r1n9` is
+/// as close to `r1n01` as to `r1n1`.
 pub fn near<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let wanted: Vec<char> = word.to_lowercase().chars().take(64).collect();
-    let allowed = (wanted.len() / 3).max(1);
+    let wanted = letters(word);
+    let (short, allowed) = (without_zeros(&wanted), (wanted.len() / 3).max(1));
     let mut found: Vec<(usize, &str)> = candidates
         .into_iter()
         .filter_map(|candidate| {
-            let letters: Vec<char> = candidate.to_lowercase().chars().take(64).collect();
-            let distance = distance(&wanted, &letters);
+            let letters = letters(candidate);
+            let distance = distance(&wanted, &letters).min(distance(&short, &without_zeros(&letters)));
             (distance <= allowed).then_some((distance, candidate))
         })
         .collect();
     found.sort_unstable();
     found.dedup();
     found.into_iter().take(OFFERED).map(|(_, candidate)| candidate).collect()
+}
+
+fn letters(name: &str) -> Vec<char> {
+    name.to_lowercase().chars().take(64).collect()
+}
+
+/// The same name with each of its numbers as it would be counted.
+fn without_zeros(name: &[char]) -> Vec<char> {
+    let mut kept: Vec<char> = Vec::new();
+    for (at, &letter) in name.iter().enumerate() {
+        let in_number = kept.last().is_some_and(char::is_ascii_digit);
+        let goes_on = name.get(at + 1).is_some_and(char::is_ascii_digit);
+        if letter != '0' || in_number || !goes_on {
+            kept.push(letter);
+        }
+    }
+    kept
 }
 
 /// `; did you mean "a" or "b"?`, or nothing where nothing comes close: the end of a message about `word`.
@@ -56,6 +74,9 @@ mod tests {
         assert_eq!(near("dwlel", keys), ["dwell"]);
         assert_eq!(near("pasword_file", keys), ["password_file"]);
         assert_eq!(near("colour", keys), Vec::<&str>::new());
+        assert_eq!(near("r1n9", ["r1n01", "r1n02", "r1n03", "r1n04"]), ["r1n01", "r1n02", "r1n03"]);
+        assert_eq!(near("r1n007", ["r1n70", "r1n7"]), ["r1n7", "r1n70"]);
+        assert_eq!(near("r1n0", ["r2n00"]), ["r2n00"]);
         assert_eq!(near("R1N7", ["r1n07", "r1n17", "r2n7", "x"]), ["r1n07", "r1n17", "r2n7"]);
     }
 

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::time::written;
+
 /// A number below what the rules allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleFault {
@@ -29,7 +31,8 @@ pub struct Rules {
     pub device_call: Duration,
     /// A level's share of a fence's time. Default 180 s, least 1 s, and room for the longest cycle and three dwells.
     pub level_share: Duration,
-    /// The share of a level of which nothing answers at all. Default 20 s, least 1 s.
+    /// The share of a level of which nothing answers at all. Default 20 s, least 1 s; beyond `level_share` it is of no
+    /// effect.
     pub silent_share: Duration,
     /// From the intent to the confirmation, unless the caller says otherwise. Default 10 min, least 10 s.
     pub fence_deadline: Duration,
@@ -77,14 +80,22 @@ impl Rules {
         if self.readings < 2 {
             faults.push(RuleFault {
                 key: "readings",
-                message: format!("{} reading(s) prove nothing: at least 2", self.readings),
+                message: match self.readings {
+                    1 => "1 reading proves nothing: at least 2".to_owned(),
+                    none => format!("{none} readings prove nothing: at least 2"),
+                },
             });
         }
         let mut range = |key, value: Duration, least: Duration, most: Duration| {
             if value < least || value > most {
                 faults.push(RuleFault {
                     key,
-                    message: format!("{value:?} is out of range: {least:?} to {most:?}"),
+                    message: format!(
+                        "{} is out of range: {} to {}",
+                        written(value),
+                        written(least),
+                        written(most)
+                    ),
                 });
             }
         };
@@ -103,12 +114,13 @@ impl Rules {
         range("clock_jump", self.clock_jump, ms(100), ms(10_000));
         range("history", self.history, day, day * 36_500);
         if self.level_share < self.longest_cycle + self.dwell * 3 {
-            let (share, cycle, dwell) = (self.level_share, self.longest_cycle, self.dwell);
+            let (share, cycle, dwell) =
+                (written(self.level_share), written(self.longest_cycle), written(self.dwell));
             faults.push(RuleFault {
                 key: "level_share",
                 message: format!(
-                    "a level's share of {share:?} has no room for a longest cycle of {cycle:?} and three dwells of \
-                     {dwell:?}: a node that is off already could never be confirmed"
+                    "a level's share of {share} has no room for a longest cycle of {cycle} and three dwells of \
+                     {dwell}: a node that is off already could never be confirmed"
                 ),
             });
         }
@@ -126,6 +138,25 @@ mod tests {
         let weak = Rules { readings: 1, dwell: Duration::ZERO, ..Rules::default() };
         let keys: Vec<_> = weak.faults().into_iter().map(|fault| fault.key).collect();
         assert_eq!(keys, ["readings", "dwell"]);
+    }
+
+    #[test]
+    fn ranges_are_told_in_the_units_of_the_settings() {
+        let odd = Rules {
+            readings: 0,
+            dwell: Duration::ZERO,
+            history: Duration::from_secs(3_600),
+            ..Rules::default()
+        };
+        let said: Vec<_> = odd.faults().into_iter().map(|fault| fault.message).collect();
+        assert_eq!(
+            said,
+            [
+                "0 readings prove nothing: at least 2",
+                "0s is out of range: 500ms to 1m",
+                "1h is out of range: 1d to 36500d"
+            ]
+        );
     }
 
     #[test]

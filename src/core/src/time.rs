@@ -5,6 +5,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+/// A duration as the settings would have it: a whole number of the largest unit that fits (`0s`, `500ms`, `90s`, `1h`,
+/// `90d`).
+pub fn written(duration: Duration) -> String {
+    const UNITS: [(&str, u128); 5] =
+        [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+    let millis = duration.as_millis();
+    let unit = UNITS.iter().find(|(_, unit)| millis > 0 && millis % unit == 0);
+    unit.map_or_else(|| "0s".to_owned(), |(name, unit)| format!("{}{name}", millis / unit))
+}
+
 /// A moment on the boot-time clock (`CLOCK_BOOTTIME`): never set back, goes on while the machine sleeps,
 /// means nothing on another machine or after a reboot. Therefore it is never stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

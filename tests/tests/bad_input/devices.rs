@@ -52,7 +52,7 @@ async fn a_wrong_password_is_told_with_the_account_and_what_to_look_at() -> Resu
     let (status, fence) = tried(&gateway, &webhook).await?;
     let at = sim.address().to_string();
     has(&status, &["authentication", &at, "operator", "password"]);
-    has(&fence, &["levels spent", "authentication", "password"]);
+    has(&fence, &["needs operator (levels spent): no answer for", "authentication", "password"]);
     for text in [status.out, fence.out, gateway.log()] {
         assert!(!text.contains("wr0ng-one"), "{text}");
     }

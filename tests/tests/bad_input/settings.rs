@@ -85,12 +85,16 @@ async fn a_host_list_that_does_not_parse() {
 #[tokio::test]
 async fn fewer_readings_or_a_shorter_dwell_than_is_allowed() {
     let rules = |line: &str| format!("[rules]\n{line}\n[releases.detach]");
-    let word = ["prove nothing", "at least 2"];
+    let word = ["1 reading proves nothing", "at least 2"];
     one_fault("[releases.detach]", &rules("readings = 1"), "16: rules.readings", &word).await;
-    let word = ["100ms is out of range", "500ms to 60s"];
+    let word = ["100ms is out of range", "500ms to 1m"];
     one_fault("[releases.detach]", &rules("dwell = \"100ms\""), "16: rules.dwell", &word).await;
-    let word = ["0ns is out of range", "5s to 600s"];
+    let word = ["0s is out of range", "5s to 10m"];
     one_fault("[releases.detach]", &rules("longest_cycle = \"0s\""), "16: rules.longest_cycle", &word).await;
+    let word = ["1h is out of range", "1d to 36500d"];
+    one_fault("[releases.detach]", &rules("history = \"1h\""), "16: rules.history", &word).await;
+    let word = ["10m is longer than level_share (3m)", "level_share more"];
+    one_fault("[releases.detach]", &rules("silent_share = \"10m\""), "16: rules.silent_share", &word).await;
     one_fault(
         "username",
         "readings = 1\nusername",

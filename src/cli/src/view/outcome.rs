@@ -41,7 +41,9 @@ pub fn sentence(outcome: &Outcome) -> String {
         }
         Ok(OutcomeKind::StillHeld) => "hold dropped; others still keep it off".to_owned(),
         Ok(OutcomeKind::StoodDown) => "stood down: a person said that it was alive".to_owned(),
-        Ok(OutcomeKind::Unfenced) => "unfenced: it is back".to_owned(),
+        Ok(OutcomeKind::Unfenced) if outcome.detail.is_empty() => "unfenced: it is back".to_owned(),
+        // The detail says how it is known, or that nothing was to be done.
+        Ok(OutcomeKind::Unfenced) => "unfenced".to_owned(),
         Ok(OutcomeKind::DryRun) => "dry run: it would begin; nothing was sent".to_owned(),
         Ok(OutcomeKind::Unspecified) => "no outcome".to_owned(),
         Ok(
@@ -76,6 +78,13 @@ mod tests {
         assert_eq!(sentence(&outcome(OutcomeKind::Fenced)), "fenced and NOT released");
         let released = Outcome { released: true, ..outcome(OutcomeKind::AlreadyFenced) };
         assert_eq!(sentence(&released), "fenced already and released");
+    }
+
+    #[test]
+    fn unfenced_says_one_thing() {
+        assert_eq!(sentence(&outcome(OutcomeKind::Unfenced)), "unfenced: it is back");
+        let untouched = Outcome { detail: "it was not fenced".to_owned(), ..outcome(OutcomeKind::Unfenced) };
+        assert_eq!(sentence(&untouched), "unfenced: it was not fenced");
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub enum Refused {
     #[error("still held by {}", .0.join(", "))]
     Held(Vec<String>),
     /// No such hold.
-    #[error("{holder:?} holds nothing here; holds: {}", .holds.join(", "))]
+    #[error("{holder:?} holds nothing here; {}", there_is(.holds, "holds: ", "nobody does"))]
     NoSuchHold {
         /// What was asked for.
         holder: String,
@@ -52,7 +52,7 @@ pub enum Refused {
     #[error("not released yet: {}; let it complete, or abandon it by name", .0.join(", "))]
     NotReleased(Vec<String>),
     /// The topology or the plan has no such thing.
-    #[error("there is no {what} {name:?} here; there is: {}", .known.join(", "))]
+    #[error("there is no {what} {name:?} here; {}", there_is(.known, "there is: ", "the node has none"))]
     NoSuch {
         /// What kind of thing.
         what: &'static str,
@@ -70,6 +70,11 @@ pub enum Refused {
     /// An off was sent already: the fence runs to its end.
     #[error("an off was sent already: the fence runs to its end")]
     OffSent,
+}
+
+/// What there is, or that there is nothing.
+fn there_is(names: &[String], some: &str, none: &str) -> String {
+    if names.is_empty() { none.to_owned() } else { format!("{some}{}", names.join(", ")) }
 }
 
 /// Applies `event` to a record of version `version` under leadership `term`.

@@ -39,7 +39,7 @@ impl Desk {
                 match view.stored.record.fence.as_ref().map(|fence| fence.id) {
                     Some(id) => self.join(guest, node, id, Goal::Back, asked.deadline),
                     None => {
-                        let detail = "it is not fenced: nothing was to be done";
+                        let detail = "it was not fenced, so nothing was to be done";
                         let end = outcome::outcome(&Outcome::Unfenced, detail);
                         let update = follow::at_once(&view, self.now().wall, None, end);
                         Ok(stream::iter([Ok(update)]).boxed())

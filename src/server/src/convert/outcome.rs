@@ -60,7 +60,12 @@ pub(crate) fn detail(fence: &Fence, outcome: &Outcome) -> String {
     };
     match outcome {
         Outcome::Fenced { .. } | Outcome::AlreadyFenced { .. } => fenced(fence),
-        Outcome::NeedsOperator(_) => last_of("needs_operator"),
+        // The reason stands beside the detail already.
+        Outcome::NeedsOperator(reason) => {
+            let (what, asked) =
+                (last_of("needs_operator"), format!("needs an operator ({}): ", reason.label()));
+            what.strip_prefix(&asked).unwrap_or(&what).to_owned()
+        }
         Outcome::PowerOnFailed => last_of("power_on_failed"),
         _ => fence.moments.last().map(|moment| moment.what.clone()).unwrap_or_default(),
     }

@@ -46,6 +46,8 @@ async fn what_is_not_fenced_is_unfenced_at_once() {
     let all = lab.back(unfence_request("u")).await.expect("let in").all().await;
     let [only] = all.as_slice() else { panic!("{all:#?}") };
     assert_eq!(only.outcome.as_ref().map(kind), Some(OutcomeKind::Unfenced));
+    let detail = only.outcome.as_ref().map(|outcome| outcome.detail.as_str());
+    assert_eq!(detail, Some("it was not fenced, so nothing was to be done"));
 }
 
 #[tokio::test(start_paused = true)]

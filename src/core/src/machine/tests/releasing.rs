@@ -136,11 +136,18 @@ fn only_a_person_abandons() {
 #[test]
 fn abandoning_wants_a_release_that_is_under_way() {
     let mut player = fenced(&["first", "second"]);
-    assert!(matches!(abandon(&mut player, "third"), Err(Refused::NoSuch { .. })));
+    let refused = abandon(&mut player, "third").unwrap_err();
+    assert_eq!(refused.to_string(), "there is no release \"third\" here; there is: first, second");
     player.complete("first");
     assert!(matches!(abandon(&mut player, "first"), Err(Refused::Phase { phase: "complete", .. })));
     let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
     assert!(matches!(abandon(&mut player, "detach"), Err(Refused::Phase { phase: "fencing", .. })));
+    player.give_up(Reason::LevelsSpent);
+    assert!(matches!(abandon(&mut player, "third"), Err(Refused::NoSuch { .. })));
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.give_up(Reason::LevelsSpent);
+    let refused = abandon(&mut player, "detach").unwrap_err();
+    assert_eq!(refused.to_string(), "there is no release \"detach\" here; the node has none");
 }
 
 #[test]
