@@ -11,7 +11,7 @@ pub enum Exit {
     Failed,
     /// 2: wrong arguments or settings, or a question that was not answered with yes. Nothing was sent.
     Usage,
-    /// 3: blocked: a budget, a pause, another's hold. Nothing was sent.
+    /// 3: blocked: the gateway's own machine, a budget, a pause; nothing was sent. Or another's hold keeps the node off.
     Blocked,
     /// 4: a person must decide, or the power-on was not seen.
     NeedsOperator,
@@ -85,9 +85,10 @@ impl From<Exit> for ExitCode {
 pub const HELP: &str = "\
 Exit codes (with several nodes, the worst):
   0   done: fenced, unfenced, listed
-  1   any other error
+  1   any other error; also: the gateway cannot write its store, and nothing was begun
   2   wrong arguments or settings, or a question not answered with yes
-  3   blocked (budget, pause, another's hold): nothing was sent
+  3   blocked: the gateway stands on that node (budgets and pauses come later), nothing was sent;
+      or, of unfence, others still hold the node, and it stays off
   4   needs an operator, or the power-on was not seen
   5   no gateway answers
   6   no such node, fence, release or hold

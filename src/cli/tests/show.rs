@@ -173,6 +173,13 @@ async fn help_and_completions_need_no_gateway() {
     let help = run(picket("--help")).await;
     assert_eq!(help.code, 0);
     golden("help.txt", &help.out);
+    let fence = run(picket("fence --help")).await.out;
+    assert_eq!(
+        fence.matches("Not offered yet").count(),
+        3,
+        "what a gateway refuses is told as such: {fence}"
+    );
+    assert!(fence.contains("[default: claimed]") && !fence.contains("audit"), "{fence}");
     for shell in ["bash", "zsh", "fish"] {
         let ran = run(picket(&format!("completions {shell}"))).await;
         assert_eq!(ran.code, 0, "{ran:?}");

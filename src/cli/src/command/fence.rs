@@ -18,7 +18,7 @@ pub struct Args {
     /// Host lists: r1n07 or r1n[01-40,45]
     #[arg(required = true, value_name = "HOSTS")]
     hosts: Vec<String>,
-    /// Why; stands in the hold, the history and the audit
+    /// Why; stands in the hold and the history [default: who asked, by name]
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// The hold that keeps them off [default: your own name]
@@ -30,7 +30,7 @@ pub struct Args {
     /// What comes after the release
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     then: Then,
-    /// The least grade of evidence [default: what the settings say]
+    /// The least grade of evidence [default: claimed]
     #[arg(long, value_enum, value_name = "GRADE")]
     minimum_grade: Option<Least>,
     /// From the intent to the confirmation [default: what the settings say]
@@ -42,13 +42,15 @@ pub struct Args {
     /// Do nothing unless the node is in this generation (one node only)
     #[arg(long, value_name = "NUMBER")]
     generation: Option<u64>,
-    /// Go through it all, store and send nothing
+    /// Go through it all, store and send nothing. Not offered yet: gateways of this version refuse it
     #[arg(long)]
     dry_run: bool,
-    /// Set budget, cool-down and brake aside, for this reason
+    /// Set budget, cool-down and brake aside, for this reason. Not offered yet: gateways of this version have none, and
+    /// refuse it
     #[arg(long, value_name = "REASON")]
     override_budget: Option<String>,
-    /// Fence although it costs the gateway's store its quorum, for this reason
+    /// Fence although it costs the gateway's store its quorum, for this reason. Not offered yet: gateways of this version
+    /// have none, and refuse it
     #[arg(long, value_name = "REASON")]
     override_quorum: Option<String>,
     #[command(flatten)]

@@ -17,10 +17,10 @@ pub struct Args {
     /// Host lists: r1n07 or r1n[01-40,45]
     #[arg(required = true, value_name = "HOSTS")]
     hosts: Vec<String>,
-    /// Why
+    /// Why; stands in the history [default: who asked, by name]
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Whose hold is dropped; another's only by an admin [default: your own]
+    /// Whose hold is dropped; whoever reaches the gateway may drop anybody's [default: your own]
     #[arg(long, value_name = "NAME")]
     holder: Option<String>,
     /// How long a node may take until it is seen on [default: what the settings say]
