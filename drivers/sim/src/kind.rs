@@ -15,7 +15,7 @@ use crate::world::{SharedWorld, World};
 /// - `machine` (required): the simulated machine; it is made, and is on, when it is first named.
 /// - `device`: the device's name in the world; `<machine>` for a host device, `<machine>-outlet` for a supply.
 /// - `class`: `host` (default) or `supply`.
-/// - `latency`: there and back, `0ms` to `60s` (default `1ms`).
+/// - `latency`: there and back, `0ms` to `60s`, as `250ms` or `5s` (default `1ms`).
 ///
 /// The world dies with the process: after a restart every machine is on again.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl DriverKind for SimKind {
         }
         const KEYS: [&str; 4] = ["machine", "device", "class", "latency"];
         for key in settings.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-            let message = format!("no such key: a sim device has {}", KEYS.join(", "));
+            let message = format!("unknown key; known are {}", KEYS.join(", "));
             faults.push(SettingFault::new(key.clone(), message));
         }
         if machine.is_none() && !settings.contains_key("machine") {

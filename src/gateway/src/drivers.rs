@@ -6,3 +6,72 @@ use picket_driver::DriverKind;
 pub(crate) fn kinds() -> Vec<Box<dyn DriverKind>> {
     vec![Box::new(picket_driver_ipmi::IpmiKind), Box::new(picket_driver_sim::SimKind::default())]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use picket_driver::Context;
+    use picket_engine::clock::SystemClock;
+    use serde_json::{Map, Value};
+
+    use super::*;
+
+    const EXAMPLE: &str = include_str!("../../../deploy/picket.example.toml");
+    /// No kind has this key.
+    const UNKNOWN: &str = "no-such-key";
+
+    /// The part of the example that shows a kind: from its line to the next section.
+    fn shown(line: &str) -> Vec<&'static str> {
+        let mut lines = EXAMPLE.lines().skip_while(|text| !text.trim_start_matches('#').starts_with(line));
+        let first = lines.next().unwrap_or_else(|| panic!("{line} is not in the example"));
+        let rest = lines.take_while(|text| !text.trim_start_matches('#').starts_with('['));
+        let is_key = |c: char| c.is_ascii_lowercase() || c == '_';
+        std::iter::once(first).chain(rest).flat_map(move |text| text.split(move |c| !is_key(c))).collect()
+    }
+
+    /// The keys that a kind knows: it names them where it is given one that it does not know.
+    #[track_caller]
+    fn all_shown(line: &str, faults: &[(String, String)]) {
+        let told = faults.iter().find(|(key, _)| key == UNKNOWN).expect("an unknown key is a fault");
+        let (_, known) = told.1.split_once("known are ").expect("it says which are known");
+        let shown = shown(line);
+        for key in known.split(", ") {
+            assert!(shown.contains(&key), "{key} is not in the example, where {line} is shown");
+        }
+    }
+
+    #[test]
+    fn the_example_shows_every_key_of_every_driver() {
+        let context = Context { clock: Arc::new(SystemClock), random: Arc::new(|_: &mut [u8]| {}) };
+        let settings = Map::from_iter([(UNKNOWN.to_owned(), Value::Null)]);
+        for kind in kinds() {
+            let faults = kind.make(&settings, &context).expect_err("an unknown key");
+            let faults: Vec<_> = faults.into_iter().map(|fault| (fault.key, fault.message)).collect();
+            all_shown(&format!("driver = {:?}", kind.name()), &faults);
+        }
+    }
+
+    #[test]
+    fn the_example_shows_every_key_of_every_kind_of_release() {
+        let settings = Map::from_iter([(UNKNOWN.to_owned(), Value::Null)]);
+        for kind in ["webhook", "command"] {
+            let faults = picket_release::make("x", kind, &settings).err().expect("an unknown key");
+            let own = ["deadline", "settle", "attempt"];
+            let faults: Vec<_> = faults
+                .into_iter()
+                .map(|fault| {
+                    // What all of them have is shown once, with the first.
+                    let message = match kind {
+                        "webhook" => fault.message,
+                        _ => {
+                            own.iter().fold(fault.message, |text, key| text.replace(&format!(", {key}"), ""))
+                        }
+                    };
+                    (fault.key, message)
+                })
+                .collect();
+            all_shown(&format!("kind = {kind:?}"), &faults);
+        }
+    }
+}

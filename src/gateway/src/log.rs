@@ -3,11 +3,10 @@
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::SubscriberBuilder;
 
-/// Starts logging. `level` is a filter as in `RUST_LOG` (`info`, `picket_engine=debug,info`), which goes before it.
+/// Starts logging at `level` (`info`). The settings alone say how much is logged; `RUST_LOG` is not asked.
 pub(crate) fn start(json: bool, level: &str) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let builder = SubscriberBuilder::default()
-        .with_env_filter(filter)
+        .with_env_filter(EnvFilter::new(level))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
     // A second daemon in one process (a test) keeps the first one's log.
