@@ -11,7 +11,7 @@ pub fn written(duration: Duration) -> String {
     const UNITS: [(&str, u128); 5] =
         [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
     let millis = duration.as_millis();
-    let unit = UNITS.iter().find(|(_, unit)| millis > 0 && millis % unit == 0);
+    let unit = UNITS.iter().find(|(_, unit)| millis > 0 && millis.is_multiple_of(*unit));
     unit.map_or_else(|| "0s".to_owned(), |(name, unit)| format!("{}{name}", millis / unit))
 }
 
