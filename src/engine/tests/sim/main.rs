@@ -2,6 +2,7 @@
 
 mod away;
 mod chaos;
+mod checks;
 mod crash;
 mod devices;
 mod distribution;

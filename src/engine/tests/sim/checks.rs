@@ -1,0 +1,107 @@
+//! Checks, which ask devices who they are and whether they are on, and fences, which do not wait for them.
+
+use std::time::Duration;
+
+use picket_core::ids::NodeId;
+use picket_driver_sim::Fault;
+use picket_engine::Until;
+use tokio::time::Instant;
+
+use crate::lab::{Lab, NODE, lab, node, s};
+use crate::setup::{NodeSetup, Setup, named};
+
+/// What a first off may take from the request on: identity, hold and look of a BMC that answers in milliseconds. A call
+/// of a check that hangs would go on for seconds.
+const SOON: Duration = Duration::from_millis(100);
+/// So long a check has hung when the fence comes: the next copy of its question is due more than a second later.
+const HUNG: Duration = Duration::from_secs(2);
+
+fn world(world: &mut picket_driver_sim::World) {
+    world.add_machine(NODE).add_host(NODE, "bmc");
+}
+
+/// Fences the node, whose BMC answers again from now on; how long it took until the first off arrived.
+async fn first_off(lab: &mut Lab) -> Duration {
+    assert_eq!(lab.received("bmc").offs, 0);
+    lab.mend("bmc");
+    let asked = Instant::now();
+    let id = lab.open().await;
+    while lab.received("bmc").offs == 0 {
+        assert!(asked.elapsed() < s(60), "no off");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let took = asked.elapsed();
+    assert_eq!(lab.outcome(id, Until::Released).await.label(), "fenced");
+    took
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_any_check_the_first_off_goes_out_soon() {
+    let mut lab = lab(400).await;
+    let took = first_off(&mut lab).await;
+    assert!(took < SOON, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_ends_the_check_of_the_start_that_hangs() {
+    let mut setup = Setup::new(NODE, &[&["bmc"]]);
+    setup.check_at_start = true;
+    let mut lab = Lab::dark(401, setup, world);
+    lab.fault("bmc", Fault::Silent);
+    lab.start().await;
+    tokio::time::sleep(HUNG).await;
+    assert!(lab.view().live.devices.is_empty(), "the check still waits for an answer");
+    let took = first_off(&mut lab).await;
+    assert!(took < SOON, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_ends_a_readiness_call_that_hangs() {
+    let mut lab = lab(402).await;
+    lab.fault("bmc", Fault::Silent);
+    let engine = lab.engine.clone();
+    let caller = tokio::spawn(async move { engine.check(&node()).await });
+    tokio::time::sleep(HUNG).await;
+    assert!(!caller.is_finished());
+    let began = Instant::now();
+    let took = first_off(&mut lab).await;
+    assert!(took < SOON, "{took:?}");
+    let view = caller.await.expect("it ends").expect("what is known is told");
+    assert_eq!(view.plan.id, node());
+    assert!(began.elapsed() < s(30));
+}
+
+/// More nodes than are checked side by side, all but ours behind dead BMCs.
+const OTHERS: usize = 200;
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_does_not_wait_for_the_turn_of_its_check() {
+    // Ours is the last to ask for a turn.
+    let other = |index: usize| format!("a{index:03}");
+    let mut setup = Setup::new(NODE, &[&["bmc"]]);
+    setup.check_at_start = true;
+    setup.nodes.extend((0..OTHERS).map(|index| NodeSetup {
+        name: other(index),
+        levels: named(&[&[format!("dead{index}").as_str()]]),
+        own_host: false,
+    }));
+    let mut lab = Lab::dark(403, setup, |made| {
+        world(made);
+        for index in 0..OTHERS {
+            let (name, device) = (other(index), format!("dead{index}"));
+            made.add_machine(&name).add_host(&name, &device).fault(&device, Fault::Silent);
+        }
+    });
+    lab.start().await;
+    tokio::time::sleep(HUNG).await;
+    assert_eq!(lab.received("bmc").opens, 0, "it waits for its turn");
+    let took = first_off(&mut lab).await;
+    assert!(took < SOON, "{took:?}");
+    // The others were not forgotten meanwhile: each is found unreachable in its turn.
+    tokio::time::sleep(s(60)).await;
+    for index in 0..OTHERS {
+        let id = NodeId::new(&other(index)).expect("a good name");
+        let live = lab.engine.node(&id).expect("known").live;
+        assert!(live.devices.values().any(|device| device.fault.is_some()), "{id}: {live:?}");
+    }
+}
