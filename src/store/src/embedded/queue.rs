@@ -15,7 +15,7 @@ const TOGETHER: usize = 128;
 pub(super) trait Job: Send {
     /// Does it, or refuses; keeps its answer.
     fn apply(&mut self, map: &mut dyn Change);
-    /// Gives its answer, or the error of the commit.
+    /// Gives its answer, or the error of the commit. One that was not applied answers that it was not begun.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
@@ -103,12 +103,19 @@ impl Turn {
 }
 
 impl Drop for Turn {
-    /// The runtime ended before the turn came: nobody serves the queue, and who waits in it hears so.
+    /// The runtime ended before the turn came: nobody serves the queue. Whoever waits in it hears that surely nothing was
+    /// done, also a caller of another runtime, and may ask again: the next one sees to a turn of its own.
     fn drop(&mut self) {
-        if !self.over {
+        if self.over {
+            return;
+        }
+        let waits = {
             let mut waiting = self.queue.waiting();
             waiting.served = false;
-            waiting.jobs.clear();
+            std::mem::take(&mut waiting.jobs)
+        };
+        for job in waits {
+            job.answer(Ok(()));
         }
     }
 }

@@ -229,3 +229,32 @@ fn a_power_cut_at_any_moment_loses_nothing_that_was_answered() {
         prop_assert!(cut >= opened || found <= 1);
     });
 }
+
+#[tokio::test]
+async fn who_waits_behind_a_turn_that_never_came_hears_that_nothing_was_begun() {
+    let (_home, path) = home();
+    let store = EmbeddedStore::open(&path, life()).unwrap();
+    let (answer, first) = store.queue.enter(semantics::take_term);
+    assert!(first, "nobody serves the queue yet");
+    let turn = Turn::new(Arc::clone(&store.queue), Arc::clone(&store.shelf));
+    // Another one leaves it to that turn, which its runtime drops as it ends.
+    let other = store.take_term();
+    tokio::pin!(other);
+    assert!(waits(other.as_mut()).await);
+    drop(turn);
+    for said in [answer.await.unwrap(), other.await] {
+        assert!(
+            matches!(&said, Err(StoreError::Unavailable(why)) if why.contains("not begun")),
+            "surely nothing was done: {said:?}"
+        );
+    }
+    assert_eq!(store.take_term().await.map(|term| term.0), Ok(1), "the next one sees to a turn of its own");
+}
+
+/// Polls it once; whether it waits.
+async fn waits<F: Future + Unpin>(mut future: F) -> bool {
+    std::future::poll_fn(|context| {
+        std::task::Poll::Ready(std::pin::Pin::new(&mut future).poll(context).is_pending())
+    })
+    .await
+}
