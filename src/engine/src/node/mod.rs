@@ -284,11 +284,11 @@ impl NodeTask {
                 to = record.phase.label(),
                 generation = record.generation.0,
                 fence = record.fence.as_ref().map(|fence| fence.id.to_string()),
-                "phase"
+                "the node moved to another phase"
             );
             self.live.wait = None;
         } else {
-            tracing::debug!(event = label, phase = before.0, "stored");
+            tracing::debug!(event = label, phase = before.0, "a step was stored");
         }
         if !matches!(self.record().phase, Phase::Fencing | Phase::Fenced) {
             self.unproven = 0;
@@ -372,7 +372,7 @@ impl NodeTask {
     }
 
     async fn give_up(&mut self, reason: Reason, detail: String) -> Result<(), Fatal> {
-        tracing::error!(reason = reason.label(), detail, "needs an operator");
+        tracing::error!(reason = reason.label(), detail, "the node needs an operator");
         self.persist(|| Event::GiveUp { reason, detail: detail.clone() }).await?;
         Ok(())
     }

@@ -190,7 +190,7 @@ impl NodeTask {
                 Err(ReleaseError::DidNotHappen(why)) => (ReleaseStage::Pending, why, Some(effect)),
                 Err(ReleaseError::Unknown(why)) => (ReleaseStage::Requested, why, None),
             };
-            tracing::info!(release = %id, ?stage, detail, "release");
+            tracing::info!(release = %id, ?stage, detail, "a release was attempted");
             self.progress(run, id.clone(), stage, detail, known).await?;
         }
         Ok(())
@@ -296,7 +296,7 @@ impl NodeTask {
                 self.progress(run, state.id.clone(), stage, detail, known).await?;
             }
             Err(error) => {
-                tracing::warn!(release = %state.id, %error, "how far the release is");
+                tracing::warn!(release = %state.id, %error, "how far the release is cannot be told");
                 back_off(run, self.now());
             }
         }

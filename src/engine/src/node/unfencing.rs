@@ -126,7 +126,7 @@ impl NodeTask {
                             .await?;
                     }
                     Err(error) => {
-                        tracing::warn!(%device, %error, "undoing the hold");
+                        tracing::warn!(%device, %error, "the hold was not seen to be undone");
                         silent |= matches!(error.kind, ErrorKind::TimedOut | ErrorKind::Unreachable);
                         faults.push(device);
                     }
@@ -166,7 +166,7 @@ impl NodeTask {
                 let names: Vec<String> = dark.iter().map(ToString::to_string).collect();
                 let detail =
                     format!("{} not seen on within {:?}", names.join(", "), self.parts.rules.on_deadline);
-                tracing::error!(detail, "power-on failed");
+                tracing::error!(detail, "the node was not seen to come on");
                 self.persist(|| Event::OnFailed { detail: detail.clone() }).await?;
                 return Ok(false);
             }
@@ -212,7 +212,7 @@ impl NodeTask {
                     tracing::info!(%device, %effect, already = taken.already, "the on was taken");
                 }
                 Did::On(effect, Err(error)) => {
-                    tracing::warn!(%device, %effect, %error, "on");
+                    tracing::warn!(%device, %effect, %error, "the on was not seen to be taken");
                     again = again.min(if error.effect == Effect::DidNotHappen { PACE * 2 } else { PACE * 4 });
                 }
                 _ => {}

@@ -470,7 +470,7 @@ impl NodeTask {
             self.show(&device, &did);
             if let Did::Off(effect, result) = did {
                 self.counted_from.insert(effect, self.now());
-                tracing::warn!(%device, ?result, "off, again, while a person is waited for");
+                tracing::warn!(%device, ?result, "the node read On while a person is waited for; the off was sent again");
             }
         }
         Ok(true)

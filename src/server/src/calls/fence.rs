@@ -22,23 +22,34 @@ impl Desk {
         let node = asked.node.find(&self.engine)?;
         let (until, grade, then) = (asked.until, asked.call.min_grade, asked.call.holder.then);
         let deadline = asked.call.deadline;
+        let present = self.view(&node)?.stored.record.fence.map(|fence| fence.id.to_string());
+        let key = asked.call.key.as_ref().map(|bound| bound.key.clone());
         tracing::info!(
             %node,
+            fence = present,
             caller = guest.caller,
             holder = asked.call.holder.name,
             reason = asked.call.holder.reason,
-            key = asked.call.key.as_ref().map(|bound| bound.key.as_str()),
+            key,
             "a fence is asked for"
         );
         let admission = match self.engine.fence(&node, asked.call).await {
             Ok(admission) => admission,
-            Err(EngineError::Blocked { reason, detail }) => {
-                let end = outcome::outcome(&Outcome::Blocked(reason), detail);
-                let update = follow::at_once(&self.view(&node)?, self.now().wall, None, end);
-                return Ok(stream::iter([Ok(update)]).boxed());
+            Err(error) => {
+                tracing::info!(%node, fence = present, key, %error, "the request for a fence was not admitted");
+                return match error {
+                    EngineError::Blocked { reason, detail } => {
+                        let end = outcome::outcome(&Outcome::Blocked(reason), detail);
+                        let update = follow::at_once(&self.view(&node)?, self.now().wall, None, end);
+                        Ok(stream::iter([Ok(update)]).boxed())
+                    }
+                    error => Err(errors::engine(error, Verb::Fence, &node, &self.engine).into()),
+                };
             }
-            Err(error) => return Err(errors::engine(error, Verb::Fence, &node, &self.engine).into()),
         };
+        // Whoever has the fence's id finds by the key who asked for it.
+        let how = word(&admission);
+        tracing::info!(%node, fence = %admission.fence(), key, how, "the request for a fence was admitted");
         let (start, already) = match &admission {
             Admission::Opened(_) => (Start::Opened, false),
             Admission::Joined(_) => (Start::Joined, false),
@@ -59,5 +70,14 @@ impl Desk {
             start,
         };
         Ok(Follower::new(&self.engine, following, self.door.stop(), guest.place)?.updates().boxed())
+    }
+}
+
+fn word(admission: &Admission) -> &'static str {
+    match admission {
+        Admission::Opened(_) => "opened",
+        Admission::Joined(_) => "joined",
+        Admission::Already(_) => "already fenced",
+        Admission::Superseded(_) => "superseded",
     }
 }

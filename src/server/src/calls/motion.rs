@@ -27,7 +27,7 @@ impl Desk {
         let asked = request::unfence(&request, &guest.caller)?;
         let node = asked.node.find(&self.engine)?;
         let before = self.view(&node)?;
-        self.log("unfence", &node, &guest, &asked);
+        log("unfence", &before, &guest, &asked);
         let expected = asked.ask.expected_generation;
         match self.engine.unfence(&node, asked.holder.clone(), asked.ask).await {
             Ok(taken) => self.follow(guest, Verb::Unfence, before, taken, asked.deadline),
@@ -54,7 +54,7 @@ impl Desk {
         let asked = request::retry(&request, &guest.caller)?;
         let node = asked.node.find(&self.engine)?;
         let before = self.view(&node)?;
-        self.log("retry", &node, &guest, &asked);
+        log("retry", &before, &guest, &asked);
         match self.engine.retry(&node, asked.ask).await {
             Ok(taken) => self.follow(guest, Verb::Retry, before, taken, asked.deadline),
             Err(error) => Err(errors::engine(error, Verb::Retry, &node, &self.engine).into()),
@@ -70,7 +70,7 @@ impl Desk {
         let asked = request::stand_down(&request, &guest.caller)?;
         let node = asked.node.find(&self.engine)?;
         let before = self.view(&node)?;
-        self.log("stand-down", &node, &guest, &asked);
+        log("stand-down", &before, &guest, &asked);
         match self.engine.stand_down(&node, asked.ask).await {
             Ok(taken) => self.follow(guest, Verb::StandDown, before, taken, None),
             Err(error) => Err(errors::engine(error, Verb::StandDown, &node, &self.engine).into()),
@@ -85,7 +85,7 @@ impl Desk {
     ) -> Result<v1::Node, Status> {
         let (asked, release) = request::abandon(&request, &guest.caller)?;
         let node = asked.node.find(&self.engine)?;
-        self.log("abandon", &node, &guest, &asked);
+        log("abandon", &self.view(&node)?, &guest, &asked);
         let record = self
             .engine
             .abandon(&node, release, asked.ask)
@@ -94,18 +94,6 @@ impl Desk {
         let mut view = self.view(&node)?;
         view.stored.record = record;
         Ok(self.node(&view))
-    }
-
-    fn log(&self, call: &str, node: &NodeId, guest: &Guest, asked: &MotionAsked) {
-        tracing::info!(
-            call,
-            %node,
-            caller = guest.caller,
-            holder = asked.holder,
-            reason = asked.ask.person.reason,
-            key = asked.ask.key.as_ref().map(|bound| bound.key.as_str()),
-            "a person asks"
-        );
     }
 
     /// Follows what was set in motion, or what a request with the same key had set in motion before.
@@ -148,6 +136,21 @@ impl Desk {
     fn start(&self, guest: Guest, following: Following) -> Result<Updates, Status> {
         Ok(Follower::new(&self.engine, following, self.door.stop(), guest.place)?.updates().boxed())
     }
+}
+
+/// Who asks for what, of the fence as it stands.
+fn log(call: &str, view: &NodeView, guest: &Guest, asked: &MotionAsked) {
+    let record = &view.stored.record;
+    tracing::info!(
+        call,
+        node = %record.node,
+        fence = record.fence.as_ref().map(|fence| fence.id.to_string()),
+        caller = guest.caller,
+        holder = asked.holder,
+        reason = asked.ask.person.reason,
+        key = asked.ask.key.as_ref().map(|bound| bound.key.as_str()),
+        "a person asks"
+    );
 }
 
 /// Where a node that was set in motion goes: back to its work, or, tried again within its fence, to the proof and the

@@ -53,7 +53,7 @@ impl NodeTask {
             }
             Did::Held(effect, Ok(report)) => self.held(run, device, Some(effect), report).await?,
             Did::Held(effect, Err(error)) => {
-                tracing::warn!(%device, %error, "hold");
+                tracing::warn!(%device, %error, "the hold was not seen to be engaged");
                 let known = (error.effect == Effect::DidNotHappen).then_some(effect);
                 let report = HoldReport { engaged: Vec::new(), detail: error.to_string() };
                 self.held(run, device, known, report).await?;
@@ -69,7 +69,7 @@ impl NodeTask {
                         self.note_loss(run, device, lost).await?;
                     }
                     Err(error) => {
-                        tracing::warn!(%device, %error, "off");
+                        tracing::warn!(%device, %error, "the off was not seen to be taken");
                         run.hand(&device).refused = Some(error.to_string());
                         run.judge.off_failed(&device);
                         run.failed(&device, now);
@@ -86,7 +86,7 @@ impl NodeTask {
                 self.note_loss(run, device, lost).await?;
             }
             Did::Read { asked_at, result: Err(error) } => {
-                tracing::debug!(%device, %error, "no reading");
+                tracing::debug!(%device, %error, "the device gave no reading");
                 if run.hand(&device).stage == Stage::Probe {
                     run.enter(&device, Stage::Identify);
                 }

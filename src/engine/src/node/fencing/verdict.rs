@@ -26,7 +26,7 @@ impl NodeTask {
                 let grade = proof.evidence().grade;
                 match self.apply(Event::Confirmed(&proof)).await {
                     Ok(_) => {
-                        tracing::info!(?grade, "confirmed off");
+                        tracing::info!(?grade, "the node is confirmed off");
                         self.ground =
                             Some(Arc::new(Ground { ground: ReleaseGround::Confirmed(proof), dark_since }));
                         self.live.proven = true;
