@@ -1,6 +1,7 @@
 //! The daemon as a process, through the harness: started, asked, stopped, killed at a point, and started again.
 
 mod logs;
+mod releases;
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
