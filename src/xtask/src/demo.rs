@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: builds the real programs and lets the demonstration (`tests/src/bin/picket-demo.rs`) run them.
+//! `cargo xtask demo`: builds the real programs and lets the demonstration (`tests/src/bin/picket-demo`) run them.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;

@@ -84,7 +84,8 @@ impl Stage {
             text += &format!("touch {dir}/closed\n[ ! -s {dir}/vm.pid ] || kill -9 $(cat {dir}/vm.pid)\n");
         }
         for directory in directories.iter().chain(&machines) {
-            text += &format!("rm -r {}\n", directory.display());
+            // What ends removes files of its own meanwhile.
+            text += &format!("rm -rf {}\n", directory.display());
         }
         std::fs::write(&script, text).map_err(PeerError::io(format!("write {}", script.display())))?;
         Ok(script)
