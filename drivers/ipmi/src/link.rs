@@ -111,6 +111,14 @@ impl Link {
         }
     }
 
+    /// A datagram that came while nobody waited, if there is one.
+    pub fn leftover<'b>(&mut self, buffer: &'b mut [u8; LARGEST]) -> Option<&'b mut [u8]> {
+        let len = self.socket.try_recv(buffer).ok()?;
+        self.counters.received.fetch_add(1, Ordering::Relaxed);
+        self.trouble = None;
+        buffer.get_mut(..len)
+    }
+
     /// Why nothing arrives, if the network says so.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()

@@ -13,7 +13,7 @@ use crate::command::CloseSession;
 use crate::crypto::BLOCK;
 use crate::effort::Effort;
 use crate::link::Link;
-use crate::session::{Answer, Session};
+use crate::session::{Answer, Request, Session};
 use crate::wire::LARGEST;
 
 /// The least wait before the first copy; it doubles with each further one.
@@ -23,6 +23,9 @@ pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Between two copies of a last question, to a BMC that answers fast.
 const INSIST_PAUSE: Duration = Duration::from_millis(100);
+
+/// How much of what came late is taken in before the next question: more than one question can have had copies.
+const MOST_LEFTOVERS: usize = 32;
 
 /// A session that answered within this time surely lives: the shortest idle limit seen is 30 s (ipmi_sim).
 const FRESH: Duration = Duration::from_secs(20);
@@ -125,7 +128,7 @@ impl Live {
         self.closed = true;
     }
 
-    async fn send_copy(&mut self, request: &mut crate::session::Request, effort: &mut Effort) {
+    async fn send_copy(&mut self, request: &mut Request, effort: &mut Effort) {
         let mut iv = [0; BLOCK];
         (self.random)(&mut iv);
         self.session.write_copy(request, &iv, &mut self.out);
@@ -147,11 +150,13 @@ impl Live {
         until: Instant,
         effort: &mut Effort,
     ) -> Result<Option<Heard>, DriverError> {
-        self.exchange(message, call, until, effort, self.pace, 2).await
+        self.overhear();
+        let request = self.session.request(message);
+        self.exchange(request, call, until, effort, self.pace, 2).await
     }
 
-    /// Asks with copies at a short, constant distance: many of them, so that it is not the network that swallows all.
-    /// Only for readings.
+    /// The last question before the session is given up: with copies at a short, constant distance, many of them, so that
+    /// it is not the network that swallows all. Only for readings.
     pub async fn insist(
         &mut self,
         message: Message,
@@ -159,19 +164,32 @@ impl Live {
         until: Instant,
     ) -> Result<Option<Heard>, DriverError> {
         let pause = if self.pace > FIRST_PAUSE { self.pace / 2 } else { INSIST_PAUSE };
-        self.exchange(message, call, until, &mut Effort::reading(), pause, 1).await
+        self.overhear();
+        let request = self.session.last_request(message);
+        self.exchange(request, call, until, &mut Effort::reading(), pause, 1).await
+    }
+
+    /// Takes in what came since the last question was given up.
+    fn overhear(&mut self) {
+        let mut buffer = [0; LARGEST];
+        // Bounded, as nobody may keep us here with datagrams that are not the BMC's.
+        for _ in 0..MOST_LEFTOVERS {
+            match self.link.leftover(&mut buffer) {
+                Some(datagram) => self.session.overhear(datagram),
+                None => break,
+            }
+        }
     }
 
     async fn exchange(
         &mut self,
-        message: Message,
+        mut request: Request,
         call: &Call,
         until: Instant,
         effort: &mut Effort,
         mut pause: Duration,
         growth: u32,
     ) -> Result<Option<Heard>, DriverError> {
-        let mut request = self.session.request(message);
         let mut buffer = [0; LARGEST];
         let asked_at = call.now();
         // Nothing is sent whose time is over: this process may have been stopped since it decided to.

@@ -8,15 +8,20 @@
 use ipmi_rs_core::connection::Message;
 
 use crate::crypto::{BLOCK, Keys};
-use crate::wire;
+use crate::wire::{self, Opened};
 
 /// The BMC's address (IPMI 2.0 §5.1), and ours: the first remote console's software id (§5.5).
 const BMC: u8 = 0x20;
 const CONSOLE: u8 = 0x81;
 
-/// How far our sequence numbers may run ahead of the highest one that surely arrived. A BMC drops what is more than
-/// 15 ahead of the highest that it has seen (IPMI 2.0 §6.12.13); those that keep the 8 of IPMI 1.5 are served too.
+/// How far our sequence numbers may run ahead of the highest one that surely arrived: those BMCs are served, too, that
+/// keep the window of IPMI 1.5.
 const AHEAD: u32 = 8;
+/// How far those of a last question may: a BMC drops what is more than 15 ahead of the highest that it has seen, and what
+/// it has seen already (IPMI 2.0 §6.12.13). So a session that used up the others still has numbers that are new.
+const LAST_AHEAD: u32 = 15;
+/// How many requester sequence numbers there are: six bits.
+const RQ_SEQS: usize = 64;
 
 /// One request, and what will answer it.
 #[derive(Debug)]
@@ -26,6 +31,15 @@ pub struct Request {
     /// Sequence number of its first copy, once written.
     first: Option<u32>,
     /// Answers at or below this sequence number were written before it was asked.
+    floor: Option<u32>,
+    /// How far ahead its copies may go.
+    ahead: u32,
+}
+
+/// What is remembered of a request after it was given up: its answer may come late.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    first: u32,
     floor: Option<u32>,
 }
 
@@ -48,8 +62,10 @@ pub struct Session {
     remote: u32,
     /// The last sequence number that we used.
     sent: u32,
-    /// The highest one that surely arrived, because a request that began with it was answered.
+    /// The highest one that surely arrived, because a request that began with it was answered, in time or late.
     arrived: u32,
+    /// The last request of each requester sequence number.
+    asked: [Option<Asked>; RQ_SEQS],
     /// The highest one of the BMC's. None yet: they begin at 1, says §6.12.13, and at 0, says some BMC.
     seen: Option<u32>,
     rq_seq: u8,
@@ -62,7 +78,7 @@ fn checksum(bytes: &[u8]) -> u8 {
 impl Session {
     /// A session that was just opened.
     pub fn new(keys: Keys, local: u32, remote: u32) -> Self {
-        Self { keys, local, remote, sent: 0, arrived: 0, seen: None, rq_seq: 0 }
+        Self { keys, local, remote, sent: 0, arrived: 0, asked: [None; RQ_SEQS], seen: None, rq_seq: 0 }
     }
 
     /// The BMC's id for it: what Close Session names.
@@ -73,14 +89,27 @@ impl Session {
     /// A new request. What was asked before it can no longer be answered.
     pub fn request(&mut self, message: Message) -> Request {
         self.rq_seq = (self.rq_seq + 1) & 0x3F;
-        Request { message, rq_seq: self.rq_seq, first: None, floor: self.seen }
+        self.asked[usize::from(self.rq_seq)] = None;
+        Request { message, rq_seq: self.rq_seq, first: None, floor: self.seen, ahead: AHEAD }
+    }
+
+    /// The same, of the last request before the session is given up.
+    pub fn last_request(&mut self, message: Message) -> Request {
+        Request { ahead: LAST_AHEAD, ..self.request(message) }
     }
 
     /// Writes one copy of `request`, under a sequence number of its own: a BMC drops the same number as a duplicate,
-    /// and then a copy could not cure a lost *answer* (IPMI 2.0 §6.12.13).
+    /// and then a copy could not cure a lost *answer* (IPMI 2.0 §6.12.13). Where the window has no number left, one that
+    /// any BMC still takes is used again: it may be that none of its copies has arrived.
     pub fn write_copy(&mut self, request: &mut Request, iv: &[u8; BLOCK], out: &mut Vec<u8>) {
-        self.sent = (self.sent + 1).min(self.arrived.saturating_add(AHEAD));
-        request.first.get_or_insert(self.sent);
+        let number = if self.sent < self.arrived.saturating_add(request.ahead) {
+            self.sent += 1;
+            self.sent
+        } else {
+            self.sent.min(self.arrived.saturating_add(AHEAD))
+        };
+        let first = *request.first.get_or_insert(number);
+        self.asked[usize::from(request.rq_seq)] = Some(Asked { first, floor: request.floor });
         let data = request.message.data();
         let mut message = Vec::with_capacity(7 + data.len());
         message.extend_from_slice(&[BMC, request.message.netfn_raw() << 2]);
@@ -88,11 +117,11 @@ impl Session {
         message.extend_from_slice(&[CONSOLE, request.rq_seq << 2, request.message.cmd()]);
         message.extend_from_slice(data);
         message.push(checksum(&message[3..]));
-        wire::write_sealed(out, &self.keys, self.remote, self.sent, iv, &message);
+        wire::write_sealed(out, &self.keys, self.remote, number, iv, &message);
     }
 
-    /// The answer to `request`, if `datagram` is it.
-    pub fn answer(&mut self, request: &Request, datagram: &mut [u8]) -> Option<Answer> {
+    /// Opens what is ours, and notes what it shows of the sequence numbers on both sides.
+    fn take_in<'d>(&mut self, datagram: &'d mut [u8]) -> Option<Opened<'d>> {
         let opened = wire::read_sealed(datagram, &self.keys, self.local)?;
         self.seen = self.seen.max(Some(opened.sequence));
         let message = opened.message;
@@ -100,15 +129,30 @@ impl Session {
         if message.len() < 8 || checksum(message) != 0 || checksum(&message[..3]) != 0 {
             return None;
         }
-        let ours = Some(opened.sequence) > request.floor
+        // A late answer is no answer any more, but it shows how far we have come. Without that a BMC that hung until the
+        // window was used up, and that drops the numbers it has seen, would never answer in this session again.
+        let asked = self.asked[usize::from(message[4] >> 2)];
+        if let Some(asked) = asked.filter(|asked| Some(opened.sequence) > asked.floor) {
+            self.arrived = self.arrived.max(asked.first);
+        }
+        Some(opened)
+    }
+
+    /// Takes in what came while nothing was asked: it answers nothing any more.
+    pub fn overhear(&mut self, datagram: &mut [u8]) {
+        self.take_in(datagram);
+    }
+
+    /// The answer to `request`, if `datagram` is it.
+    pub fn answer(&mut self, request: &Request, datagram: &mut [u8]) -> Option<Answer> {
+        let opened = self.take_in(datagram)?;
+        let message = opened.message;
+        let ours = request.first.is_some()
+            && Some(opened.sequence) > request.floor
             && message[1] >> 2 == request.message.netfn_raw() | 1
             && message[4] >> 2 == request.rq_seq
             && message[5] == request.message.cmd();
-        if !ours {
-            return None;
-        }
-        self.arrived = self.arrived.max(request.first?);
-        Some(Answer { code: message[6], data: message[7..message.len() - 1].to_vec() })
+        ours.then(|| Answer { code: message[6], data: message[7..message.len() - 1].to_vec() })
     }
 }
 

@@ -14,6 +14,7 @@ mod slots;
 mod small_disk;
 mod tools;
 mod udp_fault;
+mod window;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -9,6 +9,7 @@ use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 
 use super::fresh_address;
+use super::window::Windows;
 use crate::error::{PeerError, Result};
 
 /// What happens to datagrams of one direction.
@@ -93,6 +94,8 @@ struct State {
     requests: Direction,
     answers: Direction,
     logins: u64,
+    /// Of a BMC that drops what comes twice, or too far ahead.
+    windows: Option<Windows>,
 }
 
 /// A relay before one BMC. Clients speak to [`UdpFault::address`]. Dropped, it ends.
@@ -110,7 +113,12 @@ impl UdpFault {
         let address = fresh_address();
         println!("the network before {bmc}: {address}, seed {seed}");
         let front = UdpSocket::bind(address).await.map_err(PeerError::io(format!("bind {address}")))?;
-        let state = State { requests: Direction::new(seed), answers: Direction::new(!seed), logins: 0 };
+        let state = State {
+            requests: Direction::new(seed),
+            answers: Direction::new(!seed),
+            logins: 0,
+            windows: None,
+        };
         let state = Arc::new(Mutex::new(state));
         let mut relay = JoinSet::new();
         relay.spawn(forward(Arc::new(front), bmc, Arc::clone(&state)));
@@ -138,9 +146,14 @@ impl UdpFault {
         self.answers(faults);
     }
 
+    /// From now on the BMC drops every sequence number that it has seen in a session, or that is outside of its window.
+    pub fn drop_duplicates(&self) {
+        lock(&self.state).windows = Some(Windows::default());
+    }
+
     /// What passed so far.
     pub fn counts(&self) -> Counts {
-        let State { requests, answers, logins } = &*lock(&self.state);
+        let State { requests, answers, logins, .. } = &*lock(&self.state);
         let lost = requests.lost + answers.lost;
         Counts { requests: requests.came, answers: answers.came, lost, logins: *logins }
     }
@@ -179,7 +192,11 @@ async fn forward(front: Arc<UdpSocket>, bmc: SocketAddr, state: Arc<Mutex<State>
         };
         for after in fate {
             let (back, datagram) = (Arc::clone(&back), datagram[..length].to_vec());
-            pass(&mut under_way, after, async move { back.send(&datagram).await });
+            let state = Arc::clone(&state);
+            pass(&mut under_way, after, async move {
+                let taken = lock(&state).windows.as_mut().is_none_or(|windows| windows.take(&datagram));
+                if taken { back.send(&datagram).await } else { Ok(0) }
+            });
         }
     }
 }

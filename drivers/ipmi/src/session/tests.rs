@@ -92,6 +92,60 @@ fn copies_have_numbers_of_their_own_but_stay_in_the_window() {
     assert_eq!(written(&mut session, &mut next), 9, "and no more is known");
 }
 
+#[test]
+fn a_late_answer_answers_nothing_and_opens_the_window() {
+    let mut session = session();
+    let mut first = status(&mut session);
+    let mut second = status(&mut session);
+    for _ in 0..5 {
+        written(&mut session, &mut first);
+    }
+    for _ in 0..5 {
+        written(&mut session, &mut second);
+    }
+    let mut third = status(&mut session);
+    assert_eq!(written(&mut session, &mut third), 8, "the window is used up");
+    let mut late = reply(&keys(), 1, 2, 1, 1, &[0, 0x20, 0, 0]);
+    assert_eq!(session.answer(&third, &mut late), None, "it answers the second");
+    assert_eq!(written(&mut session, &mut third), 9, "which began with the sixth number");
+    let mut late = reply(&keys(), 2, 1, 1, 1, &[0, 0x20, 0, 0]);
+    session.overhear(&mut late);
+    assert_eq!(session.arrived, 6, "an older one takes nothing back");
+    let mut answer = reply(&keys(), 3, 3, 1, 1, &[0, 0x20, 0, 0]);
+    assert!(session.answer(&third, &mut answer).is_some());
+}
+
+#[test]
+fn an_answer_from_before_a_request_says_nothing_of_its_arrival() {
+    let mut session = session();
+    let mut request = status(&mut session);
+    written(&mut session, &mut request);
+    let mut old = reply(&keys(), 1, 1, 1, 1, &[0, 0x20, 0, 0]);
+    assert!(session.answer(&request, &mut old.clone()).is_some());
+    // Sixty-four requests later the requester sequence is the same again.
+    for _ in 0..64 {
+        request = status(&mut session);
+    }
+    for _ in 0..3 {
+        written(&mut session, &mut request);
+    }
+    assert_eq!((session.arrived, request.rq_seq), (1, 1));
+    session.overhear(&mut old);
+    assert_eq!(session.arrived, 1);
+}
+
+#[test]
+fn a_last_request_has_numbers_that_are_new_and_then_one_that_every_bmc_takes() {
+    let mut session = session();
+    let mut request = status(&mut session);
+    for _ in 0..9 {
+        written(&mut session, &mut request);
+    }
+    let mut last = session.last_request(Message::new_request(NetFn::Chassis, 1, vec![]));
+    let numbers: Vec<u32> = (0..9).map(|_| written(&mut session, &mut last)).collect();
+    assert_eq!(numbers, [9, 10, 11, 12, 13, 14, 15, 8, 8]);
+}
+
 proptest! {
     #[test]
     fn a_flipped_bit_makes_an_answer_nothing(at: prop::sample::Index, said in prop::collection::vec(any::<u8>(), 1..20)) {

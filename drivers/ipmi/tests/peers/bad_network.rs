@@ -10,7 +10,7 @@ use picket_core::power::{EpochOrigin, Power};
 use picket_driver::PowerDriver;
 use serde_json::json;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 const GUID: &str = "0123456789abcdef0123456789abcde0";
 
@@ -38,18 +38,21 @@ async fn off_and_seen(bench: &Bench) {
     }
 }
 
-/// How many of 12 offs, each at a BMC of its own, are confirmed within a minute.
-async fn confirmed_of_12(percent: u64) -> usize {
+/// How many of 12 offs, each at a BMC of its own, are confirmed within a minute; `strict`: it drops duplicates.
+async fn confirmed_of_12(percent: u64, strict: bool) -> usize {
     let mut offs = JoinSet::new();
     for seed in 0..12 {
         offs.spawn(async move {
             let bmc = Bmc::start(GUID);
             let network = Network::before(bmc.address()).await;
             network.lossy(percent, seed);
+            if strict {
+                network.drop_duplicates();
+            }
             let bench = Bench::new(network.address(), json!({})).await;
             let began = Instant::now();
             let done = timeout(Duration::from_secs(60), off_and_seen(&bench)).await.is_ok();
-            println!("{percent} % lost, seed {seed}: {done} after {:?}", began.elapsed());
+            println!("{percent} % lost, strict {strict}, seed {seed}: {done} after {:?}", began.elapsed());
             done
         });
     }
@@ -58,8 +61,53 @@ async fn confirmed_of_12(percent: u64) -> usize {
 
 #[tokio::test]
 async fn loss_delays_and_does_not_prevent() {
-    let confirmed = tokio::join!(confirmed_of_12(5), confirmed_of_12(20), confirmed_of_12(40));
-    assert!(confirmed.0 == 12 && confirmed.1 == 12 && confirmed.2 >= 11, "{confirmed:?}");
+    for strict in [false, true] {
+        let confirmed = tokio::join!(
+            confirmed_of_12(5, strict),
+            confirmed_of_12(20, strict),
+            confirmed_of_12(40, strict)
+        );
+        assert!(confirmed.0 == 12 && confirmed.1 == 12 && confirmed.2 >= 11, "{strict}: {confirmed:?}");
+    }
+}
+
+/// The BMC hangs for so long, then answers everything that came meanwhile: it did not restart, and its epoch is the same.
+async fn hangs(strict: bool, secs: u64) {
+    let bmc = Bmc::start(GUID);
+    let network = Network::before(bmc.address()).await;
+    if strict {
+        network.drop_duplicates();
+    }
+    let bench = Bench::new(network.address(), json!({})).await;
+    let before = bench.read().await.expect("answered").epoch;
+    bmc.freeze(true);
+    let began = Instant::now();
+    let thaw = async {
+        sleep(Duration::from_secs(secs)).await;
+        bmc.freeze(false);
+    };
+    let reads = async {
+        loop {
+            match bench.read().await {
+                Ok(reading) => break reading.epoch,
+                Err(error) => println!("hung for {:?} of {secs} s: {error}", began.elapsed()),
+            }
+            sleep(Duration::from_millis(250)).await;
+        }
+    };
+    let ((), after) = tokio::join!(thaw, reads);
+    assert_eq!(after, before, "it hung for {secs} s and did not restart (strict: {strict})");
+}
+
+#[tokio::test]
+async fn a_bmc_that_hung_did_not_restart() {
+    let mut hung = JoinSet::new();
+    for strict in [false, true] {
+        for secs in [4, 8, 12] {
+            hung.spawn(hangs(strict, secs));
+        }
+    }
+    hung.join_all().await;
 }
 
 #[tokio::test]

@@ -10,3 +10,5 @@ mod network;
 mod pyghmi;
 mod subject;
 mod suite_17;
+#[path = "../../../../tests/src/peers/window.rs"]
+mod window;

@@ -8,6 +8,8 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 
+use crate::window::Windows;
+
 /// What happens to a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -26,11 +28,14 @@ pub enum Fate {
 pub type Decide = Box<dyn FnMut(bool, &[u8]) -> Fate + Send>;
 
 type Rule = Arc<Mutex<Decide>>;
+/// Of a BMC that drops what comes twice, or too far ahead; none: it takes everything.
+type Window = Arc<Mutex<Option<Windows>>>;
 
 /// The relay. Drivers speak to [`Network::address`]. Dropped, it ends.
 pub struct Network {
     address: SocketAddr,
     rule: Rule,
+    window: Window,
     _tasks: JoinSet<()>,
 }
 
@@ -41,12 +46,18 @@ impl Network {
         let pass: Decide = Box::new(|_, _| Fate::Pass);
         let rule: Rule = Arc::new(Mutex::new(pass));
         let mut tasks = JoinSet::new();
-        tasks.spawn(relay(front, bmc, rule.clone()));
-        Self { address, rule, _tasks: tasks }
+        let window = Window::default();
+        tasks.spawn(relay(front, bmc, rule.clone(), window.clone()));
+        Self { address, rule, window, _tasks: tasks }
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// From now on the BMC drops every sequence number that it has seen in a session, or that is outside of its window.
+    pub fn drop_duplicates(&self) {
+        *self.window.lock().expect("not poisoned") = Some(Windows::default());
     }
 
     pub fn rule(&self, decide: impl FnMut(bool, &[u8]) -> Fate + Send + 'static) {
@@ -75,7 +86,7 @@ impl Network {
     }
 }
 
-async fn relay(front: Arc<UdpSocket>, bmc: SocketAddr, rule: Rule) {
+async fn relay(front: Arc<UdpSocket>, bmc: SocketAddr, rule: Rule, window: Window) {
     let mut clients: BTreeMap<SocketAddr, Arc<UdpSocket>> = BTreeMap::new();
     let mut tasks = JoinSet::new();
     let mut buffer = [0; 2048];
@@ -99,7 +110,7 @@ async fn relay(front: Arc<UdpSocket>, bmc: SocketAddr, rule: Rule) {
             continue;
         }
         let datagram = buffer[..len].to_vec();
-        send(&mut tasks, fate, back, None, datagram).await;
+        send(&mut tasks, fate, back, To::Bmc(window.clone()), datagram).await;
     }
 }
 
@@ -111,22 +122,29 @@ async fn answers(front: Arc<UdpSocket>, client: SocketAddr, back: Arc<UdpSocket>
         let Ok(len) = back.recv(&mut buffer).await else { continue };
         let fate = rule.lock().expect("not poisoned")(false, &buffer[..len]);
         let datagram = buffer[..len].to_vec();
-        send(&mut tasks, fate, front.clone(), Some(client), datagram).await;
+        send(&mut tasks, fate, front.clone(), To::Client(client), datagram).await;
     }
 }
 
+/// Whom a datagram is passed on to.
+enum To {
+    Bmc(Window),
+    Client(SocketAddr),
+}
+
 /// Passes on in order what is passed on at once; only what waits has a task of its own.
-async fn send(
-    tasks: &mut JoinSet<()>,
-    fate: Fate,
-    socket: Arc<UdpSocket>,
-    to: Option<SocketAddr>,
-    datagram: Vec<u8>,
-) {
+async fn send(tasks: &mut JoinSet<()>, fate: Fate, socket: Arc<UdpSocket>, to: To, datagram: Vec<u8>) {
     let send = async move |datagram: &[u8]| {
-        let _ = match to {
-            Some(to) => socket.send_to(datagram, to).await,
-            None => socket.send(datagram).await,
+        let _ = match &to {
+            To::Client(client) => socket.send_to(datagram, client).await,
+            To::Bmc(window) => {
+                let taken = |window: &mut Windows| window.take(datagram);
+                if window.lock().expect("not poisoned").as_mut().is_none_or(taken) {
+                    socket.send(datagram).await
+                } else {
+                    Ok(0)
+                }
+            }
         };
     };
     match fate {
