@@ -1,7 +1,8 @@
 //! Ending the sessions that carried commands (S8).
 //!
 //! A session is over when its close was answered, when the BMC itself says in another session that there is no such
-//! session, or when its idle limit was waited out since our last packet in it.
+//! session, or when its idle limit was waited out since our last packet in it. A session that we began to close is one
+//! that we closed, and was not lost, also if the caller left before the answer came.
 
 use std::time::Duration;
 
@@ -22,11 +23,16 @@ const OUTSIDE: Duration = Duration::from_secs(2);
 /// Completion code of Close Session: no such session (IPMI 2.0 table 22-23).
 const NO_SUCH_SESSION: u8 = 0x87;
 
-/// Asks in `live` to close the session `id`; whether the answer says that it is over.
-async fn close(live: &mut Live, id: u32, call: &Call) -> bool {
+/// Asks in `live` to close the session `id`; the completion code of the answer.
+async fn close(live: &mut Live, id: u32, call: &Call) -> Option<u8> {
     let until = end_of(call).min(Instant::now() + PATIENCE);
     let asked = live.ask(CloseSession(id).into(), call, until, &mut Effort::reading()).await;
-    matches!(asked, Ok(Some(heard)) if matches!(heard.answer.code, 0 | NO_SUCH_SESSION))
+    Some(asked.ok().flatten()?.answer.code)
+}
+
+/// Asks a session to close itself; whether it did. That there is no such session cannot be said in that very session.
+async fn close_itself(live: &mut Live, call: &Call) -> bool {
+    close(live, live.remote_id(), call).await == Some(0)
 }
 
 /// Whether the BMC says in `live` that the session `id` is open; `None`: it does not say.
@@ -46,28 +52,30 @@ pub async fn close_all(line: &mut Line, call: &Call) -> Option<Instant> {
     // It carried nothing; dropped, it is closed.
     line.stand_in = None;
     line.orphans.retain(|live| Instant::now() < live.dead_at(longest));
-    if let Some(live) = line.session.as_mut() {
-        let id = live.remote_id();
-        let answered = close(live, id, call).await;
-        if let Some(live) = line.session.take() {
-            match answered {
-                true => live.closed(),
-                false => {
-                    line.next_origin = EpochOrigin::AfterLoss;
-                    if live.has_carried() {
-                        line.orphans.push(live);
-                    }
-                }
-            }
+    // The caller may leave while a close is under way, and the BMC may have carried it out: from here on nothing else is
+    // asked in this session, so that its end is never taken for a loss.
+    let before = line.next_origin;
+    let present = line.session.take().map(|live| {
+        if live.is_silent() {
+            // It may be lost already, and that must not be forgotten with the caller.
+            line.next_origin = EpochOrigin::AfterLoss;
         }
-    }
+        let epoch = live.epoch().id;
+        line.orphans.push(live);
+        epoch
+    });
     let mut index = 0;
     while let Some(live) = line.orphans.get_mut(index) {
-        let id = live.remote_id();
-        if close(live, id, call).await {
-            line.orphans.swap_remove(index).closed();
-        } else {
-            index += 1;
+        let (is_present, carried) = (present == Some(live.epoch().id), live.has_carried());
+        let closed = close_itself(live, call).await;
+        if is_present {
+            line.next_origin = if closed { before } else { EpochOrigin::AfterLoss };
+        }
+        match closed {
+            true => line.orphans.swap_remove(index).closed(),
+            // Dropped, it is told once more to close.
+            false if !carried => drop(line.orphans.swap_remove(index)),
+            false => index += 1,
         }
     }
     if !line.orphans.is_empty() {
@@ -92,14 +100,14 @@ async fn look_from_outside(line: &mut Line, call: &Call) {
         // A BMC that gave the id to another session has ended the one that had it.
         let over = id == own
             || knows && is_open(&mut outside, id, call).await == Some(false)
-            || close(&mut outside, id, call).await;
+            || matches!(close(&mut outside, id, call).await, Some(0 | NO_SUCH_SESSION));
         if over {
             line.orphans.swap_remove(index).closed();
         } else {
             index += 1;
         }
     }
-    if close(&mut outside, own, call).await {
+    if close_itself(&mut outside, call).await {
         outside.closed();
     }
 }

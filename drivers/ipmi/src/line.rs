@@ -37,7 +37,7 @@ pub struct Line {
     pub(crate) session: Option<Live>,
     /// Opened when the session fell silent, at the end of a call that left no time for that one's last word.
     pub(crate) stand_in: Option<Live>,
-    /// Sessions that were lost and had carried a command.
+    /// Sessions that were lost and had carried a command, or whose close was begun and its answer not seen.
     pub(crate) orphans: Vec<Live>,
     epochs: u64,
     /// The session was opened after a loss, and power was not read in it yet.

@@ -229,6 +229,39 @@ async fn a_session_is_not_given_up_before_it_had_a_last_word() {
 }
 
 #[tokio::test]
+async fn a_close_whose_caller_left_is_no_loss() {
+    let bmc = Bmc::start(GUID);
+    let network = Network::before(bmc.address()).await;
+    let bench = Bench::new(network.address(), json!({})).await;
+    let before = bench.read().await.expect("answered").epoch.expect("it has epochs");
+    bench.off().await.expect("taken");
+    network.rule(|to_bmc, _| if to_bmc { Fate::Pass } else { Fate::Later(Duration::from_millis(100)) });
+    let call = bench.call();
+    timeout(Duration::from_millis(50), bench.driver.quiesce(&call)).await.expect_err("the answer is late");
+    network.heal();
+    let began = Instant::now();
+    let after = bench.read().await.expect("in a new session").epoch.expect("it has epochs");
+    assert!(after.id > before.id && after.origin == EpochOrigin::Fresh, "{before:?}, {after:?}");
+    assert!(began.elapsed() < Duration::from_secs(1), "the old session was not asked any more");
+    bench.driver.quiesce(&bench.call()).await.expect("the old session's end is seen from outside");
+}
+
+#[tokio::test]
+async fn a_close_whose_caller_left_hides_no_silence() {
+    let mut bmc = Bmc::start(GUID);
+    let mut bench = Bench::new(bmc.address(), json!({})).await;
+    bench.off().await.expect("taken");
+    bmc.restart();
+    bench.life = Duration::from_millis(500);
+    bench.read().await.expect_err("the old session is gone");
+    bench.life = Duration::from_secs(5);
+    let call = bench.call();
+    timeout(Duration::from_millis(50), bench.driver.quiesce(&call)).await.expect_err("nothing is answered");
+    let after = bench.read().await.expect("in a new session").epoch.expect("it has epochs");
+    assert_eq!(after.origin, EpochOrigin::AfterLoss);
+}
+
+#[tokio::test]
 async fn an_off_whose_session_was_lost_is_waited_for_or_its_end_is_seen_from_outside() {
     let mut bmc = Bmc::start(GUID);
     let bench = Bench::new(bmc.address(), json!({})).await;
