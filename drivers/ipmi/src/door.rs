@@ -16,7 +16,7 @@ use crate::effort::Effort;
 use crate::handshake::Refusal;
 use crate::link::{Counters, Link};
 use crate::live::{FIRST_PAUSE, Live};
-use crate::quirks::{self, LoginVerdict};
+use crate::quirks::{self, LoginVerdict, Verdict};
 use crate::session::Answer;
 use crate::settings::Settings;
 
@@ -27,9 +27,12 @@ const RAKP4_REFUSALS: u32 = 3;
 const DOUBTS: u32 = 2;
 /// How long Set Session Privilege Level may stay unanswered before the handshake begins again.
 const RAISE: Duration = Duration::from_millis(1_750);
-/// Wait after refused credentials, first and longest: BMCs lock accounts.
+/// Wait after refused credentials, first and longest: BMCs lock accounts. The longest is short, as a fence has to wait for
+/// what the checks before it have earned.
 const LOCKOUT: Duration = Duration::from_secs(1);
-const LONGEST_LOCKOUT: Duration = Duration::from_secs(60);
+const LONGEST_LOCKOUT: Duration = Duration::from_secs(10);
+/// Completion codes of Set Session Privilege Level: this user, or this channel, does not get it (IPMI 2.0 table 22-22).
+const NO_SUCH_LEVEL: [u8; 2] = [0x80, 0x81];
 
 struct Lockout {
     until: Instant,
@@ -42,8 +45,6 @@ pub struct Door {
     settings: Arc<Settings>,
     random: Random,
     counters: Arc<Counters>,
-    /// Which of the allowed suites the BMC took last.
-    suite: usize,
     pace: Duration,
     lockout: Option<Lockout>,
 }
@@ -62,7 +63,7 @@ fn failed(kind: ErrorKind, detail: impl Into<String>) -> DriverError {
 impl Door {
     /// A door that was never opened.
     pub fn new(settings: Arc<Settings>, random: Random, counters: Arc<Counters>) -> Self {
-        Self { settings, random, counters, suite: 0, pace: FIRST_PAUSE, lockout: None }
+        Self { settings, random, counters, pace: FIRST_PAUSE, lockout: None }
     }
 
     /// Opens a session of that epoch, at the privilege of the settings.
@@ -115,13 +116,13 @@ impl Door {
         let settings = self.settings.clone();
         let mut link = self.connect(until).await?;
         let mut earlier = 0;
-        let mut refused_suites = 0;
+        // The first one in each knock: that it is refused is said by nobody in particular, and must not bind the next.
+        let mut suite = 0;
         let mut rakp4_refusals = 0;
         let mut doubts = 0;
         let mut full = 0;
         loop {
-            let suite = settings.suites[self.suite % settings.suites.len()];
-            let mut attempt = Attempt::new(&settings.login, suite, &mut link, &self.random);
+            let mut attempt = Attempt::new(&settings.login, settings.suites[suite], &mut link, &self.random);
             let slower = earlier / 3 + rakp4_refusals;
             let ended = attempt.run(&mut self.pace, slower, rakp4_refusals, until).await;
             let ambiguous = attempt.is_ambiguous();
@@ -162,9 +163,8 @@ impl Door {
                 }
                 Ended::Refused(Refusal::Rakp4(status) | Refusal::Status(status)) => {
                     match quirks::login_verdict(status) {
-                        LoginVerdict::OtherSuite if refused_suites + 1 < settings.suites.len() => {
-                            refused_suites += 1;
-                            self.suite = (self.suite + 1) % settings.suites.len();
+                        LoginVerdict::OtherSuite if suite + 1 < settings.suites.len() => {
+                            suite += 1;
                             // Not a failed attempt: nothing was lost.
                             continue;
                         }
@@ -198,30 +198,45 @@ impl Door {
         until: Instant,
     ) -> Result<Option<Live>, DriverError> {
         let wanted = self.settings.login.privilege;
-        let answer = match raised {
-            Some(answer) => answer,
-            None => {
-                let until = until.min(Instant::now() + RAISE);
-                let mut effort = Effort::reading();
-                match live.ask(SetPrivilege(wanted).into(), call, until, &mut effort).await? {
-                    Some(heard) => heard.answer,
-                    None => return Ok(None),
+        let mut raised = raised;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let answer = match raised.take() {
+                Some(answer) => answer,
+                None => {
+                    let until = until.min(Instant::now() + RAISE);
+                    let mut effort = Effort::reading();
+                    match live.ask(SetPrivilege(wanted).into(), call, until, &mut effort).await? {
+                        Some(heard) => heard.answer,
+                        None => return Ok(None),
+                    }
                 }
+            };
+            let kind = match (quirks::verdict(answer.code), answer.code) {
+                (Verdict::Done, _) => match SetPrivilege::parse_success_response(&answer.data) {
+                    Ok(level) if level >= wanted.level() => return Ok(Some(live)),
+                    Ok(_) => ErrorKind::Forbidden,
+                    Err(_) => ErrorKind::Protocol,
+                },
+                (_, code) if NO_SUCH_LEVEL.contains(&code) => ErrorKind::Forbidden,
+                (Verdict::Forbidden, _) => ErrorKind::Forbidden,
+                // Neither says anything of the user: asked again in the session, which is the BMC's dearest part.
+                (Verdict::Busy | Verdict::Uncertain, _) => ErrorKind::Throttled,
+                (Verdict::Unsupported, _) => ErrorKind::Unsupported,
+                (Verdict::NotInThisState | Verdict::Refused, _) => ErrorKind::Refused,
+            };
+            let next = Instant::now() + pause;
+            if kind != ErrorKind::Throttled || next >= until {
+                let user = &self.settings.login.username;
+                let (level, said) = (wanted.word(), quirks::describe(answer.code));
+                return Err(failed(
+                    kind,
+                    format!("user {user:?} does not get the privilege {level}: {said}"),
+                ));
             }
-        };
-        let level = SetPrivilege::parse_success_response(&answer.data).unwrap_or_default();
-        if answer.code == 0 && level >= wanted.level() {
-            return Ok(Some(live));
+            sleep_until(next).await;
+            pause *= 2;
         }
-        Err(failed(
-            ErrorKind::Forbidden,
-            format!(
-                "user {:?} does not get the privilege {}: {}",
-                self.settings.login.username,
-                wanted.word(),
-                quirks::describe(answer.code)
-            ),
-        ))
     }
 
     fn refused(&self, verdict: LoginVerdict, status: u8) -> DriverError {

@@ -102,7 +102,9 @@ pub async fn off(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> 
 /// On, once: after its first copy no other session is opened for it, and what is uncertain is not repeated.
 pub async fn on(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> {
     let mut effort = Effort::once();
-    // Nothing is left to chance: a session that may be gone is tried with a reading first.
+    // Nothing is left to chance: a session that may be gone is tried with a reading first. That, or a login, may take the
+    // most of the call, long after the store was asked; the permit is asked again before the packet itself (S6), and
+    // what is not sent until the call's end is never sent.
     call.may_send()?;
     if !line.is_warm() {
         read(line, call).await?;
