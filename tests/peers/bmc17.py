@@ -18,6 +18,8 @@ DIR/power holds 0 or 1. Knobs, files in DIR, looked at for each command:
   no_sessions  every new session is refused: insufficient resources (0x01)
   drop_rakp4   so many RAKP message 4 are not sent
   privilege    the most that a session gets: 2 user, 3 operator, 4 administrator
+  answer_NN_CC "CODE TIMES": so many commands CC of network function NN are answered with this code and not carried out,
+               all in hexadecimal but the times
 What was commanded stands in DIR/commands.log, with the time in seconds."""
 
 import argparse
@@ -82,6 +84,15 @@ class Knobs:
         if left > 0:
             self.set(name, left - 1)
         return left > 0
+
+    def instead(self, netfn, command):
+        """Uses up one of the codes that are set for a command; None: it is carried out."""
+        name = "answer_%02x_%02x" % (netfn, command)
+        code, times = (self.get(name) or "0 0").split()
+        if int(times) > 0:
+            self.set(name, "%s %d" % (code, int(times) - 1))
+            return int(code, 16)
+        return None
 
     def note(self, *words):
         with open(self.path("commands.log"), "a") as file:
@@ -172,6 +183,9 @@ class Session(serversession.ServerSession):
 
     def handle_client_request(self, request):
         netfn, command = request["netfn"], request["command"]
+        instead = self.bmc.knobs.instead(netfn, command)
+        if instead is not None:
+            return self.send_ipmi_response(code=instead)
         if netfn == 6 and command == 0x3B:
             wanted = request["data"][0] & 15
             if wanted > min(self.maxpriv, int(self.bmc.knobs.get("privilege") or 15)):

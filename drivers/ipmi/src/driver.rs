@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ipmi_rs_core::connection::IpmiCommand;
 use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::Reading;
@@ -16,8 +15,8 @@ use tokio::time::{sleep_until, timeout_at};
 
 use crate::closing;
 use crate::command::GetSystemGuid;
-use crate::effort::Effort;
 use crate::hold;
+use crate::inquiry::ask;
 use crate::line::{Line, end_of};
 use crate::link::{Counters, Packets};
 use crate::power;
@@ -85,9 +84,7 @@ impl PowerDriver for IpmiDriver {
 
     async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
         let mut line = self.line(call).await?;
-        let heard = line.command(GetSystemGuid, call, &mut Effort::reading()).await?;
-        let guid = GetSystemGuid::parse_success_response(&heard.answer.data).ok();
-        let uuid = guid.filter(|_| heard.answer.code == 0).and_then(|guid| {
+        let uuid = ask(&mut line, call, GetSystemGuid).await?.and_then(|guid| {
             let digits: String = guid.iter().map(|byte| format!("{byte:02x}")).collect();
             Identity::usable_uuid(&digits)
         });

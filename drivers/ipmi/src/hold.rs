@@ -4,13 +4,14 @@
 //! BMC itself does not know. The watchdog timer is stopped and never started.
 
 use ipmi_rs_core::connection::{IpmiCommand, Message};
-use picket_driver::{Call, DriverError, HoldFound, HoldReport};
+use picket_driver::{Call, DriverError, ErrorKind, HoldFound, HoldReport};
 
 use crate::command::{
     ChassisStatus, GetChassisStatus, GetWatchdog, RestorePolicy, SetButtons, SetRestorePolicy, SetWatchdog,
     Watchdog,
 };
 use crate::effort::Effort;
+use crate::inquiry::ask;
 use crate::line::Line;
 use crate::quirks::{self, Verdict};
 use crate::settings::Privilege;
@@ -82,8 +83,8 @@ impl Found {
     }
 }
 
-/// Asks, and takes a refusal for "has no such thing".
-async fn ask<C: IpmiCommand>(
+/// Looks whether a setting took. Whatever is not a whole answer does not say that it did.
+async fn look<C: IpmiCommand>(
     line: &mut Line,
     call: &Call,
     command: C,
@@ -111,11 +112,13 @@ pub async fn inspect(line: &mut Line, call: &Call) -> Result<HoldFound, DriverEr
 struct Report {
     engaged: Vec<String>,
     notes: Vec<String>,
+    /// Something was not put back that may be.
+    open: Option<ErrorKind>,
 }
 
 impl Report {
     fn new() -> Self {
-        Self { engaged: Vec::new(), notes: Vec::new() }
+        Self { engaged: Vec::new(), notes: Vec::new(), open: None }
     }
 
     fn note(&mut self, what: &str, why: impl AsRef<str>) {
@@ -126,7 +129,27 @@ impl Report {
         HoldReport { engaged: self.engaged, detail: self.notes.join("; ") }
     }
 
-    /// Sends a command that changes something; whether the BMC took it.
+    /// Sends a command that changes something; what the BMC made of it.
+    async fn send(
+        &mut self,
+        line: &mut Line,
+        call: &Call,
+        effort: &mut Effort,
+        what: &str,
+        message: impl Into<Message>,
+    ) -> Result<Verdict, DriverError> {
+        let heard = line.command(message, call, effort).await?;
+        let code = heard.answer.code;
+        let verdict = quirks::verdict(code);
+        match verdict {
+            Verdict::Done => {}
+            Verdict::Unsupported => self.note(what, format!("not supported, {}", quirks::describe(code))),
+            _ => self.note(what, quirks::describe(code)),
+        }
+        Ok(verdict)
+    }
+
+    /// The same; whether the BMC took it.
     async fn set(
         &mut self,
         line: &mut Line,
@@ -135,14 +158,25 @@ impl Report {
         what: &str,
         message: impl Into<Message>,
     ) -> Result<bool, DriverError> {
-        let heard = line.command(message, call, effort).await?;
-        let code = heard.answer.code;
-        match quirks::verdict(code) {
-            Verdict::Done => return Ok(true),
-            Verdict::Unsupported => self.note(what, format!("not supported, {}", quirks::describe(code))),
-            _ => self.note(what, quirks::describe(code)),
+        Ok(self.send(line, call, effort, what, message).await? == Verdict::Done)
+    }
+
+    /// The same, of what is put back: what the BMC never takes is said and done with, anything else is asked for again.
+    async fn put_back(
+        &mut self,
+        line: &mut Line,
+        call: &Call,
+        effort: &mut Effort,
+        what: &str,
+        message: impl Into<Message>,
+    ) -> Result<(), DriverError> {
+        match self.send(line, call, effort, what, message).await? {
+            Verdict::Done | Verdict::Unsupported | Verdict::Forbidden => {}
+            Verdict::Busy => self.open = Some(ErrorKind::Throttled),
+            Verdict::Uncertain => self.open = Some(ErrorKind::Protocol),
+            Verdict::NotInThisState | Verdict::Refused => self.open = Some(ErrorKind::Refused),
         }
-        Ok(false)
+        Ok(())
     }
 }
 
@@ -176,7 +210,7 @@ pub async fn engage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<H
             let timer_use = timer.timer_use | DONT_LOG;
             let stopped = SetWatchdog(Watchdog { timer_use, actions: 0, pre_timeout: 0, ..timer });
             if report.set(line, call, &mut effort, WATCHDOG_WORDS, stopped).await? {
-                let now = ask(line, call, GetWatchdog).await.map_err(|error| effort.judge(error))?;
+                let now = look(line, call, GetWatchdog).await.map_err(|error| effort.judge(error))?;
                 match now {
                     Some(now) if !now.running && now.actions & 0x07 == 0 => {
                         report.engaged.push("watchdog timer stopped".to_owned());
@@ -196,7 +230,7 @@ pub async fn engage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<H
         (None, Privilege::Administrator) => report.note(BUTTON_WORDS, "not supported"),
     }
     if policy || button {
-        let status = ask(line, call, GetChassisStatus).await.map_err(|error| effort.judge(error))?;
+        let status = look(line, call, GetChassisStatus).await.map_err(|error| effort.judge(error))?;
         let always_off = status.map(ChassisStatus::restore_policy) == Some(RestorePolicy::AlwaysOff);
         let locked = status.and_then(|status| status.buttons).is_some_and(|b| b & POWER_LOCKED != 0);
         for (told, holds, engaged, what) in [
@@ -213,27 +247,33 @@ pub async fn engage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<H
     Ok(report.finish())
 }
 
-/// Puts back what was found. What could not be put back is said.
+/// Puts back what was found. What the BMC never takes is said.
+///
+/// # Errors
+/// Something was refused, or taken or not; the rest was put back.
 pub async fn disengage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<HoldReport, DriverError> {
     let mut report = Report::new();
     let found = Found::read(found);
     let mut effort = Effort::repeatable();
     if let Some(disabled) = found.buttons {
-        report.set(line, call, &mut effort, BUTTON_WORDS, SetButtons(disabled)).await?;
+        report.put_back(line, call, &mut effort, BUTTON_WORDS, SetButtons(disabled)).await?;
     }
     if let Some(timer) = found.watchdog.filter(|timer| !timer.was_never_set()) {
-        report.set(line, call, &mut effort, WATCHDOG_WORDS, SetWatchdog(timer)).await?;
+        report.put_back(line, call, &mut effort, WATCHDOG_WORDS, SetWatchdog(timer)).await?;
     }
     match found.policy {
         Some(RestorePolicy::Unknown) => {
             report.note(POLICY_WORDS, "the BMC did not know what it was; left at always-off");
         }
         Some(policy) => {
-            report.set(line, call, &mut effort, POLICY_WORDS, SetRestorePolicy(policy)).await?;
+            report.put_back(line, call, &mut effort, POLICY_WORDS, SetRestorePolicy(policy)).await?;
         }
         None => {}
     }
-    Ok(report.finish())
+    match report.open {
+        None => Ok(report.finish()),
+        Some(kind) => Err(effort.error(kind, report.finish().detail)),
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod driver;
 mod effort;
 mod handshake;
 mod hold;
+mod inquiry;
 mod kind;
 mod line;
 mod link;

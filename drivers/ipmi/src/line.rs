@@ -4,6 +4,7 @@
 //! a last time: as long as it answers, the BMC did not restart, and the epoch is the same. One that is given up and had
 //! carried a command is kept until it is surely over on the far side (S8).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +45,8 @@ pub struct Line {
     pub(crate) unseen: bool,
     /// How the next epoch begins.
     pub(crate) next_origin: EpochOrigin,
+    /// Network function and command of questions that came to nothing, and how often in a row.
+    pub(crate) unanswered: BTreeMap<(u8, u8), u32>,
 }
 
 /// When a call must be back: a little before its deadline.
@@ -64,6 +67,7 @@ impl Line {
             epochs: 0,
             unseen: false,
             next_origin: EpochOrigin::Fresh,
+            unanswered: BTreeMap::new(),
         }
     }
 

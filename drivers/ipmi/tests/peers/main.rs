@@ -7,6 +7,7 @@ mod bench;
 mod bmc;
 mod ipmi_sim;
 mod network;
+mod odd_answers;
 mod pyghmi;
 mod subject;
 mod suite_17;

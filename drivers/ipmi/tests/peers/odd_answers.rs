@@ -1,0 +1,147 @@
+//! What a BMC answers on a bad day, and what may not be concluded from it.
+
+use std::time::Duration;
+
+use crate::bench::Bench;
+use crate::network::{Fate, Network};
+use crate::pyghmi::Pyghmi;
+use picket_core::power::Power;
+use picket_driver::{Effect, ErrorKind, HoldFound, PowerDriver};
+use serde_json::json;
+use tokio::time::Instant;
+
+async fn bench(bmc: &Pyghmi) -> Bench {
+    Bench::new(bmc.address(), json!({ "cipher_suites": [17] })).await
+}
+
+#[tokio::test]
+async fn a_bmc_that_is_busy_at_the_login_does_not_refuse_the_user() {
+    for code in ["c0", "c3", "ff"] {
+        let bmc = Pyghmi::start("17");
+        let mut bench = bench(&bmc).await;
+        bmc.set("answer_06_3b", &format!("{code} 2"));
+        assert_eq!(bench.read().await.expect("the third time it is raised").power, Power::On, "{code}");
+        let sessions = bmc.commands().into_iter().filter(|what| what.starts_with("session")).count();
+        assert_eq!(sessions, 1, "{code}: it is asked again in the session");
+        bench.driver.quiesce(&bench.call()).await.expect("closed");
+        bmc.set("answer_06_3b", &format!("{code} 100"));
+        bench.life = Duration::from_secs(1);
+        let error = bench.off().await.expect_err("busy to the end");
+        assert_eq!((error.kind, error.effect), (ErrorKind::Throttled, Effect::DidNotHappen), "{code}");
+        bmc.clear("answer_06_3b");
+        bench.read().await.expect("nothing is locked");
+    }
+}
+
+#[tokio::test]
+async fn a_user_who_does_not_get_the_level_waits_before_the_next_login_and_not_for_long() {
+    for code in ["80", "81", "d4"] {
+        let bmc = Pyghmi::start("17");
+        let bench = bench(&bmc).await;
+        bmc.set("answer_06_3b", &format!("{code} 1"));
+        assert_eq!(bench.read().await.expect_err("refused").kind, ErrorKind::Forbidden, "{code}");
+        assert_eq!(bench.read().await.expect_err("not asked").kind, ErrorKind::Forbidden, "{code}");
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        bench.read().await.expect("a second later it is asked again");
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_came_to_nothing_is_no_answer() {
+    let bmc = Pyghmi::start("17");
+    let bench = bench(&bmc).await;
+    for code in ["c3", "ce", "c7", "ff"] {
+        bmc.set("answer_06_37", &format!("{code} 1"));
+        let error = bench.driver.identify(&bench.call()).await.expect_err("it does not say who it is");
+        assert_ne!(error.kind, ErrorKind::Unsupported, "{code}: {error}");
+        assert!(bench.driver.identify(&bench.call()).await.expect("it says").uuid.is_some());
+        bmc.set("answer_06_25", &format!("{code} 1"));
+        let error = bench.driver.inspect_hold(&bench.call()).await.expect_err("it may have a watchdog");
+        assert_ne!(error.kind, ErrorKind::Unsupported, "{code}: {error}");
+        bench.driver.inspect_hold(&bench.call()).await.expect("it has none");
+    }
+}
+
+#[tokio::test]
+async fn a_bmc_that_never_answers_a_question_is_taken_for_one_that_cannot() {
+    let bmc = Pyghmi::start("17");
+    let bench = bench(&bmc).await;
+    bmc.set("answer_06_37", "ff 100");
+    for _ in 0..4 {
+        bench.driver.identify(&bench.call()).await.expect_err("it does not say who it is");
+    }
+    assert_eq!(bench.driver.identify(&bench.call()).await.expect("it cannot say").uuid, None);
+    bmc.clear("answer_06_37");
+    assert!(bench.driver.identify(&bench.call()).await.expect("it says").uuid.is_some());
+}
+
+#[tokio::test]
+async fn what_may_be_put_back_later_is_not_done_with() {
+    let bmc = Pyghmi::start("17");
+    let mut bench = bench(&bmc).await;
+    let found = HoldFound::from([("restore_policy".to_owned(), "previous".to_owned())]);
+    let order = bench.orders.unhold(&found).await.expect("an order");
+    bench.life = Duration::from_secs(1);
+    for (code, kind, effect) in [
+        ("c0", ErrorKind::Throttled, Effect::DidNotHappen),
+        ("c7", ErrorKind::Refused, Effect::DidNotHappen),
+        ("ff", ErrorKind::Protocol, Effect::Unknown),
+    ] {
+        bmc.set("answer_00_06", &format!("{code} 100"));
+        let error = bench.driver.disengage_hold(&order, &bench.call()).await.expect_err("not put back");
+        assert_eq!((error.kind, error.effect), (kind, effect), "{code}: {error}");
+    }
+    for code in ["c1", "d4"] {
+        bmc.set("answer_00_06", &format!("{code} 100"));
+        let report = bench.driver.disengage_hold(&order, &bench.call()).await.expect("it never can be");
+        assert!(report.detail.contains("restore policy"), "{code}: {report:?}");
+    }
+}
+
+#[tokio::test]
+async fn that_there_is_no_such_session_cannot_be_said_in_that_session() {
+    let bmc = Pyghmi::start("17");
+    let bench = bench(&bmc).await;
+    bench.read().await.expect("answered");
+    bench.off().await.expect("taken");
+    bmc.set("answer_06_3c", "87 1");
+    bench.driver.quiesce(&bench.call()).await.expect("its end is seen from outside");
+    let sessions = bmc.commands().into_iter().filter(|what| what.starts_with("session")).count();
+    assert_eq!(sessions, 2, "another session was opened to ask");
+}
+
+#[tokio::test]
+async fn a_suite_that_was_refused_once_is_tried_again_at_the_next_login() {
+    let bmc = Pyghmi::start("3,17");
+    let network = Network::before(bmc.address()).await;
+    let bench = Bench::new(network.address(), json!({ "cipher_suites": [17, 3] })).await;
+    let mut left = 1;
+    network.rule(move |to_bmc, packet| {
+        let open = to_bmc && packet.get(5) == Some(&0x10);
+        if open && left > 0 {
+            left -= 1;
+            return Fate::Refuse(0x11);
+        }
+        Fate::Pass
+    });
+    let login = async || {
+        let sent = bench.driver.packets().sent;
+        bench.read().await.expect("answered");
+        bench.driver.packets().sent - sent
+    };
+    assert_eq!(login().await, 6, "with suite 3, after a refusal that anybody may have sent");
+    bench.driver.quiesce(&bench.call()).await.expect("closed");
+    let proposed = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = proposed.clone();
+    network.rule(move |to_bmc, packet| {
+        if to_bmc && packet.get(5) == Some(&0x10) {
+            seen.lock().expect("not poisoned").push(packet[28] & 0x3F);
+        }
+        Fate::Pass
+    });
+    let began = Instant::now();
+    assert_eq!(login().await, 5);
+    // The authentication algorithm of suite 17 (IPMI 2.0 table 13-17).
+    assert_eq!(*proposed.lock().expect("not poisoned"), [3]);
+    assert!(began.elapsed() < Duration::from_secs(1));
+}
