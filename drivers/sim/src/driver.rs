@@ -211,7 +211,9 @@ impl PowerDriver for SimDriver {
             };
         }
         self.wire.let_idle_end(call, &mut line);
-        if line.session.is_some() {
+        if let Some(session) = &mut line.session {
+            // The caller may leave before the answer comes, and the device may have ended it.
+            session.closing = true;
             let answer = end.min(Instant::now() + CLOSE);
             match self.wire.send(call, answer, &mut line, &Request::Close).await?.what {
                 Ok(_) => line.closed(),

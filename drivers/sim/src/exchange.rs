@@ -68,7 +68,15 @@ impl Wire {
                 self.ensure_session(call, end, &mut line).await?;
             }
             let epoch = line.session.map(|session| session.epoch);
+            if *request == Request::Command(Verb::Off) && line.session.is_some_and(|session| session.unseen) {
+                // The caller must see, and store, the loss before an off is sent in a new epoch (S2, S5).
+                let detail = format!("{}: its session was lost; power is read first", self.device);
+                return Err(DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, detail));
+            }
             let exchanged = self.send(call, end, &mut line, request).await?;
+            if let (Request::Read, Ok(_), Some(session)) = (request, &exchanged.what, &mut line.session) {
+                session.unseen = false;
+            }
             match exchanged.what {
                 Err(Trouble::NoSession) if again => {
                     line.refused();
@@ -85,10 +93,10 @@ impl Wire {
         }
     }
 
-    /// A session in which we said nothing for long enough has ended by itself: it was not lost.
+    /// A session in which we said nothing for long enough has ended by itself.
     pub(crate) fn let_idle_end(&self, call: &Call, line: &mut Line) {
         if line.session.is_some_and(|session| call.now().since(session.last_sent) >= self.longest_idle()) {
-            line.closed();
+            line.idled_out();
         }
     }
 
@@ -100,6 +108,9 @@ impl Wire {
     /// Opens a session unless there is one that the device still knows.
     async fn ensure_session(&self, call: &Call, end: Instant, line: &mut Line) -> Result<(), DriverError> {
         self.let_idle_end(call, line);
+        if line.session.is_some_and(|session| session.closing) {
+            line.left(self.longest_idle());
+        }
         if line.session.is_some_and(|session| session.doubtful) {
             // If the old session answers, the device did not restart (S2). Half of the time goes to finding out.
             let half = Instant::now() + end.saturating_duration_since(Instant::now()) / 2;

@@ -14,6 +14,10 @@ pub(crate) struct Session {
     pub(crate) epoch: Epoch,
     /// The last call in it got no answer. If the device still knows it, the device did not restart.
     pub(crate) doubtful: bool,
+    /// It was made after a loss, and nothing was read in it yet.
+    pub(crate) unseen: bool,
+    /// Its close was begun: nothing else is asked in it any more.
+    pub(crate) closing: bool,
     /// When the last copy of anything was sent in it.
     pub(crate) last_sent: BootTime,
 }
@@ -35,7 +39,8 @@ impl Line {
         self.epochs += 1;
         let origin = if std::mem::take(&mut self.lost) { EpochOrigin::AfterLoss } else { EpochOrigin::Fresh };
         let epoch = Epoch { id: self.epochs, origin };
-        self.session = Some(Session { id, epoch, doubtful: false, last_sent: now });
+        let unseen = origin == EpochOrigin::AfterLoss;
+        self.session = Some(Session { id, epoch, doubtful: false, unseen, closing: false, last_sent: now });
     }
 
     /// The device does not know it any more.
@@ -47,13 +52,24 @@ impl Line {
 
     /// The device does not answer in it: it may still be open there until it was idle for `idle`.
     pub(crate) fn given_up(&mut self, idle: Duration) {
+        self.lost |= self.session.is_some();
+        self.left(idle);
+    }
+
+    /// We began to end it and did not hear the device's word: it was not lost, unless it had fallen silent before.
+    pub(crate) fn left(&mut self, idle: Duration) {
         if let Some(session) = self.session.take() {
-            self.lost = true;
+            self.lost |= session.doubtful;
             self.haunted_until = self.haunted_until.max(Some(session.last_sent + idle));
         }
     }
 
-    /// We ended it and the device said so, or we let it end by saying nothing.
+    /// It ended by itself, as nothing was said in it for so long: it was lost only if it had fallen silent before.
+    pub(crate) fn idled_out(&mut self) {
+        self.lost |= self.session.take().is_some_and(|session| session.doubtful);
+    }
+
+    /// We ended it, and the device said so.
     pub(crate) fn closed(&mut self) {
         self.session = None;
     }

@@ -27,6 +27,7 @@ checks! {
     "neither On nor Off is Unknown" => nonsense,
     "silence is an error, in time, and never Off" => silence,
     "a restart begins an epoch after loss" => restart,
+    "after a restart no off is sent before a reading" => sight,
     "after a quiesce a new epoch begins, fresh" => quiesce,
     "without a permit nothing is sent" => no_permit,
     "a caller may leave at any moment" => cancelled,
@@ -181,6 +182,37 @@ async fn restart(rig: &Rig<'_>) -> Checked {
     ensure!(after.origin == EpochOrigin::AfterLoss, "its session was lost, and the driver says {after:?}");
     let same = rig.must_read().await?.epoch;
     ensure!(same == Some(after), "another epoch without another loss: {same:?}");
+    Ok(Shown::Yes)
+}
+
+async fn sight(rig: &Rig<'_>) -> Checked {
+    if !rig.driver.traits().has_epochs {
+        return Ok(Shown::NotHere);
+    }
+    let before = rig.must_read().await?.epoch;
+    if !rig.subject.hurt(Trouble::Restart).await {
+        return Ok(Shown::NotHere);
+    }
+    let order = rig.orders.off().await?;
+    // The first may end in silence: that is how the loss is noticed. None may be taken.
+    for _ in 0..2 {
+        if let Ok(off) = rig.driver.power_off(&order, &rig.call()).await {
+            return Err(format!("it restarted after the look, and the driver sent an off unseen: {off:?}"));
+        }
+    }
+    ensure!(rig.subject.is_on().await, "an off was sent in an epoch in which nothing was read");
+    let mut after = rig.read().await;
+    for _ in 0..3 {
+        if after.is_err() {
+            after = rig.read().await;
+        }
+    }
+    let after = after.map_err(|error| format!("after the restart: {error}"))?.epoch;
+    let lost = after.is_some_and(|epoch| epoch.origin == EpochOrigin::AfterLoss) && after != before;
+    ensure!(lost, "its session was lost, and the driver says {after:?} after {before:?}");
+    let off = rig.off().await.map_err(|error| format!("after a reading: {error}"))?;
+    ensure!(off.epoch == after, "the off was taken in another epoch than the look: {off:?}, {after:?}");
+    rig.read_until(Power::Off, SETTLES).await?;
     Ok(Shown::Yes)
 }
 

@@ -227,6 +227,51 @@ async fn a_session_that_ended_idle_was_not_lost() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_session_that_fell_silent_and_then_ended_idle_was_lost() {
+    for quiesced in [false, true] {
+        let bench = Bench::new().await;
+        bench.read().await.expect("answers");
+        bench.fault(Fault::Silent);
+        bench.read().await.expect_err("silent");
+        bench.mend();
+        tokio::time::sleep(Duration::from_secs(90)).await;
+        if quiesced {
+            bench.driver.quiesce(&bench.call()).await.expect("nothing is open");
+        }
+        let epoch = bench.read().await.expect("answers").epoch.expect("has epochs");
+        assert_eq!(epoch.origin, EpochOrigin::AfterLoss);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_off_is_sent_after_a_loss_before_a_reading() {
+    let bench = Bench::new().await;
+    bench.read().await.expect("answers");
+    let restart = Act::RestartBmc { device: DEV.to_owned(), down: Duration::ZERO, estranged: false };
+    bench.world().happen(bench.now(), restart);
+    for _ in 0..2 {
+        let error = bench.off().await.expect_err("nothing was read");
+        assert_eq!((error.kind, error.effect), (ErrorKind::Unreachable, Effect::DidNotHappen));
+    }
+    assert!(bench.world().truth("n1", bench.now()));
+    bench.read().await.expect("answers");
+    bench.off().await.expect("taken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_close_whose_caller_left_is_no_loss() {
+    let bench = Bench::new().await;
+    let before = bench.read().await.expect("answers").epoch.expect("has epochs");
+    bench.fault(Fault::Slow(Duration::from_millis(100)));
+    let call = bench.call();
+    let left = tokio::time::timeout(Duration::from_millis(50), bench.driver.quiesce(&call)).await;
+    left.expect_err("the answer is late");
+    bench.mend();
+    let after = bench.read().await.expect("answers").epoch.expect("has epochs");
+    assert!(after.id > before.id && after.origin == EpochOrigin::Fresh, "{after:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_its_longest_life_nothing_is_executed_any_more() {
     let bench = Bench::new().await;
     let life = bench.driver.traits().max_in_flight.off.expect("is bounded");
