@@ -15,6 +15,7 @@ use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use tokio::time::Instant;
 
+use crate::allowed::Allowed;
 use crate::message::{Ask, Message};
 use crate::process::{self, Ran};
 use crate::releaser::{Progress, ReleaseError, Releaser, Subject};
@@ -77,7 +78,8 @@ impl Command {
         command.args(&self.args).env_clear().envs(&self.env).current_dir("/");
         let shown = self.program.display();
         let input = message.json()?;
-        let ran = process::run(command, &input, end).await.map_err(|error| match error {
+        let allowed = Allowed::until(end, message.not_after_unix_ms);
+        let ran = process::run(command, &input, allowed).await.map_err(|error| match error {
             ReleaseError::DidNotHappen(why) => ReleaseError::DidNotHappen(format!("{shown} {why}")),
             ReleaseError::Unknown(why) => ReleaseError::Unknown(format!("{shown} {why}")),
         })?;

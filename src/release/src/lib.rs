@@ -9,6 +9,7 @@
 //!
 //! What a receiver owes is written in this crate's `README.md`.
 
+mod allowed;
 pub mod command;
 mod death;
 pub mod message;

@@ -198,8 +198,18 @@ pub(crate) mod tests {
 
     const FENCE: &str = "019aa7c8-4a0a-7000-8000-000000000001";
 
-    /// A request as an attempt makes it.
+    /// A request as an attempt makes it, with time left.
     pub(crate) fn sample() -> Message {
+        let not_after = WallTime::from_millis(4_102_444_800_000);
+        Message {
+            not_after: Some(not_after.to_string()),
+            not_after_unix_ms: Some(not_after.millis()),
+            ..golden()
+        }
+    }
+
+    /// The same, as it was written down.
+    pub(crate) fn golden() -> Message {
         let evidence = Evidence {
             grade: Grade::Hypervisor,
             lowered_by: vec!["identity unknown".to_owned()],
@@ -240,7 +250,7 @@ pub(crate) mod tests {
     /// Receivers were written against these words: a change here breaks them.
     #[test]
     fn the_document_is_what_receivers_know() {
-        let told = serde_json::to_value(sample()).expect("a document");
+        let told = serde_json::to_value(golden()).expect("a document");
         let golden: serde_json::Value =
             serde_json::from_str(include_str!("../tests/golden/release-v1.json")).expect("the golden");
         assert_eq!(told, golden, "{told:#}");

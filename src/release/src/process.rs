@@ -6,8 +6,9 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{Duration, Instant, sleep_until, timeout};
+use tokio::time::{Duration, sleep_until, timeout};
 
+use crate::allowed::Allowed;
 use crate::death;
 use crate::releaser::ReleaseError;
 use crate::reply::KEPT;
@@ -68,8 +69,9 @@ impl Drop for Group {
     }
 }
 
-/// Runs it, with `input` on its standard input, until it ends or `end`. Whatever it leaves in its process group is killed.
-pub(crate) async fn run(mut command: Command, input: &[u8], end: Instant) -> Result<Ran, ReleaseError> {
+/// Runs it, with `input` on its standard input, until it ends or its time is over. Whatever it leaves in its process group is
+/// killed. Once that is over it is not started any more.
+pub(crate) async fn run(mut command: Command, input: &[u8], allowed: Allowed) -> Result<Ran, ReleaseError> {
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -80,6 +82,7 @@ pub(crate) async fn run(mut command: Command, input: &[u8], end: Instant) -> Res
     let not_started = |why: String| ReleaseError::DidNotHappen(format!("was not started: {why}"));
     // Asked for before the start, so that no end is missed.
     let mut children = signal(SignalKind::child()).map_err(|error| not_started(error.to_string()))?;
+    allowed.may_begin()?;
     let child = command.spawn().map_err(|error| not_started(error.to_string()))?;
     let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let id = id.ok_or_else(|| ReleaseError::Unknown("ended before it could be watched".to_owned()))?;
@@ -95,7 +98,7 @@ pub(crate) async fn run(mut command: Command, input: &[u8], end: Instant) -> Res
             tokio::select! {
                 biased;
                 () = ended(&mut children, id) => break true,
-                () = sleep_until(end) => break false,
+                () = sleep_until(allowed.end()) => break false,
                 _ = &mut talk, if !talked => talked = true,
             }
         };

@@ -18,6 +18,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Method, StatusCode, Url};
 use tokio::time::{Instant, timeout_at};
 
+use crate::allowed::Allowed;
 use crate::message::Message;
 use crate::releaser::{Progress, ReleaseError, Releaser, Subject};
 use crate::reply::{KEPT, Reply, Status, excerpt};
@@ -100,7 +101,7 @@ impl Webhook {
             .header(CONTENT_TYPE, "application/json")
             .header("Idempotency-Key", &message.key)
             .body(body);
-        let answer = self.exchange(request, until).await?;
+        let answer = self.exchange(request, until, message.not_after_unix_ms).await?;
         tracing::debug!(release = %self.name, key = %message.key, code = answer.code.as_u16(), "webhook answered");
         self.redacted(self.judge(&answer))
     }
@@ -108,7 +109,7 @@ impl Webhook {
     /// How far it is, by the receiver's status URL.
     pub(crate) async fn look(&self, status_url: &str, until: Instant) -> Result<Progress, ReleaseError> {
         let told = match self.same_origin(status_url) {
-            Ok(url) => self.exchange(self.client.request(Method::GET, url), until).await,
+            Ok(url) => self.exchange(self.client.request(Method::GET, url), until, None).await,
             Err(why) => Err(ReleaseError::Unknown(why)),
         };
         let told = told.and_then(|answer| self.judge_status(&answer, status_url));
@@ -138,6 +139,7 @@ impl Webhook {
         &self,
         request: reqwest::RequestBuilder,
         until: Instant,
+        not_after: Option<u64>,
     ) -> Result<Answer, ReleaseError> {
         let request = match self.token.as_ref().and_then(Token::header) {
             Some(value) => request.header(AUTHORIZATION, value),
@@ -145,6 +147,10 @@ impl Webhook {
         };
         let end = until.min(Instant::now() + self.pace.attempt);
         let end = end.checked_sub(MARGIN).unwrap_or(end);
+        Allowed::until(end, not_after).may_begin().map_err(|error| match error {
+            ReleaseError::DidNotHappen(why) => ReleaseError::DidNotHappen(format!("{}: {why}", self.place())),
+            unknown => unknown,
+        })?;
         let late = || ReleaseError::Unknown(format!("{} did not answer in time", self.place()));
         timeout_at(end, async {
             let mut response = request.send().await.map_err(|error| self.failure(error))?;

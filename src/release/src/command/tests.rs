@@ -179,6 +179,19 @@ async fn a_program_that_takes_too_long_is_killed_with_all_that_it_started() {
     assert!(gone(&written(&script.file("pid")).await).await);
 }
 
+/// As of a process that was stopped between the permit and the start.
+#[tokio::test]
+async fn a_program_is_not_started_when_its_time_is_over() {
+    let script = Script::new("echo started > \"$1\"");
+    let command = script.command(json!({"args": [script.file("mark")]}));
+    let late = Message { not_after_unix_ms: Some(1_795_250_433_100), ..sample() };
+    for (message, until) in [(&sample(), Instant::now()), (&late, soon())] {
+        let told = run(&command, message, until).await;
+        assert!(matches!(&told, Err(ReleaseError::DidNotHappen(why)) if why.contains("over")), "{told:?}");
+    }
+    assert!(!script.file("mark").exists());
+}
+
 #[tokio::test]
 async fn what_a_program_leaves_behind_is_killed() {
     let script = Script::new("sleep 1000 & echo $! > \"$1\"");

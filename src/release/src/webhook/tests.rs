@@ -206,6 +206,19 @@ async fn what_was_sent_and_not_answered_is_unknown() {
     assert_eq!(receiver.heard().len(), 1, "nothing is repeated below");
 }
 
+/// As of a process that was stopped between the permit and the request.
+#[tokio::test]
+async fn nothing_is_sent_when_the_time_is_over() {
+    let receiver = Receiver::start(vec![Then::Silence], None).await;
+    let webhook = webhook(json!({"url": receiver.origin})).expect("right settings");
+    let late = Message { not_after_unix_ms: Some(1_795_250_433_100), ..sample() };
+    for (message, until) in [(&sample(), Instant::now()), (&late, soon())] {
+        let told = webhook.post(message, until).await;
+        assert!(matches!(&told, Err(ReleaseError::DidNotHappen(why)) if why.contains("over")), "{told:?}");
+    }
+    assert!(receiver.heard().is_empty());
+}
+
 #[tokio::test]
 async fn what_was_never_connected_did_not_happen() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
