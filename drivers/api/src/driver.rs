@@ -80,6 +80,10 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     /// What a hold would change, as it is now. Changes nothing. Empty: no hold is supported.
     async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError>;
 
+    /// What of a hold stands, by what [`inspect_hold`](Self::inspect_hold) found now, in the words of
+    /// [`HoldReport::engaged`].
+    fn engaged(&self, now: &HoldFound) -> Vec<String>;
+
     /// Tell the device to stay off by its own means.
     async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError>;
 

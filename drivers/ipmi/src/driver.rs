@@ -95,6 +95,10 @@ impl PowerDriver for IpmiDriver {
         hold::inspect(&mut *self.line(call).await?, call).await
     }
 
+    fn engaged(&self, now: &HoldFound) -> Vec<String> {
+        hold::engaged(now)
+    }
+
     async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
         hold::engage(&mut *self.line(call).await?, order.found(), call).await
     }

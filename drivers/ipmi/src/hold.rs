@@ -108,6 +108,29 @@ pub async fn inspect(line: &mut Line, call: &Call) -> Result<HoldFound, DriverEr
     Ok(Found { policy: status.map(ChassisStatus::restore_policy), watchdog, buttons }.write())
 }
 
+const POLICY_HOLDS: &str = "restore policy always-off";
+const WATCHDOG_HOLDS: &str = "watchdog timer stopped";
+const BUTTON_HOLDS: &str = "power button locked";
+
+/// What of a hold stands, by what was found.
+pub fn engaged(found: &HoldFound) -> Vec<String> {
+    let found = Found::read(found);
+    [
+        (found.policy == Some(RestorePolicy::AlwaysOff), POLICY_HOLDS),
+        (found.watchdog.is_some_and(is_harmless), WATCHDOG_HOLDS),
+        (found.buttons.is_some_and(|buttons| buttons & POWER_LOCKED != 0), BUTTON_HOLDS),
+    ]
+    .into_iter()
+    .filter(|(holds, _)| *holds)
+    .map(|(_, words)| words.to_owned())
+    .collect()
+}
+
+/// It stands still, and would do nothing when its time is over.
+fn is_harmless(timer: Watchdog) -> bool {
+    !timer.running && timer.actions & 0x07 == 0
+}
+
 /// One of the things that a hold does.
 struct Report {
     engaged: Vec<String>,
@@ -212,9 +235,7 @@ pub async fn engage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<H
             if report.set(line, call, &mut effort, WATCHDOG_WORDS, stopped).await? {
                 let now = look(line, call, GetWatchdog).await.map_err(|error| effort.judge(error))?;
                 match now {
-                    Some(now) if !now.running && now.actions & 0x07 == 0 => {
-                        report.engaged.push("watchdog timer stopped".to_owned());
-                    }
+                    Some(now) if is_harmless(now) => report.engaged.push(WATCHDOG_HOLDS.to_owned()),
                     _ => report.note(WATCHDOG_WORDS, "told to stop, and does not say that it did"),
                 }
             }
@@ -233,10 +254,9 @@ pub async fn engage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<H
         let status = look(line, call, GetChassisStatus).await.map_err(|error| effort.judge(error))?;
         let always_off = status.map(ChassisStatus::restore_policy) == Some(RestorePolicy::AlwaysOff);
         let locked = status.and_then(|status| status.buttons).is_some_and(|b| b & POWER_LOCKED != 0);
-        for (told, holds, engaged, what) in [
-            (policy, always_off, "restore policy always-off", POLICY_WORDS),
-            (button, locked, "power button locked", BUTTON_WORDS),
-        ] {
+        for (told, holds, engaged, what) in
+            [(policy, always_off, POLICY_HOLDS, POLICY_WORDS), (button, locked, BUTTON_HOLDS, BUTTON_WORDS)]
+        {
             match (told, holds) {
                 (true, true) => report.engaged.push(engaged.to_owned()),
                 (true, false) => report.note(what, "set, and the status does not say so"),

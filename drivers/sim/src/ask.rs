@@ -99,6 +99,11 @@ impl World {
             }
             Request::Read => Ok(self.read(name)),
             Request::Command(verb) => self.command(name, session, *verb),
+            Request::Identify | Request::InspectHold
+                if device.has(|fault| matches!(fault, Fault::DropsQuestions)) =>
+            {
+                Err(Trouble::Silence)
+            }
             Request::Identify => Ok(self.identify(name)),
             Request::InspectHold => self.hold_settings(name).map(Response::Hold),
             Request::SetHold(settings) => self.set_hold(name, *settings),

@@ -182,6 +182,10 @@ impl PowerDriver for SimDriver {
         }
     }
 
+    fn engaged(&self, now: &HoldFound) -> Vec<String> {
+        read_back(now).map(in_words).unwrap_or_default()
+    }
+
     async fn engage_hold(&self, _order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
         self.set_hold(call, HoldSettings::HELD).await
     }

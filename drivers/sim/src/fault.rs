@@ -50,6 +50,8 @@ pub enum Fault {
     AlreadyIsUnsaid,
     /// No answer to anything, and nothing is done: the device is dead.
     Silent,
+    /// No answer to questions for its identity and for what a hold would change: it does not know them.
+    DropsQuestions,
     /// Every answer comes so much later; what was asked happens at once.
     Slow(Duration),
     /// The command is executed so much later, if its session is still open then.

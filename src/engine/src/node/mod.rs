@@ -104,6 +104,8 @@ pub(crate) struct NodeTask {
     own: BTreeSet<EffectId>,
     /// Devices whose session was not seen to close, and since when nothing is said in it.
     unclosed: BTreeMap<DeviceId, BootTime>,
+    /// The holds were engaged by another process or leadership, and nobody looked since.
+    unchecked_holds: bool,
     sessions: Sessions,
     /// Readings of host devices that a look did not wait for: they go on at the next one.
     lingering: Lingering,
@@ -145,6 +147,7 @@ impl NodeTask {
             counted_from,
             own: kept.own,
             unclosed: BTreeMap::new(),
+            unchecked_holds: resumed,
             sessions: Sessions::default(),
             lingering: Lingering::default(),
             unproven: 0,

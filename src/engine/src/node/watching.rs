@@ -1,6 +1,6 @@
 //! Phases that wait: normal, released, power-on failed, and a person's decision.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
 use picket_core::power::Power;
-use picket_core::record::Cause;
+use picket_core::record::{Cause, HoldState};
 use picket_core::time::BootTime;
 use picket_driver::ErrorKind;
 
@@ -348,6 +348,9 @@ impl NodeTask {
     }
 
     pub(super) async fn released(&mut self) -> Result<(), Fatal> {
+        if std::mem::take(&mut self.unchecked_holds) {
+            self.check_holds().await?;
+        }
         loop {
             self.close_expired(|kind| !kind.bars_proof()).await?;
             let devices: Vec<DeviceId> = self.hosts().into_iter().chain(self.proving_supplies()).collect();
@@ -359,6 +362,35 @@ impl NodeTask {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether what another process engaged still stands, as the crash table asks. Nothing is sent that changes anything:
+    /// what stands no more is said, and power is watched.
+    async fn check_holds(&mut self) -> Result<(), Fatal> {
+        let holds: BTreeMap<DeviceId, HoldState> =
+            self.record().fence.as_ref().map(|fence| fence.holds.clone()).unwrap_or_default();
+        let mut doing: FuturesUnordered<Doing> = holds
+            .iter()
+            .filter(|(_, hold)| !hold.engaged.is_empty())
+            .map(|(device, _)| self.hands.inspect(device))
+            .collect();
+        while let Some((device, did)) = doing.next().await {
+            self.show(&device, &did);
+            let Did::Inspected(Ok(now)) = did else { continue };
+            let (Some(driver), Some(hold)) = (self.plan.drivers.get(&device), holds.get(&device)) else {
+                continue;
+            };
+            let stands = driver.engaged(&now);
+            let (engaged, gone): (Vec<String>, Vec<String>) =
+                hold.engaged.iter().cloned().partition(|word| stands.contains(word));
+            if !gone.is_empty() {
+                let detail = format!("found undone by somebody else: {}", gone.join(", "));
+                tracing::error!(%device, detail, "the hold does not stand any more");
+                let results = vec![(device, HoldState { engaged, detail, ..HoldState::default() })];
+                self.persist(|| Event::HoldEnded { results: results.clone(), known: Vec::new() }).await?;
+            }
+        }
+        Ok(())
     }
 
     /// The supplies whose Off is the proof.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use picket_core::device::Identity;
+use picket_core::device::{Grade, Identity};
 use picket_core::outcome::{Outcome, Reason};
 use picket_driver_sim::{Act, Fault, RestorePolicy, Verb};
 use picket_engine::Until;
@@ -266,4 +266,37 @@ async fn a_bmc_that_restarts_while_nobody_asks_it_anything_is_not_believed() {
             assert!(safe, "stopped for {time} s at {point}: {outcome:?}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_somebody_undid_is_said_after_a_take_over() {
+    for undone in [false, true] {
+        let mut lab = lab(914).await;
+        assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+        lab.kill().await;
+        if undone {
+            lab.world.lock().expect("whole").set_restore(NODE, RestorePolicy::AlwaysOn);
+        }
+        let sent = lab.received("bmc");
+        lab.start().await;
+        tokio::time::sleep(s(30)).await;
+        let fence = lab.record().fence.expect("it is kept off");
+        let hold = fence.holds.values().next().expect("it was held");
+        assert_eq!(hold.engaged.iter().any(|word| word.contains("restore policy")), !undone, "{hold:?}");
+        assert_eq!(hold.detail.contains("restore policy always-off"), undone, "{hold:?}");
+        assert_eq!(lab.received("bmc").offs, sent.offs);
+        assert_eq!(lab.phase(), "released");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bmc_that_drops_questions_which_it_does_not_know_is_switched_off_all_the_same() {
+    let mut lab = lab(915).await;
+    lab.fault("bmc", Fault::DropsQuestions);
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("it is proven");
+    assert_eq!(evidence.grade, Grade::Hypervisor, "lowered: its identity is not known");
+    assert!(evidence.devices[0].hold.is_empty(), "{evidence:?}");
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(300)).await;
 }
