@@ -24,6 +24,8 @@ pub enum Ended {
     Silent,
 }
 
+/// How long the copies of a packet may be on their way, and the answers to them, on a network that makes copies.
+const CALM: Duration = Duration::from_millis(200);
 /// Copies of RAKP 1 before the attempt is given up.
 const RAKP1_COPIES: u32 = 8;
 /// Waits for RAKP 4, the first without, the others with a question in the session that it would open.
@@ -66,16 +68,30 @@ impl<'a> Attempt<'a> {
     ///
     /// `pace` is how long this BMC may take for an answer, learned at the first packet: a copy of RAKP 1 makes some
     /// BMCs forget what they answered to the first. `refused` is how often RAKP 4 was refused in this call, the sign of
-    /// that; `slower` how much longer than `pace` it is waited for an answer.
-    pub async fn run(&mut self, pace: &mut Duration, slower: u32, refused: u32, until: Instant) -> Ended {
+    /// that; `slower` how much longer than `pace` it is waited for an answer. With `calm` the copies that the network makes
+    /// of a packet are let arrive before the next one is sent.
+    pub async fn run(
+        &mut self,
+        pace: &mut Duration,
+        slower: u32,
+        refused: u32,
+        calm: bool,
+        until: Instant,
+    ) -> Ended {
         loop {
             let pause = (*pace * 2_u32.pow(slower.min(3))).clamp(FIRST_PAUSE, LONGEST_PAUSE);
             let progress = match self.handshake.stage() {
                 Stage::Open => self.open(pause, pace, until).await,
-                Stage::Rakp1 => self.rakp1(pause, until).await,
+                Stage::Rakp1 => {
+                    if calm {
+                        self.linger(CALM).await;
+                    }
+                    self.rakp1(pause, until).await
+                }
                 Stage::Rakp3 => {
-                    if refused > 0 {
-                        self.linger(refused).await;
+                    if calm || refused > 0 {
+                        let longer = Duration::from_millis(20) * refused.min(10);
+                        self.linger(if calm { CALM + longer } else { longer }).await;
                     }
                     self.rakp3(pause, until).await
                 }
@@ -101,7 +117,12 @@ impl<'a> Attempt<'a> {
 
     /// Whether the BMC may have begun again with a copy of Open Session, and we do not know of it.
     pub fn is_ambiguous(&self) -> bool {
-        self.opens > 1
+        self.opens > 1 || self.handshake.was_doubled()
+    }
+
+    /// Whether answers came more than once.
+    pub fn was_doubled(&self) -> bool {
+        self.handshake.was_doubled()
     }
 
     async fn open(&mut self, first_pause: Duration, pace: &mut Duration, until: Instant) -> Option<Progress> {
@@ -128,13 +149,26 @@ impl<'a> Attempt<'a> {
             self.send().await;
             let wake = until.min(Instant::now() + pause);
             if let Some(progress) = self.answer(wake).await {
-                return Some(progress);
+                return Some(self.reconsider(progress, wake).await);
             }
             if Instant::now() >= until {
                 break;
             }
         }
         None
+    }
+
+    /// A RAKP 2 with a wrong code is not believed at once: on a network that doubles packets it may have overtaken the
+    /// answer to a copy of Open Session, whose id it was made with.
+    async fn reconsider(&mut self, first: Progress, wake: Instant) -> Progress {
+        while first == Progress::Refused(Refusal::WrongPassword) {
+            match self.answer(wake).await {
+                Some(Progress::Refused(Refusal::WrongPassword)) if Instant::now() < wake => {}
+                Some(Progress::Refused(Refusal::WrongPassword)) | None => break,
+                Some(progress) => return progress,
+            }
+        }
+        first
     }
 
     /// RAKP 3 is sent once: to a BMC that opened the session with it, and whose RAKP 4 was lost, another one is an error.
@@ -190,11 +224,11 @@ impl<'a> Attempt<'a> {
         None
     }
 
-    /// Waits a moment for a second RAKP 2: on a network that doubles packets the BMC made a new random for each
+    /// Waits a moment for further answers. Of RAKP 2: on a network that doubles packets the BMC made a new random for each
     /// RAKP 1, and takes only the last.
-    async fn linger(&mut self, refused: u32) {
+    async fn linger(&mut self, time: Duration) {
         let mut buffer = [0; LARGEST];
-        let until = Instant::now() + Duration::from_millis(20) * refused.min(10);
+        let until = Instant::now() + time;
         while let Some(datagram) = self.link.receive(&mut buffer, until).await {
             self.handshake.renew(datagram);
             if Instant::now() >= until {

@@ -22,9 +22,9 @@ use crate::settings::Settings;
 
 /// How often a BMC that proved the password may refuse ours in RAKP 4 before it is believed: doubled packets make it.
 const RAKP4_REFUSALS: u32 = 3;
-/// How often a wrong code in RAKP 2 is not believed where Open Session was sent more than once: a BMC that knows only
-/// the last of its answers to that signs with an id that we may not have seen.
-const DOUBTS: u32 = 2;
+/// How long before the end of a call a wrong code is believed where Open Session was sent, or answered, more than once: a
+/// BMC that knows only the last of its answers signs with an id that we may not have seen.
+const DOUBT: Duration = Duration::from_millis(500);
 /// How long Set Session Privilege Level may stay unanswered before the handshake begins again.
 const RAISE: Duration = Duration::from_millis(1_750);
 /// Wait after refused credentials, first and longest: BMCs lock accounts. The longest is short, as a fence has to wait for
@@ -46,6 +46,8 @@ pub struct Door {
     random: Random,
     counters: Arc<Counters>,
     pace: Duration,
+    /// The last handshake's packets came more than once.
+    doubled: bool,
     lockout: Option<Lockout>,
 }
 
@@ -53,6 +55,10 @@ impl std::fmt::Debug for Door {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Door").field("settings", &self.settings).finish_non_exhaustive()
     }
+}
+
+fn soon() -> Instant {
+    Instant::now() + DOUBT
 }
 
 fn failed(kind: ErrorKind, detail: impl Into<String>) -> DriverError {
@@ -63,7 +69,7 @@ fn failed(kind: ErrorKind, detail: impl Into<String>) -> DriverError {
 impl Door {
     /// A door that was never opened.
     pub fn new(settings: Arc<Settings>, random: Random, counters: Arc<Counters>) -> Self {
-        Self { settings, random, counters, pace: FIRST_PAUSE, lockout: None }
+        Self { settings, random, counters, pace: FIRST_PAUSE, doubled: false, lockout: None }
     }
 
     /// Opens a session of that epoch, at the privilege of the settings.
@@ -119,13 +125,13 @@ impl Door {
         // The first one in each knock: that it is refused is said by nobody in particular, and must not bind the next.
         let mut suite = 0;
         let mut rakp4_refusals = 0;
-        let mut doubts = 0;
         let mut full = 0;
         loop {
             let mut attempt = Attempt::new(&settings.login, settings.suites[suite], &mut link, &self.random);
             let slower = earlier / 3 + rakp4_refusals;
-            let ended = attempt.run(&mut self.pace, slower, rakp4_refusals, until).await;
+            let ended = attempt.run(&mut self.pace, slower, rakp4_refusals, self.doubled, until).await;
             let ambiguous = attempt.is_ambiguous();
+            self.doubled = attempt.was_doubled();
             drop(attempt);
             // How long to wait before the next attempt.
             let pause = match ended {
@@ -144,8 +150,8 @@ impl Door {
                         "the BMC chose algorithms that were not proposed; nothing weaker is accepted",
                     ));
                 }
-                Ended::Refused(Refusal::WrongPassword) if ambiguous && doubts < DOUBTS => {
-                    doubts += 1;
+                // Said of a handshake that may have been another: believed when the call's time is over.
+                Ended::Refused(Refusal::WrongPassword | Refusal::WrongKey) if ambiguous && until > soon() => {
                     Duration::ZERO
                 }
                 Ended::Refused(Refusal::WrongPassword) => {
@@ -160,6 +166,16 @@ impl Door {
                 Ended::Refused(Refusal::Rakp4(_)) if rakp4_refusals < RAKP4_REFUSALS => {
                     rakp4_refusals += 1;
                     Duration::ZERO
+                }
+                Ended::Refused(Refusal::Rakp4(status)) if ambiguous => {
+                    // Not a word of the credentials, which RAKP 2 has proven: nothing is locked.
+                    let authority = settings.authority();
+                    return Err(failed(
+                        ErrorKind::Protocol,
+                        format!(
+                            "{authority}: packets come more than once, and RAKP 3 is refused (0x{status:02X})"
+                        ),
+                    ));
                 }
                 Ended::Refused(Refusal::Rakp4(status) | Refusal::Status(status)) => {
                     match quirks::login_verdict(status) {

@@ -79,6 +79,10 @@ pub struct Handshake<'a> {
     remote: u32,
     /// What other answers to Open Session named: some BMCs begin again with each copy and know only the last.
     other_remotes: Vec<u32>,
+    /// Further answers to Open Session came, more than we asked for or not.
+    doubled: bool,
+    /// A RAKP 2 that fits none of the ids that were seen yet.
+    doubted: Option<Vec<u8>>,
     their_random: [u8; 16],
     guid: [u8; 16],
     session_key: Option<Hash>,
@@ -100,6 +104,8 @@ impl<'a> Handshake<'a> {
             stage: Stage::Open,
             remote: 0,
             other_remotes: Vec::new(),
+            doubled: false,
+            doubted: None,
             their_random: [0; 16],
             guid: [0; 16],
             session_key: None,
@@ -189,13 +195,22 @@ impl<'a> Handshake<'a> {
     pub fn handle(&mut self, datagram: &[u8]) -> Progress {
         let taken = match self.stage {
             Stage::Open => self.open_response(datagram),
-            Stage::Rakp1 => {
+            Stage::Rakp1 => match self.another_open_response(datagram) {
+                Some(()) => self.doubted.take().and_then(|doubted| self.rakp2(&doubted)),
+                None => self.rakp2(datagram),
+            },
+            Stage::Rakp3 => {
                 self.another_open_response(datagram);
-                self.rakp2(datagram)
+                self.rakp4(datagram)
             }
-            Stage::Rakp3 => self.rakp4(datagram),
         };
         taken.unwrap_or(Progress::Ignored)
+    }
+
+    /// Whether the BMC, or the network, answered Open Session more than once: then it may have begun again, and what it
+    /// says of our codes says nothing of our secrets.
+    pub fn was_doubled(&self) -> bool {
+        self.doubled
     }
 
     /// The payload, if it answers that stage. A BMC that refuses may leave out everything after the status
@@ -235,6 +250,7 @@ impl<'a> Handshake<'a> {
     fn another_open_response(&mut self, datagram: &[u8]) -> Option<()> {
         let payload = self.payload(datagram, Payload::OpenResponse, Stage::Open)?;
         let remote = u32::from_le_bytes(payload.get(8..12)?.try_into().ok()?);
+        self.doubled = true;
         let new = remote != 0 && remote != self.remote && !self.other_remotes.contains(&remote);
         if new && payload[1] == 0 && self.other_remotes.len() < 8 {
             self.other_remotes.push(remote);
@@ -259,6 +275,7 @@ impl<'a> Handshake<'a> {
         };
         let remotes = [self.remote].into_iter().chain(self.other_remotes.iter().copied());
         let Some(remote) = remotes.into_iter().find(signed_for) else {
+            self.doubted = Some(datagram.to_vec());
             return Some(Progress::Refused(Refusal::WrongPassword));
         };
         self.remote = remote;
@@ -270,8 +287,10 @@ impl<'a> Handshake<'a> {
         Some(Progress::Next)
     }
 
-    /// Takes a newer RAKP 2 in before RAKP 3 was sent: a BMC that got RAKP 1 twice may know only its last random.
+    /// Takes further answers in before the next packet is sent: a BMC that got RAKP 1 twice may know only its last random,
+    /// and one that got Open Session twice only its last id.
     pub fn renew(&mut self, datagram: &[u8]) {
+        self.another_open_response(datagram);
         if self.stage == Stage::Rakp3 {
             self.rakp2(datagram);
         }

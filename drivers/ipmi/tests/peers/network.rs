@@ -22,6 +22,8 @@ pub enum Fate {
     Forged,
     /// Passed on only so much later.
     Later(Duration),
+    /// Passed on three times, the first so much later, the others 30 ms after one another.
+    Scattered(Duration),
 }
 
 /// Decides by direction (true: towards the BMC) and the datagram.
@@ -74,15 +76,29 @@ impl Network {
 
     /// Loses so many of 100 datagrams in each direction. The caller prints the seed.
     pub fn lossy(&self, percent: u64, seed: u64) {
-        let mut state = seed;
+        let mut roll = dice(seed);
+        self.rule(move |_, _| if roll() % 100 < percent { Fate::Lose } else { Fate::Pass });
+    }
+
+    /// The same, and three copies of all others, out of order within 160 ms.
+    pub fn disordered(&self, percent: u64, seed: u64) {
+        let mut roll = dice(seed);
         self.rule(move |_, _| {
-            // splitmix64
-            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = state;
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            if (z ^ (z >> 31)) % 100 < percent { Fate::Lose } else { Fate::Pass }
+            let after = Duration::from_micros(roll() % 100_000);
+            if roll() % 100 < percent { Fate::Lose } else { Fate::Scattered(after) }
         });
+    }
+}
+
+/// splitmix64.
+fn dice(seed: u64) -> impl FnMut() -> u64 + Send + 'static {
+    let mut state = seed;
+    move || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
     }
 }
 
@@ -161,6 +177,14 @@ async fn send(tasks: &mut JoinSet<()>, fate: Fate, socket: Arc<UdpSocket>, to: T
                 send(&forged).await;
             }
             send(&datagram).await;
+        }
+        Fate::Scattered(after) => {
+            tasks.spawn(async move {
+                for copy in 0..3 {
+                    tokio::time::sleep(if copy == 0 { after } else { Duration::from_millis(30) }).await;
+                    send(&datagram).await;
+                }
+            });
         }
         Fate::Later(after) => {
             tasks.spawn(async move {

@@ -9,6 +9,8 @@ use crate::subject::PeerSubject;
 use picket_core::power::Power;
 use picket_driver::{Effect, ErrorKind, PowerDriver, conformance};
 use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
 
 #[tokio::test]
 async fn it_conforms() {
@@ -100,6 +102,34 @@ async fn an_on_is_not_begun_again_in_another_session() {
     let sessions = bmc.commands().into_iter().filter(|what| what.starts_with("session")).count();
     assert_eq!(sessions, 1);
     assert!(bmc.is_on(), "unknown, and it happened");
+}
+
+/// Three logins, one after the other, through three copies of everything and this loss.
+async fn three_logins(percent: u64, seed: u64) {
+    let bmc = Pyghmi::start("17");
+    let network = Network::before(bmc.address()).await;
+    network.disordered(percent, seed);
+    let bench = Bench::new(network.address(), json!({ "cipher_suites": [17] })).await;
+    let began = Instant::now();
+    for login in 0..3 {
+        while let Err(error) = bench.read().await {
+            println!("{percent} %, seed {seed}, login {login}, {:?}: {error}", began.elapsed());
+            sleep(Duration::from_millis(250)).await;
+        }
+        let _ = bench.driver.quiesce(&bench.call()).await;
+    }
+    println!("{percent} %, seed {seed}: {:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn logins_get_through_disorder() {
+    let mut logins = JoinSet::new();
+    for percent in [0, 20] {
+        for seed in 0..4 {
+            logins.spawn(timeout(Duration::from_secs(60), three_logins(percent, seed)));
+        }
+    }
+    assert!(logins.join_all().await.iter().all(Result::is_ok), "a login did not get through in a minute");
 }
 
 #[tokio::test]
