@@ -18,8 +18,9 @@ use crate::live::Live;
 
 /// How long a close may stay unanswered: a BMC that closed, and whose answer was lost, does not answer again.
 const PATIENCE: Duration = Duration::from_millis(750);
-/// How long it is tried to open a session in which to ask after those that do not answer.
-const OUTSIDE: Duration = Duration::from_secs(2);
+/// How long it is tried to open a session in which to ask after those that do not answer. Else their idle limit is waited
+/// out, which takes longer.
+const OUTSIDE: Duration = Duration::from_secs(10);
 /// Completion code of Close Session: no such session (IPMI 2.0 table 22-23).
 const NO_SUCH_SESSION: u8 = 0x87;
 

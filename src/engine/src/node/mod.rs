@@ -1,9 +1,12 @@
 //! One task a node: it alone changes the node's record, one event after the other.
 
+mod checking;
 mod command;
 mod drain;
 mod fencing;
 mod hands;
+mod kept_off;
+mod looking;
 mod releasing;
 mod sessions;
 mod unfencing;
@@ -15,6 +18,7 @@ use std::time::Duration;
 
 pub(crate) use command::Command;
 use hands::Hands;
+use looking::Lingering;
 use picket_core::election::Leadership;
 use picket_core::event::Event;
 use picket_core::ground::ReleaseGround;
@@ -30,7 +34,6 @@ use picket_core::time::{BootTime, WallTime};
 use sessions::Sessions;
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tracing::Instrument;
-use watching::Lingering;
 
 use crate::parts::{NodePlan, Parts};
 use crate::view::{DeviceLive, Live, NodeView, Wait};

@@ -11,7 +11,7 @@ use picket_driver::HoldReport;
 
 use super::{Run, Stage};
 use crate::node::drain::Drained;
-use crate::node::watching::mismatch;
+use crate::node::kept_off::mismatch;
 use crate::node::{Fatal, NodeTask, sleep_until};
 
 impl NodeTask {

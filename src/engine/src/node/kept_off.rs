@@ -1,0 +1,139 @@
+//! Kept off while a person is waited for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use picket_core::device::{Identity, IdentityMatch};
+use picket_core::event::{Event, Person};
+use picket_core::ground::Look;
+use picket_core::ids::DeviceId;
+use picket_core::order::Opened;
+use picket_core::outcome::Reason;
+use picket_core::record::Cause;
+use picket_core::time::BootTime;
+use picket_driver::ErrorKind;
+
+use super::hands::{Did, Doing};
+use super::looking::on;
+use super::{Fatal, NodeTask};
+
+/// The longest pause between two offs that are sent while a person is waited for.
+const LONGEST_OFF_PAUSE: Duration = Duration::from_secs(300);
+
+impl NodeTask {
+    /// Kept off while a person is waited for: what reads On, and was switched off by this fence, is switched off again.
+    /// It is watched as closely as a fenced node: a BMC that restarts between two looks is noticed only while its session
+    /// lives.
+    pub(super) async fn needs_operator(&mut self, reason: Reason) -> Result<(), Fatal> {
+        self.wait_for(format!("a decision ({})", reason.label()), "an operator", None);
+        let watch = self.parts.rules.watch;
+        let (mut pause, mut off_at, retry_at) = (watch, self.now(), self.now() + watch * 3);
+        loop {
+            if self.pause(watch).await? {
+                return Ok(());
+            }
+            let here = self.place();
+            let Some(looks) = self.watch(&self.kept_off()).await? else { return Ok(()) };
+            let record = self.record();
+            let Some(fence) = record.fence.as_ref().filter(|fence| fence.generation == record.generation)
+            else {
+                continue;
+            };
+            let (confirmed, breach) = (fence.evidence.is_some(), fence.cause == Cause::Breach);
+            if confirmed && (self.found_on(&looks).await? || self.supply_is_back(&looks).await?) {
+                return Ok(());
+            }
+            let retryable = matches!(reason, Reason::LevelsSpent | Reason::Deadline);
+            if breach && retryable && self.now() >= retry_at {
+                let person =
+                    Person { name: "picket".to_owned(), reason: "a breach is never given up".to_owned() };
+                self.persist(|| Event::Retry(person.clone())).await?;
+                return Ok(());
+            }
+            // Whose machine a device controls was found out to be wrong: nothing is sent to it.
+            if reason != Reason::IdentityMismatch && self.now() >= off_at && self.off_again(&looks).await? {
+                off_at = self.now() + pause;
+                pause = (pause * 2).min(LONGEST_OFF_PAUSE);
+            }
+            if self.place() != here {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What is watched while a person is waited for: the host devices, and everything else that was switched off.
+    fn kept_off(&self) -> Vec<DeviceId> {
+        let mut devices = self.hosts();
+        let switched_off = self.record().fence.iter().flat_map(|fence| &fence.switched_off);
+        let more: Vec<DeviceId> = switched_off.filter(|device| !devices.contains(device)).cloned().collect();
+        devices.extend(more);
+        devices
+    }
+
+    /// True if an off was sent.
+    async fn off_again(&mut self, looks: &[Look]) -> Result<bool, Fatal> {
+        let Some(fence) = &self.record().fence else { return Ok(false) };
+        let devices: Vec<DeviceId> =
+            on(looks).filter(|device| fence.switched_off.contains(device)).cloned().collect();
+        if devices.is_empty() {
+            return Ok(false);
+        }
+        if self.plan.own_host {
+            tracing::error!("it is on, and this gateway stands on it: nothing is sent");
+            return Ok(false);
+        }
+        let Some(devices) = self.still_ours(devices).await? else { return Ok(false) };
+        if devices.is_empty() {
+            return Ok(false);
+        }
+        let opened = self.persist(|| Event::OffIntent { devices: devices.clone() }).await?;
+        let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
+        for one in opened {
+            if let Opened::Off(order) = one {
+                // Here nothing is proven by it: it may be as late as it likes.
+                doing.push(self.hands.off(Arc::new(order), BootTime::from_boot(Duration::MAX)));
+            }
+        }
+        while let Some((device, did)) = doing.next().await {
+            self.show(&device, &did);
+            if let Did::Off(effect, result) = did {
+                self.counted_from.insert(effect, self.now());
+                tracing::warn!(%device, ?result, "the node read On while a person is waited for; the off was sent again");
+            }
+        }
+        Ok(true)
+    }
+
+    /// Those of the devices that do not say they control another machine (S13): a board may have been exchanged since.
+    /// `None`: one does, and a person is told.
+    async fn still_ours(&mut self, devices: Vec<DeviceId>) -> Result<Option<Vec<DeviceId>>, Fatal> {
+        let mut doing: FuturesUnordered<Doing> =
+            devices.iter().map(|device| self.hands.identify(device)).collect();
+        let mut ours = Vec::new();
+        while let Some((device, did)) = doing.next().await {
+            self.show(&device, &did);
+            match did {
+                Did::Identified(Ok(said)) => {
+                    let expected = self.expected_identity(&device);
+                    if expected.compare(&said) == IdentityMatch::Mismatch {
+                        let detail = mismatch(&device, &said, &expected);
+                        self.give_up(Reason::IdentityMismatch, detail).await?;
+                        return Ok(None);
+                    }
+                    ours.push(device);
+                }
+                Did::Identified(Err(error)) if error.kind == ErrorKind::Unsupported => ours.push(device),
+                _ => {}
+            }
+        }
+        Ok(Some(ours))
+    }
+}
+
+/// That a device controls another machine, in words.
+pub(super) fn mismatch(device: &DeviceId, said: &Identity, expected: &Identity) -> String {
+    let (says, wanted) = (said.words(), expected.words());
+    format!("{device} says it controls {says}, expected {wanted}: nothing was sent to it")
+}

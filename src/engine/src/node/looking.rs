@@ -1,0 +1,230 @@
+//! Asking devices for power, and what is known of them to whoever looks.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use picket_core::event::Event;
+use picket_core::ground::{LOOK_LIFE, Look, ReleaseGround};
+use picket_core::ids::DeviceId;
+use picket_core::power::Power;
+
+use super::hands::{Did, Doing};
+use super::{Fatal, NodeTask, sleep_until};
+
+/// Readings of host devices that a look did not wait for. Nothing else may be asked of these devices before they are
+/// gone on with or dropped: it would wait for them.
+#[derive(Debug, Default)]
+pub(super) struct Lingering {
+    devices: BTreeSet<DeviceId>,
+    doing: Mutex<FuturesUnordered<Doing>>,
+}
+
+impl Lingering {
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn doing(&mut self) -> &mut FuturesUnordered<Doing> {
+        self.doing.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl NodeTask {
+    /// Notes what a call came to, for whoever looks.
+    pub(super) fn show(&mut self, device: &DeviceId, did: &Did) {
+        let wall = self.wall();
+        let boot = self.now();
+        let expected = self.expected_identity(device);
+        self.sessions.note(device, did);
+        let live = self.device_live(device);
+        let fault = match did {
+            Did::Read { result: Ok(reading), .. } => {
+                let ago = boot.since(reading.asked_at);
+                let asked = wall.millis().saturating_sub(u64::try_from(ago.as_millis()).unwrap_or(0));
+                live.power = Some((reading.power, picket_core::time::WallTime::from_millis(asked)));
+                live.said.clone_from(&reading.said);
+                live.reading = Some(reading.clone());
+                None
+            }
+            Did::Identified(Ok(identity)) => {
+                live.identity_match = Some(expected.compare(identity));
+                live.identity = Some(identity.clone());
+                None
+            }
+            Did::Read { result: Err(error), .. } => {
+                live.power = Some((Power::Unknown, wall));
+                live.reading = None;
+                Some(error)
+            }
+            Did::Identified(Err(error)) | Did::Inspected(Err(error)) | Did::Held(_, Err(error)) => {
+                Some(error)
+            }
+            Did::Off(_, Err(error)) | Did::On(_, Err(error)) => Some(error),
+            Did::Unheld(_, Err(error)) | Did::Quiesced(Err(error)) => Some(error),
+            _ => None,
+        };
+        live.fault_kind = fault.map(|error| error.kind);
+        live.fault = fault.map(|error| (error.to_string(), wall));
+        self.publish();
+    }
+
+    fn readings<'d>(&self, devices: impl IntoIterator<Item = &'d DeviceId>) -> FuturesUnordered<Doing> {
+        devices.into_iter().map(|device| self.hands.read(device)).collect()
+    }
+
+    /// Reads these devices now, side by side.
+    pub(super) async fn look_at(&mut self, devices: &[DeviceId]) -> Result<Vec<Look>, Fatal> {
+        self.lingering.clear();
+        let mut doing = self.readings(devices);
+        let mut looks = Vec::new();
+        while let Some((device, did)) = doing.next().await {
+            looks.extend(self.looked(device, did));
+        }
+        self.store_sessions().await?;
+        Ok(looks)
+    }
+
+    /// Reads these devices now, side by side, and answers callers meanwhile. `None`: the node was moved.
+    pub(super) async fn watch(&mut self, devices: &[DeviceId]) -> Result<Option<Vec<Look>>, Fatal> {
+        let here = self.place();
+        self.lingering.clear();
+        let mut looks: Vec<Look> = Vec::new();
+        let mut doing = self.readings(devices);
+        loop {
+            tokio::select! {
+                biased;
+                Some(command) = self.mailbox.recv() => {
+                    // It may ask the same devices, which would wait for calls that nobody goes on with.
+                    let asks = !command.is_check();
+                    if asks {
+                        doing.clear();
+                    }
+                    self.command(command).await?;
+                    if self.place() != here {
+                        return Ok(None);
+                    }
+                    if asks {
+                        self.lingering.clear();
+                        let left = |device: &&DeviceId| looks.iter().all(|look| look.device != **device);
+                        doing = self.readings(devices.iter().filter(left));
+                    }
+                }
+                next = doing.next() => match next {
+                    Some((device, did)) => looks.extend(self.looked(device, did)),
+                    None => break,
+                },
+            }
+        }
+        self.store_sessions().await?;
+        Ok((self.place() == here).then_some(looks))
+    }
+
+    /// Reads what the ground wants looked at, and every other host device besides: these are not waited for longer
+    /// than a look may be old, since a dead BMC must not make a proof by supplies stale. Their readings go on at the next
+    /// look: a device whose session has to be made anew takes longer than one.
+    pub(super) async fn look(&mut self) -> Result<Vec<Look>, Fatal> {
+        let mut looks: Vec<Look> = Vec::new();
+        let hosts = self.hosts();
+        let needed = match self.ground.as_ref().map(|held| &held.ground) {
+            Some(ground @ ReleaseGround::Confirmed(_)) => ground.to_look_at(),
+            // Nothing but the host devices can speak against a person's word: also a slow one is heard.
+            Some(ReleaseGround::Attested(_)) => {
+                looks = self.look_at(&hosts).await?;
+                looks.retain(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On));
+                Vec::new()
+            }
+            None => Vec::new(),
+        };
+        let besides: Vec<DeviceId> = hosts.into_iter().filter(|host| !needed.contains(host)).collect();
+        let mut doing = self.readings(&needed);
+        let mut others = std::mem::take(&mut self.lingering);
+        let more: Vec<Doing> = besides
+            .iter()
+            .filter(|host| !others.devices.contains(*host))
+            .map(|host| self.hands.read(host))
+            .collect();
+        others.doing().extend(more);
+        others.devices.extend(besides.iter().cloned());
+        let asked_at = self.now();
+        let patience = tokio::time::sleep(LOOK_LIFE * 3 / 4);
+        tokio::pin!(patience);
+        let mut patient = true;
+        loop {
+            tokio::select! {
+                biased;
+                Some((device, did)) = doing.next() => looks.extend(self.looked(device, did)),
+                Some((device, did)) = others.doing().next() => {
+                    others.devices.remove(&device);
+                    looks.extend(self.looked(device, did));
+                }
+                () = &mut patience, if patient => patient = false,
+                else => break,
+            }
+            let waits = !doing.is_empty();
+            if !waits && (!patient || others.devices.is_empty()) {
+                break;
+            }
+        }
+        self.lingering = others;
+        self.store_sessions().await?;
+        for device in besides {
+            if looks.iter().all(|look| look.device != device) {
+                looks.push(Look { device, asked_at, reading: None });
+            }
+        }
+        Ok(looks)
+    }
+
+    fn looked(&mut self, device: DeviceId, did: Did) -> Option<Look> {
+        self.show(&device, &did);
+        let Did::Read { asked_at, result } = did else { return None };
+        let reading = result.ok();
+        let asked_at = reading.as_ref().map_or(asked_at, |reading| reading.asked_at);
+        Some(Look { device, asked_at, reading })
+    }
+
+    /// The host devices as the fence has them, else as the settings do.
+    pub(super) fn hosts(&self) -> Vec<DeviceId> {
+        let topology = self.record().fence.as_ref().map_or(&self.plan.topology, |fence| &fence.topology);
+        topology.hosts().map(|spec| spec.id.clone()).collect()
+    }
+
+    /// A host device says On although nobody unfenced the node: breach (S11). True if so.
+    pub(super) async fn found_on(&mut self, looks: &[Look]) -> Result<bool, Fatal> {
+        let hosts = self.hosts();
+        let Some(device) = on(looks).find(|device| hosts.contains(device)).cloned() else {
+            return Ok(false);
+        };
+        let id = self.mint_fence();
+        tracing::error!(%device, "breach: a fenced node is on and nobody unfenced it");
+        self.resumed = false;
+        self.persist(|| Event::Breach { id, device: device.clone() }).await?;
+        Ok(true)
+    }
+
+    /// Waits for `pause`, answering callers; true if the node was moved.
+    pub(super) async fn pause(&mut self, pause: Duration) -> Result<bool, Fatal> {
+        let here = self.place();
+        let until = self.now() + pause;
+        loop {
+            let now = self.now();
+            tokio::select! {
+                biased;
+                Some(command) = self.mailbox.recv() => self.command(command).await?,
+                () = sleep_until(now, until) => return Ok(false),
+            }
+            if self.place() != here {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// What reads On.
+pub(super) fn on(looks: &[Look]) -> impl Iterator<Item = &DeviceId> {
+    let says_on = |look: &&Look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On);
+    looks.iter().filter(says_on).map(|look| &look.device)
+}
