@@ -241,8 +241,8 @@ pub struct Fence {
     pub switched_off: BTreeSet<DeviceId>,
     /// Devices whose session was lost within this fence; binds successors (S2).
     pub lost: BTreeSet<DeviceId>,
-    /// Devices that answered within this fence and fell silent since, in the same session: to a successor, whose own
-    /// session is a new one, that session is lost.
+    /// Devices that answered within this fence and fell silent since, in the same session. A successor, whose own
+    /// sessions are new ones, stores them as lost before anything else.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub silent: BTreeSet<DeviceId>,
     /// Holds, by device.

@@ -66,9 +66,7 @@ impl Judge {
     pub fn new(record: &NodeRecord, term: Term, rules: &Rules, resumed: bool) -> Option<Self> {
         let fence = record.fence.as_ref().filter(|_| record.phase == Phase::Fencing)?;
         let trace = |spec: &crate::device::DeviceSpec| {
-            // Its session died with the process, and nothing was heard in it at last.
-            let silent = resumed && fence.silent.contains(&spec.id);
-            (spec.id.clone(), Trace::new(spec.clone(), resumed, silent || fence.lost.contains(&spec.id)))
+            (spec.id.clone(), Trace::new(spec.clone(), resumed, fence.lost.contains(&spec.id)))
         };
         Some(Self {
             node: record.node.clone(),

@@ -35,6 +35,8 @@ pub(super) struct Trace {
     epoch: Option<u64>,
     /// When something other than power was answered last, whose epoch is not known.
     contacted_at: Option<BootTime>,
+    /// Between two of these nothing was asked for as long as a session lives.
+    was_left: bool,
     /// Nothing was answered to the last question in this epoch.
     quiet: bool,
     /// The last answer in this epoch since the last off that failed, or silence as Unknown, and when that was asked for.
@@ -60,6 +62,7 @@ impl Trace {
             resumed,
             epoch: None,
             contacted_at: None,
+            was_left: false,
             quiet: false,
             prior: None,
             last: None,
@@ -73,6 +76,7 @@ impl Trace {
     /// Notes the life of the device in which something was answered. True if it is new and the one before was lost.
     pub(super) fn contact(&mut self, epoch: Option<Epoch>, at: BootTime) -> bool {
         self.answered = true;
+        self.was_left |= self.is_left(at);
         let Some(epoch) = epoch else {
             self.contacted_at = Some(at);
             return false;
@@ -85,7 +89,7 @@ impl Trace {
         // Also for the first one that is seen here: identity and hold were asked before any reading, and a device may
         // have restarted under them. Where we did not end the session before ourselves, it ended in a time of which
         // nobody knows anything: an Off after it is our doing only where our off was taken before.
-        let unseen = if first { self.was_left(at) } else { quiet || self.off.is_none() };
+        let unseen = if first { self.was_left } else { quiet || self.off.is_none() };
         let lost = epoch.origin == EpochOrigin::AfterLoss || unseen;
         self.lost |= lost;
         if !first {
@@ -96,7 +100,7 @@ impl Trace {
     }
 
     /// Whether, after it had answered something in this fence, nothing was asked for as long as a session lives.
-    fn was_left(&self, at: BootTime) -> bool {
+    fn is_left(&self, at: BootTime) -> bool {
         let life = self.spec.max_in_flight.off.unwrap_or(Duration::MAX);
         self.contacted_at.is_some_and(|before| at.since(before) >= life / 10 * 9)
     }

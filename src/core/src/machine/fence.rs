@@ -220,11 +220,12 @@ pub(super) fn lost(draft: &mut Draft, device: DeviceId) -> Result<(), Refused> {
 
 pub(super) fn silent(draft: &mut Draft, device: DeviceId, silent: bool) -> Result<(), Refused> {
     known_device(draft, &device)?;
+    // No moment: a BMC that comes and goes would push out what matters.
     let fence = draft.fence()?;
-    let news = if silent { fence.silent.insert(device.clone()) } else { fence.silent.remove(&device) };
-    if news {
-        let word = if silent { "does not answer any more" } else { "answers again in the same session" };
-        draft.moment(format!("{device} {word}"));
+    if silent {
+        fence.silent.insert(device);
+    } else {
+        fence.silent.remove(&device);
     }
     Ok(())
 }

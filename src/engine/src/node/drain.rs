@@ -110,6 +110,7 @@ impl NodeTask {
         did: Did,
         barring: fn(&EffectKind) -> bool,
     ) -> Result<(), Fatal> {
+        self.show(device, &did);
         match did {
             Did::Quiesced(Ok(())) => {
                 let ended: Vec<EffectId> = self

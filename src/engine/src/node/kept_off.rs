@@ -11,7 +11,7 @@ use picket_core::ground::Look;
 use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
-use picket_core::record::Cause;
+use picket_core::record::{Cause, Phase};
 use picket_core::time::BootTime;
 use picket_driver::ErrorKind;
 
@@ -57,7 +57,7 @@ impl NodeTask {
                 off_at = self.now() + pause;
                 pause = (pause * 2).min(LONGEST_OFF_PAUSE);
             }
-            if self.place() != here {
+            if self.place() != here || self.record().phase != Phase::NeedsOperator(reason) {
                 return Ok(());
             }
         }
@@ -124,12 +124,17 @@ impl NodeTask {
                     }
                     ours.push(device);
                 }
-                Did::Identified(Err(error)) if error.kind == ErrorKind::Unsupported => ours.push(device),
+                // It was ours when the first off was sent, and it has just answered: it does not know the question.
+                Did::Identified(Err(error)) if does_not_know(error.kind) => ours.push(device),
                 _ => {}
             }
         }
         Ok(Some(ours))
     }
+}
+
+fn does_not_know(error: ErrorKind) -> bool {
+    matches!(error, ErrorKind::Unsupported | ErrorKind::TimedOut | ErrorKind::Throttled)
 }
 
 /// That a device controls another machine, in words.

@@ -10,6 +10,7 @@ use picket_core::event::Event;
 use picket_core::ground::{LOOK_LIFE, Look, ReleaseGround};
 use picket_core::ids::DeviceId;
 use picket_core::power::Power;
+use picket_core::record::Phase;
 
 use super::hands::{Did, Doing};
 use super::{Fatal, NodeTask, sleep_until};
@@ -77,14 +78,19 @@ impl NodeTask {
 
     /// Reads these devices now, side by side.
     pub(super) async fn look_at(&mut self, devices: &[DeviceId]) -> Result<Vec<Look>, Fatal> {
+        let looks = self.glance_at(devices).await;
+        self.store_sessions().await?;
+        Ok(looks)
+    }
+
+    async fn glance_at(&mut self, devices: &[DeviceId]) -> Vec<Look> {
         self.lingering.clear();
         let mut doing = self.readings(devices);
         let mut looks = Vec::new();
         while let Some((device, did)) = doing.next().await {
             looks.extend(self.looked(device, did));
         }
-        self.store_sessions().await?;
-        Ok(looks)
+        looks
     }
 
     /// Reads these devices now, side by side, and answers callers meanwhile. `None`: the node was moved.
@@ -97,8 +103,10 @@ impl NodeTask {
             tokio::select! {
                 biased;
                 Some(command) = self.mailbox.recv() => {
-                    // It may ask the same devices, which would wait for calls that nobody goes on with.
-                    let asks = !command.is_check();
+                    // Where it asks the same devices it would wait for calls that nobody goes on with. All else lets the
+                    // readings go on: callers, however many, do not keep power from being watched.
+                    let proves = self.record().phase == Phase::Released && !command.is_check();
+                    let asks = proves || command.asks_devices();
                     if asks {
                         doing.clear();
                     }
@@ -126,13 +134,20 @@ impl NodeTask {
     /// than a look may be old, since a dead BMC must not make a proof by supplies stale. Their readings go on at the next
     /// look: a device whose session has to be made anew takes longer than one.
     pub(super) async fn look(&mut self) -> Result<Vec<Look>, Fatal> {
+        let looks = self.glance().await;
+        self.store_sessions().await?;
+        Ok(looks)
+    }
+
+    /// The same, and nothing is stored: it may be dropped at any moment.
+    pub(super) async fn glance(&mut self) -> Vec<Look> {
         let mut looks: Vec<Look> = Vec::new();
         let hosts = self.hosts();
         let needed = match self.ground.as_ref().map(|held| &held.ground) {
             Some(ground @ ReleaseGround::Confirmed(_)) => ground.to_look_at(),
             // Nothing but the host devices can speak against a person's word: also a slow one is heard.
             Some(ReleaseGround::Attested(_)) => {
-                looks = self.look_at(&hosts).await?;
+                looks = self.glance_at(&hosts).await;
                 looks.retain(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On));
                 Vec::new()
             }
@@ -169,13 +184,12 @@ impl NodeTask {
             }
         }
         self.lingering = others;
-        self.store_sessions().await?;
         for device in besides {
             if looks.iter().all(|look| look.device != device) {
                 looks.push(Look { device, asked_at, reading: None });
             }
         }
-        Ok(looks)
+        looks
     }
 
     fn looked(&mut self, device: DeviceId, did: Did) -> Option<Look> {

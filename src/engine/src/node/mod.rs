@@ -83,11 +83,12 @@ pub(crate) struct Kept {
     pub(crate) mailbox: mpsc::Receiver<Command>,
     /// Effects that this process sent: its drivers, and their sessions, outlive a leadership.
     own: BTreeSet<EffectId>,
+    sessions: Sessions,
 }
 
 impl Kept {
     pub(crate) fn new(mailbox: mpsc::Receiver<Command>) -> Self {
-        Self { mailbox, own: BTreeSet::new() }
+        Self { mailbox, own: BTreeSet::new(), sessions: Sessions::default() }
     }
 }
 
@@ -136,6 +137,7 @@ impl NodeTask {
         let hands = Hands::new(&parts, &plan, leadership);
         // What devices showed before is still what was seen last.
         let live = Live { proven: false, wait: None, ..view.borrow().live.clone() };
+        let sessions = kept.sessions.taking_over(&stored.record);
         let turns = Some(turns).filter(|_| parts.check_at_start && live.devices.is_empty());
         Self {
             parts,
@@ -151,7 +153,7 @@ impl NodeTask {
             own: kept.own,
             unclosed: BTreeMap::new(),
             unchecked_holds: resumed,
-            sessions: Sessions::default(),
+            sessions,
             lingering: Lingering::default(),
             unproven: 0,
             resumed,
@@ -161,13 +163,16 @@ impl NodeTask {
 
     /// What the next leadership in this process goes on with.
     pub(crate) fn keep(self) -> Kept {
-        Kept { mailbox: self.mailbox, own: self.own }
+        Kept { mailbox: self.mailbox, own: self.own, sessions: self.sessions }
     }
 
     /// Walks the node through its phases until this leadership is over.
     pub(crate) async fn run(&mut self) -> Fatal {
         self.publish();
         self.recover();
+        if let Err(fatal) = self.store_sessions().await {
+            return fatal;
+        }
         loop {
             self.lingering.clear();
             let record = &self.stored.record;

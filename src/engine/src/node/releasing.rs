@@ -248,8 +248,9 @@ impl NodeTask {
                     let looks = tokio::select! {
                         biased;
                         answer = &mut asking => return Ok(Some(answer)),
-                        looks = self.look() => looks?,
+                        looks = self.glance() => looks,
                     };
+                    self.store_sessions().await?;
                     self.found_on(&looks).await?;
                     watch_at = Instant::now() + WATCH;
                 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::power::EpochOrigin;
+use picket_core::record::NodeRecord;
 use picket_driver::ErrorKind;
 
 use super::hands::Did;
@@ -20,6 +21,14 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
+    /// What the next leadership here goes on with. What fell silent to another process is lost to this one: its sessions
+    /// are others.
+    pub(super) fn taking_over(mut self, record: &NodeRecord) -> Self {
+        let silent = record.fence.iter().flat_map(|fence| &fence.silent);
+        self.lost.extend(silent.filter(|device| self.silent.get(*device) != Some(&true)).cloned());
+        self
+    }
+
     /// Notes what a call to a device came to.
     pub(super) fn note(&mut self, device: &DeviceId, did: &Did) {
         match did {
@@ -45,7 +54,7 @@ impl Sessions {
             // Ended by ourselves: the next one is no news.
             Did::Quiesced(Ok(())) => {
                 self.heard.remove(device);
-                self.silent.remove(device);
+                self.silent.entry(device.clone()).and_modify(|silent| *silent = false);
             }
             _ => {}
         }

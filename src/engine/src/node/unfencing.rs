@@ -48,6 +48,8 @@ impl NodeTask {
         if !self.undo_holds().await? {
             return Ok(());
         }
+        // Undoing a hold may have taken as long.
+        let deadline = self.now() + self.parts.rules.on_deadline;
         let detail = match self.record().bringing {
             Bringing::Abort => "nothing had been switched off".to_owned(),
             Bringing::StandDown => match self.seen_alive(deadline).await? {

@@ -27,6 +27,7 @@ struct Sky {
     silent_percent: u8,
     slow: Duration,
     swallow: Option<Duration>,
+    linger: Duration,
 }
 
 /// A store under the weather.
@@ -48,6 +49,7 @@ impl Weather {
             silent_percent: 0,
             slow: Duration::ZERO,
             swallow: None,
+            linger: Duration::ZERO,
         };
         Self { inner, clock, sky: Mutex::new(sky), log: Mutex::default(), checks: Mutex::default() }
     }
@@ -66,6 +68,11 @@ impl Weather {
     pub fn rough(&self, silent_percent: u8, slow: Duration) {
         let mut sky = self.sky.lock().expect("whole");
         (sky.silent_percent, sky.slow) = (silent_percent, slow);
+    }
+
+    /// What is written is told so much later.
+    pub fn linger(&self, time: Duration) {
+        self.sky.lock().expect("whole").linger = time;
     }
 
     /// All is well again.
@@ -139,6 +146,10 @@ impl Store for Weather {
         let record = write.record.clone();
         let written = self.inner.write(guard, write).await?;
         self.note(guard, written, record);
+        let linger = self.sky.lock().expect("whole").linger;
+        if !linger.is_zero() {
+            tokio::time::sleep(linger).await;
+        }
         let swallowed = self.sky.lock().expect("whole").swallow.take();
         if let Some(time) = swallowed {
             self.away(time);

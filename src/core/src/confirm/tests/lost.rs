@@ -139,20 +139,3 @@ fn one_that_fell_silent_and_then_ended_is_lost() {
     bench.reads_off("bmc", 60);
     assert!(is_restarted(&bench));
 }
-
-#[test]
-fn a_silence_that_is_stored_binds_successors_and_an_answer_in_the_same_session_ends_it() {
-    let verdict = |silent: &[bool], resumed: bool| {
-        let mut player = Player::fencing(&[&[host("bmc")]], &[]);
-        for silent in silent {
-            player.apply(Event::Silent { device: device("bmc"), silent: *silent });
-        }
-        player.succeeds();
-        let mut bench = Bench::judging(player.record(), player.leadership.term(), resumed);
-        bench.reads("bmc", Off).already("bmc").reads_off("bmc", 60);
-        is_restarted(&bench)
-    };
-    assert!(verdict(&[true], true));
-    assert!(!verdict(&[true, false], true));
-    assert!(!verdict(&[true], false), "to the process that has the session it is not lost yet");
-}

@@ -28,10 +28,17 @@ use super::{Fatal, NodeTask, sleep_until};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Identify,
-    /// It did not tell who it is: does it answer at all?
-    Probe,
     Inspect,
+    /// It left a question unanswered again: does it answer anything?
+    Probe(Question),
     Live,
+}
+
+/// What a device may not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Question {
+    Identity,
+    Hold,
 }
 
 /// What this run knows of one device.
@@ -41,6 +48,8 @@ struct Hand {
     busy: bool,
     /// Calls of this stage that were not answered.
     unanswered: u32,
+    /// It answered when it was asked for power in between.
+    answers: bool,
     not_before: BootTime,
     pause: Duration,
     off: Option<Arc<OffOrder>>,
@@ -68,6 +77,7 @@ impl Run {
             stage: Stage::Identify,
             busy: false,
             unanswered: 0,
+            answers: false,
             not_before: BootTime::default(),
             pause: PAUSE,
             off: None,
@@ -87,14 +97,33 @@ impl Run {
 
     fn enter(&mut self, device: &DeviceId, stage: Stage) {
         let hand = self.hand(device);
-        (hand.stage, hand.pause, hand.unanswered) = (stage, PAUSE, 0);
+        (hand.stage, hand.unanswered, hand.answers) = (stage, 0, false);
     }
 
-    /// Counts a call that a device did not answer. True if it was one too many: the device does not know the command.
-    fn leaves_unanswered(&mut self, device: &DeviceId, error: &DriverError) -> bool {
+    /// Notes a question that a device did not answer, or was too busy for. After the second one it is asked for power, and
+    /// then once more. True if it answers that and never the question: it does not know it.
+    fn leaves_unanswered(&mut self, device: &DeviceId, question: Question, error: &DriverError) -> bool {
+        if !matches!(error.kind, ErrorKind::TimedOut | ErrorKind::Throttled) {
+            return false;
+        }
         let hand = self.hand(device);
-        hand.unanswered += u32::from(error.kind == ErrorKind::TimedOut);
-        hand.unanswered >= 2
+        hand.unanswered += 1;
+        let knows_it_not = hand.answers;
+        if hand.unanswered >= 2 && !knows_it_not {
+            self.enter(device, Stage::Probe(question));
+        }
+        knows_it_not
+    }
+
+    /// What a device that was asked for power between two questions came to.
+    fn probed(&mut self, device: &DeviceId, answers: bool) {
+        let back = match self.hand(device).stage {
+            Stage::Probe(Question::Identity) => Stage::Identify,
+            Stage::Probe(Question::Hold) => Stage::Inspect,
+            _ => return,
+        };
+        self.enter(device, back);
+        self.hand(device).answers = answers;
     }
 
     fn failed(&mut self, device: &DeviceId, now: BootTime) {
@@ -175,13 +204,22 @@ impl NodeTask {
         }
     }
 
-    /// What is left of the fence's deadline, whichever process began it; enough for an off and the long window in any case.
+    /// What is left of the fence's deadline, whichever process began it; enough for one level in any case.
     fn time_left(&self) -> Duration {
         let Some(fence) = self.open_fence() else { return Duration::ZERO };
         let since = fence.confirming_since.unwrap_or(fence.opened_at);
         let spent = Duration::from_millis(self.wall().millis().saturating_sub(since.millis()));
-        let least = self.parts.rules.silent_share + self.parts.rules.longest_cycle;
-        fence.deadline.saturating_sub(spent).max(least.min(fence.deadline))
+        fence.deadline.saturating_sub(spent).max(self.least().min(fence.deadline))
+    }
+
+    /// What one level needs to be proven, however it has to be.
+    fn least(&self) -> Duration {
+        let rules = &self.parts.rules;
+        let Some(fence) = self.open_fence() else { return Duration::ZERO };
+        let devices = || fence.topology.devices();
+        let cycle = devices().map(|spec| spec.longest_cycle).max().unwrap_or_default();
+        let restarted = devices().filter_map(|spec| spec.trust_after_restart).max().unwrap_or_default();
+        rules.silent_share + cycle.max(restarted) + rules.supply_hold_up
     }
 
     fn level_devices(&self, level: usize) -> Vec<DeviceId> {
@@ -199,7 +237,7 @@ impl NodeTask {
             }
             let doing = match hand.stage {
                 Stage::Identify => self.hands.identify(&device),
-                Stage::Probe => self.hands.read(&device),
+                Stage::Probe(_) => self.hands.read(&device),
                 Stage::Inspect => self.hands.inspect(&device),
                 Stage::Live => continue,
             };

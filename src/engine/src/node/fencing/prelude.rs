@@ -9,7 +9,7 @@ use picket_core::outcome::Reason;
 use picket_core::record::{Cause, HoldState};
 use picket_driver::HoldReport;
 
-use super::{Run, Stage};
+use super::{PAUSE, Run, Stage};
 use crate::node::drain::Drained;
 use crate::node::kept_off::mismatch;
 use crate::node::{Fatal, NodeTask, sleep_until};
@@ -64,6 +64,7 @@ impl NodeTask {
         }
         run.judge.identified(&device, compared);
         run.enter(&device, Stage::Inspect);
+        run.hand(&device).pause = PAUSE;
         Ok(())
     }
 
@@ -83,6 +84,7 @@ impl NodeTask {
     ) -> Result<(), Fatal> {
         run.judge.held(&device, &report.engaged);
         run.enter(&device, Stage::Live);
+        run.hand(&device).pause = PAUSE;
         let result = HoldState { engaged: report.engaged, detail: report.detail, ..HoldState::default() };
         let results = vec![(device, result)];
         let known: Vec<EffectId> = known.into_iter().collect();

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use picket_core::device::Identity;
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
 use picket_driver::{Effect, ErrorKind, HoldReport};
 
-use super::{PAUSE, Run, Stage};
+use super::{PAUSE, Question, Run};
 use crate::node::hands::Did;
 use crate::node::{Fatal, NodeTask};
 
@@ -19,20 +20,19 @@ impl NodeTask {
         match did {
             Did::Identified(Err(error)) if error.kind != ErrorKind::Unsupported => {
                 tracing::warn!(%device, %error, "the device did not tell its identity");
-                if run.leaves_unanswered(&device, &error) {
-                    run.enter(&device, Stage::Probe);
-                }
                 run.failed(&device, now);
+                if run.leaves_unanswered(&device, Question::Identity, &error) {
+                    self.identified(run, device, Identity::default()).await?;
+                }
             }
             Did::Identified(said) => self.identified(run, device, said.unwrap_or_default()).await?,
             Did::Inspected(Err(error)) if error.kind != ErrorKind::Unsupported => {
                 tracing::warn!(%device, %error, "the device did not tell what a hold would change");
-                if run.leaves_unanswered(&device, &error) {
-                    // A BMC that drops a command which it does not know must not keep the off from it.
+                run.failed(&device, now);
+                if run.leaves_unanswered(&device, Question::Hold, &error) {
+                    // A BMC that drops a question which it does not know must not keep the off from it.
                     let report = HoldReport { detail: "not answered".to_owned(), ..HoldReport::default() };
                     self.held(run, device, None, report).await?;
-                } else {
-                    run.failed(&device, now);
                 }
             }
             Did::Inspected(found) => {
@@ -51,7 +51,10 @@ impl NodeTask {
                     }
                 }
             }
-            Did::Held(effect, Ok(report)) => self.held(run, device, Some(effect), report).await?,
+            Did::Held(effect, Ok(report)) => {
+                run.judge.contact(&device, None, now);
+                self.held(run, device, Some(effect), report).await?;
+            }
             Did::Held(effect, Err(error)) => {
                 tracing::warn!(%device, %error, "the hold was not seen to be engaged");
                 let known = (error.effect == Effect::DidNotHappen).then_some(effect);
@@ -78,18 +81,13 @@ impl NodeTask {
             }
             Did::Read { result: Ok(reading), .. } => {
                 run.hand(&device).pause = PAUSE;
-                if run.hand(&device).stage == Stage::Probe {
-                    tracing::warn!(%device, "it answers, and does not tell its identity: it is not known");
-                    run.enter(&device, Stage::Inspect);
-                }
+                run.probed(&device, true);
                 let lost = run.judge.reading(&device, &reading, &self.record().ledger);
                 self.note_loss(run, device, lost).await?;
             }
             Did::Read { asked_at, result: Err(error) } => {
                 tracing::debug!(%device, %error, "the device gave no reading");
-                if run.hand(&device).stage == Stage::Probe {
-                    run.enter(&device, Stage::Identify);
-                }
+                run.probed(&device, false);
                 run.judge.silence(&device, asked_at, now);
                 run.failed(&device, now);
             }

@@ -118,6 +118,7 @@ impl NodeTask {
         self.persist(|| Event::NextLevel { why: why.clone() }).await?;
         run.level += 1;
         run.level_began = self.now();
+        run.deadline = run.deadline.max(run.level_began + self.least());
         run.judge.try_level(run.level);
         for device in self.level_devices(run.level) {
             run.enter(&device, Stage::Identify);

@@ -1,0 +1,119 @@
+//! Enough time for what must happen, and no more than is right.
+
+use std::sync::Arc;
+
+use picket_core::device::Identity;
+use picket_core::outcome::{Outcome, Reason};
+use picket_driver_sim::{Act, Fault, Verb};
+use picket_engine::Until;
+
+use crate::lab::{Lab, NODE, lab, node, person, s};
+
+fn switch(lab: &Lab, verb: Verb) {
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_was_away_for_longer_than_the_deadline_has_time_for_each_level() {
+    for away in [60, 900] {
+        let mut lab = Lab::with(931, &[&["bmc"], &["pdu-a"]], |world| {
+            world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "pdu-a");
+        })
+        .await;
+        lab.fault("bmc", Fault::Silent);
+        let id = lab.open().await;
+        tokio::time::sleep(s(5)).await;
+        lab.kill().await;
+        tokio::time::sleep(s(away)).await;
+        lab.start().await;
+        let outcome = lab.outcome_within(id, Until::Released, s(600)).await;
+        assert_eq!(outcome, Some(Outcome::Fenced { released: true }), "away for {away} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn and_for_a_restarted_bmc_that_is_trusted() {
+    let mut lab = lab(932).await;
+    lab.kill().await;
+    lab.setup.adjust = Arc::new(|spec| spec.trust_after_restart = Some(s(60)));
+    lab.start().await;
+    lab.fault("bmc", Fault::OffIgnored);
+    let id = lab.open().await;
+    tokio::time::sleep(s(5)).await;
+    lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(0), estranged: false });
+    tokio::time::sleep(s(5)).await;
+    assert!(!lab.record().fence.expect("open").lost.is_empty());
+    lab.kill().await;
+    lab.mend("bmc");
+    switch(&lab, Verb::Off);
+    tokio::time::sleep(s(900)).await;
+    lab.start().await;
+    let outcome = lab.outcome_within(id, Until::Released, s(600)).await;
+    assert_eq!(outcome, Some(Outcome::Fenced { released: true }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_stands_down_a_node_of_which_nothing_answers_any_more() {
+    let mut lab = lab(933).await;
+    lab.fault("bmc", Fault::OffIgnored);
+    lab.schedule(s(100), Act::Fault { device: "bmc".to_owned(), fault: Fault::Silent });
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    lab.engine.stand_down(&node(), person()).await.expect("stood down");
+    lab.settled(s(1_200)).await;
+    assert_eq!(lab.phase(), "normal");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mismatch_that_was_found_is_written_once() {
+    let mut lab = lab(934).await;
+    lab.fault("bmc", Fault::OffIgnored);
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::LevelsSpent));
+    let uuid = Identity::usable_uuid("00112233-4455-6677-8899-aabbccddeeff");
+    lab.fault("bmc", Fault::SaysIdentity(Identity { uuid, serial: Some("x".to_owned()) }));
+    tokio::time::sleep(s(100)).await;
+    let before = lab.store.log.lock().expect("whole").len();
+    tokio::time::sleep(s(3_600)).await;
+    assert_eq!(lab.store.log.lock().expect("whole").len(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bmc_that_drops_questions_is_kept_off_all_the_same() {
+    let mut lab = lab(935).await;
+    lab.fault("bmc", Fault::DropsQuestions);
+    lab.fault("bmc", Fault::OffIgnored);
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    lab.mend("bmc");
+    lab.fault("bmc", Fault::DropsQuestions);
+    tokio::time::sleep(s(600)).await;
+    assert!(!lab.is_on());
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_however_many_keep_no_watch_from_ending() {
+    let mut lab = Lab::with(936, &[&["bmc", "second"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_host(NODE, "second");
+    })
+    .await;
+    lab.fault("second", Fault::Silent);
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    switch(&lab, Verb::On);
+    for _ in 0..15 {
+        tokio::time::sleep(s(4)).await;
+        lab.open_again().await;
+    }
+    assert!(!lab.is_on());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_network_that_is_gone_for_a_moment_costs_no_hold() {
+    // Up to where the hold itself is sent.
+    for ms in 1..6 {
+        let mut lab = lab(937).await;
+        let after = std::time::Duration::from_millis(ms);
+        lab.schedule(after, Act::Fault { device: "bmc".to_owned(), fault: Fault::Silent });
+        lab.schedule(s(13), Act::Mend { device: "bmc".to_owned() });
+        lab.fence().await;
+        let holds = lab.record().fence.expect("open").holds;
+        assert!(holds.values().all(|hold| !hold.engaged.is_empty()), "gone after {ms} ms: {holds:?}");
+    }
+}

@@ -1,0 +1,90 @@
+//! What a lost or silent session means to whoever goes on: no hole, and no false alarm.
+
+use std::time::Duration;
+
+use picket_core::outcome::{Outcome, Reason};
+use picket_driver_sim::{Act, Fault, Verb};
+use picket_engine::Until;
+
+use crate::lab::{Lab, NODE, lab, s};
+
+const FENCED: Option<Outcome> = Some(Outcome::Fenced { released: true });
+
+async fn falls_silent(lab: &Lab) {
+    while lab.record().fence.expect("open").silent.is_empty() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silence_that_is_stored_binds_whoever_goes_on() {
+    for join in [true, false] {
+        let mut lab = lab(921).await;
+        assert_eq!(Some(lab.fence().await), FENCED);
+        lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(40), estranged: true });
+        lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+        falls_silent(&lab).await;
+        lab.kill().await;
+        tokio::time::sleep(s(100)).await;
+        lab.start().await;
+        tokio::time::sleep(s(5)).await;
+        if !join {
+            lab.unfence().await.expect("unfenced");
+            tokio::time::sleep(s(1)).await;
+        }
+        lab.open_again().await;
+        tokio::time::sleep(s(120)).await;
+        let outcome = lab.record().fence.and_then(|fence| fence.outcome);
+        assert_eq!(outcome, Some(Outcome::NeedsOperator(Reason::BmcRestarted)), "joined: {join}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_process_under_another_leadership_has_its_sessions_still() {
+    let mut lab = lab(922).await;
+    lab.fault("bmc", Fault::OffTakes { least: s(3), most: s(3) });
+    let id = lab.open().await;
+    tokio::time::sleep(s(1)).await;
+    let logins = lab.received("bmc").opens;
+    lab.fault("bmc", Fault::Silent);
+    lab.store.swallow(s(8));
+    tokio::time::sleep(s(8)).await;
+    lab.mend("bmc");
+    assert_eq!(lab.outcome_within(id, Until::Released, s(600)).await, FENCED);
+    assert_eq!(lab.received("bmc").opens, logins, "the old session answered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_was_closed_after_a_silence_is_not_lost() {
+    let mut lab = lab(923).await;
+    assert_eq!(Some(lab.fence().await), FENCED);
+    lab.fault("bmc", Fault::Silent);
+    falls_silent(&lab).await;
+    lab.mend("bmc");
+    lab.fault("bmc", Fault::OnDropped { times: 1_000 });
+    lab.unfence().await.expect("unfenced");
+    tokio::time::sleep(s(4)).await;
+    let id = lab.open().await;
+    assert_eq!(lab.outcome_within(id, Until::Released, s(600)).await, FENCED);
+}
+
+/// What a look has to store is stored whole, whatever the releaser answers meanwhile.
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_a_releaser_cuts_no_write_off() {
+    let mut lab = lab(924).await;
+    lab.answers(&[crate::lab::Answer::Accept]);
+    *lab.observer.look_takes.lock().expect("whole") = s(8);
+    lab.open().await;
+    lab.reach("fenced", s(60)).await;
+    while !lab.observer.looking.load(std::sync::atomic::Ordering::SeqCst) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let term = lab.engine.leading();
+    lab.fault("bmc", Fault::Silent);
+    lab.store.linger(s(2));
+    tokio::time::sleep(s(9)).await;
+    lab.store.linger(s(0));
+    lab.mend("bmc");
+    tokio::time::sleep(s(60)).await;
+    assert_eq!(lab.engine.leading(), term, "no write was lost");
+}
