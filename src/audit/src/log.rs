@@ -1,0 +1,185 @@
+//! The handle: whoever has something to tell tells it, and waits for nothing.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::chain::Chain;
+use crate::denials::{Denial, Denials};
+use crate::entry::{Head, Told};
+use crate::error::{OpenError, ReadError};
+use crate::read::{Exchange, Window, exchanges};
+use crate::state::State;
+use crate::writer::{Message, Writer};
+
+/// Entries that may wait to be written.
+const WAITING: usize = 8_192;
+/// How long whoever reads waits for what was told before.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// The wall clock, in milliseconds since 1970-01-01 UTC.
+pub type Now = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// How an audit is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Its directory; made if it is not there, for this user alone.
+    pub directory: PathBuf,
+    /// A file of so many bytes is followed by the next.
+    pub rotate: u64,
+    /// A file of which every entry is older goes.
+    pub keep: Duration,
+    /// Whether entries are forced to the disk before they count as written.
+    pub fsync: bool,
+}
+
+pub(crate) struct Shared {
+    sender: SyncSender<Message>,
+    pub(crate) directory: PathBuf,
+    pub(crate) now: Now,
+    /// Entries for which there was no place.
+    pub(crate) overflow: AtomicU64,
+    denials: Mutex<Denials>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) head: Option<Head>,
+    pub(crate) state: State,
+}
+
+impl Shared {
+    pub(crate) fn denials(&self) -> MutexGuard<'_, Denials> {
+        self.denials.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Audit").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}
+
+/// An audit, or none. Cheap to clone; all clones tell the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Audit(Option<Arc<Shared>>);
+
+impl Audit {
+    /// Nothing is kept.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// Opens the audit of a directory, and goes on where it ended. A full disk is no error: it is told, counted, and
+    /// tried again.
+    ///
+    /// # Errors
+    /// Another process writes it, others may change it, or the system refuses: nothing can be audited there.
+    pub fn open(options: Options, now: Now) -> Result<(Self, Writer), OpenError> {
+        let chain = match Chain::open(&options.directory, options.rotate, options.fsync) {
+            Ok(chain) => Some(chain),
+            Err(error) if error.is_full() => {
+                tracing::error!(%error, "the audit cannot be opened yet: what is told is counted, and no fence stops");
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        let (sender, inbox) = sync_channel(WAITING);
+        let seen = Seen { head: chain.as_ref().map(|chain| chain.head().clone()), state: State::default() };
+        let shared = Arc::new(Shared {
+            sender: sender.clone(),
+            directory: options.directory.clone(),
+            now,
+            overflow: AtomicU64::new(0),
+            denials: Mutex::default(),
+            seen: Mutex::new(seen),
+        });
+        let writer = Writer::start(chain, options, shared.clone(), inbox, sender)?;
+        Ok((Self(Some(shared)), writer))
+    }
+
+    /// Whether anything is kept.
+    pub fn is_kept(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Tells an entry. Returns at once, whatever the disk does: what has no place is counted.
+    pub fn tell(&self, told: Told) {
+        let Some(shared) = &self.0 else { return };
+        match shared.sender.try_send(Message::Told(Box::new(told))) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                shared.overflow.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Tells that a caller was not let in: the first time at once, then as a count a minute. `why` is a word or a
+    /// sentence that does not differ from one attempt to the next.
+    pub fn denied(&self, who: &str, call: &str, why: &str) {
+        let Some(shared) = &self.0 else { return };
+        let denial = Denial { who: who.to_owned(), call: call.to_owned(), why: why.to_owned() };
+        if let Some(first) = shared.denials().note(denial, Instant::now()) {
+            self.tell(denied(&first, None, (shared.now)()));
+        }
+    }
+
+    /// The newest entry that is surely written. `None`: nothing is kept, or nothing was written yet.
+    pub fn head(&self) -> Option<Head> {
+        let seen = self.0.as_ref()?.seen();
+        seen.head.clone().filter(|head| head.seq > 0)
+    }
+
+    /// How it is.
+    pub fn state(&self) -> State {
+        let Some(shared) = &self.0 else { return State::default() };
+        let mut state = shared.seen().state.clone();
+        state.lost += shared.overflow.load(Ordering::Relaxed);
+        state
+    }
+
+    /// Waits until what was told before this is written, or for two seconds. Blocks: not for a runtime's threads.
+    pub fn flush(&self) {
+        let Some(shared) = &self.0 else { return };
+        let (done, written) = sync_channel(1);
+        if shared.sender.try_send(Message::Flush(done)).is_ok() {
+            let _ = written.recv_timeout(FLUSH);
+        }
+    }
+
+    /// A fence's exchanges with its devices, also those that were told just now. Blocks: not for a runtime's threads.
+    ///
+    /// # Errors
+    /// The files cannot be read.
+    pub fn exchanges(&self, fence: &str, window: Window, limit: usize) -> Result<Vec<Exchange>, ReadError> {
+        let Some(directory) = self.directory() else { return Ok(Vec::new()) };
+        self.flush();
+        exchanges(directory, fence, window, limit)
+    }
+
+    /// Where it is kept.
+    pub fn directory(&self) -> Option<&Path> {
+        self.0.as_ref().map(|shared| shared.directory.as_path())
+    }
+}
+
+/// A denial as an entry; with how often since the last one, where it is a count.
+pub(crate) fn denied(denial: &Denial, more: Option<u64>, at: u64) -> Told {
+    let details = match more {
+        Some(more) => json!({ "call": denial.call, "why": denial.why, "more": more }),
+        None => json!({ "call": denial.call, "why": denial.why }),
+    };
+    Told { at, who: denial.who.clone(), what: "denied".to_owned(), details, ..Told::default() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+use crate::verify::verify;
+
+fn audit(home: &TempDir) -> (Audit, Writer) {
+    let options = Options {
+        directory: home.path().join("audit"),
+        rotate: 1 << 20,
+        keep: Duration::from_secs(86_400),
+        fsync: false,
+    };
+    Audit::open(options, Arc::new(|| 5_000)).expect("opened")
+}
+
+fn exchange(fence: &str, at: u64) -> Told {
+    Told {
+        at,
+        what: "exchange".to_owned(),
+        fence: Some(fence.to_owned()),
+        details: json!({ "device": "bmc", "asked": "power", "answered": "off", "took_ms": 12 }),
+        ..Told::default()
+    }
+}
+
+#[test]
+fn what_is_told_is_read_back_by_its_fence_at_once() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (audit, _writer) = audit(&home);
+    assert_eq!(audit.head(), None);
+    for (fence, at) in [("f1", 1), ("f2", 2), ("f1", 3)] {
+        audit.tell(exchange(fence, at));
+    }
+    let window = Window { from: 0, to: 10_000 };
+    let found = audit.exchanges("f1", window, 100).expect("read");
+    assert_eq!(found.iter().map(|one| one.at).collect::<Vec<_>>(), [1, 3]);
+    assert_eq!((found[0].asked.as_str(), found[0].took), ("power", Duration::from_millis(12)));
+    assert_eq!(audit.exchanges("f1", window, 1).expect("read").len(), 1);
+    assert_eq!(audit.head().map(|head| head.seq), Some(4), "the file's first, and three");
+    assert_eq!(audit.state(), State { failing: None, lost: 0, written: 3 });
+}
+
+#[test]
+fn denials_are_one_entry_and_a_count_and_the_end_writes_everything() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (audit, writer) = audit(&home);
+    for _ in 0..1_000 {
+        audit.denied("uid:7", "fence", "no role");
+    }
+    drop(writer);
+    let report = verify(&home.path().join("audit"), &[]).expect("read");
+    assert_eq!((report.fault, report.entries), (None, 3), "the file's first, the first denial, the count");
+    let mut text = Vec::new();
+    crate::export(&home.path().join("audit"), None, None, &mut text).expect("read");
+    let text = String::from_utf8(text).expect("text");
+    assert!(text.contains("\"more\":999") && text.contains("\"why\":\"no role\""), "{text}");
+    // Whoever tells something after the end is not held up, and it is counted.
+    audit.tell(exchange("f1", 9));
+    assert_eq!(audit.state().lost, 1);
+}
+
+#[test]
+fn without_an_audit_nothing_is_kept() {
+    let audit = Audit::none();
+    audit.tell(exchange("f1", 1));
+    audit.denied("uid:7", "fence", "no role");
+    assert_eq!((audit.head(), audit.state(), audit.is_kept()), (None, State::default(), false));
+}
