@@ -8,6 +8,7 @@
 //! **Invariants.** Nothing unknown is ignored. A fault says where it is, what is wrong, and what would be right.
 //! All of them are told at once, or there are none and everything holds. No secret stands in the settings.
 
+mod audit;
 mod device;
 mod duration;
 mod entry;
@@ -19,11 +20,13 @@ mod rules;
 mod secret;
 mod sections;
 mod settings;
+mod size;
 mod sources;
 mod substitute;
 mod table;
 mod template;
 
+pub use audit::AuditSettings;
 pub use device::{DeviceSettings, Nature};
 pub use fault::{Fault, Faults, Place};
 pub use node::NodeSettings;

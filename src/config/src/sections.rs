@@ -109,7 +109,7 @@ fn host_name() -> String {
     if name.trim().is_empty() { "picketd".to_owned() } else { name.trim().to_owned() }
 }
 
-fn absolute(table: &mut Table<'_>, key: &'static str) -> Option<PathBuf> {
+pub(crate) fn absolute(table: &mut Table<'_>, key: &'static str) -> Option<PathBuf> {
     let text = table.text(key)?;
     if Path::new(&text).is_absolute() {
         return Some(text.into());

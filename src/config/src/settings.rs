@@ -6,6 +6,7 @@ use picket_core::ids::{NodeId, ReleaseId};
 use picket_core::near::did_you_mean;
 use picket_core::rules::Rules;
 
+use crate::audit::AuditSettings;
 use crate::device::DeviceSettings;
 use crate::entry::Entry;
 use crate::fault::Faults;
@@ -24,6 +25,8 @@ pub struct Settings {
     pub listen: Listen,
     /// `[store]`.
     pub store: StoreSettings,
+    /// `[audit]`.
+    pub audit: AuditSettings,
     /// `[log]`.
     pub log: Log,
     /// `[rules]`: the keys, their defaults and least values are the fields of [`Rules`].
@@ -62,6 +65,7 @@ impl Settings {
         let gateway = sections::gateway(top.table("gateway"));
         let listen = sections::listen(top.table("listen"));
         let store = sections::store(top.table("store"));
+        let audit = crate::audit::read(top.table("audit"), &store);
         let logging = sections::log(top.table("log"));
         let rules = crate::rules::read(top.table("rules"));
         let releases = release::releases(&mut top);
@@ -76,6 +80,6 @@ impl Settings {
         }
         top.done();
         let faults = Faults::new(log.into_faults());
-        (Self { gateway, listen, store, log: logging, rules, nodes, releases, samples }, faults)
+        (Self { gateway, listen, store, audit, log: logging, rules, nodes, releases, samples }, faults)
     }
 }

@@ -9,6 +9,7 @@ use picket_core::near::did_you_mean;
 use crate::duration;
 use crate::entry::{Entry, Raw};
 use crate::fault::{Fault, Place};
+use crate::size;
 
 /// The faults found so far.
 #[derive(Debug, Default)]
@@ -109,6 +110,14 @@ impl<'l> Table<'l> {
         self.read(key, "expected a whole number", |raw| match raw {
             Raw::Integer(number) => u32::try_from(*number).ok(),
             Raw::Variable(text) => text.parse().ok(),
+            _ => None,
+        })
+    }
+
+    /// A number of bytes with its unit.
+    pub(crate) fn size(&mut self, key: &'static str) -> Option<u64> {
+        self.read(key, size::EXPECTED, |raw| match raw {
+            Raw::Text(text) | Raw::Variable(text) => size::parse(text),
             _ => None,
         })
     }

@@ -1,0 +1,56 @@
+//! `[audit]`: where what was asked, decided and done is kept, and for how long.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use picket_core::time::written;
+
+use crate::sections::{StoreSettings, absolute};
+use crate::table::Table;
+
+/// `[audit]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditSettings {
+    /// `path`: a directory, absolute. Default: beside the store, with its name and `.audit`; with a store in memory none,
+    /// and nothing is audited.
+    pub path: Option<PathBuf>,
+    /// `rotate`: a file of so many bytes is followed by the next; 64 KiB to 4 GiB. Default: 64 MiB.
+    pub rotate: u64,
+    /// `keep`: a file goes once all of it is older; 1 d to 36500 d. Default: 90 d.
+    pub keep: Duration,
+    /// `fsync`: whether an entry is forced to the disk before it counts as written. Default: true.
+    pub fsync: bool,
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+pub(crate) fn read(mut table: Table<'_>, store: &StoreSettings) -> AuditSettings {
+    let path = absolute(&mut table, "path");
+    let rotate = table.size("rotate").filter(|bytes| {
+        let fits = (64 << 10..=4 << 30).contains(bytes);
+        if !fits {
+            table.fault("rotate", "expected 64KiB to 4GiB");
+        }
+        fits
+    });
+    let keep = table.duration("keep").filter(|keep| {
+        let most = DAY * 36_500;
+        let fits = (DAY..=most).contains(keep);
+        if !fits {
+            table.fault("keep", format!("expected {} to {}", written(DAY), written(most)));
+        }
+        fits
+    });
+    let fsync = table.flag("fsync").unwrap_or(true);
+    table.done();
+    let beside = match store {
+        StoreSettings::Memory => None,
+        StoreSettings::Embedded { path } => Some(path.with_extension("audit")),
+    };
+    AuditSettings {
+        path: path.or(beside),
+        rotate: rotate.unwrap_or(64 << 20),
+        keep: keep.unwrap_or(DAY * 90),
+        fsync,
+    }
+}
