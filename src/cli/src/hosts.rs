@@ -20,11 +20,11 @@ pub fn set(hosts: &[String]) -> Option<NodeSet> {
     (!hosts.is_empty()).then(|| NodeSet { of: Some(node_set::Of::Hosts(hosts.join(","))) })
 }
 
-/// All pages of a list of nodes, and the revision of the first.
+/// All pages of a list of nodes, the revision of the first, and what the gateway says is wrong with itself.
 pub async fn list(
     session: &Session<'_>,
     mut request: ListNodesRequest,
-) -> Result<(Vec<Node>, String), Fault> {
+) -> Result<(Vec<Node>, String, Vec<String>), Fault> {
     let (mut nodes, mut revision) = (Vec::new(), None);
     request.page_size = PAGE;
     loop {
@@ -33,7 +33,7 @@ pub async fn list(
         revision.get_or_insert(answer.revision);
         nodes.extend(answer.nodes);
         if answer.next_page_token.is_empty() {
-            return Ok((nodes, revision.unwrap_or_default()));
+            return Ok((nodes, revision.unwrap_or_default(), answer.troubles));
         }
         if answer.next_page_token == request.page_token {
             return Err(Fault::Nonsense("the same page follows itself"));
@@ -45,7 +45,7 @@ pub async fn list(
 /// The nodes that host lists name, in their order, each once. One that is not known fails all, before anything is sent.
 pub async fn resolve(session: &Session<'_>, hosts: &[String]) -> Result<Vec<Node>, Fault> {
     let request = ListNodesRequest { nodes: set(hosts), ..Default::default() };
-    let (mut nodes, _) = list(session, request).await?;
+    let (mut nodes, _, _) = list(session, request).await?;
     let mut seen = BTreeSet::new();
     nodes.retain(|node| seen.insert(node.name.clone()));
     if nodes.is_empty() {

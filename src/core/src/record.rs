@@ -197,6 +197,15 @@ pub struct Moment {
     pub what: String,
 }
 
+/// Where the audit stood: the number and the hash of its newest entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditHead {
+    /// The number of the entry, from 1.
+    pub seq: u64,
+    /// SHA-256 in hexadecimal digits.
+    pub hash: String,
+}
+
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -261,6 +270,10 @@ pub struct Fence {
     /// When it ended (unfence, breach, abort, stand-down).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<WallTime>,
+    /// The newest entry of the audit when the fence last came to another phase: its confirmation, its end. Whoever cuts
+    /// the audit's end off would have to change the store as well. A breach's fence begins with that of the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditHead>,
     /// What happened, oldest first; at most [`Fence::MOMENTS`].
     pub moments: Vec<Moment>,
 }

@@ -7,7 +7,7 @@ use crate::election::Leadership;
 use crate::ids::{EffectId, Generation, Version};
 use crate::ledger::EffectKind;
 use crate::order::Opened;
-use crate::record::{Fence, NodeRecord};
+use crate::record::{AuditHead, Fence, NodeRecord};
 use crate::store::{KeyEntry, Store, StoreError, Stored, Write};
 
 /// One effect of a step, not to be sent yet.
@@ -62,6 +62,19 @@ impl Step {
         self.keys = keys;
         self.effects = effects;
         self
+    }
+
+    /// Writes into the fences of this step where the audit stands, so that its end cannot be cut off unseen.
+    pub fn anchor(mut self, head: &AuditHead) -> Self {
+        for fence in self.fences.iter_mut().chain(&mut self.record.fence) {
+            fence.audit = Some(head.clone());
+        }
+        self
+    }
+
+    /// The fences that are stored with it: those that end here, and the one in the record.
+    pub fn fences(&self) -> &[Fence] {
+        &self.fences
     }
 
     /// The record as it will be.

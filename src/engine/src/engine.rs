@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use picket_audit::{Audit, Told};
 use picket_core::election::{self, Leadership};
 use picket_core::event::Person;
 use picket_core::ids::{FenceId, NodeId, ReleaseId, Revision, Term, Version};
@@ -223,14 +224,26 @@ impl Engine {
         node: &NodeId,
         make: impl FnOnce(oneshot::Sender<Result<T, EngineError>>) -> Command,
     ) -> Result<T, EngineError> {
-        let slot = self.slot(node)?;
-        if let Lead::No(why) = &*self.shared.lead.borrow() {
-            return Err(EngineError::NoLeader(why.clone()));
-        }
         let (reply, answer) = oneshot::channel();
+        let command = make(reply);
+        let asked = command.asked();
+        // What reaches the node's task is told by it, with what became of it.
+        let refused = |error: EngineError| {
+            if let Some(asked) = asked.clone() {
+                let at = self.shared.parts.clock.wall().millis();
+                let entry =
+                    Told { at, what: "request".to_owned(), node: Some(node.to_string()), ..Told::default() };
+                self.shared.parts.audit.tell(asked.told(entry, Err(error.to_string())));
+            }
+            error
+        };
+        let slot = self.slot(node).map_err(refused)?;
+        if let Lead::No(why) = &*self.shared.lead.borrow() {
+            return Err(refused(EngineError::NoLeader(why.clone())));
+        }
         let gone = || EngineError::NoLeader("leadership ended while the request waited".to_owned());
-        slot.mailbox.send(make(reply)).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        slot.mailbox.send(command).await.map_err(|_| refused(gone()))?;
+        answer.await.map_err(|_| refused(gone()))?
     }
 
     /// Opens or joins the fence of a node. A caller who leaves does not stop it.
@@ -364,6 +377,11 @@ impl Engine {
             Lead::Yes(leadership) => Ok(leadership.term()),
             Lead::No(why) => Err(why.clone()),
         }
+    }
+
+    /// What is told of everything that was asked, decided and done.
+    pub fn audit(&self) -> &Audit {
+        &self.shared.parts.audit
     }
 
     /// The clocks by which it works.

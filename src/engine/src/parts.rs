@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use picket_audit::Audit;
 use picket_core::election::Election;
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::rules::Rules;
@@ -75,6 +76,8 @@ pub struct Parts {
     pub last_look: Arc<dyn LastLook>,
     /// Named points for tests.
     pub hooks: Arc<dyn Hooks>,
+    /// What is told of everything that was asked, decided and done.
+    pub audit: Audit,
     /// The numbers of the rules.
     pub rules: Rules,
     /// The fleet.

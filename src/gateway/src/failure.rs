@@ -13,6 +13,9 @@ pub(crate) enum Failure {
     /// The store cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The audit cannot be opened.
+    #[error(transparent)]
+    Audit(#[from] picket_audit::OpenError),
     /// The store became unusable.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -33,7 +36,11 @@ impl Failure {
         match self {
             Failure::Settings(_) => 78,
             Failure::Open(OpenError::Damaged { .. }) | Failure::Store(_) => 70,
-            Failure::Open(_) | Failure::Listen(_) | Failure::Serve(_) | Failure::Start(_) => 75,
+            Failure::Open(_)
+            | Failure::Audit(_)
+            | Failure::Listen(_)
+            | Failure::Serve(_)
+            | Failure::Start(_) => 75,
         }
     }
 }

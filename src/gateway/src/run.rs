@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use picket_config::{LogFormat, Settings, Sources, StoreSettings};
+use picket_audit::{Audit, GATEWAY, Options, Told, Writer};
+use picket_config::{AuditSettings, LogFormat, Settings, Sources, StoreSettings};
 use picket_core::ids::Incarnation;
 use picket_core::store::Store;
 use picket_driver::{Context, Random};
@@ -50,6 +51,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
     }
     log::start(settings.log.format == LogFormat::Json, settings.log.level.word());
     let store = open(&settings, &context)?;
+    let (audit, writer) = audit(&settings, &context)?;
     let engine = Engine::new(Parts {
         clock: context.clock.clone(),
         random: context.random.clone(),
@@ -57,6 +59,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
         store,
         last_look: Arc::new(NoLiveness),
         hooks,
+        audit,
         rules: settings.rules.clone(),
         twins: Arc::default(),
         check_at_start: settings.gateway.check_at_start,
@@ -66,7 +69,26 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
     let ended = runtime.block_on(live(&settings, engine));
     // What is still being read from a device ends with the process; nothing that was sent is left unaccounted for.
     runtime.shutdown_background();
+    // What was told is written, also of how it ended.
+    drop(writer);
     ended
+}
+
+/// The audit of these settings, and its writer; none with a store in memory, unless a path is given.
+fn audit(settings: &Settings, context: &Context) -> Result<(Audit, Option<Writer>), Failure> {
+    let AuditSettings { path, rotate, keep, fsync } = &settings.audit;
+    let Some(directory) = path.clone() else {
+        tracing::warn!("nothing is audited: the store is in memory, and [audit] path is not set");
+        return Ok((Audit::none(), None));
+    };
+    let clock = context.clock.clone();
+    let options = Options { directory, rotate: *rotate, keep: *keep, fsync: *fsync };
+    let (audit, writer) = Audit::open(options, Arc::new(move || clock.wall().millis()))?;
+    let details =
+        serde_json::json!({ "gateway": settings.gateway.name, "version": env!("CARGO_PKG_VERSION") });
+    let at = context.clock.wall().millis();
+    audit.tell(Told { at, who: GATEWAY.to_owned(), what: "start".to_owned(), details, ..Told::default() });
+    Ok((audit, Some(writer)))
 }
 
 fn open(settings: &Settings, context: &Context) -> Result<Arc<dyn Store>, Failure> {
@@ -107,6 +129,8 @@ async fn live(settings: &Settings, engine: Engine) -> Result<(), Failure> {
     tracing::info!("stopping");
     stop.cancel();
     let (served, worked) = tokio::join!(serving_end(&ended, serving), working);
+    let at = engine.clock().wall().millis();
+    engine.audit().tell(Told { at, who: GATEWAY.to_owned(), what: "stop".to_owned(), ..Told::default() });
     ended.and(served).and(worked.map_err(Failure::from))
 }
 

@@ -20,7 +20,7 @@ use picket_core::record::{Bringing, Phase, ReleaseStage};
 use picket_core::store::{KeyEntry, Store, Stored};
 use picket_store::{EmbeddedStore, format};
 
-const NEWEST: &str = "v1.1";
+const NEWEST: &str = "v1.2";
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")

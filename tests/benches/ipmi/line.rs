@@ -67,6 +67,7 @@ impl Line {
             store,
             last_look: Arc::new(NoLiveness),
             hooks: Arc::new(NoHooks),
+            audit: picket_audit::Audit::none(),
             rules: rules.clone(),
             nodes: plans,
             twins: Arc::default(),

@@ -93,6 +93,7 @@ impl Inside {
             store,
             last_look: Arc::new(NoLiveness),
             hooks: Arc::new(NoHooks),
+            audit: picket_audit::Audit::none(),
             rules,
             nodes: vec![plan],
             twins: Arc::default(),

@@ -5,7 +5,9 @@ use std::time::Duration;
 use picket_proto::v1::{Fence, FenceView as Depth, GetFenceRequest, ListFencesRequest};
 use serde::Serialize;
 
-use crate::console::Stream;
+use super::audit;
+use crate::args::Global;
+use crate::console::{Console, Stream};
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::session::Session;
@@ -20,7 +22,7 @@ pub struct Args {
     #[arg(value_name = "HOSTS")]
     hosts: Vec<String>,
     /// One fence in detail, with every device exchange
-    #[arg(long, value_name = "ID", conflicts_with_all = ["hosts", "limit", "since", "open"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["hosts", "limit", "open"])]
     fence: Option<String>,
     /// At most so many, newest first
     #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = clap::value_parser!(u16).range(1..))]
@@ -31,6 +33,8 @@ pub struct Args {
     /// Only those that have not ended
     #[arg(long)]
     open: bool,
+    #[command(flatten)]
+    audit: audit::Args,
 }
 
 /// The document of a list.
@@ -39,8 +43,22 @@ struct Fences {
     fences: Vec<FenceView>,
 }
 
+/// What needs no gateway: reading the audit's files. `None`: a gateway is asked.
+pub fn alone(args: &Args, global: &Global, console: &mut Console) -> Option<Result<Exit, Fault>> {
+    if args.audit.export {
+        return Some(audit::export(&args.audit, args.since, args.fence.as_deref()));
+    }
+    let offline = args.audit.verify && args.audit.offline;
+    offline.then(|| audit::verify(&args.audit, &[], global.output, console))
+}
+
 /// Tells it.
 pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
+    if args.audit.verify {
+        let anchors = audit::anchors(&everything(session).await?);
+        let form = session.global.output;
+        return audit::verify(&args.audit, &anchors, form, session.console);
+    }
     if let Some(id) = &args.fence {
         return one(id, session).await;
     }
@@ -68,16 +86,29 @@ async fn one(id: &str, session: &mut Session<'_>) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
+/// Every fence that the gateway keeps.
+async fn everything(session: &Session<'_>) -> Result<Vec<Fence>, Fault> {
+    let request = ListFencesRequest { view: Depth::Basic.into(), ..Default::default() };
+    pages(request, usize::MAX, session).await
+}
+
 async fn list(args: &Args, session: &Session<'_>) -> Result<Vec<Fence>, Fault> {
-    let limit = usize::from(args.limit);
-    let mut fences: Vec<Fence> = Vec::new();
-    let mut request = ListFencesRequest {
+    let request = ListFencesRequest {
         nodes: hosts::set(&args.hosts),
         opened_after: args.since.map(duration::ago),
         open_only: args.open,
         view: Depth::Basic.into(),
         ..Default::default()
     };
+    pages(request, usize::from(args.limit), session).await
+}
+
+async fn pages(
+    mut request: ListFencesRequest,
+    limit: usize,
+    session: &Session<'_>,
+) -> Result<Vec<Fence>, Fault> {
+    let mut fences: Vec<Fence> = Vec::new();
     loop {
         let wanted = (limit - fences.len()).min(500);
         request.page_size = i32::try_from(wanted).unwrap_or(500);

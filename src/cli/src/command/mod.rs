@@ -1,6 +1,7 @@
 //! The commands, one a file.
 
 pub mod abandon;
+pub mod audit;
 pub mod completions;
 pub mod fence;
 pub mod history;
@@ -22,6 +23,12 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
     // Completions need no gateway.
     if let Command::Completions(args) = &cli.command {
         return completions::run(args, console);
+    }
+    // Neither does what is read from files alone.
+    if let Command::History(args) = &cli.command
+        && let Some(done) = history::alone(args, &cli.global, console)
+    {
+        return done;
     }
     let mut session = Session::open(cli.global, console).await?;
     match &cli.command {

@@ -76,7 +76,10 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         fresh: args.fresh,
         ..Default::default()
     };
-    let (nodes, revision) = hosts::list(session, request).await?;
+    let (nodes, revision, troubles) = hosts::list(session, request).await?;
+    for trouble in troubles {
+        session.console.error(&format!("the gateway has a trouble: {trouble}"));
+    }
     if session.for_people() {
         let text = node_text::table(&nodes, session.console.paint(Stream::Out));
         session.console.write(Stream::Out, &text)?;

@@ -26,7 +26,10 @@ pub struct Args {
 pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
     let request =
         ListNodesRequest { nodes: hosts::set(&args.hosts), fresh: args.fresh, ..Default::default() };
-    let (nodes, revision) = hosts::list(session, request).await?;
+    let (nodes, revision, troubles) = hosts::list(session, request).await?;
+    for trouble in troubles {
+        session.console.error(&format!("the gateway has a trouble: {trouble}"));
+    }
     let paint = session.console.paint(Stream::Out);
     if !session.for_people() {
         session.console.document(&Nodes { nodes: nodes.iter().map(NodeView::from).collect(), revision })?;

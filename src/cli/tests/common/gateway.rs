@@ -302,6 +302,7 @@ impl FencingService for Service {
             next_page_token: next,
             revision: "life/40".to_owned(),
             total_size: i32::try_from(nodes.len()).expect("few"),
+            troubles: Vec::new(),
         }))
     }
 

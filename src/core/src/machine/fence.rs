@@ -63,6 +63,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         evidence: None,
         outcome: None,
         ended_at: None,
+        audit: None,
         moments: Vec::new(),
     };
     let as_before = inherit(&mut fence, before);

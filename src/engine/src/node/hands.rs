@@ -14,6 +14,8 @@ use picket_core::time::BootTime;
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver};
 use tokio::time::Instant;
 
+use super::telling::{POWER, Teller};
+use super::words;
 use crate::parts::{NodePlan, Parts};
 
 /// What a call to a device came to.
@@ -38,11 +40,17 @@ pub(crate) struct Hands {
     parts: Arc<Parts>,
     plan: Arc<NodePlan>,
     leadership: Arc<Leadership>,
+    teller: Arc<Teller>,
 }
 
 impl Hands {
-    pub(super) fn new(parts: &Arc<Parts>, plan: &Arc<NodePlan>, leadership: Arc<Leadership>) -> Self {
-        Self { parts: parts.clone(), plan: plan.clone(), leadership }
+    pub(super) fn new(
+        parts: &Arc<Parts>,
+        plan: &Arc<NodePlan>,
+        leadership: Arc<Leadership>,
+        teller: Arc<Teller>,
+    ) -> Self {
+        Self { parts: parts.clone(), plan: plan.clone(), leadership, teller }
     }
 
     pub(super) fn leadership(&self) -> &Arc<Leadership> {
@@ -76,10 +84,12 @@ impl Hands {
         let (hands, device) = (self.clone(), device.clone());
         Box::pin(async move {
             let time = hands.time(&device);
+            let asking = hands.teller.ask(&device, "what machine is it");
             let result = match hands.ready(&device, time) {
                 Ok((driver, call)) => bounded(time, driver.identify(&call)).await,
                 Err(error) => Err(error),
             };
+            asking.answered(words::heard(&result, words::identity));
             (device, Did::Identified(result))
         })
     }
@@ -88,10 +98,12 @@ impl Hands {
         let (hands, device) = (self.clone(), device.clone());
         Box::pin(async move {
             let time = hands.time(&device);
+            let asking = hands.teller.ask(&device, "what would a hold change");
             let result = match hands.ready(&device, time) {
                 Ok((driver, call)) => bounded(time, driver.inspect_hold(&call)).await,
                 Err(error) => Err(error),
             };
+            asking.answered(words::heard(&result, words::found));
             (device, Did::Inspected(result))
         })
     }
@@ -100,11 +112,13 @@ impl Hands {
         let (hands, device) = (self.clone(), device.clone());
         Box::pin(async move {
             let time = hands.time(&device);
+            let asking = hands.teller.ask(&device, POWER);
             let asked_at = hands.parts.clock.boot();
             let result = match hands.ready(&device, time) {
                 Ok((driver, call)) => bounded(time, driver.read_power(&call)).await,
                 Err(error) => Err(error),
             };
+            asking.answered(words::heard(&result, words::reading));
             (device, Did::Read { asked_at, result })
         })
     }
@@ -115,10 +129,12 @@ impl Hands {
         Box::pin(async move {
             hands.parts.hooks.reached("sending hold").await;
             let time = hands.time(&device);
+            let asking = hands.teller.ask(&device, "stay off");
             let result = match hands.ready(&device, time) {
                 Ok((driver, call)) => bounded(time, driver.engage_hold(&order, &call)).await,
                 Err(error) => Err(error),
             };
+            asking.answered(words::heard(&result, words::hold));
             hands.parts.hooks.reached("sent hold").await;
             (device, Did::Held(order.effect(), result))
         })
@@ -131,6 +147,7 @@ impl Hands {
         Box::pin(async move {
             hands.parts.hooks.reached("sending off").await;
             let time = hands.time(&device);
+            let asking = hands.teller.ask(&device, "power off, hard");
             let result = match hands.ready(&device, time) {
                 Ok(_) if hands.parts.clock.boot() > look_serves_until => Err(DriverError::new(
                     ErrorKind::TimedOut,
@@ -140,6 +157,7 @@ impl Hands {
                 Ok((driver, call)) => bounded(time, driver.power_off(&order, &call)).await,
                 Err(error) => Err(error),
             };
+            asking.answered(words::heard(&result, words::accepted));
             hands.parts.hooks.reached("sent off").await;
             (device, Did::Off(order.effect(), result))
         })
@@ -151,10 +169,12 @@ impl Hands {
         Box::pin(async move {
             hands.parts.hooks.reached("sending unhold").await;
             let time = hands.time(&device);
+            let asking = hands.teller.ask(&device, "put back what the hold changed");
             let result = match hands.ready(&device, time) {
                 Ok((driver, call)) => bounded(time, driver.disengage_hold(&order, &call)).await,
                 Err(error) => Err(error),
             };
+            asking.answered(words::heard(&result, words::hold));
             hands.parts.hooks.reached("sent unhold").await;
             (device, Did::Unheld(order.effect(), result))
         })
@@ -167,10 +187,12 @@ impl Hands {
         let effect = order.effect();
         Box::pin(async move {
             let time = hands.time(&device);
+            let asking = hands.teller.ask(&device, "power on");
             let result = match hands.ready(&device, time) {
                 Ok((driver, call)) => bounded(time, driver.power_on(order, &call)).await,
                 Err(error) => Err(error),
             };
+            asking.answered(words::heard(&result, words::accepted));
             hands.parts.hooks.reached("sent on").await;
             (device, Did::On(effect, result))
         })
@@ -180,11 +202,13 @@ impl Hands {
         let (hands, device) = (self.clone(), device.clone());
         Box::pin(async move {
             hands.parts.hooks.reached("sending close").await;
+            let asking = hands.teller.ask(&device, "end the session");
             let result = match hands.ready(&device, time) {
                 Ok((driver, call)) => bounded(time, driver.quiesce(&call)).await,
                 // A device that left the settings: this process has no session there, and never sent it anything.
                 Err(_) => Ok(()),
             };
+            asking.answered(words::heard(&result, |()| "ended".to_owned()));
             hands.parts.hooks.reached("sent close").await;
             (device, Did::Quiesced(result))
         })

@@ -9,8 +9,10 @@ mod kept_off;
 mod looking;
 mod releasing;
 mod sessions;
+mod telling;
 mod unfencing;
 mod watching;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,6 +34,7 @@ use picket_core::step;
 use picket_core::store::{StoreError, Stored};
 use picket_core::time::{BootTime, WallTime};
 use sessions::Sessions;
+pub(crate) use telling::Teller;
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tracing::Instrument;
 
@@ -96,6 +99,7 @@ pub(crate) struct NodeTask {
     pub(crate) parts: Arc<Parts>,
     pub(crate) plan: Arc<NodePlan>,
     pub(crate) hands: Hands,
+    teller: Arc<Teller>,
     pub(crate) stored: Stored,
     pub(crate) mailbox: mpsc::Receiver<Command>,
     view: Arc<watch::Sender<NodeView>>,
@@ -134,7 +138,9 @@ impl NodeTask {
         let now = parts.clock.boot();
         let counted_from = stored.record.ledger.open().iter().map(|open| (open.id, now)).collect();
         let resumed = stored.record.phase != Phase::Normal;
-        let hands = Hands::new(&parts, &plan, leadership);
+        let teller = Arc::new(Teller::new(&parts, &plan.id));
+        teller.moved(&stored.record);
+        let hands = Hands::new(&parts, &plan, leadership, teller.clone());
         // What devices showed before is still what was seen last.
         let live = Live { proven: false, wait: None, ..view.borrow().live.clone() };
         let sessions = kept.sessions.taking_over(&stored.record);
@@ -143,6 +149,7 @@ impl NodeTask {
             parts,
             plan,
             hands,
+            teller,
             stored,
             mailbox: kept.mailbox,
             view,
@@ -225,7 +232,10 @@ impl NodeTask {
     }
 
     fn place(&self) -> Place {
-        let record = self.record();
+        Self::place_of(self.record())
+    }
+
+    fn place_of(record: &NodeRecord) -> Place {
         (record.phase.label(), record.generation.0, record.fence.as_ref().map(|fence| fence.id))
     }
 
@@ -268,6 +278,11 @@ impl NodeTask {
         let before = self.place();
         let step = machine::step(self.record(), self.stored.version, event, term, self.wall())
             .map_err(Failure::Refused)?;
+        let step = match self.teller.head() {
+            Some(head) if Self::place_of(step.record()) != before => step.anchor(&head),
+            _ => step,
+        };
+        let told = self.teller.step(self.record(), &step, label);
         self.parts.hooks.reached(&format!("saving {label}")).await;
         let saved = match step::save(&*self.parts.store, self.hands.leadership(), &step).await {
             Ok(saved) => saved,
@@ -285,6 +300,8 @@ impl NodeTask {
         };
         let (stored, opened) = step.open(saved);
         self.stored = stored;
+        self.teller.tell(told);
+        self.teller.moved(&self.stored.record);
         self.parts.hooks.reached(&format!("saved {label}")).await;
         self.note_effects(&opened);
         if self.place() != before {
@@ -345,7 +362,12 @@ impl NodeTask {
         loop {
             tokio::select! {
                 biased;
-                Some(command) = self.mailbox.recv() => command.turn_away(&self.stored.record, why),
+                Some(command) = self.mailbox.recv() => {
+                    if let Some(asked) = command.asked() {
+                        self.teller.request(asked, &self.stored.record, Err(format!("the store is away: {why}")));
+                    }
+                    command.turn_away(&self.stored.record, why);
+                }
                 () = &mut pause => return,
             }
         }

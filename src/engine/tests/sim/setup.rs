@@ -66,6 +66,7 @@ impl Setup {
             election: Arc::new(StoreElection(store.clone())),
             last_look: self.last_look.clone(),
             hooks,
+            audit: picket_audit::Audit::none(),
             rules: self.rules.clone(),
             nodes: self.nodes.iter().map(|node| self.plan(node, world)).collect(),
             twins: Arc::default(),

@@ -1,7 +1,9 @@
 //! GetFence and ListFences.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
+use picket_audit::Window;
 use picket_core::ids::{FenceId, NodeId};
 use picket_core::record::Fence;
 use picket_core::store::FenceQuery;
@@ -20,6 +22,12 @@ use crate::select::WantedSet;
 
 /// How many fences are read from the store at once.
 const BATCH: usize = 256;
+/// How many exchanges of a fence are told.
+const EXCHANGES: usize = 2_000;
+/// The wall clock may have been set between an entry and the next.
+const EARLIER: u64 = 60_000;
+/// What was under way when a fence ended is told after it.
+const AFTER: Duration = Duration::from_secs(3_600);
 
 /// Which fences a caller wants.
 struct Filter {
@@ -65,7 +73,35 @@ impl Desk {
                 .resource("fence", &id.to_string())
                 .into());
         };
-        Ok(v1::GetFenceResponse { fence: Some(self.fence_of(&found, view != v1::FenceView::Basic)) })
+        let full = view != v1::FenceView::Basic;
+        let mut fence = self.fence_of(&found, full);
+        if full {
+            fence.exchanges = self.exchanges(&found).await;
+        }
+        Ok(v1::GetFenceResponse { fence: Some(fence) })
+    }
+
+    /// What the audit has of a fence. That it cannot be read keeps nobody from the rest.
+    async fn exchanges(&self, found: &Fence) -> Vec<v1::Exchange> {
+        let audit = self.engine.audit().clone();
+        if !audit.is_kept() {
+            return Vec::new();
+        }
+        let to = found.ended_at.map_or(u64::MAX, |ended| ended.after(AFTER).millis());
+        let window = Window { from: found.opened_at.millis().saturating_sub(EARLIER), to };
+        let id = found.id.to_string();
+        let read = tokio::task::spawn_blocking(move || audit.exchanges(&id, window, EXCHANGES)).await;
+        match read {
+            Ok(Ok(found)) => found.into_iter().map(fence::exchange).collect(),
+            Ok(Err(error)) => {
+                tracing::warn!(fence = %found.id, %error, "the fence's exchanges cannot be read");
+                Vec::new()
+            }
+            Err(error) => {
+                tracing::error!(fence = %found.id, %error, "reading the fence's exchanges broke off");
+                Vec::new()
+            }
+        }
     }
 
     /// A page of the history, newest first.

@@ -81,7 +81,20 @@ impl Desk {
             next_page_token: last.map(|last| page_token(&list, &revision, &last)).unwrap_or_default(),
             revision,
             total_size: total,
+            troubles: self.troubles(),
         })
+    }
+
+    /// What is wrong with this gateway and stops no fence.
+    fn troubles(&self) -> Vec<String> {
+        let audit = self.engine.audit().state();
+        let failing = audit.failing.map(|why| {
+            format!(
+                "the audit cannot be written: {why}; entries lost since the gateway began: {}",
+                audit.lost
+            )
+        });
+        failing.into_iter().collect()
     }
 
     async fn all_fresh(&self, views: Vec<NodeView>) -> Result<Vec<NodeView>, Fault> {

@@ -34,6 +34,18 @@ pub(crate) fn fence(fence: &Fence, full: bool, holds: Option<&BTreeMap<String, H
         timings: Some(timings(fence)),
         moments: if full { fence.moments.iter().map(moment).collect() } else { Vec::new() },
         exchanges: Vec::new(),
+        audit_head: fence.audit.as_ref().map(|head| v1::AuditHead { seq: head.seq, hash: head.hash.clone() }),
+    }
+}
+
+/// What was said to a device, and what it answered.
+pub(crate) fn exchange(exchange: picket_audit::Exchange) -> v1::Exchange {
+    v1::Exchange {
+        at: Some(timestamp(WallTime::from_millis(exchange.at))),
+        device: exchange.device,
+        asked: exchange.asked,
+        answered: exchange.answered,
+        took: Some(duration(exchange.took)),
     }
 }
 

@@ -59,6 +59,7 @@ fn a_fence(n: u8, outcome: Option<Outcome>) -> Fence {
         }),
         outcome,
         ended_at: None,
+        audit: None,
         moments: Vec::new(),
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hyper_util::rt::TokioIo;
+use picket_audit::Audit;
 use picket_core::device::{DeviceSpec, Identity};
 use picket_core::election::{Election, ElectionError, Lease, Won};
 use picket_core::ground::ReleasePermit;
@@ -324,6 +325,7 @@ fn engine(
         election: Arc::new(StoreElection(store.clone())),
         last_look: Arc::new(NoLiveness),
         hooks: Arc::new(NoHooks),
+        audit: Audit::none(),
         rules,
         nodes,
         twins: Arc::default(),

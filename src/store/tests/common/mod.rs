@@ -9,8 +9,8 @@ use picket_core::ids::{DeviceId, FenceId, Generation, Incarnation, NodeId, Relea
 use picket_core::ledger::Ledger;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::{
-    Attestation, Bringing, Cause, DeviceEvidence, Evidence, Fence, Hold, HoldState, Moment, NodeRecord,
-    Phase, ReleaseStage, ReleaseState,
+    Attestation, AuditHead, Bringing, Cause, DeviceEvidence, Evidence, Fence, Hold, HoldState, Moment,
+    NodeRecord, Phase, ReleaseStage, ReleaseState,
 };
 use picket_core::store::{KeyEntry, Write};
 use picket_core::time::WallTime;
@@ -134,6 +134,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         }),
         outcome: Some(Outcome::NeedsOperator(Reason::ReleaseDeadline)),
         ended_at: None,
+        audit: Some(AuditHead { seq: 57, hash: "0123456789abcdef".repeat(4) }),
         moments: vec![Moment {
             at: opened_at,
             phase: "fencing".to_owned(),

@@ -1,0 +1,44 @@
+//! What devices answer, in words for people: no bytes, no secret.
+
+use picket_core::device::Identity;
+use picket_core::power::{Power, Reading};
+use picket_driver::{Accepted, DriverError, HoldFound, HoldReport};
+
+/// The answer, or why there is none.
+pub(super) fn heard<T>(result: &Result<T, DriverError>, words: impl FnOnce(&T) -> String) -> String {
+    match result {
+        Ok(answer) => words(answer),
+        Err(error) => error.to_string(),
+    }
+}
+
+pub(super) fn identity(identity: &Identity) -> String {
+    let uuid = identity.uuid.as_ref().map(|uuid| format!("uuid {uuid}"));
+    let serial = identity.serial.as_ref().map(|serial| format!("serial {serial}"));
+    let known: Vec<String> = uuid.into_iter().chain(serial).collect();
+    if known.is_empty() { "it does not say".to_owned() } else { known.join(", ") }
+}
+
+pub(super) fn found(found: &HoldFound) -> String {
+    let found: Vec<String> = found.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    if found.is_empty() { "nothing".to_owned() } else { found.join(", ") }
+}
+
+pub(super) fn hold(report: &HoldReport) -> String {
+    let engaged =
+        if report.engaged.is_empty() { "engaged: none".to_owned() } else { report.engaged.join(", ") };
+    if report.detail.is_empty() { engaged } else { format!("{engaged}; {}", report.detail) }
+}
+
+pub(super) fn reading(reading: &Reading) -> String {
+    let power = match reading.power {
+        Power::On => "on",
+        Power::Off => "off",
+        Power::Unknown => "unknown",
+    };
+    if reading.said.is_empty() { power.to_owned() } else { format!("{power} ({})", reading.said) }
+}
+
+pub(super) fn accepted(accepted: &Accepted) -> String {
+    if accepted.already { "taken; it was so already".to_owned() } else { "taken".to_owned() }
+}
