@@ -192,6 +192,13 @@ impl Gateway {
         }
     }
 
+    /// A path on its small disk, as others see it (proc_pid_root(5)).
+    pub fn seen_from_outside(&mut self, path: &Path) -> Result<PathBuf> {
+        let process = self.process()?.id().to_string();
+        let below = path.strip_prefix("/").unwrap_or(path);
+        Ok(Path::new("/proc").join(process).join("root").join(below))
+    }
+
     /// Its process. An error if it was never started, or was stopped.
     pub fn process(&mut self) -> Result<&mut Process> {
         let not_started = || PeerError::Ended {

@@ -118,12 +118,24 @@ async fn no_secret_is_said_stored_or_handed_on() -> Result<()> {
     gateway.process()?.signal(rustix::process::Signal::QUIT);
     let _ended = gateway.process()?.wait(std::time::Duration::from_secs(30)).await?;
     search("the log at the end", gateway.log().as_bytes());
-    for entry in std::fs::read_dir(gateway.directory()).expect("it is there").flatten() {
-        if let Ok(bytes) = std::fs::read(entry.path()) {
+    search_files(gateway.directory());
+    let audit = gateway.store_file().with_extension("audit");
+    let audited = std::fs::read_dir(audit).expect("there is one").flatten().any(|entry| {
+        std::fs::read_to_string(entry.path()).is_ok_and(|text| text.contains("\"what\":\"exchange\""))
+    });
+    assert!(audited, "the audit was searched, and has exchanges in it");
+    Ok(())
+}
+
+/// Everything in this directory and those in it: settings, store, audit, logs.
+fn search_files(directory: &Path) {
+    for entry in std::fs::read_dir(directory).expect("it is there").flatten() {
+        if entry.path().is_dir() {
+            search_files(&entry.path());
+        } else if let Ok(bytes) = std::fs::read(entry.path()) {
             search(&entry.path().display().to_string(), &bytes);
         }
     }
-    Ok(())
 }
 
 fn secret_file(path: &Path, secret: &str) {

@@ -1,5 +1,6 @@
 //! The daemon as a process, through the harness: started, asked, stopped, killed at a point, and started again.
 
+mod audit;
 mod demo;
 mod logs;
 mod releases;

@@ -20,7 +20,7 @@ use crate::fault::Fault;
 /// What has to do with the audit's files.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "The audit")]
-pub struct Args {
+pub struct AuditArgs {
     /// Recompute the audit's chain and compare it with the fences that the gateway keeps; says the first entry that
     /// does not fit
     #[arg(long, conflicts_with_all = ["hosts", "fence", "limit", "since", "open", "export"])]
@@ -69,7 +69,12 @@ struct FaultView<'a> {
 }
 
 /// Verifies, and tells what was found. A chain that does not fit is a failure.
-pub fn verify(args: &Args, anchors: &[Anchor], form: Format, console: &mut Console) -> Result<Exit, Fault> {
+pub fn verify(
+    args: &AuditArgs,
+    anchors: &[Anchor],
+    form: Format,
+    console: &mut Console,
+) -> Result<Exit, Fault> {
     let report = picket_audit::verify(&args.audit, anchors).map_err(unreadable)?;
     match form {
         Format::Table => console.write(Stream::Out, &text(args, &report))?,
@@ -100,7 +105,7 @@ pub fn verify(args: &Args, anchors: &[Anchor], form: Format, console: &mut Conso
     }
 }
 
-fn text(args: &Args, report: &Report) -> String {
+fn text(args: &AuditArgs, report: &Report) -> String {
     let mut text = match report.fault {
         None => format!(
             "{}: whole, entries {} to {} in {} files\n",
@@ -128,7 +133,7 @@ fn text(args: &Args, report: &Report) -> String {
 }
 
 /// Writes the files' lines to standard output.
-pub fn export(args: &Args, since: Option<Duration>, fence: Option<&str>) -> Result<Exit, Fault> {
+pub fn export(args: &AuditArgs, since: Option<Duration>, fence: Option<&str>) -> Result<Exit, Fault> {
     let since = since.map(|span| {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         u64::try_from(now.saturating_sub(span).as_millis()).unwrap_or(u64::MAX)

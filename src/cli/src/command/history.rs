@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long)]
     open: bool,
     #[command(flatten)]
-    audit: audit::Args,
+    audit: audit::AuditArgs,
 }
 
 /// The document of a list.
@@ -60,6 +60,11 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         return audit::verify(&args.audit, &anchors, form, session.console);
     }
     if let Some(id) = &args.fence {
+        if args.since.is_some() {
+            return Err(Fault::Usage(
+                "--since goes with --fence only where the audit is exported".to_owned(),
+            ));
+        }
         return one(id, session).await;
     }
     let fences = list(args, session).await?;
