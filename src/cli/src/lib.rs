@@ -1,7 +1,8 @@
 //! `picket`: the operator's command.
 //!
 //! **Purpose.** Asks a gateway, tells people and scripts what it answers.
-//! **Non-goals.** No rule and no knowledge of devices: it sees only the proto. It decides nothing that the gateway does.
+//! **Non-goals.** No rule and no knowledge of devices: it sees only the proto, and the audit's files where they are verified
+//! and exported. It decides nothing that the gateway does.
 //! **Invariants.**
 //! - Every request that sets a node in motion carries an idempotency key of its own for each node, so that a broken
 //!   stream is opened again with the same key, and follows the same fence rather than beginning another.

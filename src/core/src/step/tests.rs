@@ -7,6 +7,7 @@ use futures::executor::block_on;
 use super::save;
 use crate::event::Event;
 use crate::order::Opened;
+use crate::record::AuditHead;
 use crate::store::{Store, StoreError};
 use crate::support::{Player, Trouble, device, host, node};
 
@@ -77,4 +78,16 @@ fn where_another_write_stands_there_it_is_a_conflict() {
     block_on(save(&player.store, &player.leadership, &other)).unwrap();
     player.store.fails_next(Trouble::SilentlyLost);
     assert!(matches!(saving(&player), Err(StoreError::Conflict { .. })));
+}
+
+#[test]
+fn where_the_audit_stood_is_stored_with_the_fence_and_opens_as_any_step() {
+    let player = Player::fencing(&[&[host("bmc")]], &[]);
+    let head = AuditHead { seq: 57, hash: "ab".repeat(32) };
+    let step = player.step(off()).unwrap().anchor(&head);
+    assert!(step.fences().iter().all(|fence| fence.audit.as_ref() == Some(&head)));
+    let saved = block_on(save(&player.store, &player.leadership, &step)).unwrap();
+    let (stored, opened) = step.open(saved);
+    assert_eq!(stored.record.fence.and_then(|fence| fence.audit), Some(head));
+    assert!(matches!(opened.as_slice(), [Opened::Off(_)]));
 }

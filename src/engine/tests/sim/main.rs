@@ -1,5 +1,6 @@
 //! The engine in paused time over a simulated world: scenarios of the law, seen by an observer that knows the truth.
 
+mod audit;
 mod away;
 mod chaos;
 mod checks;

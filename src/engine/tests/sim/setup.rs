@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use picket_audit::Audit;
 use picket_core::device::{DeviceClass, DeviceSpec, Identity};
 use picket_core::election::{Election, ElectionError, Lease, Won};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
@@ -30,6 +31,7 @@ pub struct Setup {
     pub rules: Rules,
     pub releases: Vec<(String, Arc<dyn Releaser>)>,
     pub last_look: Arc<dyn LastLook>,
+    pub audit: Audit,
     /// Whether identities are learned by a check after the start.
     pub check_at_start: bool,
     /// The last word on each device.
@@ -43,6 +45,7 @@ impl Setup {
             rules: Rules::default(),
             releases: Vec::new(),
             last_look: Arc::new(NoLiveness),
+            audit: Audit::none(),
             check_at_start: false,
             adjust: Arc::new(|_| {}),
         }
@@ -66,7 +69,7 @@ impl Setup {
             election: Arc::new(StoreElection(store.clone())),
             last_look: self.last_look.clone(),
             hooks,
-            audit: picket_audit::Audit::none(),
+            audit: self.audit.clone(),
             rules: self.rules.clone(),
             nodes: self.nodes.iter().map(|node| self.plan(node, world)).collect(),
             twins: Arc::default(),

@@ -1,10 +1,15 @@
 //! Fences as they were.
 
+use std::sync::Arc;
+
 use picket_proto::v1::{
     Fence, FenceRequest, FenceView, GetFenceRequest, ListFencesRequest, NodeSet, OutcomeKind, node_set,
 };
 
-use crate::lab::{Lab, fence_request, lab, named, reason, s, wrong_fields};
+use picket_audit::{Audit, Options};
+use picket_server::Limits;
+
+use crate::lab::{Lab, fence_request, lab, lab_with, named, reason, s, wrong_fields};
 
 async fn get(lab: &Lab, id: &str, view: FenceView) -> Result<Fence, tonic::Status> {
     let request = GetFenceRequest { fence_id: id.to_owned(), view: view.into() };
@@ -85,4 +90,30 @@ async fn the_history_comes_newest_first_in_pages_and_can_be_narrowed() {
     let aborted =
         ListFencesRequest { outcomes: vec![OutcomeKind::AbortedRecovered.into()], ..Default::default() };
     assert_eq!(shape(&list(&lab, aborted).await), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_has_what_was_said_to_its_devices_from_the_audit_alone() {
+    let home = tempfile::tempdir().expect("a directory");
+    let directory = home.path().join("audit");
+    let options = Options { directory: directory.clone(), rotate: 1 << 20, keep: s(86_400), fsync: false };
+    let (audit, _writer) = Audit::open(options, Arc::new(|| 7)).expect("opened");
+    let lab = lab_with(Limits::default(), audit).await;
+    let all = lab.open(fence_request("k")).await.expect("let in").all().await;
+    let id = all.last().expect("an end").fence_id.clone();
+    lab.unfence("u").await;
+    let fence = get(&lab, &id, FenceView::Full).await.expect("there");
+    let asked: Vec<&str> = fence.exchanges.iter().map(|exchange| exchange.asked.as_str()).collect();
+    for wanted in ["is it on or off", "power off, hard", "power on"] {
+        assert!(asked.contains(&wanted), "{wanted} is not in {asked:?}");
+    }
+    let off = &fence.exchanges[asked.iter().position(|asked| *asked == "power off, hard").expect("there")];
+    assert_eq!((off.device.as_str(), off.answered.as_str()), ("bmc", "taken"));
+    assert!(off.at.is_some() && off.took.is_some());
+    assert!(fence.audit_head.is_some_and(|head| head.seq > 0));
+    assert!(get(&lab, &id, FenceView::Basic).await.expect("there").exchanges.is_empty());
+    // They are not in the store: with its files gone the fence is told without them.
+    std::fs::remove_dir_all(directory).expect("removed");
+    let fence = get(&lab, &id, FenceView::Full).await.expect("there");
+    assert!(fence.exchanges.is_empty() && fence.moments.len() > 5);
 }

@@ -148,6 +148,10 @@ pub async fn lab() -> Lab {
 }
 
 pub async fn lab_within(limits: Limits) -> Lab {
+    lab_with(limits, Audit::none()).await
+}
+
+pub async fn lab_with(limits: Limits, audit: Audit) -> Lab {
     let mut world = World::new(1);
     for node in NODES {
         world.add_machine(node).add_host(node, &format!("{node}-bmc"));
@@ -158,7 +162,7 @@ pub async fn lab_within(limits: Limits) -> Lab {
     let incarnation = Incarnation::mint(WallTime::from_millis(1), [7; 10]);
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(incarnation).expect("a store"));
     let volumes = Arc::new(Volumes::default());
-    let engine = engine(&world, &clock, &store, &volumes);
+    let engine = engine(&world, &clock, &store, &volumes, audit);
     let stop = CancellationToken::new();
     let working = (engine.clone(), stop.clone());
     tokio::spawn(async move { working.0.run(working.1).await.expect("a whole store") });
@@ -311,6 +315,7 @@ fn engine(
     clock: &Arc<SimClock>,
     store: &Arc<dyn Store>,
     volumes: &Arc<Volumes>,
+    audit: Audit,
 ) -> Engine {
     let rules = Rules::default();
     let nodes = NODES.iter().map(|node| plan(world, node, &rules, volumes)).collect();
@@ -325,7 +330,7 @@ fn engine(
         election: Arc::new(StoreElection(store.clone())),
         last_look: Arc::new(NoLiveness),
         hooks: Arc::new(NoHooks),
-        audit: Audit::none(),
+        audit,
         rules,
         nodes,
         twins: Arc::default(),

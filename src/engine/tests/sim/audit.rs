@@ -1,0 +1,138 @@
+//! What the audit is told: who asked for what and how it ended, what was said to devices, and where it stood.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_audit::{Audit, Options, Writer, export};
+use picket_core::ids::NodeId;
+use picket_core::outcome::Outcome;
+use picket_driver_sim::Fault;
+use picket_engine::Until;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::lab::{Lab, NODE, node, person, s};
+use crate::setup::Setup;
+
+struct Kept {
+    home: TempDir,
+    audit: Audit,
+    _writer: Writer,
+}
+
+impl Kept {
+    fn new() -> Self {
+        let home = tempfile::tempdir().expect("a directory");
+        let directory = home.path().join("audit");
+        let keep = Duration::from_secs(86_400);
+        let options = Options { directory, rotate: 1 << 30, keep, fsync: false };
+        let (audit, writer) = Audit::open(options, Arc::new(|| 7)).expect("opened");
+        Self { home, audit, _writer: writer }
+    }
+
+    /// All entries of a kind, once everything is written.
+    fn all(&self, what: &str) -> Vec<Value> {
+        self.audit.flush();
+        let mut text = Vec::new();
+        export(&self.home.path().join("audit"), None, None, &mut text).expect("read");
+        let text = String::from_utf8(text).expect("text");
+        let entries = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        entries.filter(|entry| entry["what"] == what).collect()
+    }
+}
+
+async fn lab(kept: &Kept) -> Lab {
+    let setup = Setup { audit: kept.audit.clone(), ..Setup::new(NODE, &[&["bmc"]]) };
+    Lab::set_up(90, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc");
+    })
+    .await
+}
+
+fn detail<'a>(entry: &'a Value, key: &str) -> &'a str {
+    entry["details"][key].as_str().unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_request_is_told_with_who_asked_and_what_became_of_it() {
+    let kept = Kept::new();
+    let mut lab = lab(&kept).await;
+    let id = lab.open().await;
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Fenced { released: true });
+    let nowhere = NodeId::new("n9").expect("a good name");
+    lab.engine.retry(&nowhere, person()).await.expect_err("no such node");
+    lab.engine.retry(&node(), person()).await.expect_err("nothing waits");
+    lab.engine.unfence(&node(), "nobody".to_owned(), person()).await.expect_err("no such hold");
+    lab.kill().await;
+    let requests = kept.all("request");
+    let told: Vec<(&str, &str)> =
+        requests.iter().map(|entry| (detail(entry, "call"), detail(entry, "outcome"))).collect();
+    assert_eq!(
+        told,
+        [("fence", "accepted"), ("retry", "refused"), ("retry", "refused"), ("unfence", "refused")]
+    );
+    assert_eq!(requests[0]["fence"], id.to_string());
+    assert!(detail(&requests[1], "how").contains("there is no node") && requests[1]["node"] == "n9");
+    assert!(detail(&requests[3], "how").contains("holds nothing here"));
+    assert!(requests[1..].iter().all(|entry| entry["who"] == "ada" && detail(entry, "reason") == "a test"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_merely_watched_is_one_entry_and_a_count() {
+    let kept = Kept::new();
+    let mut lab = lab(&kept).await;
+    let id = lab.open().await;
+    lab.outcome(id, Until::Released).await;
+    tokio::time::sleep(s(7_200)).await;
+    lab.kill().await;
+    let exchanges = kept.all("exchange");
+    let counted: u64 = exchanges.iter().filter_map(|entry| entry["details"]["more"].as_u64()).sum();
+    assert!((650..=750).contains(&counted), "every 10 s for two hours: {counted}");
+    assert!(exchanges.len() < 60, "{}", exchanges.len());
+    let off =
+        exchanges.iter().find(|entry| detail(entry, "asked") == "power off, hard").expect("it was sent");
+    assert_eq!((detail(off, "device"), detail(off, "answered")), ("bmc", "taken"));
+    assert!(exchanges.iter().all(|entry| entry["fence"] == id.to_string() && entry["node"] == NODE));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_says_nothing_and_an_answer_that_nobody_waited_for_are_told() {
+    let kept = Kept::new();
+    let mut lab = lab(&kept).await;
+    lab.fault("bmc", Fault::Silent);
+    lab.open().await;
+    tokio::time::sleep(s(7)).await;
+    lab.kill().await;
+    let exchanges = kept.all("exchange");
+    let answers: Vec<&str> = exchanges.iter().map(|entry| detail(entry, "answered")).collect();
+    assert!(
+        answers.iter().any(|answer| answer.contains("timed out") || answer.contains("unreachable")),
+        "{answers:?}"
+    );
+    assert!(answers.contains(&"its answer was not waited for"), "{answers:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_phase_is_told_with_its_evidence_and_the_fence_knows_where_the_audit_stood() {
+    let kept = Kept::new();
+    let mut lab = lab(&kept).await;
+    let id = lab.open().await;
+    lab.outcome(id, Until::Released).await;
+    kept.audit.flush();
+    let confirmed = lab.view().stored.record.fence.and_then(|fence| fence.audit).expect("anchored").seq;
+    lab.engine.unfence(&node(), "db".to_owned(), person()).await.expect("held by db");
+    tokio::time::sleep(s(300)).await;
+    assert_eq!(lab.phase(), "normal");
+    let ended = lab.engine.get_fence(id).await.expect("asked").expect("kept").audit.expect("anchored");
+    assert!(ended.seq > confirmed, "{} and {confirmed}", ended.seq);
+    lab.kill().await;
+    let directory = kept.home.path().join("audit");
+    let phases = kept.all("phase");
+    let to: Vec<&str> = phases.iter().map(|entry| detail(entry, "to")).collect();
+    assert_eq!(to, ["fencing", "fenced", "released", "unfencing", "normal"]);
+    let evidence = &phases[1]["details"]["evidence"];
+    assert_eq!((&evidence["grade"], &evidence["devices"][0]["device"]), (&"observed".into(), &"bmc".into()));
+    let anchor = picket_audit::Anchor { fence: id.to_string(), seq: ended.seq, hash: ended.hash };
+    let report = picket_audit::verify(&directory, &[anchor]).expect("read");
+    assert_eq!((report.fault, report.anchors), (None, 1));
+}
