@@ -1,65 +1,67 @@
-//! Who was not let in: told at once the first time, then counted and told once a minute.
+//! What is told at once the first time, and then counted and told once a minute: who was not let in, what was refused.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::entry::Told;
 
 /// How often a count is told.
 pub(crate) const EVERY: Duration = Duration::from_secs(60);
 /// Different ones that are told apart at once; whatever is more is counted as one.
 const APART: usize = 1_024;
 
-/// One kind of denial.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Denial {
-    pub(crate) who: String,
-    pub(crate) call: String,
-    pub(crate) why: String,
-}
-
 #[derive(Debug)]
 struct Counted {
+    told: Told,
     told_at: Instant,
     more: u64,
 }
 
-/// Those of the last minute.
+/// Those of the last minute, by what makes them the same.
 #[derive(Debug, Default)]
-pub(crate) struct Denials(BTreeMap<Denial, Counted>);
+pub(crate) struct Denials(BTreeMap<String, Counted>);
 
 impl Denials {
     /// Counts one. `Some`: it is the first of its kind for a minute, to be told at once.
-    pub(crate) fn note(&mut self, denial: Denial, now: Instant) -> Option<Denial> {
-        let apart = self.0.len() < APART || self.0.contains_key(&denial);
-        let others = || Denial {
-            who: "others".to_owned(),
-            call: String::new(),
-            why: "too many to tell apart".to_owned(),
-        };
-        let denial = if apart { denial } else { others() };
-        match self.0.get_mut(&denial) {
+    pub(crate) fn note(&mut self, told: Told, now: Instant) -> Option<Told> {
+        let mut key = key(&told);
+        let mut told = told;
+        if self.0.len() >= APART && !self.0.contains_key(&key) {
+            let details = json!({ "why": "too many to tell apart" });
+            told =
+                Told { at: told.at, who: "others".to_owned(), what: told.what, details, ..Told::default() };
+            key = "others".to_owned();
+        }
+        match self.0.get_mut(&key) {
             Some(counted) => {
                 counted.more += 1;
                 None
             }
             None => {
-                self.0.insert(denial.clone(), Counted { told_at: now, more: 0 });
-                Some(denial)
+                self.0.insert(key, Counted { told: told.clone(), told_at: now, more: 0 });
+                Some(told)
             }
         }
     }
 
     /// Those of which a minute's count is due, with it. What came to nothing in that minute is new again.
-    pub(crate) fn due(&mut self, now: Instant, all: bool) -> Vec<(Denial, u64)> {
+    pub(crate) fn due(&mut self, now: Instant, at: u64, all: bool) -> Vec<Told> {
         let mut due = Vec::new();
-        self.0.retain(|denial, counted| {
+        self.0.retain(|_, counted| {
             if !all && now.duration_since(counted.told_at) < EVERY {
                 return true;
             }
             if counted.more == 0 {
                 return false;
             }
-            due.push((denial.clone(), std::mem::take(&mut counted.more)));
-            counted.told_at = now;
+            let mut told = Told { at, ..counted.told.clone() };
+            if let Value::Object(details) = &mut told.details {
+                details.insert("more".to_owned(), counted.more.into());
+            }
+            due.push(told);
+            (counted.told_at, counted.more) = (now, 0);
             true
         });
         due
@@ -71,25 +73,41 @@ impl Denials {
     }
 }
 
+/// Everything but when, and the key by which a caller repeats a request.
+fn key(told: &Told) -> String {
+    let mut details = told.details.clone();
+    if let Value::Object(details) = &mut details {
+        details.remove("key");
+    }
+    json!([told.what, told.who, told.node, details]).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn denial(who: usize) -> Denial {
-        Denial { who: format!("uid:{who}"), call: "fence".to_owned(), why: "no role".to_owned() }
+    fn denial(who: usize) -> Told {
+        let details = json!({ "call": "fence", "why": "no role" });
+        Told { who: format!("uid:{who}"), what: "denied".to_owned(), details, ..Told::default() }
+    }
+
+    fn counts(due: &[Told]) -> Vec<(&str, u64)> {
+        due.iter().map(|told| (told.who.as_str(), told.details["more"].as_u64().expect("a count"))).collect()
     }
 
     #[test]
     fn the_first_is_told_at_once_and_then_a_count_a_minute() {
         let (mut denials, start) = (Denials::default(), Instant::now());
         assert_eq!(denials.note(denial(1), start), Some(denial(1)));
-        for _ in 0..10_000 {
-            assert_eq!(denials.note(denial(1), start), None);
+        for n in 0..10_000 {
+            let mut again = Told { at: n, ..denial(1) };
+            again.details["key"] = n.into();
+            assert_eq!(denials.note(again, start), None);
         }
         assert_eq!(denials.note(denial(2), start), Some(denial(2)));
-        assert_eq!(denials.due(start + EVERY / 2, false), []);
-        assert_eq!(denials.due(start + EVERY, false), [(denial(1), 10_000)]);
-        assert_eq!(denials.due(start + EVERY * 2, false), []);
+        assert_eq!(denials.due(start + EVERY / 2, 5, false), []);
+        assert_eq!(counts(&denials.due(start + EVERY, 5, false)), [("uid:1", 10_000)]);
+        assert_eq!(denials.due(start + EVERY * 2, 5, false), []);
         assert!(denials.is_empty());
         assert_eq!(denials.note(denial(1), start + EVERY * 2), Some(denial(1)));
     }
@@ -102,6 +120,6 @@ mod tests {
         }
         assert_eq!(denials.note(denial(APART), start).map(|one| one.who), Some("others".to_owned()));
         assert_eq!(denials.note(denial(APART + 1), start), None);
-        assert_eq!(denials.due(start, true).len(), 1);
+        assert_eq!(counts(&denials.due(start, 5, true)), [("others", 1)]);
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::chain::Chain;
-use crate::denials::{Denial, Denials};
+use crate::denials::Denials;
 use crate::entry::{Head, Told};
 use crate::error::{OpenError, ReadError};
 use crate::read::{Exchange, Window, exchanges};
@@ -127,9 +127,18 @@ impl Audit {
     /// sentence that does not differ from one attempt to the next.
     pub fn denied(&self, who: &str, call: &str, why: &str) {
         let Some(shared) = &self.0 else { return };
-        let denial = Denial { who: who.to_owned(), call: call.to_owned(), why: why.to_owned() };
-        if let Some(first) = shared.denials().note(denial, Instant::now()) {
-            self.tell(denied(&first, None, (shared.now)()));
+        let details = json!({ "call": call, "why": why });
+        let (at, what) = ((shared.now)(), "denied".to_owned());
+        self.tell_counted(Told { at, who: who.to_owned(), what, details, ..Told::default() });
+    }
+
+    /// Tells what somebody may make happen over and over: the first time at once, then as a count a minute, so that nothing
+    /// else is crowded out. The same is what differs at most in its moment and in the details' `key`.
+    pub fn tell_counted(&self, told: Told) {
+        let Some(shared) = &self.0 else { return };
+        let first = shared.denials().note(told, Instant::now());
+        if let Some(first) = first {
+            self.tell(first);
         }
     }
 
@@ -170,15 +179,6 @@ impl Audit {
     pub fn directory(&self) -> Option<&Path> {
         self.0.as_ref().map(|shared| shared.directory.as_path())
     }
-}
-
-/// A denial as an entry; with how often since the last one, where it is a count.
-pub(crate) fn denied(denial: &Denial, more: Option<u64>, at: u64) -> Told {
-    let details = match more {
-        Some(more) => json!({ "call": denial.call, "why": denial.why, "more": more }),
-        None => json!({ "call": denial.call, "why": denial.why }),
-    };
-    Told { at, who: denial.who.clone(), what: "denied".to_owned(), details, ..Told::default() }
 }
 
 #[cfg(test)]

@@ -56,6 +56,8 @@ pub struct Report {
     pub older: usize,
     /// Entries that were never written, as the chain itself tells.
     pub lost: u64,
+    /// How often a gateway began where the one before had not ended in order: what that did last may be missing.
+    pub killed: u64,
     /// What a reader should know and is no fault: lines that were cut off in a crash, files that were removed.
     pub notes: Vec<String>,
     /// The first entry that does not fit. `None`: all do.
@@ -95,6 +97,8 @@ struct Walk<'a> {
     /// Up to which entry the chain says that files were removed, and the hash of that.
     removed: Option<(u64, String)>,
     line: u64,
+    /// A gateway began, and has not ended.
+    runs: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -109,6 +113,7 @@ impl<'a> Walk<'a> {
             found: BTreeMap::new(),
             removed: None,
             line: 0,
+            runs: false,
         }
     }
 
@@ -187,6 +192,14 @@ impl<'a> Walk<'a> {
         self.report.last = entry.seq;
         if entry.what == "gap" {
             self.report.lost += entry.details["lost"].as_u64().unwrap_or_default();
+        }
+        match entry.what.as_str() {
+            "start" => {
+                self.report.killed += u64::from(self.runs);
+                self.runs = true;
+            }
+            "stop" => self.runs = false,
+            _ => {}
         }
         if entry.what == "removed" {
             let seq = entry.details["seq"].as_u64().unwrap_or_default();

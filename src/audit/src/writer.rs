@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use crate::chain::Chain;
-use crate::entry::Told;
+use crate::entry::{Head, Told};
 use crate::error::OpenError;
-use crate::log::{Options, Shared, denied};
+use crate::log::{Options, Shared};
 use crate::prune::prune;
 
 /// Entries that are written in one go.
@@ -99,8 +99,7 @@ impl Work {
                 }
             }
             let now = (self.shared.now)();
-            let due = self.shared.denials().due(Instant::now(), end.is_some());
-            batch.extend(due.iter().map(|(denial, more)| denied(denial, Some(*more), now)));
+            batch.extend(self.shared.denials().due(Instant::now(), now, end.is_some()));
             self.write(&batch, now);
             self.prune(now);
             for done in answers {
@@ -148,26 +147,36 @@ impl Work {
             );
         }
         let done = chain.append(batch, now);
+        let head = chain.head().clone();
+        self.note(done, head, batch.len() as u64);
+    }
+
+    /// What others see of it. Nothing is logged while they might wait for that.
+    fn note(&self, done: std::io::Result<()>, head: Head, entries: u64) {
         let mut seen = self.shared.seen();
         match done {
             Ok(()) => {
-                seen.head = Some(chain.head().clone());
-                seen.state.written += batch.len() as u64;
-                if seen.state.failing.take().is_some() {
-                    tracing::info!(
-                        lost = seen.state.lost,
-                        "the audit is written again; the gap is told in it"
-                    );
+                seen.head = Some(head);
+                seen.state.written += entries;
+                let (failed, lost) = (seen.state.failing.take(), seen.state.lost);
+                drop(seen);
+                if failed.is_some() {
+                    tracing::info!(lost, "the audit is written again; the gap is told in it");
                 }
             }
             Err(error) => {
-                seen.state.lost += batch.len() as u64;
                 let why = in_words(&error);
-                if seen.state.failing.as_ref() != Some(&why) {
+                seen.state.lost += entries;
+                let before = seen.state.failing.replace(why.clone());
+                drop(seen);
+                if before.as_ref() != Some(&why) {
                     let directory = self.options.directory.display();
-                    tracing::error!(%directory, why, "the audit cannot be written: what is lost is counted, and no fence stops");
+                    tracing::error!(
+                        %directory,
+                        why,
+                        "the audit cannot be written: what is lost is counted, and no fence stops"
+                    );
                 }
-                seen.state.failing = Some(why);
             }
         }
     }

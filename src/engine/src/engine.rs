@@ -233,7 +233,7 @@ impl Engine {
                 let at = self.shared.parts.clock.wall().millis();
                 let entry =
                     Told { at, what: "request".to_owned(), node: Some(node.to_string()), ..Told::default() };
-                self.shared.parts.audit.tell(asked.told(entry, Err(error.to_string())));
+                self.shared.parts.audit.tell_counted(asked.told(entry, Err(error.to_string())));
             }
             error
         };

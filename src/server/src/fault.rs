@@ -29,6 +29,11 @@ impl Fault {
         Self { reason, message: message.into(), metadata: HashMap::new(), details: Vec::new() }
     }
 
+    /// What it says to people.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Adds metadata, unless it says nothing.
     #[must_use]
     pub(crate) fn with(mut self, key: &str, value: impl Into<String>) -> Self {

@@ -154,6 +154,7 @@ async fn killed_at_any_moment_the_chain_goes_on() -> Result<()> {
     gateway.picket(&["unfence", "n1", "--yes", "--reason", "disk errors"]).await?;
     let verified = history(&gateway, &["--verify"]).await?;
     assert!(verified.code == 0 && verified.out.contains("cut off before it, in a crash"), "{verified:?}");
+    assert!(verified.out.contains("1 times a gateway began where the one before was killed"), "{verified:?}");
     assert!(gateway.log().contains("in the middle of a line"), "{}", gateway.log());
     Ok(())
 }

@@ -67,3 +67,19 @@ fn without_an_audit_nothing_is_kept() {
     audit.denied("uid:7", "fence", "no role");
     assert_eq!((audit.head(), audit.state(), audit.is_kept()), (None, State::default(), false));
 }
+
+#[test]
+fn more_than_can_be_written_is_counted_and_holds_nobody_up() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (audit, writer) = audit(&home);
+    for n in 0..50_000 {
+        audit.tell(exchange("f1", n));
+    }
+    drop(writer);
+    let directory = home.path().join("audit");
+    let found =
+        crate::exchanges(&directory, "f1", Window { from: 0, to: 50_000 }, 50_000).expect("read").len();
+    let report = verify(&directory, &[]).expect("read");
+    assert_eq!((report.fault, found as u64 + report.lost), (None, 50_000));
+    assert_eq!(audit.state().lost, report.lost);
+}

@@ -57,6 +57,7 @@ struct Verified<'a> {
     fences: usize,
     fences_older: usize,
     lost: u64,
+    killed: u64,
     notes: &'a [String],
     fault: Option<FaultView<'a>>,
 }
@@ -88,6 +89,7 @@ pub fn verify(
             fences: report.anchors,
             fences_older: report.older,
             lost: report.lost,
+            killed: report.killed,
             notes: &report.notes,
             fault: report.fault.as_ref().map(|fault| FaultView {
                 file: &fault.file,
@@ -128,6 +130,12 @@ fn text(args: &AuditArgs, report: &Report) -> String {
     if report.lost > 0 {
         text +=
             &format!("{} entries were never written; the chain says when and why (\"gap\")\n", report.lost);
+    }
+    if report.killed > 0 {
+        text += &format!(
+            "{} times a gateway began where the one before was killed: what that did last may be missing\n",
+            report.killed
+        );
     }
     report.notes.iter().fold(text, |text, note| text + note + "\n")
 }

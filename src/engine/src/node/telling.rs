@@ -97,7 +97,9 @@ impl Teller {
         let fence = record.fence.as_ref().map(|fence| fence.id.to_string());
         let scope = Scope { fence, generation: record.generation.0, watched: false };
         let told = self.told("request", self.clock.wall(), &scope, Value::Null);
-        self.audit.tell(asked.told(told, became));
+        let refused = became.is_err();
+        let told = asked.told(told, became);
+        if refused { self.audit.tell_counted(told) } else { self.audit.tell(told) }
     }
 
     /// What a stored step changed: to be told once it is stored.

@@ -18,11 +18,16 @@ impl Desk {
         guest: Guest,
         request: v1::FenceRequest,
     ) -> Result<Updates, tonic::Status> {
-        let asked = request::fence(&request, &guest.caller)?;
-        let node = asked.node.find(&self.engine)?;
+        let asked = self.heard(&guest, "fence", request::fence(&request, &guest.caller))?;
+        let node = self.heard(&guest, "fence", asked.node.find(&self.engine))?;
         let (until, grade, then) = (asked.until, asked.call.min_grade, asked.call.holder.then);
         let deadline = asked.call.deadline;
-        let present = self.view(&node)?.stored.record.fence.map(|fence| fence.id.to_string());
+        let present = self
+            .heard(&guest, "fence", self.view(&node))?
+            .stored
+            .record
+            .fence
+            .map(|fence| fence.id.to_string());
         let key = asked.call.key.as_ref().map(|bound| bound.key.clone());
         tracing::info!(
             %node,

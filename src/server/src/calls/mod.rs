@@ -9,13 +9,15 @@ pub(crate) mod watch;
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
+use picket_audit::Told;
 use picket_core::ids::NodeId;
 use picket_engine::{Engine, NodeView};
 use picket_proto::v1;
+use serde_json::json;
 use tonic::Status;
 
 use crate::convert::device::Now;
-use crate::door::Door;
+use crate::door::{Door, Guest};
 use crate::errors::{self, Verb};
 use crate::fault::Fault;
 
@@ -40,6 +42,21 @@ impl Desk {
     pub(crate) fn view(&self, node: &NodeId) -> Result<NodeView, Fault> {
         self.leads()?;
         self.engine.node(node).map_err(|error| errors::engine(error, Verb::Look, node, &self.engine))
+    }
+
+    /// What a request came to before any node's task heard of it: a refusal is audited with its caller and reason.
+    pub(crate) fn heard<T>(&self, guest: &Guest, call: &str, came: Result<T, Fault>) -> Result<T, Fault> {
+        came.inspect_err(|fault| {
+            let audit = self.engine.audit();
+            let details = json!({ "call": call, "outcome": "refused", "how": fault.message() });
+            audit.tell_counted(Told {
+                at: self.engine.clock().wall().millis(),
+                who: guest.caller.clone(),
+                what: "request".to_owned(),
+                details,
+                ..Told::default()
+            });
+        })
     }
 
     /// Whether this gateway leads.

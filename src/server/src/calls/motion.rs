@@ -24,9 +24,9 @@ impl Desk {
     /// Asked of a node that is not fenced it is UNFENCED at once, and of one that is being brought back it follows:
     /// what was asked for is so, or is coming.
     pub(crate) async fn unfence(&self, guest: Guest, request: v1::UnfenceRequest) -> Result<Updates, Status> {
-        let asked = request::unfence(&request, &guest.caller)?;
-        let node = asked.node.find(&self.engine)?;
-        let before = self.view(&node)?;
+        let asked = self.heard(&guest, "unfence", request::unfence(&request, &guest.caller))?;
+        let node = self.heard(&guest, "unfence", asked.node.find(&self.engine))?;
+        let before = self.heard(&guest, "unfence", self.view(&node))?;
         log("unfence", &before, &guest, &asked);
         let expected = asked.ask.expected_generation;
         match self.engine.unfence(&node, asked.holder.clone(), asked.ask).await {
@@ -51,9 +51,9 @@ impl Desk {
 
     /// Tries again, and follows to whatever was tried.
     pub(crate) async fn retry(&self, guest: Guest, request: v1::RetryRequest) -> Result<Updates, Status> {
-        let asked = request::retry(&request, &guest.caller)?;
-        let node = asked.node.find(&self.engine)?;
-        let before = self.view(&node)?;
+        let asked = self.heard(&guest, "retry", request::retry(&request, &guest.caller))?;
+        let node = self.heard(&guest, "retry", asked.node.find(&self.engine))?;
+        let before = self.heard(&guest, "retry", self.view(&node))?;
         log("retry", &before, &guest, &asked);
         match self.engine.retry(&node, asked.ask).await {
             Ok(taken) => self.follow(guest, Verb::Retry, before, taken, asked.deadline),
@@ -67,9 +67,9 @@ impl Desk {
         guest: Guest,
         request: v1::StandDownRequest,
     ) -> Result<Updates, Status> {
-        let asked = request::stand_down(&request, &guest.caller)?;
-        let node = asked.node.find(&self.engine)?;
-        let before = self.view(&node)?;
+        let asked = self.heard(&guest, "stand_down", request::stand_down(&request, &guest.caller))?;
+        let node = self.heard(&guest, "stand_down", asked.node.find(&self.engine))?;
+        let before = self.heard(&guest, "stand_down", self.view(&node))?;
         log("stand-down", &before, &guest, &asked);
         match self.engine.stand_down(&node, asked.ask).await {
             Ok(taken) => self.follow(guest, Verb::StandDown, before, taken, None),
@@ -83,9 +83,9 @@ impl Desk {
         guest: Guest,
         request: v1::AbandonReleaseRequest,
     ) -> Result<v1::Node, Status> {
-        let (asked, release) = request::abandon(&request, &guest.caller)?;
-        let node = asked.node.find(&self.engine)?;
-        log("abandon", &self.view(&node)?, &guest, &asked);
+        let (asked, release) = self.heard(&guest, "abandon", request::abandon(&request, &guest.caller))?;
+        let node = self.heard(&guest, "abandon", asked.node.find(&self.engine))?;
+        log("abandon", &self.heard(&guest, "abandon", self.view(&node))?, &guest, &asked);
         let record = self
             .engine
             .abandon(&node, release, asked.ask)

@@ -6,8 +6,9 @@ use picket_proto::v1::{
     Fence, FenceRequest, FenceView, GetFenceRequest, ListFencesRequest, NodeSet, OutcomeKind, node_set,
 };
 
-use picket_audit::{Audit, Options};
+use picket_audit::{Audit, Options, Writer};
 use picket_server::Limits;
+use tempfile::TempDir;
 
 use crate::lab::{Lab, fence_request, lab, lab_with, named, reason, s, wrong_fields};
 
@@ -92,12 +93,39 @@ async fn the_history_comes_newest_first_in_pages_and_can_be_narrowed() {
     assert_eq!(shape(&list(&lab, aborted).await), []);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_fence_has_what_was_said_to_its_devices_from_the_audit_alone() {
+fn audit() -> (TempDir, Audit, Writer) {
     let home = tempfile::tempdir().expect("a directory");
     let directory = home.path().join("audit");
-    let options = Options { directory: directory.clone(), rotate: 1 << 20, keep: s(86_400), fsync: false };
-    let (audit, _writer) = Audit::open(options, Arc::new(|| 7)).expect("opened");
+    let options = Options { directory, rotate: 1 << 20, keep: s(86_400), fsync: false };
+    let (audit, writer) = Audit::open(options, Arc::new(|| 7)).expect("opened");
+    (home, audit, writer)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_reaches_no_node_is_audited_once_and_then_counted() {
+    let (home, audit, writer) = audit();
+    let lab = lab_with(Limits::default(), audit).await;
+    let unknown = FenceRequest { node: named("n9"), ..fence_request("k") };
+    let unsaid = FenceRequest { reason: String::new(), ..fence_request("k") };
+    for request in [unknown.clone(), unknown.clone(), unknown, unsaid] {
+        assert!(lab.open(request).await.is_err());
+    }
+    drop(writer);
+    let mut text = Vec::new();
+    picket_audit::export(&home.path().join("audit"), None, None, &mut text).expect("read");
+    let text = String::from_utf8(text).expect("text");
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("\"outcome\":\"refused\"")).collect();
+    assert!(lines.len() == 3 && lines.iter().all(|line| line.contains("\"who\":\"uid:")), "{text}");
+    assert!(
+        lines[0].contains("n9") && lines[1].contains("reason") && lines[2].contains("\"more\":2"),
+        "{text}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_has_what_was_said_to_its_devices_from_the_audit_alone() {
+    let (home, audit, _writer) = audit();
+    let directory = home.path().join("audit");
     let lab = lab_with(Limits::default(), audit).await;
     let all = lab.open(fence_request("k")).await.expect("let in").all().await;
     let id = all.last().expect("an end").fence_id.clone();
