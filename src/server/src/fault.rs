@@ -29,6 +29,16 @@ impl Fault {
         Self { reason, message: message.into(), metadata: HashMap::new(), details: Vec::new() }
     }
 
+    /// The reason.
+    pub(crate) fn reason(&self) -> ErrorReason {
+        self.reason
+    }
+
+    /// What it says to people.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Adds metadata, unless it says nothing.
     #[must_use]
     pub(crate) fn with(mut self, key: &str, value: impl Into<String>) -> Self {
