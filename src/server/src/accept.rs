@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -24,6 +25,9 @@ use crate::tls::{Tls, certificate, refusal};
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// So many handshakes are under way at once.
 const HANDSHAKES: usize = 256;
+/// For how long, and for how many reads, who was refused may take the reason.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_READS: usize = 64;
 /// After a failed accept (out of files) it is tried again in this time.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -95,13 +99,17 @@ impl Reception {
     }
 
     async fn shake(self, stream: TcpStream, address: SocketAddr, tls: Arc<Tls>, place: OwnedSemaphorePermit) {
-        let shaken = tokio::time::timeout(HANDSHAKE, TlsAcceptor::from(tls.current()).accept(stream)).await;
-        drop(place);
+        let shaking = TlsAcceptor::from(tls.current()).accept(stream).into_fallible();
+        let shaken = tokio::time::timeout(HANDSHAKE, shaking).await;
         let stream = match shaken {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return self.turn_away(address, &refusal::words(&error)),
+            Ok(Err((error, stream))) => {
+                self.turn_away(address, &refusal::words(&error));
+                return linger(stream).await;
+            }
             Err(_) => return self.turn_away(address, "the handshake was not done in time"),
         };
+        drop(place);
         let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
         let shown = shown.ok_or_else(|| "no certificate was shown".to_owned()).and_then(certificate::read);
         match shown {
@@ -132,6 +140,20 @@ impl Reception {
             Err(fault) => drop(self.guard.denied(&name, "connect", fault)),
         }
     }
+}
+
+/// Waits a moment for the other end to read why it was refused: closing with something unread would take that back.
+async fn linger(mut stream: TcpStream) {
+    let read = async {
+        let mut rest = [0; 1_024];
+        for _ in 0..LINGER_READS {
+            if matches!(stream.read(&mut rest).await, Ok(0) | Err(_)) {
+                break;
+            }
+        }
+    };
+    // The time being over is as good an end as any.
+    drop(tokio::time::timeout(LINGER, read).await);
 }
 
 async fn failed(what: &str, error: &io::Error) {

@@ -24,9 +24,9 @@ pub struct Denial {
     pub call: String,
     /// Why, in the words of `picket.v1.ErrorReason`: `UNAUTHENTICATED`, `ROLE_MISSING`, `HOLDER_NOT_ALLOWED`, `LIMIT`.
     pub reason: &'static str,
-    /// The same for people. Of several the last.
+    /// The same for people. Of several limits the last.
     pub detail: String,
-    /// How many equal ones (caller, call and reason) this stands for; not those that were told before.
+    /// How many equal ones this stands for, not those that were told before. Limits are equal whatever they say.
     pub count: u64,
 }
 
@@ -44,7 +44,8 @@ impl Denials for Untold {
     fn denied(&self, _: &Denial) {}
 }
 
-type Kind = (String, String, &'static str);
+/// Caller, call, reason, and what is said of it.
+type Kind = (String, String, &'static str, String);
 
 /// Gathers equal ones.
 #[derive(Debug)]
@@ -70,9 +71,11 @@ impl Gathered {
         let mut denial = denial(caller, call);
         let first = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut kind: Kind = (denial.caller.clone(), denial.call.clone(), denial.reason);
+            // A limit says when to come back, which differs from time to time.
+            let said = if reason == ErrorReason::Limit { "" } else { detail };
+            let mut kind: Kind = (denial.caller.clone(), denial.call.clone(), denial.reason, said.to_owned());
             if open.len() >= KINDS && !open.contains_key(&kind) {
-                kind = ("many".to_owned(), "several".to_owned(), denial.reason);
+                kind = ("many".to_owned(), "several".to_owned(), denial.reason, String::new());
                 (denial.caller, denial.call) = (kind.0.clone(), kind.1.clone());
             }
             match open.get_mut(&kind) {
