@@ -3,8 +3,9 @@
 //! **Invariants.** A handshake has a bound in time and in number, and hinders neither those that are through nor the
 //! Unix socket. A connection that cannot be had costs nobody else theirs.
 
+use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ use crate::tls::{Tls, certificate, refusal};
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// So many handshakes are under way at once.
 const HANDSHAKES: usize = 256;
+/// Of these one address's: who never finishes any does not keep others out.
+const HANDSHAKES_EACH: usize = 32;
 /// For how long, and for how many reads, who was refused may take the reason.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_READS: usize = 64;
@@ -72,10 +75,18 @@ impl Reception {
     pub(crate) async fn of_tcp(self, listener: TcpListener, tls: Option<Arc<Tls>>) {
         let room = Arc::new(Semaphore::new(HANDSHAKES));
         let mut shaking = JoinSet::new();
+        let mut of: HashMap<IpAddr, usize> = HashMap::new();
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
-                Some(_) = shaking.join_next() => continue,
+                Some(ended) = shaking.join_next() => {
+                    // What a panic leaves counted is forgotten once nobody shakes hands.
+                    if let Ok(address) = ended && let Some(count) = of.get_mut(&address) {
+                        *count = count.saturating_sub(1);
+                    }
+                    of.retain(|_, count| *count > 0 && !shaking.is_empty());
+                    continue;
+                }
             };
             let (stream, address) = match accepted {
                 Ok(accepted) => accepted,
@@ -90,8 +101,18 @@ impl Reception {
             }
             match &tls {
                 None => self.through(Peer::Loopback(address.ip()), Way::Loopback(stream)).await,
+                Some(_) if of.get(&address.ip()).is_some_and(|count| *count >= HANDSHAKES_EACH) => {
+                    self.turn_away(address, "too many of this address are shaking hands already");
+                }
                 Some(tls) => match room.clone().try_acquire_owned() {
-                    Ok(place) => drop(shaking.spawn(self.clone().shake(stream, address, tls.clone(), place))),
+                    Ok(place) => {
+                        *of.entry(address.ip()).or_default() += 1;
+                        let shake = self.clone().shake(stream, address, tls.clone(), place);
+                        shaking.spawn(async move {
+                            shake.await;
+                            address.ip()
+                        });
+                    }
                     Err(_) => self.turn_away(address, "too many are shaking hands already"),
                 },
             }

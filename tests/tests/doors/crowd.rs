@@ -1,14 +1,34 @@
-//! Ten thousand requests at once from one caller.
+//! Many at once: ten thousand requests of one caller, and connections that come to nothing.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, StreamExt};
 use picket_proto::v1::{GetNodeRequest, ListNodesRequest, NodeSelector, node_selector};
 use picket_tests::Result;
+use tokio::net::TcpSocket;
 use tokio::time::Instant;
 use tonic::Code;
 
 use crate::scene::Scene;
+
+#[tokio::test]
+async fn who_never_finishes_a_handshake_keeps_nobody_out() -> Result<()> {
+    let scene = Scene::open().await?;
+    let alice = scene.caller("alice@example.org");
+    let gateway = scene.endpoint.trim_start_matches("https://").parse().expect("an address");
+    let mut silent = Vec::new();
+    for _ in 0..400 {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(SocketAddr::from(([127, 0, 0, 9], 0))).expect("an address of ours");
+        silent.push(socket.connect(gateway).await.expect("connected"));
+    }
+    let began = Instant::now();
+    assert_eq!(scene.picket(&alice, &["nodes"]).await?.code, 0, "{}", scene.gateway.log());
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    scene.logged(&["audit", "tls:127.0.0.9", "too many of this address"]).await;
+    Ok(())
+}
 
 const REQUESTS: usize = 10_000;
 const CONNECTIONS: usize = 10;

@@ -174,3 +174,61 @@ fn lacks(caller: &Caller, call: &Call) -> Fault {
         .with("role", call.needs.word())
         .with_list("roles", &roles)
 }
+
+#[cfg(test)]
+mod tests {
+    use picket_core::roles::{Grant, Pattern, Scope};
+    use picket_core::time::{BootTime, Clock};
+    use tonic::Code;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Stands(u64);
+
+    impl Clock for Stands {
+        fn boot(&self) -> BootTime {
+            BootTime::default()
+        }
+
+        fn wall(&self) -> WallTime {
+            WallTime::from_millis(self.0)
+        }
+    }
+
+    fn guard(now: u64) -> Guard {
+        let viewer = Grant {
+            name: "viewers".to_owned(),
+            role: Role::Viewer,
+            callers: vec![Pattern::new("*").expect("a good pattern")],
+            uids: vec![],
+            gids: vec![],
+            nodes: Scope::default(),
+            holders: vec![],
+        };
+        let rules = HouseRules { roles: Roles::new(vec![viewer]), ..HouseRules::default() };
+        Guard::new(rules, Arc::new(Stands(now)))
+    }
+
+    fn admit(guard: &Guard, call: &str, peer: Option<Peer>) -> Result<Admitted, Code> {
+        let path = format!("/{}/{call}", picket_proto::SERVICE_NAME);
+        guard.admit(&path, peer.as_ref()).map_err(|fault| fault.status().code())
+    }
+
+    #[tokio::test]
+    async fn a_connection_does_not_outlive_the_certificate_that_opened_it() {
+        let peer = || Some(Peer::Certified { name: "db".into(), not_after: 1_000 });
+        assert!(admit(&guard(1_000_000), "GetNode", peer()).is_ok());
+        assert_eq!(admit(&guard(1_000_001), "GetNode", peer()).err(), Some(Code::Unauthenticated));
+    }
+
+    #[tokio::test]
+    async fn who_is_not_known_and_what_is_not_known_is_refused() {
+        let guard = guard(0);
+        let peer = || Some(Peer::Certified { name: "db".into(), not_after: 1_000 });
+        assert_eq!(admit(&guard, "GetNode", None).err(), Some(Code::Unauthenticated));
+        assert_eq!(admit(&guard, "Shoot", peer()).err(), Some(Code::Unimplemented));
+        assert_eq!(admit(&guard, "Fence", peer()).err(), Some(Code::PermissionDenied));
+        assert!(!Admitted::nobody().may(&NodeId::new("n1").expect("a good name"), &BTreeMap::new()));
+    }
+}
