@@ -22,6 +22,6 @@ pub use error::{PeerError, Result};
 pub use fleet::{Bmc, Fleet};
 pub use gateway::{Client, Daemon, Gateway, Said};
 pub use hooks::{SelfHarm, When};
-pub use once::picketd;
+pub use once::{picket, picketd};
 pub use receiver::ExampleReceiver;
 pub use webhook::{Answer, Hook, Webhook};

@@ -1,4 +1,4 @@
-//! The daemon run to its end: where it refuses to start, or only checks its settings.
+//! Programs run to their end: the daemon where it refuses to start, or only checks its settings; the command line.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -15,13 +15,28 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub async fn picketd(settings: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Said> {
     let mut command = tokio::process::Command::new(program("picketd")?);
     command.arg("--config").arg(settings).args(arguments).envs(variables.iter().copied());
+    run(command, "picketd refuses to start").await
+}
+
+/// Runs the shipped `picket` with these arguments and nothing of this process's settings, until it ends.
+pub async fn picket(arguments: &[&str]) -> Result<Said> {
+    let mut command = tokio::process::Command::new(program("picket")?);
+    for name in ["PICKET_ENDPOINT", "PICKET_CONTEXT", "PICKET_CA_FILE", "PICKET_CERT_FILE", "PICKET_KEY_FILE"]
+    {
+        command.env_remove(name);
+    }
+    command.args(arguments);
+    run(command, "picket ends").await
+}
+
+async fn run(mut command: tokio::process::Command, what: &str) -> Result<Said> {
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
     let ended = tokio::time::timeout(LONGEST, output).await.map_err(|_elapsed| PeerError::TimedOut {
-        what: "picketd refuses to start".to_owned(),
+        what: what.to_owned(),
         within: LONGEST,
         seen: "it runs".to_owned(),
     })?;
-    let output = ended.map_err(PeerError::io("run picketd"))?;
+    let output = ended.map_err(PeerError::io("run a program"))?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Ok(Said { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    abandon, completions, fence, history, nodes, retry, stand_down, status, unfence, watch,
+    abandon, completions, fence, history, nodes, pki, retry, stand_down, status, unfence, watch,
 };
 use crate::{duration, exit};
 
@@ -27,7 +27,7 @@ pub struct Cli {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of all commands")]
 pub struct Global {
-    /// Where the gateway answers: unix:/run/picket/picket.sock or http://127.0.0.1:7070
+    /// Where the gateway answers: unix:/run/picket/picket.sock, https://gateway:7070 or http://127.0.0.1:7070
     #[arg(long, global = true, value_name = "ENDPOINT")]
     pub endpoint: Option<String>,
     /// Which context of the file with contexts
@@ -36,6 +36,9 @@ pub struct Global {
     /// The file with contexts [default: $XDG_CONFIG_HOME/picket/config.toml]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// What https wants
+    #[command(flatten)]
+    pub certificates: Certificates,
     /// In which form answers are told
     #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORM")]
     pub output: Format,
@@ -45,6 +48,20 @@ pub struct Global {
     /// Give up after this long; what was begun goes on [default: 30s for calls that only ask, else none]
     #[arg(long, global = true, value_name = "DURATION", value_parser = duration::parse)]
     pub timeout: Option<Duration>,
+}
+
+/// The PEM files that https wants; those of the context where they are not given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct Certificates {
+    /// The CA of the gateway's certificate
+    #[arg(long, global = true, value_name = "FILE", env = "PICKET_CA_FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// Your certificate
+    #[arg(long, global = true, value_name = "FILE", env = "PICKET_CERT_FILE")]
+    pub cert_file: Option<PathBuf>,
+    /// Its key
+    #[arg(long, global = true, value_name = "FILE", env = "PICKET_KEY_FILE")]
+    pub key_file: Option<PathBuf>,
 }
 
 /// In which form answers are told.
@@ -81,6 +98,8 @@ pub enum Command {
     Abandon(abandon::Args),
     /// Say that nodes were alive: undo their fences without a power-on
     StandDown(stand_down::Args),
+    /// Keys and certificates for a first installation
+    Pki(pki::Args),
     /// Completions for a shell
     Completions(completions::Args),
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
 use tonic::transport::Channel;
 
+use crate::args::Certificates;
+use crate::certificates::{self, Files};
 use crate::fault::Fault;
 
 /// The client of the service.
@@ -30,18 +32,22 @@ pub enum Endpoint {
     Unix(PathBuf),
     /// Host and port, without encryption: a gateway offers that on the loopback only.
     Tcp(String),
+    /// Host and port by TLS, with certificates on both sides.
+    Tls(String, Files),
 }
 
 /// An endpoint that cannot be used, and what would be right.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{got:?} is no endpoint{why}: write unix:/run/picket/picket.sock or http://127.0.0.1:7070")]
+#[error(
+    "{got:?} is no endpoint{why}: write unix:/run/picket/picket.sock, https://gateway:7070 or http://127.0.0.1:7070"
+)]
 pub struct BadEndpoint {
     got: String,
     why: &'static str,
 }
 
 impl Endpoint {
-    /// Reads `unix:/path`, `unix:///path` or `http://host:port`.
+    /// Reads `unix:/path`, `unix:///path`, `https://host:port` or `http://host:port`.
     pub fn parse(text: &str) -> Result<Self, BadEndpoint> {
         let bad = |why| BadEndpoint { got: text.to_owned(), why };
         if let Some(path) = text.strip_prefix("unix:") {
@@ -53,23 +59,37 @@ impl Endpoint {
                 Err(bad(" (the path is not absolute)"))
             };
         }
-        if text.starts_with("https:") {
-            return Err(bad(
-                " (this version knows no TLS: use the gateway's socket, or a tunnel to its loopback port)",
-            ));
-        }
-        let authority = text.strip_prefix("http://").ok_or_else(|| bad(""))?.trim_end_matches('/');
+        let (rest, is_tls) = match text.strip_prefix("https://") {
+            Some(rest) => (rest, true),
+            None => (text.strip_prefix("http://").ok_or_else(|| bad(""))?, false),
+        };
+        let authority = rest.trim_end_matches('/');
         let (host, port) = authority.rsplit_once(':').ok_or_else(|| bad(" (it has no port)"))?;
         if host.is_empty() || port.parse::<u16>().is_err() || authority.contains(['/', '@', '?']) {
             return Err(bad(""));
         }
-        Ok(Self::Tcp(authority.to_owned()))
+        let authority = authority.to_owned();
+        Ok(if is_tls { Self::Tls(authority, Files::default()) } else { Self::Tcp(authority) })
+    }
+
+    /// The endpoint with what TLS wants, where it speaks that.
+    pub fn with(self, given: &Certificates) -> Result<Self, String> {
+        match self {
+            Self::Tls(authority, _) => Ok(Self::Tls(authority, Files::of(given)?)),
+            other => Ok(other),
+        }
     }
 
     /// Opens the connection, so that an endpoint where nobody is shows at once.
     pub async fn connect(&self) -> Result<Client, Fault> {
-        let endpoint = tonic::transport::Endpoint::from_shared(self.to_string())
-            .map_err(|error| Fault::Usage(format!("{self}: {error}")))?
+        let wrong = |error: tonic::transport::Error| Fault::Usage(format!("{self}: {error}"));
+        let mut endpoint = tonic::transport::Endpoint::from_shared(self.to_string()).map_err(wrong)?;
+        if let Self::Tls(_, files) = self {
+            let tls = files.read().map_err(Fault::Usage)?;
+            let told = |error| Fault::Usage(format!("{self}: {}", innermost(&error)));
+            endpoint = endpoint.tls_config(tls).map_err(told)?;
+        }
+        let endpoint = endpoint
             .connect_timeout(CONNECT)
             .http2_keep_alive_interval(KEEP_ALIVE.0)
             .keep_alive_timeout(KEEP_ALIVE.1);
@@ -87,16 +107,25 @@ impl Endpoint {
 
     /// The fault of an endpoint where nobody answers.
     pub fn unreachable(&self, error: &(dyn Error + 'static)) -> Fault {
-        let mut innermost = error;
-        while let Some(source) = innermost.source() {
-            innermost = source;
+        let why = innermost(error);
+        if let Some(refused) = self.refused(&why) {
+            return refused;
         }
-        let kind = io_kind(error);
-        Fault::Unreachable { endpoint: self.to_string(), why: innermost.to_string(), check: self.check(kind) }
+        Fault::Unreachable { endpoint: self.to_string(), why, check: self.check(io_kind(error)) }
+    }
+
+    /// The fault of a certificate that one of both sides does not take.
+    fn refused(&self, why: &str) -> Option<Fault> {
+        let Self::Tls(..) = self else { return None };
+        let check = certificates::hint(why)?.to_owned();
+        Some(Fault::Refused { endpoint: self.to_string(), why: why.to_owned(), check })
     }
 
     /// The fault of a gateway that answered before and does not any more.
     pub fn lost(&self, why: &str) -> Fault {
+        if let Some(refused) = self.refused(why) {
+            return refused;
+        }
         Fault::Unreachable { endpoint: self.to_string(), why: why.to_owned(), check: self.check(None) }
     }
 
@@ -112,7 +141,7 @@ impl Endpoint {
             (Self::Unix(_), Some(io::ErrorKind::ConnectionRefused)) => {
                 "the socket is there and nobody listens: picketd is not running any more (its log says why)"
             }
-            (Self::Tcp(_), Some(io::ErrorKind::ConnectionRefused)) => {
+            (Self::Tcp(_) | Self::Tls(..), Some(io::ErrorKind::ConnectionRefused)) => {
                 "nobody listens there: is picketd running, and is that its address and port?"
             }
             (_, Some(io::ErrorKind::TimedOut)) => {
@@ -122,6 +151,15 @@ impl Endpoint {
         };
         format!("{what}\nAnother endpoint: --endpoint, PICKET_ENDPOINT, or a context.")
     }
+}
+
+/// The words at the bottom of an error.
+fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
 }
 
 /// The kind of the input/output error behind an error, if there is one.
@@ -141,6 +179,7 @@ impl fmt::Display for Endpoint {
         match self {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Tcp(authority) => write!(f, "http://{authority}"),
+            Self::Tls(authority, _) => write!(f, "https://{authority}"),
         }
     }
 }
@@ -156,6 +195,7 @@ mod tests {
             ("unix:///run/p.sock", "unix:/run/p.sock"),
             ("http://127.0.0.1:7070", "http://127.0.0.1:7070"),
             ("http://[::1]:7070/", "http://[::1]:7070"),
+            ("https://gw.example.org:7070/", "https://gw.example.org:7070"),
         ] {
             assert_eq!(Endpoint::parse(text).map(|e| e.to_string()), Ok(shown.to_owned()), "{text}");
         }
@@ -171,7 +211,8 @@ mod tests {
             "http://:1",
             "http://h:99999",
             "http://u@h:1",
-            "https://h:1",
+            "https://h",
+            "https:h:1",
         ] {
             let error = Endpoint::parse(text).expect_err(text).to_string();
             assert!(error.contains("write unix:/run"), "{error}");

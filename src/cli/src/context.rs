@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::args::Global;
+use crate::args::{Certificates, Global};
 use crate::connect::Endpoint;
 use crate::fault::Fault;
 
@@ -27,15 +27,37 @@ struct File {
 struct Context {
     /// Where its gateway answers.
     endpoint: String,
+    /// The CA of its gateway's certificate. These three are PEM files, absolute or beside this file, and for https alone.
+    ca_file: Option<PathBuf>,
+    /// Whose certificate is shown.
+    cert_file: Option<PathBuf>,
+    /// Its key.
+    key_file: Option<PathBuf>,
+}
+
+impl Context {
+    /// Its certificates, those that were given by other means before them.
+    fn certificates(&self, given: &Certificates, file: &Path) -> Certificates {
+        let beside = |path: &PathBuf| file.parent().unwrap_or(Path::new("")).join(path);
+        let first =
+            |given: &Option<PathBuf>, own: &Option<PathBuf>| given.clone().or(own.as_ref().map(beside));
+        Certificates {
+            ca_file: first(&given.ca_file, &self.ca_file),
+            cert_file: first(&given.cert_file, &self.cert_file),
+            key_file: first(&given.key_file, &self.key_file),
+        }
+    }
 }
 
 /// The endpoint that counts: the flag, the context by flag, `PICKET_ENDPOINT`, `PICKET_CONTEXT`, `current` of the
 /// file, the default; the first that is there.
 pub fn endpoint(global: &Global, env: impl Fn(&str) -> Option<String>) -> Result<Endpoint, Fault> {
     let env = |name| env(name).filter(|value| !value.is_empty());
-    let named = |text: &str, whence: &str| {
-        Endpoint::parse(text).map_err(|error| Fault::Usage(format!("{whence}: {error}")))
+    let with = |text: &str, whence: &str, certificates: &Certificates| {
+        let endpoint = Endpoint::parse(text).map_err(|error| Fault::Usage(format!("{whence}: {error}")))?;
+        endpoint.with(certificates).map_err(|error| Fault::Usage(format!("{whence}: {error}")))
     };
+    let named = |text: &str, whence: &str| with(text, whence, &global.certificates);
     if let Some(text) = &global.endpoint {
         return named(text, "--endpoint");
     }
@@ -53,12 +75,16 @@ pub fn endpoint(global: &Global, env: impl Fn(&str) -> Option<String>) -> Result
         Some(path) => read(path, asked_for)?,
         None => File::default(),
     };
-    let shown = path.unwrap_or_default().display().to_string();
+    let path = path.unwrap_or_default();
+    let shown = path.display().to_string();
     let Some(name) = wanted.or(file.current) else {
         return named(DEFAULT, "default");
     };
     match file.contexts.get(&name) {
-        Some(context) => named(&context.endpoint, &format!("{shown}: contexts.{name}.endpoint")),
+        Some(context) => {
+            let certificates = context.certificates(&global.certificates, &path);
+            with(&context.endpoint, &format!("{shown}: contexts.{name}.endpoint"), &certificates)
+        }
         None => {
             let known: Vec<_> = file.contexts.keys().map(String::as_str).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -106,6 +132,7 @@ mod tests {
             endpoint: case.endpoint.map(str::to_owned),
             context: case.context.map(str::to_owned),
             config: Some(config),
+            certificates: Certificates::default(),
             output: Format::Table,
             yes: false,
             timeout: None,
@@ -130,6 +157,19 @@ mod tests {
         assert_eq!(check(current), Ok("http://127.0.0.1:1".to_owned()));
         let none = Case { endpoint: None, context: None, env: &[], file: "" };
         assert_eq!(check(none), Ok(DEFAULT.to_owned()));
+    }
+
+    #[test]
+    fn https_wants_three_files_which_stand_beside_the_file_with_contexts() {
+        let one = |more: &str| format!("current = \"a\"\n[contexts.a]\nendpoint = \"https://g:1\"\n{more}");
+        let all = "ca_file = \"ca.pem\"\ncert_file = \"a.pem\"\nkey_file = \"/k/a.key\"\n";
+        let ask = |text: String| {
+            let file: &'static str = Box::leak(text.into_boxed_str());
+            check(Case { endpoint: None, context: None, env: &[], file })
+        };
+        assert_eq!(ask(one(all)), Ok("https://g:1".to_owned()));
+        let missing = ask(one("ca_file = \"ca.pem\"\n")).expect_err("two are missing");
+        assert!(missing.contains("cert_file and key_file are missing"), "{missing}");
     }
 
     #[test]

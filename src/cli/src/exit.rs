@@ -99,7 +99,8 @@ Exit codes (with several nodes, the worst):
   130 interrupted; what was begun goes on
 
 Endpoint, first found: --endpoint, --context, PICKET_ENDPOINT, PICKET_CONTEXT,
-`current` of the file with contexts, unix:/run/picket/picket.sock.
+`current` of the file with contexts, unix:/run/picket/picket.sock. https wants a CA, a certificate and
+its key: --ca-file, --cert-file, --key-file, PICKET_CA_FILE and so on, or those of the context.
 NO_COLOR switches colours off.";
 
 #[cfg(test)]

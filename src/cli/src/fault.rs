@@ -23,6 +23,16 @@ pub enum Fault {
         /// What to look at.
         check: String,
     },
+    /// One side does not take the other's certificate.
+    #[error("{endpoint} and you do not come together: {why}\n{check}")]
+    Refused {
+        /// Where.
+        endpoint: String,
+        /// The words of TLS.
+        why: String,
+        /// What to look at.
+        check: String,
+    },
     /// The gateway refused.
     #[error("{0}")]
     Told(Box<Told>),
@@ -43,6 +53,7 @@ impl Fault {
         match self {
             Fault::Usage(_) => Exit::Usage,
             Fault::Unreachable { .. } => Exit::Unreachable,
+            Fault::Refused { .. } => Exit::Denied,
             Fault::Told(told) => told.exit(),
             Fault::TimedOut(_) => Exit::TimedOut,
             Fault::Nonsense(_) | Fault::Output(_) => Exit::Failed,

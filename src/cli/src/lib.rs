@@ -15,6 +15,7 @@
 //! They are stable, and stand in [`exit::Exit`]; with several nodes the worst one counts.
 
 pub mod args;
+mod certificates;
 mod command;
 mod connect;
 mod console;
@@ -24,6 +25,7 @@ pub mod exit;
 mod fault;
 mod follow;
 mod hosts;
+mod pki;
 mod progress;
 mod question;
 mod session;

@@ -85,6 +85,7 @@ fn phrase(key: &str, value: &str) -> Option<String> {
         "effects" => format!("open: {list}"),
         "nodes" => format!("it fits {list}"),
         "role" => format!("the role {value} would do"),
+        "groups" => format!("it is granted for {list}"),
         "limit" => format!("limit: {value}"),
         "wanted" => format!("possible in: {}", list.replace('_', " ")),
         "fence" => format!("see: picket history --fence {value}"),

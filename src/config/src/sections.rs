@@ -1,6 +1,5 @@
-//! The gateway itself: who it is, where it listens, where it stores, how it logs.
+//! The gateway itself: who it is, where it stores, how it logs.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use picket_core::ids::NodeId;
@@ -16,15 +15,6 @@ pub struct Gateway {
     pub node: Option<NodeId>,
     /// `check_at_start`: whether devices are checked, and identities learned, after the start. Default: true.
     pub check_at_start: bool,
-}
-
-/// `[listen]`: at least one of the two.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listen {
-    /// `unix`: an absolute path of at most 107 bytes. Default: `/run/picket/picket.sock`, unless `tcp` is given.
-    pub unix: Option<PathBuf>,
-    /// `tcp`: an address of the loopback with its port; any other would want TLS. Default: none.
-    pub tcp: Option<SocketAddr>,
 }
 
 /// `[store]`.
@@ -89,10 +79,7 @@ const LEVELS: [(&str, LogLevel); 5] = [
     ("trace", LogLevel::Trace),
 ];
 
-const SOCKET: &str = "/run/picket/picket.sock";
 const STORE: &str = "/var/lib/picket/picket.redb";
-/// `sun_path` holds 108 bytes with its closing zero (unix(7)).
-const LONGEST_SOCKET: usize = 107;
 
 pub(crate) fn gateway(mut table: Table<'_>) -> Gateway {
     let node = table
@@ -116,43 +103,6 @@ pub(crate) fn absolute(table: &mut Table<'_>, key: &'static str) -> Option<PathB
     }
     table.fault(key, format!("expected an absolute path (\"/var/lib/...\"), found {text:?}"));
     None
-}
-
-pub(crate) fn listen(mut table: Table<'_>) -> Listen {
-    let has_tcp = table.has("tcp");
-    let tcp = table.text("tcp").and_then(|text| match text.parse::<SocketAddr>() {
-        Ok(address) if address.ip().is_loopback() => Some(address),
-        Ok(address) => {
-            table.fault(
-                "tcp",
-                format!(
-                    "{address} can be reached from elsewhere, and without TLS only the loopback is served: \
-                     use \"127.0.0.1:{port}\" or \"[::1]:{port}\", or the Unix socket",
-                    port = address.port()
-                ),
-            );
-            None
-        }
-        Err(_) => {
-            table.fault(
-                "tcp",
-                format!("expected an address with its port (\"127.0.0.1:7070\"), found {text:?}"),
-            );
-            None
-        }
-    });
-    let has_unix = table.has("unix");
-    let unix = absolute(&mut table, "unix");
-    if let Some(path) = unix.as_ref().filter(|path| path.as_os_str().len() > LONGEST_SOCKET) {
-        let length = path.as_os_str().len();
-        table.fault(
-            "unix",
-            format!("the path has {length} bytes, and a socket's has at most {LONGEST_SOCKET}"),
-        );
-    }
-    table.done();
-    let unix = if has_unix || has_tcp { unix } else { Some(SOCKET.into()) };
-    Listen { unix, tcp }
 }
 
 pub(crate) fn store(mut table: Table<'_>) -> StoreSettings {

@@ -4,15 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use picket_core::ids::{NodeId, ReleaseId};
 use picket_core::near::did_you_mean;
+use picket_core::roles::Roles;
 use picket_core::rules::Rules;
 
 use crate::audit::AuditSettings;
 use crate::device::DeviceSettings;
 use crate::entry::Entry;
 use crate::fault::Faults;
+use crate::limits::{self, Limits};
+use crate::listen::{self, Listen};
 use crate::node::{self, NodeSettings, Nodes};
 use crate::release::{self, ReleaseSettings};
-use crate::sections::{self, Gateway, Listen, Log, StoreSettings};
+use crate::sections::{self, Gateway, Log, StoreSettings};
 use crate::sources::Sources;
 use crate::table::{Findings, Table};
 
@@ -23,6 +26,10 @@ pub struct Settings {
     pub gateway: Gateway,
     /// `[listen]`.
     pub listen: Listen,
+    /// `[limits]`.
+    pub limits: Limits,
+    /// `[roles]`; without it whoever is on this machine is admin.
+    pub roles: Roles,
     /// `[store]`.
     pub store: StoreSettings,
     /// `[audit]`.
@@ -63,7 +70,8 @@ impl Settings {
         let log = Findings::default();
         let mut top = Table::of(&log, merged);
         let gateway = sections::gateway(top.table("gateway"));
-        let listen = sections::listen(top.table("listen"));
+        let listen = listen::read(top.table("listen"));
+        let limits = limits::read(top.table("limits"));
         let store = sections::store(top.table("store"));
         let audit = crate::audit::read(top.table("audit"), &store);
         let logging = sections::log(top.table("log"));
@@ -74,12 +82,26 @@ impl Settings {
         let templates = node::templates(&mut top, &known, &rules, &mut samples);
         let nodes = Nodes { templates: &templates, releases: &known, rules: &rules, log: &log }
             .read(&mut top, &mut samples);
+        let roles = crate::roles::read(&mut top, &listen, &nodes);
         if let Some(own) = gateway.node.as_ref().filter(|own| !nodes.contains_key(own)) {
             let offer = did_you_mean(own.as_str(), nodes.keys().map(NodeId::as_str));
             top.table("gateway").fault("node", format!("there is no node {own} in these settings{offer}"));
         }
         top.done();
         let faults = Faults::new(log.into_faults());
-        (Self { gateway, listen, store, audit, log: logging, rules, nodes, releases, samples }, faults)
+        let settings = Self {
+            gateway,
+            listen,
+            limits,
+            roles,
+            store,
+            audit,
+            log: logging,
+            rules,
+            nodes,
+            releases,
+            samples,
+        };
+        (settings, faults)
     }
 }

@@ -10,9 +10,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use common::*;
-use picket_config::{LogFormat, LogLevel, Nature, Settings, Sources, StoreSettings};
+use picket_config::{Limits, LogFormat, LogLevel, Nature, Settings, Sources, StoreSettings};
 use picket_core::device::{DeviceClass, Grade, MaxInFlight};
 use picket_core::ids::ReleaseId;
+use picket_core::roles::{Person, Proof, Role};
 use picket_core::rules::Rules;
 
 #[test]
@@ -65,6 +66,65 @@ fn the_example_holds_and_names_every_rule() {
         (bmc.dwell, bmc.readings, bmc.longest_cycle, bmc.trust_after_restart, bmc.verified)
     };
     assert_eq!(bmc(&full), bmc(&settings));
+}
+
+/// What stands there behind a # without a blank, from its header to the next empty line.
+#[test]
+fn the_doors_of_the_example_hold() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/picket.example.toml");
+    let text = fs::read_to_string(path).unwrap();
+    let block = |header: &str| -> String {
+        let lines =
+            text.lines().skip_while(|line| *line != header && !line.starts_with(&format!("{header} ")));
+        lines
+            .take_while(|line| !line.is_empty())
+            .map(|line| line.strip_prefix('#').unwrap_or(line).to_owned() + "\n")
+            .collect()
+    };
+    let (tls, roles) = (block("#[listen.tls]"), block("#[roles.operators]"));
+    let open = text.replace("# tcp = \"127.0.0.1:7070\"", "tcp = \"0.0.0.0:7070\"");
+    let settings =
+        Home::with(&format!("{open}\n{tls}{roles}")).load().unwrap_or_else(|faults| panic!("{faults}"));
+    assert!(settings.listen.tls.is_some() && !settings.roles.is_of_this_machine());
+    let alice = Person { name: "alice@example.org".to_owned(), proof: Proof::Certificate };
+    let alice = settings.roles.of(alice);
+    let labels = |name: &str| settings.nodes[&node(name)].labels.clone();
+    assert!(alice.may(Role::Operator, &node("r1n07"), &labels("r1n07")));
+    assert!(!alice.may(Role::Operator, &node("r1n41"), &labels("r1n41")), "it is not in the host list");
+    assert!(alice.may_act_for("db-7", &node("r1n07"), &labels("r1n07")));
+}
+
+#[test]
+fn limits_are_as_the_example_shows_them() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/picket.example.toml");
+    let text = fs::read_to_string(path).unwrap();
+    let Limits {
+        calls,
+        calls_each,
+        streams,
+        streams_each,
+        connections,
+        connections_each,
+        callers,
+        rate,
+        burst,
+    } = Limits::default();
+    for (key, number) in [
+        ("calls", calls),
+        ("calls_each", calls_each),
+        ("streams", streams),
+        ("streams_each", streams_each),
+        ("connections", connections),
+        ("connections_each", connections_each),
+        ("callers", callers),
+        ("rate", rate),
+        ("burst", burst),
+    ] {
+        assert!(
+            text.contains(&format!("# {key} = {number} ")) || text.contains(&format!("# {key} = {number}\n")),
+            "{key}"
+        );
+    }
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub mod order;
 pub mod outcome;
 pub mod power;
 pub mod record;
+pub mod roles;
 pub mod rules;
 pub mod step;
 pub mod store;

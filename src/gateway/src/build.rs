@@ -9,10 +9,17 @@ use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
 use picket_engine::{NodePlan, PlannedRelease};
 use picket_release::Releaser;
+use picket_server::Tls;
 
-/// The fleet of these settings. Sends nothing. `told` is what is wrong with them already.
-pub(crate) fn fleet(settings: &Settings, told: Faults, context: &Context) -> Result<Vec<NodePlan>, Faults> {
+/// The fleet of these settings, and the certificates of its door. Sends nothing. `told` is what is wrong with them
+/// already.
+pub(crate) fn all(
+    settings: &Settings,
+    told: Faults,
+    context: &Context,
+) -> Result<(Vec<NodePlan>, Option<Tls>), Faults> {
     let mut faults = Vec::new();
+    let tls = crate::doors::tls(settings, &mut faults);
     let releasers = releasers(settings, &mut faults);
     let mut builder = Builder {
         kinds: crate::drivers::kinds(),
@@ -35,7 +42,7 @@ pub(crate) fn fleet(settings: &Settings, told: Faults, context: &Context) -> Res
     // What is wrong with a text is told once: a driver that cannot read it either says nothing new.
     faults.retain(|fault| told.all().iter().all(|told| told.place != fault.place));
     faults.extend(told);
-    if faults.is_empty() { Ok(nodes) } else { Err(Faults::new(faults)) }
+    if faults.is_empty() { Ok((nodes, tls)) } else { Err(Faults::new(faults)) }
 }
 
 fn releasers(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<ReleaseId, Arc<dyn Releaser>> {

@@ -7,6 +7,7 @@
 
 mod arguments;
 mod build;
+mod doors;
 mod drivers;
 mod failure;
 mod log;

@@ -11,14 +11,14 @@ use picket_driver::{Context, Random};
 use picket_election::Single;
 use picket_engine::clock::SystemClock;
 use picket_engine::{Engine, Hooks, NoLiveness, Parts};
-use picket_server::{Addresses, SocketFile};
+use picket_server::{Addresses, SocketFile, Tls};
 use picket_store::{EmbeddedStore, MemoryStore};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;
-use crate::{build, log};
+use crate::{build, doors, log};
 
 /// Runs the daemon until SIGTERM or SIGINT. Failures are told on standard error, once.
 pub fn main(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> ExitCode {
@@ -44,7 +44,7 @@ fn random() -> Random {
 fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
     let (settings, told) = Settings::read(&Sources::at(&arguments.config)).map_err(Failure::Settings)?;
     let context = Context { clock: Arc::new(SystemClock), random: random() };
-    let nodes = build::fleet(&settings, told, &context).map_err(Failure::Settings)?;
+    let (nodes, tls) = build::all(&settings, told, &context).map_err(Failure::Settings)?;
     if arguments.check {
         println!("{}: right, with {} nodes", arguments.config.display(), nodes.len());
         return Ok(());
@@ -66,7 +66,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
         nodes,
     });
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Start)?;
-    let ended = runtime.block_on(live(&settings, engine));
+    let ended = runtime.block_on(live(&settings, tls, engine));
     // What is still being read from a device ends with the process; nothing that was sent is left unaccounted for.
     runtime.shutdown_background();
     // What was told is written, also of how it ended.
@@ -110,13 +110,20 @@ fn addresses(settings: &Settings) -> Addresses {
     Addresses { unix, tcp: settings.listen.tcp }
 }
 
-async fn live(settings: &Settings, engine: Engine) -> Result<(), Failure> {
+async fn live(settings: &Settings, tls: Option<Tls>, engine: Engine) -> Result<(), Failure> {
     let stop = CancellationToken::new();
-    let listeners = addresses(settings).bind().await?;
+    let is_guarded = tls.is_some();
+    let listeners = addresses(settings).bind_with(tls).await?;
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Start)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Start)?;
     tracing::info!(gateway = %settings.gateway.name, version = env!("CARGO_PKG_VERSION"), "starting");
-    let serving = picket_server::serve(engine.clone(), listeners, stop.clone());
+    doors::tell(settings, &listeners, is_guarded);
+    let serving = picket_server::serve_by(
+        doors::rules(settings, engine.audit().clone()),
+        engine.clone(),
+        listeners,
+        stop.clone(),
+    );
     let working = engine.run(stop.clone());
     tokio::pin!(serving, working);
     let ended = tokio::select! {

@@ -29,6 +29,11 @@ impl Fault {
         Self { reason, message: message.into(), metadata: HashMap::new(), details: Vec::new() }
     }
 
+    /// The reason.
+    pub(crate) fn reason(&self) -> ErrorReason {
+        self.reason
+    }
+
     /// What it says to people.
     pub(crate) fn message(&self) -> &str {
         &self.message

@@ -1,16 +1,18 @@
-//! Where callers are listened to: a Unix socket, and loopback TCP.
+//! Where callers are listened to: a Unix socket, and TCP.
 //!
-//! **Invariants.** TCP is loopback alone: without TLS nothing else is listened on. A file is removed from the socket's
+//! **Invariants.** Without TLS nothing but the loopback is listened on. A file is removed from the socket's
 //! path only if it is a socket at which nobody answers. Nobody can connect before the socket has its mode.
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tokio::net::{TcpListener, UnixListener, UnixSocket, UnixStream};
 
 use crate::serve::ServeError;
+use crate::tls::Tls;
 
 /// Connections that may wait to be taken.
 const BACKLOG: u32 = 256;
@@ -20,7 +22,7 @@ const BACKLOG: u32 = 256;
 pub struct Addresses {
     /// A Unix socket.
     pub unix: Option<SocketFile>,
-    /// Loopback TCP; port 0 takes any that is free.
+    /// TCP, without TLS loopback alone; port 0 takes any that is free.
     pub tcp: Option<SocketAddr>,
 }
 
@@ -89,6 +91,7 @@ fn hint(place: &str, source: &io::Error) -> String {
 pub struct Listeners {
     pub(crate) unix: Option<BoundSocket>,
     pub(crate) tcp: Option<TcpListener>,
+    pub(crate) tls: Option<Arc<Tls>>,
 }
 
 /// A Unix socket that is listened on; its file goes with it.
@@ -117,20 +120,25 @@ impl Drop for OwnFile {
 }
 
 impl Addresses {
-    /// Begins to listen. Must be called within a runtime.
+    /// Begins to listen, without TLS. Must be called within a runtime.
     pub async fn bind(&self) -> Result<Listeners, ListenError> {
+        self.bind_with(None).await
+    }
+
+    /// Begins to listen, on TCP with TLS where it is given. Must be called within a runtime.
+    pub async fn bind_with(&self, tls: Option<Tls>) -> Result<Listeners, ListenError> {
         if self.unix.is_none() && self.tcp.is_none() {
             return Err(ListenError::Nowhere);
         }
         let tcp = match self.tcp {
-            Some(address) => Some(tcp(address).await?),
+            Some(address) => Some(tcp(address, tls.is_some()).await?),
             None => None,
         };
         let unix = match &self.unix {
             Some(file) => Some(unix(file).await?),
             None => None,
         };
-        Ok(Listeners { unix, tcp })
+        Ok(Listeners { unix, tcp, tls: tls.map(Arc::new) })
     }
 }
 
@@ -147,8 +155,8 @@ impl Listeners {
     }
 }
 
-async fn tcp(address: SocketAddr) -> Result<TcpListener, ListenError> {
-    if !address.ip().is_loopback() {
+async fn tcp(address: SocketAddr, is_guarded: bool) -> Result<TcpListener, ListenError> {
+    if !address.ip().is_loopback() && !is_guarded {
         return Err(ListenError::NotLoopback(address));
     }
     TcpListener::bind(address).await.map_err(|source| match source.kind() {

@@ -6,6 +6,7 @@ use picket_core::ids::NodeId;
 use picket_engine::{Engine, EngineError, NodeView};
 use picket_proto::v1::{ErrorReason, NodeSelector, NodeSet, node_selector, node_set};
 
+use crate::calls::Desk;
 use crate::convert::node::identities;
 use crate::fault::{Fault, Fields};
 use crate::names;
@@ -57,8 +58,13 @@ impl Wanted {
         checked.map_err(|what| fields.wrong(&format!("{at}.{kind}"), what)).ok()
     }
 
-    /// The one node that is meant.
-    pub(crate) fn find(&self, engine: &Engine) -> Result<NodeId, Fault> {
+    /// The one node that is meant, if the caller may make the call for it.
+    pub(crate) fn find(&self, desk: &Desk) -> Result<NodeId, Fault> {
+        let found = self.locate(&desk.engine)?;
+        desk.may(&found).map(|()| found)
+    }
+
+    fn locate(&self, engine: &Engine) -> Result<NodeId, Fault> {
         match self {
             Wanted::Name(name) => known(engine, name).map(|()| name.clone()),
             Wanted::ProviderId(id) => Err(not_found(
@@ -96,15 +102,20 @@ impl WantedSet {
         }
     }
 
-    /// The nodes that are meant: in the order of the host list, else by name.
-    pub(crate) fn members(&self, engine: &Engine) -> Result<Vec<NodeId>, Fault> {
+    /// The nodes that are meant: in the order of the host list, else by name. All means all for which the caller may
+    /// make the call; a name of another is refused.
+    pub(crate) fn members(&self, desk: &Desk) -> Result<Vec<NodeId>, Fault> {
+        let engine = &desk.engine;
         match self {
             WantedSet::All => {
                 let mut all: Vec<NodeId> = engine.names().cloned().collect();
+                if !desk.sees_all() {
+                    all.retain(|node| desk.sees(node));
+                }
                 all.sort_by(|a, b| names::compare(a.as_str(), b.as_str()));
                 Ok(all)
             }
-            WantedSet::One(node) => Ok(vec![node.find(engine)?]),
+            WantedSet::One(node) => Ok(vec![node.find(desk)?]),
             WantedSet::Group(group) => Err(Fault::new(
                 ErrorReason::GroupNotFound,
                 format!("there is no group {group:?}: this gateway's settings have no groups"),
@@ -114,7 +125,7 @@ impl WantedSet {
                 let unknown: Vec<&NodeId> =
                     names.iter().filter(|name| known(engine, name).is_err()).collect();
                 match unknown.as_slice() {
-                    [] => Ok(names.clone()),
+                    [] => names.iter().map(|name| desk.may(name).map(|()| name.clone())).collect(),
                     [one] => Err(known(engine, one).err().unwrap_or_else(|| not_found(one.as_str(), ""))),
                     several => Err(several_not_found(several)),
                 }

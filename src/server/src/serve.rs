@@ -3,20 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::FutureExt;
 use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
 use picket_engine::Engine;
 use picket_proto::v1::fencing_service_server::FencingServiceServer;
-use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::transport::Server;
-use tower::layer::util::{Identity, Stack};
 use tower::util::MapResponseLayer;
 
+use crate::accept::Reception;
 use crate::calls::Desk;
 use crate::door::{Door, Limits};
+use crate::guard::gate::GateLayer;
+use crate::guard::{Guard, HouseRules};
 use crate::health;
 use crate::listen::{ListenError, Listeners};
 use crate::service::Service;
@@ -24,6 +26,8 @@ use crate::too_large;
 
 /// How long callers have to take their last message once the gateway goes down.
 const GRACE: Duration = Duration::from_secs(3);
+/// Connections whose caller is known, and that wait to be served.
+const WAITING: usize = 32;
 /// A connection whose peer is gone is found out in about this time.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
@@ -33,29 +37,33 @@ pub enum ServeError {
     /// Nothing can be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// A listener failed.
-    #[error("serving on {place} ended: {source}")]
-    Listener {
-        /// Which one.
-        place: &'static str,
-        /// Why.
-        #[source]
-        source: tonic::transport::Error,
-    },
+    /// The server failed.
+    #[error("serving ended: {0}")]
+    Server(#[source] tonic::transport::Error),
     /// The descriptors of the service cannot be read; a defect of the build.
     #[error("reflection cannot be offered: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
 }
 
-/// Serves `engine` on all listeners until `stop`, with the default [`Limits`].
+/// Serves `engine` on all listeners until `stop`, with the default [`Limits`], to everybody on this machine.
 pub async fn serve(engine: Engine, listeners: Listeners, stop: CancellationToken) -> Result<(), ServeError> {
-    serve_within(Limits::default(), engine, listeners, stop).await
+    serve_by(HouseRules::default(), engine, listeners, stop).await
 }
 
-/// Serves `engine` on all listeners until `stop`; then every stream ends with `SHUTTING_DOWN`, and after at most 3 s
-/// what is still open is closed.
+/// The same with other limits.
 pub async fn serve_within(
     limits: Limits,
+    engine: Engine,
+    listeners: Listeners,
+    stop: CancellationToken,
+) -> Result<(), ServeError> {
+    serve_by(HouseRules { limits, ..HouseRules::default() }, engine, listeners, stop).await
+}
+
+/// Serves `engine` on all listeners until `stop`, by these rules; then every stream ends with `SHUTTING_DOWN`, and after
+/// at most 3 s what is still open is closed.
+pub async fn serve_by(
+    rules: HouseRules,
     engine: Engine,
     listeners: Listeners,
     stop: CancellationToken,
@@ -65,58 +73,47 @@ pub async fn serve_within(
         .register_encoded_file_descriptor_set(picket_proto::FILE_DESCRIPTOR_SET)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()?;
-    let door = Arc::new(Door::new(&limits, stop.clone()));
-    let service = FencingServiceServer::new(Service(Desk { engine: engine.clone(), door }))
+    let limits = rules.limits.clone();
+    let guard = Arc::new(Guard::new(rules, engine.clock().clone()));
+    let door = Arc::new(Door::new(&limits, guard.clone(), stop.clone()));
+    let service = FencingServiceServer::new(Service(Desk::new(engine.clone(), door)))
         .max_decoding_message_size(limits.message);
     let routes = Routes::new(service).add_service(health_service).add_service(reflection);
 
-    let largest = limits.message;
-    let in_our_words = move |answer| too_large::in_our_words(answer, largest);
-
-    let Listeners { unix, tcp } = listeners;
+    let Listeners { unix, tcp, tls } = listeners;
     let (unix, _file) = unix.map(|bound| (bound.listener, bound.file)).unzip();
-    let mut serving: FuturesUnordered<BoxFuture<'static, Result<(), ServeError>>> = FuturesUnordered::new();
-    if let Some(listener) = unix {
-        let incoming = UnixListenerStream::new(listener);
-        let server = server(&limits, in_our_words).add_routes(routes.clone());
-        let served = server.serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
-        serving.push(Box::pin(async move {
-            served.await.map_err(|source| ServeError::Listener { place: "the Unix socket", source })
-        }));
-    }
-    if let Some(listener) = tcp {
-        let incoming = TcpListenerStream::new(listener);
-        let server = server(&limits, in_our_words).add_routes(routes);
-        let served = server.serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
-        serving.push(Box::pin(async move {
-            served.await.map_err(|source| ServeError::Listener { place: "TCP", source })
-        }));
-    }
-    let all = async {
-        while let Some(served) = serving.next().await {
-            served?;
-        }
-        Ok(())
-    };
+    let (ready, incoming) = mpsc::channel(WAITING);
+    let reception = Reception::new(guard.clone(), &limits, ready);
+    let mut receiving: Vec<BoxFuture<'static, ()>> = Vec::new();
+    receiving.extend(unix.map(|listener| reception.clone().of_unix(listener).boxed()));
+    receiving.extend(tcp.map(|listener| reception.clone().of_tcp(listener, tls).boxed()));
+    drop(reception);
+    let receiving = stop.clone().run_until_cancelled_owned(futures::future::join_all(receiving));
+
+    let largest = limits.message;
+    let all = Server::builder()
+        .max_concurrent_streams(limits.of_a_connection)
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .layer(MapResponseLayer::new(move |answer| too_large::in_our_words(answer, largest)))
+        .layer(GateLayer(guard.clone()))
+        .add_routes(routes)
+        .serve_with_incoming_shutdown(ReceiverStream::new(incoming), stop.clone().cancelled_owned());
     let late = async {
         stop.cancelled().await;
         tokio::time::sleep(GRACE).await;
     };
     tokio::select! {
         biased;
-        served = all => served,
+        served = all => served.map_err(ServeError::Server),
         () = late => {
             tracing::warn!("callers did not take their last message in time; their connections are closed");
             Ok(())
         }
-        // It ends with `stop`, and serving goes on for a moment then.
-        () = async { health::follow(engine, reporter, stop.clone()).await; std::future::pending().await } => Ok(()),
+        // These end with `stop`, and serving goes on for a moment then.
+        () = async {
+            let health = health::follow(engine, reporter, stop.clone());
+            tokio::join!(health, guard.keep_telling(stop.clone()), receiving);
+            std::future::pending().await
+        } => Ok(()),
     }
-}
-
-fn server<F>(limits: &Limits, in_our_words: F) -> Server<Stack<MapResponseLayer<F>, Identity>> {
-    Server::builder()
-        .max_concurrent_streams(limits.of_a_connection)
-        .http2_keepalive_interval(Some(KEEPALIVE))
-        .layer(MapResponseLayer::new(in_our_words))
 }

@@ -21,7 +21,7 @@ type Answered<T> = Result<Response<T>, Status>;
 macro_rules! updates {
     ($self:ident, $request:ident, $call:ident, $message:ident) => {{
         let guest = $self.0.door.stream(&$request)?;
-        let updates = $self.0.$call(guest, $request.into_inner()).await?;
+        let updates = $self.0.of(&guest).$call(guest, $request.into_inner()).await?;
         Ok(Response::new(
             updates.map(|update| update.map(|update| v1::$message { update: Some(update) })).boxed(),
         ))
@@ -31,8 +31,8 @@ macro_rules! updates {
 /// Lets the caller in for one answer.
 macro_rules! answer {
     ($self:ident, $request:ident, $call:ident) => {{
-        let _guest = $self.0.door.call(&$request)?;
-        Ok(Response::new($self.0.$call($request.into_inner()).await?))
+        let guest = $self.0.door.call(&$request)?;
+        Ok(Response::new($self.0.of(&guest).$call($request.into_inner()).await?))
     }};
 }
 
@@ -70,7 +70,7 @@ impl FencingService for Service {
 
     async fn watch_nodes(&self, request: Request<v1::WatchNodesRequest>) -> Streamed<v1::WatchNodesResponse> {
         let guest = self.0.door.stream(&request)?;
-        Ok(Response::new(self.0.watch(guest, request.into_inner()).await?.boxed()))
+        Ok(Response::new(self.0.of(&guest).watch(guest, request.into_inner()).await?.boxed()))
     }
 
     async fn get_fence(&self, request: Request<v1::GetFenceRequest>) -> Answered<v1::GetFenceResponse> {
@@ -94,7 +94,7 @@ impl FencingService for Service {
         request: Request<v1::AbandonReleaseRequest>,
     ) -> Answered<v1::AbandonReleaseResponse> {
         let guest = self.0.door.call(&request)?;
-        let node = self.0.abandon(guest, request.into_inner()).await?;
+        let node = self.0.of(&guest).abandon(guest, request.into_inner()).await?;
         Ok(Response::new(v1::AbandonReleaseResponse { node: Some(node) }))
     }
 

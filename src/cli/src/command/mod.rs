@@ -6,6 +6,7 @@ pub mod completions;
 pub mod fence;
 pub mod history;
 pub mod nodes;
+pub mod pki;
 pub mod retry;
 pub mod stand_down;
 pub mod status;
@@ -20,9 +21,11 @@ use crate::session::Session;
 
 /// Runs the command that was given.
 pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
-    // Completions need no gateway.
-    if let Command::Completions(args) = &cli.command {
-        return completions::run(args, console);
+    match &cli.command {
+        // These need no gateway.
+        Command::Completions(args) => return completions::run(args, console),
+        Command::Pki(args) => return pki::run(args, cli.global.output, console),
+        _ => {}
     }
     // Neither does what is read from files alone.
     if let Command::History(args) = &cli.command
@@ -41,7 +44,7 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
         Command::Retry(args) => retry::run(args, &mut session).await,
         Command::Abandon(args) => abandon::run(args, &mut session).await,
         Command::StandDown(args) => stand_down::run(args, &mut session).await,
-        Command::Completions(_) => Ok(Exit::Done),
+        Command::Completions(_) | Command::Pki(_) => Ok(Exit::Done),
     }
 }
 

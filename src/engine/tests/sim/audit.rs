@@ -116,6 +116,9 @@ async fn a_device_that_says_nothing_and_an_answer_that_nobody_waited_for_are_tol
 async fn each_phase_is_told_with_its_evidence_and_the_fence_knows_where_the_audit_stood() {
     let kept = Kept::new();
     let mut lab = lab(&kept).await;
+    // The writer keeps real time: something stands there before anything is anchored.
+    kept.audit.tell(picket_audit::Told { what: "start".to_owned(), ..picket_audit::Told::default() });
+    kept.audit.flush();
     let id = lab.open().await;
     lab.outcome(id, Until::Released).await;
     kept.audit.flush();

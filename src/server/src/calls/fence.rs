@@ -10,6 +10,7 @@ use crate::convert::{outcome, request};
 use crate::door::Guest;
 use crate::errors::{self, Verb};
 use crate::follow::{self, Follower, Following, Goal, Start};
+use crate::guard::calls::OVERRIDE;
 
 impl Desk {
     /// Opens or joins a fence, and follows it to its outcome.
@@ -19,7 +20,11 @@ impl Desk {
         request: v1::FenceRequest,
     ) -> Result<Updates, tonic::Status> {
         let asked = self.heard(&guest, "fence", request::fence(&request, &guest.caller))?;
-        let node = self.heard(&guest, "fence", asked.node.find(&self.engine))?;
+        let node = self.heard(&guest, "fence", asked.node.find(self))?;
+        self.may_act_for(&asked.call.holder.name, &node)?;
+        if request.override_budget.is_some() || request.override_quorum.is_some() {
+            self.may_as(OVERRIDE, &node)?;
+        }
         let (until, grade, then) = (asked.until, asked.call.min_grade, asked.call.holder.then);
         let deadline = asked.call.deadline;
         let present = self

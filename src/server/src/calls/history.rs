@@ -73,6 +73,7 @@ impl Desk {
                 .resource("fence", &id.to_string())
                 .into());
         };
+        self.may(&found.node)?;
         let full = view != v1::FenceView::Basic;
         let mut fence = self.fence_of(&found, full);
         if full {
@@ -128,8 +129,9 @@ impl Desk {
         let from = page.after.as_deref().and_then(|after| read_id(after, "page_token", &mut fields));
         fields.done()?;
         let nodes = match wanted {
-            None | Some(WantedSet::All) => None,
-            Some(wanted) => Some(wanted.members(&self.engine)?.into_iter().collect()),
+            None | Some(WantedSet::All) if self.sees_all() => None,
+            None => Some(WantedSet::All.members(self)?.into_iter().collect()),
+            Some(wanted) => Some(wanted.members(self)?.into_iter().collect()),
         };
         let filter = Filter { nodes, after, before, open_only: request.open_only, outcomes };
         let (fences, more) = self.find(&filter, from, size).await?;

@@ -6,13 +6,15 @@ pub(crate) mod motion;
 pub(crate) mod nodes;
 pub(crate) mod watch;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
 use picket_audit::Told;
 use picket_core::ids::NodeId;
+use picket_core::roles::Role;
 use picket_engine::{Engine, NodeView};
-use picket_proto::v1;
+use picket_proto::v1::{self, ErrorReason};
 use serde_json::json;
 use tonic::Status;
 
@@ -20,6 +22,7 @@ use crate::convert::device::Now;
 use crate::door::{Door, Guest};
 use crate::errors::{self, Verb};
 use crate::fault::Fault;
+use crate::guard::Admitted;
 
 /// The messages of a stream that follows a node.
 pub(crate) type Updates = BoxStream<'static, Result<v1::FenceUpdate, Status>>;
@@ -29,9 +32,67 @@ pub(crate) type Updates = BoxStream<'static, Result<v1::FenceUpdate, Status>>;
 pub(crate) struct Desk {
     pub(crate) engine: Engine,
     pub(crate) door: Arc<Door>,
+    /// For whom it works.
+    who: Admitted,
 }
 
 impl Desk {
+    /// A desk that works for nobody yet.
+    pub(crate) fn new(engine: Engine, door: Arc<Door>) -> Self {
+        Self { engine, door, who: Admitted::nobody() }
+    }
+
+    /// The desk, working for that guest.
+    pub(crate) fn of(&self, guest: &Guest) -> Self {
+        Self { who: guest.who.clone(), ..self.clone() }
+    }
+
+    /// Whether the call may be made for that node; of one that the settings do not know any more only the name counts.
+    pub(crate) fn sees(&self, node: &NodeId) -> bool {
+        self.who.may(node, &self.labels(node))
+    }
+
+    /// Whether the call may be made for all nodes, whichever there are.
+    pub(crate) fn sees_all(&self) -> bool {
+        self.who.caller.has_everywhere(self.who.needs())
+    }
+
+    /// Refuses the call for a node that the caller has no role for.
+    pub(crate) fn may(&self, node: &NodeId) -> Result<(), Fault> {
+        self.may_as(self.who.needs(), node)
+    }
+
+    /// Refuses what needs that role for that node.
+    pub(crate) fn may_as(&self, role: Role, node: &NodeId) -> Result<(), Fault> {
+        if self.who.caller.may(role, node, &self.labels(node)) {
+            return Ok(());
+        }
+        Err(self.denied(self.who.not_for(role, node)))
+    }
+
+    /// Refuses to act on that node for a holder who is neither the caller nor one that its roles list.
+    pub(crate) fn may_act_for(&self, holder: &str, node: &NodeId) -> Result<(), Fault> {
+        let caller = &self.who.caller;
+        if caller.may_act_for(holder, node, &self.labels(node)) {
+            return Ok(());
+        }
+        let message = format!(
+            "{} may not act for {holder:?} on {node}: leave the holder out, or an admin lists it in `holders` of the role",
+            caller.name
+        );
+        let fault = Fault::new(ErrorReason::HolderNotAllowed, message);
+        Err(self.denied(fault.with("caller", &caller.name).with("holder", holder)))
+    }
+
+    fn denied(&self, fault: Fault) -> Fault {
+        let call = self.who.call.map_or("", |call| call.name);
+        self.door.guard.denied(&self.who.caller.name, call, fault)
+    }
+
+    fn labels(&self, node: &NodeId) -> BTreeMap<String, String> {
+        self.engine.node(node).map(|view| view.plan.labels.clone()).unwrap_or_default()
+    }
+
     /// What time it is.
     pub(crate) fn now(&self) -> Now {
         let clock = self.engine.clock();

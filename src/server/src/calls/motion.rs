@@ -25,7 +25,8 @@ impl Desk {
     /// what was asked for is so, or is coming.
     pub(crate) async fn unfence(&self, guest: Guest, request: v1::UnfenceRequest) -> Result<Updates, Status> {
         let asked = self.heard(&guest, "unfence", request::unfence(&request, &guest.caller))?;
-        let node = self.heard(&guest, "unfence", asked.node.find(&self.engine))?;
+        let node = self.heard(&guest, "unfence", asked.node.find(self))?;
+        self.may_act_for(&asked.holder, &node)?;
         let before = self.heard(&guest, "unfence", self.view(&node))?;
         log("unfence", &before, &guest, &asked);
         let expected = asked.ask.expected_generation;
@@ -52,7 +53,7 @@ impl Desk {
     /// Tries again, and follows to whatever was tried.
     pub(crate) async fn retry(&self, guest: Guest, request: v1::RetryRequest) -> Result<Updates, Status> {
         let asked = self.heard(&guest, "retry", request::retry(&request, &guest.caller))?;
-        let node = self.heard(&guest, "retry", asked.node.find(&self.engine))?;
+        let node = self.heard(&guest, "retry", asked.node.find(self))?;
         let before = self.heard(&guest, "retry", self.view(&node))?;
         log("retry", &before, &guest, &asked);
         match self.engine.retry(&node, asked.ask).await {
@@ -68,7 +69,7 @@ impl Desk {
         request: v1::StandDownRequest,
     ) -> Result<Updates, Status> {
         let asked = self.heard(&guest, "stand_down", request::stand_down(&request, &guest.caller))?;
-        let node = self.heard(&guest, "stand_down", asked.node.find(&self.engine))?;
+        let node = self.heard(&guest, "stand_down", asked.node.find(self))?;
         let before = self.heard(&guest, "stand_down", self.view(&node))?;
         log("stand-down", &before, &guest, &asked);
         match self.engine.stand_down(&node, asked.ask).await {
@@ -84,7 +85,7 @@ impl Desk {
         request: v1::AbandonReleaseRequest,
     ) -> Result<v1::Node, Status> {
         let (asked, release) = self.heard(&guest, "abandon", request::abandon(&request, &guest.caller))?;
-        let node = self.heard(&guest, "abandon", asked.node.find(&self.engine))?;
+        let node = self.heard(&guest, "abandon", asked.node.find(self))?;
         log("abandon", &self.heard(&guest, "abandon", self.view(&node))?, &guest, &asked);
         let record = self
             .engine

@@ -29,7 +29,7 @@ impl Desk {
         fields.done()?;
         let Some(wanted) = wanted else { return Err(errors::internal("a selector was lost").into()) };
         self.leads()?;
-        let node = wanted.find(&self.engine)?;
+        let node = wanted.find(self)?;
         let settled = Position::settled(&self.engine).await.map_err(errors::asked)?;
         let view = if request.fresh { self.fresh(&node).await? } else { self.view(&node)? };
         Ok(v1::GetNodeResponse { node: Some(self.node(&view)), revision: settled.text() })
@@ -51,7 +51,7 @@ impl Desk {
         let Some(wanted) = wanted else { return Err(errors::internal("a set was lost").into()) };
         self.leads()?;
 
-        let members = wanted.members(&self.engine)?;
+        let members = wanted.members(self)?;
         let settled = Position::settled(&self.engine).await.map_err(errors::asked)?;
         let revision = if page.after.is_some() { page.shared.clone() } else { settled.text() };
         let fits =

@@ -9,13 +9,12 @@ use std::time::Duration;
 use futures::{Stream, stream};
 use picket_core::ids::{NodeId, Revision, Term};
 use picket_proto::v1::{self, watch_nodes_response::Event};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::{Instant, sleep_until};
 use tonic::Status;
 
 use super::Desk;
-use crate::door::Guest;
+use crate::door::{Guest, Place};
 use crate::errors;
 use crate::fault::{Fault, Fields};
 use crate::revision::Position;
@@ -37,7 +36,7 @@ struct Watch {
     queue: VecDeque<v1::WatchNodesResponse>,
     sign_at: Instant,
     over: bool,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Desk {
@@ -56,7 +55,7 @@ impl Desk {
         fields.done()?;
         let Some(wanted) = wanted else { return Err(errors::internal("a set was lost").into()) };
         let term = self.engine.leading().map_err(|why| errors::no_leader(&why))?;
-        let members = wanted.members(&self.engine)?;
+        let members = wanted.members(self)?;
         // First the feed, so that what changes from here on wakes the watch.
         let feed = self.engine.feed();
         if let Some(position) = resumed {
@@ -139,7 +138,7 @@ impl Watch {
             let Ok(view) = self.desk.engine.node(&node) else {
                 // It stands in the store and not in the settings any more.
                 self.at.revision = revision;
-                if matches!(self.wanted, WantedSet::All) {
+                if matches!(self.wanted, WantedSet::All) && self.desk.sees_all() {
                     self.tell(Event::Removed(node.to_string()));
                 }
                 continue;

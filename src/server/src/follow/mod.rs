@@ -17,7 +17,7 @@ use picket_core::record::{Fence, Moment};
 use picket_core::time::WallTime;
 use picket_engine::{Engine, NodeView};
 use picket_proto::v1;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -25,6 +25,7 @@ use tonic::Status;
 use crate::convert::device::{Now, reading};
 use crate::convert::time::{between, duration, timestamp};
 use crate::convert::{evidence, node, outcome, words};
+use crate::door::Place;
 use crate::errors::{self, Verb};
 pub(crate) use goal::Goal;
 use told::{Due, Told};
@@ -69,7 +70,7 @@ pub(crate) struct Follower {
     wake: Option<Instant>,
     joins: bool,
     over: bool,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Follower {
@@ -78,7 +79,7 @@ impl Follower {
         engine: &Engine,
         following: Following,
         stop: &CancellationToken,
-        place: OwnedSemaphorePermit,
+        place: Place,
     ) -> Result<Self, Status> {
         let term = engine.leading().map_err(|why| errors::no_leader(&why))?;
         let node = &following.node;

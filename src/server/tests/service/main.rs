@@ -7,6 +7,7 @@ mod lab;
 mod nodes;
 mod people;
 mod refusals;
+mod roles;
 mod serving;
 mod unfencing;
 mod watching;

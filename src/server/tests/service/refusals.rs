@@ -1,8 +1,8 @@
 //! Bad input, and what is not done yet.
 
 use picket_proto::v1::{
-    AttestRequest, CheckDevicesRequest, FenceRequest, GetNodeRequest, HoldRequest, ListNodesRequest,
-    NodeSelector, NodeSet, Phase, PlanFenceRequest, node_selector, node_set,
+    CheckDevicesRequest, FenceRequest, GetNodeRequest, HoldRequest, ListNodesRequest, NodeSelector, NodeSet,
+    Phase, PlanFenceRequest, node_selector, node_set,
 };
 use tonic::Code;
 use tonic_types::StatusExt;
@@ -86,7 +86,6 @@ async fn what_is_not_offered_yet_says_so() {
     let refusals = [
         lab.open(dry).await.err().expect("refused"),
         client.hold(HoldRequest::default()).await.expect_err("refused"),
-        client.attest(AttestRequest::default()).await.expect_err("refused"),
         client.plan_fence(PlanFenceRequest::default()).await.expect_err("refused"),
         client.check_devices(CheckDevicesRequest::default()).await.expect_err("refused"),
     ];

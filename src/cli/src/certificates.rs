@@ -1,0 +1,123 @@
+//! What https wants: the CA of the gateway's certificate, and a certificate of one's own with its key.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+
+use crate::args::Certificates;
+
+/// The files, all three.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    ca: PathBuf,
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+impl Files {
+    /// All three, or which are missing.
+    pub fn of(given: &Certificates) -> Result<Self, String> {
+        let (ca, certificate, key) = (&given.ca_file, &given.cert_file, &given.key_file);
+        if let (Some(ca), Some(certificate), Some(key)) = (ca, certificate, key) {
+            return Ok(Self { ca: ca.clone(), certificate: certificate.clone(), key: key.clone() });
+        }
+        let all = [("ca_file", ca), ("cert_file", certificate), ("key_file", key)];
+        let missing: Vec<&str> = all.iter().filter(|(_, file)| file.is_none()).map(|(key, _)| *key).collect();
+        let is = if missing.len() == 1 { "is" } else { "are" };
+        Err(format!(
+            "https wants certificates on both sides, and {} {is} missing: put them into the context, or give --ca-file, \
+             --cert-file and --key-file; picket pki init makes some",
+            missing.join(" and ")
+        ))
+    }
+
+    /// Reads them.
+    pub fn read(&self) -> Result<ClientTlsConfig, String> {
+        let mode =
+            std::fs::metadata(&self.key).map_err(|error| unread(&self.key, &error))?.permissions().mode();
+        if mode & 0o006 != 0 {
+            let shown = self.key.display();
+            return Err(format!(
+                "everybody may read or change {shown} (mode {:03o}): run chmod 600 on it",
+                mode & 0o777
+            ));
+        }
+        let ca = Certificate::from_pem(read(&self.ca)?);
+        let identity = Identity::from_pem(read(&self.certificate)?, read(&self.key)?);
+        Ok(ClientTlsConfig::new().ca_certificate(ca).identity(identity))
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| unread(path, &error))
+}
+
+fn unread(path: &Path, error: &std::io::Error) -> String {
+    format!("cannot read {}: {error}", path.display())
+}
+
+/// What to look at where TLS came to nothing, by rustls's words; `None` where it was something else.
+pub fn hint(why: &str) -> Option<&'static str> {
+    const FOREIGN: &str = "the gateway's certificate is not of your ca_file: is it that gateway?";
+    let hints = [
+        (
+            "fatal alert: CertificateExpired",
+            "your certificate has expired, or is not valid yet: are both clocks right? The gateway's log says which",
+        ),
+        (
+            "fatal alert: UnknownCA",
+            "your certificate is not of a CA that the gateway knows (its client_ca_file)",
+        ),
+        (
+            "fatal alert: DecryptError",
+            "your certificate is not of a CA that the gateway knows (its client_ca_file)",
+        ),
+        ("fatal alert: CertificateRequired", "the gateway wants a certificate, and none was shown"),
+        ("fatal alert: ProtocolVersion", "the gateway speaks TLS 1.3 only"),
+        (
+            "fatal alert: ",
+            "the gateway does not take your certificate: is it valid yet, and for clients? Its log says more",
+        ),
+        ("peer certificate: UnknownIssuer", FOREIGN),
+        ("peer certificate: BadSignature", FOREIGN),
+        (
+            "peer certificate: certificate not valid for name",
+            "the gateway's certificate is for other names than that of the endpoint",
+        ),
+        ("peer certificate: certificate expired", "the gateway's certificate has expired"),
+        ("invalid peer certificate", "the gateway's certificate is of no use"),
+        ("corrupt message", "what answers there speaks no TLS: is it http, or another port?"),
+    ];
+    hints.iter().find(|(word, _)| why.contains(word)).map(|(_, hint)| *hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_everybody_may_read_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| {
+            std::fs::write(dir.path().join(name), "x").expect("written");
+            dir.path().join(name)
+        };
+        let files = Files { ca: at("ca"), certificate: at("c"), key: at("k") };
+        let mode = |mode| std::fs::set_permissions(&files.key, std::fs::Permissions::from_mode(mode));
+        mode(0o644).expect("it is ours");
+        let why = files.read().expect_err("refused");
+        assert!(why.contains("mode 644") && why.contains("chmod 600"), "{why}");
+        mode(0o600).expect("it is ours");
+        assert!(files.read().is_ok());
+    }
+
+    #[test]
+    fn what_is_no_matter_of_certificates_has_no_hint() {
+        assert_eq!(hint("Connection refused (os error 111)"), None);
+        assert!(
+            hint("received fatal alert: CertificateExpired").is_some_and(|hint| hint.contains("expired"))
+        );
+        assert!(hint("received fatal alert: Something").is_some());
+    }
+}

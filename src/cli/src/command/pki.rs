@@ -1,0 +1,84 @@
+//! `picket pki`: keys and certificates for a first installation.
+
+use std::path::PathBuf;
+
+use crate::args::Format;
+use crate::console::{Console, Stream};
+use crate::exit::Exit;
+use crate::fault::Fault;
+use crate::pki::{Made, Order};
+
+/// Its arguments.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Make a small CA, a certificate for the gateway, and one for each caller; nothing that is there is overwritten
+    Init(Init),
+}
+
+#[derive(Debug, clap::Args)]
+struct Init {
+    /// Where to; the keys in it are for its owner alone
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// A name or an address by which callers reach the gateway; several times for several
+    #[arg(long, required = true, value_name = "NAME")]
+    server: Vec<String>,
+    /// A caller, by host name, e-mail address or SPIFFE id; several times for several
+    #[arg(long, required = true, value_name = "NAME")]
+    client: Vec<String>,
+    /// For how long the certificates hold; that of the CA holds for ten years
+    #[arg(long, value_name = "DAYS", default_value = "365", value_parser = clap::value_parser!(u16).range(1..=3650))]
+    days: u16,
+}
+
+/// Makes them, and says what to put into the settings.
+pub fn run(args: &Args, format: Format, console: &mut Console) -> Result<Exit, Fault> {
+    let Command::Init(init) = &args.command;
+    let order =
+        Order { directory: &init.directory, servers: &init.server, clients: &init.client, days: init.days };
+    let made = order.make().map_err(Fault::Usage)?;
+    match format {
+        Format::Table => console.write(Stream::Out, &told(&made))?,
+        Format::Json | Format::Yaml => console.document(&made)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn told(made: &Made) -> String {
+    let callers: Vec<String> = made.clients.iter().map(|client| format!("{:?}", client.name)).collect();
+    let first = made.clients.first();
+    let (certificate, key) = first.map_or(("", ""), |client| (&client.cert_file, &client.key_file));
+    format!(
+        "Made in {directory}; keep {ca_key} elsewhere, it is only for further certificates.\n\n\
+         Into the gateway's settings:\n\n\
+         [listen]\n\
+         tcp = \"0.0.0.0:7070\"\n\n\
+         [listen.tls]\n\
+         cert_file = {server:?}\n\
+         key_file = {server_key:?}\n\
+         client_ca_file = {ca:?}\n\n\
+         [roles.operators]          # viewer, controller, operator, admin or attest\n\
+         role = \"operator\"\n\
+         callers = [{callers}]\n\n\
+         Into a caller's file with contexts (~/.config/picket/config.toml):\n\n\
+         current = \"gateway\"\n\n\
+         [contexts.gateway]\n\
+         endpoint = \"https://{name}:7070\"\n\
+         ca_file = {ca:?}\n\
+         cert_file = {certificate:?}\n\
+         key_file = {key:?}\n",
+        directory = made.directory,
+        ca_key = made.ca_key_file,
+        server = made.cert_file,
+        server_key = made.key_file,
+        ca = made.ca_file,
+        callers = callers.join(", "),
+        name = made.server,
+    )
+}

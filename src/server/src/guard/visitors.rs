@@ -1,0 +1,176 @@
+//! How much each caller takes, so that none takes what others need.
+//!
+//! **Invariants.** A caller's requests, places and connections count against that caller alone. Whoever has nothing
+//! open and has rested is forgotten.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use picket_proto::v1::ErrorReason;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use crate::door::Limits;
+use crate::fault::Fault;
+
+/// All callers of late.
+#[derive(Debug)]
+pub(crate) struct Visitors {
+    limits: Limits,
+    all: Mutex<HashMap<String, Visitor>>,
+}
+
+/// What a caller takes a place of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    Call,
+    Stream,
+    Connection,
+}
+
+/// One caller: a bucket of tokens, of which each request takes one, and places.
+#[derive(Debug)]
+struct Visitor {
+    tokens: f64,
+    filled_at: Instant,
+    calls: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    connections: Arc<Semaphore>,
+}
+
+fn places(count: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)))
+}
+
+impl Visitor {
+    fn new(limits: &Limits, now: Instant) -> Self {
+        Self {
+            tokens: f64::from(limits.burst),
+            filled_at: now,
+            calls: places(limits.calls_each),
+            streams: places(limits.streams_each),
+            connections: places(limits.connections_each),
+        }
+    }
+
+    fn fill(&mut self, limits: &Limits, now: Instant) {
+        let since = now.saturating_duration_since(self.filled_at).as_secs_f64();
+        self.tokens = (self.tokens + since * f64::from(limits.rate)).min(f64::from(limits.burst));
+        self.filled_at = now;
+    }
+
+    fn has_rested(&mut self, limits: &Limits, now: Instant) -> bool {
+        self.fill(limits, now);
+        self.tokens >= f64::from(limits.burst)
+            && self.calls.available_permits() >= limits.calls_each.min(Semaphore::MAX_PERMITS)
+            && self.streams.available_permits() >= limits.streams_each.min(Semaphore::MAX_PERMITS)
+            && self.connections.available_permits() >= limits.connections_each.min(Semaphore::MAX_PERMITS)
+    }
+}
+
+impl Visitors {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self { limits: limits.clone(), all: Mutex::default() }
+    }
+
+    fn with<T>(&self, caller: &str, act: impl FnOnce(&mut Visitor, &Limits) -> T) -> Result<T, Fault> {
+        let now = Instant::now();
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if !all.contains_key(caller) {
+            if all.len() >= self.limits.callers {
+                all.retain(|_, visitor| !visitor.has_rested(&self.limits, now));
+            }
+            if all.len() >= self.limits.callers {
+                return Err(full("different callers", self.limits.callers, "", Duration::from_secs(1)));
+            }
+        }
+        let visitor = all.entry(caller.to_owned()).or_insert_with(|| Visitor::new(&self.limits, now));
+        visitor.fill(&self.limits, now);
+        Ok(act(visitor, &self.limits))
+    }
+
+    /// One request more.
+    pub(crate) fn count(&self, caller: &str) -> Result<(), Fault> {
+        self.with(caller, |visitor, limits| {
+            if visitor.tokens >= 1.0 {
+                visitor.tokens -= 1.0;
+                return Ok(());
+            }
+            let wait = (1.0 - visitor.tokens) / f64::from(limits.rate.max(1));
+            // A crowd that comes back at the same moment would only be refused again.
+            let wait = Duration::from_secs_f64(wait).max(Duration::from_millis(100));
+            let rate = limits.rate as usize;
+            Err(full("requests a second", rate, " of each caller", wait))
+        })?
+    }
+
+    /// A place for as long as it is kept.
+    pub(crate) fn place(&self, caller: &str, of: Taken) -> Result<OwnedSemaphorePermit, Fault> {
+        self.with(caller, |visitor, limits| {
+            let (places, what, limit) = match of {
+                Taken::Call => (&visitor.calls, "calls", limits.calls_each),
+                Taken::Stream => (&visitor.streams, "streams", limits.streams_each),
+                Taken::Connection => (&visitor.connections, "connections", limits.connections_each),
+            };
+            let taken = places.clone().try_acquire_owned();
+            taken.map_err(|_| full(what, limit, " of each caller", Duration::from_secs(1)))
+        })?
+    }
+}
+
+/// A limit that is reached.
+pub(crate) fn full(what: &str, limit: usize, whose: &str, wait: Duration) -> Fault {
+    let message = format!(
+        "this gateway takes {limit} {what}{whose} at once, and all are taken: ask again in {} ms",
+        wait.as_millis()
+    );
+    Fault::new(ErrorReason::Limit, message.clone())
+        .with("limit", format!("{limit} {what}"))
+        .quota(what, &message)
+        .retry_after(wait)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn visitors(limits: Limits) -> Visitors {
+        Visitors::new(&limits)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_caller_has_a_bucket_of_their_own() {
+        let visitors = visitors(Limits { rate: 10, burst: 20, ..Limits::default() });
+        let through = |caller: &str| (0..1_000).filter(|_| visitors.count(caller).is_ok()).count();
+        assert_eq!((through("a"), through("b")), (20, 20));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(through("a"), 10);
+        tokio::time::advance(Duration::from_secs(100)).await;
+        assert_eq!(through("a"), 20, "rest is not saved beyond the burst");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn places_are_each_callers_own_and_come_back() {
+        let visitors = visitors(Limits { calls_each: 1, ..Limits::default() });
+        let first = visitors.place("a", Taken::Call).expect("free");
+        assert!(visitors.place("a", Taken::Call).is_err());
+        let _other = visitors.place("b", Taken::Call).expect("another's");
+        let _stream = visitors.place("a", Taken::Stream).expect("another kind");
+        drop(first);
+        assert!(visitors.place("a", Taken::Call).is_ok(), "free again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_who_rest_make_room() {
+        let visitors = visitors(Limits { callers: 2, rate: 1, burst: 1, ..Limits::default() });
+        let open = visitors.place("a", Taken::Connection).expect("room");
+        visitors.count("b").expect("room");
+        assert!(visitors.count("c").is_err(), "both are here");
+        tokio::time::advance(Duration::from_secs(2)).await;
+        visitors.count("c").expect("b has rested");
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert!(visitors.count("a").is_ok(), "a was never forgotten");
+        drop(open);
+    }
+}

@@ -1,0 +1,212 @@
+//! Who may what: a second door of the same gateway, with roles of its own.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use picket_core::ids::NodeId;
+use picket_core::roles::{Grant, Pattern, Role, Roles, Scope};
+use picket_proto::v1::watch_nodes_response::Event;
+use picket_proto::v1::{
+    AttestRequest, FenceRequest, GetFenceRequest, GetNodeRequest, ListFencesRequest, ListNodesRequest,
+    NodeSet, RetryRequest, WatchNodesRequest, node_set,
+};
+use picket_server::{Addresses, Denial, Denials, HouseRules, Limits, SocketFile, serve_by};
+use tempfile::TempDir;
+use tokio_stream::StreamExt;
+use tonic::{Code, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_types::StatusExt;
+
+use crate::lab::{Client, Lab, channel, connect, fence_request, lab, named, reason, s, unfence_request};
+
+/// Who is told of denials here.
+#[derive(Debug, Default)]
+struct Told(Mutex<Vec<Denial>>);
+
+impl Denials for Told {
+    fn denied(&self, denial: &Denial) {
+        self.0.lock().expect("whole").push(denial.clone());
+    }
+}
+
+impl Told {
+    fn reasons(&self) -> Vec<(String, &'static str)> {
+        let told = self.0.lock().expect("whole");
+        told.iter().map(|denial| (denial.call.clone(), denial.reason)).collect()
+    }
+}
+
+/// The second door.
+struct Side {
+    client: Client,
+    told: Arc<Told>,
+    dir: TempDir,
+}
+
+async fn side(lab: &Lab, grants: Vec<Grant>, limits: Limits) -> Side {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("s");
+    let unix = Some(SocketFile { path: socket.clone(), mode: SocketFile::MODE });
+    let listeners = Addresses { unix, tcp: None }.bind().await.expect("bound");
+    let told = Arc::new(Told::default());
+    let rules = HouseRules { limits, roles: Roles::new(grants), denials: told.clone() };
+    let serving = serve_by(rules, lab.engine.clone(), listeners, lab.stop.clone());
+    tokio::spawn(async move { serving.await.expect("served") });
+    Side { client: connect(&socket).await, told, dir }
+}
+
+/// A role for whoever runs the test.
+fn mine(role: Role) -> Grant {
+    let any = vec![Pattern::new("uid:*").expect("a good pattern")];
+    Grant {
+        name: role.word().to_owned(),
+        role,
+        callers: any,
+        uids: vec![],
+        gids: vec![],
+        nodes: Scope::default(),
+        holders: vec![],
+    }
+}
+
+fn only(node: &str) -> Scope {
+    let id = NodeId::new(node).expect("a good name");
+    Scope { hosts: Some((node.to_owned(), BTreeSet::from([id]))), ..Scope::default() }
+}
+
+fn refused<T>(answer: Result<T, Status>) -> (Status, String) {
+    let status = answer.err().expect("refused");
+    assert_eq!(status.code(), Code::PermissionDenied, "{status}");
+    let word = reason(&status).0;
+    (status, word)
+}
+
+fn own_fence(node: &str) -> FenceRequest {
+    FenceRequest { node: named(node), holder: String::new(), ..fence_request("k") }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_role_that_is_missing_is_named_and_nothing_is_begun() {
+    let lab = lab().await;
+    let side = side(&lab, vec![mine(Role::Viewer)], Limits::default()).await;
+    let mut client = side.client.clone();
+    client.list_nodes(ListNodesRequest::default()).await.expect("a viewer looks");
+    for _ in 0..3 {
+        let (status, word) = refused(client.fence(fence_request("k")).await);
+        let metadata = reason(&status).1;
+        assert_eq!((word.as_str(), metadata["role"].as_str()), ("ROLE_MISSING", "controller"));
+        assert!(metadata["caller"].starts_with("uid:") && metadata["roles"] == "viewer", "{metadata:?}");
+    }
+    let (status, _) = refused(client.retry(RetryRequest::default()).await);
+    assert_eq!(reason(&status).1["role"], "operator", "before anything of the request is looked at");
+    assert!(lab.is_on("n1"));
+    let expected = [("Fence".to_owned(), "ROLE_MISSING"), ("Retry".to_owned(), "ROLE_MISSING")];
+    assert_eq!(side.told.reasons(), expected, "equal ones once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn attest_is_implied_by_no_other_role() {
+    let lab = lab().await;
+    let ladder = [Role::Viewer, Role::Controller, Role::Operator, Role::Admin];
+    let side = side(&lab, ladder.map(mine).to_vec(), Limits::default()).await;
+    let (status, _) = refused(side.client.clone().attest(AttestRequest::default()).await);
+    assert_eq!(reason(&status).1["role"], "attest");
+    let (_, word) = refused(lab.client.clone().attest(AttestRequest::default()).await);
+    assert_eq!(word, "ROLE_MISSING", "nor by the socket's default");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_role_for_some_nodes_shows_and_touches_no_others() {
+    let lab = lab().await;
+    lab.open(FenceRequest { node: named("n2"), ..fence_request("k2") })
+        .await
+        .expect("an admin")
+        .outcome()
+        .await;
+    let grants = vec![Grant { nodes: only("n1"), ..mine(Role::Controller) }];
+    let side = side(&lab, grants, Limits::default()).await;
+    let mut client = side.client.clone();
+
+    let listed = client.list_nodes(ListNodesRequest::default()).await.expect("let in").into_inner();
+    let names: Vec<&str> = listed.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!((names.as_slice(), listed.total_size), (&["n1"][..], 1));
+    let two = Some(NodeSet { of: Some(node_set::Of::Hosts("n[1-2]".to_owned())) });
+    refused(client.list_nodes(ListNodesRequest { nodes: two, ..Default::default() }).await);
+
+    let (status, word) = refused(client.get_node(GetNodeRequest { node: named("n2"), fresh: false }).await);
+    let metadata = reason(&status).1;
+    assert_eq!(
+        (word.as_str(), metadata["node"].as_str(), metadata["groups"].as_str()),
+        ("ROLE_MISSING", "n2", "n1")
+    );
+    refused(client.fence(own_fence("n2")).await);
+    client.fence(own_fence("n1")).await.expect("its own");
+
+    let history = client.list_fences(ListFencesRequest::default()).await.expect("let in").into_inner();
+    assert!(history.fences.iter().all(|fence| fence.node == "n1"), "{history:?}");
+    let all =
+        lab.client.clone().list_fences(ListFencesRequest::default()).await.expect("let in").into_inner();
+    let other = all.fences.iter().find(|fence| fence.node == "n2").expect("it was fenced");
+    refused(client.get_fence(GetFenceRequest { fence_id: other.id.clone(), ..Default::default() }).await);
+
+    let mut watch = client.watch_nodes(WatchNodesRequest::default()).await.expect("let in").into_inner();
+    let mut seen = BTreeSet::new();
+    lab.back(crate::lab::unfence_request("k3")).await.err();
+    while let Ok(Some(Ok(event))) = tokio::time::timeout(s(30), watch.next()).await {
+        if let Some(Event::Node(node)) = event.event {
+            seen.insert(node.name);
+        }
+    }
+    assert_eq!(seen, BTreeSet::from(["n1".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_holder_is_the_caller_or_one_that_the_role_lists() {
+    let lab = lab().await;
+    let listed = vec![Pattern::new("db*").expect("a good pattern")];
+    let grants = vec![Grant { holders: listed, ..mine(Role::Controller) }];
+    let side = side(&lab, grants, Limits::default()).await;
+    let mut client = side.client.clone();
+    let of = |holder: &str| FenceRequest { holder: holder.to_owned(), ..fence_request(holder) };
+    let (status, word) = refused(client.fence(of("somebody")).await);
+    let metadata = reason(&status).1;
+    assert_eq!((word.as_str(), metadata["holder"].as_str()), ("HOLDER_NOT_ALLOWED", "somebody"));
+    assert!(lab.is_on("n1"));
+    client.fence(of("db-1")).await.expect("listed");
+    lab.open(of("somebody")).await.expect("an admin acts for any").outcome().await;
+    let unfence = |holder: &str| picket_proto::v1::UnfenceRequest {
+        holder: holder.to_owned(),
+        ..unfence_request(&format!("u{holder}"))
+    };
+    assert_eq!(refused(client.unfence(unfence("somebody")).await).1, "HOLDER_NOT_ALLOWED");
+    client.unfence(unfence("db-1")).await.expect("its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_no_role_may_ask_for_health_and_nothing_else() {
+    let lab = lab().await;
+    let side = side(&lab, vec![], Limits::default()).await;
+    let (status, _) = refused(side.client.clone().list_nodes(ListNodesRequest::default()).await);
+    assert!(status.message().contains("has no role"), "{status}");
+    let mut health = HealthClient::new(channel(&side.dir.path().join("s")).await);
+    health.check(HealthCheckRequest::default()).await.expect("health is for everybody");
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_requests_in_a_second_are_told_when_to_come_back() {
+    let lab = lab().await;
+    let limits = Limits { rate: 2, burst: 5, ..Limits::default() };
+    let side = side(&lab, vec![mine(Role::Viewer)], limits).await;
+    let mut client = side.client.clone();
+    for _ in 0..5 {
+        client.list_nodes(ListNodesRequest::default()).await.expect("within the burst");
+    }
+    let refused = client.list_nodes(ListNodesRequest::default()).await.expect_err("beyond it");
+    assert_eq!((refused.code(), reason(&refused).0.as_str()), (Code::ResourceExhausted, "LIMIT"));
+    let details = refused.get_error_details();
+    let wait = details.retry_info().and_then(|info| info.retry_delay).expect("when");
+    tokio::time::sleep(wait).await;
+    client.list_nodes(ListNodesRequest::default()).await.expect("after that time");
+    assert_eq!(side.told.reasons(), [("ListNodes".to_owned(), "LIMIT")]);
+}

@@ -1,0 +1,11 @@
+//! The doors of the real daemon: who is let in, who may what, and how much of it.
+
+mod authority;
+mod certificates;
+mod crowd;
+mod pki;
+mod replaced;
+mod roles;
+mod scene;
+mod settings;
+mod socket;
