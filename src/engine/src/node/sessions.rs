@@ -86,10 +86,12 @@ impl NodeTask {
             .filter(|(device, _)| !lost.contains(device))
             .map(|(device, silent)| (device.clone(), *silent))
             .collect();
-        self.sessions.lost.clear();
+        // Each is forgotten only once it is stored: this may end in the middle, with the leadership, while the store is away.
+        self.sessions.lost.retain(|device| lost.contains(device));
         for device in lost {
             tracing::warn!(%device, "the device's session was lost while the node is fenced");
             self.persist(|| Event::Lost { device: device.clone() }).await?;
+            self.sessions.lost.remove(&device);
         }
         for (device, silent) in silent {
             self.persist(|| Event::Silent { device: device.clone(), silent }).await?;
