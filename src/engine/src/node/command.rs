@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use picket_audit::Told;
 use picket_core::event::{BoundKey, Event, FenceRequest, Person, PlannedRelease};
 use picket_core::ground::{AttestedOff, Look, ReleaseGround};
 use picket_core::ids::{FenceId, Generation, ReleaseId};
@@ -10,9 +9,9 @@ use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::{NodeRecord, Phase};
 use picket_core::store::StoreError;
 use picket_core::time::WallTime;
-use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
+use super::asked::{Asked, InWords};
 use super::{Failure, Fatal, Ground, NodeTask};
 use crate::error::{EngineError, Stale, TakenKey};
 use crate::request::{Admission, Ask, FenceCall, Taken};
@@ -35,94 +34,7 @@ pub(crate) enum Command {
     Check(Reply<NodeRecord>),
 }
 
-/// A request that changes something, as the audit is told of it.
-#[derive(Clone, Debug)]
-pub(crate) struct Asked {
-    call: &'static str,
-    who: String,
-    reason: String,
-    more: Vec<(&'static str, String)>,
-}
-
-impl Asked {
-    fn new(call: &'static str, person: &Person, key: Option<&BoundKey>) -> Self {
-        let more = key.map(|bound| ("key", bound.key.clone())).into_iter().collect();
-        Self { call, who: person.name.clone(), reason: person.reason.clone(), more }
-    }
-
-    fn with(mut self, name: &'static str, value: impl ToString) -> Self {
-        self.more.push((name, value.to_string()));
-        self
-    }
-
-    /// The entry, with what became of it: how it was taken, or why it was not.
-    pub(crate) fn told(self, entry: Told, became: Result<String, String>) -> Told {
-        let mut details = Map::new();
-        details.insert("call".to_owned(), self.call.into());
-        details.insert("reason".to_owned(), self.reason.into());
-        details.extend(self.more.into_iter().map(|(name, value)| (name.to_owned(), value.into())));
-        let (outcome, how) = match became {
-            Ok(how) => ("accepted", how),
-            Err(why) => ("refused", why),
-        };
-        details.insert("outcome".to_owned(), outcome.into());
-        details.insert("how".to_owned(), how.into());
-        Told { who: self.who, details: Value::Object(details), ..entry }
-    }
-}
-
-/// How a request was taken, in words.
-trait InWords {
-    fn in_words(&self) -> String;
-}
-
-impl InWords for Admission {
-    fn in_words(&self) -> String {
-        match self {
-            Admission::Opened(id) => format!("opened fence {id}"),
-            Admission::Joined(id) => format!("joined fence {id}"),
-            Admission::Already(id) => format!("already fenced, by fence {id}"),
-            Admission::Superseded(fence) => format!("its fence {} has ended", fence.id),
-        }
-    }
-}
-
-impl InWords for Taken {
-    fn in_words(&self) -> String {
-        match self {
-            Taken::Now(record) => format!("stored; the node is {}", record.phase.label()),
-            Taken::Before(id) => format!("asked before, of fence {id}: nothing was done again"),
-        }
-    }
-}
-
-impl InWords for NodeRecord {
-    fn in_words(&self) -> String {
-        format!("stored; the node is {}", self.phase.label())
-    }
-}
-
 impl Command {
-    /// What the audit is told of it; `None`: it changes nothing.
-    pub(crate) fn asked(&self) -> Option<Asked> {
-        Some(match self {
-            Command::Fence(call, _) => {
-                let person = Person { name: call.holder.by.clone(), reason: call.holder.reason.clone() };
-                Asked::new("fence", &person, call.key.as_ref()).with("holder", &call.holder.name)
-            }
-            Command::Unfence { holder, ask, .. } => {
-                Asked::new("unfence", &ask.person, ask.key.as_ref()).with("holder", holder)
-            }
-            Command::Retry(ask, _) => Asked::new("retry", &ask.person, ask.key.as_ref()),
-            Command::Abandon(release, ask, _) => {
-                Asked::new("abandon", &ask.person, ask.key.as_ref()).with("release", release)
-            }
-            Command::StandDown(ask, _) => Asked::new("stand_down", &ask.person, ask.key.as_ref()),
-            Command::Attest(person, _) => Asked::new("attest", person, None),
-            Command::Check(_) => return None,
-        })
-    }
-
     /// Answers that the store is away: nothing was changed.
     pub(super) fn turn_away(self, record: &NodeRecord, why: &str) {
         fn no<T>(reply: Reply<T>, why: &str) {

@@ -1,5 +1,6 @@
 //! One task a node: it alone changes the node's record, one event after the other.
 
+mod asked;
 mod checking;
 mod command;
 mod drain;

@@ -13,7 +13,7 @@ use picket_core::step::Step;
 use picket_core::time::{BootTime, Clock, WallTime, written};
 use serde_json::{Map, Value, json};
 
-use super::command::Asked;
+use super::asked::Asked;
 use crate::parts::Parts;
 
 /// The same answer to the same question is told once, then counted for so long.
