@@ -10,6 +10,7 @@ mod kept_off;
 mod looking;
 mod releasing;
 mod sessions;
+mod steps;
 mod telling;
 mod unfencing;
 mod watching;
@@ -23,15 +24,10 @@ pub(crate) use command::Command;
 use hands::Hands;
 use looking::Lingering;
 use picket_core::election::Leadership;
-use picket_core::event::Event;
 use picket_core::ground::ReleaseGround;
 use picket_core::ids::{DeviceId, EffectId, FenceId, NodeId, Revision};
-use picket_core::ledger::OpenEffect;
-use picket_core::machine::{self, Refused};
-use picket_core::order::Opened;
-use picket_core::outcome::Reason;
+use picket_core::machine::Refused;
 use picket_core::record::{NodeRecord, Phase};
-use picket_core::step;
 use picket_core::store::{StoreError, Stored};
 use picket_core::time::{BootTime, WallTime};
 use sessions::Sessions;
@@ -270,145 +266,6 @@ impl NodeTask {
 
     fn device_live(&mut self, device: &DeviceId) -> &mut DeviceLive {
         self.live.devices.entry(device.clone()).or_default()
-    }
-
-    /// Decides, stores, and only then opens the effects.
-    async fn apply(&mut self, event: Event<'_>) -> Result<Vec<Opened>, Failure> {
-        let label = hands::event_label(&event);
-        let term = self.hands.leadership().term();
-        let before = self.place();
-        let step = machine::step(self.record(), self.stored.version, event, term, self.wall())
-            .map_err(Failure::Refused)?;
-        let step = match self.teller.head() {
-            Some(head) if Self::place_of(step.record()) != before => step.anchor(&head),
-            _ => step,
-        };
-        let told = self.teller.step(self.record(), &step, label);
-        self.parts.hooks.reached(&format!("saving {label}")).await;
-        let saved = match step::save(&*self.parts.store, self.hands.leadership(), &step).await {
-            Ok(saved) => saved,
-            Err(StoreError::Unavailable(why)) => {
-                tracing::warn!(event = label, why, "the store did not take a step");
-                return Err(Failure::Unavailable(why));
-            }
-            Err(error @ StoreError::KeyTaken(_)) => {
-                return Err(Failure::Unavailable(error.to_string()));
-            }
-            Err(error) => {
-                tracing::error!(event = label, %error, "this leadership cannot go on");
-                return Err(Failure::Fatal(error));
-            }
-        };
-        let (stored, opened) = step.open(saved);
-        self.stored = stored;
-        self.teller.tell(told);
-        self.teller.moved(&self.stored.record);
-        self.parts.hooks.reached(&format!("saved {label}")).await;
-        self.note_effects(&opened);
-        if self.place() != before {
-            let record = self.record();
-            tracing::info!(
-                event = label,
-                from = before.0,
-                to = record.phase.label(),
-                generation = record.generation.0,
-                fence = record.fence.as_ref().map(|fence| fence.id.to_string()),
-                "the node moved to another phase"
-            );
-            self.live.wait = None;
-        } else {
-            tracing::debug!(event = label, phase = before.0, "a step was stored");
-        }
-        if !matches!(self.record().phase, Phase::Fencing | Phase::Fenced) {
-            self.unproven = 0;
-        }
-        if self.record().phase == Phase::Normal {
-            self.sessions = Sessions::default();
-        }
-        if self.record().phase != Phase::Fenced && self.record().phase != Phase::Released {
-            self.ground = None;
-        }
-        self.live.proven = self.ground.is_some();
-        self.publish();
-        let _ = self.feed.send((self.stored.revision, self.record().node.clone()));
-        Ok(opened)
-    }
-
-    /// Applies an event of our own. While the store is away it is tried again, and nothing else happens meanwhile.
-    async fn persist(&mut self, make: impl Fn() -> Event<'static>) -> Result<Vec<Opened>, Fatal> {
-        let mut pause = Duration::from_millis(250);
-        loop {
-            match self.apply(make()).await {
-                Ok(opened) => return Ok(opened),
-                Err(Failure::Fatal(error)) => return Err(Fatal(error)),
-                Err(Failure::Refused(refused)) => {
-                    // The phases ask only for what the rules allow; if they do not, the safe thing is to do nothing.
-                    tracing::error!(%refused, "a step of our own was refused");
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                    return Ok(Vec::new());
-                }
-                Err(Failure::Unavailable(why)) => {
-                    self.wait_for(format!("the store ({why})"), "store", None);
-                    self.turn_away(pause, &why).await;
-                    pause = (pause * 2).min(Duration::from_secs(5));
-                }
-            }
-        }
-    }
-
-    /// Waits for the store; whoever asks for anything meanwhile is told that it is away.
-    async fn turn_away(&mut self, pause: Duration, why: &str) {
-        let pause = tokio::time::sleep(pause);
-        tokio::pin!(pause);
-        loop {
-            tokio::select! {
-                biased;
-                Some(command) = self.mailbox.recv() => {
-                    if let Some(asked) = command.asked() {
-                        self.teller.request(asked, &self.stored.record, Err(format!("the store is away: {why}")));
-                    }
-                    command.turn_away(&self.stored.record, why);
-                }
-                () = &mut pause => return,
-            }
-        }
-    }
-
-    fn note_effects(&mut self, opened: &[Opened]) {
-        let now = self.now();
-        for one in opened {
-            let id = match one {
-                Opened::Hold(order) => order.effect(),
-                Opened::Off(order) => order.effect(),
-                Opened::Unhold(order) => order.effect(),
-                Opened::On(order) => order.effect(),
-                Opened::Release(order) => order.effect(),
-            };
-            self.own.insert(id);
-            self.counted_from.insert(id, now);
-        }
-        let ledger = &self.stored.record.ledger;
-        self.counted_from.retain(|id, _| ledger.get(*id).is_some());
-        self.own.retain(|id| ledger.get(*id).is_some());
-    }
-
-    /// The end of an effect's longest life on our own clock; `None`: nothing bounds it, or nothing yet.
-    ///
-    /// What this process sent to a device lives as long as its session there, and that lives as long as anything is said in
-    /// it: its life is counted only once the session was to be closed and was not seen to.
-    fn expires_at(&self, open: &OpenEffect) -> Option<BootTime> {
-        if let Some(device) = open.kind.device().filter(|_| self.own.contains(&open.id)) {
-            let since = self.unclosed.get(device)?;
-            return open.life.map(|life| *since + life);
-        }
-        let from = self.counted_from.get(&open.id).copied().unwrap_or_else(|| self.now());
-        open.life.map(|life| from + life)
-    }
-
-    async fn give_up(&mut self, reason: Reason, detail: String) -> Result<(), Fatal> {
-        tracing::error!(reason = reason.label(), detail, "the node needs an operator");
-        self.persist(|| Event::GiveUp { reason, detail: detail.clone() }).await?;
-        Ok(())
     }
 }
 

@@ -1,29 +1,25 @@
 //! The facade: leads, runs a task a node, and lets callers in.
 
+mod asks;
+mod reads;
+
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use picket_audit::{Audit, Told};
 use picket_core::election::{self, Leadership};
-use picket_core::event::Person;
-use picket_core::ids::{FenceId, NodeId, ReleaseId, Revision, Term, Version};
-use picket_core::near::near;
-use picket_core::outcome::Outcome;
-use picket_core::record::{Fence, NodeRecord};
-use picket_core::store::{FenceQuery, StoreError, Stored};
-use picket_core::time::Clock;
+use picket_core::ids::{NodeId, Revision, Version};
+use picket_core::record::NodeRecord;
+use picket_core::store::{StoreError, Stored};
 use picket_core::time::WallTime;
-use tokio::sync::{Mutex, Semaphore, broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, Semaphore, broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::EngineError;
 use crate::node::{Command, Kept, NodeTask, Outlets};
 use crate::parts::{NodePlan, Parts};
-use crate::request::{Admission, Ask, FenceCall, Taken, Until, outcome_of};
 use crate::view::{Live, NodeView};
 
 /// Requests that may wait for one node's task.
@@ -207,198 +203,5 @@ impl Engine {
             *kept = task.keep();
             ended
         }
-    }
-
-    fn slot(&self, node: &NodeId) -> Result<&Slot, EngineError> {
-        self.shared.slots.get(node).ok_or_else(|| EngineError::UnknownNode {
-            name: node.to_string(),
-            near: near(node.as_str(), self.shared.slots.keys().map(NodeId::as_str))
-                .into_iter()
-                .map(str::to_owned)
-                .collect(),
-        })
-    }
-
-    async fn ask<T>(
-        &self,
-        node: &NodeId,
-        make: impl FnOnce(oneshot::Sender<Result<T, EngineError>>) -> Command,
-    ) -> Result<T, EngineError> {
-        let (reply, answer) = oneshot::channel();
-        let command = make(reply);
-        let asked = command.asked();
-        // What reaches the node's task is told by it, with what became of it.
-        let refused = |error: EngineError| {
-            if let Some(asked) = asked.clone() {
-                let at = self.shared.parts.clock.wall().millis();
-                let entry =
-                    Told { at, what: "request".to_owned(), node: Some(node.to_string()), ..Told::default() };
-                self.shared.parts.audit.tell_counted(asked.told(entry, Err(error.to_string())));
-            }
-            error
-        };
-        let slot = self.slot(node).map_err(refused)?;
-        if let Lead::No(why) = &*self.shared.lead.borrow() {
-            return Err(refused(EngineError::NoLeader(why.clone())));
-        }
-        let gone = || EngineError::NoLeader("leadership ended while the request waited".to_owned());
-        slot.mailbox.send(command).await.map_err(|_| refused(gone()))?;
-        answer.await.map_err(|_| refused(gone()))?
-    }
-
-    /// Opens or joins the fence of a node. A caller who leaves does not stop it.
-    pub async fn fence(&self, node: &NodeId, call: FenceCall) -> Result<Admission, EngineError> {
-        self.ask(node, |reply| Command::Fence(Box::new(call), reply)).await
-    }
-
-    /// Drops a hold; with none left the node is brought back.
-    pub async fn unfence(
-        &self,
-        node: &NodeId,
-        holder: String,
-        ask: impl Into<Ask>,
-    ) -> Result<Taken, EngineError> {
-        self.ask(node, |reply| Command::Unfence { holder, ask: ask.into(), reply }).await
-    }
-
-    /// Tries again what waits for a person.
-    pub async fn retry(&self, node: &NodeId, ask: impl Into<Ask>) -> Result<Taken, EngineError> {
-        self.ask(node, |reply| Command::Retry(ask.into(), reply)).await
-    }
-
-    /// Gives a release up, by name.
-    pub async fn abandon(
-        &self,
-        node: &NodeId,
-        release: ReleaseId,
-        ask: impl Into<Ask>,
-    ) -> Result<NodeRecord, EngineError> {
-        match self.ask(node, |reply| Command::Abandon(release, ask.into(), reply)).await? {
-            Taken::Now(record) => Ok(*record),
-            Taken::Before(_) => Ok(self.node(node)?.stored.record),
-        }
-    }
-
-    /// It was alive: undo, without an on of the host.
-    pub async fn stand_down(&self, node: &NodeId, ask: impl Into<Ask>) -> Result<Taken, EngineError> {
-        self.ask(node, |reply| Command::StandDown(ask.into(), reply)).await
-    }
-
-    /// A person vouches that the node is off.
-    pub async fn attest(&self, node: &NodeId, person: Person) -> Result<NodeRecord, EngineError> {
-        self.ask(node, |reply| Command::Attest(person, reply)).await
-    }
-
-    /// Asks all devices of the node now; what they say is in its view afterwards.
-    pub async fn check(&self, node: &NodeId) -> Result<NodeView, EngineError> {
-        match self.ask(node, Command::Check).await {
-            // A fence ended the check: what is known is what its readings say.
-            Ok(_) | Err(EngineError::NoLeader(_)) => self.node(node),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// What is known of a node.
-    pub fn node(&self, node: &NodeId) -> Result<NodeView, EngineError> {
-        Ok(self.slot(node)?.view.borrow().clone())
-    }
-
-    /// All nodes, by name.
-    pub fn nodes(&self) -> impl Iterator<Item = NodeView> + '_ {
-        self.shared.slots.values().map(|slot| slot.view.borrow().clone())
-    }
-
-    /// The names of all nodes.
-    pub fn names(&self) -> impl Iterator<Item = &NodeId> {
-        self.shared.slots.keys()
-    }
-
-    /// Follows a node: the present at once, then each change (coalesced for a slow follower).
-    pub fn follow(&self, node: &NodeId) -> Result<watch::Receiver<NodeView>, EngineError> {
-        let mut view = self.slot(node)?.view.subscribe();
-        view.mark_changed();
-        Ok(view)
-    }
-
-    /// Stored changes of all nodes, from now on.
-    pub fn feed(&self) -> broadcast::Receiver<(Revision, NodeId)> {
-        self.shared.feed.subscribe()
-    }
-
-    /// The newest revision, and the store's life that it belongs to.
-    pub async fn revision(&self) -> Result<(picket_core::ids::Incarnation, Revision), EngineError> {
-        let store = &self.shared.parts.store;
-        Ok((store.incarnation(), store.revision().await?))
-    }
-
-    /// Nodes that changed after a revision of the same life of the store.
-    pub async fn changed_since(&self, since: Revision) -> Result<Vec<(Revision, NodeId)>, EngineError> {
-        Ok(self.shared.parts.store.changed_since(since).await?)
-    }
-
-    /// One fence, open or of the history.
-    pub async fn get_fence(&self, id: FenceId) -> Result<Option<Fence>, EngineError> {
-        Ok(self.shared.parts.store.fence(id).await?)
-    }
-
-    /// Fences, newest first.
-    pub async fn fences(&self, query: FenceQuery) -> Result<Vec<Fence>, EngineError> {
-        Ok(self.shared.parts.store.fences(query).await?)
-    }
-
-    /// The fence `id` as it stands in `view`, or in the history where the node has moved on, and its outcome for a
-    /// caller who waits `until` and wants at least `grade`.
-    pub async fn outcome(
-        &self,
-        view: &NodeView,
-        id: FenceId,
-        until: Until,
-        grade: Option<picket_core::device::Grade>,
-    ) -> Result<(Option<Fence>, Option<Outcome>), EngineError> {
-        let fence = match view.stored.record.fence.clone().filter(|fence| fence.id == id) {
-            Some(fence) => fence,
-            None => match self.get_fence(id).await? {
-                Some(fence) => fence,
-                None => return Ok((None, None)),
-            },
-        };
-        let ended = fence.ended_at.is_some();
-        let outcome = match outcome_of(&fence, until, grade) {
-            // Ended by a breach or another fence before it came to what this caller waited for.
-            None if ended => Some(Outcome::Superseded),
-            outcome => outcome,
-        };
-        Ok((Some(fence), outcome))
-    }
-
-    /// The term led here, or why none is.
-    pub fn leading(&self) -> Result<Term, String> {
-        match &*self.shared.lead.borrow() {
-            Lead::Yes(leadership) => Ok(leadership.term()),
-            Lead::No(why) => Err(why.clone()),
-        }
-    }
-
-    /// What is told of everything that was asked, decided and done.
-    pub fn audit(&self) -> &Audit {
-        &self.shared.parts.audit
-    }
-
-    /// The clocks by which it works.
-    pub fn clock(&self) -> &Arc<dyn Clock> {
-        &self.shared.parts.clock
-    }
-
-    /// Waits until the leadership of `term` is over, or another one has begun here.
-    pub async fn until_over(&self, term: Term) {
-        let mut lead = self.shared.lead.subscribe();
-        let over = |lead: &Lead| !matches!(lead, Lead::Yes(leadership) if leadership.term() == term);
-        let _ = lead.wait_for(over).await;
-    }
-
-    /// Waits until this gateway leads.
-    pub async fn until_leading(&self) {
-        let mut lead = self.shared.lead.subscribe();
-        let _ = lead.wait_for(|lead| matches!(lead, Lead::Yes(_))).await;
     }
 }

@@ -1,0 +1,94 @@
+//! What callers ask of a node: each request goes to the node's own task, and is answered by it.
+
+use picket_audit::Told;
+use picket_core::event::Person;
+use picket_core::ids::{NodeId, ReleaseId};
+use picket_core::record::NodeRecord;
+use tokio::sync::oneshot;
+
+use super::{Engine, Lead};
+use crate::error::EngineError;
+use crate::node::Command;
+use crate::request::{Admission, Ask, FenceCall, Taken};
+use crate::view::NodeView;
+
+impl Engine {
+    async fn ask<T>(
+        &self,
+        node: &NodeId,
+        make: impl FnOnce(oneshot::Sender<Result<T, EngineError>>) -> Command,
+    ) -> Result<T, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        let command = make(reply);
+        let asked = command.asked();
+        // What reaches the node's task is told by it, with what became of it.
+        let refused = |error: EngineError| {
+            if let Some(asked) = asked.clone() {
+                let at = self.shared.parts.clock.wall().millis();
+                let entry =
+                    Told { at, what: "request".to_owned(), node: Some(node.to_string()), ..Told::default() };
+                self.shared.parts.audit.tell_counted(asked.told(entry, Err(error.to_string())));
+            }
+            error
+        };
+        let slot = self.slot(node).map_err(refused)?;
+        if let Lead::No(why) = &*self.shared.lead.borrow() {
+            return Err(refused(EngineError::NoLeader(why.clone())));
+        }
+        let gone = || EngineError::NoLeader("leadership ended while the request waited".to_owned());
+        slot.mailbox.send(command).await.map_err(|_| refused(gone()))?;
+        answer.await.map_err(|_| refused(gone()))?
+    }
+
+    /// Opens or joins the fence of a node. A caller who leaves does not stop it.
+    pub async fn fence(&self, node: &NodeId, call: FenceCall) -> Result<Admission, EngineError> {
+        self.ask(node, |reply| Command::Fence(Box::new(call), reply)).await
+    }
+
+    /// Drops a hold; with none left the node is brought back.
+    pub async fn unfence(
+        &self,
+        node: &NodeId,
+        holder: String,
+        ask: impl Into<Ask>,
+    ) -> Result<Taken, EngineError> {
+        self.ask(node, |reply| Command::Unfence { holder, ask: ask.into(), reply }).await
+    }
+
+    /// Tries again what waits for a person.
+    pub async fn retry(&self, node: &NodeId, ask: impl Into<Ask>) -> Result<Taken, EngineError> {
+        self.ask(node, |reply| Command::Retry(ask.into(), reply)).await
+    }
+
+    /// Gives a release up, by name.
+    pub async fn abandon(
+        &self,
+        node: &NodeId,
+        release: ReleaseId,
+        ask: impl Into<Ask>,
+    ) -> Result<NodeRecord, EngineError> {
+        match self.ask(node, |reply| Command::Abandon(release, ask.into(), reply)).await? {
+            Taken::Now(record) => Ok(*record),
+            Taken::Before(_) => Ok(self.node(node)?.stored.record),
+        }
+    }
+
+    /// It was alive: undo, without an on of the host.
+    pub async fn stand_down(&self, node: &NodeId, ask: impl Into<Ask>) -> Result<Taken, EngineError> {
+        self.ask(node, |reply| Command::StandDown(ask.into(), reply)).await
+    }
+
+    /// A person vouches that the node is off.
+    pub async fn attest(&self, node: &NodeId, person: Person) -> Result<NodeRecord, EngineError> {
+        self.ask(node, |reply| Command::Attest(person, reply)).await
+    }
+
+    /// Asks all devices of the node now; what they say is in its view afterwards.
+    pub async fn check(&self, node: &NodeId) -> Result<NodeView, EngineError> {
+        match self.ask(node, Command::Check).await {
+            // A fence ended the check: what is known is what its readings say.
+            Ok(_) | Err(EngineError::NoLeader(_)) => self.node(node),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What is known, for whoever asks: nodes, changes, fences, and who leads.
+
+use std::sync::Arc;
+
+use picket_audit::Audit;
+use picket_core::ids::{FenceId, NodeId, Revision, Term};
+use picket_core::near::near;
+use picket_core::outcome::Outcome;
+use picket_core::record::Fence;
+use picket_core::store::FenceQuery;
+use picket_core::time::Clock;
+use tokio::sync::{broadcast, watch};
+
+use super::{Engine, Lead, Slot};
+use crate::error::EngineError;
+use crate::request::{Until, outcome_of};
+use crate::view::NodeView;
+
+impl Engine {
+    pub(super) fn slot(&self, node: &NodeId) -> Result<&Slot, EngineError> {
+        self.shared.slots.get(node).ok_or_else(|| EngineError::UnknownNode {
+            name: node.to_string(),
+            near: near(node.as_str(), self.shared.slots.keys().map(NodeId::as_str))
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
+        })
+    }
+
+    /// What is known of a node.
+    pub fn node(&self, node: &NodeId) -> Result<NodeView, EngineError> {
+        Ok(self.slot(node)?.view.borrow().clone())
+    }
+
+    /// All nodes, by name.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeView> + '_ {
+        self.shared.slots.values().map(|slot| slot.view.borrow().clone())
+    }
+
+    /// The names of all nodes.
+    pub fn names(&self) -> impl Iterator<Item = &NodeId> {
+        self.shared.slots.keys()
+    }
+
+    /// Follows a node: the present at once, then each change (coalesced for a slow follower).
+    pub fn follow(&self, node: &NodeId) -> Result<watch::Receiver<NodeView>, EngineError> {
+        let mut view = self.slot(node)?.view.subscribe();
+        view.mark_changed();
+        Ok(view)
+    }
+
+    /// Stored changes of all nodes, from now on.
+    pub fn feed(&self) -> broadcast::Receiver<(Revision, NodeId)> {
+        self.shared.feed.subscribe()
+    }
+
+    /// The newest revision, and the store's life that it belongs to.
+    pub async fn revision(&self) -> Result<(picket_core::ids::Incarnation, Revision), EngineError> {
+        let store = &self.shared.parts.store;
+        Ok((store.incarnation(), store.revision().await?))
+    }
+
+    /// Nodes that changed after a revision of the same life of the store.
+    pub async fn changed_since(&self, since: Revision) -> Result<Vec<(Revision, NodeId)>, EngineError> {
+        Ok(self.shared.parts.store.changed_since(since).await?)
+    }
+
+    /// One fence, open or of the history.
+    pub async fn get_fence(&self, id: FenceId) -> Result<Option<Fence>, EngineError> {
+        Ok(self.shared.parts.store.fence(id).await?)
+    }
+
+    /// Fences, newest first.
+    pub async fn fences(&self, query: FenceQuery) -> Result<Vec<Fence>, EngineError> {
+        Ok(self.shared.parts.store.fences(query).await?)
+    }
+
+    /// The fence `id` as it stands in `view`, or in the history where the node has moved on, and its outcome for a
+    /// caller who waits `until` and wants at least `grade`.
+    pub async fn outcome(
+        &self,
+        view: &NodeView,
+        id: FenceId,
+        until: Until,
+        grade: Option<picket_core::device::Grade>,
+    ) -> Result<(Option<Fence>, Option<Outcome>), EngineError> {
+        let fence = match view.stored.record.fence.clone().filter(|fence| fence.id == id) {
+            Some(fence) => fence,
+            None => match self.get_fence(id).await? {
+                Some(fence) => fence,
+                None => return Ok((None, None)),
+            },
+        };
+        let ended = fence.ended_at.is_some();
+        let outcome = match outcome_of(&fence, until, grade) {
+            // Ended by a breach or another fence before it came to what this caller waited for.
+            None if ended => Some(Outcome::Superseded),
+            outcome => outcome,
+        };
+        Ok((Some(fence), outcome))
+    }
+
+    /// The term led here, or why none is.
+    pub fn leading(&self) -> Result<Term, String> {
+        match &*self.shared.lead.borrow() {
+            Lead::Yes(leadership) => Ok(leadership.term()),
+            Lead::No(why) => Err(why.clone()),
+        }
+    }
+
+    /// What is told of everything that was asked, decided and done.
+    pub fn audit(&self) -> &Audit {
+        &self.shared.parts.audit
+    }
+
+    /// The clocks by which it works.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.shared.parts.clock
+    }
+
+    /// Waits until the leadership of `term` is over, or another one has begun here.
+    pub async fn until_over(&self, term: Term) {
+        let mut lead = self.shared.lead.subscribe();
+        let over = |lead: &Lead| !matches!(lead, Lead::Yes(leadership) if leadership.term() == term);
+        let _ = lead.wait_for(over).await;
+    }
+
+    /// Waits until this gateway leads.
+    pub async fn until_leading(&self) {
+        let mut lead = self.shared.lead.subscribe();
+        let _ = lead.wait_for(|lead| matches!(lead, Lead::Yes(_))).await;
+    }
+}

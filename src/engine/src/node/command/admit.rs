@@ -1,0 +1,148 @@
+//! Whether a fence begins, is joined, stands already, or is not begun at all.
+
+use picket_core::event::{Event, FenceRequest, PlannedRelease};
+use picket_core::ids::FenceId;
+use picket_core::outcome::{Outcome, Reason};
+use picket_core::record::Phase;
+
+use super::{refusal, store_failure};
+use crate::error::{EngineError, Stale};
+use crate::node::{Fatal, NodeTask};
+use crate::request::{Admission, FenceCall};
+
+impl NodeTask {
+    pub(super) async fn admit(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
+        // A repetition is answered even when it comes late: it changes nothing.
+        match self.bound(call.key.as_ref()).await {
+            Ok(Ok(Some(fence))) => {
+                if let Some(answer) = self.replay(fence).await? {
+                    return Ok(answer);
+                }
+            }
+            Ok(Ok(None)) => {}
+            Ok(Err(error)) => return Ok(Err(error)),
+            Err(failure) => return refusal(failure),
+        }
+        if let Err(stale) = self.in_time(call.not_after, call.expected_generation) {
+            return Ok(Err(stale.into()));
+        }
+        if self.plan.own_host {
+            return Ok(Err(EngineError::Blocked {
+                reason: Reason::OwnHost,
+                detail: "this gateway stands on that machine and does not shoot itself".to_owned(),
+            }));
+        }
+        match self.record().phase {
+            Phase::Normal | Phase::Unfencing | Phase::PowerOnFailed => self.open(call).await,
+            Phase::Fenced | Phase::Released => self.join_proven(call).await,
+            // A person is asked in the middle of an unfence: the fence was ended by it, and nobody can join it.
+            Phase::NeedsOperator(_) if !self.fence_is_current() => self.open(call).await,
+            Phase::Fencing | Phase::NeedsOperator(_) => self.join(call).await,
+        }
+    }
+
+    /// A key that is bound: its fence goes on, or it has ended and is told as it ended. `None`: it ended before an off
+    /// was sent, which does not bind the key (S20): it is decided again.
+    async fn replay(&mut self, fence: FenceId) -> Result<Option<Result<Admission, EngineError>>, Fatal> {
+        let record = self.record();
+        let open = record.fence.as_ref().filter(|open| open.id == fence);
+        if open.is_some_and(|open| open.generation == record.generation) {
+            // Fenced is said only with a proof in hand and an Off read just now, to whoever asks again too.
+            if matches!(record.phase, Phase::Fenced | Phase::Released) {
+                self.prove_now().await?;
+            }
+            if self.fence_id() == fence {
+                return Ok(Some(Ok(Admission::Joined(fence))));
+            }
+        }
+        let record = self.record();
+        let open = record.fence.as_ref().filter(|open| open.id == fence);
+        let kept = match open {
+            Some(open) => Ok(Some(open.clone())),
+            None => self.parts.store.fence(fence).await,
+        };
+        Ok(match kept {
+            Ok(Some(ended)) if ended.outcome == Some(Outcome::AbortedRecovered) => None,
+            Ok(Some(ended)) => Some(Ok(Admission::Superseded(Box::new(ended)))),
+            Ok(None) => Some(Err(Stale::FenceGone(fence).into())),
+            Err(error) => Some(refusal(store_failure(error))?),
+        })
+    }
+
+    async fn open(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
+        let rules = &self.parts.rules;
+        let request = FenceRequest {
+            id: self.mint_fence(),
+            holder: call.holder,
+            deadline: call.deadline.unwrap_or(rules.fence_deadline),
+            min_grade: call.min_grade.unwrap_or(picket_core::device::Grade::Claimed),
+            topology: self.plan.topology.clone(),
+            releases: self
+                .plan
+                .releases
+                .iter()
+                .map(|plan| PlannedRelease {
+                    id: plan.id.clone(),
+                    max_in_flight: plan.releaser.max_in_flight(),
+                })
+                .collect(),
+            key: call.key,
+        };
+        let id = request.id;
+        match self.apply(Event::Fence(Box::new(request))).await {
+            Ok(_) => {
+                self.resumed = false;
+                Ok(Ok(Admission::Opened(id)))
+            }
+            Err(failure) => refusal(failure),
+        }
+    }
+
+    async fn join(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
+        match self.apply(Event::Join { holder: call.holder, key: call.key }).await {
+            Ok(_) => Ok(Ok(Admission::Joined(self.fence_id()))),
+            Err(failure) => refusal(failure),
+        }
+    }
+
+    /// "Already fenced" is said only with a proof in hand and an Off read just now; else it is proven anew.
+    async fn join_proven(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
+        let proven = self.prove_now().await?;
+        // A join that wants the power back once everything is released may bring the node back at once.
+        let fence = self.fence_id();
+        match self.apply(Event::Join { holder: call.holder, key: call.key }).await {
+            Ok(_) if proven => Ok(Ok(Admission::Already(fence))),
+            Ok(_) => Ok(Ok(Admission::Joined(self.fence_id()))),
+            Err(failure) => refusal(failure),
+        }
+    }
+
+    /// Whether the node is proven off now: a proof in hand and an Off read just now. If not it is proven anew.
+    async fn prove_now(&mut self) -> Result<bool, Fatal> {
+        let looks = self.look().await?;
+        let now = self.now();
+        let proven = match &self.ground {
+            Some(held) => held.ground.examine(&looks, now).map_err(|fault| fault.to_string()),
+            None => Err("this leadership has not proven it yet".to_owned()),
+        };
+        if self.found_on(&looks).await? {
+            return Ok(false);
+        }
+        if let Err(why) = &proven {
+            self.persist(|| Event::Unproven { why: why.clone() }).await?;
+        }
+        Ok(proven.is_ok())
+    }
+
+    pub(super) fn fence_is_current(&self) -> bool {
+        let record = self.record();
+        record.fence.as_ref().is_some_and(|fence| fence.generation == record.generation)
+    }
+
+    fn fence_id(&self) -> FenceId {
+        match &self.record().fence {
+            Some(fence) => fence.id,
+            None => self.mint_fence(),
+        }
+    }
+}
