@@ -24,6 +24,16 @@ pub enum StoreError {
         /// The version that is stored.
         found: Version,
     },
+    /// A note was changed by somebody else since it was read.
+    #[error("the note {name:?} has version {found}, expected {expected}")]
+    NoteChanged {
+        /// The note.
+        name: String,
+        /// The version that the writer had read.
+        expected: Version,
+        /// The version that is stored; 0: it is not there.
+        found: Version,
+    },
     /// The idempotency key is bound to another request.
     #[error("the idempotency key {0:?} is already used with other parameters")]
     KeyTaken(String),
@@ -97,6 +107,15 @@ pub struct Written {
     pub revision: Revision,
 }
 
+/// A small value of the whole fleet (a pause, a public key), stored beside the nodes' records under a name of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// How often it was written since it last came to be, from 1.
+    pub version: Version,
+    /// What it says: JSON, as its owner writes it.
+    pub text: String,
+}
+
 /// A narrow question to the history.
 #[derive(Clone, Debug, Default)]
 pub struct FenceQuery {
@@ -144,6 +163,22 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// Nodes changed after `since`, each once, in the order of their last change.
     async fn changed_since(&self, since: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError>;
+
+    /// One note of the fleet; `None`: there is none of that name.
+    async fn note(&self, name: &str) -> Result<Option<Note>, StoreError>;
+
+    /// All notes whose names begin with `prefix`, by name.
+    async fn notes(&self, prefix: &str) -> Result<Vec<(String, Note)>, StoreError>;
+
+    /// Writes a note, or takes it away (`None`), if the guard holds and its version is the expected one; 0: it must not
+    /// exist yet. Returns its new version, 0 where it was taken away. A name is 1 to 512 bytes without a zero byte.
+    async fn put_note(
+        &self,
+        guard: Guard,
+        name: &str,
+        expected: Version,
+        text: Option<String>,
+    ) -> Result<Version, StoreError>;
 
     /// Forgets ended fences and keys older than `before`; open fences stay. Returns how many fences went.
     async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError>;

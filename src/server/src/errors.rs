@@ -141,7 +141,9 @@ pub(crate) fn store(error: StoreError) -> Fault {
                 .retry_after(STORE)
         }
         StoreError::Deposed(why) => no_leader(&why),
-        StoreError::Conflict { .. } => Fault::new(ErrorReason::Conflict, format!("{message}; ask again")),
+        StoreError::Conflict { .. } | StoreError::NoteChanged { .. } => {
+            Fault::new(ErrorReason::Conflict, format!("{message}; ask again"))
+        }
         StoreError::KeyTaken(_) => Fault::new(ErrorReason::KeyReused, message)
             .field("idempotency_key", "was used with other parameters"),
         StoreError::Compacted(_) => {

@@ -5,7 +5,7 @@
 
 use picket_core::ids::{FenceId, NodeId, Revision, Version};
 use picket_core::record::{Fence, NodeRecord};
-use picket_core::store::{KeyEntry, StoreError, Stored};
+use picket_core::store::{KeyEntry, Note, StoreError, Stored};
 use picket_core::time::WallTime;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ pub enum Subject {
     Fence(String),
     /// An idempotency key of a node.
     Key(String),
+    /// A note of the fleet.
+    Note(String),
     /// One of the store's own values.
     Meta(&'static str),
 }
@@ -33,6 +35,7 @@ impl std::fmt::Display for Subject {
             Subject::Record(node) => write!(f, "the record of {node}"),
             Subject::Fence(id) => write!(f, "fence {id}"),
             Subject::Key(key) => write!(f, "idempotency key {key:?}"),
+            Subject::Note(name) => write!(f, "note {name:?}"),
             Subject::Meta(name) => write!(f, "the store's own value {name:?}"),
         }
     }
@@ -133,6 +136,16 @@ pub fn decode_key(key: &str, bytes: &[u8]) -> Result<KeyEntry, StoreError> {
     decode(&Subject::Key(key.to_owned()), bytes)
 }
 
+/// The stored bytes of a note.
+pub fn encode_note(name: &str, note: &Note) -> Result<Vec<u8>, StoreError> {
+    encode(&Subject::Note(name.to_owned()), note)
+}
+
+/// The note in `bytes`, stored under the name `name`.
+pub fn decode_note(name: &str, bytes: &[u8]) -> Result<Note, StoreError> {
+    decode(&Subject::Note(name.to_owned()), bytes)
+}
+
 pub(crate) fn encode_meta<T: Serialize>(name: &'static str, value: &T) -> Result<Vec<u8>, StoreError> {
     encode(&Subject::Meta(name), value)
 }
@@ -151,6 +164,7 @@ pub(crate) mod keys {
     pub(crate) const FENCE: u8 = b'f';
     pub(crate) const FENCE_OF_NODE: u8 = b'i';
     pub(crate) const KEY: u8 = b'k';
+    pub(crate) const NOTE: u8 = b'o';
 
     fn join(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
         let mut key = vec![kind];
@@ -195,6 +209,10 @@ pub(crate) mod keys {
 
     pub(crate) fn key(node: &NodeId, key: &str) -> Vec<u8> {
         join(KEY, &[node.as_str().as_bytes(), &[0], key.as_bytes()])
+    }
+
+    pub(crate) fn note(name: &str) -> Vec<u8> {
+        join(NOTE, &[name.as_bytes()])
     }
 
     /// The revision that a change's key names.

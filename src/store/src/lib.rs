@@ -11,6 +11,7 @@ mod embedded;
 pub mod format;
 mod map;
 mod memory;
+mod notes;
 mod semantics;
 
 pub use embedded::{EmbeddedStore, OpenError};

@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
 use picket_core::record::Fence;
-use picket_core::store::{FenceQuery, Guard, KeyEntry, Store, StoreError, Stored, Write, Written};
+use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written};
 use picket_core::time::WallTime;
 
-use crate::semantics;
+use crate::{notes, semantics};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -84,6 +84,24 @@ impl Store for MemoryStore {
 
     async fn changed_since(&self, since: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
         semantics::changed_since(&*self.map(), since)
+    }
+
+    async fn note(&self, name: &str) -> Result<Option<Note>, StoreError> {
+        notes::note(&*self.map(), name)
+    }
+
+    async fn notes(&self, prefix: &str) -> Result<Vec<(String, Note)>, StoreError> {
+        notes::notes(&*self.map(), prefix)
+    }
+
+    async fn put_note(
+        &self,
+        guard: Guard,
+        name: &str,
+        expected: Version,
+        text: Option<String>,
+    ) -> Result<Version, StoreError> {
+        notes::put(&mut *self.map(), guard, name, expected, text)
     }
 
     async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {

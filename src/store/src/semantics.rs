@@ -77,6 +77,7 @@ pub(crate) fn verify(map: &dyn Read) -> Result<Incarnation, StoreError> {
     if changes.len() != records.len() {
         return damaged(format!("{} records are stored, and {} changes", records.len(), changes.len()));
     }
+    crate::notes::notes(map, "")?;
     meta(map, INCARNATION)
 }
 
@@ -99,7 +100,7 @@ pub(crate) fn take_term(map: &mut dyn Change) -> Result<Term, StoreError> {
     Ok(term)
 }
 
-fn compare_guard(map: &dyn Read, guard: Guard) -> Result<(), StoreError> {
+pub(crate) fn compare_guard(map: &dyn Read, guard: Guard) -> Result<(), StoreError> {
     let incarnation: Incarnation = meta(map, INCARNATION)?;
     if guard.incarnation != incarnation {
         return Err(StoreError::Deposed(format!(

@@ -11,12 +11,13 @@ use common::*;
 use picket_core::ids::{FenceId, NodeId, Revision, Term, Version};
 use picket_core::outcome::Outcome;
 use picket_core::record::{Fence, NodeRecord};
-use picket_core::store::{FenceQuery, Guard, KeyEntry, Store, StoreError, Stored, Write, Written};
+use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written};
 use picket_core::time::WallTime;
 use picket_store::{EmbeddedStore, MemoryStore};
 use proptest::prelude::*;
 
 const NODES: [&str; 3] = ["r1n01", "r1n02", "r1n1"];
+const NOTES: [&str; 4] = ["pause/1", "pause/10", "receipt-key/1", ""];
 const KEYS: [&str; 3] = ["k1", "k2", ""];
 const DIGESTS: [&str; 2] = ["a", "b"];
 
@@ -48,6 +49,12 @@ enum Op {
         before: u8,
         guard: Who,
     },
+    Note {
+        name: usize,
+        off_by: i8,
+        guard: Who,
+        gone: bool,
+    },
     Reopen,
 }
 
@@ -70,11 +77,13 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::TakeTerm),
         8 => (0..NODES.len(), off_by.clone(), who(), fences, keys)
             .prop_map(|(node, off_by, guard, fences, keys)| Op::Write { node, off_by, guard, fences, keys }),
-        2 => (0..NODES.len(), off_by, who()).prop_map(|(node, off_by, guard)| Op::Check { node, off_by, guard }),
+        2 => (0..NODES.len(), off_by.clone(), who()).prop_map(|(node, off_by, guard)| Op::Check { node, off_by, guard }),
         2 => (prop::option::of(0..NODES.len()), prop::option::of(0..12_u8), 0..6_usize)
             .prop_map(|(node, before, limit)| Op::Fences { node, before, limit }),
         1 => (-1..6_i8).prop_map(|back| Op::Changed { back }),
         1 => (0..15_u8, who()).prop_map(|(before, guard)| Op::Forget { before, guard }),
+        4 => (0..NOTES.len(), off_by, who(), any::<bool>())
+            .prop_map(|(name, off_by, guard, gone)| Op::Note { name, off_by, guard, gone }),
         1 => Just(Op::Reopen),
     ]
 }
@@ -95,6 +104,7 @@ struct Model {
     records: BTreeMap<NodeId, Stored>,
     fences: BTreeMap<FenceId, Fence>,
     keys: BTreeMap<(NodeId, String), KeyEntry>,
+    notes: BTreeMap<String, Note>,
 }
 
 impl Model {
@@ -126,6 +136,29 @@ impl Model {
         self.records.insert(node, Stored { version, revision, record: write.record.clone() });
         self.fences.extend(write.fences.iter().map(|fence| (fence.id, fence.clone())));
         Ok(Written { version, revision })
+    }
+
+    fn put_note(
+        &mut self,
+        guard: Guard,
+        name: &str,
+        expected: Version,
+        text: Option<String>,
+    ) -> Result<Version, StoreError> {
+        self.guarded(guard)?;
+        if name.is_empty() {
+            return Err(StoreError::Unavailable(
+                "a note's name has 1 to 512 bytes and no zero byte, found \"\"".to_owned(),
+            ));
+        }
+        let found = self.notes.get(name).map_or(Version(0), |note| note.version);
+        if found != expected {
+            return Err(StoreError::NoteChanged { name: name.to_owned(), expected, found });
+        }
+        self.notes.remove(name);
+        let Some(text) = text else { return Ok(Version(0)) };
+        self.notes.insert(name.to_owned(), Note { version: expected.next(), text });
+        Ok(expected.next())
     }
 
     fn fences(&self, query: &FenceQuery) -> Vec<Fence> {
@@ -195,6 +228,7 @@ impl Trio {
                 records: BTreeMap::new(),
                 fences: BTreeMap::new(),
                 keys: BTreeMap::new(),
+                notes: BTreeMap::new(),
             },
             memory: MemoryStore::new(life(1)).unwrap(),
             embedded: Some(embedded),
@@ -274,6 +308,18 @@ impl Trio {
                 let said = (memory.changed_since(since).await, embedded.changed_since(since).await);
                 same("changed_since", &want, &said.0, &said.1)?;
             }
+            Op::Note { name, off_by, guard, gone } => {
+                let (guard, name) = (self.guard(*guard), NOTES[*name]);
+                let found = self.model.notes.get(name).map_or(0, |note| note.version.0);
+                let expected = Version(found.saturating_add_signed(i64::from(*off_by)));
+                let text = (!gone).then(|| step.to_string());
+                let want = self.model.put_note(guard, name, expected, text.clone());
+                let said = (
+                    memory.put_note(guard, name, expected, text.clone()).await,
+                    embedded.put_note(guard, name, expected, text).await,
+                );
+                same("put_note", &want, &said.0, &said.1)?;
+            }
             Op::Forget { before, guard } => {
                 let guard = self.guard(*guard);
                 let want = self.model.forget(guard, day(*before));
@@ -298,6 +344,15 @@ impl Trio {
                 let want = Ok(self.model.keys.get(&(name.clone(), key.to_owned())).cloned());
                 same("key", &want, &memory.key(&name, key).await, &embedded.key(&name, key).await)?;
             }
+        }
+        for prefix in ["", "pause/", "pause/1", "receipt-key/", "q"] {
+            let notes = self.model.notes.iter().filter(|(name, _)| name.starts_with(prefix));
+            let want = Ok(notes.map(|(name, note)| (name.clone(), note.clone())).collect::<Vec<_>>());
+            same("notes", &want, &memory.notes(prefix).await, &embedded.notes(prefix).await)?;
+        }
+        for name in NOTES {
+            let want = Ok(self.model.notes.get(name).cloned());
+            same("note", &want, &memory.note(name).await, &embedded.note(name).await)?;
         }
         for n in 0..12 {
             let want = Ok(self.model.fences.get(&id(n)).cloned());

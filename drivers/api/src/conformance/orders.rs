@@ -16,7 +16,7 @@ use picket_core::machine;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, Opened, PendingOn, UnholdOrder};
 use picket_core::record::{Fence, HoldState, NodeRecord, Then};
 use picket_core::step;
-use picket_core::store::{FenceQuery, Guard, KeyEntry, Store, StoreError, Stored, Write, Written};
+use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written};
 use picket_core::time::{Clock, WallTime};
 use picket_core::topology::{Level, Topology};
 
@@ -228,6 +228,24 @@ impl Store for Forgetful {
 
     async fn changed_since(&self, _: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
         Ok(Vec::new())
+    }
+
+    async fn note(&self, _: &str) -> Result<Option<Note>, StoreError> {
+        Ok(None)
+    }
+
+    async fn notes(&self, _: &str) -> Result<Vec<(String, Note)>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn put_note(
+        &self,
+        _: Guard,
+        _: &str,
+        expected: Version,
+        _: Option<String>,
+    ) -> Result<Version, StoreError> {
+        Ok(expected.next())
     }
 
     async fn forget(&self, _: Guard, _: WallTime) -> Result<usize, StoreError> {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
 use picket_core::record::Fence;
-use picket_core::store::{FenceQuery, Guard, KeyEntry, Store, StoreError, Stored, Write, Written};
+use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written};
 use picket_core::time::WallTime;
 
 /// How the next write, or check, goes wrong.
@@ -135,6 +135,24 @@ impl Store for OneNode {
 
     async fn changed_since(&self, _: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
         Ok(Vec::new())
+    }
+
+    async fn note(&self, _: &str) -> Result<Option<Note>, StoreError> {
+        Ok(None)
+    }
+
+    async fn notes(&self, _: &str) -> Result<Vec<(String, Note)>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn put_note(
+        &self,
+        _: Guard,
+        _: &str,
+        expected: Version,
+        _: Option<String>,
+    ) -> Result<Version, StoreError> {
+        Ok(expected.next())
     }
 
     async fn forget(&self, _: Guard, _: WallTime) -> Result<usize, StoreError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
 use picket_core::record::{Fence, NodeRecord};
-use picket_core::store::{FenceQuery, Guard, KeyEntry, Store, StoreError, Stored, Write, Written};
+use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written};
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver_sim::{Random, SimClock};
 
@@ -188,6 +188,27 @@ impl Store for Weather {
 
     async fn changed_since(&self, since: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
         self.inner.changed_since(since).await
+    }
+
+    async fn note(&self, name: &str) -> Result<Option<Note>, StoreError> {
+        self.door().await?;
+        self.inner.note(name).await
+    }
+
+    async fn notes(&self, prefix: &str) -> Result<Vec<(String, Note)>, StoreError> {
+        self.door().await?;
+        self.inner.notes(prefix).await
+    }
+
+    async fn put_note(
+        &self,
+        guard: Guard,
+        name: &str,
+        expected: Version,
+        text: Option<String>,
+    ) -> Result<Version, StoreError> {
+        self.door().await?;
+        self.inner.put_note(guard, name, expected, text).await
     }
 
     async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {

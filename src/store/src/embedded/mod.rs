@@ -22,12 +22,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
 use picket_core::record::Fence;
-use picket_core::store::{FenceQuery, Guard, KeyEntry, Store, StoreError, Stored, Write, Written};
+use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written};
 use picket_core::time::WallTime;
 use tokio::task::spawn_blocking;
 
 use crate::map::{Change, Read};
-use crate::semantics;
+use crate::{notes, semantics};
 use queue::{Queue, Turn};
 use shelf::Shelf;
 
@@ -138,6 +138,27 @@ impl Store for EmbeddedStore {
 
     async fn changed_since(&self, since: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
         self.read(move |map| semantics::changed_since(map, since)).await
+    }
+
+    async fn note(&self, name: &str) -> Result<Option<Note>, StoreError> {
+        let name = name.to_owned();
+        self.read(move |map| notes::note(map, &name)).await
+    }
+
+    async fn notes(&self, prefix: &str) -> Result<Vec<(String, Note)>, StoreError> {
+        let prefix = prefix.to_owned();
+        self.read(move |map| notes::notes(map, &prefix)).await
+    }
+
+    async fn put_note(
+        &self,
+        guard: Guard,
+        name: &str,
+        expected: Version,
+        text: Option<String>,
+    ) -> Result<Version, StoreError> {
+        let name = name.to_owned();
+        self.change(move |map| notes::put(map, guard, &name, expected, text)).await
     }
 
     async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {
