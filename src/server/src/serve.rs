@@ -69,16 +69,19 @@ pub async fn serve_by(
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     let (reporter, health_service) = tonic_health::server::health_reporter();
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(picket_proto::FILE_DESCRIPTOR_SET)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()?;
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(picket_proto::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    // Python's grpcio-reflection and older grpcurls ask by the name that came before v1.
+    let (reflection, older) = (reflection().build_v1()?, reflection().build_v1alpha()?);
     let limits = rules.limits.clone();
     let guard = Arc::new(Guard::new(rules, engine.clock().clone()));
     let door = Arc::new(Door::new(&limits, guard.clone(), stop.clone()));
     let service = FencingServiceServer::new(Service(Desk::new(engine.clone(), door)))
         .max_decoding_message_size(limits.message);
-    let routes = Routes::new(service).add_service(health_service).add_service(reflection);
+    let routes = Routes::new(service).add_service(health_service).add_service(reflection).add_service(older);
 
     let Listeners { unix, tcp, tls } = listeners;
     let (unix, _file) = unix.map(|bound| (bound.listener, bound.file)).unzip();

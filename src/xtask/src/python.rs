@@ -13,8 +13,12 @@ pub fn environment() -> Result<PathBuf, Failure> {
     let home = place::cache()?.join("venv");
     let (python, stamp) = (home.join("bin/python"), home.join("picket-requirements.txt"));
     // A system's upgrade may have taken the interpreter away from under it.
-    let works =
-        || Command::new(&python).args(["-c", "import pyghmi"]).output().is_ok_and(|out| out.status.success());
+    let works = || {
+        Command::new(&python)
+            .args(["-c", "import grpc, pyghmi"])
+            .output()
+            .is_ok_and(|out| out.status.success())
+    };
     if std::fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) && works() {
         return Ok(python);
     }

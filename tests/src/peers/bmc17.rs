@@ -1,14 +1,14 @@
 //! A second BMC, by other people: pyghmi's, with cipher suites 3 and 17 (`tests/peers/bmc17.py`).
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{ADMIN, Knob, PASSWORD, Process, Truth, fresh_address, knob, peer_file, wait_for_bmc};
+use super::{ADMIN, Knob, PASSWORD, Process, Truth, fresh_address, knob, peer_file, python, wait_for_bmc};
 use crate::error::{PeerError, Result};
 
 const KNOBS: &[&str] = &[
@@ -114,27 +114,9 @@ impl Bmc17 {
 }
 
 fn spawn(address: SocketAddr, guid: uuid::Uuid, suites: &str, directory: &Path) -> Result<Process> {
-    let mut command = Command::new(python()?);
+    let mut command = Command::new(python::interpreter()?);
     command.arg(peer_file("bmc17.py"));
     command.args([address.ip().to_string(), address.port().to_string()]).arg(directory);
     command.args(["--suites", suites, "--guid", &guid.to_string(), "--user", ADMIN, "--password", PASSWORD]);
     Process::start(command, &directory.join("bmc17.log"), "python3-venv")
-}
-
-/// A Python with pyghmi: `PICKET_TEST_PYTHON`, else the one that `cargo xtask test` makes.
-fn python() -> Result<PathBuf> {
-    let cache = || {
-        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        cache.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")))
-    };
-    let given = std::env::var_os("PICKET_TEST_PYTHON").map(PathBuf::from);
-    let python = given.or_else(|| Some(cache()?.join("picket/venv/bin/python"))).unwrap_or_default();
-    if python.exists() {
-        return Ok(python);
-    }
-    let what = format!(
-        "a Python with pyghmi ({} is not there; PICKET_TEST_PYTHON may name another)",
-        python.display()
-    );
-    Err(PeerError::Missing { what, package: "python3-venv" })
 }

@@ -3,11 +3,13 @@
 mod address;
 mod bmc17;
 mod built;
+mod foreign;
 mod ipmi_sim;
 mod knob;
 mod machine;
 mod observer;
 mod process;
+mod python;
 mod ready;
 mod reaper;
 mod slots;
@@ -21,6 +23,7 @@ use std::sync::Arc;
 
 pub use address::fresh_address;
 pub use bmc17::Bmc17;
+pub use foreign::Foreign;
 pub use ipmi_sim::{Hold, IpmiSim, IpmiSimBuilder};
 pub use knob::Knob;
 pub use machine::{Machine, PowerEvent};

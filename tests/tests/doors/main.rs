@@ -3,6 +3,7 @@
 mod authority;
 mod certificates;
 mod crowd;
+mod foreign;
 mod pki;
 mod replaced;
 mod roles;

@@ -1,0 +1,24 @@
+//! The Python of the peers that are written in it, with what `tests/peers/requirements.txt` asks for.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{PeerError, Result};
+
+/// `PICKET_TEST_PYTHON`, else the one that `cargo xtask test` makes.
+pub(super) fn interpreter() -> Result<PathBuf> {
+    let cache = || {
+        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        cache.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")))
+    };
+    let given = std::env::var_os("PICKET_TEST_PYTHON").map(PathBuf::from);
+    let python = given.or_else(|| Some(cache()?.join("picket/venv/bin/python"))).unwrap_or_default();
+    if python.exists() {
+        return Ok(python);
+    }
+    let what = format!(
+        "a Python with tests/peers/requirements.txt ({} is not there: cargo xtask test makes it, and \
+         PICKET_TEST_PYTHON may name another)",
+        python.display()
+    );
+    Err(PeerError::Missing { what, package: "python3-venv" })
+}
