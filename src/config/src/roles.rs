@@ -12,7 +12,7 @@ use crate::listen::Listen;
 use crate::node::NodeSettings;
 use crate::table::Table;
 
-type Nodes = BTreeMap<NodeId, NodeSettings>;
+pub(crate) type Nodes = BTreeMap<NodeId, NodeSettings>;
 
 pub(crate) fn read(top: &mut Table<'_>, listen: &Listen, nodes: &Nodes) -> Roles {
     let given = top.has("roles");
@@ -52,7 +52,7 @@ fn grant(name: String, mut table: Table<'_>, nodes: &Nodes) -> Option<Grant> {
     if role.is_some_and(|role| !role.does(Role::Controller)) && table.has("holders") {
         table.fault("holders", "this role acts for nobody, not even for itself: remove it");
     }
-    let nodes = scope(&mut table, nodes);
+    let nodes = scope(&mut table, "nodes", nodes);
     table.done();
     Some(Grant { name, role: role?, callers, uids, gids, nodes, holders })
 }
@@ -88,10 +88,11 @@ fn numbers(table: &mut Table<'_>, key: &'static str) -> Vec<u32> {
     })
 }
 
-/// The nodes that a role is limited to. One that fits no node would be a role that is never granted, in silence.
-fn scope(table: &mut Table<'_>, nodes: &Nodes) -> Scope {
+/// The nodes that a role is limited to, or that are in a group, by the labels under the key `labelled` and by `hosts`. What
+/// fits no node would be a role that is never granted, or a rule that never holds, in silence.
+pub(crate) fn scope(table: &mut Table<'_>, labelled: &'static str, nodes: &Nodes) -> Scope {
     let mut labels = BTreeMap::new();
-    let wanted = table.table("nodes");
+    let wanted = table.table(labelled);
     for (key, entry) in wanted.rest() {
         match &entry.raw {
             Raw::Text(text) | Raw::Variable(text) if !text.is_empty() => {

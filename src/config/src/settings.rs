@@ -11,6 +11,7 @@ use crate::audit::AuditSettings;
 use crate::device::DeviceSettings;
 use crate::entry::Entry;
 use crate::fault::Faults;
+use crate::groups::{self, Grouping};
 use crate::limits::{self, Limits};
 use crate::listen::{self, Listen};
 use crate::node::{self, NodeSettings, Nodes};
@@ -40,6 +41,8 @@ pub struct Settings {
     pub rules: Rules,
     /// `[nodes]`, from their host lists and `[templates]`.
     pub nodes: BTreeMap<NodeId, NodeSettings>,
+    /// The groups of the nodes, by label and by `[groups]`, and the rules of each.
+    pub groups: Grouping,
     /// `[releases]`.
     pub releases: BTreeMap<ReleaseId, ReleaseSettings>,
     /// The devices of the templates, and of nodes that could not be read, without what they lack: for their drivers to
@@ -82,6 +85,7 @@ impl Settings {
         let templates = node::templates(&mut top, &known, &rules, &mut samples);
         let nodes = Nodes { templates: &templates, releases: &known, rules: &rules, log: &log }
             .read(&mut top, &mut samples);
+        let groups = groups::read(&mut top, &nodes);
         let roles = crate::roles::read(&mut top, &listen, &nodes);
         if let Some(own) = gateway.node.as_ref().filter(|own| !nodes.contains_key(own)) {
             let offer = did_you_mean(own.as_str(), nodes.keys().map(NodeId::as_str));
@@ -99,6 +103,7 @@ impl Settings {
             log: logging,
             rules,
             nodes,
+            groups,
             releases,
             samples,
         };

@@ -20,6 +20,10 @@ impl Findings {
         self.0.borrow_mut().push(fault);
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.0.borrow().len()
+    }
+
     pub(crate) fn into_faults(self) -> Vec<Fault> {
         self.0.into_inner()
     }

@@ -205,6 +205,16 @@ fn labels(table: Table<'_>) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::new();
     for (key, entry) in table.rest() {
         match entry.to_json() {
+            serde_json::Value::String(text) if text == "*" => {
+                let why =
+                    "\"*\" stands for every value of a label in the name of a group: no label can have it";
+                table.log().push(entry.place.fault(why));
+            }
+            _ if key.contains('=') => {
+                let why =
+                    "a label's key has no =, which divides key and value in the name of its group (rack=r1)";
+                table.log().push(entry.place.fault(why));
+            }
             serde_json::Value::String(text) => drop(labels.insert(key, text)),
             _ => table.log().push(entry.place.fault(format!("expected a text, found {}", entry.kind()))),
         }

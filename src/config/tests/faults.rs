@@ -116,6 +116,47 @@ url = "https://storage.example"
 }
 
 #[test]
+fn all_faults_of_the_groups_are_told_at_once() {
+    let home = Home::with(&format!(
+        r#"{GOOD}
+[nodes.r1n41]
+template = "r1"
+labels = {{ rack = "r1", "a=b" = "x", role = "*" }}
+[groups.empty]
+[groups.none]
+hosts = "r1n[07-08]"
+labels = {{ rack = "r1" }}
+[groups.far]
+hosts = "r1n[08-09]"
+labels = {{ rack = "r9" }}
+[groups."rack=r2"]
+[groups."rac=*"]
+[groups."rack=r1"]
+hosts = "r1n07"
+colour = "red"
+[groups."a b"]
+hosts = "r1n07"
+"#
+    ));
+    says(
+        &home.faults(&[]),
+        &[
+            "picket.toml:18: nodes.r1n41.labels.\"a=b\" ~ a label's key has no =",
+            "picket.toml:18: nodes.r1n41.labels.role ~ stands for every value of a label",
+            "picket.toml:19: groups.empty ~ does not say which nodes are in it: name them by hosts",
+            "picket.toml:20: groups.none ~ no node is in this group: none fits rack=r1 and r1n[07-08]",
+            "picket.toml:24: groups.far.hosts ~ there is no node r1n09 in these settings; did you mean",
+            "picket.toml:25: groups.far.labels.rack ~ no node has the label rack = \"r9\"; did you mean \"r1\"?",
+            "picket.toml:26: groups.\"rack=r2\" ~ no node has the label rack = \"r2\"; did you mean \"rack=r1\"?",
+            "picket.toml:27: groups.\"rac=*\" ~ no node has the label rac; did you mean \"rack\"?",
+            "picket.toml:29: groups.\"rack=r1\".hosts ~ the label says which nodes are in this group",
+            "picket.toml:30: groups.\"rack=r1\".colour: unknown key ~ ",
+            "picket.toml:31: groups.\"a b\" ~ is no name of a group",
+        ],
+    );
+}
+
+#[test]
 fn a_level_without_time_for_the_long_window_is_a_fault() {
     let home = Home::with(
         r#"

@@ -259,3 +259,35 @@ fn the_sources_of_a_daemon_are_its_file_and_conf_d_beside_it() {
     assert_eq!(sources.directory, Path::new("/etc/picket/conf.d"));
     assert!(sources.environment.keys().all(|name| name.starts_with("PICKET__")));
 }
+
+#[test]
+fn each_label_is_a_group_and_the_settings_name_more() {
+    let home = Home::with(
+        &format!(
+            r#"{GOOD}
+[nodes."r1n[41-42]"]
+template = "r1"
+labels = {{ rack = "r1", role = "db" }}
+[nodes."r2n[1-2]"]
+template = "r1"
+labels = {{ rack = "r2", role = "db" }}
+[groups.first]
+hosts = "r1n[07,41],r2n1"
+[groups.both]
+hosts = "r1n[07,41],r2n1"
+labels = {{ role = "db" }}
+[groups."rack=*"]
+"#
+        )
+        .replace("10.1.0.{number}", "{node}"),
+    );
+    let groups = home.load().unwrap().groups;
+    let members = |name: &str| -> Vec<String> {
+        groups.members().members(name).into_iter().flatten().map(ToString::to_string).collect()
+    };
+    assert_eq!(members("rack=r1"), ["r1n41", "r1n42"]);
+    assert_eq!(members("role=db"), ["r1n41", "r1n42", "r2n1", "r2n2"]);
+    assert_eq!(members("first"), ["r1n07", "r1n41", "r2n1"]);
+    assert_eq!(members("both"), ["r1n41", "r2n1"]);
+    assert_eq!(groups.settings().keys().collect::<Vec<_>>(), ["both", "first", "rack=r1", "rack=r2"]);
+}

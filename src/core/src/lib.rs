@@ -13,6 +13,7 @@ pub mod election;
 pub mod event;
 pub mod gate;
 pub mod ground;
+pub mod groups;
 pub mod hostlist;
 pub mod ids;
 pub mod ledger;

@@ -1,6 +1,6 @@
 //! What the engine is made of. Everything is passed in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -41,6 +41,8 @@ pub struct NodePlan {
     pub own_host: bool,
     /// Labels (`rack`, `zone`, `role`).
     pub labels: BTreeMap<String, String>,
+    /// The groups in which it is: one for each label, and those that the settings name.
+    pub groups: BTreeSet<String>,
 }
 
 /// Says whether a node recovered, just before anything is sent to it (S15).

@@ -1,10 +1,10 @@
 //! From checked settings to the engine's parts. What drivers and releasers find wrong is told all at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use picket_config::{DeviceSettings, Fault, Faults, Nature, NodeSettings, Settings};
-use picket_core::ids::{DeviceId, ReleaseId};
+use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
 use picket_engine::{NodePlan, PlannedRelease};
@@ -26,6 +26,7 @@ pub(crate) fn all(
         context,
         releasers,
         endpoints: BTreeMap::new(),
+        groups: settings.groups.members().by_node(),
         is_whole: told.is_empty(),
         faults: &mut faults,
     };
@@ -66,6 +67,8 @@ struct Builder<'a> {
     releasers: BTreeMap<ReleaseId, Arc<dyn Releaser>>,
     /// Which device has which endpoint: two nodes with one BMC would be fenced for one another.
     endpoints: BTreeMap<String, String>,
+    /// In which groups each node is.
+    groups: BTreeMap<NodeId, BTreeSet<String>>,
     /// The settings had no fault before: what is missing of a level was not told yet.
     is_whole: bool,
     faults: &'a mut Vec<Fault>,
@@ -113,6 +116,7 @@ impl Builder<'_> {
             releases,
             own_host: false,
             labels: node.labels.clone(),
+            groups: self.groups.remove(&node.id).unwrap_or_default(),
         })
     }
 

@@ -1,5 +1,7 @@
 //! Which nodes a caller means.
 
+use std::collections::BTreeSet;
+
 use picket_core::device::{Identity, IdentityMatch};
 use picket_core::hostlist;
 use picket_core::ids::NodeId;
@@ -102,8 +104,8 @@ impl WantedSet {
         }
     }
 
-    /// The nodes that are meant: in the order of the host list, else by name. All means all for which the caller may
-    /// make the call; a name of another is refused.
+    /// The nodes that are meant: in the order of the host list, else by name. All, and those of a group, means all for
+    /// which the caller may make the call; a name of another is refused.
     pub(crate) fn members(&self, desk: &Desk) -> Result<Vec<NodeId>, Fault> {
         let engine = &desk.engine;
         match self {
@@ -116,11 +118,14 @@ impl WantedSet {
                 Ok(all)
             }
             WantedSet::One(node) => Ok(vec![node.find(desk)?]),
-            WantedSet::Group(group) => Err(Fault::new(
-                ErrorReason::GroupNotFound,
-                format!("there is no group {group:?}: this gateway's settings have no groups"),
-            )
-            .resource("group", group)),
+            WantedSet::Group(group) => {
+                let mut members: Vec<NodeId> = group_members(engine, group)?.iter().cloned().collect();
+                if !desk.sees_all() {
+                    members.retain(|node| desk.sees(node));
+                }
+                members.sort_by(|a, b| names::compare(a.as_str(), b.as_str()));
+                Ok(members)
+            }
             WantedSet::Names(names) => {
                 let unknown: Vec<&NodeId> =
                     names.iter().filter(|name| known(engine, name).is_err()).collect();
@@ -132,6 +137,23 @@ impl WantedSet {
             }
         }
     }
+}
+
+/// The nodes of a group.
+pub(crate) fn group_members<'e>(engine: &'e Engine, group: &str) -> Result<&'e BTreeSet<NodeId>, Fault> {
+    let groups = engine.groups();
+    groups.members(group).ok_or_else(|| {
+        let near = groups.near(group);
+        let hint = if near.is_empty() {
+            ": a label of a node is a group (rack=r1), and so is each [groups.NAME] of the settings"
+                .to_owned()
+        } else {
+            format!("; did you mean {}?", near.join(", "))
+        };
+        Fault::new(ErrorReason::GroupNotFound, format!("there is no group {group:?}{hint}"))
+            .resource("group", group)
+            .with_list("near", &near)
+    })
 }
 
 fn bounded(text: &str) -> Result<String, String> {

@@ -171,6 +171,7 @@ fn plan(index: usize, driver: &Arc<IpmiDriver>, rules: &Rules) -> Result<NodePla
         releases: Vec::new(),
         own_host: false,
         labels: BTreeMap::new(),
+        groups: std::collections::BTreeSet::new(),
     })
 }
 

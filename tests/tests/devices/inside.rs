@@ -83,6 +83,7 @@ impl Inside {
             }],
             own_host: false,
             labels: BTreeMap::new(),
+            groups: std::collections::BTreeSet::new(),
         };
         let incarnation = Incarnation::mint(clock.wall(), [7; 10]);
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(incarnation).expect("an empty store"));

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use picket_core::election::{self, Leadership};
+use picket_core::groups::Groups;
 use picket_core::ids::{NodeId, Revision, Version};
 use picket_core::record::NodeRecord;
 use picket_core::store::{StoreError, Stored};
@@ -60,6 +61,7 @@ pub struct Engine {
 struct Shared {
     parts: Arc<Parts>,
     slots: BTreeMap<NodeId, Slot>,
+    groups: Groups,
     feed: broadcast::Sender<(Revision, NodeId)>,
     lead: watch::Sender<Lead>,
 }
@@ -86,8 +88,9 @@ impl Engine {
             (plan.id.clone(), slot)
         });
         let slots = slots.collect();
+        let groups = Groups::of_nodes(parts.nodes.iter().map(|plan| (&plan.id, &plan.groups)));
         let lead = watch::Sender::new(Lead::No("starting".to_owned()));
-        Self { shared: Arc::new(Shared { parts: Arc::new(parts), slots, feed, lead }) }
+        Self { shared: Arc::new(Shared { parts: Arc::new(parts), slots, groups, feed, lead }) }
     }
 
     /// Leads and works until `stop`. Returns an error only where going on would be wrong: a damaged store.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use picket_audit::Audit;
+use picket_core::groups::Groups;
 use picket_core::ids::{FenceId, NodeId, Revision, Term};
 use picket_core::near::near;
 use picket_core::outcome::Outcome;
@@ -40,6 +41,11 @@ impl Engine {
     /// The names of all nodes.
     pub fn names(&self) -> impl Iterator<Item = &NodeId> {
         self.shared.slots.keys()
+    }
+
+    /// The groups, and the nodes in each.
+    pub fn groups(&self) -> &Groups {
+        &self.shared.groups
     }
 
     /// Follows a node: the present at once, then each change (coalesced for a slow follower).

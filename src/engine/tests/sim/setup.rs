@@ -101,6 +101,7 @@ impl Setup {
             releases: releases.collect(),
             own_host: node.own_host,
             labels: BTreeMap::new(),
+            groups: std::collections::BTreeSet::new(),
         }
     }
 

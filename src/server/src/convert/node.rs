@@ -43,7 +43,7 @@ pub(crate) fn node(view: &NodeView, now: Now, leading: bool) -> v1::Node {
         bringing: if unfencing { words::bringing(record.bringing) } else { v1::Bringing::Unspecified }.into(),
         breaches: record.breaches,
         back_since: record.back_since.map(timestamp),
-        groups: Vec::new(),
+        groups: view.plan.groups.iter().cloned().collect(),
         identity: Some(identity(view)),
         pauses: Vec::new(),
         orphaned: false,

@@ -372,5 +372,7 @@ fn plan(world: &SharedWorld, node: &str, rules: &Rules, volumes: &Arc<Volumes>) 
         }],
         own_host: node == "me",
         labels: BTreeMap::new(),
+        // All that have a number are in one.
+        groups: node.strip_prefix('n').map(|_| "rack=r1".to_owned()).into_iter().collect(),
     }
 }

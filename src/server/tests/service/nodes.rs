@@ -87,6 +87,22 @@ async fn phases_select_and_wrong_ones_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_nodes_of_a_group_are_listed_and_say_so() {
+    let lab = lab().await;
+    let of = |group: &str| {
+        let nodes = NodeSet { of: Some(node_set::Of::Group(group.to_owned())) };
+        ListNodesRequest { nodes: Some(nodes), ..Default::default() }
+    };
+    let answer = list(&lab, of("rack=r1")).await.expect("listed");
+    assert_eq!(names(&answer), ["n1", "n2", "n10"]);
+    assert!(answer.nodes.iter().all(|node| node.groups == ["rack=r1"]));
+    assert_eq!(get(&lab, "me", false).await.groups, [""; 0]);
+    let refused = list(&lab, of("rack=r2")).await.expect_err("no such group");
+    let (word, metadata) = reason(&refused);
+    assert_eq!((word.as_str(), metadata["near"].as_str()), ("GROUP_NOT_FOUND", "rack=r1"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_that_was_never_asked_is_unknown_and_a_fresh_one_is_known() {
     let lab = lab().await;
     let stale = get(&lab, "n10", false).await;

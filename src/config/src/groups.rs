@@ -1,0 +1,182 @@
+//! `[groups]`: groups of nodes beside those that their labels make, and the rules of each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use picket_core::groups::{self, Groups};
+use picket_core::hostlist;
+use picket_core::near::did_you_mean;
+
+use crate::entry::Entry;
+use crate::fault::{Fault, Place};
+use crate::roles::{self, Nodes};
+use crate::table::Table;
+
+/// What `[groups]` says of a group. What is left out holds as if the group had no rule for it.
+#[derive(Clone, Debug, Default)]
+pub struct GroupRules {}
+
+impl GroupRules {
+    fn read(_table: &mut Table<'_>) -> Self {
+        Self {}
+    }
+
+    /// These rules, and for what they leave out those of every value of the label.
+    fn over(self, _every: &Self) -> Self {
+        self
+    }
+}
+
+/// A group and its rules.
+#[derive(Clone, Debug)]
+pub struct GroupSettings {
+    /// Its rules.
+    pub rules: GroupRules,
+    /// Where the rules stand; of a label of which nothing is said, nowhere.
+    place: Option<Place>,
+}
+
+impl GroupSettings {
+    /// A fault of this group at `key` of its table; empty for the group as a whole.
+    pub fn fault(&self, key: &str, message: impl Into<String>) -> Fault {
+        let place = self.place.clone().unwrap_or_default();
+        let place = if key.is_empty() { place } else { place.within(key) };
+        place.fault(message)
+    }
+}
+
+/// All groups: each label of a node is one (`rack=r1`), and each `[groups.NAME]`.
+#[derive(Clone, Debug, Default)]
+pub struct Grouping {
+    members: Groups,
+    settings: BTreeMap<String, GroupSettings>,
+}
+
+impl Grouping {
+    /// The groups and their nodes.
+    pub fn members(&self) -> &Groups {
+        &self.members
+    }
+
+    /// The groups of which `[groups]` says something, by name. What it says of `rack=*` stands here for each rack.
+    pub fn settings(&self) -> &BTreeMap<String, GroupSettings> {
+        &self.settings
+    }
+}
+
+pub(crate) fn read(top: &mut Table<'_>, nodes: &Nodes) -> Grouping {
+    let mut grouping = Grouping::default();
+    for node in nodes.values() {
+        for (key, value) in &node.labels {
+            grouping.members.put(&groups::label(key, value), node.id.clone());
+        }
+    }
+    let mut every = Vec::new();
+    for (name, entry) in top.named("groups") {
+        match name.split_once('=') {
+            Some((key, "*")) => every.extend(every_value(key, top, entry, nodes)),
+            Some((key, value)) => one_value(&name, (key, value), top, entry, &mut grouping, nodes),
+            None => named(&name, top, entry, &mut grouping, nodes),
+        }
+    }
+    for (key, (rules, place)) in every {
+        let values: BTreeSet<&String> = nodes.values().filter_map(|node| node.labels.get(&key)).collect();
+        for value in values {
+            let name = groups::label(&key, value);
+            let own = grouping.settings.remove(&name);
+            let settings = match own {
+                Some(own) => GroupSettings { rules: own.rules.over(&rules), place: own.place },
+                None => GroupSettings { rules: rules.clone(), place: Some(place.clone()) },
+            };
+            grouping.settings.insert(name, settings);
+        }
+    }
+    grouping
+}
+
+/// `[groups."rack=*"]`: the rules of each value of that label.
+fn every_value(
+    key: &str,
+    top: &Table<'_>,
+    entry: Entry,
+    nodes: &Nodes,
+) -> Option<(String, (GroupRules, Place))> {
+    let mut table = Table::of(top.log(), entry);
+    let known: BTreeSet<&str> =
+        nodes.values().flat_map(|node| node.labels.keys()).map(String::as_str).collect();
+    if !nodes.is_empty() && !known.contains(key) {
+        let offer = did_you_mean(key, known);
+        here(&table, format!("no node has the label {key}{offer}"));
+    }
+    has_its_nodes_by_label(&mut table);
+    let (rules, place) = (GroupRules::read(&mut table), table.place.clone());
+    table.done();
+    Some((key.to_owned(), (rules, place)))
+}
+
+/// `[groups."rack=r1"]`: the rules of one value of a label.
+fn one_value(
+    name: &str,
+    (key, value): (&str, &str),
+    top: &Table<'_>,
+    entry: Entry,
+    grouping: &mut Grouping,
+    nodes: &Nodes,
+) {
+    let mut table = Table::of(top.log(), entry);
+    if !nodes.is_empty() && grouping.members.members(name).is_none() {
+        let offer = did_you_mean(name, grouping.members.iter().map(|(name, _)| name));
+        here(&table, format!("no node has the label {key} = {value:?}{offer}"));
+    }
+    has_its_nodes_by_label(&mut table);
+    let (rules, place) = (GroupRules::read(&mut table), Some(table.place.clone()));
+    table.done();
+    grouping.settings.insert(name.to_owned(), GroupSettings { rules, place });
+}
+
+/// A fault of the table as a whole.
+fn here(table: &Table<'_>, message: impl Into<String>) {
+    table.log().push(table.place.fault(message));
+}
+
+/// A label says itself which nodes are in its group.
+fn has_its_nodes_by_label(table: &mut Table<'_>) {
+    for key in ["hosts", "labels"] {
+        if table.has(key) {
+            let _ = table.get(key);
+            table.fault(
+                key,
+                "the label says which nodes are in this group: remove it, or give the group a name without =",
+            );
+        }
+    }
+}
+
+/// `[groups.NAME]`: the nodes of a host list, those with some labels, or those that fit both.
+fn named(name: &str, top: &Table<'_>, entry: Entry, grouping: &mut Grouping, nodes: &Nodes) {
+    let mut table = Table::of(top.log(), entry);
+    let fits = hostlist::expand(name).is_ok_and(|names| names == [name]);
+    if !fits {
+        let right = "1 to 253 letters, digits, '-', '_' or '.', the first a letter or digit; or a label (\"rack=r1\", \"rack=*\")";
+        here(&table, format!("{name:?} is no name of a group: {right}"));
+    }
+    if !table.has("hosts") && !table.has("labels") {
+        let right = "name them by hosts = \"r1n[01-40]\", by labels = { rack = \"r1\" }, or by both";
+        here(&table, format!("does not say which nodes are in it: {right}"));
+    }
+    let told = table.has("hosts") || table.has("labels");
+    let faults = table.log().count();
+    let scope = roles::scope(&mut table, "labels", nodes);
+    // A label or a node that there is not was told.
+    let is_right = table.log().count() == faults;
+    let mut is_empty = true;
+    for node in nodes.values().filter(|node| told && scope.has(&node.id, &node.labels)) {
+        grouping.members.put(name, node.id.clone());
+        is_empty = false;
+    }
+    if is_empty && told && is_right && !nodes.is_empty() {
+        here(&table, format!("no node is in this group: none fits {}", scope.words()));
+    }
+    let (rules, place) = (GroupRules::read(&mut table), Some(table.place.clone()));
+    table.done();
+    grouping.settings.insert(name.to_owned(), GroupSettings { rules, place });
+}
