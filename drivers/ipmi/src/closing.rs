@@ -47,6 +47,11 @@ async fn is_open(live: &mut Live, id: u32, call: &Call) -> Option<bool> {
     GetSessionInfo::parse_success_response(&heard.answer.data).ok()
 }
 
+/// How the next epoch begins where this session stopped answering.
+fn lost(live: &Live, call: &Call) -> EpochOrigin {
+    EpochOrigin::AfterLoss { since: live.unanswered_since().unwrap_or(call.now()) }
+}
+
 /// Closes what can be closed now. `Some`: from then on the rest is surely over, if nothing more is sent.
 pub async fn close_all(line: &mut Line, call: &Call) -> Option<Instant> {
     let longest = line.settings.longest_idle();
@@ -59,7 +64,7 @@ pub async fn close_all(line: &mut Line, call: &Call) -> Option<Instant> {
     let present = line.session.take().map(|live| {
         if live.is_silent() {
             // It may be lost already, and that must not be forgotten with the caller.
-            line.next_origin = EpochOrigin::AfterLoss;
+            line.next_origin = lost(&live, call);
         }
         let epoch = live.epoch().id;
         line.orphans.push(live);
@@ -70,7 +75,7 @@ pub async fn close_all(line: &mut Line, call: &Call) -> Option<Instant> {
         let (is_present, carried) = (present == Some(live.epoch().id), live.has_carried());
         let closed = close_itself(live, call).await;
         if is_present {
-            line.next_origin = if closed { before } else { EpochOrigin::AfterLoss };
+            line.next_origin = if closed { before } else { lost(live, call) };
         }
         match closed {
             true => line.orphans.swap_remove(index).closed(),

@@ -99,7 +99,7 @@ impl Line {
             self.next_origin = EpochOrigin::Fresh;
             let endpoint = self.settings.authority();
             tracing::debug!(%endpoint, epoch = epoch.id, origin = ?epoch.origin, "session opened");
-            self.unseen = epoch.origin == EpochOrigin::AfterLoss;
+            self.unseen = epoch.origin.is_loss();
             self.session = Some(live);
         }
         self.session
@@ -115,7 +115,8 @@ impl Line {
         let fresh = match waited {
             Some(live) => live,
             None => {
-                let epoch = self.next_epoch(EpochOrigin::AfterLoss);
+                let since = self.session.as_ref().and_then(Live::unanswered_since);
+                let epoch = self.next_epoch(EpochOrigin::AfterLoss { since: since.unwrap_or(call.now()) });
                 self.door.open(epoch, call, until).await?
             }
         };

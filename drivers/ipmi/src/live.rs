@@ -54,6 +54,8 @@ pub struct Live {
     /// How long this BMC takes for an answer, doubled: it has buffers for two packets, and copies fill them.
     pace: Duration,
     silent: bool,
+    /// When the first question was asked since its last answer; none: nothing was.
+    unanswered_since: Option<BootTime>,
     carried: bool,
     closed: bool,
     out: Vec<u8>,
@@ -82,6 +84,7 @@ impl Live {
             last_answer: now,
             pace: FIRST_PAUSE,
             silent: false,
+            unanswered_since: None,
             carried: false,
             closed: false,
             out: Vec::with_capacity(128),
@@ -106,6 +109,11 @@ impl Live {
     /// Whether something was asked and not answered since its last answer.
     pub fn is_silent(&self) -> bool {
         self.silent
+    }
+
+    /// Since when it does not answer, if it does not.
+    pub fn unanswered_since(&self) -> Option<BootTime> {
+        self.unanswered_since
     }
 
     /// Whether it carried a packet that changes something.
@@ -195,6 +203,8 @@ impl Live {
         // Nothing is sent whose time is over: this process may have been stopped since it decided to.
         while Instant::now() < until {
             effort.may_send(call).map_err(|ended| effort.judge(ended))?;
+            // Before it is sent: who leaves does not wait for the answer.
+            self.unanswered_since.get_or_insert(asked_at);
             self.send_copy(&mut request, effort).await;
             let wake = until.min(Instant::now() + pause);
             while let Some(datagram) = self.link.receive(&mut buffer, wake).await {
@@ -202,6 +212,7 @@ impl Live {
                     self.last_answer = Instant::now();
                     self.pace = (2 * self.last_sent.elapsed()).clamp(FIRST_PAUSE, LONGEST_PAUSE);
                     self.silent = false;
+                    self.unanswered_since = None;
                     return Ok(Some(Heard { answer, asked_at, answered_at: call.now(), epoch: self.epoch }));
                 }
                 // Foreign datagrams, however many, must not keep a copy from being sent.

@@ -219,10 +219,11 @@ impl PowerDriver for SimDriver {
             // The caller may leave before the answer comes, and the device may have ended it.
             session.closing = true;
             let answer = end.min(Instant::now() + CLOSE);
-            match self.wire.send(call, answer, &mut line, &Request::Close).await?.what {
+            let asked = self.wire.send(call, answer, &mut line, &Request::Close).await?;
+            match asked.what {
                 Ok(_) => line.closed(),
-                Err(Trouble::NoSession) => line.refused(),
-                Err(_) => line.given_up(self.wire.longest_idle()),
+                Err(Trouble::NoSession) => line.refused(asked.asked_at),
+                Err(_) => line.given_up(self.wire.longest_idle(), asked.asked_at),
             }
         }
         if let Some(until) = line.haunted_until {

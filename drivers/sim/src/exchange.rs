@@ -79,12 +79,12 @@ impl Wire {
             }
             match exchanged.what {
                 Err(Trouble::NoSession) if again => {
-                    line.refused();
+                    line.refused(exchanged.asked_at);
                     again = false;
                 }
                 Err(Trouble::Silence) => {
                     if let Some(session) = &mut line.session {
-                        session.doubtful = true;
+                        session.doubtful = session.unanswered;
                     }
                     return Ok(Exchanged { epoch, ..exchanged });
                 }
@@ -111,15 +111,16 @@ impl Wire {
         if line.session.is_some_and(|session| session.closing) {
             line.left(self.longest_idle());
         }
-        if line.session.is_some_and(|session| session.doubtful) {
+        if line.session.is_some_and(|session| session.doubtful.is_some()) {
             // If the old session answers, the device did not restart (S2). Half of the time goes to finding out.
             let half = Instant::now() + end.saturating_duration_since(Instant::now()) / 2;
-            match self.send(call, half, line, &Request::Read).await?.what {
-                Err(Trouble::Silence) => line.given_up(self.longest_idle()),
-                Err(Trouble::NoSession) => line.refused(),
+            let tried = self.send(call, half, line, &Request::Read).await?;
+            match tried.what {
+                Err(Trouble::Silence) => line.given_up(self.longest_idle(), tried.asked_at),
+                Err(Trouble::NoSession) => line.refused(tried.asked_at),
                 _ => {
                     if let Some(session) = &mut line.session {
-                        session.doubtful = false;
+                        session.doubtful = None;
                     }
                 }
             }
@@ -160,6 +161,7 @@ impl Wire {
             let asked_at = *first.get_or_insert_with(|| call.now());
             let session = line.session.as_mut().map(|session| {
                 session.last_sent = call.now();
+                session.unanswered.get_or_insert(asked_at);
                 session.id
             });
             let silence =
@@ -175,6 +177,11 @@ impl Wire {
                 return Ok(silence(call.now()));
             }
             if !heard_nothing {
+                if let Some(session) =
+                    line.session.as_mut().filter(|_| answer.what != Err(Trouble::NoSession))
+                {
+                    session.unanswered = None;
+                }
                 if changes_something(request) {
                     line.unanswered = false;
                 }

@@ -12,8 +12,10 @@ use crate::wire::SessionId;
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) epoch: Epoch,
-    /// The last call in it got no answer. If the device still knows it, the device did not restart.
-    pub(crate) doubtful: bool,
+    /// Since when calls in it got no answer. If the device still knows it, the device did not restart.
+    pub(crate) doubtful: Option<BootTime>,
+    /// When the first question was asked since its last answer, also by a caller who left.
+    pub(crate) unanswered: Option<BootTime>,
     /// It was made after a loss, and nothing was read in it yet.
     pub(crate) unseen: bool,
     /// Its close was begun: nothing else is asked in it any more.
@@ -27,7 +29,8 @@ pub(crate) struct Session {
 pub(crate) struct Line {
     pub(crate) session: Option<Session>,
     epochs: u64,
-    lost: bool,
+    /// The session before was lost, and since when.
+    lost: Option<BootTime>,
     /// A session that was given up without its device's word may be open until then.
     pub(crate) haunted_until: Option<BootTime>,
     /// A command was sent whose answer has not come.
@@ -37,36 +40,47 @@ pub(crate) struct Line {
 impl Line {
     pub(crate) fn opened(&mut self, id: SessionId, now: BootTime) {
         self.epochs += 1;
-        let origin = if std::mem::take(&mut self.lost) { EpochOrigin::AfterLoss } else { EpochOrigin::Fresh };
+        let lost = self.lost.take();
+        let origin = lost.map_or(EpochOrigin::Fresh, |since| EpochOrigin::AfterLoss { since });
         let epoch = Epoch { id: self.epochs, origin };
-        let unseen = origin == EpochOrigin::AfterLoss;
-        self.session = Some(Session { id, epoch, doubtful: false, unseen, closing: false, last_sent: now });
+        let unseen = origin.is_loss();
+        self.session = Some(Session {
+            id,
+            epoch,
+            doubtful: None,
+            unanswered: None,
+            unseen,
+            closing: false,
+            last_sent: now,
+        });
     }
 
     /// The device does not know it any more.
-    pub(crate) fn refused(&mut self) {
-        if self.session.take().is_some() {
-            self.lost = true;
+    pub(crate) fn refused(&mut self, now: BootTime) {
+        if let Some(session) = self.session.take() {
+            self.lost = self.lost.or(session.unanswered).or(Some(now));
         }
     }
 
     /// The device does not answer in it: it may still be open there until it was idle for `idle`.
-    pub(crate) fn given_up(&mut self, idle: Duration) {
-        self.lost |= self.session.is_some();
+    pub(crate) fn given_up(&mut self, idle: Duration, now: BootTime) {
+        if let Some(session) = &mut self.session {
+            session.doubtful = session.unanswered.or(Some(now));
+        }
         self.left(idle);
     }
 
     /// We began to end it and did not hear the device's word: it was not lost, unless it had fallen silent before.
     pub(crate) fn left(&mut self, idle: Duration) {
         if let Some(session) = self.session.take() {
-            self.lost |= session.doubtful;
+            self.lost = self.lost.or(session.doubtful);
             self.haunted_until = self.haunted_until.max(Some(session.last_sent + idle));
         }
     }
 
     /// It ended by itself, as nothing was said in it for so long: it was lost only if it had fallen silent before.
     pub(crate) fn idled_out(&mut self) {
-        self.lost |= self.session.take().is_some_and(|session| session.doubtful);
+        self.lost = self.lost.or(self.session.take().and_then(|session| session.doubtful));
     }
 
     /// We ended it, and the device said so.

@@ -18,18 +18,33 @@ pub enum Power {
 }
 
 /// How an epoch of a device began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EpochOrigin {
     /// The first one of this process, or the one after a session that we closed ourselves.
     Fresh,
     /// The one before was *lost*: the device stopped answering in it or refused it. The device may have restarted.
-    AfterLoss,
+    AfterLoss {
+        /// When the first question was asked that it left unanswered, or refused, after all that it had answered.
+        since: BootTime,
+    },
+}
+
+impl EpochOrigin {
+    /// Whether the one before was lost.
+    pub fn is_loss(self) -> bool {
+        matches!(self, EpochOrigin::AfterLoss { .. })
+    }
+
+    /// Whether the one before was lost at that time or later. What had stopped answering before a fence began was not
+    /// lost within it (S2).
+    pub fn is_loss_since(self, began: BootTime) -> bool {
+        matches!(self, EpochOrigin::AfterLoss { since } if since >= began)
+    }
 }
 
 /// One uninterrupted life of a device: the same session, no restart of the BMC.
 /// Two epochs of one device are the same exactly if their `id` is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Epoch {
     /// Unique for the device within this process; grows.
     pub id: u64,

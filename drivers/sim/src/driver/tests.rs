@@ -175,7 +175,8 @@ async fn a_restart_begins_a_new_epoch_after_loss() {
     bench.world().happen(bench.now(), restart);
     let reading = bench.read().await.expect("answers in a new session");
     let second = reading.epoch.expect("has epochs");
-    assert_eq!((second.origin, reading.power), (EpochOrigin::AfterLoss, Power::Off));
+    assert!(second.origin.is_loss());
+    assert_eq!(reading.power, Power::Off);
     assert!(second.id > first.id);
     assert!(bench.world().truth("n1", bench.now()), "it lies");
 }
@@ -185,11 +186,12 @@ async fn a_device_silent_for_long_is_lost_while_the_old_session_may_live_on() {
     let bench = Bench::new().await;
     bench.read().await.expect("answers");
     bench.fault(Fault::Silent);
+    let since = bench.now();
     bench.read().await.expect_err("silent");
     bench.read().await.expect_err("silent to the old session and to a new one");
     bench.mend();
     let epoch = bench.read().await.expect("answers").epoch.expect("has epochs");
-    assert_eq!(epoch.origin, EpochOrigin::AfterLoss);
+    assert_eq!(epoch.origin, EpochOrigin::AfterLoss { since }, "since the first question");
     assert_eq!(bench.world().sessions(DEV, bench.now()), 2, "the old one was never closed");
     bench.driver.quiesce(&bench.call()).await.expect_err("the old one lives for a minute");
     let patient = bench.call().until(Instant::now() + Duration::from_secs(60));
@@ -232,6 +234,7 @@ async fn a_session_that_fell_silent_and_then_ended_idle_was_lost() {
         let bench = Bench::new().await;
         bench.read().await.expect("answers");
         bench.fault(Fault::Silent);
+        let since = bench.now();
         bench.read().await.expect_err("silent");
         bench.mend();
         tokio::time::sleep(Duration::from_secs(90)).await;
@@ -239,7 +242,7 @@ async fn a_session_that_fell_silent_and_then_ended_idle_was_lost() {
             bench.driver.quiesce(&bench.call()).await.expect("nothing is open");
         }
         let epoch = bench.read().await.expect("answers").epoch.expect("has epochs");
-        assert_eq!(epoch.origin, EpochOrigin::AfterLoss);
+        assert_eq!(epoch.origin, EpochOrigin::AfterLoss { since });
     }
 }
 

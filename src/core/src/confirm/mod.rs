@@ -84,6 +84,14 @@ impl Judge {
         })
     }
 
+    /// The fence began at `at`, on our boot-time clock: a session that had stopped answering before was not lost within
+    /// the fence (S2). Without this every loss counts.
+    #[must_use]
+    pub fn begun(mut self, at: BootTime) -> Self {
+        self.traces.values_mut().for_each(|trace| trace.began(at));
+        self
+    }
+
     /// Goes on with another level. What the devices showed so far stays.
     pub fn try_level(&mut self, level: usize) {
         self.level = level;

@@ -32,6 +32,8 @@ pub(super) struct Trace {
     pub(super) lost: bool,
     pub(super) answered: bool,
     resumed: bool,
+    /// When the fence began: what was lost before was not lost within it.
+    began: BootTime,
     epoch: Option<u64>,
     /// When something other than power was answered last, whose epoch is not known.
     contacted_at: Option<BootTime>,
@@ -60,6 +62,7 @@ impl Trace {
             lost,
             answered: false,
             resumed,
+            began: BootTime::default(),
             epoch: None,
             contacted_at: None,
             was_left: false,
@@ -71,6 +74,10 @@ impl Trace {
             off_due: true,
             run: None,
         }
+    }
+
+    pub(super) fn began(&mut self, at: BootTime) {
+        self.began = at;
     }
 
     /// Notes the life of the device in which something was answered. True if it is new and the one before was lost.
@@ -90,7 +97,8 @@ impl Trace {
         // have restarted under them. Where we did not end the session before ourselves, it ended in a time of which
         // nobody knows anything: an Off after it is our doing only where our off was taken before.
         let unseen = if first { self.was_left } else { quiet || self.off.is_none() };
-        let lost = epoch.origin == EpochOrigin::AfterLoss || unseen;
+        let after_loss = if first { epoch.origin.is_loss_since(self.began) } else { epoch.origin.is_loss() };
+        let lost = after_loss || unseen;
         self.lost |= lost;
         if !first {
             self.begin_anew();

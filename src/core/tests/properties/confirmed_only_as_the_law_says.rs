@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
 use crate::cases;
-use crate::oracle::{Entry, Log};
+use crate::oracle::{Entry, Log, began};
 use crate::support::*;
 
 /// What happens next: a kind, a device, and a number.
@@ -62,6 +62,7 @@ impl Court {
         }
         let rules = Rules { supply_hold_up: s(3), ..Rules::default() };
         let judge = Judge::new(player.record(), player.leadership.term(), &rules, resumed).unwrap();
+        let judge = judge.begun(began());
         let log = Log {
             levels,
             level: 0,
@@ -141,7 +142,9 @@ impl Court {
                 self.note(&spec.id, Entry::Held);
             }
             11 => {
-                let origin = if number > 3 { EpochOrigin::Fresh } else { EpochOrigin::AfterLoss };
+                // One loss in four is from before the fence began.
+                let since = if number == 0 { boot(0) } else { began() };
+                let origin = if number > 3 { EpochOrigin::Fresh } else { EpochOrigin::AfterLoss { since } };
                 if let Some(id) = self.epoch(&spec).map(|epoch| epoch.id + 1) {
                     self.epochs.insert(spec.id.clone(), Epoch { id, origin });
                 }

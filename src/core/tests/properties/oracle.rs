@@ -12,6 +12,11 @@ use picket_core::ids::DeviceId;
 use picket_core::power::{Epoch, EpochOrigin, Power};
 use picket_core::time::BootTime;
 
+/// When the fence of every history began.
+pub fn began() -> BootTime {
+    BootTime::from_boot(Duration::from_secs(1))
+}
+
 /// Something that one device said or was told, in the order of arrival.
 #[derive(Clone, Debug)]
 pub enum Entry {
@@ -234,7 +239,11 @@ impl Log {
             })
             .collect();
         let lost = self.lost_before.contains(&spec.id)
-            || lives.iter().any(|epoch| epoch.origin == EpochOrigin::AfterLoss);
+            // Only the first life can follow one that ended before the fence; each later one follows one that was heard.
+            || lives.iter().any(|life| {
+                life.origin.is_loss_since(began())
+                    || life.id != lives[0].id && life.origin.is_loss()
+            });
         let renewed = lives.iter().any(|epoch| epoch.id != lives[0].id && epoch.origin == EpochOrigin::Fresh);
         let looks = looks.filter_map(|entry| match entry {
             Entry::Answer { power, asked, answered, .. } => Some((*asked, *power, *answered)),

@@ -68,6 +68,12 @@ impl Bench {
         bench
     }
 
+    /// The fence began at this very moment.
+    pub fn begun_now(mut self) -> Self {
+        self.judge = self.judge.begun(self.now);
+        self
+    }
+
     pub fn wait(&mut self, time: Duration) -> &mut Self {
         self.now = self.now + time;
         self
@@ -141,7 +147,7 @@ impl Bench {
 
     /// Its session was lost: from now on it answers in a new one.
     pub fn restarts(&mut self, name: &str) -> &mut Self {
-        self.new_epoch(name, EpochOrigin::AfterLoss)
+        self.new_epoch(name, EpochOrigin::AfterLoss { since: self.now })
     }
 
     /// We ended its session: from now on it answers in a new one.

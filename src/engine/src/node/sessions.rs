@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
-use picket_core::power::EpochOrigin;
 use picket_core::record::NodeRecord;
+use picket_core::time::BootTime;
 use picket_driver::ErrorKind;
 
 use super::hands::Did;
@@ -14,6 +14,9 @@ use super::{Fatal, NodeTask};
 /// What this process heard, and what of it is not stored yet.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
+    /// When the node's fences began, one after the other until it is back. What had stopped answering before was not lost
+    /// within them. Zero where another process began: this one has no session from before.
+    pub(super) began: BootTime,
     /// The session in which each device answered last.
     heard: BTreeMap<DeviceId, u64>,
     lost: BTreeSet<DeviceId>,
@@ -21,6 +24,11 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
+    /// Those of a fence that begins now: what went before is none of its matter.
+    pub(super) fn since(began: BootTime) -> Self {
+        Self { began, ..Self::default() }
+    }
+
     /// What the next leadership here goes on with. What fell silent to another process is lost to this one: its sessions
     /// are others.
     pub(super) fn taking_over(mut self, record: &NodeRecord) -> Self {
@@ -41,7 +49,7 @@ impl Sessions {
                     return;
                 }
                 let fell_silent = self.silent.remove(device) == Some(true);
-                if epoch.origin == EpochOrigin::AfterLoss || fell_silent {
+                if epoch.origin.is_loss_since(self.began) || fell_silent {
                     self.lost.insert(device.clone());
                 }
             }

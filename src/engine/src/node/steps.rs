@@ -21,6 +21,7 @@ impl NodeTask {
         let label = hands::event_label(&event);
         let term = self.hands.leadership().term();
         let before = self.place();
+        let (was_normal, began) = (self.record().phase == Phase::Normal, self.now());
         let step = machine::step(self.record(), self.stored.version, event, term, self.wall())
             .map_err(Failure::Refused)?;
         let step = match self.teller.head() {
@@ -66,8 +67,8 @@ impl NodeTask {
         if !matches!(self.record().phase, Phase::Fencing | Phase::Fenced) {
             self.unproven = 0;
         }
-        if self.record().phase == Phase::Normal {
-            self.sessions = Sessions::default();
+        if was_normal || self.record().phase == Phase::Normal {
+            self.sessions = Sessions::since(began);
         }
         if self.record().phase != Phase::Fenced && self.record().phase != Phase::Released {
             self.ground = None;

@@ -6,7 +6,7 @@ use picket_core::outcome::{Outcome, Reason};
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::Until;
 
-use crate::lab::{Lab, NODE, lab, s};
+use crate::lab::{Lab, NODE, lab, node, s};
 
 const FENCED: Option<Outcome> = Some(Outcome::Fenced { released: true });
 
@@ -87,4 +87,24 @@ async fn an_answer_of_a_releaser_cuts_no_write_off() {
     lab.mend("bmc");
     tokio::time::sleep(s(60)).await;
     assert_eq!(lab.engine.leading(), term, "no write was lost");
+}
+
+/// What had stopped answering before the fence began was not lost within it: a node that is off is proven off.
+#[tokio::test(start_paused = true)]
+async fn a_session_that_fell_silent_before_the_fence_is_no_loss_within_it() {
+    for restarts in [false, true] {
+        let mut lab = lab(925).await;
+        lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+        lab.engine.check(&node()).await.expect("checked");
+        lab.fault("bmc", Fault::Silent);
+        lab.engine.check(&node()).await.expect("checked");
+        if restarts {
+            lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(0), estranged: false });
+        }
+        lab.mend("bmc");
+        tokio::time::sleep(s(240)).await;
+        let id = lab.open().await;
+        assert_eq!(lab.outcome_within(id, Until::Released, s(600)).await, FENCED, "restarts: {restarts}");
+        assert!(lab.record().fence.expect("kept").lost.is_empty());
+    }
 }

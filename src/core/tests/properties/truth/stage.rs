@@ -233,7 +233,8 @@ impl Stage<'_> {
         let epoch = self.epochs.get_mut(id).unwrap();
         if lives > self.outlived {
             self.outlived = lives;
-            *epoch = Epoch { id: epoch.id + 1, origin: EpochOrigin::AfterLoss };
+            *epoch =
+                Epoch { id: epoch.id + 1, origin: EpochOrigin::AfterLoss { since: boot(self.world.now) } };
         } else if reconnects {
             *epoch = Epoch { id: epoch.id + 1, origin: EpochOrigin::Fresh };
         }

@@ -156,6 +156,7 @@ impl NodeTask {
         let Some(judge) = Judge::new(self.record(), term, &self.parts.rules, self.resumed) else {
             return Ok(());
         };
+        let judge = judge.begun(self.sessions.began);
         let now = self.now();
         let level = self.open_fence().map_or(0, |fence| fence.level);
         let mut run = Run {
