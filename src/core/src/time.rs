@@ -68,6 +68,47 @@ impl WallTime {
     }
 }
 
+impl WallTime {
+    /// Reads what [`Display`](fmt::Display) writes: RFC 3339, UTC, with up to nine digits of a second's fraction, of which
+    /// three count. `None`: no such moment, or one before 1970.
+    pub fn parse(text: &str) -> Option<Self> {
+        let number = |from: usize, to: usize| {
+            let digits = text.get(from..to).filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))?;
+            digits.parse::<u64>().ok()
+        };
+        let stands = |at: usize, mark: u8| text.as_bytes().get(at) == Some(&mark);
+        let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
+        if !marks.iter().all(|(at, mark)| stands(*at, *mark)) {
+            return None;
+        }
+        let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+        let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+        let millis = match text.get(19..)? {
+            "Z" => 0,
+            fraction => {
+                let digits = fraction.strip_prefix('.')?.strip_suffix('Z')?;
+                if digits.is_empty() || digits.len() > 9 || !digits.bytes().all(|byte| byte.is_ascii_digit())
+                {
+                    return None;
+                }
+                format!("{digits:0<3}").get(..3)?.parse().ok()?
+            }
+        };
+        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let longest = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+        let longest = *longest.get(usize::try_from(month.checked_sub(1)?).ok()?)?;
+        if year < 1970 || day == 0 || day > longest || hour > 23 || minute > 59 || second > 59 {
+            return None;
+        }
+        // Civil date to days, the other way round than below.
+        let y = if month <= 2 { year - 1 } else { year };
+        let (era, yoe) = (y / 400, y % 400);
+        let doy = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day - 1;
+        let days = era * 146_097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719_468;
+        Some(Self((((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000 + millis))
+    }
+}
+
 impl fmt::Display for WallTime {
     /// RFC 3339, UTC, milliseconds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,6 +146,41 @@ mod tests {
             (1_795_250_372_042, "2026-11-21T08:39:32.042Z"),
         ] {
             assert_eq!(WallTime::from_millis(millis).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for days in 0..60_000 {
+            let at = WallTime::from_millis(days * 86_400_000 + days * 997 % 86_400_000);
+            assert_eq!(WallTime::parse(&at.to_string()), Some(at));
+        }
+        for (text, millis) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("1970-01-01T00:00:00.5Z", 500),
+            ("1970-01-01T00:00:01.000999999Z", 1_000),
+        ] {
+            assert_eq!(WallTime::parse(text).map(WallTime::millis), Some(millis), "{text}");
+        }
+        for text in [
+            "",
+            "1970-01-01",
+            "1969-12-31T23:59:59Z",
+            "2026-02-29T00:00:00Z",
+            "2026-13-01T00:00:00Z",
+            "2026-00-01T00:00:00Z",
+            "2026-01-00T00:00:00Z",
+            "2026-01-01T24:00:00Z",
+            "2026-01-01T00:60:00Z",
+            "2026-01-01T00:00:60Z",
+            "2026-01-01T00:00:00.Z",
+            "2026-01-01T00:00:00.1234567890Z",
+            "2026-01-01T00:00:00+00:00",
+            "2026-01-01 00:00:00Z",
+            "+026-01-01T00:00:00Z",
+            "2026-01-01T00:00:0\u{e9}Z",
+        ] {
+            assert_eq!(WallTime::parse(text), None, "{text}");
         }
     }
 }
