@@ -22,6 +22,8 @@ pub(crate) fn read(mut table: Table<'_>) -> Rules {
         ("watch", &mut rules.watch),
         ("supply_hold_up", &mut rules.supply_hold_up),
         ("clock_jump", &mut rules.clock_jump),
+        ("receipt_life", &mut rules.receipt_life),
+        ("receipt_margin", &mut rules.receipt_margin),
         ("history", &mut rules.history),
     ];
     for (key, place) in durations {

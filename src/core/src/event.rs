@@ -6,8 +6,9 @@ use std::time::Duration;
 use crate::confirm::ConfirmedOff;
 use crate::device::{Grade, Identity};
 use crate::ground::Look;
-use crate::ids::{DeviceId, EffectId, FenceId, ReleaseId};
+use crate::ids::{DeviceId, EffectId, FenceId, ReceiptId, ReleaseId};
 use crate::outcome::Reason;
+use crate::receipt::ReceiptRequest;
 use crate::record::{HoldState, ReleaseStage, Then};
 use crate::topology::Topology;
 
@@ -226,6 +227,15 @@ pub enum Event<'a> {
         event: Box<Event<'a>>,
         /// The caller's key.
         key: BoundKey,
+    },
+    /// Somebody wants it signed that the node is dark (S19).
+    ReceiptIntent(Box<ReceiptRequest<'a>>),
+    /// A receipt is handed back: its holder relies on it no more. Handed back twice, nothing changes.
+    ReceiptReturned {
+        /// Which.
+        id: ReceiptId,
+        /// Who hands it back: whom it was issued to, and nobody else.
+        by: String,
     },
     /// A device's identity was learned at a check, in Normal.
     Learned {

@@ -186,6 +186,10 @@ uuid_id!(
     /// One life of the store; a restore starts a new one.
     Incarnation
 );
+uuid_id!(
+    /// One receipt of one node.
+    ReceiptId
+);
 
 #[cfg(test)]
 mod tests {

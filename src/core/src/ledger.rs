@@ -39,6 +39,11 @@ impl EffectKind {
         )
     }
 
+    /// Whether it is a signed statement.
+    pub fn is_receipt(&self) -> bool {
+        matches!(self, EffectKind::Receipt(_))
+    }
+
     /// The device it goes to, if it goes to one.
     pub fn device(&self) -> Option<&DeviceId> {
         match self {

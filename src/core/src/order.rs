@@ -3,8 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::ids::{DeviceId, EffectId, Generation, NodeId};
+use crate::ids::{DeviceId, EffectId, Generation, Incarnation, NodeId};
 use crate::ledger::EffectKind;
+use crate::receipt::ReceiptOrder;
+use crate::record::NodeRecord;
+use crate::step::LockedEffect;
 
 /// An effect that was stored and may now be sent.
 #[derive(Debug)]
@@ -142,30 +145,27 @@ pub enum Opened {
     On(PendingOn),
     /// Let volumes go, under a permit.
     Release(ReleaseOrder),
+    /// Sign that the node is dark.
+    Receipt(ReceiptOrder),
 }
 
 impl Opened {
-    pub(crate) fn new(
-        node: &NodeId,
-        effect: EffectId,
-        generation: Generation,
-        kind: &EffectKind,
-        found: BTreeMap<String, String>,
-    ) -> Option<Self> {
-        let order =
-            |device: &DeviceId| Order { node: node.clone(), effect, generation, device: device.clone() };
+    pub(crate) fn new(record: &NodeRecord, incarnation: Incarnation, locked: LockedEffect) -> Option<Self> {
+        let LockedEffect { effect, generation, kind, found } = locked;
+        let node = record.node.clone();
+        let order = |device| Order { node: node.clone(), effect, generation, device };
         Some(match kind {
             EffectKind::Hold(device) => Opened::Hold(HoldOrder { order: order(device), found }),
             EffectKind::Off(device) => Opened::Off(OffOrder(order(device))),
             EffectKind::Unhold(device) => Opened::Unhold(UnholdOrder { order: order(device), found }),
             EffectKind::On(device) => Opened::On(PendingOn(order(device))),
-            EffectKind::Release(release) => Opened::Release(ReleaseOrder {
-                node: node.clone(),
-                effect,
-                generation,
-                release: release.clone(),
-            }),
-            EffectKind::Receipt(_) => return None,
+            EffectKind::Release(release) => {
+                Opened::Release(ReleaseOrder { node, effect, generation, release })
+            }
+            EffectKind::Receipt(_) => {
+                let issued = record.receipts.iter().find(|issued| issued.effect == effect)?;
+                Opened::Receipt(ReceiptOrder::new(node, incarnation, issued))
+            }
         })
     }
 }

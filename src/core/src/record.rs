@@ -9,6 +9,7 @@ use crate::device::{Grade, Identity, IdentityMatch};
 use crate::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId};
 use crate::ledger::Ledger;
 use crate::outcome::{Outcome, Reason};
+use crate::receipt::Issued;
 use crate::time::WallTime;
 use crate::topology::Topology;
 
@@ -327,6 +328,9 @@ pub struct NodeRecord {
     pub breaches: u32,
     /// Identities learned at an earlier check, never in a fence (S13).
     pub learned: BTreeMap<DeviceId, Identity>,
+    /// Receipts that are open, or were ended before their time, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub receipts: Vec<Issued>,
     /// When the last fence ended with the node back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back_since: Option<WallTime>,
@@ -345,6 +349,7 @@ impl NodeRecord {
             bringing: Bringing::PowerOn,
             breaches: 0,
             learned: BTreeMap::new(),
+            receipts: Vec::new(),
             back_since: None,
         }
     }

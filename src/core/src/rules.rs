@@ -46,6 +46,10 @@ pub struct Rules {
     pub contradiction: Duration,
     /// A jump of the wall clock against the boot-time clock that ends leadership. Default 1 s, least 0.1 s.
     pub clock_jump: Duration,
+    /// How long a receipt lives. Default 60 s, least 10 s.
+    pub receipt_life: Duration,
+    /// How much longer than its receipts live a node is kept off, for readers whose clocks differ. Default 5 s, least 1 s.
+    pub receipt_margin: Duration,
     /// How long ended fences are kept. Default 90 days, least 1 day.
     pub history: Duration,
 }
@@ -67,6 +71,8 @@ impl Default for Rules {
             supply_hold_up: s(10),
             contradiction: s(30),
             clock_jump: s(1),
+            receipt_life: s(60),
+            receipt_margin: s(5),
             history: s(90 * 86_400),
         }
     }
@@ -112,6 +118,8 @@ impl Rules {
         range("supply_hold_up", self.supply_hold_up, ms(1_000), ms(600_000));
         range("contradiction", self.contradiction, ms(30_000), ms(30_000));
         range("clock_jump", self.clock_jump, ms(100), ms(10_000));
+        range("receipt_life", self.receipt_life, ms(10_000), ms(3_600_000));
+        range("receipt_margin", self.receipt_margin, ms(1_000), ms(600_000));
         range("history", self.history, day, day * 36_500);
         if self.level_share < self.longest_cycle + self.dwell * 3 {
             let (share, cycle, dwell) =

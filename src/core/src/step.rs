@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::election::Leadership;
-use crate::ids::{EffectId, Generation, Version};
+use crate::ids::{EffectId, Generation, Incarnation, Version};
 use crate::ledger::EffectKind;
 use crate::order::Opened;
 use crate::record::{AuditHead, Fence, NodeRecord};
@@ -36,6 +36,8 @@ pub struct Step {
 pub struct Saved {
     nonce: u64,
     stored: Stored,
+    /// The store's life in which it is stored.
+    incarnation: Incarnation,
 }
 
 static NONCE: AtomicU64 = AtomicU64::new(1);
@@ -88,13 +90,10 @@ impl Step {
     /// If `saved` belongs to another step: that is a defect of the caller, and sending would be worse.
     pub fn open(self, saved: Saved) -> (Stored, Vec<Opened>) {
         assert_eq!(self.nonce, saved.nonce, "effects can be opened only with the proof of their own step");
-        let node = &saved.stored.record.node;
         let opened = self
             .effects
             .into_iter()
-            .filter_map(|locked| {
-                Opened::new(node, locked.effect, locked.generation, &locked.kind, locked.found)
-            })
+            .filter_map(|locked| Opened::new(&saved.stored.record, saved.incarnation, locked))
             .collect();
         (saved.stored, opened)
     }
@@ -122,6 +121,7 @@ pub async fn save(store: &dyn Store, leadership: &Leadership, step: &Step) -> Re
                 revision: written.revision,
                 record: step.record.clone(),
             },
+            incarnation: guard.incarnation,
         }),
         Err(StoreError::Unknown(why)) => {
             let node = &step.record.node;
@@ -144,7 +144,7 @@ pub async fn save(store: &dyn Store, leadership: &Leadership, step: &Step) -> Re
                 });
             }
             store.check(guard, node, stored.version).await.map_err(unknown)?;
-            Ok(Saved { nonce: step.nonce, stored })
+            Ok(Saved { nonce: step.nonce, stored, incarnation: guard.incarnation })
         }
         Err(error) => Err(error),
     }

@@ -16,6 +16,8 @@ use crate::fault::Fault;
 const LEADER: Duration = Duration::from_secs(1);
 /// A store that is away may be back after this time.
 const STORE: Duration = Duration::from_secs(2);
+/// A caller that renews its receipts as it should has room again after about this time.
+const RECEIPT: Duration = Duration::from_secs(10);
 
 /// What was asked, for the words of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +114,13 @@ fn refused(refused: Refused, verb: Verb, node: &NodeId, engine: &Engine) -> Faul
         Refused::NoSuch { what: "release", name, known } => Fault::new(ErrorReason::ReleaseNotFound, message)
             .resource("release", &name)
             .with_list("releases", &known),
+        Refused::NoSuch { what: "receipt" | "open receipt", name, .. } => {
+            Fault::new(ErrorReason::ReceiptNotFound, message).resource("receipt", &name)
+        }
+        Refused::TooManyReceipts(open) => receipts_full(open, message),
+        Refused::NotTheirs { of, .. } => {
+            Fault::new(ErrorReason::HolderNotAllowed, message).with("holder", of)
+        }
         Refused::NoSuch { what, name, known } => Fault::new(ErrorReason::DeviceNotFound, message)
             .resource(what, &name)
             .with_list("devices", &known),
@@ -129,6 +138,13 @@ fn refused(refused: Refused, verb: Verb, node: &NodeId, engine: &Engine) -> Faul
             Fault::new(ErrorReason::WrongPhase, message.clone()).precondition("PHASE", name, &message)
         }
     }
+}
+
+/// As many receipts are open as may be; at the latest in this time there is room.
+fn receipts_full(open: usize, message: String) -> Fault {
+    let limit = if open < picket_core::receipt::MOST { "receipts_each" } else { "receipts" };
+    let fault = Fault::new(ErrorReason::Limit, message.clone()).with("limit", limit);
+    fault.quota(limit, &message).retry_after(RECEIPT)
 }
 
 /// The store did not do it.

@@ -16,11 +16,12 @@ use common::*;
 use picket_core::ids::{Revision, Version};
 use picket_core::ledger::EffectKind;
 use picket_core::outcome::{Outcome, Reason};
+use picket_core::receipt::Ended;
 use picket_core::record::{Bringing, Phase, ReleaseStage};
 use picket_core::store::{KeyEntry, Store, Stored};
 use picket_store::{EmbeddedStore, format};
 
-const NEWEST: &str = "v1.2";
+const NEWEST: &str = "v1.3";
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -123,6 +124,15 @@ fn assert_record(read: &Stored, phase: &Phase) {
     assert_eq!((open[1].kind.clone(), open[1].life), (EffectKind::On(device("pdu-a")), None));
     assert_eq!((open[5].id.0, open[5].term.0, open[5].generation.0), (16, 7, 3));
     assert!(record.ledger.bars_on() && record.ledger.bars_proof());
+
+    // The first forms knew none.
+    if let [open, returned] = record.receipts.as_slice() {
+        assert_eq!((open.effect.0, open.generation.0, open.round, open.ended), (16, 3, 1, None));
+        assert_eq!((open.by.as_str(), open.life().as_secs()), ("db@example", 60));
+        assert_eq!(returned.ended, Some(Ended::Returned));
+    } else {
+        assert_eq!(record.receipts, []);
+    }
 
     let fence = record.fence.as_ref().unwrap();
     assert!(fence.off_sent);

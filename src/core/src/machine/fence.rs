@@ -231,9 +231,8 @@ pub(super) fn silent(draft: &mut Draft, device: DeviceId, silent: bool) -> Resul
     Ok(())
 }
 
-pub(super) fn confirmed(draft: &mut Draft, proof: &ConfirmedOff) -> Result<(), Refused> {
-    draft.expect_phase("a confirmation", &["fencing"], "only a node being fenced is confirmed")?;
-    draft.bars(EffectKind::bars_proof)?;
+/// Whether the proof was made of this fence as it is now, by this leadership.
+pub(super) fn expect_present(draft: &mut Draft, proof: &ConfirmedOff) -> Result<(), Refused> {
     let (generation, term, node) = (draft.record.generation, draft.term, draft.record.node.clone());
     let fence = draft.fence()?;
     if proof.fence() != fence.id || proof.generation() != generation || *proof.node() != node {
@@ -245,6 +244,14 @@ pub(super) fn confirmed(draft: &mut Draft, proof: &ConfirmedOff) -> Result<(), R
     if proof.round() != fence.round {
         return Err(Refused::ForeignProof("it was made before the evidence began from zero"));
     }
+    Ok(())
+}
+
+pub(super) fn confirmed(draft: &mut Draft, proof: &ConfirmedOff) -> Result<(), Refused> {
+    draft.expect_phase("a confirmation", &["fencing"], "only a node being fenced is confirmed")?;
+    draft.bars(EffectKind::bars_proof)?;
+    expect_present(draft, proof)?;
+    let fence = draft.fence()?;
     if proof.evidence().grade < fence.min_grade {
         return Err(Refused::ForeignProof("its grade is below the least that was asked for"));
     }

@@ -6,6 +6,7 @@
 mod draft;
 mod fence;
 mod people;
+mod receipts;
 mod release;
 #[cfg(test)]
 mod tests;
@@ -60,6 +61,17 @@ pub enum Refused {
         name: String,
         /// Which there are.
         known: Vec<String>,
+    },
+    /// As many receipts are open as may be.
+    #[error("{0} receipts are open, and no more may be: renew one, hand one back, or wait until one expires")]
+    TooManyReceipts(usize),
+    /// A receipt that was issued to somebody else.
+    #[error("receipt {receipt} was issued to {of:?}, and nobody else hands it back or renews it")]
+    NotTheirs {
+        /// Which.
+        receipt: String,
+        /// To whom.
+        of: String,
     },
     /// A proof that does not belong to this fence, generation or leadership, or that an open effect bars.
     #[error("the proof does not hold here: {0}")]
@@ -120,14 +132,17 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::Retry(person) => people::retry(draft, &person)?,
         Event::Abandon { release, person } => people::abandon(draft, &release, &person)?,
         Event::StandDown(person) => people::stand_down(draft, &person)?,
+        Event::ReceiptIntent(request) => receipts::issue(draft, *request)?,
+        Event::ReceiptReturned { id, by } => receipts::hand_back(draft, id, &by)?,
         Event::Closed { effects, why } => {
             let mut words = Vec::new();
             for id in effects {
-                if let Some(effect) = draft.record.ledger.get(id) {
-                    words.push(describe(&effect.kind));
-                }
+                // Receipts come and go, and would push out of the history what matters; the audit has them.
+                let told = draft.record.ledger.get(id).filter(|open| !open.kind.is_receipt());
+                words.extend(told.map(|open| describe(&open.kind)));
                 draft.record.ledger.close(id);
             }
+            receipts::forget(draft);
             if !words.is_empty() {
                 draft.moment(format!("closed {}: {why}", words.join(", ")));
             }

@@ -8,6 +8,7 @@ mod fencing;
 mod holding;
 mod joining;
 mod people;
+mod receipting;
 mod recording;
 mod releasing;
 mod unfencing;

@@ -167,6 +167,8 @@ pub(super) fn back(draft: &mut Draft, detail: &str) -> Result<(), Refused> {
     draft.record.bringing = Bringing::PowerOn;
     draft.record.breaches = 0;
     draft.record.back_since = Some(draft.at);
+    // None is open, or it would not be back; of those that ended early nobody need know any more.
+    draft.record.receipts.clear();
     Ok(())
 }
 

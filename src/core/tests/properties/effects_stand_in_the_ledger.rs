@@ -1,7 +1,10 @@
 //! S5: whatever is opened for sending stands in the stored ledger first, with its generation, its leadership and its
 //! longest life; what was sent keeps its entry until its end is known.
 
+use std::time::Duration;
+
 use picket_core::ledger::EffectKind;
+use picket_core::machine::describe;
 use picket_core::order::Opened;
 use proptest::prelude::*;
 
@@ -18,6 +21,10 @@ proptest! {
             let life = |kind: &EffectKind| {
                 let spec = kind.device().and_then(|id| fence?.topology.device(id));
                 match kind {
+                    EffectKind::Receipt(_) => {
+                        let issued = record.receipts.iter().find(|one| describe(kind).ends_with(&one.id.to_string()));
+                        issued.map(|one| one.life() + Duration::from_secs(5))
+                    }
                     EffectKind::Release(id) => fence.and_then(|fence| fence.release(id)?.max_in_flight),
                     EffectKind::On(_) => spec.and_then(|spec| spec.max_in_flight.on),
                     _ => spec.and_then(|spec| spec.max_in_flight.off),
@@ -30,6 +37,9 @@ proptest! {
                     Opened::Unhold(order) => (order.effect(), EffectKind::Unhold(order.device().clone())),
                     Opened::On(order) => (order.effect(), EffectKind::On(order.device().clone())),
                     Opened::Release(order) => (order.effect(), EffectKind::Release(order.release().clone())),
+                    Opened::Receipt(order) => {
+                        (order.effect(), EffectKind::Receipt(order.statement().id.to_string()))
+                    }
                 };
                 let entry = record.ledger.get(effect).unwrap();
                 assert_eq!(entry.kind, kind);
@@ -41,6 +51,10 @@ proptest! {
                     ("close one" | "close all", _) => true,
                     ("hold ended", kind) => matches!(kind, EffectKind::Hold(_)),
                     ("release progress", kind) => matches!(kind, EffectKind::Release(_)),
+                    // Its own holder renewed it, or handed it back.
+                    ("receipt" | "receipt with an old proof" | "hand back", EffectKind::Receipt(_)) => {
+                        record.receipts.iter().any(|one| one.effect == open.id && one.ended.is_some())
+                    }
                     // A person's word for the end of what nothing bounds.
                     ("abandon", kind) => matches!(kind, EffectKind::Release(_)) && open.life.is_none(),
                     ("retry" | "keyed retry", kind) => kind.device().is_some() && open.life.is_none(),

@@ -22,6 +22,7 @@ mod normal_leaves_nothing_undone;
 mod numbers_only_grow;
 mod on_only_through_its_gate;
 mod proofs_are_present_ones;
+mod receipts_bar_the_on;
 mod records_come_back_from_json;
 mod refusals_change_nothing;
 mod releases_only_when_fenced;

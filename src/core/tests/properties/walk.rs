@@ -6,13 +6,16 @@ use std::collections::BTreeMap;
 use picket_core::confirm::{ConfirmedOff, Verdict};
 use picket_core::device::{Identity, MaxInFlight};
 use picket_core::event::{BoundKey, Event, FenceRequest};
-use picket_core::ids::EffectId;
+use picket_core::ground::{Look, ReleaseGround};
+use picket_core::ids::{EffectId, ReceiptId};
 use picket_core::machine::Refused;
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
 use picket_core::power::Power;
+use picket_core::receipt::{ReceiptRequest, SeenOff};
 use picket_core::record::{HoldState, NodeRecord, Phase, ReleaseStage, Then};
 use picket_core::store::Stored;
+use picket_core::time::{Clock, WallTime};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
@@ -29,7 +32,7 @@ impl std::fmt::Debug for Move {
 }
 
 /// Kinds of moves; those that lead on come more often.
-const NAMES: [&str; 44] = [
+const NAMES: [&str; 48] = [
     "fence",
     "fence",
     "join",
@@ -74,6 +77,10 @@ const NAMES: [&str; 44] = [
     "learned",
     "another leader",
     "keyed retry",
+    "receipt",
+    "receipt",
+    "receipt with an old proof",
+    "hand back",
 ];
 
 pub fn moves() -> impl Strategy<Value = Vec<Move>> {
@@ -87,7 +94,7 @@ pub struct Taken {
     pub before: Stored,
     pub after: Stored,
     pub result: Result<Vec<Opened>, Refused>,
-    /// The number of this move, and of the one in which the proof was made that it used.
+    /// The number of this move, and of the one in which the proof was made that was to confirm.
     pub number: usize,
     pub made: Option<usize>,
 }
@@ -101,7 +108,7 @@ impl Taken {
 
 pub struct Walk {
     pub player: Player,
-    proofs: Vec<(usize, ConfirmedOff)>,
+    proofs: Vec<(usize, ReleaseGround)>,
     fences: u8,
     moves: usize,
 }
@@ -160,6 +167,32 @@ impl Walk {
         open.get(usize::from(number)).map_or(EffectId(u64::from(number)), |open| open.id)
     }
 
+    fn receipt_id(&self) -> ReceiptId {
+        ReceiptId::mint(WallTime::from_millis(self.moves as u64), [0; 10])
+    }
+
+    /// A receipt for some caller, if the devices that prove the node off read so.
+    fn receipt<'g>(
+        &self,
+        ground: &'g ReleaseGround,
+        looks: &[Look],
+        renews: Option<ReceiptId>,
+        number: u8,
+    ) -> Option<Event<'g>> {
+        let clock = &self.player.clock;
+        let seen = SeenOff::of(ground, looks, clock.boot(), clock.wall()).ok()?;
+        Some(Event::ReceiptIntent(Box::new(ReceiptRequest {
+            id: self.receipt_id(),
+            seen,
+            by: pick(&HOLDERS, number).to_owned(),
+            audience: String::new(),
+            system_uuid: String::new(),
+            renews,
+            life: s(u64::from(number) * 10),
+            margin: s(5),
+        })))
+    }
+
     fn proves(&self) -> Option<ConfirmedOff> {
         let record = self.player.record();
         if record.phase != Phase::Fencing {
@@ -181,16 +214,19 @@ impl Walk {
             self.fences += 1;
         }
         if what == "confirm" {
-            let proof = self.proves().map(|proof| (self.moves, proof));
+            let proof = self.proves().map(|proof| (self.moves, ReleaseGround::Confirmed(proof)));
             self.proofs.extend(proof);
         }
         let before = self.player.stored.clone();
         let proof = match what {
             "confirm" => self.proofs.last().filter(|(made, _)| *made == self.moves),
-            "confirm with an old proof" => self.proofs.iter().rev().nth(usize::from(a % 4)),
+            "confirm with an old proof" | "receipt with an old proof" => {
+                self.proofs.iter().rev().nth(usize::from(a % 4))
+            }
+            "receipt" => self.proofs.last(),
             _ => None,
         };
-        let made = proof.map(|(made, _)| *made);
+        let made = proof.filter(|_| what.starts_with("confirm")).map(|(made, _)| *made);
         let powers = [None, Some(Power::Off), Some(Power::Unknown), Some(Power::On)];
         let looks =
             ["bmc", "agent"].map(|name| self.player.look(name, pick(&powers, if b < 6 { a % 3 } else { a })));
@@ -209,7 +245,19 @@ impl Walk {
             }
             "off intent" => Some(Event::OffIntent { devices: vec![name] }),
             "lost" => Some(Event::Lost { device: name }),
-            "confirm" | "confirm with an old proof" => proof.map(|(_, proof)| Event::Confirmed(proof)),
+            "confirm" | "confirm with an old proof" => match proof {
+                Some((_, ReleaseGround::Confirmed(proof))) => Some(Event::Confirmed(proof)),
+                _ => None,
+            },
+            "receipt" | "receipt with an old proof" => {
+                let open = self.player.record().receipts.get(usize::from(b)).map(|issued| issued.id);
+                proof.and_then(|(_, ground)| self.receipt(ground, &looks, open.filter(|_| a > 4), a))
+            }
+            "hand back" => {
+                let issued = self.player.record().receipts.get(usize::from(b));
+                let id = issued.map_or_else(|| self.receipt_id(), |issued| issued.id);
+                Some(Event::ReceiptReturned { id, by: pick(&HOLDERS, a).to_owned() })
+            }
             "attest" => Some(Event::Attest { person: person(), looks: &looks }),
             "release intent" => Some(Event::ReleaseIntent { release: release(of) }),
             "release progress" => {
@@ -289,12 +337,14 @@ fn it_comes_through_every_phase() {
                     Opened::Unhold(_) => "an unhold",
                     Opened::On(_) => "an on",
                     Opened::Release(_) => "a release",
+                    Opened::Receipt(_) => "a receipt",
                 });
             }
         });
     }
     let all = [
         "a hold",
+        "a receipt",
         "a release",
         "an off",
         "an on",

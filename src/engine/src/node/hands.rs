@@ -264,5 +264,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::StandDown(_) => "stand_down",
         Event::Keyed { event, .. } => event_label(event),
         Event::Learned { .. } => "learned",
+        Event::ReceiptIntent(_) => "receipt_intent",
+        Event::ReceiptReturned { .. } => "receipt_returned",
     }
 }

@@ -128,6 +128,7 @@ impl NodeTask {
                 Opened::Unhold(order) => order.effect(),
                 Opened::On(order) => order.effect(),
                 Opened::Release(order) => order.effect(),
+                Opened::Receipt(order) => order.effect(),
             };
             self.own.insert(id);
             self.counted_from.insert(id, now);

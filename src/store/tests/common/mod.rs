@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity, IdentityMatch, MaxInFlight};
-use picket_core::ids::{DeviceId, FenceId, Generation, Incarnation, NodeId, ReleaseId, Version};
+use picket_core::ids::{
+    DeviceId, EffectId, FenceId, Generation, Incarnation, NodeId, ReceiptId, ReleaseId, Version,
+};
 use picket_core::ledger::Ledger;
 use picket_core::outcome::{Outcome, Reason};
+use picket_core::receipt::{Ended, Issued};
 use picket_core::record::{
     Attestation, AuditHead, Bringing, Cause, DeviceEvidence, Evidence, Fence, Hold, HoldState, Moment,
     NodeRecord, Phase, ReleaseStage, ReleaseState,
@@ -189,7 +192,28 @@ pub fn rich(phase: Phase) -> NodeRecord {
                 serial: Some("SN1".to_owned()),
             },
         )]),
+        receipts: vec![receipt(None), receipt(Some(Ended::Returned))],
         back_since: Some(at(1_795_000_000_000)),
+    }
+}
+
+/// A receipt that has everything in it.
+fn receipt(ended: Option<Ended>) -> Issued {
+    let issued_at = at(1_795_250_372_042);
+    Issued {
+        id: ReceiptId::mint(issued_at, [9; 10]),
+        effect: EffectId(16),
+        fence: fence_id(1_795_250_372_042, 7),
+        generation: Generation(3),
+        round: 1,
+        by: "db@example".to_owned(),
+        audience: "storage".to_owned(),
+        system_uuid: "00112233445566778899aabbccddeeff".to_owned(),
+        grade: Grade::Observed,
+        off_at: at(1_795_250_371_900),
+        issued_at,
+        expires_at: issued_at.after(Duration::from_secs(60)),
+        ended,
     }
 }
 
