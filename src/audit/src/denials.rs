@@ -9,8 +9,10 @@ use crate::entry::Told;
 
 /// How often a count is told.
 pub(crate) const EVERY: Duration = Duration::from_secs(60);
-/// Different ones that are told apart at once; whatever is more is counted as one.
-const APART: usize = 1_024;
+/// Different ones of one caller that are told apart at once; whatever is more is counted as one of that caller.
+const APART: usize = 32;
+/// Different callers that are told apart at once; whatever is more is counted as one.
+const CALLERS: usize = 1_024;
 
 #[derive(Debug)]
 struct Counted {
@@ -19,28 +21,37 @@ struct Counted {
     more: u64,
 }
 
-/// Those of the last minute, by what makes them the same.
+/// Those of the last minute, by caller and by what makes them the same.
 #[derive(Debug, Default)]
-pub(crate) struct Denials(BTreeMap<String, Counted>);
+pub(crate) struct Denials(BTreeMap<String, BTreeMap<String, Counted>>);
+
+/// What stands for all that are too many to tell apart.
+fn several(told: &Told, who: &str) -> Told {
+    let details = json!({ "why": "too many to tell apart" });
+    Told { at: told.at, who: who.to_owned(), what: told.what.clone(), details, ..Told::default() }
+}
 
 impl Denials {
     /// Counts one. `Some`: it is the first of its kind for a minute, to be told at once.
     pub(crate) fn note(&mut self, told: Told, now: Instant) -> Option<Told> {
-        let mut key = key(&told);
-        let mut told = told;
-        if self.0.len() >= APART && !self.0.contains_key(&key) {
-            let details = json!({ "why": "too many to tell apart" });
-            told =
-                Told { at: told.at, who: "others".to_owned(), what: told.what, details, ..Told::default() };
-            key = "others".to_owned();
+        let (mut told, mut key) = (told, String::new());
+        if self.0.len() >= CALLERS && !self.0.contains_key(&told.who) {
+            told = several(&told, "others");
         }
-        match self.0.get_mut(&key) {
+        let own = self.0.entry(told.who.clone()).or_default();
+        if told.who != "others" {
+            key = key_of(&told);
+        }
+        if own.len() >= APART && !own.contains_key(&key) {
+            (told, key) = (several(&told, &told.who), String::new());
+        }
+        match own.get_mut(&key) {
             Some(counted) => {
                 counted.more += 1;
                 None
             }
             None => {
-                self.0.insert(key, Counted { told: told.clone(), told_at: now, more: 0 });
+                own.insert(key, Counted { told: told.clone(), told_at: now, more: 0 });
                 Some(told)
             }
         }
@@ -49,7 +60,7 @@ impl Denials {
     /// Those of which a minute's count is due, with it. What came to nothing in that minute is new again.
     pub(crate) fn due(&mut self, now: Instant, at: u64, all: bool) -> Vec<Told> {
         let mut due = Vec::new();
-        self.0.retain(|_, counted| {
+        let mut settle = |_: &String, counted: &mut Counted| {
             if !all && now.duration_since(counted.told_at) < EVERY {
                 return true;
             }
@@ -63,6 +74,10 @@ impl Denials {
             due.push(told);
             (counted.told_at, counted.more) = (now, 0);
             true
+        };
+        self.0.retain(|_, own| {
+            own.retain(&mut settle);
+            !own.is_empty()
         });
         due
     }
@@ -74,12 +89,12 @@ impl Denials {
 }
 
 /// Everything but when, and the key by which a caller repeats a request.
-fn key(told: &Told) -> String {
+fn key_of(told: &Told) -> String {
     let mut details = told.details.clone();
     if let Value::Object(details) = &mut details {
         details.remove("key");
     }
-    json!([told.what, told.who, told.node, details]).to_string()
+    json!([told.what, told.node, details]).to_string()
 }
 
 #[cfg(test)]
@@ -113,13 +128,29 @@ mod tests {
     }
 
     #[test]
-    fn at_the_end_everything_is_told_and_many_are_not_told_apart() {
+    fn a_caller_with_too_many_kinds_hides_nobody_else() {
         let (mut denials, start) = (Denials::default(), Instant::now());
-        for who in 0..APART {
+        let invented = |n: usize| Told { node: Some(format!("n{n}")), ..denial(1) };
+        for n in 0..APART {
+            assert!(denials.note(invented(n), start).is_some());
+        }
+        let folded = denials.note(invented(APART), start).expect("the first that is too many");
+        assert_eq!((folded.who.as_str(), folded.node), ("uid:1", None));
+        for n in APART + 1..5_000 {
+            assert_eq!(denials.note(invented(n), start), None);
+        }
+        assert_eq!(denials.note(denial(2), start), Some(denial(2)), "another caller is told apart as before");
+        assert_eq!(counts(&denials.due(start, 5, true)), [("uid:1", 4_999 - APART as u64)]);
+    }
+
+    #[test]
+    fn at_the_end_everything_is_told_and_many_callers_are_not_told_apart() {
+        let (mut denials, start) = (Denials::default(), Instant::now());
+        for who in 0..CALLERS {
             assert!(denials.note(denial(who), start).is_some());
         }
-        assert_eq!(denials.note(denial(APART), start).map(|one| one.who), Some("others".to_owned()));
-        assert_eq!(denials.note(denial(APART + 1), start), None);
+        assert_eq!(denials.note(denial(CALLERS), start).map(|one| one.who), Some("others".to_owned()));
+        assert_eq!(denials.note(denial(CALLERS + 1), start), None);
         assert_eq!(counts(&denials.due(start, 5, true)), [("others", 1)]);
     }
 }

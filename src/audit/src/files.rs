@@ -28,11 +28,18 @@ impl AuditFile {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Its first entry, if there is one that can be read.
+    /// Its first entry, if there is one that can be read. A crash may have cut off the lines before it.
     pub(crate) fn first_entry(&self) -> io::Result<Option<Entry>> {
-        let mut line = Vec::new();
-        BufReader::new(fs::File::open(&self.path)?).take(LONGEST_LINE).read_until(b'\n', &mut line)?;
-        Ok(line.strip_suffix(b"\n").and_then(|line| decode(line).ok()))
+        let mut first = None;
+        lines(&self.path, |line, _| {
+            first = decode(line).ok();
+            Ok(first.is_none())
+        })?;
+        Ok(first)
+    }
+
+    pub(crate) fn length(&self) -> io::Result<u64> {
+        Ok(fs::metadata(&self.path)?.len())
     }
 }
 
@@ -56,8 +63,19 @@ fn number(path: &Path) -> Option<u64> {
     digits.parse().ok().filter(|_| all)
 }
 
-/// Reads one line after the other, each without its newline, with whether it had one. One that is too long comes in pieces.
-pub(crate) fn lines(path: &Path, mut each: impl FnMut(&[u8], bool) -> io::Result<bool>) -> io::Result<()> {
+/// How a line ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// With a newline.
+    Whole,
+    /// It is longer than any entry, and goes on.
+    GoesOn,
+    /// With the file.
+    CutOff,
+}
+
+/// Reads one line after the other, each without its newline, with how it ends. One that is too long comes in pieces.
+pub(crate) fn lines(path: &Path, mut each: impl FnMut(&[u8], Ends) -> io::Result<bool>) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(1 << 16, fs::File::open(path)?);
     let mut line = Vec::new();
     loop {
@@ -65,9 +83,12 @@ pub(crate) fn lines(path: &Path, mut each: impl FnMut(&[u8], bool) -> io::Result
         if (&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
-        let ended = line.last() == Some(&b'\n');
-        let text = line.strip_suffix(b"\n").unwrap_or(&line);
-        if !each(text, ended)? {
+        let (text, ends) = match line.strip_suffix(b"\n") {
+            Some(text) => (text, Ends::Whole),
+            None if reader.fill_buf()?.is_empty() => (line.as_slice(), Ends::CutOff),
+            None => (line.as_slice(), Ends::GoesOn),
+        };
+        if !each(text, ends)? {
             return Ok(());
         }
     }

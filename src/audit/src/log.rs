@@ -33,6 +33,8 @@ pub struct Options {
     pub rotate: u64,
     /// A file of which every entry is older goes.
     pub keep: Duration,
+    /// The oldest files go, whatever their age, while all of them together have more bytes.
+    pub most: u64,
     /// Whether entries are forced to the disk before they count as written.
     pub fsync: bool,
 }

@@ -1,4 +1,4 @@
-//! Files that are old enough go, after an entry that says so.
+//! Files that are old enough go, or too many, after an entry that says so.
 
 use std::io;
 use std::path::Path;
@@ -11,39 +11,74 @@ use crate::files::{AuditFile, list};
 use crate::open::sync_directory;
 use crate::time::from_rfc3339;
 
-/// Removes the files of which every entry is older than `keep`; how many.
-pub(crate) fn prune(chain: &mut Chain, directory: &Path, keep: Duration, now: u64) -> io::Result<usize> {
-    let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
-    let old = old(chain, directory, now.saturating_sub(keep)).map_err(io::Error::other)?;
-    let Some((last, next)) = old.last() else { return Ok(0) };
-    let first_kept = next.first_entry()?.map(|entry| (entry.seq, entry.prev));
-    let Some((seq, prev)) = first_kept else { return Ok(0) };
+/// How much is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// A file of which every entry is older goes; `None`: none goes for its age now.
+    pub(crate) keep: Option<Duration>,
+    /// The oldest go while all of them together have more bytes.
+    pub(crate) most: u64,
+}
+
+/// Removes the files that are beyond the bounds, never the one that is written on; how many, and whether any of them went
+/// for its size, before its age.
+pub(crate) fn prune(
+    chain: &mut Chain,
+    directory: &Path,
+    bounds: Bounds,
+    now: u64,
+) -> io::Result<(usize, bool)> {
+    let files = list(directory).map_err(io::Error::other)?;
+    // The one that is written on stays, and so does the last, whose end is where the next process goes on.
+    let removable = files.iter().take_while(|file| chain.current() != Some(*file)).count();
+    let removable = removable.min(files.len().saturating_sub(1));
+    let keep = bounds.keep.map(|keep| u64::try_from(keep.as_millis()).unwrap_or(u64::MAX));
+    let aged = keep.map_or(Ok(0), |keep| old(&files, now.saturating_sub(keep)))?.min(removable);
+    let count = aged.max(too_many(&files, bounds.most)?).min(removable);
+    let (going, kept) = files.split_at(count);
+    let (Some(last), Some(next)) = (going.last(), kept.first()) else { return Ok((0, false)) };
+    let for_size = count > aged;
+    let Some((seq, prev)) = next.first_entry()?.map(|entry| (entry.seq, entry.prev)) else {
+        return Ok((0, false));
+    };
     // An entry before it happens: whoever verifies finds files gone of which no entry speaks.
-    let details = json!({ "files": old.len(), "last": last.name(), "seq": seq - 1, "hash": prev });
+    let because = if for_size { "size" } else { "age" };
+    let details = json!({
+        "files": count, "last": last.name(), "seq": seq - 1, "hash": prev, "because": because, "keep_ms": keep,
+    });
     chain.append(&[own("removed", details, now)], now)?;
-    for (file, _) in &old {
+    for file in going {
         std::fs::remove_file(&file.path)?;
     }
     sync_directory(directory)?;
-    Ok(old.len())
+    Ok((count, for_size))
 }
 
-/// Each with the file after it, whose first entry tells when the last of the one before was written at the latest.
-fn old(
-    chain: &Chain,
-    directory: &Path,
-    before: u64,
-) -> Result<Vec<(AuditFile, AuditFile)>, crate::ReadError> {
-    let files = list(directory)?;
-    let mut old = Vec::new();
-    for pair in files.windows(2) {
-        let [file, next] = pair else { break };
-        let began = next.first_entry().map_err(crate::ReadError::io(&next.path))?;
-        let began = began.and_then(|entry| from_rfc3339(&entry.at));
-        if chain.current() == Some(file) || began.is_none_or(|began| began >= before) {
+/// How many, from the oldest, have no entry that is younger. The first entry of the file after it tells when the last of
+/// a file was written at the latest.
+fn old(files: &[AuditFile], before: u64) -> io::Result<usize> {
+    let mut count = 0;
+    for next in files.iter().skip(1) {
+        let began = next.first_entry()?.and_then(|entry| from_rfc3339(&entry.at));
+        if began.is_none_or(|began| began >= before) {
             break;
         }
-        old.push((file.clone(), next.clone()));
+        count += 1;
     }
-    Ok(old)
+    Ok(count)
+}
+
+/// How many, from the oldest, must go so that the rest has at most so many bytes.
+fn too_many(files: &[AuditFile], most: u64) -> io::Result<usize> {
+    let lengths = files.iter().map(AuditFile::length).collect::<io::Result<Vec<u64>>>()?;
+    let mut all: u64 = lengths.iter().sum();
+    let mut count = 0;
+    for length in lengths {
+        if all <= most {
+            break;
+        }
+        all -= length;
+        count += 1;
+    }
+    Ok(count)
 }

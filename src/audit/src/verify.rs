@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use crate::entry::{Entry, Head, NoEntry, decode};
 use crate::error::ReadError;
-use crate::files::{AuditFile, lines, list};
+use crate::files::{AuditFile, Ends, lines, list};
 use crate::open::torn_line;
+use crate::time::from_rfc3339;
 
 /// The head of the chain as a fence record has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,9 @@ pub struct Anchor {
     pub seq: u64,
     /// Its hash.
     pub hash: String,
+    /// When the entry stood there at the earliest, in milliseconds since 1970-01-01 UTC: the fence's end, or its
+    /// beginning where it has not ended.
+    pub at: u64,
 }
 
 /// The first entry that does not fit.
@@ -85,6 +89,32 @@ pub fn verify(place: &Path, anchors: &[Anchor]) -> Result<Report, ReadError> {
     Ok(walk.end(&files[last], place.is_dir()))
 }
 
+/// What an entry `removed` says.
+struct Removed {
+    /// Up to which entry, and the hash of that.
+    seq: u64,
+    hash: String,
+    /// Everything that was younger than this was kept; in milliseconds since 1970.
+    kept_from: u64,
+    /// They went because there were too many, and not for their age.
+    for_size: bool,
+}
+
+/// No audit is kept for less: what says so was not written by a gateway.
+const LEAST_KEEP: u64 = 86_400_000;
+
+impl Removed {
+    fn of(entry: &Entry) -> Self {
+        let keep = entry.details["keep_ms"].as_u64().unwrap_or(LEAST_KEEP).max(LEAST_KEEP);
+        Self {
+            seq: entry.details["seq"].as_u64().unwrap_or_default(),
+            hash: entry.details["hash"].as_str().unwrap_or_default().to_owned(),
+            kept_from: from_rfc3339(&entry.at).unwrap_or_default().saturating_sub(keep),
+            for_size: entry.details["because"].as_str() == Some("size"),
+        }
+    }
+}
+
 struct Walk<'a> {
     report: Report,
     head: Option<Head>,
@@ -94,8 +124,8 @@ struct Walk<'a> {
     anchors: &'a [Anchor],
     wanted: BTreeSet<u64>,
     found: BTreeMap<u64, (String, Fault)>,
-    /// Up to which entry the chain says that files were removed, and the hash of that.
-    removed: Option<(u64, String)>,
+    /// What the chain says of files that were removed last.
+    removed: Option<Removed>,
     line: u64,
     /// A gateway began, and has not ended.
     runs: bool,
@@ -121,9 +151,9 @@ impl<'a> Walk<'a> {
         self.report.files += 1;
         self.line = 0;
         let name = file.name();
-        lines(&file.path, |line, ended| {
+        lines(&file.path, |line, ends| {
             self.line += 1;
-            if !ended && last && decode(line).is_err() {
+            if ends == Ends::CutOff && last && decode(line).is_err() {
                 self.report.notes.push(format!(
                     "{name}, line {}: the last line is not whole yet, or was cut off",
                     self.line
@@ -202,8 +232,7 @@ impl<'a> Walk<'a> {
             _ => {}
         }
         if entry.what == "removed" {
-            let seq = entry.details["seq"].as_u64().unwrap_or_default();
-            self.removed = Some((seq, entry.details["hash"].as_str().unwrap_or_default().to_owned()));
+            self.removed = Some(Removed::of(&entry));
         }
         if self.wanted.contains(&entry.seq) {
             let place = Fault { file: file.to_owned(), line: self.line, what: String::new() };
@@ -228,6 +257,10 @@ impl<'a> Walk<'a> {
         anchors.sort_by_key(|anchor| anchor.seq);
         for anchor in anchors {
             if anchor.seq < self.report.first {
+                if let Some(what) = self.went_too_early(anchor).filter(|_| whole) {
+                    self.report.fault = Some(Fault { file: "the oldest file".to_owned(), line: 1, what });
+                    break;
+                }
                 self.report.older += 1;
                 continue;
             }
@@ -259,19 +292,31 @@ impl<'a> Walk<'a> {
         self.report
     }
 
+    /// A fence names an entry that is not there any more, and is too young for that.
+    fn went_too_early(&self, anchor: &Anchor) -> Option<String> {
+        let removed = self.removed.as_ref().filter(|removed| !removed.for_size)?;
+        (anchor.at >= removed.kept_from).then(|| {
+            format!(
+                "the record of fence {} names entry {}, which was removed before it was as old as the chain says",
+                anchor.fence, anchor.seq
+            )
+        })
+    }
+
     /// Files went of which no entry speaks.
     fn beginning_is_missing(&mut self, whole: bool) -> Option<Fault> {
         let beginning = self.beginning.clone().filter(|beginning| beginning.seq > 0 && whole)?;
         // A crash may have come between the entry and the removal of its last files.
-        let told = |(seq, hash): &(u64, String)| {
-            *seq > beginning.seq || (*seq == beginning.seq && *hash == beginning.hash)
+        let told = |removed: &&Removed| {
+            removed.seq > beginning.seq || (removed.seq == beginning.seq && removed.hash == beginning.hash)
         };
-        if self.removed.as_ref().is_some_and(told) {
-            self.report.notes.push(format!("the entries up to {} were removed at their age", beginning.seq));
+        if let Some(removed) = self.removed.as_ref().filter(told) {
+            let why = if removed.for_size { "since there were too many bytes" } else { "at their age" };
+            self.report.notes.push(format!("the entries up to {} were removed {why}", beginning.seq));
             return None;
         }
         let what = format!(
-            "the first entry here is {}, and no entry says that those before it were removed at their age",
+            "the first entry here is {}, and no entry says that those before it were removed",
             beginning.seq + 1
         );
         Some(Fault { file: "the oldest file".to_owned(), line: 1, what })

@@ -9,7 +9,7 @@ use crate::chain::Chain;
 use crate::entry::{Head, Told};
 use crate::error::OpenError;
 use crate::log::{Options, Shared};
-use crate::prune::prune;
+use crate::prune::{Bounds, prune};
 
 /// Entries that are written in one go.
 const BATCH: usize = 512;
@@ -43,7 +43,9 @@ impl Writer {
         sender: SyncSender<Message>,
     ) -> Result<Self, OpenError> {
         let directory = options.directory.clone();
-        let mut work = Work { chain, options, shared, prune_at: Instant::now(), counted: 0 };
+        // Not at the start: a machine whose clock is far ahead when it boots has an hour to be set right.
+        let prune_at = Instant::now() + PRUNING;
+        let mut work = Work { chain, options, shared, prune_at, files: None, counted: 0 };
         std::thread::Builder::new()
             .name("audit".to_owned())
             .spawn(move || work.run(&inbox))
@@ -77,7 +79,10 @@ struct Work {
     chain: Option<Chain>,
     options: Options,
     shared: Arc<Shared>,
+    /// When files are looked at for their age.
     prune_at: Instant,
+    /// The file that was written on when their sizes were looked at last.
+    files: Option<u64>,
     /// Of what overflowed, how much is counted in the chain's gap.
     counted: u64,
 }
@@ -182,13 +187,31 @@ impl Work {
     }
 
     fn prune(&mut self, now: u64) {
-        let Some(chain) = self.chain.as_mut().filter(|_| Instant::now() >= self.prune_at) else { return };
-        self.prune_at = Instant::now() + PRUNING;
-        match prune(chain, &self.options.directory, self.options.keep, now) {
-            Ok(0) => {}
-            Ok(files) => {
+        let Some(chain) = &mut self.chain else { return };
+        let aged = Instant::now() >= self.prune_at;
+        let current = chain.current().map(|file| file.first);
+        if !aged && current == self.files {
+            return;
+        }
+        self.files = current;
+        if aged {
+            self.prune_at = Instant::now() + PRUNING;
+        }
+        let bounds = Bounds { keep: aged.then_some(self.options.keep), most: self.options.most };
+        match prune(chain, &self.options.directory, bounds, now) {
+            Ok((0, _)) => {}
+            Ok((files, for_size)) => {
                 self.shared.seen().head = Some(chain.head().clone());
-                tracing::info!(files, "files of the audit went at their age");
+                if for_size {
+                    let most = self.options.most;
+                    tracing::warn!(
+                        files,
+                        most,
+                        "files of the audit went before their age: they were more than [audit] most"
+                    );
+                } else {
+                    tracing::info!(files, "files of the audit went at their age");
+                }
             }
             Err(error) => tracing::warn!(%error, "old files of the audit could not be removed"),
         }

@@ -18,6 +18,9 @@ pub struct AuditSettings {
     pub rotate: u64,
     /// `keep`: a file goes once all of it is older; 1 d to 36500 d. Default: 90 d.
     pub keep: Duration,
+    /// `most`: the oldest files go, whatever their age, while all of them together are larger, so that no caller fills the
+    /// disk on which the store is; four times `rotate` at least. Default: 4 GiB, or four times `rotate`.
+    pub most: u64,
     /// `fsync`: whether an entry is forced to the disk before it counts as written. Default: true.
     pub fsync: bool,
 }
@@ -41,6 +44,17 @@ pub(crate) fn read(mut table: Table<'_>, store: &StoreSettings) -> AuditSettings
         }
         fits
     });
+    let rotate = rotate.unwrap_or(64 << 20);
+    let least = rotate.saturating_mul(4);
+    let most = table.size("most").filter(|bytes| {
+        if *bytes < least {
+            table.fault(
+                "most",
+                "expected four times `rotate` at least: whole files go, and one is written on",
+            );
+        }
+        *bytes >= least
+    });
     let fsync = table.flag("fsync").unwrap_or(true);
     table.done();
     let beside = match store {
@@ -49,8 +63,9 @@ pub(crate) fn read(mut table: Table<'_>, store: &StoreSettings) -> AuditSettings
     };
     AuditSettings {
         path: path.or(beside),
-        rotate: rotate.unwrap_or(64 << 20),
+        rotate,
         keep: keep.unwrap_or(DAY * 90),
+        most: most.unwrap_or(least.max(4 << 30)),
         fsync,
     }
 }

@@ -133,24 +133,27 @@ fn an_audit_is_kept_beside_its_store() {
     let usual = audit("[store]\npath = \"/srv/a.redb\"");
     assert_eq!(usual.path.as_deref(), Some(Path::new("/srv/a.audit")));
     assert_eq!((usual.rotate, usual.keep, usual.fsync), (64 << 20, Duration::from_secs(90 * 86_400), true));
+    assert_eq!(usual.most, 4 << 30);
     assert_eq!(audit("[store]\nkind = \"memory\"").path, None);
     let own = audit(
         "[store]\nkind = \"memory\"\n[audit]\npath = \"/srv/b\"\nrotate = \"1MiB\"\nkeep = \"1d\"\nfsync = false",
     );
     assert_eq!(own.path.as_deref(), Some(Path::new("/srv/b")));
     assert_eq!((own.rotate, own.keep, own.fsync), (1 << 20, Duration::from_secs(86_400), false));
-    let bad = "[audit]\npath = \"b\"\nrotate = \"1KiB\"\nkeep = \"1h\"\nfsync = 1\nsize = 1";
+    let bad =
+        "[audit]\npath = \"b\"\nrotate = \"1KiB\"\nkeep = \"1h\"\nmost = \"200MiB\"\nfsync = 1\nsize = 1";
     let faults = Home::with(&format!("{GOOD}\n{bad}")).faults(&[]).join("\n");
     for wrong in [
         "audit.path: expected an absolute path",
         "audit.rotate: expected 64KiB to 4GiB",
+        "audit.most: expected four times `rotate` at least",
         "audit.keep: expected 1d to 36500d",
         "audit.fsync: expected true or false",
         "audit.size: unknown key",
     ] {
         assert!(faults.contains(wrong), "no {wrong:?} in\n{faults}");
     }
-    assert_eq!(faults.lines().count(), 5, "{faults}");
+    assert_eq!(faults.lines().count(), 6, "{faults}");
 }
 
 #[test]

@@ -76,13 +76,13 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
 
 /// The audit of these settings, and its writer; none with a store in memory, unless a path is given.
 fn audit(settings: &Settings, context: &Context) -> Result<(Audit, Option<Writer>), Failure> {
-    let AuditSettings { path, rotate, keep, fsync } = &settings.audit;
+    let AuditSettings { path, rotate, keep, most, fsync } = &settings.audit;
     let Some(directory) = path.clone() else {
         tracing::warn!("nothing is audited: the store is in memory, and [audit] path is not set");
         return Ok((Audit::none(), None));
     };
     let clock = context.clock.clone();
-    let options = Options { directory, rotate: *rotate, keep: *keep, fsync: *fsync };
+    let options = Options { directory, rotate: *rotate, keep: *keep, most: *most, fsync: *fsync };
     let (audit, writer) = Audit::open(options, Arc::new(move || clock.wall().millis()))?;
     let details =
         serde_json::json!({ "gateway": settings.gateway.name, "version": env!("CARGO_PKG_VERSION") });

@@ -89,7 +89,7 @@ async fn a_fence_is_in_it_from_its_request_to_its_end_and_the_chain_is_whole() -
 
     let verified = history(&gateway, &["--verify"]).await?;
     assert!(
-        verified.code == 0 && verified.out.contains("1 fences name entries of it, and all fit"),
+        verified.code == 0 && verified.out.contains("1 name entries of it, and all fit"),
         "{verified:?}"
     );
     assert!(gateway.stop().await?.success(), "{}", gateway.log());

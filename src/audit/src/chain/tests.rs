@@ -5,9 +5,13 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
+use crate::entry::decode;
+use crate::prune::{Bounds, prune};
 use crate::verify::{Anchor, Report, verify};
 
 const BIG: u64 = 1 << 30;
+/// In milliseconds.
+const DAY: u64 = 86_400_000;
 
 /// As if the disk had room for so many bytes more.
 pub(super) fn write(room: &mut Option<u64>, file: &mut File, bytes: &[u8]) -> io::Result<()> {
@@ -76,7 +80,7 @@ fn chain_of(home: &Home, entries: usize) -> Chain {
 }
 
 fn anchor(chain: &Chain) -> Anchor {
-    Anchor { fence: "f1".to_owned(), seq: chain.head().seq, hash: chain.head().hash.clone() }
+    Anchor { fence: "f1".to_owned(), seq: chain.head().seq, hash: chain.head().hash.clone(), at: 1_000 }
 }
 
 #[test]
@@ -155,8 +159,8 @@ fn files_follow_one_another_and_go_at_their_age() {
         anchor(&chain)
     };
     for n in 0..12 {
-        let later = Told { at: 1_000 + n * 1_000, ..told("later") };
-        chain.append(&[later], 1_000 + n * 1_000).expect("room");
+        let later = Told { at: 1_000 + n * DAY, ..told("later") };
+        chain.append(&[later], 1_000 + n * DAY).expect("room");
     }
     let files = home.files();
     assert!(files.len() > 3, "{files:?}");
@@ -175,14 +179,92 @@ fn files_follow_one_another_and_go_at_their_age() {
     );
     fs::rename(home.0.path().join("elsewhere"), &files[1]).expect("moved back");
 
-    let kept = std::time::Duration::from_secs(6);
-    let gone = crate::prune::prune(&mut chain, &home.path(), kept, 13_000).expect("removed");
-    assert!(gone > 0 && !files[gone - 1].exists() && files[gone].exists());
+    let kept = std::time::Duration::from_millis(6 * DAY);
+    let bounds = Bounds { keep: Some(kept), most: u64::MAX };
+    let (gone, for_size) = prune(&mut chain, &home.path(), bounds, 13 * DAY).expect("removed");
+    assert!(gone > 0 && !for_size && !files[gone - 1].exists() && files[gone].exists());
     let report = home.verify(&[first, anchor(&chain)]);
     assert_eq!((report.fault, report.anchors, report.older), (None, 1, 1));
     assert!(report.notes.iter().any(|note| note.contains("removed at their age")), "{:?}", report.notes);
     fs::remove_file(&home.files()[0]).expect("gone");
     assert!(home.verify(&[]).fault.is_some_and(|fault| fault.what.contains("no entry says")));
+}
+
+/// A chain of several files, a day from one entry to the next.
+fn many_days(home: &Home, days: u64) -> Chain {
+    let mut chain = home.open(600);
+    for day in 1..=days {
+        chain.append(&[Told { at: day * DAY, ..told("a day") }], day * DAY).expect("room");
+    }
+    chain
+}
+
+#[test]
+fn the_oldest_files_go_when_there_are_too_many_bytes_and_the_chain_says_so() {
+    let home = Home::new();
+    let mut chain = many_days(&home, 20);
+    let old = Anchor { at: 19 * DAY, seq: 2, ..anchor(&chain) };
+    let most = 2_000;
+    let bounds = Bounds { keep: None, most };
+    let (gone, for_size) = prune(&mut chain, &home.path(), bounds, 20 * DAY).expect("removed");
+    assert!(gone > 0 && for_size);
+    let length = |file: &PathBuf| fs::metadata(file).expect("there").len();
+    assert!(home.files().iter().map(length).sum::<u64>() <= most + 1_200);
+    let report = home.verify(&[old]);
+    assert_eq!((report.fault, report.older), (None, 1));
+    assert!(report.notes.iter().any(|note| note.contains("too many bytes")), "{:?}", report.notes);
+    let bounds = Bounds { keep: None, most: 0 };
+    prune(&mut chain, &home.path(), bounds, 20 * DAY).expect("removed");
+    assert!(home.files().len() <= 2, "the one that is written on, and the one that the entry began");
+    home.whole();
+}
+
+#[test]
+fn a_file_that_begins_with_a_line_that_was_cut_off_goes_at_its_age_like_any_other() {
+    let home = Home::new();
+    drop(many_days(&home, 4));
+    // As a crash during the first write after a rotation leaves it.
+    let next = AuditFile::new(&home.path(), 1_000);
+    let seq = home.whole().last + 1;
+    let next = AuditFile { first: seq, path: next.path.with_file_name(format!("audit-{seq:020}.jsonl")) };
+    fs::write(&next.path, "{\"v\":1,\"seq\":").expect("written");
+    fs::set_permissions(&next.path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("ours");
+    let mut chain = many_days(&home, 20);
+    home.whole();
+    let bounds = Bounds { keep: Some(std::time::Duration::from_secs(86_400)), most: u64::MAX };
+    let (gone, _) = prune(&mut chain, &home.path(), bounds, 30 * DAY).expect("removed");
+    assert!(gone > 3 && !next.path.exists(), "{gone} went");
+    home.whole();
+}
+
+#[test]
+fn recent_entries_that_were_removed_under_a_pretext_are_missed() {
+    let home = Home::new();
+    let mut chain = many_days(&home, 20);
+    let young = Anchor { at: 19 * DAY, seq: 2, ..anchor(&chain) };
+    let (files, head) = (home.files(), home.whole());
+    assert!(head.fault.is_none() && files.len() > 4);
+    let prev = files[3].clone();
+    let first = fs::read_to_string(&prev).expect("text");
+    let first = decode(first.lines().next().expect("a line").as_bytes()).expect("an entry");
+    let details = json!({
+        "files": 3, "seq": first.seq - 1, "hash": first.prev, "because": "age", "keep_ms": 1,
+    });
+    chain.append(&[own("removed", details, 20 * DAY)], 20 * DAY).expect("room");
+    files[..3].iter().for_each(|file| fs::remove_file(file).expect("gone"));
+    let fault = home.verify(&[young]).fault.expect("it was removed too early");
+    assert!(fault.what.contains("before it was as old"), "{fault}");
+}
+
+#[test]
+fn a_long_line_that_is_none_hides_nothing_after_it() {
+    let home = Home::new();
+    drop(chain_of(&home, 3));
+    let mut file = OpenOptions::new().append(true).open(&home.files()[0]).expect("there");
+    let long = vec![b'x'; (1 << 20) + 500];
+    file.write_all(&long).and_then(|()| file.write_all(b"\n")).expect("written");
+    file.write_all(b"{}\n").expect("written");
+    assert!(home.verify(&[]).fault.is_some_and(|fault| fault.line == 5 && fault.what.contains("no entry")));
 }
 
 #[test]

@@ -9,6 +9,7 @@ fn audit(home: &TempDir) -> (Audit, Writer) {
         directory: home.path().join("audit"),
         rotate: 1 << 20,
         keep: Duration::from_secs(86_400),
+        most: u64::MAX,
         fsync: false,
     };
     Audit::open(options, Arc::new(|| 5_000)).expect("opened")

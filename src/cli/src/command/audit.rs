@@ -40,7 +40,9 @@ pub struct AuditArgs {
 pub fn anchors(fences: &[Fence]) -> Vec<Anchor> {
     let anchor = |fence: &Fence| {
         let head = fence.audit_head.as_ref()?;
-        Some(Anchor { fence: fence.id.clone(), seq: head.seq, hash: head.hash.clone() })
+        let at = fence.ended_at.as_ref().or(fence.opened_at.as_ref())?;
+        let at = u64::try_from(at.seconds).unwrap_or(0).saturating_mul(1_000);
+        Some(Anchor { fence: fence.id.clone(), seq: head.seq, hash: head.hash.clone(), at })
     };
     fences.iter().filter_map(anchor).collect()
 }
@@ -121,7 +123,10 @@ fn text(args: &AuditArgs, report: &Report) -> String {
     if args.offline {
         text += "no gateway was asked: an end that was cut off would not be seen\n";
     } else if report.fault.is_none() {
-        text += &format!("{} fences name entries of it, and all fit", report.anchors);
+        text += &format!(
+            "of the fences that this caller may see {} name entries of it, and all fit",
+            report.anchors
+        );
         if report.older > 0 {
             text += &format!("; {} name entries that are older than what is kept", report.older);
         }

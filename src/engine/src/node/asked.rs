@@ -47,6 +47,11 @@ impl Asked {
 /// How a request was taken, in words.
 pub(super) trait InWords {
     fn in_words(&self) -> String;
+
+    /// Whether it only repeats what was so: a caller may do that as often as it likes.
+    fn repeats(&self) -> bool {
+        false
+    }
 }
 
 impl InWords for Admission {
@@ -58,6 +63,10 @@ impl InWords for Admission {
             Admission::Superseded(fence) => format!("its fence {} has ended", fence.id),
         }
     }
+
+    fn repeats(&self) -> bool {
+        !matches!(self, Admission::Opened(_))
+    }
 }
 
 impl InWords for Taken {
@@ -66,6 +75,10 @@ impl InWords for Taken {
             Taken::Now(record) => format!("stored; the node is {}", record.phase.label()),
             Taken::Before(id) => format!("asked before, of fence {id}: nothing was done again"),
         }
+    }
+
+    fn repeats(&self) -> bool {
+        matches!(self, Taken::Before(_))
     }
 }
 

@@ -110,7 +110,8 @@ impl NodeTask {
                 biased;
                 Some(command) = self.mailbox.recv() => {
                     if let Some(asked) = command.asked() {
-                        self.teller.request(asked, &self.stored.record, Err(format!("the store is away: {why}")));
+                        let became = Err(format!("the store is away: {why}"));
+                        self.teller.request(asked, &self.stored.record, became, false);
                     }
                     command.turn_away(&self.stored.record, why);
                 }

@@ -93,13 +93,22 @@ impl Teller {
     }
 
     /// A request, and what became of it.
-    pub(crate) fn request(&self, asked: Asked, record: &NodeRecord, became: Result<String, String>) {
+    ///
+    /// What was refused or only repeats what was so changes nothing, and a caller may do it as often as it likes: it is
+    /// told once, and then counted.
+    pub(crate) fn request(
+        &self,
+        asked: Asked,
+        record: &NodeRecord,
+        became: Result<String, String>,
+        repeats: bool,
+    ) {
         let fence = record.fence.as_ref().map(|fence| fence.id.to_string());
         let scope = Scope { fence, generation: record.generation.0, watched: false };
         let told = self.told("request", self.clock.wall(), &scope, Value::Null);
-        let refused = became.is_err();
+        let counts = repeats || became.is_err();
         let told = asked.told(told, became);
-        if refused { self.audit.tell_counted(told) } else { self.audit.tell(told) }
+        if counts { self.audit.tell_counted(told) } else { self.audit.tell(told) }
     }
 
     /// What a stored step changed: to be told once it is stored.

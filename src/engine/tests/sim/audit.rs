@@ -25,7 +25,7 @@ impl Kept {
         let home = tempfile::tempdir().expect("a directory");
         let directory = home.path().join("audit");
         let keep = Duration::from_secs(86_400);
-        let options = Options { directory, rotate: 1 << 30, keep, fsync: false };
+        let options = Options { directory, rotate: 1 << 30, keep, most: u64::MAX, fsync: false };
         let (audit, writer) = Audit::open(options, Arc::new(|| 7)).expect("opened");
         Self { home, audit, _writer: writer }
     }
@@ -135,7 +135,7 @@ async fn each_phase_is_told_with_its_evidence_and_the_fence_knows_where_the_audi
     assert_eq!(to, ["fencing", "fenced", "released", "unfencing", "normal"]);
     let evidence = &phases[1]["details"]["evidence"];
     assert_eq!((&evidence["grade"], &evidence["devices"][0]["device"]), (&"observed".into(), &"bmc".into()));
-    let anchor = picket_audit::Anchor { fence: id.to_string(), seq: ended.seq, hash: ended.hash };
+    let anchor = picket_audit::Anchor { fence: id.to_string(), seq: ended.seq, hash: ended.hash, at: 0 };
     let report = picket_audit::verify(&directory, &[anchor]).expect("read");
     assert_eq!((report.fault, report.anchors), (None, 1));
 }

@@ -96,7 +96,7 @@ async fn the_history_comes_newest_first_in_pages_and_can_be_narrowed() {
 fn audit() -> (TempDir, Audit, Writer) {
     let home = tempfile::tempdir().expect("a directory");
     let directory = home.path().join("audit");
-    let options = Options { directory, rotate: 1 << 20, keep: s(86_400), fsync: false };
+    let options = Options { directory, rotate: 1 << 20, keep: s(86_400), most: u64::MAX, fsync: false };
     let (audit, writer) = Audit::open(options, Arc::new(|| 7)).expect("opened");
     (home, audit, writer)
 }

@@ -115,7 +115,8 @@ impl NodeTask {
                 Ok(Err(error)) => Err(error.to_string()),
                 Err(Fatal(error)) => Err(format!("whether it was stored is not known: {error}")),
             };
-            self.teller.request(asked, self.record(), became);
+            let repeats = matches!(&answer, Ok(Ok(taken)) if taken.repeats());
+            self.teller.request(asked, self.record(), became, repeats);
         }
         deliver(reply, answer)
     }
