@@ -19,7 +19,10 @@ impl Engine {
         make: impl FnOnce(oneshot::Sender<Result<T, EngineError>>) -> Command,
     ) -> Result<T, EngineError> {
         let (reply, answer) = oneshot::channel();
-        let command = make(reply);
+        let mut command = make(reply);
+        if !self.role.is_empty() && command.asked().is_some() {
+            command = Command::As(self.role.clone(), Box::new(command));
+        }
         let asked = command.asked();
         // What reaches the node's task is told by it, with what became of it.
         let refused = |error: EngineError| {

@@ -55,6 +55,8 @@ enum Lead {
 #[derive(Clone, Debug)]
 pub struct Engine {
     shared: Arc<Shared>,
+    /// In which roles it is asked, for the audit.
+    role: Arc<str>,
 }
 
 #[derive(Debug)]
@@ -90,7 +92,15 @@ impl Engine {
         let slots = slots.collect();
         let groups = Groups::of_nodes(parts.nodes.iter().map(|plan| (&plan.id, &plan.groups)));
         let lead = watch::Sender::new(Lead::No("starting".to_owned()));
-        Self { shared: Arc::new(Shared { parts: Arc::new(parts), slots, groups, feed, lead }) }
+        Self {
+            shared: Arc::new(Shared { parts: Arc::new(parts), slots, groups, feed, lead }),
+            role: Arc::from(""),
+        }
+    }
+
+    /// The same engine, asked by somebody with these roles: what is asked of it is audited so.
+    pub fn acting_as(&self, roles: &str) -> Self {
+        Self { shared: self.shared.clone(), role: Arc::from(roles) }
     }
 
     /// Leads and works until `stop`. Returns an error only where going on would be wrong: a damaged store.

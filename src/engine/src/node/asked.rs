@@ -13,6 +13,7 @@ use crate::request::{Admission, Taken};
 pub(crate) struct Asked {
     call: &'static str,
     who: String,
+    role: String,
     reason: String,
     more: Vec<(&'static str, String)>,
 }
@@ -20,7 +21,7 @@ pub(crate) struct Asked {
 impl Asked {
     fn new(call: &'static str, person: &Person, key: Option<&BoundKey>) -> Self {
         let more = key.map(|bound| ("key", bound.key.clone())).into_iter().collect();
-        Self { call, who: person.name.clone(), reason: person.reason.clone(), more }
+        Self { call, who: person.name.clone(), role: String::new(), reason: person.reason.clone(), more }
     }
 
     fn with(mut self, name: &'static str, value: impl ToString) -> Self {
@@ -40,7 +41,7 @@ impl Asked {
         };
         details.insert("outcome".to_owned(), outcome.into());
         details.insert("how".to_owned(), how.into());
-        Told { who: self.who, details: Value::Object(details), ..entry }
+        Told { who: self.who, role: self.role, details: Value::Object(details), ..entry }
     }
 }
 
@@ -92,6 +93,7 @@ impl Command {
     /// What the audit is told of it; `None`: it changes nothing.
     pub(crate) fn asked(&self) -> Option<Asked> {
         Some(match self {
+            Command::As(role, command) => Asked { role: role.to_string(), ..command.asked()? },
             Command::Fence(call, _) => {
                 let person = Person { name: call.holder.by.clone(), reason: call.holder.reason.clone() };
                 Asked::new("fence", &person, call.key.as_ref()).with("holder", &call.holder.name)

@@ -17,7 +17,7 @@ use crate::setup::Setup;
 struct Kept {
     home: TempDir,
     audit: Audit,
-    _writer: Writer,
+    writer: Option<Writer>,
 }
 
 impl Kept {
@@ -27,7 +27,7 @@ impl Kept {
         let keep = Duration::from_secs(86_400);
         let options = Options { directory, rotate: 1 << 30, keep, most: u64::MAX, fsync: false };
         let (audit, writer) = Audit::open(options, Arc::new(|| 7)).expect("opened");
-        Self { home, audit, _writer: writer }
+        Self { home, audit, writer: Some(writer) }
     }
 
     /// All entries of a kind, once everything is written.
@@ -75,6 +75,27 @@ async fn every_request_is_told_with_who_asked_and_what_became_of_it() {
     assert!(detail(&requests[1], "how").contains("there is no node") && requests[1]["node"] == "n9");
     assert!(detail(&requests[3], "how").contains("holds nothing here"));
     assert!(requests[1..].iter().all(|entry| entry["who"] == "ada" && detail(entry, "reason") == "a test"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_only_repeats_a_request_fills_no_disk_and_the_role_is_told() {
+    let mut kept = Kept::new();
+    let mut lab = lab(&kept).await;
+    let call = lab.call();
+    let engine = lab.engine.acting_as("controller");
+    let opened = engine.fence(&node(), call.clone()).await.expect("let in").fence();
+    lab.outcome(opened, Until::Released).await;
+    for _ in 0..1_000 {
+        engine.fence(&node(), call.clone()).await.expect("let in again");
+    }
+    lab.kill().await;
+    // Its end writes the counts that are due within a minute.
+    drop(kept.writer.take());
+    let requests = kept.all("request");
+    let hows: Vec<&str> = requests.iter().map(|entry| detail(entry, "how")).collect();
+    assert_eq!(requests.len(), 3, "it was opened; it was asked again; and how often: {hows:?}");
+    assert_eq!(requests[2]["details"]["more"], 999);
+    assert!(requests.iter().all(|entry| entry["role"] == "controller"), "{requests:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,7 +44,8 @@ impl Desk {
 
     /// The desk, working for that guest.
     pub(crate) fn of(&self, guest: &Guest) -> Self {
-        Self { who: guest.who.clone(), ..self.clone() }
+        let who = guest.who.clone();
+        Self { engine: self.engine.acting_as(&who.caller.roles().join(",")), who, door: self.door.clone() }
     }
 
     /// Whether the call may be made for that node; of one that the settings do not know any more only the name counts.
@@ -113,6 +114,7 @@ impl Desk {
             audit.tell_counted(Told {
                 at: self.engine.clock().wall().millis(),
                 who: guest.caller.clone(),
+                role: self.who.caller.roles().join(","),
                 what: "request".to_owned(),
                 details,
                 ..Told::default()

@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Attest(Person, Reply<NodeRecord>),
     /// Ask all devices now. A fence ends it unanswered.
     Check(Reply<NodeRecord>),
+    /// Any other one, with the roles in which it is asked, as the audit tells them.
+    As(Arc<str>, Box<Command>),
 }
 
 impl Command {
@@ -42,6 +44,7 @@ impl Command {
             let _ = reply.send(Err(EngineError::Store(StoreError::Unavailable(why.to_owned()))));
         }
         match self {
+            Command::As(_, command) => command.turn_away(record, why),
             Command::Fence(_, reply) => no(reply, why),
             Command::Unfence { reply, .. }
             | Command::Retry(_, reply)
@@ -54,9 +57,20 @@ impl Command {
         }
     }
 
+    /// The request itself.
+    fn plain(self) -> Self {
+        match self {
+            Command::As(_, command) => command.plain(),
+            command => command,
+        }
+    }
+
     /// Whether devices are asked for it while a node is being fenced.
     pub(super) fn asks_devices(&self) -> bool {
-        matches!(self, Command::Attest(..))
+        match self {
+            Command::As(_, command) => command.asks_devices(),
+            command => matches!(command, Command::Attest(..)),
+        }
     }
 
     /// Whether it is to be answered before anything else: it cancels a check.
@@ -69,7 +83,9 @@ impl NodeTask {
     /// Does what a caller asks, in whatever phase.
     pub(super) async fn command(&mut self, command: Command) -> Result<(), Fatal> {
         let asked = command.asked();
-        match command {
+        match command.plain() {
+            // Nothing is left of it by now; a request that is dropped says so by its closing.
+            Command::As(..) => Ok(()),
             Command::Fence(call, reply) => {
                 let answer = self.admit(*call).await;
                 self.answer(asked, reply, answer)
