@@ -6,8 +6,6 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use crate::chain::Chain;
 use crate::denials::Denials;
 use crate::entry::{Head, Told};
@@ -123,15 +121,6 @@ impl Audit {
                 shared.overflow.fetch_add(1, Ordering::Relaxed);
             }
         }
-    }
-
-    /// Tells that a caller was not let in: the first time at once, then as a count a minute. `why` is a word or a
-    /// sentence that does not differ from one attempt to the next.
-    pub fn denied(&self, who: &str, call: &str, why: &str) {
-        let Some(shared) = &self.0 else { return };
-        let details = json!({ "call": call, "why": why });
-        let (at, what) = ((shared.now)(), "denied".to_owned());
-        self.tell_counted(Told { at, who: who.to_owned(), what, details, ..Told::default() });
     }
 
     /// Tells what somebody may make happen over and over: the first time at once, then as a count a minute, so that nothing

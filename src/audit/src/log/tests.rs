@@ -25,6 +25,11 @@ fn exchange(fence: &str, at: u64) -> Told {
     }
 }
 
+fn denial() -> Told {
+    let details = json!({ "call": "fence", "why": "no role" });
+    Told { who: "uid:7".to_owned(), what: "denied".to_owned(), details, ..Told::default() }
+}
+
 #[test]
 fn what_is_told_is_read_back_by_its_fence_at_once() {
     let home = tempfile::tempdir().expect("a directory");
@@ -47,7 +52,7 @@ fn denials_are_one_entry_and_a_count_and_the_end_writes_everything() {
     let home = tempfile::tempdir().expect("a directory");
     let (audit, writer) = audit(&home);
     for _ in 0..1_000 {
-        audit.denied("uid:7", "fence", "no role");
+        audit.tell_counted(denial());
     }
     drop(writer);
     let report = verify(&home.path().join("audit"), &[]).expect("read");
@@ -65,7 +70,7 @@ fn denials_are_one_entry_and_a_count_and_the_end_writes_everything() {
 fn without_an_audit_nothing_is_kept() {
     let audit = Audit::none();
     audit.tell(exchange("f1", 1));
-    audit.denied("uid:7", "fence", "no role");
+    audit.tell_counted(denial());
     assert_eq!((audit.head(), audit.state(), audit.is_kept()), (None, State::default(), false));
 }
 
