@@ -4,23 +4,21 @@
 //! its standard input. It ends in time or is killed, with its process group, and dies with the gateway.
 //! Exit 0 alone is success; only what surely did nothing is told as such.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
+use picket_reach::process::{self, Ran, RunError};
+use picket_reach::program::Program;
+use picket_reach::{KEPT, Settings, excerpt};
 use tokio::time::Instant;
 
 use crate::allowed::Allowed;
 use crate::message::{Ask, Message};
-use crate::process::{self, Ran};
+use crate::pace::Pace;
 use crate::releaser::{Progress, ReleaseError, Releaser, Subject};
-use crate::reply::{KEPT, Reply, Status, excerpt};
-use crate::settings::{Pace, Settings};
+use crate::reply::{Reply, Status};
 
 /// `EX_TEMPFAIL` of sysexits.h: nothing was done, try again.
 pub const TRY_AGAIN: i32 = 75;
@@ -33,10 +31,7 @@ const MARGIN: Duration = Duration::from_millis(600);
 #[derive(Debug)]
 pub struct Command {
     name: String,
-    program: PathBuf,
-    args: Vec<String>,
-    /// What its environment has.
-    env: BTreeMap<String, OsString>,
+    program: Program,
     max_life: Option<Duration>,
     pace: Pace,
 }
@@ -46,42 +41,24 @@ impl Command {
     /// `max_life` (how long what it began may go on after it was killed; not given: nothing bounds it, and such an
     /// effect that stays open wants an operator).
     pub(crate) fn read(name: &str, settings: &mut Settings<'_>) -> Option<Self> {
-        let program = settings.needed("program", "\"/usr/local/sbin/release-volumes\"").map(PathBuf::from);
-        let args = settings.texts("args");
-        if args.iter().any(|arg| arg.contains('\0')) {
-            settings.fault("args", "an argument has a zero byte");
-        }
-        let mut env = BTreeMap::new();
-        for name in std::iter::once("PATH".to_owned()).chain(settings.texts("env")) {
-            if name.is_empty() || name.contains(['=', '\0']) {
-                settings.fault("env", format!("expected names of variables, found {name:?}"));
-            } else if let Some(value) = std::env::var_os(&name) {
-                env.insert(name, value);
-            }
-        }
+        let program = Program::read(settings, "\"/usr/local/sbin/release-volumes\"");
         let second = Duration::from_secs(1);
         let max_life = settings.duration("max_life", second..=24 * 3600 * second);
-        let pace = settings.pace(LONGEST);
-        let program = program?;
-        if let Err(why) = check(&program) {
-            settings.fault("program", why);
-            return None;
-        }
-        Some(Self { name: name.to_owned(), program, args, env, max_life, pace })
+        let pace = Pace::read(settings, LONGEST);
+        Some(Self { name: name.to_owned(), program: program?, max_life, pace })
     }
 
     /// One run.
     pub(crate) async fn tell(&self, message: &Message, until: Instant) -> Result<Progress, ReleaseError> {
         let end = until.min(Instant::now() + self.pace.attempt);
         let end = end.checked_sub(MARGIN).unwrap_or(end);
-        let mut command = tokio::process::Command::new(&self.program);
-        command.args(&self.args).env_clear().envs(&self.env).current_dir("/");
-        let shown = self.program.display();
+        let shown = self.program.shown();
         let input = message.json()?;
         let allowed = Allowed::until(end, message.not_after_unix_ms);
-        let ran = process::run(command, &input, allowed).await.map_err(|error| match error {
-            ReleaseError::DidNotHappen(why) => ReleaseError::DidNotHappen(format!("{shown} {why}")),
-            ReleaseError::Unknown(why) => ReleaseError::Unknown(format!("{shown} {why}")),
+        let run = process::run(self.program.command(), &input, allowed.end(), || allowed.may_begin());
+        let ran = run.await.map_err(|error| match error {
+            RunError::NotStarted(why) => ReleaseError::DidNotHappen(format!("{shown} {why}")),
+            RunError::Lost(why) => ReleaseError::Unknown(format!("{shown} {why}")),
         })?;
         let status = ran.status.map(|status| status.to_string());
         tracing::debug!(release = %self.name, key = %message.key, status = status.as_deref().unwrap_or("killed"), "program ran");
@@ -89,7 +66,7 @@ impl Command {
     }
 
     fn judge(&self, ask: Ask, ran: &Ran) -> Result<Progress, ReleaseError> {
-        let shown = self.program.display();
+        let shown = self.program.shown();
         let words = match (excerpt(&ran.stderr.bytes), excerpt(&ran.stdout.bytes)) {
             (err, _) if !err.is_empty() => format!(": {err}"),
             (_, out) if !out.is_empty() => format!(": {out}"),
@@ -132,18 +109,6 @@ impl Command {
             }
         }
     }
-}
-
-fn check(program: &Path) -> Result<(), String> {
-    let shown = program.display();
-    if !program.is_absolute() {
-        return Err(format!("{shown} is not an absolute path"));
-    }
-    let found = std::fs::metadata(program).map_err(|error| format!("{shown} cannot be found: {error}"))?;
-    if !found.is_file() || found.permissions().mode() & 0o111 == 0 {
-        return Err(format!("{shown} is not a file that may be executed"));
-    }
-    Ok(())
 }
 
 #[async_trait]

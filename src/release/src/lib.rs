@@ -11,18 +11,14 @@
 
 mod allowed;
 pub mod command;
-mod death;
 pub mod message;
 mod nothing;
-mod process;
+mod pace;
 pub mod registry;
 pub mod releaser;
 mod reply;
-mod settings;
-mod tls;
-mod token;
 pub mod webhook;
 
+pub use picket_reach::SettingFault;
 pub use registry::{KINDS, make};
 pub use releaser::{Progress, ReleaseError, Releaser, Subject};
-pub use settings::SettingFault;

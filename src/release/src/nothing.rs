@@ -5,10 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
+use picket_reach::Settings;
 use tokio::time::Instant;
 
+use crate::pace::{ATTEMPT, Pace};
 use crate::releaser::{Progress, ReleaseError, Releaser, Subject};
-use crate::settings::{ATTEMPT, Pace, Settings};
 
 /// Completes at once; nothing is sent anywhere.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub struct Nothing {
 
 impl Nothing {
     pub(crate) fn read(settings: &mut Settings<'_>) -> Self {
-        Self { pace: settings.pace(ATTEMPT) }
+        Self { pace: Pace::read(settings, ATTEMPT) }
     }
 }
 

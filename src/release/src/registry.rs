@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use picket_reach::{SettingFault, Settings};
 use serde_json::{Map, Value};
 
 use crate::command::Command;
 use crate::nothing::Nothing;
 use crate::releaser::Releaser;
-use crate::settings::{SettingFault, Settings};
 use crate::webhook::Webhook;
 
 /// The kinds that there are.

@@ -53,7 +53,7 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
 
     /// How long one attempt, or one look, may take: what `until` is best set to.
     fn attempt_time(&self) -> Duration {
-        crate::settings::ATTEMPT
+        crate::pace::ATTEMPT
     }
 
     /// One attempt. Returns before `until`.

@@ -4,7 +4,6 @@
 //! or goes through a proxy. An answer counts only where it says so in words that were agreed; everything that came
 //! after the request may have been read is *unknown*. Nothing but the receiver's own origin is ever asked.
 
-mod address;
 #[cfg(test)]
 mod tests;
 
@@ -14,21 +13,22 @@ use std::time::Duration;
 use async_trait::async_trait;
 use picket_core::ground::{ATTEMPT_LIFE, ReleasePermit};
 use picket_core::order::ReleaseOrder;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION};
+use picket_reach::token::Token;
+use picket_reach::web::{self, Answer, NoAnswer};
+use picket_reach::{KEPT, Settings, address, excerpt};
+use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Method, StatusCode, Url};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use crate::allowed::Allowed;
 use crate::message::Message;
+use crate::pace::Pace;
 use crate::releaser::{Progress, ReleaseError, Releaser, Subject};
-use crate::reply::{KEPT, Reply, Status, excerpt};
-use crate::settings::{Pace, Settings};
-use crate::tls;
-use crate::token::Token;
+use crate::reply::{Reply, Status};
 
 /// How far the receiver's clock may be from ours: an attempt's life is longer than its `not_after` by so much.
 pub const CLOCK_MARGIN: Duration = Duration::from_secs(5);
-const CONNECT: Duration = Duration::from_secs(5);
+const EXAMPLE: &str = "https://storage.example/release";
 /// An error is told so long before the caller gives up.
 const MARGIN: Duration = Duration::from_millis(20);
 
@@ -42,25 +42,16 @@ pub struct Webhook {
     pace: Pace,
 }
 
-/// What came back.
-struct Answer {
-    code: StatusCode,
-    location: Option<String>,
-    body: Vec<u8>,
-    /// The body was longer than what is kept.
-    cut: bool,
-}
-
 impl Webhook {
     /// Keys: `url` (https, or http to a loopback address), `ca_file`, `token_file` or `token_env` or
     /// `token_credential`, `plain_http` (lets http go elsewhere; never with a token).
     pub(crate) fn read(name: &str, settings: &mut Settings<'_>) -> Option<Self> {
-        let url = settings.needed("url", "\"https://storage.example/release\"");
+        let url = settings.needed("url", &format!("{EXAMPLE:?}"));
         let plain_http = settings.flag("plain_http");
         let token = Token::read(settings);
         let ca_file = settings.text("ca_file").map(PathBuf::from);
-        let pace = settings.pace(ATTEMPT_LIFE);
-        let url = match address::check(&url?, plain_http, token.is_some()) {
+        let pace = Pace::read(settings, ATTEMPT_LIFE);
+        let url = match address::check(&url?, plain_http, token.is_some(), EXAMPLE) {
             Ok(url) => url,
             Err(why) => {
                 settings.fault("url", why);
@@ -70,19 +61,7 @@ impl Webhook {
         if url.scheme() != "https" && ca_file.is_some() {
             settings.fault("ca_file", "is of no use with http: give an https url");
         }
-        let config = if url.scheme() == "https" { tls::config(ca_file.as_deref()) } else { tls::none() };
-        let client = config.and_then(|config| {
-            let builder = Client::builder()
-                .tls_backend_preconfigured(config)
-                .redirect(reqwest::redirect::Policy::none())
-                .retry(reqwest::retry::never())
-                .no_proxy()
-                .http1_only()
-                .pool_max_idle_per_host(0)
-                .connect_timeout(CONNECT)
-                .user_agent(concat!("picket/", env!("CARGO_PKG_VERSION")));
-            builder.build().map_err(|error| format!("no client can be made: {}", chain(&error)))
-        });
+        let client = web::client(url.scheme() == "https", ca_file.as_deref());
         match client {
             Ok(client) => Some(Self { name: name.to_owned(), url, token, client, pace }),
             Err(why) => {
@@ -141,41 +120,21 @@ impl Webhook {
         until: Instant,
         not_after: Option<u64>,
     ) -> Result<Answer, ReleaseError> {
-        let request = match self.token.as_ref().and_then(Token::header) {
-            Some(value) => request.header(AUTHORIZATION, value),
-            None => request,
-        };
         let end = until.min(Instant::now() + self.pace.attempt);
         let end = end.checked_sub(MARGIN).unwrap_or(end);
-        Allowed::until(end, not_after).may_begin().map_err(|error| match error {
-            ReleaseError::DidNotHappen(why) => ReleaseError::DidNotHappen(format!("{}: {why}", self.place())),
-            unknown => unknown,
-        })?;
-        let late = || ReleaseError::Unknown(format!("{} did not answer in time", self.place()));
-        timeout_at(end, async {
-            let mut response = request.send().await.map_err(|error| self.failure(error))?;
-            let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-            let location = location.map(str::to_owned);
-            let (code, mut body, mut cut) = (response.status(), Vec::new(), false);
-            while let Some(piece) = response.chunk().await.map_err(|error| self.failure(error))? {
-                let room = KEPT - body.len();
-                body.extend_from_slice(&piece[..piece.len().min(room)]);
-                if piece.len() > room {
-                    cut = true;
-                    break;
-                }
-            }
-            Ok(Answer { code, location, body, cut })
-        })
-        .await
-        .unwrap_or_else(|_| Err(late()))
+        let not_begun = |why| ReleaseError::DidNotHappen(format!("{}: {why}", self.place()));
+        Allowed::until(end, not_after).may_begin().map_err(not_begun)?;
+        web::exchange(request, self.token.as_ref(), end).await.map_err(|failed| self.failure(failed))
     }
 
-    /// What failed before an answer was complete. Only where no connection came to be was nothing sent.
-    fn failure(&self, error: reqwest::Error) -> ReleaseError {
-        let never_sent = error.is_connect() || error.is_builder();
-        let why = format!("{}: {}", self.place(), chain(&error.without_url()));
-        if never_sent { ReleaseError::DidNotHappen(why) } else { ReleaseError::Unknown(why) }
+    /// Only where no connection came to be was nothing sent.
+    fn failure(&self, failed: NoAnswer) -> ReleaseError {
+        let place = self.place();
+        match failed {
+            NoAnswer::NeverSent(why) => ReleaseError::DidNotHappen(format!("{place}: {why}")),
+            NoAnswer::Broken(why) => ReleaseError::Unknown(format!("{place}: {why}")),
+            NoAnswer::Late => ReleaseError::Unknown(format!("{place} did not answer in time")),
+        }
     }
 
     fn judge(&self, answer: &Answer) -> Result<Progress, ReleaseError> {
@@ -276,21 +235,6 @@ impl Webhook {
     fn redact(&self, text: &str) -> String {
         self.token.as_ref().map_or_else(|| text.to_owned(), |token| token.redact(text))
     }
-}
-
-/// An error with all that caused it, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text.push_str(": ");
-            text.push_str(&next);
-        }
-        source = error.source();
-    }
-    text
 }
 
 #[async_trait]

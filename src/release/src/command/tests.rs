@@ -2,12 +2,13 @@
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
+use picket_reach::SettingFault;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::message::tests::{sample, subject};
-use crate::settings::SettingFault;
 
 /// A script in a directory of its own.
 struct Script {

@@ -5,6 +5,7 @@ mod receiver;
 use std::io::Write;
 use std::sync::Arc;
 
+use picket_reach::SettingFault;
 use receiver::{Receiver, Then, answer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -12,7 +13,6 @@ use tokio_rustls::TlsAcceptor;
 
 use super::*;
 use crate::message::tests::{sample, subject};
-use crate::settings::SettingFault;
 
 fn webhook(table: Value) -> Result<Webhook, Vec<SettingFault>> {
     let mut settings = Settings::new(table.as_object().expect("a table"));

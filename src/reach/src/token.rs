@@ -1,4 +1,4 @@
-//! The bearer token of a webhook. It has no `Display`, and its debug print says nothing (S18).
+//! A bearer token. It has no `Display`, and its debug print says nothing (S18).
 
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
@@ -10,11 +10,11 @@ use crate::settings::Settings;
 
 /// A bearer token.
 #[derive(Clone)]
-pub(crate) struct Token(String);
+pub struct Token(String);
 
 impl Token {
     /// From `token_file`, `token_env` or `token_credential`; none of them: no token.
-    pub(crate) fn read(settings: &mut Settings<'_>) -> Option<Self> {
+    pub fn read(settings: &mut Settings<'_>) -> Option<Self> {
         let sources = [
             ("token_file", settings.text("token_file")),
             ("token_env", settings.text("token_env")),
@@ -46,14 +46,14 @@ impl Token {
     }
 
     /// The value of the header `Authorization`.
-    pub(crate) fn header(&self) -> Option<HeaderValue> {
+    pub fn header(&self) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0)).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
 
     /// The text without the token.
-    pub(crate) fn redact(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> String {
         text.replace(&self.0, "[token]")
     }
 }

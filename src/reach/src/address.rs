@@ -1,14 +1,13 @@
-//! Where a receiver may be.
+//! Where on the web may be asked.
 
 use std::net::IpAddr;
 
 use reqwest::Url;
 
-/// Whether a receiver may be asked there.
-pub(super) fn check(text: &str, plain_http: bool, has_token: bool) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| {
-        format!("is no URL ({error}), expected one like \"https://storage.example/release\"")
-    })?;
+/// Whether may be asked there. `plain_http` lets http leave the machine, never with a token; `example` shows a good URL.
+pub fn check(text: &str, plain_http: bool, has_token: bool, example: &str) -> Result<Url, String> {
+    let url =
+        Url::parse(text).map_err(|error| format!("is no URL ({error}), expected one like {example:?}"))?;
     let Some(host) = url.host_str() else { return Err("names no host".to_owned()) };
     if !url.username().is_empty() || url.password().is_some() {
         return Err("carries a user or password: give a token by token_file, token_env or token_credential"
@@ -38,6 +37,10 @@ pub(super) fn check(text: &str, plain_http: bool, has_token: bool) -> Result<Url
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn check(text: &str, plain_http: bool, has_token: bool) -> Result<Url, String> {
+        super::check(text, plain_http, has_token, "https://storage.example/release")
+    }
 
     #[test]
     fn urls_that_cannot_be_right_are_refused_with_what_would_be() {

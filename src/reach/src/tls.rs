@@ -1,4 +1,4 @@
-//! Whom a webhook believes: its own CA, or those of the system. Nothing turns the check off.
+//! Whom we believe on the web: its own CA, or those of the system. Nothing turns the check off.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -6,31 +6,43 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{Duration, sleep_until, timeout};
+use tokio::time::{Duration, Instant, sleep_until, timeout};
 
-use crate::allowed::Allowed;
 use crate::death;
-use crate::releaser::ReleaseError;
-use crate::reply::KEPT;
+use crate::text::KEPT;
 
 /// How long the last output of a program that ended is waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// Why there is no end of a run to tell. The words go on from the program's name.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// It was not started, so it did nothing.
+    #[error("{0}")]
+    NotStarted(String),
+    /// It was started, and what became of it is not known.
+    #[error("{0}")]
+    Lost(String),
+}
+
 /// How a run ended.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub struct Ran {
     /// `None`: it was still running at the end of its time, and was killed.
-    pub(crate) status: Option<ExitStatus>,
-    pub(crate) stdout: Kept,
-    pub(crate) stderr: Kept,
+    pub status: Option<ExitStatus>,
+    /// Its standard output.
+    pub stdout: Kept,
+    /// Its standard error.
+    pub stderr: Kept,
 }
 
 /// The beginning of an output.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
-    pub(crate) bytes: Vec<u8>,
+pub struct Kept {
+    /// At most [`KEPT`] bytes.
+    pub bytes: Vec<u8>,
     /// There was more.
-    pub(crate) cut: bool,
+    pub cut: bool,
 }
 
 impl Kept {
@@ -69,9 +81,14 @@ impl Drop for Group {
     }
 }
 
-/// Runs it, with `input` on its standard input, until it ends or its time is over. Whatever it leaves in its process group is
-/// killed. Once that is over it is not started any more.
-pub(crate) async fn run(mut command: Command, input: &[u8], allowed: Allowed) -> Result<Ran, ReleaseError> {
+/// Runs it, with `input` on its standard input, until it ends or `end` has come. Whatever it leaves in its process group is
+/// killed. `may_begin` is asked as the last thing before it is started: an error says why it is not.
+pub async fn run(
+    mut command: Command,
+    input: &[u8],
+    end: Instant,
+    may_begin: impl FnOnce() -> Result<(), String>,
+) -> Result<Ran, RunError> {
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -79,13 +96,13 @@ pub(crate) async fn run(mut command: Command, input: &[u8], allowed: Allowed) ->
         .process_group(0)
         .kill_on_drop(true);
     death::with_us(&mut command);
-    let not_started = |why: String| ReleaseError::DidNotHappen(format!("was not started: {why}"));
+    let not_started = |why: String| RunError::NotStarted(format!("was not started: {why}"));
     // Asked for before the start, so that no end is missed.
     let mut children = signal(SignalKind::child()).map_err(|error| not_started(error.to_string()))?;
-    allowed.may_begin()?;
+    may_begin().map_err(RunError::NotStarted)?;
     let child = command.spawn().map_err(|error| not_started(error.to_string()))?;
     let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    let id = id.ok_or_else(|| ReleaseError::Unknown("ended before it could be watched".to_owned()))?;
+    let id = id.ok_or_else(|| RunError::Lost("ended before it could be watched".to_owned()))?;
     let mut group = Group { child, id };
 
     let (mut stdout, mut stderr) = (Kept::default(), Kept::default());
@@ -98,7 +115,7 @@ pub(crate) async fn run(mut command: Command, input: &[u8], allowed: Allowed) ->
             tokio::select! {
                 biased;
                 () = ended(&mut children, id) => break true,
-                () = sleep_until(allowed.end()) => break false,
+                () = sleep_until(end) => break false,
                 _ = &mut talk, if !talked => talked = true,
             }
         };
@@ -109,7 +126,7 @@ pub(crate) async fn run(mut command: Command, input: &[u8], allowed: Allowed) ->
         in_time
     };
     let status = group.child.wait().await;
-    let status = status.map_err(|error| ReleaseError::Unknown(format!("cannot be waited for: {error}")))?;
+    let status = status.map_err(|error| RunError::Lost(format!("cannot be waited for: {error}")))?;
     Ok(Ran { status: in_time.then_some(status), stdout, stderr })
 }
 

@@ -1,48 +1,34 @@
-//! Reading a releaser's table: every fault is kept, none ends the reading.
+//! Reading a table of the settings: every fault is kept, none ends the reading.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-/// One attempt's time, unless the settings say otherwise.
-pub(crate) const ATTEMPT: Duration = Duration::from_secs(15);
-const DEADLINE: Duration = Duration::from_secs(10 * 60);
-const SETTLE: Duration = Duration::from_secs(2);
-
-/// A fault in a releaser's settings.
+/// A fault in the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingFault {
-    /// The key within the releaser's table (`token_file`); empty for the whole table.
+    /// The key within its table (`token_file`); empty for the whole table.
     pub key: String,
     /// What is wrong and what would be right. Never a secret.
     pub message: String,
 }
 
-/// What all releasers have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pace {
-    /// `deadline`: how long the whole release may take.
-    pub(crate) deadline: Duration,
-    /// `settle`: from the confirmed Off to the first attempt.
-    pub(crate) settle: Duration,
-    /// `attempt`: how long one attempt may take.
-    pub(crate) attempt: Duration,
-}
-
 /// The table while it is read.
-pub(crate) struct Settings<'a> {
+pub struct Settings<'a> {
     table: &'a Map<String, Value>,
     known: Vec<&'static str>,
     faults: Vec<SettingFault>,
 }
 
 impl<'a> Settings<'a> {
-    pub(crate) fn new(table: &'a Map<String, Value>) -> Self {
+    /// To read that table.
+    pub fn new(table: &'a Map<String, Value>) -> Self {
         Self { table, known: Vec::new(), faults: Vec::new() }
     }
 
-    pub(crate) fn fault(&mut self, key: &str, message: impl Into<String>) {
+    /// Notes a fault at `key`.
+    pub fn fault(&mut self, key: &str, message: impl Into<String>) {
         self.faults.push(SettingFault { key: key.to_owned(), message: message.into() });
     }
 
@@ -52,7 +38,7 @@ impl<'a> Settings<'a> {
     }
 
     /// A text that is not empty.
-    pub(crate) fn text(&mut self, key: &'static str) -> Option<String> {
+    pub fn text(&mut self, key: &'static str) -> Option<String> {
         match self.get(key)? {
             Value::String(text) if !text.is_empty() => Some(text.clone()),
             // What stands there may be a secret that was put under the wrong key: it is not repeated.
@@ -64,7 +50,7 @@ impl<'a> Settings<'a> {
     }
 
     /// A text that must be there; `example` shows one.
-    pub(crate) fn needed(&mut self, key: &'static str, example: &str) -> Option<String> {
+    pub fn needed(&mut self, key: &'static str, example: &str) -> Option<String> {
         if !self.table.contains_key(key) {
             self.fault(key, format!("is missing, for example {example}"));
         }
@@ -72,7 +58,7 @@ impl<'a> Settings<'a> {
     }
 
     /// A list of texts; empty where it is not given.
-    pub(crate) fn texts(&mut self, key: &'static str) -> Vec<String> {
+    pub fn texts(&mut self, key: &'static str) -> Vec<String> {
         let Some(value) = self.get(key) else { return Vec::new() };
         let texts: Option<Vec<String>> = value
             .as_array()
@@ -84,7 +70,7 @@ impl<'a> Settings<'a> {
     }
 
     /// `true` or `false`; false where it is not given.
-    pub(crate) fn flag(&mut self, key: &'static str) -> bool {
+    pub fn flag(&mut self, key: &'static str) -> bool {
         match self.get(key) {
             None => false,
             Some(Value::Bool(flag)) => *flag,
@@ -95,12 +81,21 @@ impl<'a> Settings<'a> {
         }
     }
 
+    /// A whole number within `range`.
+    pub fn number(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
+        let value = self.get(key)?;
+        let read = value.as_u64().filter(|number| range.contains(number));
+        if read.is_none() {
+            let found = value.as_i64().map_or_else(|| kind(value).to_owned(), |number| number.to_string());
+            let message =
+                format!("expected a whole number from {} to {}, found {found}", range.start(), range.end());
+            self.fault(key, message);
+        }
+        read
+    }
+
     /// A duration with its unit, within `range`.
-    pub(crate) fn duration(
-        &mut self,
-        key: &'static str,
-        range: RangeInclusive<Duration>,
-    ) -> Option<Duration> {
+    pub fn duration(&mut self, key: &'static str, range: RangeInclusive<Duration>) -> Option<Duration> {
         let value = self.get(key)?;
         let read = value.as_str().and_then(duration);
         if read.is_some_and(|read| range.contains(&read)) {
@@ -119,23 +114,8 @@ impl<'a> Settings<'a> {
         None
     }
 
-    /// What all releasers have; one attempt takes at most `longest`.
-    pub(crate) fn pace(&mut self, longest: Duration) -> Pace {
-        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
-        let second = Duration::from_secs(1);
-        let pace = Pace {
-            deadline: self.duration("deadline", 10 * second..=minutes(24 * 60)).unwrap_or(DEADLINE),
-            settle: self.duration("settle", Duration::ZERO..=minutes(10)).unwrap_or(SETTLE),
-            attempt: self.duration("attempt", second..=longest).unwrap_or(ATTEMPT),
-        };
-        if pace.attempt > pace.deadline {
-            self.fault("attempt", "is longer than the deadline of the whole release");
-        }
-        pace
-    }
-
     /// `made`, if nothing was wrong; else everything that was.
-    pub(crate) fn finish<T>(mut self, made: Option<T>) -> Result<T, Vec<SettingFault>> {
+    pub fn finish<T>(mut self, made: Option<T>) -> Result<T, Vec<SettingFault>> {
         let unknown: Vec<&String> =
             self.table.keys().filter(|key| !self.known.contains(&key.as_str())).collect();
         for key in unknown {
@@ -206,21 +186,15 @@ mod tests {
 
     #[test]
     fn every_fault_is_told_with_what_would_be_right() {
-        let table = json!({"deadline": "1s", "settle": 2, "attempt": "soon", "colour": "red"});
+        let table = json!({"deadline": "1s", "list": 2, "url": "", "colour": "red"});
         let mut settings = Settings::new(table.as_object().expect("a table"));
-        let pace = settings.pace(Duration::from_secs(60));
-        let faults = settings.finish(Some(pace)).expect_err("all of it is wrong");
+        let second = Duration::from_secs(1);
+        assert_eq!(settings.duration("deadline", 10 * second..=24 * 3600 * second), None);
+        assert_eq!((settings.texts("list"), settings.text("url")), (Vec::new(), None));
+        let faults = settings.finish(Some(())).expect_err("all of it is wrong");
         let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
-        assert_eq!(keys, ["deadline", "settle", "attempt", "colour"]);
+        assert_eq!(keys, ["deadline", "list", "url", "colour"]);
         assert!(faults[0].message.contains("\"10s\" to \"24h\""), "{faults:?}");
-        assert!(faults[3].message.contains("known are deadline, settle, attempt"), "{faults:?}");
-    }
-
-    #[test]
-    fn an_attempt_does_not_outlive_its_release() {
-        let table = json!({"deadline": "10s", "attempt": "20s"});
-        let mut settings = Settings::new(table.as_object().expect("a table"));
-        let pace = settings.pace(Duration::from_secs(60));
-        assert_eq!(settings.finish(Some(pace)).expect_err("longer")[0].key, "attempt");
+        assert!(faults[3].message.contains("known are deadline, list, url"), "{faults:?}");
     }
 }

@@ -1,0 +1,75 @@
+//! A program of the operator's: where it is, what it is told, and what its environment has.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tokio::process::Command;
+
+use crate::settings::Settings;
+
+/// A program with its arguments.
+#[derive(Clone, Debug)]
+pub struct Program {
+    path: PathBuf,
+    args: Vec<String>,
+    /// What its environment has.
+    env: BTreeMap<String, OsString>,
+}
+
+impl Program {
+    /// Keys: `program` (an absolute path), `args`, `env` (names of variables that it inherits, besides `PATH`). `example`
+    /// shows a program.
+    pub fn read(settings: &mut Settings<'_>, example: &str) -> Option<Self> {
+        let path = settings.needed("program", example).map(PathBuf::from);
+        let args = settings.texts("args");
+        if args.iter().any(|arg| arg.contains('\0')) {
+            settings.fault("args", "an argument has a zero byte");
+        }
+        let mut env = BTreeMap::new();
+        for name in std::iter::once("PATH".to_owned()).chain(settings.texts("env")) {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                settings.fault("env", format!("expected names of variables, found {name:?}"));
+            } else if let Some(value) = std::env::var_os(&name) {
+                env.insert(name, value);
+            }
+        }
+        let path = path?;
+        if let Err(why) = check(&path) {
+            settings.fault("program", why);
+            return None;
+        }
+        Some(Self { path, args, env })
+    }
+
+    /// The same, each argument as `change` makes it.
+    #[must_use]
+    pub fn with_args(&self, change: impl Fn(&str) -> String) -> Self {
+        Self { args: self.args.iter().map(|arg| change(arg)).collect(), ..self.clone() }
+    }
+
+    /// Where it is, for messages.
+    pub fn shown(&self) -> impl std::fmt::Display {
+        self.path.display()
+    }
+
+    /// One run of it, to be given to [`crate::process::run`].
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args(&self.args).env_clear().envs(&self.env).current_dir("/");
+        command
+    }
+}
+
+fn check(program: &Path) -> Result<(), String> {
+    let shown = program.display();
+    if !program.is_absolute() {
+        return Err(format!("{shown} is not an absolute path"));
+    }
+    let found = std::fs::metadata(program).map_err(|error| format!("{shown} cannot be found: {error}"))?;
+    if !found.is_file() || found.permissions().mode() & 0o111 == 0 {
+        return Err(format!("{shown} is not a file that may be executed"));
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! One question to a place on the web, and its answer, within bounds.
+
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::header::{AUTHORIZATION, LOCATION};
+use reqwest::{Client, RequestBuilder, StatusCode};
+use tokio::time::{Instant, timeout_at};
+
+use crate::text::KEPT;
+use crate::tls;
+use crate::token::Token;
+
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its status.
+    pub code: StatusCode,
+    /// Where it points to.
+    pub location: Option<String>,
+    /// The beginning of its body, at most [`KEPT`] bytes.
+    pub body: Vec<u8>,
+    /// The body was longer than what is kept.
+    pub cut: bool,
+}
+
+/// Why there is no answer. The words name no URL.
+#[derive(Debug)]
+pub enum NoAnswer {
+    /// Nothing was sent: no connection came to be.
+    NeverSent(String),
+    /// The question may have been read.
+    Broken(String),
+    /// Its time was over.
+    Late,
+}
+
+/// A client for an https place, believed by `ca_file` or else by the system's CAs; or for plain http.
+pub fn client(https: bool, ca_file: Option<&Path>) -> Result<Client, String> {
+    let config = if https { tls::config(ca_file) } else { tls::none() }?;
+    let builder = Client::builder()
+        .tls_backend_preconfigured(config)
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .no_proxy()
+        .http1_only()
+        .pool_max_idle_per_host(0)
+        .connect_timeout(CONNECT)
+        .user_agent(concat!("picket/", env!("CARGO_PKG_VERSION")));
+    builder.build().map_err(|error| format!("no client can be made: {}", chain(&error)))
+}
+
+/// Sends it, once, and takes the answer until `end`.
+pub async fn exchange(
+    request: RequestBuilder,
+    token: Option<&Token>,
+    end: Instant,
+) -> Result<Answer, NoAnswer> {
+    let request = match token.and_then(Token::header) {
+        Some(value) => request.header(AUTHORIZATION, value),
+        None => request,
+    };
+    let answered = timeout_at(end, async {
+        let mut response = request.send().await.map_err(failure)?;
+        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+        let location = location.map(str::to_owned);
+        let (code, mut body, mut cut) = (response.status(), Vec::new(), false);
+        while let Some(piece) = response.chunk().await.map_err(failure)? {
+            let room = KEPT - body.len();
+            body.extend_from_slice(&piece[..piece.len().min(room)]);
+            if piece.len() > room {
+                cut = true;
+                break;
+            }
+        }
+        Ok(Answer { code, location, body, cut })
+    });
+    answered.await.unwrap_or(Err(NoAnswer::Late))
+}
+
+/// What failed before an answer was complete. Only where no connection came to be was nothing sent.
+fn failure(error: reqwest::Error) -> NoAnswer {
+    let never_sent = error.is_connect() || error.is_builder();
+    let why = chain(&error.without_url());
+    if never_sent { NoAnswer::NeverSent(why) } else { NoAnswer::Broken(why) }
+}
+
+/// An error with all that caused it, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text.push_str(": ");
+            text.push_str(&next);
+        }
+        source = error.source();
+    }
+    text
+}

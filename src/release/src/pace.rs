@@ -1,0 +1,65 @@
+//! What all releasers have: how long they may take.
+
+use std::time::Duration;
+
+use picket_reach::Settings;
+
+/// One attempt's time, unless the settings say otherwise.
+pub(crate) const ATTEMPT: Duration = Duration::from_secs(15);
+const DEADLINE: Duration = Duration::from_secs(10 * 60);
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// How long a releaser may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// `deadline`: how long the whole release may take.
+    pub(crate) deadline: Duration,
+    /// `settle`: from the confirmed Off to the first attempt.
+    pub(crate) settle: Duration,
+    /// `attempt`: how long one attempt may take.
+    pub(crate) attempt: Duration,
+}
+
+impl Pace {
+    /// Reads it; one attempt takes at most `longest`.
+    pub(crate) fn read(settings: &mut Settings<'_>, longest: Duration) -> Self {
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        let second = Duration::from_secs(1);
+        let pace = Self {
+            deadline: settings.duration("deadline", 10 * second..=minutes(24 * 60)).unwrap_or(DEADLINE),
+            settle: settings.duration("settle", Duration::ZERO..=minutes(10)).unwrap_or(SETTLE),
+            attempt: settings.duration("attempt", second..=longest).unwrap_or(ATTEMPT),
+        };
+        if pace.attempt > pace.deadline {
+            settings.fault("attempt", "is longer than the deadline of the whole release");
+        }
+        pace
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_fault_is_told_with_what_would_be_right() {
+        let table = json!({"deadline": "1s", "settle": 2, "attempt": "soon", "colour": "red"});
+        let mut settings = Settings::new(table.as_object().expect("a table"));
+        let pace = Pace::read(&mut settings, Duration::from_secs(60));
+        let faults = settings.finish(Some(pace)).expect_err("all of it is wrong");
+        let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
+        assert_eq!(keys, ["deadline", "settle", "attempt", "colour"]);
+        assert!(faults[0].message.contains("\"10s\" to \"24h\""), "{faults:?}");
+        assert!(faults[3].message.contains("known are deadline, settle, attempt"), "{faults:?}");
+    }
+
+    #[test]
+    fn an_attempt_does_not_outlive_its_release() {
+        let table = json!({"deadline": "10s", "attempt": "20s"});
+        let mut settings = Settings::new(table.as_object().expect("a table"));
+        let pace = Pace::read(&mut settings, Duration::from_secs(60));
+        assert_eq!(settings.finish(Some(pace)).expect_err("longer")[0].key, "attempt");
+    }
+}
