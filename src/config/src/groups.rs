@@ -8,21 +8,28 @@ use picket_core::near::did_you_mean;
 
 use crate::entry::Entry;
 use crate::fault::{Fault, Place};
+use crate::kinded::Kinded;
 use crate::roles::{self, Nodes};
 use crate::table::Table;
 
 /// What `[groups]` says of a group. What is left out holds as if the group had no rule for it.
 #[derive(Clone, Debug, Default)]
-pub struct GroupRules {}
+pub struct GroupRules {
+    /// `liveness`: what says whether one of its nodes recovered (S15).
+    pub liveness: Option<Kinded>,
+}
 
 impl GroupRules {
-    fn read(_table: &mut Table<'_>) -> Self {
-        Self {}
+    fn read(table: &mut Table<'_>) -> Self {
+        let liveness = table
+            .has("liveness")
+            .then(|| Kinded::read(&mut table.table("liveness"), "\"command\" or \"http\""));
+        Self { liveness }
     }
 
     /// These rules, and for what they leave out those of every value of the label.
-    fn over(self, _every: &Self) -> Self {
-        self
+    fn over(self, every: &Self) -> Self {
+        Self { liveness: self.liveness.or_else(|| every.liveness.clone()) }
     }
 }
 
@@ -90,7 +97,32 @@ pub(crate) fn read(top: &mut Table<'_>, nodes: &Nodes) -> Grouping {
             grouping.settings.insert(name, settings);
         }
     }
+    one_source_a_node(top, &grouping);
     grouping
+}
+
+/// Of two sources for one node, either could stop a fence or neither: who sets them up says which it is.
+fn one_source_a_node(top: &Table<'_>, grouping: &Grouping) {
+    let sources: Vec<(&String, &Kinded)> = grouping
+        .settings
+        .iter()
+        .filter_map(|(name, group)| Some((name, group.rules.liveness.as_ref()?)))
+        .collect();
+    let members = |name: &str| grouping.members.members(name);
+    let mut told = BTreeSet::new();
+    for (at, (name, source)) in sources.iter().enumerate() {
+        for (other, first) in &sources[..at] {
+            let (Some(here), Some(there)) = (members(name), members(other)) else { continue };
+            let both = here.intersection(there).next();
+            if let Some(node) = both.filter(|_| told.insert((source.place(), first.place()))) {
+                let message = format!(
+                    "{node} is in {name} and in {other}, whose liveness source is at {}: a node has one source",
+                    first.place()
+                );
+                top.log().push(source.fault("", message));
+            }
+        }
+    }
 }
 
 /// `[groups."rack=*"]`: the rules of each value of that label.

@@ -260,6 +260,29 @@ fn without_nodes_nothing_could_be_fenced() {
     }
 }
 
+#[test]
+fn of_a_groups_liveness_source_it_is_told_what_is_missing_and_that_a_node_has_one() {
+    let wrong = Home::with(&format!(
+        r#"{GOOD}
+[groups.one]
+hosts = "r1n07"
+liveness = {{ url = "https://n1.example/" }}
+[groups.both]
+hosts = "r1n[07-08]"
+liveness = {{ kind = "command", password = "hunter2", program = "/bin/true" }}
+"#
+    ));
+    let faults = wrong.faults(&[]);
+    for want in [
+        "groups.one.liveness.kind: is missing: \"command\" or \"http\"",
+        "r1n07 is in one and in both, whose liveness source is at",
+        "groups.both.liveness.password",
+    ] {
+        assert!(faults.iter().any(|fault| fault.contains(want)), "{want} in {faults:#?}");
+    }
+    assert!(!faults.iter().any(|fault| fault.contains("hunter2")), "{faults:#?}");
+}
+
 fn beside_this_file() -> Option<Box<dyn FailurePersistence>> {
     Some(Box::new(FileFailurePersistence::WithSource("regressions")))
 }

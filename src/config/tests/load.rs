@@ -27,7 +27,7 @@ fn few_lines_are_many_nodes() {
     assert_eq!((bmc.driver.as_str(), &bmc.settings["host"]), ("ipmi", &"10.1.0.7".into()));
     assert_eq!(bmc.settings.keys().collect::<Vec<_>>(), ["host", "password_file", "username"]);
     let release = &settings.releases[&ReleaseId::new("detach").unwrap()];
-    assert_eq!((release.kind.as_str(), release.settings.len()), ("webhook", 1));
+    assert_eq!((release.how.kind.as_str(), release.how.settings.len()), ("webhook", 1));
     assert_eq!(settings.rules, Rules::default());
     assert_eq!(settings.listen.unix.as_deref(), Some(Path::new("/run/picket/picket.sock")));
     assert_eq!(settings.store, StoreSettings::Embedded { path: "/var/lib/picket/picket.redb".into() });
@@ -293,4 +293,35 @@ labels = {{ role = "db" }}
     assert_eq!(members("first"), ["r1n07", "r1n41", "r2n1"]);
     assert_eq!(members("both"), ["r1n41", "r2n1"]);
     assert_eq!(groups.settings().keys().collect::<Vec<_>>(), ["both", "first", "rack=r1", "rack=r2"]);
+}
+
+#[test]
+fn a_liveness_source_of_a_label_is_that_of_each_of_its_values_unless_one_has_its_own() {
+    let source = |program: &str| format!("liveness = {{ kind = \"command\", program = {program:?} }}");
+    let home = Home::with(
+        &format!(
+            r#"{GOOD}
+[nodes.a]
+template = "r1"
+labels = {{ rack = "r1" }}
+[nodes.b]
+template = "r1"
+labels = {{ rack = "r2" }}
+[groups."rack=*"]
+{}
+[groups."rack=r2"]
+{}
+"#,
+            source("/bin/true"),
+            source("/bin/false")
+        )
+        .replace("10.1.0.{number}", "{node}"),
+    );
+    let groups = home.load().unwrap().groups;
+    let program = |name: &str| {
+        let source = groups.settings()[name].rules.liveness.clone().unwrap();
+        assert_eq!(source.kind, "command");
+        source.settings["program"].clone()
+    };
+    assert_eq!((program("rack=r1"), program("rack=r2")), ("/bin/true".into(), "/bin/false".into()));
 }

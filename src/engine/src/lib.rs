@@ -19,7 +19,7 @@ mod view;
 pub use engine::Engine;
 pub use error::{EngineError, Stale, TakenKey};
 pub use hooks::{Hooks, NoHooks};
-pub use parts::{LastLook, NoLiveness, NodePlan, Parts, PlannedRelease};
+pub use parts::{NodePlan, Parts, PlannedRelease};
 pub use picket_driver::ErrorKind;
 pub use request::{Admission, Ask, FenceCall, Taken, Until};
 pub use twins::Twins;

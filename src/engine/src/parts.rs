@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use picket_audit::Audit;
 use picket_core::election::Election;
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
@@ -12,6 +11,7 @@ use picket_core::store::Store;
 use picket_core::time::Clock;
 use picket_core::topology::Topology;
 use picket_driver::{PowerDriver, Random};
+use picket_liveness::Liveness;
 use picket_release::Releaser;
 
 use crate::hooks::Hooks;
@@ -43,24 +43,8 @@ pub struct NodePlan {
     pub labels: BTreeMap<String, String>,
     /// The groups in which it is: one for each label, and those that the settings name.
     pub groups: BTreeSet<String>,
-}
-
-/// Says whether a node recovered, just before anything is sent to it (S15).
-#[async_trait]
-pub trait LastLook: Send + Sync + std::fmt::Debug {
-    /// Why the fence should not begin; `None`: nothing speaks against it.
-    async fn objection(&self, node: &NodeId) -> Option<String>;
-}
-
-/// No liveness source: nothing ever speaks against a fence.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoLiveness;
-
-#[async_trait]
-impl LastLook for NoLiveness {
-    async fn objection(&self, _node: &NodeId) -> Option<String> {
-        None
-    }
+    /// What says whether it recovered (S15); `None`: nobody is asked.
+    pub liveness: Option<Arc<dyn Liveness>>,
 }
 
 /// Everything the engine works with.
@@ -74,8 +58,6 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     /// The election.
     pub election: Arc<dyn Election>,
-    /// Whether a node recovered.
-    pub last_look: Arc<dyn LastLook>,
     /// Named points for tests.
     pub hooks: Arc<dyn Hooks>,
     /// What is told of everything that was asked, decided and done.

@@ -11,6 +11,8 @@ use picket_engine::{NodePlan, PlannedRelease};
 use picket_release::Releaser;
 use picket_server::Tls;
 
+use crate::sources::{self, Sources};
+
 /// The fleet of these settings, and the certificates of its door. Sends nothing. `told` is what is wrong with them
 /// already.
 pub(crate) fn all(
@@ -21,12 +23,14 @@ pub(crate) fn all(
     let mut faults = Vec::new();
     let tls = crate::doors::tls(settings, &mut faults);
     let releasers = releasers(settings, &mut faults);
+    let sources = sources::read(&settings.groups, &mut faults);
     let mut builder = Builder {
         kinds: crate::drivers::kinds(),
         context,
         releasers,
         endpoints: BTreeMap::new(),
         groups: settings.groups.members().by_node(),
+        sources,
         is_whole: told.is_empty(),
         faults: &mut faults,
     };
@@ -49,12 +53,12 @@ pub(crate) fn all(
 fn releasers(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<ReleaseId, Arc<dyn Releaser>> {
     let mut releasers = BTreeMap::new();
     for release in settings.releases.values() {
-        match picket_release::make(release.id.as_str(), &release.kind, &release.settings) {
+        match picket_release::make(release.id.as_str(), &release.how.kind, &release.how.settings) {
             Ok(releaser) => {
                 releasers.insert(release.id.clone(), releaser);
             }
             Err(wrong) => {
-                faults.extend(wrong.into_iter().map(|fault| release.fault(&fault.key, fault.message)))
+                faults.extend(wrong.into_iter().map(|fault| release.how.fault(&fault.key, fault.message)))
             }
         }
     }
@@ -67,6 +71,8 @@ struct Builder<'a> {
     releasers: BTreeMap<ReleaseId, Arc<dyn Releaser>>,
     /// Which device has which endpoint: two nodes with one BMC would be fenced for one another.
     endpoints: BTreeMap<String, String>,
+    /// What says whether the nodes of a group recovered.
+    sources: Sources,
     /// In which groups each node is.
     groups: BTreeMap<NodeId, BTreeSet<String>>,
     /// The settings had no fault before: what is missing of a level was not told yet.
@@ -109,6 +115,7 @@ impl Builder<'_> {
                 Some(PlannedRelease { id: id.clone(), releaser })
             })
             .collect();
+        let groups = self.groups.remove(&node.id).unwrap_or_default();
         Some(NodePlan {
             id: node.id.clone(),
             topology,
@@ -116,7 +123,8 @@ impl Builder<'_> {
             releases,
             own_host: false,
             labels: node.labels.clone(),
-            groups: self.groups.remove(&node.id).unwrap_or_default(),
+            liveness: self.sources.of(node, &groups, self.faults),
+            groups,
         })
     }
 

@@ -12,6 +12,7 @@ mod drivers;
 mod failure;
 mod log;
 mod run;
+mod sources;
 
 pub use arguments::Arguments;
 pub use run::main;

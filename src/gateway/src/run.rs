@@ -10,7 +10,7 @@ use picket_core::store::Store;
 use picket_driver::{Context, Random};
 use picket_election::Single;
 use picket_engine::clock::SystemClock;
-use picket_engine::{Engine, Hooks, NoLiveness, Parts};
+use picket_engine::{Engine, Hooks, Parts};
 use picket_server::{Addresses, SocketFile, Tls};
 use picket_store::{EmbeddedStore, MemoryStore};
 use tokio::signal::unix::{SignalKind, signal};
@@ -57,7 +57,6 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
         random: context.random.clone(),
         election: Arc::new(Single::new(store.clone())),
         store,
-        last_look: Arc::new(NoLiveness),
         hooks,
         audit,
         rules: settings.rules.clone(),

@@ -15,7 +15,7 @@ use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_ipmi::IpmiDriver;
 use picket_election::Single;
-use picket_engine::{Engine, FenceCall, NoHooks, NoLiveness, NodePlan, Parts, Until};
+use picket_engine::{Engine, FenceCall, NoHooks, NodePlan, Parts, Until};
 use picket_store::EmbeddedStore;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -65,7 +65,7 @@ impl Line {
             random: context.random,
             election: Arc::new(Single::new(store.clone())),
             store,
-            last_look: Arc::new(NoLiveness),
+
             hooks: Arc::new(NoHooks),
             audit: picket_audit::Audit::none(),
             rules: rules.clone(),
@@ -172,6 +172,7 @@ fn plan(index: usize, driver: &Arc<IpmiDriver>, rules: &Rules) -> Result<NodePla
         own_host: false,
         labels: BTreeMap::new(),
         groups: std::collections::BTreeSet::new(),
+        liveness: None,
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod audit;
 mod demo;
+mod liveness;
 mod logs;
 mod releases;
 

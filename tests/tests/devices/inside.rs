@@ -17,7 +17,7 @@ use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, Random};
 use picket_election::Single;
 use picket_engine::clock::SystemClock;
-use picket_engine::{Engine, FenceCall, NoHooks, NoLiveness, NodePlan, Parts, PlannedRelease, Until};
+use picket_engine::{Engine, FenceCall, NoHooks, NodePlan, Parts, PlannedRelease, Until};
 use picket_store::MemoryStore;
 use picket_tests::peers::{OPERATOR, PASSWORD};
 use picket_tests::{PeerError, Result, Webhook};
@@ -84,6 +84,7 @@ impl Inside {
             own_host: false,
             labels: BTreeMap::new(),
             groups: std::collections::BTreeSet::new(),
+            liveness: None,
         };
         let incarnation = Incarnation::mint(clock.wall(), [7; 10]);
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(incarnation).expect("an empty store"));
@@ -92,7 +93,7 @@ impl Inside {
             random: context.random.clone(),
             election: Arc::new(Single::new(store.clone())),
             store,
-            last_look: Arc::new(NoLiveness),
+
             hooks: Arc::new(NoHooks),
             audit: picket_audit::Audit::none(),
             rules,

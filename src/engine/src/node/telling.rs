@@ -11,6 +11,7 @@ use picket_core::ids::{DeviceId, NodeId};
 use picket_core::record::{AuditHead, Fence, NodeRecord};
 use picket_core::step::Step;
 use picket_core::time::{BootTime, Clock, WallTime, written};
+use picket_liveness::Look;
 use serde_json::{Map, Value, json};
 
 use super::asked::Asked;
@@ -200,6 +201,22 @@ impl Teller {
             "device": asking.device, "asked": asking.asked, "answered": answered, "took_ms": took,
         });
         self.audit.tell(self.told("exchange", asking.at, &asking.scope, details));
+    }
+
+    /// What a liveness source said of the node (S15), as an exchange within its fence.
+    pub(super) fn looked(&self, asked_at: BootTime, look: &Look) {
+        let took = self.clock.boot().since(asked_at);
+        let answered = match look {
+            Look::Recovered(words) | Look::NotRecovered(words) => words.clone(),
+            Look::Unanswered(why) => format!("no answer: {why}"),
+        };
+        let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        let details = json!({
+            "device": "liveness source", "asked": "did the node recover", "answered": answered, "took_ms": took_ms,
+        });
+        let at = WallTime::from_millis(self.clock.wall().millis().saturating_sub(took_ms));
+        let scope = locked(&self.scope).clone();
+        self.audit.tell(self.told("exchange", at, &scope, details));
     }
 
     /// Tells how often the same answer came since it was told.

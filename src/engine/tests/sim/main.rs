@@ -10,6 +10,7 @@ mod distribution;
 mod fleet;
 mod kept_off;
 mod lab;
+mod liveness;
 mod observer;
 mod operation;
 mod patience;

@@ -5,7 +5,7 @@ use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Then;
 use picket_core::time::Clock;
 use picket_driver_sim::Fault;
-use picket_engine::{Admission, EngineError, LastLook, Until};
+use picket_engine::{Admission, EngineError, Until};
 use std::sync::Arc;
 
 use crate::lab::{lab, node, person, s};
@@ -115,34 +115,6 @@ async fn power_on_afterwards_drops_the_callers_own_hold_alone() {
     assert!(lab.is_on());
 }
 
-#[derive(Debug)]
-struct Recovered;
-
-#[async_trait::async_trait]
-impl LastLook for Recovered {
-    async fn objection(&self, _node: &picket_core::ids::NodeId) -> Option<String> {
-        Some("ready again".to_owned())
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn recovered_before_the_off_aborts_sends_nothing_and_does_not_bind_the_key() {
-    let mut lab = lab(37).await;
-    lab.kill().await;
-    lab.setup.last_look = Arc::new(Recovered);
-    lab.start().await;
-    let call = lab.call();
-    let id = lab.engine.fence(&node(), call.clone()).await.expect("let in").fence();
-    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::AbortedRecovered);
-    lab.reach("normal", s(60)).await;
-    assert_eq!((lab.is_on(), lab.falls()), (true, 0));
-    assert!(lab.view().stored.record.holds.is_empty());
-    lab.kill().await;
-    lab.setup.last_look = Arc::new(picket_engine::NoLiveness);
-    lab.start().await;
-    assert!(matches!(lab.engine.fence(&node(), call).await, Ok(Admission::Opened(_))));
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_attested_node_is_released_and_a_host_that_says_on_forbids_it() {
     let mut lab = lab(38).await;
@@ -218,46 +190,6 @@ async fn a_key_replayed_after_a_breach_is_superseded() {
         other => panic!("{other:?}"),
     }
     assert_eq!(lab.phase(), "released");
-}
-
-/// Objects from its `from`th look on.
-#[derive(Debug)]
-struct RecoversAt {
-    from: usize,
-    looks: std::sync::atomic::AtomicUsize,
-}
-
-#[async_trait::async_trait]
-impl LastLook for RecoversAt {
-    async fn objection(&self, _node: &picket_core::ids::NodeId) -> Option<String> {
-        let look = self.looks.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        (look >= self.from).then(|| "ready again".to_owned())
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn recovered_between_the_hold_and_the_off_aborts_and_puts_the_hold_back() {
-    let mut held = 0;
-    for from in 0..12 {
-        let mut lab = lab(393).await;
-        lab.kill().await;
-        lab.setup.last_look = Arc::new(RecoversAt { from, looks: Default::default() });
-        lab.start().await;
-        let before = lab.world.lock().expect("whole").hold(crate::lab::NODE);
-        let outcome = lab.fence().await;
-        if outcome == (Outcome::Fenced { released: true }) {
-            // It was asked so often before the off, and then no more.
-            assert_eq!((lab.is_on(), lab.falls()), (false, 1), "once an off was sent it runs to its end");
-            continue;
-        }
-        assert_eq!(outcome, Outcome::AbortedRecovered);
-        lab.reach("normal", s(60)).await;
-        held += usize::from(lab.received("bmc").holds > 0);
-        let after = lab.world.lock().expect("whole").hold(crate::lab::NODE);
-        assert_eq!((after.restore, after.button_locked), (before.restore, before.button_locked));
-        assert_eq!((lab.is_on(), lab.received("bmc").offs), (true, 0));
-    }
-    assert!(held > 0, "in some of them the hold had been engaged");
 }
 
 #[tokio::test(start_paused = true)]

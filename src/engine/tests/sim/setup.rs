@@ -13,7 +13,8 @@ use picket_core::store::Store;
 use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{Random, SharedWorld, SimClock, SimDriver, SimOptions};
-use picket_engine::{Engine, Hooks, LastLook, NoLiveness, NodePlan, Parts, PlannedRelease};
+use picket_engine::{Engine, Hooks, NodePlan, Parts, PlannedRelease};
+use picket_liveness::Liveness;
 use picket_release::Releaser;
 
 /// One node of the settings.
@@ -30,7 +31,8 @@ pub struct Setup {
     pub nodes: Vec<NodeSetup>,
     pub rules: Rules,
     pub releases: Vec<(String, Arc<dyn Releaser>)>,
-    pub last_look: Arc<dyn LastLook>,
+    /// What says of every node whether it recovered.
+    pub liveness: Option<Arc<dyn Liveness>>,
     pub audit: Audit,
     /// Whether identities are learned by a check after the start.
     pub check_at_start: bool,
@@ -44,7 +46,7 @@ impl Setup {
             nodes: vec![NodeSetup { name: name.to_owned(), levels: named(levels), own_host: false }],
             rules: Rules::default(),
             releases: Vec::new(),
-            last_look: Arc::new(NoLiveness),
+            liveness: None,
             audit: Audit::none(),
             check_at_start: false,
             adjust: Arc::new(|_| {}),
@@ -67,7 +69,6 @@ impl Setup {
             }),
             store: store.clone(),
             election: Arc::new(StoreElection(store.clone())),
-            last_look: self.last_look.clone(),
             hooks,
             audit: self.audit.clone(),
             rules: self.rules.clone(),
@@ -102,6 +103,7 @@ impl Setup {
             own_host: node.own_host,
             labels: BTreeMap::new(),
             groups: std::collections::BTreeSet::new(),
+            liveness: self.liveness.clone(),
         }
     }
 

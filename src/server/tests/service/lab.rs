@@ -20,7 +20,7 @@ use picket_core::time::{Clock, WallTime};
 use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{Act, Fault, SharedWorld, SimClock, SimDriver, SimOptions, World};
-use picket_engine::{Engine, NoHooks, NoLiveness, NodePlan, Parts, PlannedRelease};
+use picket_engine::{Engine, NoHooks, NodePlan, Parts, PlannedRelease};
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
 use picket_proto::v1::{
     FenceRequest, FenceUpdate, NodeSelector, Outcome, OutcomeKind, UnfenceRequest, node_selector,
@@ -328,7 +328,6 @@ fn engine(
         }),
         store: store.clone(),
         election: Arc::new(StoreElection(store.clone())),
-        last_look: Arc::new(NoLiveness),
         hooks: Arc::new(NoHooks),
         audit,
         rules,
@@ -374,5 +373,6 @@ fn plan(world: &SharedWorld, node: &str, rules: &Rules, volumes: &Arc<Volumes>) 
         labels: BTreeMap::new(),
         // All that have a number are in one.
         groups: node.strip_prefix('n').map(|_| "rack=r1".to_owned()).into_iter().collect(),
+        liveness: None,
     }
 }

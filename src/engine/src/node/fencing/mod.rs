@@ -1,5 +1,6 @@
 //! From the stored intent to the confirmation: identity, hold, look, own off, evidence.
 
+mod last_look;
 mod prelude;
 mod taking;
 mod verdict;
@@ -20,6 +21,7 @@ use picket_core::record::Fence;
 use picket_core::time::BootTime;
 use picket_driver::{DriverError, ErrorKind};
 
+use self::last_look::LastLook;
 use super::drain::Drained;
 use super::hands::Doing;
 use super::{Fatal, NodeTask, sleep_until};
@@ -62,6 +64,7 @@ struct Run {
     judge: Judge,
     hands: BTreeMap<DeviceId, Hand>,
     doing: FuturesUnordered<Doing>,
+    last_look: LastLook,
     level: usize,
     level_began: BootTime,
     deadline: BootTime,
@@ -163,16 +166,13 @@ impl NodeTask {
             judge,
             hands: BTreeMap::new(),
             doing: FuturesUnordered::new(),
+            last_look: LastLook::begin(self.plan.liveness.clone(), self.open_fence(), now),
             level,
             level_began: now,
             deadline: now + self.time_left(),
             restarted: false,
         };
         loop {
-            if let Some(why) = self.objection().await {
-                self.persist(|| Event::Abort { why: why.clone() }).await?;
-                return Ok(());
-            }
             self.send_due(&mut run).await?;
             if self.place() != here {
                 return Ok(());
@@ -193,6 +193,7 @@ impl NodeTask {
                     self.take(&mut run, device, did).await?;
                     self.store_sessions().await?;
                 }
+                Some(look) = run.last_look.asking.next() => self.heard_of(&mut run, look).await?,
                 () = sleep_until(now, wake) => {}
             }
             if self.place() != here {
@@ -232,6 +233,7 @@ impl NodeTask {
     async fn send_due(&mut self, run: &mut Run) -> Result<(), Fatal> {
         let now = self.now();
         for device in self.level_devices(run.level) {
+            let lets_hold = run.last_look.lets_hold();
             let hand = run.hand(&device);
             if hand.busy || hand.not_before > now {
                 continue;
@@ -239,6 +241,7 @@ impl NodeTask {
             let doing = match hand.stage {
                 Stage::Identify => self.hands.identify(&device),
                 Stage::Probe(_) => self.hands.read(&device),
+                Stage::Inspect if !lets_hold => continue,
                 Stage::Inspect => self.hands.inspect(&device),
                 Stage::Live => continue,
             };
@@ -265,9 +268,13 @@ impl NodeTask {
         };
         let due: Vec<DeviceId> =
             run.judge.wants_off().into_iter().filter(|device| ready(run, device)).collect();
+        if !due.is_empty() && !run.last_look.lets_off(now) {
+            return Ok(());
+        }
         let new: Vec<DeviceId> =
             due.iter().filter(|device| run.hand(device).off.is_none()).cloned().collect();
         if !new.is_empty() {
+            run.last_look.over();
             let opened = self.persist(|| Event::OffIntent { devices: new.clone() }).await?;
             for one in opened {
                 if let Opened::Off(order) = one {
@@ -295,11 +302,19 @@ impl NodeTask {
         let retries = run.hands.values().filter(|hand| !hand.busy).map(|hand| hand.not_before);
         let shares =
             [run.level_began + rules.level_share, run.level_began + rules.silent_share, run.deadline];
-        let soonest = readings.chain(retries).chain(shares).filter(|at| *at > now).min();
+        let look = run.last_look.waited_for();
+        let soonest = readings.chain(retries).chain(shares).chain(look).filter(|at| *at > now).min();
         soonest.unwrap_or(now + Duration::from_secs(1))
     }
 
     fn tell_wait(&mut self, run: &Run, now: BootTime) {
+        if let Some(until) = run.last_look.waited_for().filter(|until| *until > now) {
+            return self.wait_for(
+                "whether the node recovered",
+                "its liveness source",
+                Some(until.since(now)),
+            );
+        }
         let devices: Vec<String> = self.level_devices(run.level).iter().map(ToString::to_string).collect();
         let share = run.level_began + self.parts.rules.level_share;
         let until = share.min(run.deadline);

@@ -1,4 +1,4 @@
-//! Before the first off: a breach's pause, the last look, the right machine, and what a hold engaged.
+//! Before the first off: a breach's pause, the right machine, and what a hold engaged.
 
 use std::time::Duration;
 
@@ -37,12 +37,6 @@ impl NodeTask {
                 return Ok(Drained::Moved);
             }
         }
-    }
-
-    /// The last look (S15): asked before the hold and before the first off, never once an off was sent.
-    pub(super) async fn objection(&self) -> Option<String> {
-        let undecided = self.open_fence().is_some_and(|fence| !fence.off_sent && fence.cause == Cause::Asked);
-        if undecided { self.parts.last_look.objection(&self.record().node).await } else { None }
     }
 
     pub(super) async fn identified(
@@ -84,6 +78,7 @@ impl NodeTask {
     ) -> Result<(), Fatal> {
         run.judge.held(&device, &report.engaged);
         run.enter(&device, Stage::Live);
+        run.last_look.held(self.now());
         run.hand(&device).pause = PAUSE;
         let result = HoldState { engaged: report.engaged, detail: report.detail, ..HoldState::default() };
         let results = vec![(device, result)];

@@ -1,0 +1,168 @@
+//! The last look (S15): before the hold, and again just before the first off, a liveness source is asked whether the node
+//! recovered.
+//!
+//! It fails towards fencing: what is no explicit word is told and goes by. The devices are asked meanwhile, and nothing waits
+//! longer than the source's patience: the hold for the first look, the off for the second, the judge for none.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use picket_core::event::Event;
+use picket_core::record::{Cause, Fence};
+use picket_core::time::BootTime;
+use picket_liveness::{Liveness, Look};
+
+use super::Run;
+use crate::node::{Fatal, NodeTask};
+
+/// An answer serves for the first off so long; then it is asked for again.
+const SERVES: Duration = Duration::from_millis(500);
+
+/// What this run knows of the node's liveness.
+pub(super) struct LastLook {
+    /// `None`: nobody is asked, or it is too late to ask.
+    source: Option<Arc<dyn Liveness>>,
+    /// The look that is under way, if there is one.
+    pub(super) asking: FuturesUnordered<BoxFuture<'static, Look>>,
+    asked_at: BootTime,
+    /// When the last answer came.
+    answered: Option<BootTime>,
+    /// The hold is over, and the second look was begun.
+    second: bool,
+    /// Since when only this keeps the off.
+    due_since: Option<BootTime>,
+}
+
+impl LastLook {
+    /// Begins the first look, where this fence may still be aborted. What a breach or a drill fences is alive, and known to be.
+    pub(super) fn begin(source: Option<Arc<dyn Liveness>>, fence: Option<&Fence>, now: BootTime) -> Self {
+        let undecided = fence.is_some_and(|fence| !fence.off_sent && fence.cause == Cause::Asked);
+        let mut look = Self {
+            source: source.filter(|_| undecided),
+            asking: FuturesUnordered::new(),
+            asked_at: now,
+            answered: None,
+            second: false,
+            due_since: None,
+        };
+        look.ask(now);
+        look
+    }
+
+    fn ask(&mut self, now: BootTime) {
+        let Some(source) = self.source.clone().filter(|_| self.asking.is_empty()) else { return };
+        self.asked_at = now;
+        let look = async move {
+            let patience = source.patience();
+            // It keeps its own time; one that does not keeps nobody waiting either.
+            let late = |_| Look::Unanswered(format!("no answer within {patience:?}"));
+            tokio::time::timeout(patience, source.look()).await.unwrap_or_else(late)
+        };
+        self.asking.push(look.boxed());
+    }
+
+    /// Whether the hold may be engaged.
+    pub(super) fn lets_hold(&self) -> bool {
+        self.source.is_none() || self.answered.is_some()
+    }
+
+    /// Begins the second look, once a device of the level has been held.
+    pub(super) fn held(&mut self, now: BootTime) {
+        if !self.second {
+            (self.second, self.answered) = (true, None);
+            self.ask(now);
+        }
+    }
+
+    /// Whether the first off may go; if not, it is asked once more, and waited for from now on.
+    pub(super) fn lets_off(&mut self, now: BootTime) -> bool {
+        let Some(source) = &self.source else { return true };
+        let due = *self.due_since.get_or_insert(now);
+        let serves = self.second && self.answered.is_some_and(|at| now < at + SERVES);
+        if serves || now >= due + source.patience() {
+            return true;
+        }
+        self.second = true;
+        self.ask(now);
+        false
+    }
+
+    /// An off was sent, or the fence cannot be aborted: nothing that is said now counts.
+    pub(super) fn over(&mut self) {
+        self.source = None;
+        self.asking.clear();
+    }
+
+    /// Until when something waits for it.
+    pub(super) fn waited_for(&self) -> Option<BootTime> {
+        let source = self.source.as_ref()?;
+        let since = if self.lets_hold() { self.due_since? } else { self.asked_at };
+        Some(since + source.patience())
+    }
+}
+
+impl NodeTask {
+    /// Takes what a look came to: one that says so aborts the fence, which undoes the hold.
+    pub(super) async fn heard_of(&mut self, run: &mut Run, look: Look) -> Result<(), Fatal> {
+        let now = self.now();
+        run.last_look.answered = Some(now);
+        self.teller.looked(run.last_look.asked_at, &look);
+        match look {
+            Look::Recovered(words) => {
+                tracing::info!(words, "the node recovered: the fence is aborted, and nothing was sent");
+                let why = format!("the node recovered: {words}");
+                self.persist(|| Event::Abort { why: why.clone() }).await?;
+                // Where the rules forbid an abort the node stays where it is, and is not asked again.
+                run.last_look.over();
+            }
+            Look::NotRecovered(words) => tracing::debug!(words, "the node did not recover"),
+            Look::Unanswered(why) => {
+                tracing::warn!(why, "the liveness source gave no answer: the fence goes on");
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Says(Duration);
+
+    #[async_trait::async_trait]
+    impl Liveness for Says {
+        fn patience(&self) -> Duration {
+            self.0
+        }
+
+        async fn look(&self) -> Look {
+            std::future::pending().await
+        }
+    }
+
+    fn at(millis: u64) -> BootTime {
+        BootTime::from_boot(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn the_off_waits_for_its_own_look_and_never_longer_than_the_patience() {
+        let mut look = LastLook::begin(None, None, at(0));
+        assert!(look.lets_hold() && look.lets_off(at(0)), "without a source nothing waits");
+        look.source = Some(Arc::new(Says(Duration::from_secs(2))));
+        look.ask(at(0));
+        assert!(!look.lets_hold());
+        (look.answered, look.asking) = (Some(at(100)), FuturesUnordered::new());
+        assert!(look.lets_hold());
+        assert!(!look.lets_off(at(110)), "what was asked before the hold does not serve");
+        look.answered = Some(at(300));
+        assert!(look.lets_off(at(799)), "what was answered just now does");
+        assert!(!look.lets_off(at(800)), "for half a second");
+        assert_eq!(look.waited_for(), Some(at(2_110)));
+        assert!(look.lets_off(at(2_110)), "and the off waits no longer than that");
+    }
+}

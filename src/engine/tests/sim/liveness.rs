@@ -1,0 +1,224 @@
+//! The last look (S15): a node that recovered is let be until the first off, and no source keeps the off waiting.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use picket_core::outcome::Outcome;
+use picket_core::time::Clock;
+use picket_driver_sim::{Act, Fault, Verb};
+use picket_engine::{Admission, Until};
+use picket_liveness::{Liveness, Look};
+use tokio::time::Instant;
+
+use crate::lab::{Lab, NODE, lab, node, s};
+
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What a source says, by how often and when it is asked.
+type Says = dyn Fn(usize, Instant) -> Option<Look> + Send + Sync;
+
+/// A source; where it says nothing it hangs.
+struct Source {
+    says: Box<Says>,
+    asked: AtomicUsize,
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Source")
+    }
+}
+
+impl Source {
+    fn new(says: impl Fn(usize, Instant) -> Option<Look> + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { says: Box::new(says), asked: AtomicUsize::new(0) })
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait::async_trait]
+impl Liveness for Source {
+    fn patience(&self) -> Duration {
+        PATIENCE
+    }
+
+    async fn look(&self) -> Look {
+        let nth = self.asked.fetch_add(1, Ordering::SeqCst);
+        match (self.says)(nth, Instant::now()) {
+            Some(look) => look,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn yes() -> Option<Look> {
+    Some(Look::Recovered("ready again".to_owned()))
+}
+
+fn no() -> Option<Look> {
+    Some(Look::NotRecovered("not ready".to_owned()))
+}
+
+fn torn() -> Option<Look> {
+    Some(Look::Unanswered("500".to_owned()))
+}
+
+async fn lab_with(seed: u64, source: &Arc<Source>) -> Lab {
+    let mut lab = lab(seed).await;
+    lab.kill().await;
+    lab.setup.liveness = Some(source.clone());
+    lab.start().await;
+    lab
+}
+
+const FENCED: Outcome = Outcome::Fenced { released: true };
+
+/// Nothing was done to it that is not undone.
+async fn is_as_before(lab: &Lab) {
+    lab.reach("normal", s(60)).await;
+    assert_eq!((lab.is_on(), lab.falls(), lab.received("bmc").offs), (true, 0, 0));
+    let hold = lab.world.lock().expect("whole").hold(NODE);
+    assert!(!hold.button_locked, "{hold:?}");
+    assert!(lab.record().holds.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn recovered_before_the_off_aborts_sends_nothing_and_does_not_bind_the_key() {
+    let mut lab = lab_with(37, &Source::new(|_, _| yes())).await;
+    let call = lab.call();
+    let id = lab.engine.fence(&node(), call.clone()).await.expect("let in").fence();
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::AbortedRecovered);
+    is_as_before(&lab).await;
+    assert_eq!(lab.received("bmc").holds, 0, "it was asked before the hold");
+    // Flapping: whoever finds it dead again asks again, with the same key too, and it is decided anew.
+    lab.kill().await;
+    lab.setup.liveness = Some(Source::new(|_, _| no()));
+    lab.start().await;
+    let again = lab.engine.fence(&node(), call).await.expect("let in");
+    assert!(matches!(again, Admission::Opened(_)), "{again:?}");
+    assert_eq!(lab.outcome(again.fence(), Until::Released).await, FENCED);
+}
+
+#[tokio::test(start_paused = true)]
+async fn recovered_between_the_hold_and_the_off_aborts_and_puts_the_hold_back() {
+    let source = Source::new(|nth, _| if nth == 0 { no() } else { yes() });
+    let mut lab = lab_with(393, &source).await;
+    let before = lab.world.lock().expect("whole").hold(NODE);
+    assert_eq!(lab.fence().await, Outcome::AbortedRecovered);
+    assert!(lab.received("bmc").holds > 0, "the hold had been engaged");
+    is_as_before(&lab).await;
+    let after = lab.world.lock().expect("whole").hold(NODE);
+    assert_eq!((after.restore, after.button_locked), (before.restore, before.button_locked));
+    assert_eq!(source.asked(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_asked_before_the_hold_and_before_the_off_and_then_no_more() {
+    let source = Source::new(|nth, _| if nth < 2 { no() } else { yes() });
+    let mut lab = lab_with(394, &source).await;
+    assert_eq!(lab.fence().await, FENCED);
+    assert_eq!((source.asked(), lab.is_on(), lab.falls()), (2, false, 1));
+}
+
+/// A fence of a node behind a slow BMC, whose source says from that moment on that it recovered: the outcome, and when the
+/// first off was there.
+async fn recovering_at(moment: Option<Duration>) -> (Outcome, Option<Duration>) {
+    let began = Arc::new(Mutex::new(None::<Instant>));
+    let since = began.clone();
+    let source = Source::new(move |_, now| {
+        let began = *since.lock().expect("whole").get_or_insert(now);
+        if moment.is_some_and(|moment| now.duration_since(began) >= moment) { yes() } else { no() }
+    });
+    let mut lab = lab_with(395, &source).await;
+    lab.fault("bmc", Fault::Slow(s(1)));
+    let id = lab.open().await;
+    let mut off = None;
+    loop {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let first = began.lock().expect("whole").expect("it was asked");
+        if off.is_none() && lab.received("bmc").offs > 0 {
+            off = Some(first.elapsed());
+        }
+        if let Some(outcome) = lab.outcome_within(id, Until::Released, Duration::from_millis(5)).await {
+            assert_eq!(lab.received("bmc").offs == 0, off.is_none());
+            return (outcome, off);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn recovered_a_second_before_the_off_aborts_and_after_it_completes() {
+    let (outcome, off) = recovering_at(None).await;
+    assert_eq!(outcome, FENCED);
+    let off = off.expect("sent");
+    assert!(off > s(2), "{off:?}");
+    assert_eq!(recovering_at(Some(off - s(1))).await, (Outcome::AbortedRecovered, None));
+    let (outcome, sent) = recovering_at(Some(off + Duration::from_millis(1))).await;
+    assert_eq!((outcome, sent), (FENCED, Some(off)), "what recovers too late is fenced to the end");
+}
+
+/// How long the fence takes with such a source.
+async fn takes(says: fn(usize) -> Option<Look>) -> Duration {
+    let mut lab = lab_with(396, &Source::new(move |nth, _| says(nth))).await;
+    let began = Instant::now();
+    let id = lab.open().await;
+    let mut off = None;
+    while lab.outcome_within(id, Until::Confirmed, Duration::from_millis(10)).await.is_none() {
+        if lab.received("bmc").offs > 0 {
+            off.get_or_insert(began.elapsed());
+        }
+    }
+    assert!(!lab.is_on());
+    let judged = began.elapsed() - off.expect("sent");
+    assert!(judged < s(5), "the judge waits for nobody: {judged:?}");
+    off.expect("sent")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_hangs_or_fails_never_stops_a_fence_nor_keeps_it_longer_than_its_patience() {
+    let quick = takes(|_| no()).await;
+    assert!(quick < s(1), "{quick:?}");
+    assert!(takes(|_| torn()).await <= quick + Duration::from_millis(50));
+    let hanging = takes(|_| None).await;
+    assert!(hanging <= quick + PATIENCE * 2, "once for the hold and once for the off: {hanging:?}");
+    assert!(hanging >= PATIENCE * 2, "it might have answered: {hanging:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_breach_is_fenced_again_whatever_a_source_says() {
+    let source = Source::new(|nth, _| if nth < 2 { no() } else { yes() });
+    let mut lab = lab_with(397, &source).await;
+    assert_eq!(lab.fence().await, FENCED);
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    lab.reach("fencing", s(60)).await;
+    lab.reach("released", s(120)).await;
+    assert_eq!((lab.is_on(), source.asked()), (false, 2));
+    let _ = lab.clock.boot();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_finds_a_fence_without_an_off_asks_again_and_who_finds_one_with_an_off_does_not() {
+    // Killed while the source is asked: the next gateway asks before it does anything.
+    let mut lab = lab_with(398, &Source::new(|_, _| None)).await;
+    let id = lab.open().await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    lab.kill().await;
+    lab.setup.liveness = Some(Source::new(|_, _| yes()));
+    lab.start().await;
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::AbortedRecovered);
+    is_as_before(&lab).await;
+
+    let source = Source::new(|nth, _| if nth < 2 { no() } else { yes() });
+    let mut lab = lab_with(399, &source).await;
+    let id = lab.open().await;
+    while lab.received("bmc").offs == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    lab.crash().await;
+    assert_eq!(lab.outcome(id, Until::Released).await, FENCED);
+    assert_eq!(source.asked(), 2);
+}
