@@ -32,6 +32,8 @@ pub enum Reason {
     Paused,
     /// The node was unfenced without an own On (stand-down) and no host device answers.
     StandDownUnseen,
+    /// The node left the settings, or its devices are elsewhere in them, while it was not back.
+    Orphaned,
 }
 
 impl Reason {
@@ -51,6 +53,7 @@ impl Reason {
             Reason::Budget => "budget",
             Reason::Paused => "paused",
             Reason::StandDownUnseen => "stand_down_unseen",
+            Reason::Orphaned => "orphaned",
         }
     }
 }

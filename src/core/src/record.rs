@@ -353,4 +353,23 @@ impl NodeRecord {
             back_since: None,
         }
     }
+
+    /// Nobody keeps it off and nothing is open: its settings may be changed, or taken away.
+    pub fn is_at_rest(&self) -> bool {
+        self.phase == Phase::Normal && self.holds.is_empty() && self.ledger.open().is_empty()
+    }
+
+    /// What keeps it from being at rest, in words: its phase, its holders, what is open.
+    pub fn unrest(&self) -> String {
+        let mut words = vec![self.phase.label().to_owned()];
+        if !self.holds.is_empty() {
+            let holders: Vec<&str> = self.holds.keys().map(String::as_str).collect();
+            words.push(format!("held by {}", holders.join(", ")));
+        }
+        if !self.ledger.open().is_empty() {
+            let open: Vec<&str> = self.ledger.open().iter().map(|open| open.kind.label()).collect();
+            words.push(format!("with open effects: {}", open.join(", ")));
+        }
+        words.join(", ")
+    }
 }

@@ -1,5 +1,7 @@
 //! The levels of a node: what must hold together, and what comes next when it does not.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::device::{DeviceClass, DeviceSpec};
@@ -33,6 +35,9 @@ pub enum TopologyFault {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topology {
     levels: Vec<Level>,
+    /// Where each device is, as its driver names it; in records of before this was stored there is none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    addresses: BTreeMap<DeviceId, String>,
 }
 
 impl Topology {
@@ -57,7 +62,28 @@ impl Topology {
                 }
             }
         }
-        if faults.is_empty() { Ok(Self { levels }) } else { Err(faults) }
+        if faults.is_empty() { Ok(Self { levels, addresses: BTreeMap::new() }) } else { Err(faults) }
+    }
+
+    /// For a node of whose devices nothing is known any more. No device proves nothing.
+    pub fn none() -> Self {
+        Self { levels: Vec::new(), addresses: BTreeMap::new() }
+    }
+
+    /// The same, with where each device is (`ipmi 10.0.0.7:623`): a fence knows then whether they are elsewhere now.
+    #[must_use]
+    pub fn at(self, addresses: BTreeMap<DeviceId, String>) -> Self {
+        Self { addresses, ..self }
+    }
+
+    /// What of these devices is not where it was, as `now` has them: gone, or at another address. `None`: each device
+    /// whose address is known is still there. Devices that `now` has besides do not count.
+    pub fn elsewhere(&self, now: &Self) -> Option<String> {
+        self.addresses.iter().find_map(|(device, was)| match now.addresses.get(device) {
+            None => Some(format!("device {device} ({was}) is not in the settings any more")),
+            Some(is) if is != was => Some(format!("device {device} was {was} and is {is} in the settings now")),
+            Some(_) => None,
+        })
     }
 
     /// The levels, first to last.
@@ -113,6 +139,20 @@ mod tests {
                 TopologyFault::EmptyLevel(2)
             ]
         );
+    }
+
+    #[test]
+    fn what_is_elsewhere_is_told_and_what_was_never_known_is_not() {
+        let at = |addresses: &[(&str, &str)]| {
+            let addresses = addresses.iter().map(|(id, address)| (device(id), (*address).to_owned()));
+            crate::support::topology(&[&[host("bmc")], &[supply("a")]]).at(addresses.collect())
+        };
+        let was = at(&[("bmc", "ipmi 10.0.0.1:623")]);
+        assert_eq!(was.elsewhere(&at(&[("bmc", "ipmi 10.0.0.1:623"), ("a", "pdu 1")])), None);
+        assert_eq!(at(&[]).elsewhere(&was), None, "stored before addresses were");
+        let moved = was.elsewhere(&at(&[("bmc", "ipmi 10.0.0.2:623")])).expect("moved");
+        assert!(moved.contains("10.0.0.1") && moved.contains("10.0.0.2"), "{moved}");
+        assert!(was.elsewhere(&at(&[])).expect("gone").contains("not in the settings any more"));
     }
 
     #[test]

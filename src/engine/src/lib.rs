@@ -15,8 +15,9 @@ mod parts;
 mod request;
 mod twins;
 mod view;
+mod work;
 
-pub use engine::Engine;
+pub use engine::{Change, ChangeError, Changed, Engine};
 pub use error::{EngineError, Stale, TakenKey};
 pub use hooks::{Hooks, NoHooks};
 pub use parts::{NodePlan, Parts, PlannedRelease};

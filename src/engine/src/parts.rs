@@ -45,6 +45,8 @@ pub struct NodePlan {
     pub groups: BTreeSet<String>,
     /// What says whether it recovered (S15); `None`: nobody is asked.
     pub liveness: Option<Arc<dyn Liveness>>,
+    /// Two plans of a node with the same mark were made of the same settings. Empty where nothing is ever reloaded.
+    pub mark: String,
 }
 
 /// Everything the engine works with.

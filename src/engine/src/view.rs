@@ -51,6 +51,8 @@ pub struct Live {
     pub wait: Option<Wait>,
     /// This leadership holds a proof that the node is off.
     pub proven: bool,
+    /// Why nothing is sent to the node any more: it is an orphan. `None`: it is none.
+    pub orphaned: Option<String>,
 }
 
 /// A node at a moment.

@@ -10,6 +10,7 @@ use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
 use picket_engine::{NodePlan, PlannedRelease};
 use picket_release::Releaser;
 use picket_server::Tls;
+use serde_json::json;
 
 use crate::sources::{self, Sources};
 
@@ -40,6 +41,7 @@ pub(crate) fn all(
         .filter_map(|node| {
             let mut plan = builder.node(node)?;
             plan.own_host = settings.gateway.node.as_ref() == Some(&node.id);
+            plan.mark = mark(settings, node, &plan);
             Some(plan)
         })
         .collect();
@@ -48,6 +50,22 @@ pub(crate) fn all(
     faults.retain(|fault| told.all().iter().all(|told| told.place != fault.place));
     faults.extend(told);
     if faults.is_empty() { Ok((nodes, tls)) } else { Err(Faults::new(faults)) }
+}
+
+/// All that a plan is made of, so that a reload knows which nodes have other settings. Holds no secret: nor do settings.
+fn mark(settings: &Settings, node: &NodeSettings, plan: &NodePlan) -> String {
+    let devices = node.devices.iter().map(|(id, device)| (id.to_string(), json!([device.driver, device.settings])));
+    let releases = node.releases.iter().filter_map(|id| settings.releases.get(id));
+    let releases = releases.map(|release| json!([release.id, release.kind, release.settings]));
+    json!({
+        "topology": plan.topology,
+        "devices": devices.collect::<serde_json::Map<_, _>>(),
+        "releases": releases.collect::<Vec<_>>(),
+        "labels": plan.labels,
+        "groups": plan.groups,
+        "own_host": plan.own_host,
+    })
+    .to_string()
 }
 
 fn releasers(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<ReleaseId, Arc<dyn Releaser>> {
@@ -107,6 +125,8 @@ impl Builder<'_> {
                 }
             })
             .ok()?;
+        let addresses = drivers.iter().map(|(id, driver)| (id.clone(), driver.traits().endpoint.clone()));
+        let topology = topology.at(addresses.collect());
         let releases = node
             .releases
             .iter()
@@ -125,6 +145,7 @@ impl Builder<'_> {
             labels: node.labels.clone(),
             liveness: self.sources.of(node, &groups, self.faults),
             groups,
+            mark: String::new(),
         })
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use picket_core::ids::NodeId;
 use picket_core::machine::Refused;
+use picket_core::outcome::Reason;
 use picket_core::store::StoreError;
 use picket_engine::{Engine, EngineError, Stale};
 use picket_proto::v1::ErrorReason;
@@ -69,6 +70,9 @@ pub(crate) fn engine(error: EngineError, verb: Verb, node: &NodeId, engine: &Eng
             Fault::new(ErrorReason::NodeNotFound, message).resource("node", &name).with_list("near", &near)
         }
         EngineError::Refused(refusal) => refused(refusal, verb, node, engine),
+        EngineError::Blocked { reason: Reason::Orphaned, .. } => {
+            Fault::new(ErrorReason::WrongPhase, message.clone()).precondition("ORPHANED", node.as_str(), &message)
+        }
         EngineError::Blocked { .. } => Fault::new(ErrorReason::NotOffered, message),
         EngineError::Stale(Stale::Generation { expected, found }) => {
             Fault::new(ErrorReason::GenerationMismatch, message.clone())

@@ -110,7 +110,7 @@ impl WantedSet {
         let engine = &desk.engine;
         match self {
             WantedSet::All => {
-                let mut all: Vec<NodeId> = engine.names().cloned().collect();
+                let mut all: Vec<NodeId> = engine.names().collect();
                 if !desk.sees_all() {
                     all.retain(|node| desk.sees(node));
                 }
@@ -119,7 +119,7 @@ impl WantedSet {
             }
             WantedSet::One(node) => Ok(vec![node.find(desk)?]),
             WantedSet::Group(group) => {
-                let mut members: Vec<NodeId> = group_members(engine, group)?.iter().cloned().collect();
+                let mut members: Vec<NodeId> = group_members(engine, group)?.into_iter().collect();
                 if !desk.sees_all() {
                     members.retain(|node| desk.sees(node));
                 }
@@ -140,9 +140,9 @@ impl WantedSet {
 }
 
 /// The nodes of a group.
-pub(crate) fn group_members<'e>(engine: &'e Engine, group: &str) -> Result<&'e BTreeSet<NodeId>, Fault> {
+pub(crate) fn group_members(engine: &Engine, group: &str) -> Result<BTreeSet<NodeId>, Fault> {
     let groups = engine.groups();
-    groups.members(group).ok_or_else(|| {
+    groups.members(group).cloned().ok_or_else(|| {
         let near = groups.near(group);
         let hint = if near.is_empty() {
             ": a label of a node is a group (rack=r1), and so is each [groups.NAME] of the settings"

@@ -85,6 +85,7 @@ impl Inside {
             labels: BTreeMap::new(),
             groups: std::collections::BTreeSet::new(),
             liveness: None,
+            mark: String::new(),
         };
         let incarnation = Incarnation::mint(clock.wall(), [7; 10]);
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(incarnation).expect("an empty store"));

@@ -38,7 +38,13 @@ impl Engine {
         if let Lead::No(why) = &*self.shared.lead.borrow() {
             return Err(refused(EngineError::NoLeader(why.clone())));
         }
-        let gone = || EngineError::NoLeader("leadership ended while the request waited".to_owned());
+        // A node that left the settings meanwhile is not known any more.
+        let gone = || {
+            let left = self.slot(node).err();
+            left.unwrap_or_else(|| {
+                EngineError::NoLeader("leadership ended while the request waited".to_owned())
+            })
+        };
         slot.mailbox.send(command).await.map_err(|_| refused(gone()))?;
         answer.await.map_err(|_| refused(gone()))?
     }

@@ -1,30 +1,31 @@
 //! The facade: leads, runs a task a node, and lets callers in.
 
 mod asks;
+mod change;
+mod ending;
+mod fleet;
 mod reads;
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+pub use change::{Change, ChangeError, Changed};
+use fleet::{Fleet, Slot};
 use futures::FutureExt;
 use picket_core::election::{self, Leadership};
-use picket_core::groups::Groups;
-use picket_core::ids::{NodeId, Revision, Version};
-use picket_core::record::NodeRecord;
+use picket_core::ids::{NodeId, Revision};
 use picket_core::store::{StoreError, Stored};
 use picket_core::time::WallTime;
 use tokio::sync::{Mutex, Semaphore, broadcast, mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::node::{Command, Kept, NodeTask, Outlets};
-use crate::parts::{NodePlan, Parts};
-use crate::view::{Live, NodeView};
+use crate::node::{Gone, Kept, NodeTask, Outlets};
+use crate::parts::Parts;
+use crate::work::Work;
 
-/// Requests that may wait for one node's task.
-const MAILBOX: usize = 64;
 /// Changes that a slow watcher may fall behind before it must start again.
 const FEED: usize = 4_096;
 /// Nodes that are checked side by side after the start.
@@ -33,16 +34,6 @@ const CHECKS: usize = 64;
 const FORGETTING: Duration = Duration::from_secs(3_600);
 /// How often the permit's clocks are looked at.
 const HEARTBEAT: Duration = Duration::from_millis(500);
-
-/// What stays of a node while leaderships come and go.
-#[derive(Debug)]
-struct Slot {
-    plan: Arc<NodePlan>,
-    mailbox: mpsc::Sender<Command>,
-    /// Taken by the node's task while this gateway leads.
-    kept: Arc<Mutex<Kept>>,
-    view: Arc<watch::Sender<NodeView>>,
-}
 
 /// Who leads here.
 #[derive(Clone, Debug)]
@@ -61,41 +52,49 @@ pub struct Engine {
 
 #[derive(Debug)]
 struct Shared {
+    /// What never changes: clocks, randomness, store, election, audit.
     parts: Arc<Parts>,
-    slots: BTreeMap<NodeId, Slot>,
-    groups: Groups,
+    fleet: RwLock<Fleet>,
     feed: broadcast::Sender<(Revision, NodeId)>,
     lead: watch::Sender<Lead>,
+    asks: mpsc::Sender<change::Asked>,
+    asked: Mutex<mpsc::Receiver<change::Asked>>,
+    work: Work,
+}
+
+/// One leadership, and the tasks of its nodes.
+struct Reign {
+    leadership: Arc<Leadership>,
+    over: CancellationToken,
+    turns: Arc<Semaphore>,
+    tasks: JoinSet<Ended>,
+}
+
+/// How a node's task ended.
+struct Ended {
+    node: NodeId,
+    stored: Stored,
+    /// `None`: the leadership is over.
+    gone: Option<Gone>,
 }
 
 impl Engine {
     /// An engine over these parts. Nothing runs before [`Engine::run`].
     pub fn new(parts: Parts) -> Self {
         let (feed, _) = broadcast::channel(FEED);
-        let slots = parts.nodes.iter().map(|plan| {
-            let plan = Arc::new(plan.clone());
-            let (mailbox, inbox) = mpsc::channel(MAILBOX);
-            let stored = Stored {
-                version: Version(0),
-                revision: Revision(0),
-                record: NodeRecord::new(plan.id.clone()),
-            };
-            let view = NodeView { stored, live: Live::default(), plan: plan.clone() };
-            let slot = Slot {
-                plan: plan.clone(),
-                mailbox,
-                kept: Arc::new(Mutex::new(Kept::new(inbox))),
-                view: Arc::new(watch::Sender::new(view)),
-            };
-            (plan.id.clone(), slot)
-        });
-        let slots = slots.collect();
-        let groups = Groups::of_nodes(parts.nodes.iter().map(|plan| (&plan.id, &plan.groups)));
+        let (asks, asked) = mpsc::channel(1);
         let lead = watch::Sender::new(Lead::No("starting".to_owned()));
-        Self {
-            shared: Arc::new(Shared { parts: Arc::new(parts), slots, groups, feed, lead }),
-            role: Arc::from(""),
-        }
+        let fleet = Fleet::new(parts);
+        let shared = Shared {
+            parts: fleet.parts.clone(),
+            fleet: RwLock::new(fleet),
+            feed,
+            lead,
+            asks,
+            asked: Mutex::new(asked),
+            work: Work::default(),
+        };
+        Self { shared: Arc::new(shared), role: Arc::from("") }
     }
 
     /// The same engine, asked by somebody with these roles: what is asked of it is audited so.
@@ -105,60 +104,88 @@ impl Engine {
 
     /// Leads and works until `stop`. Returns an error only where going on would be wrong: a damaged store.
     pub async fn run(&self, stop: CancellationToken) -> Result<(), StoreError> {
+        self.run_until(stop, CancellationToken::new()).await
+    }
+
+    /// The same; at `stop` what was sent is let end, in about 13 s at most, unless `hurry` cuts it short.
+    pub async fn run_until(&self, stop: CancellationToken, hurry: CancellationToken) -> Result<(), StoreError> {
+        let mut asked = self.shared.asked.lock().await;
         let result = loop {
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => break Ok(()),
-                result = self.lead_once(&stop) => match result {
-                    Err(error @ StoreError::Damaged(_)) => break Err(error),
-                    Err(error) => {
-                        tracing::warn!(%error, "leadership ended; standing again");
-                        self.shared.lead.send_replace(Lead::No(error.to_string()));
-                    }
-                    Ok(()) => {}
+            match self.lead_once(&stop, &hurry, &mut asked).await {
+                Err(error @ StoreError::Damaged(_)) => break Err(error),
+                Err(error) => {
+                    tracing::warn!(%error, "leadership ended; standing again");
+                    self.shared.lead.send_replace(Lead::No(error.to_string()));
                 }
+                Ok(()) => {}
             }
-            if stop.is_cancelled() {
+            let pause = tokio::time::sleep(Duration::from_secs(1));
+            if stop.is_cancelled() || stop.run_until_cancelled(pause).await.is_none() {
                 break Ok(());
             }
-            tokio::time::sleep(Duration::from_secs(1)).await;
         };
         self.shared.lead.send_replace(Lead::No("stopped".to_owned()));
         let _ = self.shared.parts.election.resign().await;
         result
     }
 
-    /// One leadership, from its beginning to its end.
-    async fn lead_once(&self, stop: &CancellationToken) -> Result<(), StoreError> {
-        let parts = &self.shared.parts;
+    /// Wins leadership and begins the nodes' tasks.
+    async fn win(&self) -> Result<Reign, StoreError> {
+        let parts = self.fleet().parts.clone();
         let leadership = election::lead(&*parts.election, parts.clock.clone(), parts.rules.clock_jump)
             .await
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
         tracing::info!(term = leadership.term().0, "leading");
         let mut stored: BTreeMap<NodeId, Stored> =
             parts.store.load_all().await?.into_iter().map(|one| (one.record.node.clone(), one)).collect();
-        let over = CancellationToken::new();
-        let turns = Arc::new(Semaphore::new(CHECKS));
-        let mut tasks = JoinSet::new();
-        for (id, slot) in &self.shared.slots {
-            let one = stored.remove(id).unwrap_or_else(|| slot.view.borrow().stored.clone());
-            tasks.spawn(self.node_task(slot, one, leadership.clone(), turns.clone(), over.clone()));
+        let mut reign = Reign {
+            leadership,
+            over: CancellationToken::new(),
+            turns: Arc::new(Semaphore::new(CHECKS)),
+            tasks: JoinSet::new(),
+        };
+        let known: Vec<NodeId> = self.fleet().plans.keys().cloned().collect();
+        for id in known {
+            stored.entry(id.clone()).or_insert_with(|| self.last_seen(&id));
         }
-        for (id, orphan) in stored {
-            let phase = orphan.record.phase.label();
-            tracing::error!(node = %id, phase, "the store has a record of a node that is not in the settings");
+        self.fleet_mut().slots.retain(|id, _| stored.contains_key(id));
+        for one in stored.into_values() {
+            if let Some(slot) = self.seat(&one) {
+                self.begin(&slot, one, &mut reign);
+            }
         }
+        Ok(reign)
+    }
+
+    /// One leadership, from its beginning to its end.
+    async fn lead_once(
+        &self,
+        stop: &CancellationToken,
+        hurry: &CancellationToken,
+        asked: &mut mpsc::Receiver<change::Asked>,
+    ) -> Result<(), StoreError> {
+        let Some(won) = stop.run_until_cancelled(self.win()).await else { return Ok(()) };
+        let mut reign = won?;
+        let (parts, leadership) = (&self.shared.parts, reign.leadership.clone());
         self.shared.lead.send_replace(Lead::Yes(leadership.clone()));
         let mut forget_at = parts.clock.boot();
         let ended = loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => break Ok(()),
-                done = tasks.join_next() => match done {
-                    Some(Ok(Some(error))) => break Err(error),
-                    Some(Ok(None)) | None => break Ok(()),
-                    Some(Err(panic)) => break Err(StoreError::Unknown(format!("a node's task ended: {panic}"))),
-                },
+                () = stop.cancelled() => {
+                    self.wind_down(&mut reign, hurry).await;
+                    break Ok(());
+                }
+                Some(done) = reign.tasks.join_next() => {
+                    if let Err(error) = self.ended(done, &mut reign) {
+                        break Err(error);
+                    }
+                }
+                Some(asked) = asked.recv() => {
+                    if let Err(error) = self.do_change(asked, &mut reign).await {
+                        break Err(error);
+                    }
+                }
                 () = tokio::time::sleep(HEARTBEAT) => {
                     if let Err(ended) = leadership.check() {
                         break Err(StoreError::Deposed(ended.to_string()));
@@ -172,15 +199,30 @@ impl Engine {
         };
         self.shared.lead.send_replace(Lead::No("leadership ended".to_owned()));
         leadership.end();
-        over.cancel();
-        while tasks.join_next().await.is_some() {}
+        reign.over.cancel();
+        while reign.tasks.join_next().await.is_some() {}
         ended
+    }
+
+    /// A node's task ended: the leadership with it, or it made room for another plan.
+    fn ended(&self, done: Result<Ended, JoinError>, reign: &mut Reign) -> Result<(), StoreError> {
+        let ended = done.map_err(|panic| StoreError::Unknown(format!("a node's task ended: {panic}")))?;
+        match ended.gone {
+            None => Ok(()),
+            Some(Gone::Fatal(error)) => Err(error),
+            Some(Gone::Aside) => {
+                if let Some(slot) = self.seat(&ended.stored) {
+                    self.begin(&slot, ended.stored, reign);
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Ended fences, and their keys, are kept as long as the rules say. What cannot be forgotten now is forgotten later.
     async fn forget(&self, leadership: &Leadership) {
         let parts = &self.shared.parts;
-        let kept = u64::try_from(parts.rules.history.as_millis()).unwrap_or(u64::MAX);
+        let kept = u64::try_from(self.fleet().parts.rules.history.as_millis()).unwrap_or(u64::MAX);
         let before = WallTime::from_millis(parts.clock.wall().millis().saturating_sub(kept));
         match parts.store.forget(leadership.guard(), before).await {
             Ok(0) => {}
@@ -189,32 +231,34 @@ impl Engine {
         }
     }
 
-    fn node_task(
-        &self,
-        slot: &Slot,
-        stored: Stored,
-        leadership: Arc<Leadership>,
-        turns: Arc<Semaphore>,
-        over: CancellationToken,
-    ) -> impl Future<Output = Option<StoreError>> + Send + 'static {
-        let (parts, plan, kept) = (self.shared.parts.clone(), slot.plan.clone(), slot.kept.clone());
-        let outlets = Outlets { view: slot.view.clone(), feed: self.shared.feed.clone(), turns };
-        async move {
+    /// Begins a node's task.
+    fn begin(&self, slot: &Slot, stored: Stored, reign: &mut Reign) {
+        let (parts, plan, kept) = (slot.parts.clone(), slot.plan.clone(), slot.kept.clone());
+        let (leadership, over) = (reign.leadership.clone(), reign.over.clone());
+        let outlets = Outlets {
+            view: slot.view.clone(),
+            feed: self.shared.feed.clone(),
+            turns: reign.turns.clone(),
+            work: self.shared.work.clone(),
+            orphan: slot.orphan.clone(),
+        };
+        reign.tasks.spawn(async move {
             let mut kept = kept.lock().await;
             // The task owns its mailbox while it runs; the placeholder only stands in.
             let taken = std::mem::replace(&mut *kept, Kept::new(mpsc::channel(1).1));
+            let node = plan.id.clone();
             let mut task = NodeTask::new(parts, plan, leadership, stored, taken, outlets);
-            let ended = tokio::select! {
+            let gone = tokio::select! {
                 biased;
                 () = over.cancelled() => None,
                 // After a panic the node's mailbox, and what it knows to be its own, must serve the next leadership.
-                fatal = AssertUnwindSafe(task.run()).catch_unwind() => Some(match fatal {
-                    Ok(fatal) => fatal.0,
-                    Err(_) => StoreError::Unknown("a node's task ended in a panic".to_owned()),
-                }),
+                gone = AssertUnwindSafe(task.run()).catch_unwind() => Some(gone.unwrap_or_else(|_| {
+                    Gone::Fatal(StoreError::Unknown("a node's task ended in a panic".to_owned()))
+                })),
             };
+            let stored = task.stored.clone();
             *kept = task.keep();
-            ended
-        }
+            Ended { node, stored, gone }
+        });
     }
 }

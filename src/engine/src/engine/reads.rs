@@ -6,7 +6,7 @@ use picket_audit::Audit;
 use picket_core::groups::Groups;
 use picket_core::ids::{FenceId, NodeId, Revision, Term};
 use picket_core::near::near;
-use picket_core::outcome::Outcome;
+use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Fence;
 use picket_core::store::FenceQuery;
 use picket_core::time::Clock;
@@ -18,10 +18,11 @@ use crate::request::{Until, outcome_of};
 use crate::view::NodeView;
 
 impl Engine {
-    pub(super) fn slot(&self, node: &NodeId) -> Result<&Slot, EngineError> {
-        self.shared.slots.get(node).ok_or_else(|| EngineError::UnknownNode {
+    pub(super) fn slot(&self, node: &NodeId) -> Result<Arc<Slot>, EngineError> {
+        let fleet = self.fleet();
+        fleet.slots.get(node).cloned().ok_or_else(|| EngineError::UnknownNode {
             name: node.to_string(),
-            near: near(node.as_str(), self.shared.slots.keys().map(NodeId::as_str))
+            near: near(node.as_str(), fleet.slots.keys().map(NodeId::as_str))
                 .into_iter()
                 .map(str::to_owned)
                 .collect(),
@@ -34,18 +35,19 @@ impl Engine {
     }
 
     /// All nodes, by name.
-    pub fn nodes(&self) -> impl Iterator<Item = NodeView> + '_ {
-        self.shared.slots.values().map(|slot| slot.view.borrow().clone())
+    pub fn nodes(&self) -> impl Iterator<Item = NodeView> + use<> {
+        let slots: Vec<_> = self.fleet().slots.values().cloned().collect();
+        slots.into_iter().map(|slot| slot.view.borrow().clone())
     }
 
     /// The names of all nodes.
-    pub fn names(&self) -> impl Iterator<Item = &NodeId> {
-        self.shared.slots.keys()
+    pub fn names(&self) -> impl Iterator<Item = NodeId> + use<> {
+        self.fleet().slots.keys().cloned().collect::<Vec<_>>().into_iter()
     }
 
     /// The groups, and the nodes in each.
-    pub fn groups(&self) -> &Groups {
-        &self.shared.groups
+    pub fn groups(&self) -> Arc<Groups> {
+        self.fleet().groups.clone()
     }
 
     /// Follows a node: the present at once, then each change (coalesced for a slow follower).
@@ -101,6 +103,8 @@ impl Engine {
         let outcome = match outcome_of(&fence, until, grade) {
             // Ended by a breach or another fence before it came to what this caller waited for.
             None if ended => Some(Outcome::Superseded),
+            // Nobody goes on with it: whoever waits is told that a person must.
+            None if view.live.orphaned.is_some() => Some(Outcome::NeedsOperator(Reason::Orphaned)),
             outcome => outcome,
         };
         Ok((Some(fence), outcome))

@@ -107,7 +107,7 @@ impl Command {
             }
             Command::StandDown(ask, _) => Asked::new("stand_down", &ask.person, ask.key.as_ref()),
             Command::Attest(person, _) => Asked::new("attest", person, None),
-            Command::Check(_) => return None,
+            Command::Check(_) | Command::StepAside { .. } => return None,
         })
     }
 }

@@ -13,7 +13,7 @@ use super::{Fatal, NodeTask, sleep_until};
 impl NodeTask {
     pub(super) async fn normal(&mut self) -> Result<(), Fatal> {
         let here = self.place();
-        if self.first_check().await? {
+        if self.first_check().await? || self.steps_aside() {
             return Ok(());
         }
         loop {
@@ -38,7 +38,7 @@ impl NodeTask {
                 },
                 () = timer => {}
             }
-            if self.place() != here {
+            if self.place() != here || self.steps_aside() {
                 return Ok(());
             }
         }
@@ -57,7 +57,7 @@ impl NodeTask {
                     return self.check(None).await;
                 }
             }
-            if self.place() != here {
+            if self.place() != here || self.steps_aside() {
                 return Ok(true);
             }
         }

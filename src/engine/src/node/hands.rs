@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::telling::{POWER, Teller};
 use super::words;
 use crate::parts::{NodePlan, Parts};
+use crate::work::Work;
 
 /// What a call to a device came to.
 #[derive(Debug)]
@@ -41,6 +42,7 @@ pub(crate) struct Hands {
     plan: Arc<NodePlan>,
     leadership: Arc<Leadership>,
     teller: Arc<Teller>,
+    work: Work,
 }
 
 impl Hands {
@@ -49,8 +51,9 @@ impl Hands {
         plan: &Arc<NodePlan>,
         leadership: Arc<Leadership>,
         teller: Arc<Teller>,
+        work: Work,
     ) -> Self {
-        Self { parts: parts.clone(), plan: plan.clone(), leadership, teller }
+        Self { parts: parts.clone(), plan: plan.clone(), leadership, teller, work }
     }
 
     pub(super) fn leadership(&self) -> &Arc<Leadership> {
@@ -127,6 +130,7 @@ impl Hands {
         let hands = self.clone();
         let device = order.device().clone();
         Box::pin(async move {
+            let _piece = hands.work.begin().await;
             hands.parts.hooks.reached("sending hold").await;
             let time = hands.time(&device);
             let asking = hands.teller.ask(&device, "stay off");
@@ -145,6 +149,7 @@ impl Hands {
         let hands = self.clone();
         let device = order.device().clone();
         Box::pin(async move {
+            let _piece = hands.work.begin().await;
             hands.parts.hooks.reached("sending off").await;
             let time = hands.time(&device);
             let asking = hands.teller.ask(&device, "power off, hard");
@@ -167,6 +172,7 @@ impl Hands {
         let hands = self.clone();
         let device = order.device().clone();
         Box::pin(async move {
+            let _piece = hands.work.begin().await;
             hands.parts.hooks.reached("sending unhold").await;
             let time = hands.time(&device);
             let asking = hands.teller.ask(&device, "put back what the hold changed");
@@ -185,7 +191,10 @@ impl Hands {
         let hands = self.clone();
         let device = order.device().clone();
         let effect = order.effect();
+        // The store was asked a moment ago: this goes on at once, also at the gateway's end.
+        let piece = self.work.go_on();
         Box::pin(async move {
+            let _piece = piece;
             let time = hands.time(&device);
             let asking = hands.teller.ask(&device, "power on");
             let result = match hands.ready(&device, time) {

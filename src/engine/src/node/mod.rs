@@ -8,6 +8,7 @@ mod fencing;
 mod hands;
 mod kept_off;
 mod looking;
+mod orphaned;
 mod releasing;
 mod sessions;
 mod steps;
@@ -23,6 +24,7 @@ use std::time::Duration;
 pub(crate) use command::Command;
 use hands::Hands;
 use looking::Lingering;
+use orphaned::Aside;
 use picket_core::election::Leadership;
 use picket_core::ground::ReleaseGround;
 use picket_core::ids::{DeviceId, EffectId, FenceId, NodeId, Revision};
@@ -37,6 +39,16 @@ use tracing::Instrument;
 
 use crate::parts::{NodePlan, Parts};
 use crate::view::{DeviceLive, Live, NodeView, Wait};
+use crate::work::Work;
+
+/// Why a node's task ended by itself.
+#[derive(Debug)]
+pub(crate) enum Gone {
+    /// This leadership cannot go on with the node.
+    Fatal(StoreError),
+    /// It made room for a task with another plan.
+    Aside,
+}
 
 /// This leadership cannot go on with the node; nothing more is sent.
 #[derive(Debug)]
@@ -75,6 +87,10 @@ pub(crate) struct Outlets {
     pub(crate) feed: broadcast::Sender<(Revision, NodeId)>,
     /// Checks after the start take turns.
     pub(crate) turns: Arc<Semaphore>,
+    /// What must not be cut is counted.
+    pub(crate) work: Work,
+    /// Why nothing is sent to the node.
+    pub(crate) orphan: Option<String>,
 }
 
 /// What a node's task hands to the one of the next leadership in this process.
@@ -120,6 +136,9 @@ pub(crate) struct NodeTask {
     resumed: bool,
     /// Checks after the start take turns; `None`: this node had its own, or none is wanted.
     turns: Option<Arc<Semaphore>>,
+    work: Work,
+    orphan: Option<String>,
+    aside: Aside,
 }
 
 impl NodeTask {
@@ -131,15 +150,21 @@ impl NodeTask {
         kept: Kept,
         outlets: Outlets,
     ) -> Self {
-        let Outlets { view, feed, turns } = outlets;
+        let Outlets { view, feed, turns, work, orphan } = outlets;
         let now = parts.clock.boot();
         let counted_from = stored.record.ledger.open().iter().map(|open| (open.id, now)).collect();
         let resumed = stored.record.phase != Phase::Normal;
         let teller = Arc::new(Teller::new(&parts, &plan.id));
         teller.moved(&stored.record);
-        let hands = Hands::new(&parts, &plan, leadership, teller.clone());
+        let hands = Hands::new(&parts, &plan, leadership, teller.clone(), work.clone());
         // What devices showed before is still what was seen last.
-        let live = Live { proven: false, wait: None, ..view.borrow().live.clone() };
+        let mut live = Live {
+            proven: false,
+            wait: None,
+            orphaned: orphan.clone(),
+            ..view.borrow().live.clone()
+        };
+        live.devices.retain(|device, _| plan.topology.device(device).is_some());
         let sessions = kept.sessions.taking_over(&stored.record);
         let turns = Some(turns).filter(|_| parts.check_at_start && live.devices.is_empty());
         Self {
@@ -162,6 +187,9 @@ impl NodeTask {
             unproven: 0,
             resumed,
             turns,
+            work,
+            orphan,
+            aside: Aside::No,
         }
     }
 
@@ -171,19 +199,29 @@ impl NodeTask {
     }
 
     /// Walks the node through its phases until this leadership is over.
-    pub(crate) async fn run(&mut self) -> Fatal {
+    pub(crate) async fn run(&mut self) -> Gone {
         self.publish();
         self.recover();
-        if let Err(fatal) = self.store_sessions().await {
-            return fatal;
+        if self.orphan.is_none()
+            && let Err(fatal) = self.store_sessions().await
+        {
+            return Gone::Fatal(fatal.0);
         }
         loop {
+            if self.steps_aside() {
+                self.leave().await;
+                return Gone::Aside;
+            }
             self.lingering.clear();
             let record = &self.stored.record;
             let fence = record.fence.as_ref().map(|fence| fence.id.to_string()).unwrap_or_default();
             let span =
                 tracing::info_span!("node", node = %record.node, fence, generation = record.generation.0);
+            let orphan = self.orphan.clone();
             let done = async {
+                if let Some(why) = orphan {
+                    return self.orphaned(&why).await;
+                }
                 match self.stored.record.phase.clone() {
                     Phase::Normal => self.normal().await,
                     Phase::Fencing => self.fencing().await,
@@ -197,7 +235,7 @@ impl NodeTask {
             .instrument(span)
             .await;
             if let Err(fatal) = done {
-                return fatal;
+                return Gone::Fatal(fatal.0);
             }
             self.set_wait(None);
         }

@@ -205,7 +205,9 @@ impl NodeTask {
     ) -> Asking<Result<Answered, Fatal>> {
         let (parts, leadership) = (self.parts.clone(), self.hands.leadership().clone());
         let (stored, ground) = (self.stored.clone(), self.ground.clone());
+        let work = self.work.clone();
         Box::pin(async move {
+            let _piece = work.begin().await;
             let Some(ground) = ground else {
                 return Ok(Err(ReleaseError::DidNotHappen("there is no ground any more".to_owned())));
             };

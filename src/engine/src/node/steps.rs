@@ -29,6 +29,10 @@ impl NodeTask {
             _ => step,
         };
         let told = self.teller.step(self.record(), &step, label);
+        // At the end of the gateway nothing is begun any more; what ends is stored.
+        let ledger = &self.record().ledger;
+        let begins = step.record().ledger.open().iter().any(|open| ledger.get(open.id).is_none());
+        let _piece = if begins { self.work.begin().await } else { self.work.go_on() };
         self.parts.hooks.reached(&format!("saving {label}")).await;
         let saved = match step::save(&*self.parts.store, self.hands.leadership(), &step).await {
             Ok(saved) => saved,

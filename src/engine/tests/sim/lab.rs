@@ -10,7 +10,7 @@ use picket_core::record::{NodeRecord, Then};
 use picket_core::store::Store;
 use picket_core::time::{Clock, WallTime};
 use picket_driver_sim::{Act, Fault, Received, SharedWorld, SimClock, World};
-use picket_engine::{Admission, Engine, EngineError, FenceCall, NodeView, Until};
+use picket_engine::{Admission, ChangeError, Changed, Engine, EngineError, FenceCall, NodeView, Until};
 use picket_store::MemoryStore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +42,8 @@ pub struct Lab {
     pub points: Arc<Points>,
     pub engine: Engine,
     pub setup: Setup,
+    /// Told to stop, and told once more.
+    pub stops: (CancellationToken, CancellationToken),
     running: Option<JoinHandle<()>>,
     keys: u32,
 }
@@ -85,7 +87,7 @@ impl Lab {
         let points = Arc::new(Points::default());
         let shared: Arc<dyn Store> = store.clone();
         let engine = setup.engine(&world, &clock, &shared, points.clone());
-        Self { world, clock, store, observer, points, engine, setup, running: None, keys: 0 }
+        Self { world, clock, store, observer, points, engine, setup, stops: Default::default(), running: None, keys: 0 }
     }
 
     pub fn answers(&self, answers: &[Answer]) {
@@ -97,10 +99,25 @@ impl Lab {
         let store: Arc<dyn Store> = self.store.clone();
         self.engine = self.setup.engine(&self.world, &self.clock, &store, self.points.clone());
         let engine = self.engine.clone();
+        self.stops = Default::default();
+        let (stop, hurry) = self.stops.clone();
         self.running = Some(tokio::spawn(async move {
-            engine.run(CancellationToken::new()).await.expect("a whole store");
+            engine.run_until(stop, hurry).await.expect("a whole store");
         }));
         self.engine.until_leading().await;
+    }
+
+    /// Told to stop; until it has.
+    pub async fn stop(&mut self) {
+        self.stops.0.cancel();
+        if let Some(running) = self.running.take() {
+            running.await.expect("an orderly end");
+        }
+    }
+
+    /// Reloads the setup.
+    pub async fn reload(&self) -> Result<Changed, ChangeError> {
+        self.engine.change(self.setup.change(&self.world)).await
     }
 
     /// Gone at once, in the middle of anything; nothing is closed.

@@ -47,6 +47,8 @@ pub struct Observer {
     pub answers: Mutex<Vec<Answer>>,
     pub attempts: Mutex<Vec<BootTime>>,
     pub violations: Mutex<Vec<String>>,
+    /// How long an attempt takes to be answered.
+    pub attempt_takes: Mutex<Duration>,
     /// How long a look at what was accepted takes.
     pub look_takes: Mutex<Duration>,
     /// Such a look is under way.
@@ -63,6 +65,7 @@ impl Observer {
             answers: Mutex::new(vec![Answer::Complete]),
             attempts: Mutex::default(),
             violations: Mutex::default(),
+            attempt_takes: Mutex::default(),
             look_takes: Mutex::default(),
             looking: AtomicBool::new(false),
             life: Mutex::new(Some(Duration::from_secs(60))),
@@ -103,6 +106,10 @@ impl Releaser for Observer {
             self.violations.lock().unwrap_or_else(PoisonError::into_inner).push(words);
         }
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner).push(now);
+        let takes = *self.attempt_takes.lock().unwrap_or_else(PoisonError::into_inner);
+        if !takes.is_zero() {
+            tokio::time::sleep(takes).await;
+        }
         self.answer().to_attempt()
     }
 

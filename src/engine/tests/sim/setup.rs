@@ -13,7 +13,7 @@ use picket_core::store::Store;
 use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{Random, SharedWorld, SimClock, SimDriver, SimOptions};
-use picket_engine::{Engine, Hooks, NodePlan, Parts, PlannedRelease};
+use picket_engine::{Change, Engine, Hooks, NodePlan, Parts, PlannedRelease};
 use picket_liveness::Liveness;
 use picket_release::Releaser;
 
@@ -34,6 +34,8 @@ pub struct Setup {
     /// What says of every node whether it recovered.
     pub liveness: Option<Arc<dyn Liveness>>,
     pub audit: Audit,
+    /// Where a node's devices are; without, nobody knows.
+    pub addresses: BTreeMap<String, String>,
     /// Whether identities are learned by a check after the start.
     pub check_at_start: bool,
     /// The last word on each device.
@@ -48,6 +50,7 @@ impl Setup {
             releases: Vec::new(),
             liveness: None,
             audit: Audit::none(),
+            addresses: BTreeMap::new(),
             check_at_start: false,
             adjust: Arc::new(|_| {}),
         }
@@ -78,6 +81,12 @@ impl Setup {
         })
     }
 
+    /// What a reload of these settings asks for.
+    pub fn change(&self, world: &SharedWorld) -> Change {
+        let nodes = self.nodes.iter().map(|node| self.plan(node, world)).collect();
+        Change { nodes, rules: self.rules.clone() }
+    }
+
     fn plan(&self, node: &NodeSetup, world: &SharedWorld) -> NodePlan {
         let mut drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> = BTreeMap::new();
         let mut topology = Vec::new();
@@ -95,15 +104,18 @@ impl Setup {
             id: ReleaseId::new(id).expect("a good name"),
             releaser: releaser.clone(),
         });
+        let address = self.addresses.get(&node.name);
+        let addresses = address.iter().flat_map(|at| drivers.keys().map(move |id| (id.clone(), format!("{at}/{id}"))));
         NodePlan {
             id: NodeId::new(&node.name).expect("a good name"),
-            topology: Topology::new(topology).expect("a good topology"),
+            topology: Topology::new(topology).expect("a good topology").at(addresses.collect()),
             drivers,
             releases: releases.collect(),
             own_host: node.own_host,
             labels: BTreeMap::new(),
             groups: std::collections::BTreeSet::new(),
             liveness: self.liveness.clone(),
+            mark: format!("{:?} {:?} {address:?}", node.levels, self.releases.iter().map(|(id, _)| id).collect::<Vec<_>>()),
         }
     }
 

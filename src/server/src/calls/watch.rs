@@ -4,9 +4,11 @@
 //! that falling behind loses nothing. A revision is given out only when every change up to it was told.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, stream};
+use picket_core::groups::Groups;
 use picket_core::ids::{NodeId, Revision, Term};
 use picket_proto::v1::{self, watch_nodes_response::Event};
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -29,6 +31,8 @@ struct Watch {
     desk: Desk,
     wanted: WantedSet,
     members: BTreeSet<NodeId>,
+    /// The groups by which the members were found: with other settings there are others.
+    groups: Arc<Groups>,
     feed: broadcast::Receiver<(Revision, NodeId)>,
     term: Term,
     at: Position,
@@ -55,6 +59,7 @@ impl Desk {
         fields.done()?;
         let Some(wanted) = wanted else { return Err(errors::internal("a set was lost").into()) };
         let term = self.engine.leading().map_err(|why| errors::no_leader(&why))?;
+        let groups = self.engine.groups();
         let members = wanted.members(self)?;
         // First the feed, so that what changes from here on wakes the watch.
         let feed = self.engine.feed();
@@ -69,6 +74,7 @@ impl Desk {
             desk: self.clone(),
             wanted,
             members: members.iter().cloned().collect(),
+            groups,
             feed,
             term,
             at,
@@ -133,6 +139,7 @@ impl Watch {
 
     /// Tells what changed since; what is stored and not shown yet has to wait for its turn.
     async fn catch_up(&mut self) -> Result<(), Fault> {
+        self.take_new_settings()?;
         let changes = self.desk.engine.changed_since(self.at.revision).await.map_err(errors::asked)?;
         for (revision, node) in changes {
             let Ok(view) = self.desk.engine.node(&node) else {
@@ -154,6 +161,38 @@ impl Watch {
                 self.tell(event);
             }
         }
+        Ok(())
+    }
+
+    /// After a reload there may be other nodes: those that came are told, and those that went.
+    fn take_new_settings(&mut self) -> Result<(), Fault> {
+        let groups = self.desk.engine.groups();
+        if Arc::ptr_eq(&groups, &self.groups) {
+            return Ok(());
+        }
+        self.groups = groups;
+        if let WantedSet::Names(_) | WantedSet::One(_) = self.wanted {
+            let gone: Vec<NodeId> =
+                self.members.iter().filter(|id| self.desk.engine.node(id).is_err()).cloned().collect();
+            for id in gone {
+                self.members.remove(&id);
+                self.told.remove(&id);
+                self.tell(Event::Removed(id.to_string()));
+            }
+            return Ok(());
+        }
+        let now: BTreeSet<NodeId> = self.wanted.members(&self.desk)?.into_iter().collect();
+        for gone in self.members.difference(&now).cloned().collect::<Vec<_>>() {
+            self.told.remove(&gone);
+            self.tell(Event::Removed(gone.to_string()));
+        }
+        for new in now.difference(&self.members).cloned().collect::<Vec<_>>() {
+            let view = self.desk.view(&new)?;
+            self.told.insert(new, view.stored.revision);
+            let event = Event::Node(self.desk.node(&view));
+            self.tell(event);
+        }
+        self.members = now;
         Ok(())
     }
 

@@ -19,6 +19,7 @@ pub(crate) fn node(view: &NodeView, now: Now, leading: bool) -> v1::Node {
     let fence = record.fence.as_ref();
     let devices = devices(view, now);
     let reason = match record.phase {
+        _ if view.live.orphaned.is_some() => v1::Reason::Orphaned,
         Phase::NeedsOperator(reason) => words::reason(reason),
         _ => v1::Reason::Unspecified,
     };
@@ -28,9 +29,11 @@ pub(crate) fn node(view: &NodeView, now: Now, leading: bool) -> v1::Node {
         generation: record.generation.0,
         phase: words::phase(&record.phase).into(),
         reason: reason.into(),
-        detail: fence
-            .and_then(|fence| fence.moments.last())
-            .map(|moment| moment.what.clone())
+        detail: view
+            .live
+            .orphaned
+            .clone()
+            .or_else(|| fence.and_then(|fence| fence.moments.last()).map(|moment| moment.what.clone()))
             .unwrap_or_default(),
         phase_since: phase_since(view).map(timestamp),
         power: Some(power(view, now)),
@@ -46,7 +49,7 @@ pub(crate) fn node(view: &NodeView, now: Now, leading: bool) -> v1::Node {
         groups: view.plan.groups.iter().cloned().collect(),
         identity: Some(identity(view)),
         pauses: Vec::new(),
-        orphaned: false,
+        orphaned: view.live.orphaned.is_some(),
         wait: view.live.wait.as_ref().map(|waited| wait(waited, &record.phase)),
         proven: leading && view.live.proven,
     }

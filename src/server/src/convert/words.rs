@@ -106,6 +106,7 @@ pub(crate) fn reason(reason: Reason) -> v1::Reason {
         Reason::Budget => v1::Reason::Budget,
         Reason::Paused => v1::Reason::Paused,
         Reason::StandDownUnseen => v1::Reason::StandDownUnseen,
+        Reason::Orphaned => v1::Reason::Orphaned,
     }
 }
 
@@ -218,6 +219,7 @@ mod tests {
             Reason::Budget,
             Reason::Paused,
             Reason::StandDownUnseen,
+            Reason::Orphaned,
         ] {
             let word = format!("REASON_{}", known.label().to_ascii_uppercase());
             assert_eq!(reason(known).as_str_name(), word);

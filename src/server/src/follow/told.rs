@@ -150,7 +150,7 @@ mod tests {
             DeviceLive { power: Some((power, WallTime::from_millis(asked))), ..DeviceLive::default() };
         let wait = wait.map(|what| Wait { what: what.to_owned(), whose: "bmc".to_owned(), until: None });
         let devices = BTreeMap::from([(DeviceId::new("bmc").expect("a good name"), device)]);
-        Live { devices, wait, proven: false }
+        Live { devices, wait, ..Live::default() }
     }
 
     #[tokio::test(start_paused = true)]

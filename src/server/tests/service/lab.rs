@@ -374,5 +374,6 @@ fn plan(world: &SharedWorld, node: &str, rules: &Rules, volumes: &Arc<Volumes>) 
         // All that have a number are in one.
         groups: node.strip_prefix('n').map(|_| "rack=r1".to_owned()).into_iter().collect(),
         liveness: None,
+        mark: String::new(),
     }
 }

@@ -35,16 +35,27 @@ pub(crate) enum Command {
     Check(Reply<NodeRecord>),
     /// Any other one, with the roles in which it is asked, as the audit tells them.
     As(Arc<str>, Box<Command>),
+    /// Make room for a task with another plan, or other rules, once the node is at rest. Answered with the record at once:
+    /// if that is at rest the task ends before anything else is done. Unanswered: it cannot be told now.
+    StepAside {
+        plan_goes: bool,
+        reply: oneshot::Sender<NodeRecord>,
+    },
 }
 
 impl Command {
     /// Answers that the store is away: nothing was changed.
     pub(super) fn turn_away(self, record: &NodeRecord, why: &str) {
-        fn no<T>(reply: Reply<T>, why: &str) {
-            let _ = reply.send(Err(EngineError::Store(StoreError::Unavailable(why.to_owned()))));
+        self.refuse(record, &EngineError::Store(StoreError::Unavailable(why.to_owned())));
+    }
+
+    /// Answers that nothing was changed, and why.
+    pub(super) fn refuse(self, record: &NodeRecord, why: &EngineError) {
+        fn no<T>(reply: Reply<T>, why: &EngineError) {
+            let _ = reply.send(Err(why.clone()));
         }
         match self {
-            Command::As(_, command) => command.turn_away(record, why),
+            Command::As(_, command) => command.refuse(record, why),
             Command::Fence(_, reply) => no(reply, why),
             Command::Unfence { reply, .. }
             | Command::Retry(_, reply)
@@ -54,6 +65,7 @@ impl Command {
             Command::Check(reply) => {
                 let _ = reply.send(Ok(record.clone()));
             }
+            Command::StepAside { .. } => {}
         }
     }
 
@@ -114,6 +126,11 @@ impl NodeTask {
                 // Within a fence the devices are read all the time: what is known is fresh.
                 let record = self.record().clone();
                 self.answer(asked, reply, Ok(Ok(record)))
+            }
+            Command::StepAside { plan_goes, reply } => {
+                self.aside.ask(plan_goes);
+                let _ = reply.send(self.record().clone());
+                Ok(())
             }
         }
     }

@@ -1,0 +1,244 @@
+//! Other settings while it works: all of them, or none.
+//!
+//! **Invariants.** What a node's task did for a plan has ended, its sessions too, before the next plan's task begins. A
+//! node that is not at rest goes on by its old plan and rules until it is, and takes the new ones then; a change that
+//! would take it away, or put its devices elsewhere, is refused as a whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use picket_core::ids::NodeId;
+use picket_core::record::NodeRecord;
+use picket_core::rules::Rules;
+use picket_core::store::{StoreError, Stored};
+use tokio::sync::oneshot;
+
+use super::{Engine, Lead, Reign};
+use crate::node::Command;
+use crate::parts::{NodePlan, Parts};
+
+/// How long a node's task may take to answer, and to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the settings say now.
+#[derive(Debug)]
+pub struct Change {
+    /// The whole fleet.
+    pub nodes: Vec<NodePlan>,
+    /// The numbers of the rules.
+    pub rules: Rules,
+}
+
+/// What a change did to the fleet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Nodes that are new.
+    pub added: Vec<NodeId>,
+    /// Nodes that left.
+    pub removed: Vec<NodeId>,
+    /// Nodes with other settings, from now on.
+    pub changed: Vec<NodeId>,
+    /// Nodes with other settings or rules that are not at rest: from then on.
+    pub later: Vec<NodeId>,
+    /// The rules differ.
+    pub rules: bool,
+}
+
+/// Why a change was refused. Nothing was changed.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ChangeError {
+    /// Nodes that are not at rest would leave, or their devices would be elsewhere.
+    #[error("{}", .0.join("\n"))]
+    Busy(Vec<String>),
+    /// This gateway does not lead: what is open is not known.
+    #[error("no gateway leads at the moment ({0}): what is open is not known, so nothing is changed")]
+    NoLeader(String),
+    /// The records of new nodes cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+pub(super) type Asked = (Change, oneshot::Sender<Result<Changed, ChangeError>>);
+
+/// What a change asks of one node.
+enum Wish {
+    Leave,
+    Move(String),
+    Change,
+    Rules,
+}
+
+impl Engine {
+    /// Changes fleet and rules, all or nothing; one change after the other.
+    ///
+    /// # Errors
+    /// It is refused as a whole, and everything goes on as before.
+    pub async fn change(&self, change: Change) -> Result<Changed, ChangeError> {
+        if let Lead::No(why) = &*self.shared.lead.borrow() {
+            return Err(ChangeError::NoLeader(why.clone()));
+        }
+        let gone = || ChangeError::NoLeader("leadership ended meanwhile".to_owned());
+        let (reply, answer) = oneshot::channel();
+        self.shared.asks.send((change, reply)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// Does a change within a leadership. The outer error ends the leadership.
+    pub(super) async fn do_change(&self, asked: Asked, reign: &mut Reign) -> Result<(), StoreError> {
+        let (change, reply) = asked;
+        let (answer, fatal) = match self.decide(change, reign).await {
+            Ok((changed, leaving)) => (Ok(changed), self.wait_for_leaving(leaving, reign).await.err()),
+            Err(refused) => (Err(refused), None),
+        };
+        let _ = reply.send(answer);
+        fatal.map_or(Ok(()), Err)
+    }
+
+    async fn decide(
+        &self,
+        change: Change,
+        reign: &mut Reign,
+    ) -> Result<(Changed, BTreeSet<NodeId>), ChangeError> {
+        let (plans, parts) = self.merged(change);
+        let rules = !Arc::ptr_eq(&parts, &self.fleet().parts);
+        let mut changed = Changed { rules, ..Changed::default() };
+        let new: Vec<NodeId> =
+            plans.keys().filter(|id| !self.fleet().slots.contains_key(*id)).cloned().collect();
+        let mut begin: Vec<Stored> = Vec::new();
+        for id in &new {
+            begin.push(self.shared.parts.store.load(id).await?.unwrap_or_else(|| self.last_seen(id)));
+        }
+        let wishes = self.wishes(&plans, rules);
+        let found = self.step_aside(&wishes).await;
+        let mut leaving = BTreeSet::new();
+        let mut busy = Vec::new();
+        for (id, wish) in wishes {
+            let Some((record, is_orphan)) = found.get(&id) else {
+                busy.push(format!("{id}: its task does not answer; is the store away?"));
+                continue;
+            };
+            match wish {
+                _ if *is_orphan => drop(leaving.insert(id)),
+                Wish::Leave if !record.is_at_rest() => {
+                    busy.push(format!("{id} cannot leave the settings: it is {}", record.unrest()));
+                }
+                Wish::Move(how) if !record.is_at_rest() => {
+                    busy.push(format!("{id} cannot have its devices elsewhere ({how}): it is {}", record.unrest()));
+                }
+                _ if !record.is_at_rest() => changed.later.push(id),
+                Wish::Leave => {
+                    leaving.insert(id.clone());
+                    changed.removed.push(id);
+                }
+                Wish::Move(_) | Wish::Change => {
+                    leaving.insert(id.clone());
+                    changed.changed.push(id);
+                }
+                Wish::Rules => drop(leaving.insert(id)),
+            }
+        }
+        if !busy.is_empty() {
+            return Err(ChangeError::Busy(busy));
+        }
+        self.fleet_mut().change(plans, parts);
+        for stored in begin {
+            if let Some(slot) = self.seat(&stored) {
+                self.begin(&slot, stored, reign);
+            }
+        }
+        changed.added = new;
+        self.wake(&changed).await;
+        Ok((changed, leaving))
+    }
+
+    /// What is the same stays what it is, with its drivers and sessions.
+    fn merged(&self, change: Change) -> (BTreeMap<NodeId, Arc<NodePlan>>, Arc<Parts>) {
+        let fleet = self.fleet();
+        let plans = change.nodes.into_iter().map(|plan| {
+            let old = fleet.plans.get(&plan.id).filter(|old| old.mark == plan.mark);
+            (plan.id.clone(), old.cloned().unwrap_or_else(|| Arc::new(plan)))
+        });
+        let parts = if fleet.parts.rules == change.rules {
+            fleet.parts.clone()
+        } else {
+            Arc::new(Parts { rules: change.rules, ..(*fleet.parts).clone() })
+        };
+        (plans.collect(), parts)
+    }
+
+    fn wishes(&self, plans: &BTreeMap<NodeId, Arc<NodePlan>>, rules: bool) -> BTreeMap<NodeId, Wish> {
+        let fleet = self.fleet();
+        let wish = |(id, slot): (&NodeId, &Arc<super::fleet::Slot>)| {
+            let wish = match plans.get(id) {
+                None => Wish::Leave,
+                Some(plan) if Arc::ptr_eq(plan, &slot.plan) => {
+                    if !rules {
+                        return None;
+                    }
+                    Wish::Rules
+                }
+                Some(plan) => match slot.plan.topology.elsewhere(&plan.topology) {
+                    Some(how) => Wish::Move(how),
+                    None => Wish::Change,
+                },
+            };
+            Some((id.clone(), wish))
+        };
+        fleet.slots.iter().filter_map(wish).collect()
+    }
+
+    /// Asks the nodes' tasks to step aside, side by side. Who is at rest does so at once, an orphan too; the others once
+    /// they are at rest. Returns the records of those that answered, and whether each is an orphan.
+    async fn step_aside(&self, wishes: &BTreeMap<NodeId, Wish>) -> BTreeMap<NodeId, (NodeRecord, bool)> {
+        let mut asking = FuturesUnordered::new();
+        for (id, wish) in wishes {
+            let Ok(slot) = self.slot(id) else { continue };
+            let plan_goes = !matches!(wish, Wish::Rules);
+            let id = id.clone();
+            asking.push(async move {
+                let (reply, answer) = oneshot::channel();
+                slot.mailbox.send(Command::StepAside { plan_goes, reply }).await.ok()?;
+                Some((id, (answer.await.ok()?, slot.orphan.is_some())))
+            });
+        }
+        let mut found = BTreeMap::new();
+        let _ = tokio::time::timeout(PATIENCE, async {
+            while let Some(one) = asking.next().await {
+                found.extend(one);
+            }
+        })
+        .await;
+        found
+    }
+
+    /// Until the tasks that stepped aside have ended and their nodes are worked by the new plans.
+    async fn wait_for_leaving(
+        &self,
+        mut leaving: BTreeSet<NodeId>,
+        reign: &mut Reign,
+    ) -> Result<(), StoreError> {
+        let all = async {
+            while !leaving.is_empty() {
+                let Some(ended) = reign.tasks.join_next().await else { return Ok(()) };
+                if let Ok(ended) = &ended {
+                    leaving.remove(&ended.node);
+                }
+                self.ended(ended, reign)?;
+            }
+            Ok(())
+        };
+        // What takes longer is gone on with as it ends.
+        tokio::time::timeout(PATIENCE, all).await.unwrap_or(Ok(()))
+    }
+
+    /// Whoever watches the fleet looks again.
+    async fn wake(&self, changed: &Changed) {
+        let Ok(revision) = self.shared.parts.store.revision().await else { return };
+        for id in changed.added.iter().chain(&changed.removed).chain(&changed.changed) {
+            let _ = self.shared.feed.send((revision, id.clone()));
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Which nodes there are, and by what each of them is worked: settings change while fences are open.
+//!
+//! **Invariants.** A slot's plan never changes: another plan is another slot, and its task begins once the old one has
+//! ended. A node that is not Normal keeps the devices of its fence: where the settings have others, or none, it is an
+//! orphan, to which nothing is sent.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLockReadGuard, RwLockWriteGuard};
+
+use picket_core::groups::Groups;
+use picket_core::ids::{NodeId, Revision, Version};
+use picket_core::record::{NodeRecord, Phase};
+use picket_core::store::Stored;
+use picket_core::topology::Topology;
+use tokio::sync::{Mutex, mpsc, watch};
+
+use super::Engine;
+use crate::node::{Command, Kept};
+use crate::parts::{NodePlan, Parts};
+use crate::view::{Live, NodeView};
+
+/// Requests that may wait for one node's task.
+const MAILBOX: usize = 64;
+
+/// What stays of a node while leaderships come and go.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) plan: Arc<NodePlan>,
+    /// The rules, and whatever else it works by, as they were when it got its plan.
+    pub(super) parts: Arc<Parts>,
+    /// Why nothing is sent to it.
+    pub(super) orphan: Option<String>,
+    pub(super) mailbox: mpsc::Sender<Command>,
+    /// Taken by the node's task while this gateway leads.
+    pub(super) kept: Arc<Mutex<Kept>>,
+    pub(super) view: Arc<watch::Sender<NodeView>>,
+}
+
+/// The fleet as the settings have it, and the nodes that are worked.
+#[derive(Debug)]
+pub(super) struct Fleet {
+    pub(super) parts: Arc<Parts>,
+    pub(super) plans: BTreeMap<NodeId, Arc<NodePlan>>,
+    /// Another one with every change.
+    pub(super) groups: Arc<Groups>,
+    pub(super) slots: BTreeMap<NodeId, Arc<Slot>>,
+}
+
+impl Fleet {
+    pub(super) fn new(mut parts: Parts) -> Self {
+        let plans = std::mem::take(&mut parts.nodes).into_iter().map(|plan| (plan.id.clone(), Arc::new(plan)));
+        let (plans, parts): (BTreeMap<NodeId, Arc<NodePlan>>, _) = (plans.collect(), Arc::new(parts));
+        let slots = plans.iter().map(|(id, plan)| {
+            let stored = never_stored(id);
+            (id.clone(), Arc::new(Slot::new(plan.clone(), parts.clone(), None, stored)))
+        });
+        let slots = slots.collect();
+        let groups = grouped(&plans);
+        Self { parts, plans, groups, slots }
+    }
+
+    pub(super) fn change(&mut self, plans: BTreeMap<NodeId, Arc<NodePlan>>, parts: Arc<Parts>) {
+        self.groups = grouped(&plans);
+        (self.plans, self.parts) = (plans, parts);
+    }
+
+    /// The slot of a node, as its record and the settings want it now. `None`: it left the settings, and nothing of it
+    /// is open.
+    fn seat(&mut self, stored: &Stored) -> Option<Arc<Slot>> {
+        let record = &stored.record;
+        let planned = self.plans.get(&record.node);
+        let orphan = orphaned(record, planned.map(|plan| &**plan));
+        let old = self.slots.get(&record.node);
+        let plan = match (planned, &orphan) {
+            (Some(plan), None) => plan.clone(),
+            (None, None) => {
+                self.slots.remove(&record.node);
+                return None;
+            }
+            (_, Some(why)) => match old {
+                Some(old) if old.orphan.as_ref() == Some(why) => old.plan.clone(),
+                _ => Arc::new(of_record(record, planned.map(|plan| &**plan))),
+            },
+        };
+        let slot = match old {
+            Some(old) if Arc::ptr_eq(&old.plan, &plan) && Arc::ptr_eq(&old.parts, &self.parts) => {
+                return Some(old.clone());
+            }
+            // Whoever waits in the mailbox, or follows the node, is served by the new task.
+            Some(old) => Slot {
+                plan,
+                parts: self.parts.clone(),
+                orphan,
+                mailbox: old.mailbox.clone(),
+                kept: old.kept.clone(),
+                view: old.view.clone(),
+            },
+            None => Slot::new(plan, self.parts.clone(), orphan, stored.clone()),
+        };
+        let slot = Arc::new(slot);
+        self.slots.insert(record.node.clone(), slot.clone());
+        Some(slot)
+    }
+}
+
+impl Slot {
+    fn new(plan: Arc<NodePlan>, parts: Arc<Parts>, orphan: Option<String>, stored: Stored) -> Self {
+        let (mailbox, inbox) = mpsc::channel(MAILBOX);
+        let live = Live { orphaned: orphan.clone(), ..Live::default() };
+        let view = NodeView { stored, live, plan: plan.clone() };
+        Slot {
+            plan,
+            parts,
+            orphan,
+            mailbox,
+            kept: Arc::new(Mutex::new(Kept::new(inbox))),
+            view: Arc::new(watch::Sender::new(view)),
+        }
+    }
+}
+
+impl Engine {
+    pub(super) fn fleet(&self) -> RwLockReadGuard<'_, Fleet> {
+        self.shared.fleet.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn fleet_mut(&self) -> RwLockWriteGuard<'_, Fleet> {
+        self.shared.fleet.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// See [`Fleet::seat`]. An orphan is told, loudly: a person must decide.
+    pub(super) fn seat(&self, stored: &Stored) -> Option<Arc<Slot>> {
+        let before = self.fleet().slots.get(&stored.record.node).and_then(|slot| slot.orphan.clone());
+        let slot = self.fleet_mut().seat(stored)?;
+        if let Some(why) = slot.orphan.as_ref().filter(|why| before.as_ref() != Some(why)) {
+            let record = &stored.record;
+            let fence = record.fence.as_ref().map(|fence| fence.id.to_string());
+            tracing::error!(
+                node = %record.node,
+                fence,
+                generation = record.generation.0,
+                phase = record.phase.label(),
+                why,
+                "ORPHANED: nothing is sent to the node; put its settings back, or retire it"
+            );
+        }
+        Some(slot)
+    }
+
+    /// What was last seen of a node of which nothing is stored.
+    pub(super) fn last_seen(&self, node: &NodeId) -> Stored {
+        let seen = self.fleet().slots.get(node).map(|slot| slot.view.borrow().stored.clone());
+        seen.unwrap_or_else(|| never_stored(node))
+    }
+}
+
+fn grouped(plans: &BTreeMap<NodeId, Arc<NodePlan>>) -> Arc<Groups> {
+    Arc::new(Groups::of_nodes(plans.values().map(|plan| (&plan.id, &plan.groups))))
+}
+
+fn never_stored(node: &NodeId) -> Stored {
+    Stored { version: Version(0), revision: Revision(0), record: NodeRecord::new(node.clone()) }
+}
+
+/// Why a node cannot be worked by that plan, if it cannot.
+pub(super) fn orphaned(record: &NodeRecord, plan: Option<&NodePlan>) -> Option<String> {
+    if record.phase == Phase::Normal {
+        return None;
+    }
+    match plan {
+        None => Some("the node is not in the settings any more".to_owned()),
+        Some(plan) => record.fence.as_ref()?.topology.elsewhere(&plan.topology),
+    }
+}
+
+/// What is known of an orphan: its devices as its fence had them, and no way to reach them.
+fn of_record(record: &NodeRecord, planned: Option<&NodePlan>) -> NodePlan {
+    let topology = record.fence.as_ref().map_or_else(Topology::none, |fence| fence.topology.clone());
+    NodePlan {
+        id: record.node.clone(),
+        topology,
+        drivers: BTreeMap::new(),
+        releases: Vec::new(),
+        own_host: false,
+        labels: planned.map(|plan| plan.labels.clone()).unwrap_or_default(),
+        groups: planned.map(|plan| plan.groups.clone()).unwrap_or_default(),
+        liveness: None,
+        mark: String::new(),
+    }
+}

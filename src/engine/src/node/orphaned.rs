@@ -1,0 +1,86 @@
+//! A node that the settings do not know any more, or know elsewhere, and that is not back: its holds stay, nothing is
+//! sent to it, and a person is told. And: a task that makes room for another plan.
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use picket_core::outcome::Reason;
+
+use super::command::Command;
+use super::hands::Doing;
+use super::{Fatal, NodeTask};
+use crate::error::EngineError;
+
+impl NodeTask {
+    /// Answers callers until a person retires the node, or the settings have it back.
+    pub(super) async fn orphaned(&mut self, why: &str) -> Result<(), Fatal> {
+        self.wait_for(format!("a person: {why}; put its settings back, or retire it"), "an operator", None);
+        let here = self.place();
+        while self.place() == here && !self.aside.is_asked() {
+            let Some(command) = self.mailbox.recv().await else { return Ok(()) };
+            if command.serves_orphans() {
+                self.command(command).await?;
+                continue;
+            }
+            let refused = EngineError::Blocked {
+                reason: Reason::Orphaned,
+                detail: format!("{why}: nothing is sent to it; put its settings back, or retire it"),
+            };
+            if let Some(asked) = command.asked() {
+                self.teller.request(asked, &self.stored.record, Err(refused.to_string()), false);
+            }
+            command.refuse(&self.stored.record, &refused);
+        }
+        Ok(())
+    }
+
+    /// Whether this task is to end now, so that another one goes on with the node.
+    pub(super) fn steps_aside(&self) -> bool {
+        self.aside.is_asked() && (self.orphan.is_some() || self.record().is_at_rest())
+    }
+
+    /// Ends the sessions of devices that the next plan may not know.
+    pub(super) async fn leave(&self) {
+        if self.aside != Aside::PlanGoes {
+            return;
+        }
+        let mut closing: FuturesUnordered<Doing> = self
+            .plan
+            .topology
+            .devices()
+            .filter(|spec| self.plan.drivers.contains_key(&spec.id))
+            .map(|spec| self.hands.quiesce(&spec.id, spec.call))
+            .collect();
+        while closing.next().await.is_some() {}
+    }
+}
+
+/// Whether a task was asked to make room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Aside {
+    #[default]
+    No,
+    /// Its plan stays: other rules.
+    Asked,
+    /// Its plan goes.
+    PlanGoes,
+}
+
+impl Aside {
+    pub(super) fn is_asked(self) -> bool {
+        self != Aside::No
+    }
+
+    pub(super) fn ask(&mut self, plan_goes: bool) {
+        *self = if plan_goes || *self == Aside::PlanGoes { Aside::PlanGoes } else { Aside::Asked };
+    }
+}
+
+impl Command {
+    /// Whether it is possible where nothing can be sent.
+    fn serves_orphans(&self) -> bool {
+        match self {
+            Command::As(_, command) => command.serves_orphans(),
+            command => matches!(command, Command::Check(_) | Command::StepAside { .. }),
+        }
+    }
+}

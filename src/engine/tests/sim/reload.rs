@@ -1,0 +1,170 @@
+//! Settings change while nodes are fenced, by a reload or while the gateway is down.
+
+use picket_core::ids::NodeId;
+use picket_core::outcome::{Outcome, Reason};
+use picket_driver_sim::Fault;
+use picket_engine::{Admission, ChangeError, EngineError, Until};
+
+use crate::lab::{Lab, NODE, node, person, s};
+use crate::setup::{NodeSetup, Setup, named};
+
+fn other(name: &str) -> NodeSetup {
+    NodeSetup { name: name.to_owned(), levels: named(&[&[format!("{name}-bmc").as_str()]]), own_host: false }
+}
+
+fn id(name: &str) -> NodeId {
+    NodeId::new(name).expect("a good name")
+}
+
+/// Nodes `n1`, `n2`, and machines for more; where everything is is known.
+async fn lab(seed: u64) -> Lab {
+    let mut setup = Setup::new(NODE, &[&["bmc"]]);
+    setup.nodes.push(other("n2"));
+    for name in [NODE, "n2", "n3"] {
+        setup.addresses.insert(name.to_owned(), "here".to_owned());
+    }
+    Lab::set_up(seed, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc");
+        for name in ["n2", "n3"] {
+            world.add_machine(name).add_host(name, &format!("{name}-bmc"));
+        }
+    })
+    .await
+}
+
+async fn fenced(lab: &mut Lab, name: &str) -> Result<Admission, EngineError> {
+    let call = lab.call();
+    lab.engine.fence(&id(name), call).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_come_and_go_while_a_fence_goes_on() {
+    let mut lab = lab(300).await;
+    lab.fault("bmc", Fault::OffTakes { least: s(20), most: s(20) });
+    let fence = lab.open().await;
+    tokio::time::sleep(s(5)).await;
+    lab.setup.nodes.remove(1);
+    lab.setup.nodes.push(other("n3"));
+    let changed = lab.reload().await.expect("nothing of it is in the way");
+    assert_eq!((changed.added, changed.removed), (vec![id("n3")], vec![id("n2")]));
+    assert!(changed.changed.is_empty() && changed.later.is_empty() && !changed.rules);
+    assert_eq!(lab.engine.names().collect::<Vec<_>>(), [id(NODE), id("n3")]);
+    assert!(matches!(fenced(&mut lab, "n2").await, Err(EngineError::UnknownNode { .. })));
+    assert!(matches!(fenced(&mut lab, "n3").await, Ok(Admission::Opened(_))));
+    // The same fence, in the same session: no other process took it over.
+    assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
+    let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("proven");
+    assert_eq!((evidence.devices[0].long_window.as_deref(), lab.falls()), (None, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_would_take_a_fenced_node_away_is_refused_as_a_whole() {
+    let mut lab = lab(301).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    let before = lab.setup.clone();
+    for move_it in [false, true] {
+        // The node that is at rest would go as well, and a third would come.
+        lab.setup = before.clone();
+        lab.setup.nodes.remove(1);
+        lab.setup.nodes.push(other("n3"));
+        if move_it {
+            lab.setup.addresses.insert(NODE.to_owned(), "there".to_owned());
+        } else {
+            lab.setup.nodes.remove(0);
+        }
+        let Err(ChangeError::Busy(why)) = lab.reload().await else { panic!("it was taken") };
+        assert_eq!(why.len(), 1, "{why:?}");
+        assert!(why[0].contains("n1") && why[0].contains("released") && why[0].contains("held by db"), "{why:?}");
+        assert_eq!(lab.engine.names().collect::<Vec<_>>(), [id(NODE), id("n2")]);
+    }
+    // Everything goes on as before: also the node whose task had made room.
+    lab.setup = before;
+    tokio::time::sleep(s(30)).await;
+    assert_eq!((lab.phase(), lab.falls()), ("released", 1));
+    assert!(matches!(fenced(&mut lab, "n2").await, Ok(Admission::Opened(_))));
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(600)).await;
+    lab.setup.nodes.remove(0);
+    lab.reload().await.expect("it is back, so it may go");
+    assert!(lab.engine.node(&node()).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_not_at_rest_takes_other_rules_and_releases_once_it_is_back() {
+    let mut lab = lab(302).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.setup.rules.watch = s(77);
+    let observer = lab.observer.clone();
+    lab.setup.releases.push(("more".to_owned(), observer));
+    let changed = lab.reload().await.expect("nothing leaves");
+    assert!(changed.rules && changed.later == [node()] && changed.changed == [id("n2")], "{changed:?}");
+    assert_eq!(lab.view().plan.releases.len(), 1, "what is open stays with the old plan");
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(600)).await;
+    tokio::time::sleep(s(10)).await;
+    assert_eq!(lab.view().plan.releases.len(), 2);
+    let outcome = lab.fence().await;
+    let done = lab.record().fence.expect("open").releases.len();
+    assert_eq!((outcome, done), (Outcome::Fenced { released: true }, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orphan_is_shown_and_left_alone_until_its_settings_are_back() {
+    let mut lab = lab(303).await;
+    lab.fault("bmc", Fault::OffTakes { least: s(60), most: s(60) });
+    let fence = lab.open().await;
+    tokio::time::sleep(s(5)).await;
+    lab.kill().await;
+    let whole = lab.setup.clone();
+    lab.setup.nodes.remove(0);
+    lab.start().await;
+    let sent = lab.received("bmc").offs;
+    tokio::time::sleep(s(600)).await;
+    let view = lab.view();
+    assert!(view.live.orphaned.as_ref().is_some_and(|why| why.contains("not in the settings")), "{view:?}");
+    assert_eq!((view.stored.record.phase.label(), view.stored.record.holds.len()), ("fencing", 1));
+    assert_eq!(lab.received("bmc").offs, sent, "nothing is sent to it");
+    assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::NeedsOperator(Reason::Orphaned));
+    let refused = |error| matches!(error, EngineError::Blocked { reason: Reason::Orphaned, .. });
+    assert!(refused(fenced(&mut lab, NODE).await.expect_err("an orphan")));
+    assert!(refused(lab.unfence().await.expect_err("an orphan")));
+    assert!(refused(lab.engine.attest(&node(), person()).await.expect_err("an orphan")));
+    assert_eq!(lab.engine.check(&node()).await.expect("it is shown").live.devices.len(), 0);
+    // A reload that leaves it out changes nothing for it; one that has it back lets it go on.
+    lab.reload().await.expect("it left already");
+    assert!(lab.view().live.orphaned.is_some());
+    lab.setup = whole;
+    lab.reload().await.expect("it is back in the settings");
+    assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
+    assert_eq!((lab.view().live.orphaned, lab.is_on()), (None, false));
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(600)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_device_is_elsewhere_since_is_an_orphan_and_one_that_is_at_rest_is_not() {
+    let mut lab = lab(304).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.kill().await;
+    for name in [NODE, "n2"] {
+        lab.setup.addresses.insert(name.to_owned(), "there".to_owned());
+    }
+    lab.start().await;
+    let why = lab.view().live.orphaned.expect("an orphan");
+    assert!(why.contains("here/bmc") && why.contains("there/bmc"), "{why}");
+    assert_eq!(lab.view().stored.record.holds.len(), 1);
+    assert!(lab.engine.node(&id("n2")).expect("known").live.orphaned.is_none());
+    assert!(matches!(fenced(&mut lab, "n2").await, Ok(Admission::Opened(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_away_keeps_the_old_settings() {
+    let mut lab = lab(305).await;
+    lab.setup.nodes.push(other("n3"));
+    lab.store.away(s(20));
+    assert!(lab.reload().await.is_err());
+    assert_eq!(lab.engine.names().count(), 2);
+    tokio::time::sleep(s(30)).await;
+    lab.reload().await.expect("it is back");
+    assert_eq!(lab.engine.names().count(), 3);
+}

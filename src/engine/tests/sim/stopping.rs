@@ -1,0 +1,84 @@
+//! The orderly end: what was sent ends, nothing begins, and the next start goes on by the crash table.
+
+use picket_core::outcome::Outcome;
+use picket_driver_sim::Fault;
+use picket_engine::Until;
+use tokio::time::Instant;
+
+use crate::lab::{Answer, Lab, lab, s};
+
+/// Until the engine has reached that point.
+async fn reached(lab: &Lab, point: &str) {
+    let seen = || lab.points.seen.lock().expect("whole").iter().any(|seen| seen == point);
+    let wait = async {
+        while !seen() {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(s(60), wait).await.unwrap_or_else(|_| panic!("{point} was not reached"));
+}
+
+fn seen(lab: &Lab) -> Vec<String> {
+    lab.points.seen.lock().expect("whole").clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_off_that_was_sent_ends_and_the_next_start_confirms_it() {
+    let mut lab = lab(310).await;
+    lab.fault("bmc", Fault::Slow(s(2)));
+    let fence = lab.open().await;
+    reached(&lab, "sending off").await;
+    let began = Instant::now();
+    lab.stop().await;
+    assert!(began.elapsed() < s(16), "{:?}", began.elapsed());
+    let points = seen(&lab);
+    assert!(points.iter().any(|point| point == "sent off"), "{points:?}");
+    assert_eq!((lab.phase(), lab.received("bmc").offs), ("fencing", 1));
+    lab.mend("bmc");
+    lab.start().await;
+    assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
+    assert_eq!(lab.falls(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_was_sent_ends_and_its_end_is_stored() {
+    let mut lab = lab(311).await;
+    *lab.observer.attempt_takes.lock().expect("whole") = s(4);
+    let fence = lab.open().await;
+    reached(&lab, "sending release").await;
+    lab.stop().await;
+    assert_eq!(lab.attempts(), 1);
+    let record = lab.record();
+    let release = &record.fence.as_ref().expect("open").releases[0];
+    assert!(release.stage.is_over() && record.ledger.get(picket_core::ids::EffectId(0)).is_none(), "{release:?}");
+    lab.start().await;
+    lab.reach("released", s(60)).await;
+    assert_eq!((lab.outcome(fence, Until::Released).await, lab.attempts()), (Outcome::Fenced { released: true }, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_begun_at_the_end() {
+    let mut lab = lab(312).await;
+    lab.fault("bmc", Fault::Slow(s(2)));
+    lab.open().await;
+    // Identity and hold are being asked for: no off was sent, and none will be.
+    reached(&lab, "saved fence").await;
+    lab.stop().await;
+    tokio::time::sleep(s(60)).await;
+    assert_eq!((lab.received("bmc").offs, lab.is_on()), (0, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn told_twice_it_does_not_wait() {
+    let mut lab = lab(313).await;
+    *lab.observer.attempt_takes.lock().expect("whole") = s(8);
+    lab.answers(&[Answer::Complete]);
+    let fence = lab.open().await;
+    reached(&lab, "sending release").await;
+    lab.stops.1.cancel();
+    let began = Instant::now();
+    lab.stop().await;
+    assert!(began.elapsed() < s(1), "{:?}", began.elapsed());
+    lab.start().await;
+    assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
+}
