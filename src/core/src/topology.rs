@@ -81,7 +81,9 @@ impl Topology {
     pub fn elsewhere(&self, now: &Self) -> Option<String> {
         self.addresses.iter().find_map(|(device, was)| match now.addresses.get(device) {
             None => Some(format!("device {device} ({was}) is not in the settings any more")),
-            Some(is) if is != was => Some(format!("device {device} was {was} and is {is} in the settings now")),
+            Some(is) if is != was => {
+                Some(format!("device {device} was {was} and is {is} in the settings now"))
+            }
             Some(_) => None,
         })
     }

@@ -1,9 +1,10 @@
 //! From checked settings to the engine's parts. What drivers and releasers find wrong is told all at once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use picket_config::{DeviceSettings, Fault, Faults, Nature, NodeSettings, Settings};
+use picket_config::{DeviceSettings, Fault, Faults, Kinded, Nature, NodeSettings, Settings};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
@@ -54,18 +55,34 @@ pub(crate) fn all(
 
 /// All that a plan is made of, so that a reload knows which nodes have other settings. Holds no secret: nor do settings.
 fn mark(settings: &Settings, node: &NodeSettings, plan: &NodePlan) -> String {
-    let devices = node.devices.iter().map(|(id, device)| (id.to_string(), json!([device.driver, device.settings])));
+    let devices = node.devices.iter().map(|(id, device)| {
+        (id.to_string(), json!([device.driver, device.settings, files(&device.settings)]))
+    });
+    let of = |how: &Kinded| json!([how.kind, how.settings, files(&how.settings)]);
     let releases = node.releases.iter().filter_map(|id| settings.releases.get(id));
-    let releases = releases.map(|release| json!([release.id, release.kind, release.settings]));
+    let groups = plan.groups.iter().filter_map(|name| settings.groups.settings().get(name));
     json!({
         "topology": plan.topology,
         "devices": devices.collect::<serde_json::Map<_, _>>(),
-        "releases": releases.collect::<Vec<_>>(),
+        "releases": releases.map(|release| json!([release.id, of(&release.how)])).collect::<Vec<_>>(),
+        "liveness": groups.filter_map(|group| group.rules.liveness.as_ref()).map(of).collect::<Vec<_>>(),
         "labels": plan.labels,
         "groups": plan.groups,
         "own_host": plan.own_host,
     })
     .to_string()
+}
+
+/// The files that these settings name, as they stand on the disk: a secret that was replaced is another one. What is in
+/// them is not looked at.
+fn files(settings: &serde_json::Map<String, serde_json::Value>) -> Vec<serde_json::Value> {
+    let named = settings.iter().filter(|(key, _)| key.ends_with("_file"));
+    let found = named.filter_map(|(_, path)| std::fs::metadata(path.as_str()?).ok());
+    found
+        .map(|file| {
+            json!([file.ino(), file.size(), file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()])
+        })
+        .collect()
 }
 
 fn releasers(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<ReleaseId, Arc<dyn Releaser>> {

@@ -126,7 +126,10 @@ impl Engine {
                     busy.push(format!("{id} cannot leave the settings: it is {}", record.unrest()));
                 }
                 Wish::Move(how) if !record.is_at_rest() => {
-                    busy.push(format!("{id} cannot have its devices elsewhere ({how}): it is {}", record.unrest()));
+                    busy.push(format!(
+                        "{id} cannot have its devices elsewhere ({how}): it is {}",
+                        record.unrest()
+                    ));
                 }
                 _ if !record.is_at_rest() => changed.later.push(id),
                 Wish::Leave => {

@@ -48,7 +48,8 @@ pub(super) struct Fleet {
 
 impl Fleet {
     pub(super) fn new(mut parts: Parts) -> Self {
-        let plans = std::mem::take(&mut parts.nodes).into_iter().map(|plan| (plan.id.clone(), Arc::new(plan)));
+        let plans =
+            std::mem::take(&mut parts.nodes).into_iter().map(|plan| (plan.id.clone(), Arc::new(plan)));
         let (plans, parts): (BTreeMap<NodeId, Arc<NodePlan>>, _) = (plans.collect(), Arc::new(parts));
         let slots = plans.iter().map(|(id, plan)| {
             let stored = never_stored(id);

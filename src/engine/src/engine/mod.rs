@@ -108,7 +108,11 @@ impl Engine {
     }
 
     /// The same; at `stop` what was sent is let end, in about 13 s at most, unless `hurry` cuts it short.
-    pub async fn run_until(&self, stop: CancellationToken, hurry: CancellationToken) -> Result<(), StoreError> {
+    pub async fn run_until(
+        &self,
+        stop: CancellationToken,
+        hurry: CancellationToken,
+    ) -> Result<(), StoreError> {
         let mut asked = self.shared.asked.lock().await;
         let result = loop {
             match self.lead_once(&stop, &hurry, &mut asked).await {

@@ -158,12 +158,8 @@ impl NodeTask {
         teller.moved(&stored.record);
         let hands = Hands::new(&parts, &plan, leadership, teller.clone(), work.clone());
         // What devices showed before is still what was seen last.
-        let mut live = Live {
-            proven: false,
-            wait: None,
-            orphaned: orphan.clone(),
-            ..view.borrow().live.clone()
-        };
+        let mut live =
+            Live { proven: false, wait: None, orphaned: orphan.clone(), ..view.borrow().live.clone() };
         live.devices.retain(|device, _| plan.topology.device(device).is_some());
         let sessions = kept.sessions.taking_over(&stored.record);
         let turns = Some(turns).filter(|_| parts.check_at_start && live.devices.is_empty());

@@ -87,7 +87,18 @@ impl Lab {
         let points = Arc::new(Points::default());
         let shared: Arc<dyn Store> = store.clone();
         let engine = setup.engine(&world, &clock, &shared, points.clone());
-        Self { world, clock, store, observer, points, engine, setup, stops: Default::default(), running: None, keys: 0 }
+        Self {
+            world,
+            clock,
+            store,
+            observer,
+            points,
+            engine,
+            setup,
+            stops: Default::default(),
+            running: None,
+            keys: 0,
+        }
     }
 
     pub fn answers(&self, answers: &[Answer]) {

@@ -74,7 +74,10 @@ async fn what_would_take_a_fenced_node_away_is_refused_as_a_whole() {
         }
         let Err(ChangeError::Busy(why)) = lab.reload().await else { panic!("it was taken") };
         assert_eq!(why.len(), 1, "{why:?}");
-        assert!(why[0].contains("n1") && why[0].contains("released") && why[0].contains("held by db"), "{why:?}");
+        assert!(
+            why[0].contains("n1") && why[0].contains("released") && why[0].contains("held by db"),
+            "{why:?}"
+        );
         assert_eq!(lab.engine.names().collect::<Vec<_>>(), [id(NODE), id("n2")]);
     }
     // Everything goes on as before: also the node whose task had made room.

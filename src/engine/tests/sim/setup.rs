@@ -105,7 +105,8 @@ impl Setup {
             releaser: releaser.clone(),
         });
         let address = self.addresses.get(&node.name);
-        let addresses = address.iter().flat_map(|at| drivers.keys().map(move |id| (id.clone(), format!("{at}/{id}"))));
+        let addresses =
+            address.iter().flat_map(|at| drivers.keys().map(move |id| (id.clone(), format!("{at}/{id}"))));
         NodePlan {
             id: NodeId::new(&node.name).expect("a good name"),
             topology: Topology::new(topology).expect("a good topology").at(addresses.collect()),
@@ -115,7 +116,11 @@ impl Setup {
             labels: BTreeMap::new(),
             groups: std::collections::BTreeSet::new(),
             liveness: self.liveness.clone(),
-            mark: format!("{:?} {:?} {address:?}", node.levels, self.releases.iter().map(|(id, _)| id).collect::<Vec<_>>()),
+            mark: format!(
+                "{:?} {:?} {address:?}",
+                node.levels,
+                self.releases.iter().map(|(id, _)| id).collect::<Vec<_>>()
+            ),
         }
     }
 

@@ -50,10 +50,16 @@ async fn a_release_that_was_sent_ends_and_its_end_is_stored() {
     assert_eq!(lab.attempts(), 1);
     let record = lab.record();
     let release = &record.fence.as_ref().expect("open").releases[0];
-    assert!(release.stage.is_over() && record.ledger.get(picket_core::ids::EffectId(0)).is_none(), "{release:?}");
+    assert!(
+        release.stage.is_over() && record.ledger.get(picket_core::ids::EffectId(0)).is_none(),
+        "{release:?}"
+    );
     lab.start().await;
     lab.reach("released", s(60)).await;
-    assert_eq!((lab.outcome(fence, Until::Released).await, lab.attempts()), (Outcome::Fenced { released: true }, 1));
+    assert_eq!(
+        (lab.outcome(fence, Until::Released).await, lab.attempts()),
+        (Outcome::Fenced { released: true }, 1)
+    );
 }
 
 #[tokio::test(start_paused = true)]
