@@ -213,6 +213,12 @@ impl<'a> Handshake<'a> {
         self.doubled
     }
 
+    /// How much it keeps of what was said: ids, and bytes.
+    #[cfg(feature = "fuzz")]
+    pub(crate) fn remembers(&self) -> usize {
+        self.other_remotes.len() + self.doubted.as_ref().map_or(0, Vec::len)
+    }
+
     /// The payload, if it answers that stage. A BMC that refuses may leave out everything after the status
     /// (ipmi_sim's Open Session does).
     fn payload<'d>(&self, datagram: &'d [u8], kind: Payload, stage: Stage) -> Option<&'d [u8]> {

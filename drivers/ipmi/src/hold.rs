@@ -83,6 +83,13 @@ impl Found {
     }
 }
 
+/// What was found comes back from how it is stored (feature `fuzz`).
+#[cfg(feature = "fuzz")]
+pub(crate) fn comes_back(policy: Option<RestorePolicy>, watchdog: Option<Watchdog>, buttons: Option<u8>) {
+    let found = Found { policy, watchdog, buttons };
+    assert_eq!(Found::read(&found.write()), found);
+}
+
 /// Looks whether a setting took. Whatever is not a whole answer does not say that it did.
 async fn look<C: IpmiCommand>(
     line: &mut Line,

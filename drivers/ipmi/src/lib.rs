@@ -17,6 +17,8 @@ mod crypto;
 mod door;
 mod driver;
 mod effort;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod handshake;
 mod hold;
 mod inquiry;

@@ -26,7 +26,7 @@ pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> 
 }
 
 /// What an answer to Get Chassis Status says of power. Total: any answer gets one of the three.
-fn interpret(code: u8, data: &[u8]) -> (Power, String) {
+pub(crate) fn interpret(code: u8, data: &[u8]) -> (Power, String) {
     if code != 0 {
         return (Power::Unknown, format!("chassis status: {}", quirks::describe(code)));
     }

@@ -20,6 +20,8 @@ mod denials;
 mod entry;
 mod error;
 mod files;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod log;
 mod open;
 mod prune;

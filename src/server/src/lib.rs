@@ -17,6 +17,8 @@ mod door;
 mod errors;
 mod fault;
 mod follow;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod guard;
 mod health;
 mod listen;
