@@ -20,16 +20,8 @@ impl Position {
     /// A position such that every change up to it can be seen in the nodes' views from now on. A change that is stored
     /// and not yet shown comes after it.
     pub(crate) async fn settled(engine: &Engine) -> Result<Self, EngineError> {
-        let (incarnation, newest) = engine.revision().await?;
-        let mut revision = newest;
-        for (changed, node) in engine.changed_since(Revision(0)).await? {
-            let shown = engine.node(&node).map(|view| view.stored.revision);
-            if shown.is_ok_and(|shown| shown < changed) {
-                revision = revision.min(Revision(changed.0.saturating_sub(1)));
-                break;
-            }
-        }
-        Ok(Self { incarnation, revision })
+        let revision = engine.settled().await?;
+        Ok(Self { incarnation: engine.incarnation(), revision })
     }
 
     /// As a caller gets it.

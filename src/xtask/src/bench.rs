@@ -11,11 +11,18 @@ struct Bench {
     needs: &'static [Package],
 }
 
-const BENCHES: &[Bench] = &[Bench {
-    name: "ipmi",
-    about: "a confirmed off over IPMI: packets, latency, 64 and 512 at once, beside ipmipower and powerman",
-    needs: packages::FOR_BENCH_IPMI,
-}];
+const BENCHES: &[Bench] = &[
+    Bench {
+        name: "ipmi",
+        about: "a confirmed off over IPMI: packets, latency, 64 and 512 at once, beside ipmipower and powerman",
+        needs: packages::FOR_BENCH_IPMI,
+    },
+    Bench {
+        name: "server",
+        about: "the service over 10,000 nodes: reads, watchers, memory, fences, beside a plain echo and a bare store",
+        needs: &[],
+    },
+];
 
 /// Runs the bench of that name with its own options; without a name tells which there are.
 pub fn bench(yes: bool, name: Option<&str>, options: &[String]) -> Result<(), Failure> {

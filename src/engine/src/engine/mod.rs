@@ -5,6 +5,7 @@ mod change;
 mod ending;
 mod fleet;
 mod reads;
+mod settled;
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -18,6 +19,7 @@ use picket_core::election::{self, Leadership};
 use picket_core::ids::{NodeId, Revision};
 use picket_core::store::{StoreError, Stored};
 use picket_core::time::WallTime;
+use settled::Seen;
 use tokio::sync::{Mutex, Semaphore, broadcast, mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -60,6 +62,7 @@ struct Shared {
     asks: mpsc::Sender<change::Asked>,
     asked: Mutex<mpsc::Receiver<change::Asked>>,
     work: Work,
+    seen: Seen,
 }
 
 /// One leadership, and the tasks of its nodes.
@@ -93,6 +96,7 @@ impl Engine {
             asks,
             asked: Mutex::new(asked),
             work: Work::default(),
+            seen: Seen::default(),
         };
         Self { shared: Arc::new(shared), role: Arc::from("") }
     }

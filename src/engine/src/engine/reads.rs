@@ -62,6 +62,11 @@ impl Engine {
         self.shared.feed.subscribe()
     }
 
+    /// The store's life.
+    pub fn incarnation(&self) -> picket_core::ids::Incarnation {
+        self.shared.parts.store.incarnation()
+    }
+
     /// The newest revision, and the store's life that it belongs to.
     pub async fn revision(&self) -> Result<(picket_core::ids::Incarnation, Revision), EngineError> {
         let store = &self.shared.parts.store;
