@@ -2,8 +2,8 @@
 
 /// A name, or a name with one `*` that stands for anything, also for nothing.
 ///
-/// A `*` never changes what kind of name is meant: `*` alone fits no SPIFFE id, no `uid:1000` and no `tcp:127.0.0.1`,
-/// unless the pattern says `spiffe://`, `uid:` or `tcp:` before it.
+/// A `*` never changes what kind of name is meant: `*` alone fits no SPIFFE id, no `uid:1000`, no `tcp:127.0.0.1` and no
+/// `alice@example.org`, unless the pattern says `spiffe://`, `uid:` or `tcp:` before it, or has an `@`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     before: String,
@@ -20,9 +20,14 @@ pub struct BadPattern(String);
 
 /// The beginnings by which the kinds of names differ.
 const KINDS: [&str; 3] = ["spiffe://", "uid:", "tcp:"];
+/// What makes a name of no other kind one of a mailbox.
+const MAILBOX: &str = "@";
 
-fn kind(name: &str) -> Option<&'static str> {
-    KINDS.into_iter().find(|kind| name.starts_with(kind))
+/// `rest` is what stands after the `*` of a pattern: the end of a name says whether it is a mailbox, never that it is
+/// one of the others.
+fn kind(name: &str, rest: &str) -> Option<&'static str> {
+    let begins = KINDS.into_iter().find(|kind| name.starts_with(kind));
+    begins.or((name.contains(MAILBOX) || rest.contains(MAILBOX)).then_some(MAILBOX))
 }
 
 impl Pattern {
@@ -39,7 +44,7 @@ impl Pattern {
         match &self.after {
             None => self.before == name,
             Some(after) => {
-                kind(name) == kind(&self.before)
+                kind(name, "") == kind(&self.before, after)
                     && name.len() >= self.before.len() + after.len()
                     && name.starts_with(&self.before)
                     && name.ends_with(after.as_str())
@@ -73,6 +78,16 @@ mod tests {
         assert!(fits("*", "db") && fits("uid:*", "uid:0") && fits("spiffe://*", "spiffe://lab/x"));
         assert!(!fits("*.example.org", "spiffe://evil/x.example.org"));
         assert!(!fits("u*", "uid:0"), "half of a kind's word is none");
+    }
+
+    #[test]
+    fn a_mailbox_is_no_host_and_a_host_no_mailbox() {
+        assert!(
+            !fits("*.example.org", "bob@corp.example.org") && !fits("*", "bob@x") && !fits("bob*", "bob@x")
+        );
+        assert!(!fits("*@example.org", "uid:0@example.org") && !fits("*@x", "spiffe://lab/@x"));
+        assert!(fits("*@example.org", "bob@example.org") && fits("bob@*", "bob@x") && fits("bob@x", "bob@x"));
+        assert!(fits("spiffe://lab/*", "spiffe://lab/a@b"), "what begins as one kind stays it");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Whose a certificate is.
 //!
 //! **Invariants.** It is called only for certificates that were verified. A certificate names one caller or none: a name
-//! that could be taken for another kind of caller's (`uid:0`, `tcp:127.0.0.1`, a SPIFFE id that is none) is refused.
+//! that could be taken for another kind of caller's (`uid:0`, `tcp:127.0.0.1`, a SPIFFE id that is none, a host with an
+//! `@`) is refused.
 
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
@@ -31,10 +32,8 @@ pub(crate) fn read(certificate: &CertificateDer<'_>) -> Result<Shown, String> {
     for name in names {
         match name {
             GeneralName::URI(uri) if uri.starts_with("spiffe://") => spiffe.push(*uri),
-            GeneralName::DNSName(name) if !name.contains(['*', ':', '/']) => dns.push(*name),
-            GeneralName::RFC822Name(name) if name.contains('@') && !name.contains([':', '/']) => {
-                mail.push(*name)
-            }
+            GeneralName::DNSName(name) if is_host(name) => dns.push(*name),
+            GeneralName::RFC822Name(name) if is_mailbox(name) => mail.push(*name),
             _ => {}
         }
     }
@@ -74,6 +73,21 @@ fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>,
 
 fn end(parsed: &X509Certificate<'_>) -> i64 {
     parsed.validity().not_after.timestamp()
+}
+
+/// A host's name, as `picket pki` writes it: labels of letters, digits, `-` and `_`.
+fn is_host(name: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'))
+    };
+    name.split('.').all(is_label)
+}
+
+/// A mailbox, with one `@` and nothing that makes a name another kind's.
+fn is_mailbox(name: &str) -> bool {
+    let parts = name.split_once('@');
+    parts.is_some_and(|(who, host)| !who.is_empty() && is_host(host)) && !name.contains([':', '/', '*', ' '])
 }
 
 fn is_plain(name: &str) -> bool {
@@ -120,7 +134,19 @@ mod tests {
         for common in ["uid:0", "tcp:127.0.0.1", "spiffe://x/db", "", " db", "a\nb", "*", "root@x"] {
             assert!(name(common, vec![]).is_err(), "{common:?}");
         }
-        for names in [vec![dns("uid:0")], vec![mail("uid:0@x")], vec![dns("*")], vec![uri("https://x/db")]] {
+        for names in [
+            vec![dns("uid:0")],
+            vec![mail("uid:0@x")],
+            vec![dns("*")],
+            vec![uri("https://x/db")],
+            vec![dns("alice@example.org")],
+            vec![dns("db..x")],
+            vec![dns("db.x.")],
+            vec![dns("a b")],
+            vec![mail("a@b@x")],
+            vec![mail("@x")],
+            vec![mail("x")],
+        ] {
             assert!(name("db", names.clone()).is_err(), "{names:?}");
         }
         assert!(name("db", vec![uri("spiffe://x/a"), uri("spiffe://x/b")]).is_err());
