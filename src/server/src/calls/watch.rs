@@ -1,7 +1,8 @@
 //! WatchNodes: the present, then every change.
 //!
 //! **Invariants.** What is told is read from the store's list of changes; the engine's feed only wakes the watch, so
-//! that falling behind loses nothing. A revision is given out only when every change up to it was told.
+//! that falling behind loses nothing. A revision is given out only when every change up to it was told. A node is
+//! looked at when it is the next to be told: who does not read costs no more than the names.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -25,6 +26,15 @@ use crate::select::WantedSet;
 /// A sign of life comes at least so often.
 const SIGN: Duration = Duration::from_secs(60);
 
+/// What is to be told next.
+#[derive(Debug)]
+enum Due {
+    /// A node as it is then; of the present, or because of that change.
+    Node(NodeId, Option<Revision>),
+    /// Anything else.
+    Event(Box<v1::WatchNodesResponse>),
+}
+
 /// One watch.
 #[derive(Debug)]
 struct Watch {
@@ -37,7 +47,7 @@ struct Watch {
     term: Term,
     at: Position,
     told: BTreeMap<NodeId, Revision>,
-    queue: VecDeque<v1::WatchNodesResponse>,
+    queue: VecDeque<Due>,
     sign_at: Instant,
     over: bool,
     _place: Place,
@@ -85,7 +95,7 @@ impl Desk {
             _place: guest.place,
         };
         if resumed.is_none() {
-            watch.present(&members)?;
+            watch.present(members);
         }
         Ok(stream::unfold(watch, |mut watch| async move { watch.next().await.map(|event| (event, watch)) }))
     }
@@ -93,15 +103,27 @@ impl Desk {
 
 impl Watch {
     /// The nodes as they are. Nobody can go on from within the present: only its end has a revision.
-    fn present(&mut self, members: &[NodeId]) -> Result<(), Fault> {
-        for member in members {
-            let view = self.desk.view(member)?;
-            self.told.insert(member.clone(), view.stored.revision);
-            let node = Event::Node(self.desk.node(&view));
-            self.queue.push_back(v1::WatchNodesResponse { revision: String::new(), event: Some(node) });
-        }
+    fn present(&mut self, members: Vec<NodeId>) {
+        self.queue.extend(members.into_iter().map(|member| Due::Node(member, None)));
         self.synced();
-        Ok(())
+    }
+
+    /// A node as it is now, unless it was told as it is since that change.
+    fn look(
+        &mut self,
+        node: NodeId,
+        change: Option<Revision>,
+    ) -> Result<Option<v1::WatchNodesResponse>, Fault> {
+        if change.is_some_and(|change| self.told.get(&node).is_some_and(|told| *told >= change)) {
+            return Ok(None);
+        }
+        self.desk.leads()?;
+        // One that has left the settings since is told of by its own change.
+        let Ok(view) = self.desk.engine.node(&node) else { return Ok(None) };
+        self.told.insert(node, view.stored.revision);
+        let at = change.map(|revision| Position { revision, ..self.at }.text());
+        let event = Some(Event::Node(self.desk.node(&view)));
+        Ok(Some(v1::WatchNodesResponse { revision: at.unwrap_or_default(), event }))
     }
 
     fn synced(&mut self) {
@@ -110,16 +132,23 @@ impl Watch {
     }
 
     fn tell(&mut self, event: Event) {
-        self.queue.push_back(v1::WatchNodesResponse { revision: self.at.text(), event: Some(event) });
+        let event = v1::WatchNodesResponse { revision: self.at.text(), event: Some(event) };
+        self.queue.push_back(Due::Event(Box::new(event)));
     }
 
     async fn next(&mut self) -> Option<Result<v1::WatchNodesResponse, Status>> {
         loop {
-            if let Some(event) = self.queue.pop_front() {
-                return Some(Ok(event));
-            }
             if self.over {
                 return None;
+            }
+            match self.queue.pop_front() {
+                Some(Due::Event(event)) => return Some(Ok(*event)),
+                Some(Due::Node(node, change)) => match self.look(node, change) {
+                    Ok(Some(event)) => return Some(Ok(event)),
+                    Ok(None) => continue,
+                    Err(fault) => return Some(Err(self.broken(fault))),
+                },
+                None => {}
             }
             if let Err(fault) = self.catch_up().await {
                 return Some(Err(self.broken(fault)));
@@ -154,11 +183,8 @@ impl Watch {
                 return Ok(());
             }
             self.at.revision = revision;
-            let told = self.told.get(&node).is_some_and(|told| *told >= revision);
-            if self.members.contains(&node) && !told {
-                self.told.insert(node, view.stored.revision);
-                let event = Event::Node(self.desk.node(&view));
-                self.tell(event);
+            if self.members.contains(&node) {
+                self.queue.push_back(Due::Node(node, Some(revision)));
             }
         }
         Ok(())

@@ -152,8 +152,12 @@ pub async fn lab_within(limits: Limits) -> Lab {
 }
 
 pub async fn lab_with(limits: Limits, audit: Audit) -> Lab {
+    lab_of(&NODES, limits, audit).await
+}
+
+pub async fn lab_of(nodes: &[&str], limits: Limits, audit: Audit) -> Lab {
     let mut world = World::new(1);
-    for node in NODES {
+    for node in nodes {
         world.add_machine(node).add_host(node, &format!("{node}-bmc"));
     }
     let world = world.shared();
@@ -162,7 +166,7 @@ pub async fn lab_with(limits: Limits, audit: Audit) -> Lab {
     let incarnation = Incarnation::mint(WallTime::from_millis(1), [7; 10]);
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(incarnation).expect("a store"));
     let volumes = Arc::new(Volumes::default());
-    let engine = engine(&world, &clock, &store, &volumes, audit);
+    let engine = engine(nodes, &world, &clock, &store, &volumes, audit);
     let stop = CancellationToken::new();
     let working = (engine.clone(), stop.clone());
     tokio::spawn(async move { working.0.run(working.1).await.expect("a whole store") });
@@ -311,6 +315,7 @@ pub fn kind(outcome: &Outcome) -> OutcomeKind {
 }
 
 fn engine(
+    nodes: &[&str],
     world: &SharedWorld,
     clock: &Arc<SimClock>,
     store: &Arc<dyn Store>,
@@ -318,7 +323,7 @@ fn engine(
     audit: Audit,
 ) -> Engine {
     let rules = Rules::default();
-    let nodes = NODES.iter().map(|node| plan(world, node, &rules, volumes)).collect();
+    let nodes = nodes.iter().map(|node| plan(world, node, &rules, volumes)).collect();
     let random = Mutex::new(picket_driver_sim::Random::new(1));
     Engine::new(Parts {
         clock: clock.clone(),

@@ -1,14 +1,18 @@
 //! Watches: the present, then every change, from where one left off.
 
+use hyper_util::rt::TokioIo;
+use picket_audit::Audit;
 use picket_core::ids::{NodeId, Version};
 use picket_core::record::NodeRecord;
 use picket_core::store::{Guard, Write};
 use picket_proto::v1::watch_nodes_response::Event;
-use picket_proto::v1::{NodeSet, Phase, WatchNodesRequest, WatchNodesResponse, node_set};
+use picket_proto::v1::{FenceRequest, NodeSet, Phase, WatchNodesRequest, WatchNodesResponse, node_set};
+use picket_server::Limits;
 use tokio_stream::StreamExt;
+use tonic::transport::{Endpoint, Uri};
 use tonic::{Status, Streaming};
 
-use crate::lab::{Lab, fence_request, lab, reason, s, wrong_fields};
+use crate::lab::{Client, Lab, fence_request, lab, lab_of, named, reason, s, wrong_fields};
 
 async fn watch(lab: &Lab, hosts: &str, revision: &str) -> Result<Streaming<WatchNodesResponse>, Status> {
     let nodes = (!hosts.is_empty()).then(|| NodeSet { of: Some(node_set::Of::Hosts(hosts.to_owned())) });
@@ -160,4 +164,38 @@ async fn what_is_not_in_the_settings_any_more_is_told_to_who_watches_all() {
     };
     assert_eq!(message.event, Some(Event::Removed("gone".to_owned())));
     assert!(matches!(next(&mut one).await.event, Some(Event::Synced(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_is_looked_at_when_it_is_read_and_not_when_the_watch_begins() {
+    let names: Vec<String> = (1..=600).map(|number| format!("n{number:03}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let lab = lab_of(&names, Limits::default(), Audit::none()).await;
+    let socket = lab.socket.clone();
+    let connector = tower::service_fn(move |_: Uri| {
+        let socket = socket.clone();
+        async move { tokio::net::UnixStream::connect(socket).await.map(TokioIo::new) }
+    });
+    // A client that reads nothing takes no more than this.
+    let endpoint = Endpoint::from_static("http://gateway").initial_stream_window_size(65_535);
+    let channel = endpoint.connect_with_connector(connector).await.expect("connected");
+    let mut watch =
+        Client::new(channel).watch_nodes(WatchNodesRequest::default()).await.expect("let in").into_inner();
+    tokio::time::sleep(s(1)).await;
+    let request = FenceRequest { node: named("n600"), ..fence_request("k") };
+    lab.open(request).await.expect("let in").outcome().await;
+
+    let (mut told, mut last) = (0, None);
+    loop {
+        match watch.next().await.expect("an event").expect("no error").event {
+            Some(Event::Node(node)) => {
+                told += 1;
+                last = Some(node);
+            }
+            Some(Event::Synced(_)) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    let last = last.expect("nodes");
+    assert_eq!((told, last.name.as_str(), last.phase()), (600, "n600", Phase::Released));
 }
