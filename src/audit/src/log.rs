@@ -10,7 +10,7 @@ use crate::chain::Chain;
 use crate::denials::Denials;
 use crate::entry::{Head, Told};
 use crate::error::{OpenError, ReadError};
-use crate::read::{Exchange, Window, exchanges};
+use crate::read::{Bounds, Found, exchanges};
 use crate::state::State;
 use crate::writer::{Message, Writer};
 
@@ -156,14 +156,20 @@ impl Audit {
         }
     }
 
-    /// A fence's exchanges with its devices, also those that were told just now. Blocks: not for a runtime's threads.
+    /// A fence's exchanges with its devices, also those that were told just now, for as long as somebody wants them.
+    /// Blocks: not for a runtime's threads.
     ///
     /// # Errors
     /// The files cannot be read.
-    pub fn exchanges(&self, fence: &str, window: Window, limit: usize) -> Result<Vec<Exchange>, ReadError> {
-        let Some(directory) = self.directory() else { return Ok(Vec::new()) };
+    pub fn exchanges(
+        &self,
+        fence: &str,
+        bounds: &Bounds,
+        is_wanted: impl Fn() -> bool,
+    ) -> Result<Found, ReadError> {
+        let Some(directory) = self.directory() else { return Ok(Found::default()) };
         self.flush();
-        exchanges(directory, fence, window, limit)
+        exchanges(directory, fence, bounds, is_wanted)
     }
 
     /// Where it is kept.

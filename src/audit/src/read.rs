@@ -4,6 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use memchr::memmem;
+
 use crate::entry::{Entry, decode};
 use crate::error::ReadError;
 use crate::files::{AuditFile, lines, list};
@@ -33,34 +35,68 @@ pub struct Window {
     pub to: u64,
 }
 
-/// The exchanges of a fence with its devices, oldest first, at most `limit`: the first ones.
+/// How much is read for one answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Between which moments.
+    pub window: Window,
+    /// At most so many exchanges.
+    pub exchanges: usize,
+    /// At most so many bytes of the files.
+    pub bytes: u64,
+}
+
+/// What was found of a fence.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Its exchanges with its devices, oldest first.
+    pub exchanges: Vec<Exchange>,
+    /// Whether there may be more: the bounds were reached, or nobody wants the rest.
+    pub is_cut: bool,
+}
+
+/// The exchanges of a fence with its devices, within bounds: the first ones, and for as long as somebody wants them.
 ///
 /// # Errors
 /// A file cannot be read. What is no entry is passed over: [`verify`](crate::verify()) tells of it.
 pub fn exchanges(
     place: &Path,
     fence: &str,
-    window: Window,
-    limit: usize,
-) -> Result<Vec<Exchange>, ReadError> {
-    let mut found = Vec::new();
+    bounds: &Bounds,
+    is_wanted: impl Fn() -> bool,
+) -> Result<Found, ReadError> {
+    let mut found = Found::default();
     // Entries of one fence are told apart by their bytes first: a file may have hundreds of thousands of others.
     let mark = format!("\"fence\":\"{fence}\"");
-    for file in within(list(place)?, window)? {
+    let mark = memmem::Finder::new(&mark);
+    let mut left = bounds.bytes;
+    for file in within(list(place)?, bounds.window)? {
         let read = lines(&file.path, |line, _| {
-            if contains(line, mark.as_bytes()) {
-                let entry = decode(line).ok().filter(|entry| entry.what == "exchange");
-                found.extend(entry.filter(|entry| entry.fence.as_deref() == Some(fence)).map(exchange));
+            let length = u64::try_from(line.len()).unwrap_or(u64::MAX).saturating_add(1);
+            if length > left || !is_wanted() {
+                found.is_cut = true;
+                return Ok(false);
             }
-            Ok(found.len() < limit)
+            left -= length;
+            if mark.find(line).is_none() {
+                return Ok(true);
+            }
+            let entry = decode(line).ok().filter(|entry| entry.what == "exchange");
+            if let Some(entry) = entry.filter(|entry| entry.fence.as_deref() == Some(fence)) {
+                found.is_cut = found.exchanges.len() >= bounds.exchanges;
+                if found.is_cut {
+                    return Ok(false);
+                }
+                found.exchanges.push(exchange(entry));
+            }
+            Ok(true)
         });
         read.map_err(ReadError::io(&file.path))?;
+        if found.is_cut {
+            break;
+        }
     }
     Ok(found)
-}
-
-fn contains(line: &[u8], mark: &[u8]) -> bool {
-    line.windows(mark.len()).any(|window| window == mark)
 }
 
 fn exchange(entry: Entry) -> Exchange {
@@ -123,3 +159,6 @@ pub fn export(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

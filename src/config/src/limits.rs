@@ -5,15 +5,15 @@ use crate::table::Table;
 /// `[limits]`. Beyond them callers are told so, and when to ask again; nothing queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// `calls`: answered at once. Default 256.
+    /// `calls`: answered at once: so many that look, and as many that act. Default 256.
     pub calls: u32,
     /// `calls_each`: of one caller. Default 64.
     pub calls_each: u32,
-    /// `streams`: open at once. Default 4096.
+    /// `streams`: open at once: so many that look, and as many that act. Default 4096.
     pub streams: u32,
     /// `streams_each`: of one caller. Default 2048.
     pub streams_each: u32,
-    /// `connections`: open at once. Default 768.
+    /// `connections`: open at once, at most three quarters of them over one of the Unix socket and TCP. Default 768.
     pub connections: u32,
     /// `connections_each`: of one caller. Default 256.
     pub connections_each: u32,

@@ -1,11 +1,10 @@
 //! Taking connections: finding out who is at the other end before a byte of a request is read.
 //!
-//! **Invariants.** A handshake has a bound in time and in number, and hinders neither those that are through nor the
-//! Unix socket. A connection that cannot be had costs nobody else theirs.
+//! **Invariants.** A handshake has a bound in time and in number, and hinders neither those that are through nor newer
+//! ones nor the Unix socket. A connection that cannot be had costs nobody else theirs.
 
-use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,17 +16,16 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::connection::{Connection, Way};
 use crate::door::Limits;
+use crate::fault::Fault;
 use crate::guard::Guard;
+use crate::guard::origin::{Network, Origin};
 use crate::guard::peer::Peer;
 use crate::guard::visitors::{Taken, full};
+use crate::handshakes::{Handshake, Handshakes};
 use crate::tls::{Tls, certificate, refusal};
 
-/// How long a handshake may take.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// So many handshakes are under way at once.
-const HANDSHAKES: usize = 256;
-/// Of these one address's: who never finishes any does not keep others out.
-const HANDSHAKES_EACH: usize = 32;
+/// How long a handshake may take: two turns, and a packet that was lost on the way.
+const HANDSHAKE: Duration = Duration::from_secs(4);
 /// For how long, and for how many reads, who was refused may take the reason.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_READS: usize = 64;
@@ -42,14 +40,21 @@ pub(crate) type Ready = mpsc::Sender<io::Result<Connection>>;
 pub(crate) struct Reception {
     guard: Arc<Guard>,
     connections: Arc<Semaphore>,
+    /// Of these at most so many over the Unix socket.
+    unix: Arc<Semaphore>,
+    /// And so many over TCP.
+    tcp: Arc<Semaphore>,
     most: usize,
     ready: Ready,
 }
 
 impl Reception {
     pub(crate) fn new(guard: Arc<Guard>, limits: &Limits, ready: Ready) -> Self {
-        let connections = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
-        Self { guard, connections, most: limits.connections, ready }
+        let most = limits.connections;
+        let places = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
+        // A quarter is left to those who come the other way.
+        let share = most - most / 4;
+        Self { guard, connections: places(most), unix: places(share), tcp: places(share), most, ready }
     }
 
     /// Takes the callers of a Unix socket, for as long as it is polled.
@@ -66,27 +71,20 @@ impl Reception {
         match Peer::of(&stream) {
             Ok(peer) => self.through(peer, Way::Unix(stream)).await,
             Err(error) => {
-                self.guard.turned_away("a process", &format!("the kernel does not say who it is: {error}"))
+                let who = Origin::stranger("a process", "a process");
+                self.guard.turned_away(&who, &format!("the kernel does not say who it is: {error}"));
             }
         }
     }
 
     /// Takes the callers of a TCP listener, for as long as it is polled; without TLS those of the loopback.
     pub(crate) async fn of_tcp(self, listener: TcpListener, tls: Option<Arc<Tls>>) {
-        let room = Arc::new(Semaphore::new(HANDSHAKES));
+        let underway = Handshakes::default();
         let mut shaking = JoinSet::new();
-        let mut of: HashMap<IpAddr, usize> = HashMap::new();
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
-                Some(ended) = shaking.join_next() => {
-                    // What a panic leaves counted is forgotten once nobody shakes hands.
-                    if let Ok(address) = ended && let Some(count) = of.get_mut(&address) {
-                        *count = count.saturating_sub(1);
-                    }
-                    of.retain(|_, count| *count > 0 && !shaking.is_empty());
-                    continue;
-                }
+                Some(_) = shaking.join_next() => continue,
             };
             let (stream, address) = match accepted {
                 Ok(accepted) => accepted,
@@ -101,65 +99,75 @@ impl Reception {
             }
             match &tls {
                 None => self.through(Peer::Loopback(address.ip()), Way::Loopback(stream)).await,
-                Some(_) if of.get(&address.ip()).is_some_and(|count| *count >= HANDSHAKES_EACH) => {
-                    self.turn_away(address, "too many of this address are shaking hands already");
+                Some(tls) => {
+                    let handshake = underway.begin(Network::of(address.ip()));
+                    shaking.spawn(self.clone().shake(stream, address, tls.clone(), handshake));
                 }
-                Some(tls) => match room.clone().try_acquire_owned() {
-                    Ok(place) => {
-                        *of.entry(address.ip()).or_default() += 1;
-                        let shake = self.clone().shake(stream, address, tls.clone(), place);
-                        shaking.spawn(async move {
-                            shake.await;
-                            address.ip()
-                        });
-                    }
-                    Err(_) => self.turn_away(address, "too many are shaking hands already"),
-                },
             }
         }
     }
 
-    async fn shake(self, stream: TcpStream, address: SocketAddr, tls: Arc<Tls>, place: OwnedSemaphorePermit) {
-        let shaking = TlsAcceptor::from(tls.current()).accept(stream).into_fallible();
-        let shaken = tokio::time::timeout(HANDSHAKE, shaking).await;
+    async fn shake(self, stream: TcpStream, address: SocketAddr, tls: Arc<Tls>, handshake: Handshake) {
+        let served = tls.current();
+        let shaking = TlsAcceptor::from(served.clone()).accept(stream).into_fallible();
+        let shaken = tokio::select! {
+            biased;
+            () = handshake.out.cancelled() => {
+                return self.turn_away(address, "the handshake was not done when newer ones needed its room");
+            }
+            shaken = tokio::time::timeout(HANDSHAKE, shaking) => shaken,
+        };
         let stream = match shaken {
             Ok(Ok(stream)) => stream,
             Ok(Err((error, stream))) => {
                 self.turn_away(address, &refusal::words(&error));
-                return linger(stream).await;
+                let out = handshake.out.clone();
+                return out.run_until_cancelled(linger(stream)).await.unwrap_or_default();
             }
             Err(_) => return self.turn_away(address, "the handshake was not done in time"),
         };
-        drop(place);
-        let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-        let shown = shown.ok_or_else(|| "no certificate was shown".to_owned()).and_then(certificate::read);
-        match shown {
-            Ok(shown) => {
+        drop(handshake);
+        let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+        let shown = chain.first().ok_or_else(|| "no certificate was shown".to_owned());
+        let shown = shown.and_then(certificate::read);
+        let standing = tls.standing(chain, &served);
+        match shown.and_then(|shown| Ok((shown, standing?))) {
+            Ok((shown, standing)) => {
                 let peer = Peer::Certified { name: shown.name.into(), not_after: shown.not_after };
-                self.through(peer, Way::Tls(Box::new(stream))).await;
+                self.through(peer, Way::Tls(Box::new(stream), standing)).await;
             }
             Err(why) => self.turn_away(address, &why),
         }
     }
 
     fn turn_away(&self, address: SocketAddr, why: &str) {
-        self.guard.turned_away(&format!("tls:{}", address.ip()), why);
+        self.guard.turned_away(&Origin::over_tls(address.ip()), why);
     }
 
     /// Hands a connection on, if there is a place for it.
     async fn through(&self, peer: Peer, way: Way) {
-        let name = peer.name();
-        let all = self.connections.clone().try_acquire_owned();
-        let all = all.map_err(|_| full("connections", self.most, "", Duration::from_secs(1)));
-        let places = all.and_then(|all| Ok([all, self.guard.visitors.place(&name, Taken::Connection)?]));
-        match places {
+        let origin = peer.origin();
+        match self.places(&origin, &way) {
             Ok(places) => {
-                let connection = Connection { way, peer: Arc::new(peer), _places: places };
+                let connection = Connection::new(way, peer, places);
                 // Nobody takes it where serving has ended; it is closed then.
                 drop(self.ready.send(Ok(connection)).await);
             }
-            Err(fault) => drop(self.guard.denied(&name, "connect", fault)),
+            Err(fault) => drop(self.guard.denied(&origin, "connect", fault)),
         }
+    }
+
+    fn places(&self, origin: &Origin, way: &Way) -> Result<[OwnedSemaphorePermit; 3], Fault> {
+        let share = match way {
+            Way::Unix(_) => &self.unix,
+            Way::Loopback(_) | Way::Tls(..) => &self.tcp,
+        };
+        let own = self.guard.visitors.place(&origin.as_one, Taken::Connection)?;
+        let take = |of: &Arc<Semaphore>| {
+            let taken = of.clone().try_acquire_owned();
+            taken.map_err(|_| full("connections", self.most, "", Duration::from_secs(1)))
+        };
+        Ok([own, take(share)?, take(&self.connections)?])
     }
 }
 

@@ -9,16 +9,20 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_rustls::server::TlsStream;
+use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::transport::server::Connected;
 
 use crate::guard::peer::Peer;
+use crate::tls::standing::Standing;
 
 /// A connection whose other end is known, and its places until it is closed.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) way: Way,
-    pub(crate) peer: Arc<Peer>,
-    pub(crate) _places: [OwnedSemaphorePermit; 2],
+    way: Way,
+    peer: Arc<Peer>,
+    /// Ends when nothing vouches for the caller any more.
+    over: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    _places: [OwnedSemaphorePermit; 3],
 }
 
 /// What carries it.
@@ -26,7 +30,26 @@ pub(crate) struct Connection {
 pub(crate) enum Way {
     Unix(UnixStream),
     Loopback(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<TcpStream>>, Arc<Standing>),
+}
+
+impl Connection {
+    pub(crate) fn new(way: Way, peer: Peer, places: [OwnedSemaphorePermit; 3]) -> Self {
+        let over = match &way {
+            Way::Tls(_, standing) => Some(Box::pin(standing.over.clone().cancelled_owned())),
+            Way::Unix(_) | Way::Loopback(_) => None,
+        };
+        Self { way, peer: Arc::new(peer), over, _places: places }
+    }
+
+    fn stands(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let is_over = self.over.as_mut().is_some_and(|over| over.as_mut().poll(context).is_ready());
+        if is_over {
+            let why = "nothing vouches for the caller any more";
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, why));
+        }
+        Ok(())
+    }
 }
 
 impl Connected for Connection {
@@ -43,27 +66,34 @@ macro_rules! each {
         match &mut $self.get_mut().way {
             Way::Unix($stream) => $does,
             Way::Loopback($stream) => $does,
-            Way::Tls($stream) => $does,
+            Way::Tls($stream, _) => $does,
         }
     };
 }
 
 impl AsyncRead for Connection {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        self.stands(context)?;
         each!(self, stream => Pin::new(stream).poll_read(context, buffer))
     }
 }
 
 impl AsyncWrite for Connection {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.stands(context)?;
         each!(self, stream => Pin::new(stream).poll_write(context, bytes))
     }
 
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stands(context)?;
         each!(self, stream => Pin::new(stream).poll_flush(context))
     }
 
@@ -72,10 +102,11 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.stands(context)?;
         each!(self, stream => Pin::new(stream).poll_write_vectored(context, buffers))
     }
 
@@ -83,7 +114,7 @@ impl AsyncWrite for Connection {
         match &self.way {
             Way::Unix(stream) => stream.is_write_vectored(),
             Way::Loopback(stream) => stream.is_write_vectored(),
-            Way::Tls(stream) => stream.is_write_vectored(),
+            Way::Tls(stream, _) => stream.is_write_vectored(),
         }
     }
 }

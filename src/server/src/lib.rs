@@ -20,6 +20,7 @@ mod follow;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod guard;
+mod handshakes;
 mod health;
 mod listen;
 mod names;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use picket_core::device::{Identity, IdentityMatch};
 use picket_core::hostlist;
 use picket_core::ids::NodeId;
-use picket_engine::{Engine, EngineError, NodeView};
+use picket_engine::{EngineError, NodeView};
 use picket_proto::v1::{ErrorReason, NodeSelector, NodeSet, node_selector, node_set};
 
 use crate::calls::Desk;
@@ -60,25 +60,22 @@ impl Wanted {
         checked.map_err(|what| fields.wrong(&format!("{at}.{kind}"), what)).ok()
     }
 
-    /// The one node that is meant, if the caller may make the call for it.
+    /// The one node that is meant, if the caller may make the call for it. Of nodes that the caller may not look at none
+    /// is named but by the caller: sought by an identity it is not found.
     pub(crate) fn find(&self, desk: &Desk) -> Result<NodeId, Fault> {
-        let found = self.locate(&desk.engine)?;
-        desk.may(&found).map(|()| found)
-    }
-
-    fn locate(&self, engine: &Engine) -> Result<NodeId, Fault> {
-        match self {
-            Wanted::Name(name) => known(engine, name).map(|()| name.clone()),
+        let found = match self {
+            Wanted::Name(name) => known(desk, name).map(|()| name.clone()),
             Wanted::ProviderId(id) => Err(not_found(
                 id,
                 "no node has a provider id in this gateway's settings: select it by name or system_uuid",
             )),
             Wanted::SystemUuid(wanted) => {
                 let name = wanted.uuid.as_deref().unwrap_or_default();
-                only(engine, name, |identity| wanted.compare(identity) == IdentityMatch::Match)
+                only(desk, name, |identity| wanted.compare(identity) == IdentityMatch::Match)
             }
-            Wanted::Identity(text) => only(engine, text, |identity| identity.serial.as_ref() == Some(text)),
-        }
+            Wanted::Identity(text) => only(desk, text, |identity| identity.serial.as_ref() == Some(text)),
+        }?;
+        desk.may(&found).map(|()| found)
     }
 }
 
@@ -119,7 +116,7 @@ impl WantedSet {
             }
             WantedSet::One(node) => Ok(vec![node.find(desk)?]),
             WantedSet::Group(group) => {
-                let mut members: Vec<NodeId> = group_members(engine, group)?.into_iter().collect();
+                let mut members: Vec<NodeId> = group_members(desk, group)?.into_iter().collect();
                 if !desk.sees_all() {
                     members.retain(|node| desk.sees(node));
                 }
@@ -127,11 +124,10 @@ impl WantedSet {
                 Ok(members)
             }
             WantedSet::Names(names) => {
-                let unknown: Vec<&NodeId> =
-                    names.iter().filter(|name| known(engine, name).is_err()).collect();
+                let unknown: Vec<&NodeId> = names.iter().filter(|name| known(desk, name).is_err()).collect();
                 match unknown.as_slice() {
                     [] => names.iter().map(|name| desk.may(name).map(|()| name.clone())).collect(),
-                    [one] => Err(known(engine, one).err().unwrap_or_else(|| not_found(one.as_str(), ""))),
+                    [one] => Err(known(desk, one).err().unwrap_or_else(|| not_found(one.as_str(), ""))),
                     several => Err(several_not_found(several)),
                 }
             }
@@ -140,10 +136,13 @@ impl WantedSet {
 }
 
 /// The nodes of a group.
-pub(crate) fn group_members(engine: &Engine, group: &str) -> Result<BTreeSet<NodeId>, Fault> {
-    let groups = engine.groups();
+pub(crate) fn group_members(desk: &Desk, group: &str) -> Result<BTreeSet<NodeId>, Fault> {
+    let groups = desk.engine.groups();
     groups.members(group).cloned().ok_or_else(|| {
-        let near = groups.near(group);
+        let mut near = groups.near(group);
+        near.retain(|near| {
+            groups.members(near).is_some_and(|nodes| nodes.iter().any(|node| desk.knows(node)))
+        });
         let hint = if near.is_empty() {
             ": a label of a node is a group (rack=r1), and so is each [groups.NAME] of the settings"
                 .to_owned()
@@ -171,10 +170,11 @@ fn uuid(text: &str) -> Result<Identity, String> {
     }
 }
 
-fn known(engine: &Engine, name: &NodeId) -> Result<(), Fault> {
-    match engine.node(name) {
+fn known(desk: &Desk, name: &NodeId) -> Result<(), Fault> {
+    match desk.engine.node(name) {
         Ok(_) => Ok(()),
-        Err(EngineError::UnknownNode { name, near }) => {
+        Err(EngineError::UnknownNode { name, mut near }) => {
+            near.retain(|near| NodeId::new(near).is_ok_and(|near| desk.knows(&near)));
             let error = EngineError::UnknownNode { name: name.clone(), near: near.clone() }.to_string();
             Err(Fault::new(ErrorReason::NodeNotFound, error).resource("node", &name).with_list("near", &near))
         }
@@ -197,25 +197,36 @@ fn several_not_found(names: &[&NodeId]) -> Fault {
     shown.into_iter().fold(fault, |fault, name| fault.resource("node", name))
 }
 
-fn only(engine: &Engine, wanted: &str, is: impl Fn(&Identity) -> bool) -> Result<NodeId, Fault> {
+fn only(desk: &Desk, wanted: &str, is: impl Fn(&Identity) -> bool) -> Result<NodeId, Fault> {
     let fits = |view: &NodeView| identities(view).any(&is);
-    one_of(wanted, engine.nodes().filter(fits).map(|view| view.plan.id.clone()).collect())
+    let found = desk.engine.nodes().filter(fits).map(|view| view.plan.id.clone()).collect();
+    one_of(wanted, found, |node| desk.knows(node)).inspect_err(|fault| {
+        if fault.reason() == ErrorReason::NodeNotFound {
+            desk.engine.nodes().filter(fits).for_each(|view| desk.conceal(&view.plan.id));
+        }
+    })
 }
 
-fn one_of(wanted: &str, mut found: Vec<NodeId>) -> Result<NodeId, Fault> {
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => Err(not_found(wanted, "no node has that identity in the settings, or told it at a check")),
-        many => {
-            let names: Vec<&str> = found.iter().map(NodeId::as_str).collect();
-            let message = format!("{wanted:?} fits {many} nodes: select one of them by its name");
-            Err(Fault::new(ErrorReason::AmbiguousNode, message).with_list("nodes", &names))
-        }
+/// The only one of those that fit. One that the caller may not know of makes it ambiguous all the same: another machine
+/// than the one that was meant must never be shot.
+fn one_of(wanted: &str, found: Vec<NodeId>, knows: impl Fn(&NodeId) -> bool) -> Result<NodeId, Fault> {
+    let is_one = found.len() == 1;
+    let mut shown: Vec<NodeId> = found.into_iter().filter(knows).collect();
+    if shown.is_empty() {
+        return Err(not_found(wanted, "no node has that identity in the settings, or told it at a check"));
     }
+    if is_one {
+        return Ok(shown.remove(0));
+    }
+    let names: Vec<&str> = shown.iter().map(NodeId::as_str).collect();
+    let message = format!("{wanted:?} fits several nodes: select one of them by its name");
+    Err(Fault::new(ErrorReason::AmbiguousNode, message).with_list("nodes", &names))
 }
 
 #[cfg(test)]
 mod tests {
+    use tonic_types::StatusExt;
+
     use super::*;
 
     fn check(by: node_selector::By) -> Result<Wanted, String> {
@@ -269,10 +280,20 @@ mod tests {
     fn what_fits_several_nodes_fits_none() {
         let nodes =
             |names: &[&str]| names.iter().map(|name| NodeId::new(name).expect("a good name")).collect();
-        assert_eq!(one_of("s7", nodes(&["n1"])).map_err(Fault::status).expect("one").as_str(), "n1");
-        assert_eq!(one_of("s7", nodes(&[])).expect_err("none").status().code(), tonic::Code::NotFound);
-        let several = one_of("s7", nodes(&["n1", "n2"])).expect_err("two").status();
-        assert_eq!(several.code(), tonic::Code::InvalidArgument);
-        assert!(several.message().contains("2 nodes"), "{}", several.message());
+        let one_of = |names: &[&str], hidden: &str| {
+            one_of("s7", nodes(names), |node| node.as_str() != hidden).map_err(Fault::status)
+        };
+        assert_eq!(one_of(&["n1"], "").expect("one").as_str(), "n1");
+        for (names, hidden) in [(&[][..], ""), (&["n1"][..], "n1")] {
+            assert_eq!(one_of(names, hidden).expect_err("none").code(), tonic::Code::NotFound, "{names:?}");
+        }
+        for hidden in ["", "n2"] {
+            let several = one_of(&["n1", "n2"], hidden).expect_err("two");
+            assert_eq!(several.code(), tonic::Code::InvalidArgument);
+            assert!(several.message().contains("several nodes"), "{}", several.message());
+            let details = several.get_error_details();
+            let shown = &details.error_info().expect("an info").metadata["nodes"];
+            assert_eq!(shown, if hidden.is_empty() { "n1,n2" } else { "n1" });
+        }
     }
 }

@@ -75,12 +75,15 @@ pub async fn serve_by(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     // Python's grpcio-reflection and older grpcurls ask by the name that came before v1.
-    let (reflection, older) = (reflection().build_v1()?, reflection().build_v1alpha()?);
     let limits = rules.limits.clone();
+    let largest = limits.message;
+    let health_service = health_service.max_decoding_message_size(largest);
+    let older = reflection().build_v1alpha()?.max_decoding_message_size(largest);
+    let reflection = reflection().build_v1()?.max_decoding_message_size(largest);
     let guard = Arc::new(Guard::new(rules, engine.clock().clone()));
     let door = Arc::new(Door::new(&limits, guard.clone(), stop.clone()));
-    let service = FencingServiceServer::new(Service(Desk::new(engine.clone(), door)))
-        .max_decoding_message_size(limits.message);
+    let service = FencingServiceServer::new(Service(Desk::new(engine.clone(), door.clone())))
+        .max_decoding_message_size(largest);
     let routes = Routes::new(service).add_service(health_service).add_service(reflection).add_service(older);
 
     let Listeners { unix, tcp, tls } = listeners;
@@ -89,23 +92,23 @@ pub async fn serve_by(
     let reception = Reception::new(guard.clone(), &limits, ready);
     let mut receiving: Vec<BoxFuture<'static, ()>> = Vec::new();
     receiving.extend(unix.map(|listener| reception.clone().of_unix(listener).boxed()));
+    receiving.extend(tls.clone().map(|tls| async move { tls.keep_looking().await }.boxed()));
     receiving.extend(tcp.map(|listener| reception.clone().of_tcp(listener, tls).boxed()));
     drop(reception);
     let receiving = stop.clone().run_until_cancelled_owned(futures::future::join_all(receiving));
 
-    let largest = limits.message;
     let all = Server::builder()
         .max_concurrent_streams(limits.of_a_connection)
         .http2_keepalive_interval(Some(KEEPALIVE))
         .layer(MapResponseLayer::new(move |answer| too_large::in_our_words(answer, largest)))
-        .layer(GateLayer(guard.clone()))
+        .layer(GateLayer(door))
         .add_routes(routes)
         .serve_with_incoming_shutdown(ReceiverStream::new(incoming), stop.clone().cancelled_owned());
     let late = async {
         stop.cancelled().await;
         tokio::time::sleep(GRACE).await;
     };
-    tokio::select! {
+    let ended = tokio::select! {
         biased;
         served = all => served.map_err(ServeError::Server),
         () = late => {
@@ -115,8 +118,11 @@ pub async fn serve_by(
         // These end with `stop`, and serving goes on for a moment then.
         () = async {
             let health = health::follow(engine, reporter, stop.clone());
-            tokio::join!(health, guard.keep_telling(stop.clone()), receiving);
+            tokio::join!(health, guard.keep_telling(), receiving);
             std::future::pending().await
         } => Ok(()),
-    }
+    };
+    // Only now nobody is refused any more.
+    guard.settle();
+    ended
 }

@@ -14,6 +14,8 @@ const DAY: Duration = Duration::from_secs(86_400);
 #[derive(Clone, Copy, Debug)]
 pub enum Holds {
     Now,
+    /// For so many seconds more.
+    Shortly(u64),
     NotAnyMore,
     NotYet,
 }
@@ -41,6 +43,7 @@ fn params(name: &str, usage: ExtendedKeyUsagePurpose, holds: Holds) -> Certifica
     let now = SystemTime::now();
     let (from, to) = match holds {
         Holds::Now => (now - DAY, now + DAY),
+        Holds::Shortly(seconds) => (now - DAY, now + Duration::from_secs(seconds)),
         Holds::NotAnyMore => (now - 2 * DAY, now - DAY),
         Holds::NotYet => (now + DAY, now + 2 * DAY),
     };

@@ -1,6 +1,8 @@
 //! Certificates that are right, and all that are not: each is refused with words that help on both sides.
 
-use picket_proto::v1::ListNodesRequest;
+use std::time::Duration;
+
+use picket_proto::v1::{ListNodesRequest, WatchNodesRequest};
 use picket_tests::{Client, Result};
 
 use crate::authority::{Authority, Files, Holds, self_made};
@@ -91,5 +93,27 @@ async fn a_gateway_of_another_ca_is_not_believed() -> Result<()> {
     Authority::new().write(&other);
     let said = scene.picket_trusting(&other, &scene.caller("alice@example.org"), &["nodes"]).await?;
     assert!(said.code == 7 && said.err.contains("not of your ca_file"), "{said:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stream_does_not_outlive_the_certificate_that_opened_it() -> Result<()> {
+    let scene = Scene::open().await?;
+    let dir = scene.path("");
+    let brief = scene.authority.client(&dir, "brief", "screen.example.org", Holds::Shortly(6));
+    let mut client = scene.client(&brief).await;
+    let mut watch = client.watch_nodes(WatchNodesRequest::default()).await.expect("let in").into_inner();
+    let end = async {
+        loop {
+            match watch.message().await {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("it ended well"),
+                Err(status) => return status,
+            }
+        }
+    };
+    let status = tokio::time::timeout(Duration::from_secs(20), end).await.expect("it ends");
+    assert_eq!(status.code(), tonic::Code::Unauthenticated, "{status}");
+    assert!(status.message().contains("screen.example.org has expired"), "{status}");
     Ok(())
 }

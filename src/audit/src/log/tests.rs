@@ -2,6 +2,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
+use crate::Window;
 use crate::verify::verify;
 
 fn audit(home: &TempDir) -> (Audit, Writer) {
@@ -38,11 +39,11 @@ fn what_is_told_is_read_back_by_its_fence_at_once() {
     for (fence, at) in [("f1", 1), ("f2", 2), ("f1", 3)] {
         audit.tell(exchange(fence, at));
     }
-    let window = Window { from: 0, to: 10_000 };
-    let found = audit.exchanges("f1", window, 100).expect("read");
+    let within = |exchanges| Bounds { window: Window { from: 0, to: 10_000 }, exchanges, bytes: u64::MAX };
+    let found = audit.exchanges("f1", &within(100), || true).expect("read").exchanges;
     assert_eq!(found.iter().map(|one| one.at).collect::<Vec<_>>(), [1, 3]);
     assert_eq!((found[0].asked.as_str(), found[0].took), ("power", Duration::from_millis(12)));
-    assert_eq!(audit.exchanges("f1", window, 1).expect("read").len(), 1);
+    assert_eq!(audit.exchanges("f1", &within(1), || true).expect("read").exchanges.len(), 1);
     assert_eq!(audit.head().map(|head| head.seq), Some(4), "the file's first, and three");
     assert_eq!(audit.state(), State { failing: None, lost: 0, written: 3 });
 }
@@ -83,8 +84,8 @@ fn more_than_can_be_written_is_counted_and_holds_nobody_up() {
     }
     drop(writer);
     let directory = home.path().join("audit");
-    let found =
-        crate::exchanges(&directory, "f1", Window { from: 0, to: 50_000 }, 50_000).expect("read").len();
+    let bounds = Bounds { window: Window { from: 0, to: 50_000 }, exchanges: 50_000, bytes: u64::MAX };
+    let found = crate::exchanges(&directory, "f1", &bounds, || true).expect("read").exchanges.len();
     let report = verify(&directory, &[]).expect("read");
     assert_eq!((report.fault, found as u64 + report.lost), (None, 50_000));
     assert_eq!(audit.state().lost, report.lost);

@@ -31,6 +31,8 @@ pub struct FenceView {
     timings: TimingsView,
     moments: Vec<MomentView>,
     exchanges: Vec<ExchangeView>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    exchanges_cut: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -103,6 +105,7 @@ impl From<&Fence> for FenceView {
             timings: fence.timings.as_ref().map(TimingsView::from).unwrap_or_default(),
             moments: fence.moments.iter().map(MomentView::from).collect(),
             exchanges: fence.exchanges.iter().map(ExchangeView::from).collect(),
+            exchanges_cut: fence.exchanges_cut,
         }
     }
 }

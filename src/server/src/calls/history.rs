@@ -1,9 +1,10 @@
 //! GetFence and ListFences.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use picket_audit::Window;
+use picket_audit::{Bounds, Found, Window};
 use picket_core::ids::{FenceId, NodeId};
 use picket_core::record::Fence;
 use picket_core::store::FenceQuery;
@@ -24,6 +25,8 @@ use crate::select::WantedSet;
 const BATCH: usize = 256;
 /// How many exchanges of a fence are told.
 const EXCHANGES: usize = 2_000;
+/// How much of the audit is read for them.
+const BYTES: u64 = 256 << 20;
 /// The wall clock may have been set between an entry and the next.
 const EARLIER: u64 = 60_000;
 /// What was under way when a fence ended is told after it.
@@ -66,41 +69,56 @@ impl Desk {
         fields.done()?;
         let Some(id) = id else { return Err(errors::internal("an id was lost").into()) };
         let found = self.engine.get_fence(id).await.map_err(errors::asked)?;
-        let Some(found) = found else {
+        // Whoever may not look at a node is not told its name for the id of a fence.
+        let hidden = found.as_ref().filter(|found| !self.knows(&found.node));
+        hidden.inspect(|hidden| self.conceal(&hidden.node));
+        let Some(found) = found.filter(|found| self.knows(&found.node)) else {
             let message =
                 format!("there is no fence {id}: it never was, or is older than the history that is kept");
             return Err(Fault::new(ErrorReason::FenceNotFound, message)
                 .resource("fence", &id.to_string())
                 .into());
         };
-        self.may(&found.node)?;
         let full = view != v1::FenceView::Basic;
-        let mut fence = self.fence_of(&found, full);
+        let mut told = self.fence_of(&found, full);
         if full {
-            fence.exchanges = self.exchanges(&found).await;
+            let read = self.exchanges(&found).await;
+            told.exchanges = read.exchanges.into_iter().map(fence::exchange).collect();
+            told.exchanges_cut = read.is_cut;
         }
-        Ok(v1::GetFenceResponse { fence: Some(fence) })
+        Ok(v1::GetFenceResponse { fence: Some(told) })
     }
 
-    /// What the audit has of a fence. That it cannot be read keeps nobody from the rest.
-    async fn exchanges(&self, found: &Fence) -> Vec<v1::Exchange> {
+    /// What the audit has of a fence. That it cannot be read keeps nobody from the rest. Few read at once, not for ever
+    /// and not for nobody: the store works on the same threads and the same disk.
+    async fn exchanges(&self, found: &Fence) -> Found {
         let audit = self.engine.audit().clone();
         if !audit.is_kept() {
-            return Vec::new();
+            return Found::default();
         }
         let to = found.ended_at.map_or(u64::MAX, |ended| ended.after(AFTER).millis());
         let window = Window { from: found.opened_at.millis().saturating_sub(EARLIER), to };
+        let bounds = Bounds { window, exchanges: EXCHANGES, bytes: BYTES };
         let id = found.id.to_string();
-        let read = tokio::task::spawn_blocking(move || audit.exchanges(&id, window, EXCHANGES)).await;
+        let Ok(turn) = self.door.readers.clone().acquire_owned().await else { return Found::default() };
+        // It goes with this future, which is dropped when the caller hangs up.
+        let asker = Arc::new(());
+        let wanted = Arc::downgrade(&asker);
+        let read = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            audit.exchanges(&id, &bounds, || wanted.strong_count() > 0)
+        });
+        let read = read.await;
+        drop(asker);
         match read {
-            Ok(Ok(found)) => found.into_iter().map(fence::exchange).collect(),
+            Ok(Ok(read)) => read,
             Ok(Err(error)) => {
                 tracing::warn!(fence = %found.id, %error, "the fence's exchanges cannot be read");
-                Vec::new()
+                Found::default()
             }
             Err(error) => {
                 tracing::error!(fence = %found.id, %error, "reading the fence's exchanges broke off");
-                Vec::new()
+                Found::default()
             }
         }
     }

@@ -53,6 +53,17 @@ impl Desk {
         self.who.may(node, &self.labels(node))
     }
 
+    /// Whether the caller may be told that there is that node: it may look at it, or make the call for it.
+    pub(crate) fn knows(&self, node: &NodeId) -> bool {
+        let labels = self.labels(node);
+        self.who.caller.may(Role::Viewer, node, &labels) || self.who.may(node, &labels)
+    }
+
+    /// Tells of a call for a node of which the caller is told nothing, not even that it is there.
+    pub(crate) fn conceal(&self, node: &NodeId) {
+        drop(self.denied(self.who.not_for(self.who.needs(), node)));
+    }
+
     /// Whether the call may be made for all nodes, whichever there are.
     pub(crate) fn sees_all(&self) -> bool {
         self.who.caller.has_everywhere(self.who.needs())
@@ -87,7 +98,7 @@ impl Desk {
 
     fn denied(&self, fault: Fault) -> Fault {
         let call = self.who.call.map_or("", |call| call.name);
-        self.door.guard.denied(&self.who.caller.name, call, fault)
+        self.door.guard.denied(&self.who.origin, call, fault)
     }
 
     fn labels(&self, node: &NodeId) -> BTreeMap<String, String> {

@@ -213,10 +213,7 @@ impl Watch {
             self.tell(Event::Removed(gone.to_string()));
         }
         for new in now.difference(&self.members).cloned().collect::<Vec<_>>() {
-            let view = self.desk.view(&new)?;
-            self.told.insert(new, view.stored.revision);
-            let event = Event::Node(self.desk.node(&view));
-            self.tell(event);
+            self.queue.push_back(Due::Node(new, Some(self.at.revision)));
         }
         self.members = now;
         Ok(())

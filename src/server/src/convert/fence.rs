@@ -34,6 +34,7 @@ pub(crate) fn fence(fence: &Fence, full: bool, holds: Option<&BTreeMap<String, H
         timings: Some(timings(fence)),
         moments: if full { fence.moments.iter().map(moment).collect() } else { Vec::new() },
         exchanges: Vec::new(),
+        exchanges_cut: false,
         audit_head: fence.audit.as_ref().map(|head| v1::AuditHead { seq: head.seq, hash: head.hash.clone() }),
     }
 }

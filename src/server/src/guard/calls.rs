@@ -10,48 +10,88 @@ pub(crate) struct Call {
     /// The role that it needs, for the nodes that it names. Setting a budget or a quorum aside needs
     /// [`OVERRIDE`] besides.
     pub(crate) needs: Role,
+    /// Whether its answer is a stream, which stays.
+    pub(crate) stays: bool,
 }
+
+/// What a path asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// A call of ours.
+    Ours(&'static Call),
+    /// Another service, whose answers say nothing of nodes (health, reflection), by its word.
+    Aside(&'static str),
+    /// Nothing that there is.
+    Unknown,
+}
+
+impl Asked {
+    /// In denials. What somebody thought of is not told: there is no end to it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Asked::Ours(call) => call.name,
+            Asked::Aside(word) => word,
+            Asked::Unknown => "unknown",
+        }
+    }
+}
+
+/// What is offered beside our own service.
+const ASIDES: [(&str, &str); 3] = [
+    ("/grpc.health.v1.Health/", "health"),
+    ("/grpc.reflection.v1.ServerReflection/", "reflection"),
+    ("/grpc.reflection.v1alpha.ServerReflection/", "reflection"),
+];
 
 /// What a fence needs that sets a budget or a quorum aside.
 pub(crate) const OVERRIDE: Role = Admin;
 
 const fn call(name: &'static str, needs: Role) -> Call {
-    Call { name, needs }
+    Call { name, needs, stays: false }
+}
+
+const fn stream(name: &'static str, needs: Role) -> Call {
+    Call { name, needs, stays: true }
 }
 
 static CALLS: [Call; 23] = [
     call("GetNode", Viewer),
     call("ListNodes", Viewer),
-    call("WatchNodes", Viewer),
+    stream("WatchNodes", Viewer),
     call("GetFence", Viewer),
     call("ListFences", Viewer),
     call("PlanFence", Viewer),
     call("VerifyReceipt", Viewer),
     // For itself, or for the holders that its role lists.
-    call("Fence", Controller),
-    call("Unfence", Controller),
+    stream("Fence", Controller),
+    stream("Unfence", Controller),
     call("Hold", Controller),
     call("DropHold", Controller),
     call("GetReceipt", Controller),
     call("ReturnReceipt", Controller),
-    call("Retry", Operator),
-    call("StandDown", Operator),
+    stream("Retry", Operator),
+    stream("StandDown", Operator),
     call("AbandonRelease", Operator),
-    call("CheckDevices", Operator),
-    call("Drill", Operator),
+    stream("CheckDevices", Operator),
+    stream("Drill", Operator),
     call("Pause", Operator),
     call("Resume", Operator),
     call("Retire", Admin),
     call("AcceptIdentity", Admin),
-    call("Attest", Attest),
+    stream("Attest", Attest),
 ];
 
-/// The call behind a path (`/picket.v1.FencingService/Fence`): `None` for another service, whose answers say nothing of
-/// nodes (health, reflection); an error for a call of ours that the table does not know.
-pub(crate) fn of(path: &str) -> Option<Result<&'static Call, String>> {
-    let name = path.strip_prefix('/')?.strip_prefix(picket_proto::SERVICE_NAME)?.strip_prefix('/')?;
-    let found = CALLS.iter().find(|call| call.name == name);
-    Some(found.ok_or_else(|| name.to_owned()))
+/// What is behind a path (`/picket.v1.FencingService/Fence`).
+pub(crate) fn of(path: &str) -> Asked {
+    let name = path
+        .strip_prefix('/')
+        .and_then(|path| path.strip_prefix(picket_proto::SERVICE_NAME))
+        .and_then(|path| path.strip_prefix('/'));
+    if let Some(call) = name.and_then(|name| CALLS.iter().find(|call| call.name == name)) {
+        return Asked::Ours(call);
+    }
+    let aside = ASIDES.iter().find(|(service, _)| path.starts_with(service));
+    aside.map_or(Asked::Unknown, |(_, word)| Asked::Aside(word))
 }
 
 #[cfg(test)]
@@ -68,9 +108,11 @@ mod tests {
             prost_types::FileDescriptorSet::decode(picket_proto::FILE_DESCRIPTOR_SET).expect("descriptors");
         let services =
             set.file.iter().filter(|file| file.package() == "picket.v1").flat_map(|file| &file.service);
-        let calls: BTreeSet<&str> =
-            services.flat_map(|service| &service.method).map(|call| call.name()).collect();
-        let table: BTreeSet<&str> = CALLS.iter().map(|call| call.name).collect();
+        let calls: BTreeSet<(&str, bool)> = services
+            .flat_map(|service| &service.method)
+            .map(|call| (call.name(), call.server_streaming()))
+            .collect();
+        let table: BTreeSet<(&str, bool)> = CALLS.iter().map(|call| (call.name, call.stays)).collect();
         assert_eq!(table, calls);
         assert_eq!(CALLS.len(), calls.len());
     }
@@ -78,10 +120,12 @@ mod tests {
     #[test]
     fn a_path_is_a_call_another_service_or_nothing_that_anybody_may() {
         let path = |name: &str| format!("/{}/{name}", picket_proto::SERVICE_NAME);
-        assert_eq!(of(&path("Attest")).map(|call| call.map(|call| call.needs)), Some(Ok(Attest)));
+        assert!(matches!(of(&path("Attest")), Asked::Ours(call) if call.needs == Attest));
         for name in ["", "Shoot", "fence", "Fence/", "Fence/x"] {
-            assert_eq!(of(&path(name)), Some(Err(name.to_owned())), "{name}");
+            assert_eq!(of(&path(name)), Asked::Unknown, "{name}");
         }
-        assert_eq!(of("/grpc.health.v1.Health/Check"), None);
+        assert_eq!(of("/grpc.health.v1.Health/Check"), Asked::Aside("health"));
+        assert_eq!(of("/grpc.health.v1.Health"), Asked::Unknown);
+        assert_eq!(of("/other.Service/Check"), Asked::Unknown);
     }
 }

@@ -1,19 +1,27 @@
 //! Every denial is told to whoever keeps the audit; equal ones are gathered, so that nobody fills it.
 //!
 //! **Invariants.** The first of its kind is told at once. Further equal ones are counted, and the count is told each
-//! minute. No more kinds are kept than [`KINDS`]: beyond that they count as one.
+//! minute and at the end. Each caller has [`KINDS`]: what goes beyond counts as one that still names the caller. Those
+//! who are not known take no room of those who are.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use picket_proto::v1::ErrorReason;
-use tokio_util::sync::CancellationToken;
+
+use super::origin::Origin;
 
 /// How often counts are told.
 const EVERY: Duration = Duration::from_secs(60);
-/// So many kinds are told apart.
-const KINDS: usize = 1_024;
+/// So many callers are told apart who are known, and as many who are not.
+const CALLERS: usize = 1_024;
+/// So many kinds of each are told apart.
+const KINDS: usize = 32;
+/// Stands for the calls of what is not told apart.
+const SEVERAL: &str = "several";
+/// Stands for the callers who are not told apart.
+const MANY: &str = "many";
 
 /// Something that was refused to somebody.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,12 +54,21 @@ impl Denials for Untold {
 
 /// Caller, call, reason, and what is said of it.
 type Kind = (String, String, &'static str, String);
+/// The kinds of one caller, each with those that were counted since it was told.
+type Kinds = BTreeMap<Kind, Option<Denial>>;
 
 /// Gathers equal ones.
 #[derive(Debug)]
 pub(crate) struct Gathered {
     told: Arc<dyn Denials>,
-    open: Mutex<BTreeMap<Kind, Option<Denial>>>,
+    open: Mutex<Open>,
+}
+
+/// By caller.
+#[derive(Debug, Default)]
+struct Open {
+    known: BTreeMap<String, Kinds>,
+    strangers: BTreeMap<String, Kinds>,
 }
 
 impl Gathered {
@@ -60,27 +77,31 @@ impl Gathered {
     }
 
     /// Tells it now if it is the first of its kind, else counts it.
-    pub(crate) fn tell(&self, caller: &str, call: &str, reason: ErrorReason, detail: &str) {
-        let denial = |caller: &str, call: &str| Denial {
-            caller: caller.to_owned(),
+    pub(crate) fn tell(&self, by: &Origin, call: &str, reason: ErrorReason, detail: &str) {
+        let mut denial = Denial {
+            caller: by.name.clone(),
             call: call.to_owned(),
             reason: reason.word(),
             detail: detail.to_owned(),
             count: 1,
         };
-        let mut denial = denial(caller, call);
         let first = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            // A limit says when to come back, which differs from time to time.
-            let said = if reason == ErrorReason::Limit { "" } else { detail };
-            let mut kind: Kind = (denial.caller.clone(), denial.call.clone(), denial.reason, said.to_owned());
-            if open.len() >= KINDS && !open.contains_key(&kind) {
-                kind = ("many".to_owned(), "several".to_owned(), denial.reason, String::new());
+            let all = if by.is_known { &mut open.known } else { &mut open.strangers };
+            let is_full = all.len() >= CALLERS && !all.contains_key(&by.as_one);
+            let caller = if is_full { MANY } else { by.as_one.as_str() };
+            let kinds = all.entry(caller.to_owned()).or_default();
+            // A limit says when to come back, and what there is no call of is whatever somebody thought of.
+            let varies = matches!(reason, ErrorReason::Limit | ErrorReason::NotOffered);
+            let said = if varies { "" } else { detail };
+            let mut kind: Kind = (by.name.clone(), call.to_owned(), denial.reason, said.to_owned());
+            if is_full || (kinds.len() >= KINDS && !kinds.contains_key(&kind)) {
+                kind = (caller.to_owned(), SEVERAL.to_owned(), denial.reason, String::new());
                 (denial.caller, denial.call) = (kind.0.clone(), kind.1.clone());
             }
-            match open.get_mut(&kind) {
+            match kinds.get_mut(&kind) {
                 None => {
-                    open.insert(kind, None);
+                    kinds.insert(kind, None);
                     true
                 }
                 Some(gathered) => {
@@ -96,21 +117,29 @@ impl Gathered {
     }
 
     /// Tells the counts; kinds of which there were no more are forgotten, so that the next one is told at once again.
-    fn settle(&self) {
+    pub(crate) fn settle(&self) {
         let counted: Vec<Denial> = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.retain(|_, gathered| gathered.is_some());
-            open.values_mut().filter_map(Option::take).collect()
+            let Open { known, strangers } = &mut *open;
+            let mut counted = Vec::new();
+            for all in [known, strangers] {
+                all.retain(|_, kinds| {
+                    kinds.retain(|_, gathered| gathered.is_some());
+                    counted.extend(kinds.values_mut().filter_map(Option::take));
+                    !kinds.is_empty()
+                });
+            }
+            counted
         };
         counted.iter().for_each(|denial| self.told.denied(denial));
     }
 
-    /// Tells the counts each minute, and what is left at the end.
-    pub(crate) async fn keep_telling(&self, stop: CancellationToken) {
-        while stop.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
+    /// Tells the counts each minute, for as long as it is polled. Whoever stops polling settles what is left.
+    pub(crate) async fn keep_telling(&self) {
+        loop {
+            tokio::time::sleep(EVERY).await;
             self.settle();
         }
-        self.settle();
     }
 }
 
@@ -134,12 +163,20 @@ mod tests {
         }
     }
 
+    fn gathered() -> (Arc<Kept>, Gathered) {
+        let kept = Arc::new(Kept::default());
+        (kept.clone(), Gathered::new(kept))
+    }
+
+    fn told(caller: &str, count: usize) -> (String, u64) {
+        (caller.to_owned(), count as u64)
+    }
+
     #[test]
     fn the_first_is_told_at_once_and_the_rest_are_counted() {
-        let kept = Arc::new(Kept::default());
-        let gathered = Gathered::new(kept.clone());
-        let tell = |caller: &str| gathered.tell(caller, "Fence", ErrorReason::RoleMissing, "no");
-        let told = |caller: &str, count| (caller.to_owned(), count);
+        let (kept, gathered) = gathered();
+        let tell =
+            |caller: &str| gathered.tell(&Origin::known(caller), "Fence", ErrorReason::RoleMissing, "no");
         for _ in 0..10_000 {
             tell("a");
         }
@@ -159,31 +196,67 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_more_kinds_than_can_be_kept() {
-        let kept = Arc::new(Kept::default());
-        let gathered = Gathered::new(kept.clone());
+    fn who_has_more_kinds_than_can_be_kept_is_still_named_and_takes_nobody_elses() {
+        let (kept, gathered) = gathered();
+        let tell = |caller: &str, detail: &str| {
+            gathered.tell(&Origin::known(caller), "Fence", ErrorReason::RoleMissing, detail);
+        };
         for number in 0..3 * KINDS {
-            gathered.tell(&format!("c{number}"), "Fence", ErrorReason::RoleMissing, "no");
+            tell("inventor", &format!("no {number}"));
         }
-        assert_eq!(kept.take().len(), KINDS + 1);
+        assert_eq!(kept.take(), vec![told("inventor", 1); KINDS + 1]);
+        tell("other", "no");
+        assert_eq!(kept.take(), [told("other", 1)]);
         gathered.settle();
-        assert_eq!(kept.take(), [("many".to_owned(), (2 * KINDS - 1) as u64)]);
+        assert_eq!(kept.take(), [told("inventor", 2 * KINDS - 1)]);
+    }
+
+    #[test]
+    fn there_are_no_more_callers_than_can_be_kept_and_strangers_take_no_room_of_others() {
+        let (kept, gathered) = gathered();
+        let tell = |by: Origin| gathered.tell(&by, "connect", ErrorReason::Unauthenticated, "no");
+        for number in 0..3 * CALLERS {
+            let name = format!("tls:{number}");
+            tell(Origin::stranger(&name, &name));
+        }
+        assert_eq!(kept.take().len(), CALLERS + 1);
+        tell(Origin::known("a"));
+        assert_eq!(kept.take(), [told("a", 1)]);
+        gathered.settle();
+        assert_eq!(kept.take(), [told(MANY, 2 * CALLERS - 1)]);
+    }
+
+    #[test]
+    fn names_that_one_has_for_nothing_have_the_kinds_of_one() {
+        let (kept, gathered) = gathered();
+        for number in 0..3 * KINDS {
+            let by = Origin::stranger(&format!("tcp:127.0.0.{number}"), "tcp:loopback");
+            gathered.tell(&by, "Fence", ErrorReason::RoleMissing, "no");
+        }
+        let first = kept.take();
+        assert_eq!(first.len(), KINDS + 1);
+        assert_eq!(first.last(), Some(&told("tcp:loopback", 1)));
+    }
+
+    #[test]
+    fn what_there_is_no_call_of_is_one_kind() {
+        let (kept, gathered) = gathered();
+        for number in 0..100 {
+            let what = format!("there is no call {number}");
+            gathered.tell(&Origin::known("a"), "unknown", ErrorReason::NotOffered, &what);
+        }
+        assert_eq!(kept.take(), [told("a", 1)]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn counts_are_told_each_minute_and_at_the_end() {
-        let kept = Arc::new(Kept::default());
-        let gathered = Arc::new(Gathered::new(kept.clone()));
-        let stop = CancellationToken::new();
-        let telling = (gathered.clone(), stop.clone());
-        let telling = tokio::spawn(async move { telling.0.keep_telling(telling.1).await });
-        let twice = || (0..2).for_each(|_| gathered.tell("a", "Fence", ErrorReason::Limit, "no"));
-        twice();
+    async fn counts_are_told_each_minute() {
+        let (kept, gathered) = gathered();
+        let gathered = Arc::new(gathered);
+        let telling = gathered.clone();
+        let telling = tokio::spawn(async move { telling.keep_telling().await });
+        (0..2).for_each(|_| gathered.tell(&Origin::known("a"), "Fence", ErrorReason::Limit, "no"));
         tokio::time::sleep(EVERY + Duration::from_secs(1)).await;
         assert_eq!(kept.take().len(), 2);
-        twice();
-        stop.cancel();
-        telling.await.expect("ended");
-        assert_eq!(kept.take(), [("a".to_owned(), 2)]);
+        telling.abort();
     }
 }

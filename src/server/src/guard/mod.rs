@@ -1,13 +1,16 @@
 //! Who may: each request passes here before anything of it is read.
 //!
-//! **Invariants.** A request whose caller is not known, or has no role for the call, is refused before its message is
-//! decoded. Every refusal is told to [`Denials`]. For which nodes the role holds is asked where the nodes are known:
+//! **Invariants.** A request whose caller is not known, or has no role for the call, or for which there is no place, is
+//! refused before a byte of its message is read. Every refusal is told to [`Denials`]. For which nodes the role holds is asked where the nodes are known:
 //! there is no other way to a node than [`Wanted::find`](crate::select::Wanted::find), which asks.
 
 pub(crate) mod calls;
 mod denials;
 pub(crate) mod gate;
+pub(crate) mod origin;
 pub(crate) mod peer;
+mod reading;
+mod staying;
 pub(crate) mod visitors;
 
 use std::collections::BTreeMap;
@@ -19,13 +22,17 @@ use picket_core::ids::NodeId;
 use picket_core::roles::{Caller, Person, Proof, Role, Roles};
 use picket_core::time::{Clock, WallTime};
 use picket_proto::v1::ErrorReason;
-use tokio_util::sync::CancellationToken;
 
 use crate::door::Limits;
 use crate::fault::Fault;
-use calls::Call;
+use calls::{Asked, Call};
+use origin::Origin;
 use peer::Peer;
+use staying::End;
 use visitors::Visitors;
+
+/// So many letters of a call that there is not are told.
+const SHOWN: usize = 80;
 
 /// Who may what, how much, and who is told of what was refused.
 #[derive(Clone, Debug)]
@@ -52,13 +59,22 @@ pub(crate) struct Admitted {
     pub(crate) caller: Arc<Caller>,
     /// Which call; `None` for another service than ours.
     pub(crate) call: Option<&'static Call>,
+    /// What is asked for.
+    pub(crate) asked: Asked,
+    /// Where the caller comes from.
+    pub(crate) origin: Arc<Origin>,
 }
 
 impl Admitted {
     /// Somebody who may nothing.
     pub(crate) fn nobody() -> Self {
         let nobody = Person { name: String::new(), proof: Proof::Address };
-        Self { caller: Arc::new(Roles::new(Vec::new()).of(nobody)), call: None }
+        Self {
+            caller: Arc::new(Roles::new(Vec::new()).of(nobody)),
+            call: None,
+            asked: Asked::Unknown,
+            origin: Arc::new(Origin::stranger("", "")),
+        }
     }
 
     /// What the call needs. Another service than ours names no nodes; if one did, only an admin might.
@@ -104,62 +120,87 @@ impl Guard {
     }
 
     /// Lets a request in, or says why not.
-    fn admit(&self, path: &str, peer: Option<&Peer>) -> Result<Admitted, Fault> {
-        let call = path.rsplit('/').next().unwrap_or_default();
+    pub(crate) fn admit(&self, path: &str, peer: Option<&Peer>) -> Result<Admitted, Fault> {
+        let asked = calls::of(path);
         let Some(peer) = peer else {
             let fault = Fault::new(
                 ErrorReason::Unauthenticated,
                 "who calls is not known: the connection tells neither certificate nor user nor address",
             );
-            return Err(self.denied("", call, fault));
+            return Err(self.denied(&Origin::stranger("", ""), asked.word(), fault));
         };
-        let name = peer.name();
-        self.check(path, peer).map_err(|fault| self.denied(&name, call, fault))
+        let origin = peer.origin();
+        match self.check(path, asked, peer, &origin) {
+            Ok((caller, call)) => {
+                Ok(Admitted { caller: Arc::new(caller), call, asked, origin: Arc::new(origin) })
+            }
+            Err(fault) => Err(self.denied(&origin, asked.word(), fault)),
+        }
     }
 
-    fn check(&self, path: &str, peer: &Peer) -> Result<Admitted, Fault> {
+    fn check(
+        &self,
+        path: &str,
+        asked: Asked,
+        peer: &Peer,
+        origin: &Origin,
+    ) -> Result<(Caller, Option<&'static Call>), Fault> {
         self.is_current(peer)?;
-        let person = peer.person();
-        self.visitors.count(&person.name)?;
-        let caller = self.roles.of(person);
-        let call = match calls::of(path) {
-            None => None,
-            Some(Ok(call)) if caller.has(call.needs) => Some(call),
-            Some(Ok(call)) => return Err(lacks(&caller, call)),
-            Some(Err(unknown)) => {
-                let message = format!("there is no call {unknown:?}; nothing was changed");
+        self.visitors.count(&origin.as_one)?;
+        let caller = self.roles.of(peer.person());
+        let call = match asked {
+            Asked::Aside(_) => None,
+            Asked::Ours(call) if caller.has(call.needs) => Some(call),
+            Asked::Ours(call) => return Err(lacks(&caller, call)),
+            Asked::Unknown => {
+                let shown: String = path.chars().take(SHOWN).collect();
+                let message = format!("there is no call {shown:?}; nothing was changed");
                 return Err(Fault::new(ErrorReason::NotOffered, message));
             }
         };
-        Ok(Admitted { caller: Arc::new(caller), call })
+        Ok((caller, call))
     }
 
     /// A connection may outlive the certificate that opened it; what is asked over it may not.
     fn is_current(&self, peer: &Peer) -> Result<(), Fault> {
-        let Peer::Certified { name, not_after } = peer else { return Ok(()) };
-        let end = u64::try_from(*not_after).unwrap_or(0).saturating_mul(1_000);
-        if self.clock.wall() <= WallTime::from_millis(end) {
-            return Ok(());
+        match self.end_of(peer) {
+            Some(end) if self.clock.wall() > end.last => Err(expired(&end.name)),
+            _ => Ok(()),
         }
-        let message = format!("the certificate of {name} has expired: connect anew with another");
-        Err(Fault::new(ErrorReason::Unauthenticated, message))
+    }
+
+    /// When what vouches for somebody does so no more.
+    fn end_of(&self, peer: &Peer) -> Option<End> {
+        let Peer::Certified { name, not_after } = peer else { return None };
+        let last = WallTime::from_millis(u64::try_from(*not_after).unwrap_or(0).saturating_mul(1_000));
+        Some(End { clock: self.clock.clone(), last, fault: expired, name: name.to_string() })
     }
 
     /// Tells a denial, and hands its fault on.
-    pub(crate) fn denied(&self, caller: &str, call: &str, fault: Fault) -> Fault {
-        self.denials.tell(caller, call, fault.reason(), fault.message());
+    pub(crate) fn denied(&self, by: &Origin, call: &str, fault: Fault) -> Fault {
+        self.denials.tell(by, call, fault.reason(), fault.message());
         fault
     }
 
     /// Somebody was not let in at all.
-    pub(crate) fn turned_away(&self, who: &str, why: &str) {
-        self.denials.tell(who, "connect", ErrorReason::Unauthenticated, why);
+    pub(crate) fn turned_away(&self, by: &Origin, why: &str) {
+        self.denials.tell(by, "connect", ErrorReason::Unauthenticated, why);
     }
 
-    /// Tells counts of denials, until `stop`.
-    pub(crate) async fn keep_telling(&self, stop: CancellationToken) {
-        self.denials.keep_telling(stop).await;
+    /// Tells counts of denials each minute, for as long as it is polled.
+    pub(crate) async fn keep_telling(&self) {
+        self.denials.keep_telling().await;
     }
+
+    /// Tells the counts that are left.
+    pub(crate) fn settle(&self) {
+        self.denials.settle();
+    }
+}
+
+fn expired(name: &str) -> Fault {
+    let message = format!("the certificate of {name} has expired: connect anew with another");
+    Fault::new(ErrorReason::Unauthenticated, message)
 }
 
 fn lacks(caller: &Caller, call: &Call) -> Fault {

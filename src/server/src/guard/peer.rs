@@ -7,6 +7,8 @@ use std::sync::Arc;
 use picket_core::roles::{Person, Proof};
 use tokio::net::UnixStream;
 
+use super::origin::Origin;
+
 /// Who is at the other end, as it was found out when the connection was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
@@ -37,6 +39,14 @@ impl Peer {
             Peer::Process { uid, .. } => format!("uid:{uid}"),
             Peer::Certified { name, .. } => name.to_string(),
             Peer::Loopback(address) => format!("tcp:{address}"),
+        }
+    }
+
+    /// As whom it is told of, and as whom it counts: whoever reaches the loopback chooses an address of it.
+    pub(crate) fn origin(&self) -> Origin {
+        match self {
+            Peer::Process { .. } | Peer::Certified { .. } => Origin::known(&self.name()),
+            Peer::Loopback(_) => Origin::stranger(&self.name(), "tcp:loopback"),
         }
     }
 
@@ -88,6 +98,15 @@ fn groups(stream: &UnixStream) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_reaches_the_loopback_counts_as_one_whatever_address_they_choose() {
+        let at = |address: &str| Peer::Loopback(address.parse().expect("an address"));
+        let (one, other) = (at("127.0.0.1").origin(), at("127.9.9.9").origin());
+        assert_eq!((&one.name, &other.name), (&"tcp:127.0.0.1".to_owned(), &"tcp:127.9.9.9".to_owned()));
+        assert_eq!(one.as_one, other.as_one);
+        assert_eq!(one.as_one, at("::1").origin().as_one);
+    }
 
     #[tokio::test]
     async fn the_kernel_tells_user_and_groups() {

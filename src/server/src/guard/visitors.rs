@@ -7,10 +7,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use picket_core::roles::Role;
 use picket_proto::v1::ErrorReason;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use super::calls::Asked;
 use crate::door::Limits;
 use crate::fault::Fault;
 
@@ -21,12 +23,72 @@ pub(crate) struct Visitors {
     all: Mutex<HashMap<String, Visitor>>,
 }
 
-/// What a caller takes a place of.
+/// What a caller takes a place of. What only looks takes no place of what acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
+    /// An answer to somebody who looks.
     Call,
+    /// A stream of somebody who looks.
     Stream,
+    /// An answer to somebody who acts, by the role of a controller or more.
+    Act,
+    /// A stream of somebody who acts.
+    ActStream,
+    /// Whatever another service than ours answers.
+    Aside,
+    /// A connection.
     Connection,
+}
+
+impl Taken {
+    const ALL: [Taken; 6] =
+        [Taken::Call, Taken::Stream, Taken::Act, Taken::ActStream, Taken::Aside, Taken::Connection];
+
+    /// What a path asks for.
+    pub(crate) fn by(asked: Asked) -> Self {
+        match asked {
+            Asked::Ours(call) => match (call.needs == Role::Viewer, call.stays) {
+                (true, false) => Taken::Call,
+                (true, true) => Taken::Stream,
+                (false, false) => Taken::Act,
+                (false, true) => Taken::ActStream,
+            },
+            Asked::Aside(_) | Asked::Unknown => Taken::Aside,
+        }
+    }
+
+    /// In words, as callers are told.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Taken::Call => "calls",
+            Taken::Stream => "streams",
+            Taken::Act => "calls that act",
+            Taken::ActStream => "streams that act",
+            Taken::Aside => "requests for health or reflection",
+            Taken::Connection => "connections",
+        }
+    }
+}
+
+/// A place of each kind.
+#[derive(Debug)]
+pub(crate) struct Places([Arc<Semaphore>; Taken::ALL.len()]);
+
+impl Places {
+    /// As many as `count` says of each.
+    pub(crate) fn new(count: impl Fn(Taken) -> usize) -> Self {
+        Self(Taken::ALL.map(|kind| Arc::new(Semaphore::new(count(kind).min(Semaphore::MAX_PERMITS)))))
+    }
+
+    /// One, if it is free.
+    pub(crate) fn take(&self, kind: Taken) -> Option<OwnedSemaphorePermit> {
+        self.0[kind as usize].clone().try_acquire_owned().ok()
+    }
+
+    fn are_free(&self, count: impl Fn(Taken) -> usize) -> bool {
+        let free = |kind: Taken| self.0[kind as usize].available_permits();
+        Taken::ALL.into_iter().all(|kind| free(kind) >= count(kind).min(Semaphore::MAX_PERMITS))
+    }
 }
 
 /// One caller: a bucket of tokens, of which each request takes one, and places.
@@ -34,13 +96,7 @@ pub(crate) enum Taken {
 struct Visitor {
     tokens: f64,
     filled_at: Instant,
-    calls: Arc<Semaphore>,
-    streams: Arc<Semaphore>,
-    connections: Arc<Semaphore>,
-}
-
-fn places(count: usize) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)))
+    places: Places,
 }
 
 impl Visitor {
@@ -48,9 +104,7 @@ impl Visitor {
         Self {
             tokens: f64::from(limits.burst),
             filled_at: now,
-            calls: places(limits.calls_each),
-            streams: places(limits.streams_each),
-            connections: places(limits.connections_each),
+            places: Places::new(|kind| limits.each(kind)),
         }
     }
 
@@ -62,10 +116,7 @@ impl Visitor {
 
     fn has_rested(&mut self, limits: &Limits, now: Instant) -> bool {
         self.fill(limits, now);
-        self.tokens >= f64::from(limits.burst)
-            && self.calls.available_permits() >= limits.calls_each.min(Semaphore::MAX_PERMITS)
-            && self.streams.available_permits() >= limits.streams_each.min(Semaphore::MAX_PERMITS)
-            && self.connections.available_permits() >= limits.connections_each.min(Semaphore::MAX_PERMITS)
+        self.tokens >= f64::from(limits.burst) && self.places.are_free(|kind| limits.each(kind))
     }
 }
 
@@ -106,15 +157,12 @@ impl Visitors {
     }
 
     /// A place for as long as it is kept.
-    pub(crate) fn place(&self, caller: &str, of: Taken) -> Result<OwnedSemaphorePermit, Fault> {
+    pub(crate) fn place(&self, caller: &str, kind: Taken) -> Result<OwnedSemaphorePermit, Fault> {
         self.with(caller, |visitor, limits| {
-            let (places, what, limit) = match of {
-                Taken::Call => (&visitor.calls, "calls", limits.calls_each),
-                Taken::Stream => (&visitor.streams, "streams", limits.streams_each),
-                Taken::Connection => (&visitor.connections, "connections", limits.connections_each),
-            };
-            let taken = places.clone().try_acquire_owned();
-            taken.map_err(|_| full(what, limit, " of each caller", Duration::from_secs(1)))
+            let taken = visitor.places.take(kind);
+            taken.ok_or_else(|| {
+                full(kind.words(), limits.each(kind), " of each caller", Duration::from_secs(1))
+            })
         })?
     }
 }
@@ -133,6 +181,7 @@ pub(crate) fn full(what: &str, limit: usize, whose: &str, wait: Duration) -> Fau
 
 #[cfg(test)]
 mod tests {
+    use super::super::calls;
     use super::*;
 
     fn visitors(limits: Limits) -> Visitors {
@@ -156,9 +205,19 @@ mod tests {
         let first = visitors.place("a", Taken::Call).expect("free");
         assert!(visitors.place("a", Taken::Call).is_err());
         let _other = visitors.place("b", Taken::Call).expect("another's");
-        let _stream = visitors.place("a", Taken::Stream).expect("another kind");
+        for other in Taken::ALL.into_iter().filter(|kind| *kind != Taken::Call) {
+            drop(visitors.place("a", other).expect("another kind"));
+        }
         drop(first);
         assert!(visitors.place("a", Taken::Call).is_ok(), "free again");
+    }
+
+    #[test]
+    fn what_acts_is_told_from_what_looks() {
+        let by = |call: &str| Taken::by(calls::of(&format!("/{}/{call}", picket_proto::SERVICE_NAME)));
+        assert_eq!((by("GetNode"), by("WatchNodes")), (Taken::Call, Taken::Stream));
+        assert_eq!((by("Hold"), by("Fence"), by("Attest")), (Taken::Act, Taken::ActStream, Taken::ActStream));
+        assert_eq!(Taken::by(calls::of("/grpc.health.v1.Health/Watch")), Taken::Aside);
     }
 
     #[tokio::test(start_paused = true)]

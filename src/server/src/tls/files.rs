@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
 
@@ -26,6 +27,15 @@ pub struct TlsFiles {
     pub client_ca: PathBuf,
 }
 
+/// What the files come to.
+#[derive(Clone, Debug)]
+pub(super) struct Read {
+    /// What TLS is spoken with.
+    pub(super) config: Arc<ServerConfig>,
+    /// Who vouches for callers.
+    pub(super) verifier: Arc<dyn ClientCertVerifier>,
+}
+
 /// What is wrong with one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFault {
@@ -41,7 +51,7 @@ fn wrong(key: &'static str) -> impl Fn(String) -> TlsFault {
 
 impl TlsFiles {
     /// Reads them all, and tells all that is wrong.
-    pub(super) fn read(&self) -> Result<ServerConfig, Vec<TlsFault>> {
+    pub(super) fn read(&self) -> Result<Read, Vec<TlsFault>> {
         let mut faults = Vec::new();
         let mut keep = |fault: TlsFault| faults.push(fault);
         let chain = certificates(&self.certificate).map_err(wrong("cert_file")).map_err(&mut keep).ok();
@@ -61,7 +71,7 @@ fn config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
     roots: RootCertStore,
-) -> Result<ServerConfig, TlsFault> {
+) -> Result<Read, TlsFault> {
     // The provider is named, so that no default of the process is needed and none can change this.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
@@ -70,7 +80,7 @@ fn config(
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|error| wrong("cert_file")(format!("TLS cannot be set up: {error}")))?
-        .with_client_cert_verifier(verifier)
+        .with_client_cert_verifier(verifier.clone())
         .with_single_cert(chain, key)
         .map_err(|error| {
             wrong("key_file")(format!(
@@ -80,7 +90,7 @@ fn config(
     config.alpn_protocols = vec![b"h2".to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
-    Ok(config)
+    Ok(Read { config: Arc::new(config), verifier })
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {

@@ -1,19 +1,23 @@
 //! TLS 1.3 with certificates on both sides.
 //!
 //! **Invariants.** Nobody is let in without a certificate of the callers' CA. Nothing is resumed: each connection shows
-//! its certificate anew. Files that changed are read again for new connections, at most once a second; while the new
-//! ones do not parse or do not match, the old ones serve, and the log says so.
+//! its certificate anew. Files that changed are read again, at most once a second; while the new ones do not parse or do
+//! not match, the old ones serve, and the log says so. No connection stays open for whose certificate no CA in force
+//! vouches.
 
 pub(crate) mod certificate;
 mod files;
 pub(crate) mod refusal;
+pub(crate) mod standing;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use files::{Mark, Marks};
+use files::{Mark, Marks, Read};
 pub use files::{TlsFault, TlsFiles};
 use rustls::ServerConfig;
+use rustls::pki_types::CertificateDer;
+use standing::{Standing, Standings};
 
 /// The files are looked at no more often than this.
 const LOOK: Duration = Duration::from_secs(1);
@@ -30,7 +34,8 @@ struct State {
     looked_at: Instant,
     /// The files as they were when they were last read, whether or not they could be used.
     marks: Marks,
-    config: Arc<ServerConfig>,
+    read: Read,
+    standings: Standings,
 }
 
 impl Tls {
@@ -40,8 +45,9 @@ impl Tls {
     /// Everything that is wrong with them, each with the key of the settings that names the file.
     pub fn load(files: TlsFiles) -> Result<Self, Vec<TlsFault>> {
         let marks = Mark::of(&files);
-        let config = Arc::new(files.read()?);
-        let state = Mutex::new(State { looked_at: Instant::now(), marks, config });
+        let read = files.read()?;
+        let state = State { looked_at: Instant::now(), marks, read, standings: Standings::default() };
+        let state = Mutex::new(state);
         Ok(Self { files, state })
     }
 
@@ -54,9 +60,16 @@ impl Tls {
             if marks != state.marks {
                 state.marks = marks;
                 match self.files.read() {
-                    Ok(config) => {
-                        state.config = Arc::new(config);
+                    Ok(read) => {
+                        let closed = state.standings.judge(&*read.verifier);
+                        state.read = read;
                         tracing::info!("the certificates were replaced: new connections use the new ones");
+                        if closed > 0 {
+                            tracing::warn!(
+                                connections = closed,
+                                "nothing in client_ca_file vouches for these callers any more: they are closed"
+                            );
+                        }
                     }
                     Err(faults) => {
                         for fault in faults {
@@ -70,7 +83,28 @@ impl Tls {
                 }
             }
         }
-        state.config.clone()
+        state.read.config.clone()
+    }
+
+    /// What a new connection stands by, whose handshake was served with `served`.
+    pub(crate) fn standing(
+        &self,
+        chain: &[CertificateDer<'_>],
+        served: &Arc<ServerConfig>,
+    ) -> Result<Arc<Standing>, String> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { read, standings, .. } = &mut *state;
+        // The files may have been replaced while hands were shaken.
+        let verifier = (!Arc::ptr_eq(served, &read.config)).then_some(&*read.verifier);
+        standings.add(chain, verifier)
+    }
+
+    /// Looks at the files for as long as it is polled, so that also who is connected already is judged by new ones.
+    pub(crate) async fn keep_looking(&self) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            self.current();
+        }
     }
 }
 

@@ -83,3 +83,35 @@ fn the_old_ones_serve_until_the_new_ones_match() {
     later();
     assert!(Arc::ptr_eq(&second, &tls.current()), "what is gone is no reason to serve nobody");
 }
+
+#[test]
+fn who_is_connected_stays_so_only_while_a_ca_in_force_vouches_for_them() {
+    let dir = home();
+    let tls = Tls::load(files(dir.path())).expect("good");
+    let later = || tls.state.lock().expect("whole").looked_at -= 2 * LOOK;
+    let ca = |name: &str| {
+        let mut params = CertificateParams::default();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        rcgen::CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("a CA")
+    };
+    let (one, other) = (ca("one"), ca("other"));
+    let chain = |ca: &rcgen::CertifiedIssuer<'_, KeyPair>| {
+        let mut params = CertificateParams::new(vec!["db".to_owned()]).expect("parameters");
+        params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+        let signed = params.signed_by(&KeyPair::generate().expect("a key"), ca).expect("signed");
+        [signed.der().clone()]
+    };
+    write(dir.path(), "a", &format!("{}{}", one.pem(), other.pem()), 0o644);
+    later();
+    let served = tls.current();
+    let first = tls.standing(&chain(&one), &served).expect("vouched for");
+    let second = tls.standing(&chain(&other), &served).expect("vouched for");
+
+    write(dir.path(), "a", &other.pem(), 0o644);
+    later();
+    tls.current();
+    assert!(first.over.is_cancelled() && !second.over.is_cancelled());
+    assert!(tls.standing(&chain(&one), &served).is_err(), "replaced while hands were shaken");
+    assert!(tls.standing(&chain(&other), &served).is_ok());
+}

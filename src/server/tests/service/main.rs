@@ -2,10 +2,12 @@
 
 mod fencing;
 mod following;
+mod half;
 mod history;
 mod lab;
 mod nodes;
 mod people;
+mod places;
 mod refusals;
 mod roles;
 mod serving;

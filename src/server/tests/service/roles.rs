@@ -8,7 +8,7 @@ use picket_core::roles::{Grant, Pattern, Role, Roles, Scope};
 use picket_proto::v1::watch_nodes_response::Event;
 use picket_proto::v1::{
     AttestRequest, FenceRequest, GetFenceRequest, GetNodeRequest, ListFencesRequest, ListNodesRequest,
-    NodeSet, RetryRequest, WatchNodesRequest, node_set,
+    NodeSelector, NodeSet, RetryRequest, WatchNodesRequest, node_selector, node_set,
 };
 use picket_server::{Addresses, Denial, Denials, HouseRules, Limits, SocketFile, serve_by};
 use tempfile::TempDir;
@@ -148,7 +148,10 @@ async fn a_role_for_some_nodes_shows_and_touches_no_others() {
     let all =
         lab.client.clone().list_fences(ListFencesRequest::default()).await.expect("let in").into_inner();
     let other = all.fences.iter().find(|fence| fence.node == "n2").expect("it was fenced");
-    refused(client.get_fence(GetFenceRequest { fence_id: other.id.clone(), ..Default::default() }).await);
+    let hidden = client.get_fence(GetFenceRequest { fence_id: other.id.clone(), ..Default::default() }).await;
+    let hidden = hidden.expect_err("it is another's");
+    assert_eq!((hidden.code(), reason(&hidden).0.as_str()), (Code::NotFound, "FENCE_NOT_FOUND"));
+    assert!(!hidden.message().contains("n2"), "{hidden}");
 
     let mut watch = client.watch_nodes(WatchNodesRequest::default()).await.expect("let in").into_inner();
     let mut seen = BTreeSet::new();
@@ -159,6 +162,56 @@ async fn a_role_for_some_nodes_shows_and_touches_no_others() {
         }
     }
     assert_eq!(seen, BTreeSet::from(["n1".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_of_others_are_named_to_nobody_who_did_not_name_them() {
+    let lab = lab().await;
+    let uuid = lab.world.lock().expect("whole").identity("n2").uuid.clone().expect("it has one");
+    let side = side(&lab, vec![Grant { nodes: only("n1"), ..mine(Role::Viewer) }], Limits::default()).await;
+    let mut client = side.client.clone();
+    let by = Some(NodeSelector { by: Some(node_selector::By::SystemUuid(uuid)) });
+    let hidden =
+        client.get_node(GetNodeRequest { node: by.clone(), fresh: false }).await.expect_err("hidden");
+    assert_eq!((hidden.code(), reason(&hidden).0.as_str()), (Code::NotFound, "NODE_NOT_FOUND"));
+    assert!(!hidden.message().contains("n2"), "{hidden}");
+    assert_eq!(side.told.reasons(), [("GetNode".to_owned(), "ROLE_MISSING")], "who keeps the audit knows");
+    lab.client.clone().get_node(GetNodeRequest { node: by, fresh: false }).await.expect("an admin finds it");
+
+    let unknown =
+        client.get_node(GetNodeRequest { node: named("n3"), fresh: false }).await.expect_err("none");
+    assert_eq!(reason(&unknown).1["near"], "n1");
+    assert!(!unknown.message().contains("n2"), "{unknown}");
+    let near = lab.client.clone().get_node(GetNodeRequest { node: named("n3"), fresh: false }).await;
+    assert!(reason(&near.expect_err("none")).1["near"].contains("n2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_counted_is_told_at_an_orderly_stop() {
+    let lab = lab().await;
+    let side = side(&lab, vec![], Limits::default()).await;
+    for _ in 0..5 {
+        refused(side.client.clone().list_nodes(ListNodesRequest::default()).await);
+    }
+    lab.stop.cancel();
+    tokio::time::sleep(s(5)).await;
+    let told = side.told.0.lock().expect("whole");
+    assert_eq!(told.iter().map(|denial| denial.count).collect::<Vec<_>>(), [1, 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_makes_up_calls_is_told_of_once_and_hides_nobody() {
+    let lab = lab().await;
+    let side = side(&lab, vec![mine(Role::Viewer)], Limits::default()).await;
+    let channel = channel(&side.dir.path().join("s")).await;
+    for number in 0..40 {
+        let path = format!("/picket.v1.FencingService/Shoot{number}");
+        let status = crate::half::half(channel.clone(), &path).await.expect("answered");
+        assert_eq!((status.code(), reason(&status).0.as_str()), (Code::Unimplemented, "NOT_OFFERED"));
+    }
+    refused(side.client.clone().fence(fence_request("k")).await);
+    let expected = [("unknown".to_owned(), "NOT_OFFERED"), ("Fence".to_owned(), "ROLE_MISSING")];
+    assert_eq!(side.told.reasons(), expected);
 }
 
 #[tokio::test(start_paused = true)]
