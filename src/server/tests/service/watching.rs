@@ -168,7 +168,7 @@ async fn what_is_not_in_the_settings_any_more_is_told_to_who_watches_all() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_is_looked_at_when_it_is_read_and_not_when_the_watch_begins() {
-    let names: Vec<String> = (1..=600).map(|number| format!("n{number:03}")).collect();
+    let names: Vec<String> = (1..=2_000).map(|number| format!("n{number:04}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let lab = lab_of(&names, Limits::default(), Audit::none()).await;
     let socket = lab.socket.clone();
@@ -177,12 +177,12 @@ async fn a_node_is_looked_at_when_it_is_read_and_not_when_the_watch_begins() {
         async move { tokio::net::UnixStream::connect(socket).await.map(TokioIo::new) }
     });
     // A client that reads nothing takes no more than this.
-    let endpoint = Endpoint::from_static("http://gateway").initial_stream_window_size(65_535);
+    let endpoint = Endpoint::from_static("http://gateway").initial_stream_window_size(1_024);
     let channel = endpoint.connect_with_connector(connector).await.expect("connected");
     let mut watch =
         Client::new(channel).watch_nodes(WatchNodesRequest::default()).await.expect("let in").into_inner();
     tokio::time::sleep(s(1)).await;
-    let request = FenceRequest { node: named("n600"), ..fence_request("k") };
+    let request = FenceRequest { node: named("n2000"), ..fence_request("k") };
     lab.open(request).await.expect("let in").outcome().await;
 
     let (mut told, mut last) = (0, None);
@@ -197,5 +197,5 @@ async fn a_node_is_looked_at_when_it_is_read_and_not_when_the_watch_begins() {
         }
     }
     let last = last.expect("nodes");
-    assert_eq!((told, last.name.as_str(), last.phase()), (600, "n600", Phase::Released));
+    assert_eq!((told, last.name.as_str(), last.phase()), (2_000, "n2000", Phase::Released));
 }
