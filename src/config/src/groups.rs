@@ -17,6 +17,8 @@ use crate::table::Table;
 pub struct GroupRules {
     /// `liveness`: what says whether one of its nodes recovered (S15).
     pub liveness: Option<Kinded>,
+    /// `drills`: whether nodes of the group may be drilled. A node may where one of its groups says true, and none false.
+    pub drills: Option<bool>,
 }
 
 impl GroupRules {
@@ -24,12 +26,15 @@ impl GroupRules {
         let liveness = table
             .has("liveness")
             .then(|| Kinded::read(&mut table.table("liveness"), "\"command\" or \"http\""));
-        Self { liveness }
+        Self { liveness, drills: table.flag("drills") }
     }
 
     /// These rules, and for what they leave out those of every value of the label.
     fn over(self, every: &Self) -> Self {
-        Self { liveness: self.liveness.or_else(|| every.liveness.clone()) }
+        Self {
+            liveness: self.liveness.or_else(|| every.liveness.clone()),
+            drills: self.drills.or(every.drills),
+        }
     }
 }
 
@@ -62,6 +67,12 @@ impl Grouping {
     /// The groups and their nodes.
     pub fn members(&self) -> &Groups {
         &self.members
+    }
+
+    /// Whether a node in these groups may be drilled.
+    pub fn allows_drills<'a>(&self, groups: impl IntoIterator<Item = &'a String>) -> bool {
+        let words = groups.into_iter().filter_map(|group| self.settings.get(group)?.rules.drills);
+        words.fold(None, |so_far: Option<bool>, word| Some(so_far.unwrap_or(true) && word)).unwrap_or(false)
     }
 
     /// The groups of which `[groups]` says something, by name. What it says of `rack=*` stands here for each rack.

@@ -24,6 +24,7 @@ pub(crate) fn read(mut table: Table<'_>) -> Rules {
         ("clock_jump", &mut rules.clock_jump),
         ("receipt_life", &mut rules.receipt_life),
         ("receipt_margin", &mut rules.receipt_margin),
+        ("check_every", &mut rules.check_every),
         ("history", &mut rules.history),
     ];
     for (key, place) in durations {

@@ -76,6 +76,8 @@ pub struct Person {
 pub enum Event<'a> {
     /// A caller wants it off. From Normal, Unfencing (the fence wins) and PowerOnFailed.
     Fence(Box<FenceRequest>),
+    /// The same as a drill: of a node of which nothing is wrong. From Normal alone.
+    Drill(Box<FenceRequest>),
     /// Another caller wants the same: its hold, and its key, are added.
     Join {
         /// Who keeps the node off.
@@ -166,6 +168,13 @@ pub enum Event<'a> {
         /// Why.
         why: String,
     },
+    /// Another reason to keep it off, or another word for one that stands. It lasts until it is dropped by name.
+    Hold {
+        /// The hold's name.
+        holder: String,
+        /// Who asked, and why.
+        person: Person,
+    },
     /// A hold is dropped; with none left the node is brought back.
     Unfence {
         /// The hold's name.
@@ -220,6 +229,34 @@ pub enum Event<'a> {
     },
     /// A person says that it was alive.
     StandDown(Person),
+    /// A person says that the hardware is gone for good.
+    Retire {
+        /// Who.
+        person: Person,
+        /// The devices as the settings have them; `None`: they do not have the node.
+        settings: Option<String>,
+    },
+    /// What the settings say now of a node that was retired. Another machine than then: it is a new one.
+    Resettled {
+        /// Its devices; `None`: they do not have the node.
+        settings: Option<String>,
+    },
+    /// A person accepts what a device says it controls (S13): a board was exchanged.
+    Accepted {
+        /// The device.
+        device: DeviceId,
+        /// What it says.
+        identity: Identity,
+        /// Who.
+        person: Person,
+    },
+    /// What the drill under way has shown.
+    Drilled {
+        /// Supplies that were cut, with which the host went dark and came back, each with its address.
+        verified: BTreeMap<DeviceId, String>,
+        /// In words, verified or not.
+        findings: Vec<String>,
+    },
     /// A caller's request that is safe to repeat: what it asks happens, and the key is bound to the node's fence, in one
     /// write (S20).
     Keyed {

@@ -88,6 +88,8 @@ pub enum Outcome {
     Unfenced,
     /// The hold was dropped; others still keep the node off.
     StillHeld,
+    /// A person said that the hardware is gone for good.
+    Retired,
 }
 
 impl Outcome {
@@ -104,6 +106,7 @@ impl Outcome {
             Outcome::StoodDown => "stood_down",
             Outcome::Unfenced => "unfenced",
             Outcome::StillHeld => "still_held",
+            Outcome::Retired => "retired",
         }
     }
 }

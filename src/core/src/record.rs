@@ -32,6 +32,8 @@ pub enum Phase {
     PowerOnFailed,
     /// A person must decide; the node is kept off.
     NeedsOperator(Reason),
+    /// The hardware is gone for good: neither fenced nor brought back until the settings bring another machine.
+    Retired,
 }
 
 impl Phase {
@@ -45,6 +47,7 @@ impl Phase {
             Phase::Unfencing => "unfencing",
             Phase::PowerOnFailed => "power_on_failed",
             Phase::NeedsOperator(_) => "needs_operator",
+            Phase::Retired => "retired",
         }
     }
 }
@@ -81,6 +84,8 @@ pub enum Cause {
     Asked,
     /// The node was found on although nobody unfenced it.
     Breach,
+    /// A drill: on purpose, to see that it works.
+    Drill,
 }
 
 /// How far one release is. *Requested → accepted → observed complete.*
@@ -294,6 +299,21 @@ impl Fence {
     }
 }
 
+/// That the hardware is gone for good, and who said so (S16).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retirement {
+    /// Who.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub at: WallTime,
+    /// The devices as the settings had them then, in words. `None`: the settings do not have the node (any more), so
+    /// that whatever brings it back is another machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<String>,
+}
+
 /// What an unfence will do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -334,6 +354,15 @@ pub struct NodeRecord {
     /// When the last fence ended with the node back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back_since: Option<WallTime>,
+    /// Supplies whose wiring a drill verified, each with the address that it had then: another one is other wiring.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub wired: BTreeMap<DeviceId, String>,
+    /// When the last drill was opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drilled_at: Option<WallTime>,
+    /// That the hardware is gone for good; only in phase Retired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retired: Option<Retirement>,
 }
 
 impl NodeRecord {
@@ -351,12 +380,17 @@ impl NodeRecord {
             learned: BTreeMap::new(),
             receipts: Vec::new(),
             back_since: None,
+            wired: BTreeMap::new(),
+            drilled_at: None,
+            retired: None,
         }
     }
 
     /// Nobody keeps it off and nothing is open: its settings may be changed, or taken away.
     pub fn is_at_rest(&self) -> bool {
-        self.phase == Phase::Normal && self.holds.is_empty() && self.ledger.open().is_empty()
+        matches!(self.phase, Phase::Normal | Phase::Retired)
+            && self.holds.is_empty()
+            && self.ledger.open().is_empty()
     }
 
     /// What keeps it from being at rest, in words: its phase, its holders, what is open.

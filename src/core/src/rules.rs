@@ -50,6 +50,8 @@ pub struct Rules {
     pub receipt_life: Duration,
     /// How much longer than its receipts live a node is kept off, for readers whose clocks differ. Default 5 s, least 1 s.
     pub receipt_margin: Duration,
+    /// How often each device of a node that is not fenced is checked. Default 5 min, least 10 s; zero: never.
+    pub check_every: Duration,
     /// How long ended fences are kept. Default 90 days, least 1 day.
     pub history: Duration,
 }
@@ -73,6 +75,7 @@ impl Default for Rules {
             clock_jump: s(1),
             receipt_life: s(60),
             receipt_margin: s(5),
+            check_every: s(300),
             history: s(90 * 86_400),
         }
     }
@@ -120,6 +123,9 @@ impl Rules {
         range("clock_jump", self.clock_jump, ms(100), ms(10_000));
         range("receipt_life", self.receipt_life, ms(10_000), ms(3_600_000));
         range("receipt_margin", self.receipt_margin, ms(1_000), ms(600_000));
+        if !self.check_every.is_zero() {
+            range("check_every", self.check_every, ms(10_000), day);
+        }
         range("history", self.history, day, day * 36_500);
         if self.level_share < self.longest_cycle + self.dwell * 3 {
             let (share, cycle, dwell) =

@@ -1,9 +1,10 @@
 //! Why a request was not taken.
 
-use picket_core::ids::{FenceId, Generation};
+use picket_core::ids::{DeviceId, FenceId, Generation};
 use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
 use picket_core::store::StoreError;
+use picket_driver::ErrorKind;
 
 /// Why the engine did not do what was asked. Nothing was changed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -39,6 +40,24 @@ pub enum EngineError {
     /// This gateway does not lead at the moment.
     #[error("no gateway leads at the moment: {0}")]
     NoLeader(String),
+    /// A device did not do its part.
+    #[error("{device}: {detail}")]
+    Device {
+        /// Which.
+        device: DeviceId,
+        /// What kind of trouble.
+        kind: ErrorKind,
+        /// In words.
+        detail: String,
+    },
+    /// A field of the request cannot be as it is.
+    #[error("{field}: {what}")]
+    Field {
+        /// The field.
+        field: &'static str,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
     /// The request makes no sense.
     #[error("{0}")]
     Invalid(String),

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use picket_audit::Audit;
+use picket_core::device::DeviceSpec;
 use picket_core::election::Election;
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
+use picket_core::record::NodeRecord;
 use picket_core::rules::Rules;
 use picket_core::store::Store;
 use picket_core::time::Clock;
-use picket_core::topology::Topology;
+use picket_core::topology::{Level, Topology};
 use picket_driver::{PowerDriver, Random};
 use picket_liveness::Liveness;
 use picket_release::Releaser;
@@ -47,6 +49,27 @@ pub struct NodePlan {
     pub liveness: Option<Arc<dyn Liveness>>,
     /// Two plans of a node with the same mark were made of the same settings. Empty where nothing is ever reloaded.
     pub mark: String,
+    /// One of its groups allows drills, and none forbids them.
+    pub drills: bool,
+}
+
+impl NodePlan {
+    /// The levels, with the wiring that drills have verified. An outlet that has another address since is other wiring.
+    pub fn with_wiring(&self, record: &NodeRecord) -> Topology {
+        let verified = |id: &DeviceId| {
+            let endpoint = self.drivers.get(id).map(|driver| &driver.traits().endpoint);
+            endpoint.is_some() && record.wired.get(id) == endpoint
+        };
+        let levels = self.topology.levels().iter().map(|level| Level {
+            devices: level
+                .devices
+                .iter()
+                .map(|spec| DeviceSpec { verified: spec.verified || verified(&spec.id), ..spec.clone() })
+                .collect(),
+        });
+        // The same devices in the same levels.
+        Topology::new(levels.collect()).unwrap_or_else(|_| self.topology.clone())
+    }
 }
 
 /// Everything the engine works with.

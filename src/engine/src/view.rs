@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use picket_core::device::{Identity, IdentityMatch};
 use picket_core::ids::DeviceId;
@@ -23,6 +24,17 @@ pub struct Wait {
     pub until: Option<WallTime>,
 }
 
+/// A check of a device that came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// When it ended.
+    pub at: WallTime,
+    /// How long it took.
+    pub took: Duration,
+    /// Whether it can be told to stay off; `None`: it did not come so far.
+    pub holds: Option<bool>,
+}
+
 /// What a device showed last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceLive {
@@ -40,6 +52,8 @@ pub struct DeviceLive {
     pub identity: Option<Identity>,
     /// Whether that is what is expected.
     pub identity_match: Option<IdentityMatch>,
+    /// Its last check.
+    pub checked: Option<Checked>,
 }
 
 /// What is known and not stored.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use picket_config::{DeviceSettings, Fault, Faults, Kinded, Nature, NodeSettings, Settings};
+use picket_config::{DeviceSettings, Fault, Faults, Grouping, Kinded, Nature, NodeSettings, Settings};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
@@ -31,6 +31,7 @@ pub(crate) fn all(
         context,
         releasers,
         endpoints: BTreeMap::new(),
+        grouping: &settings.groups,
         groups: settings.groups.members().by_node(),
         sources,
         is_whole: told.is_empty(),
@@ -108,6 +109,8 @@ struct Builder<'a> {
     endpoints: BTreeMap<String, String>,
     /// What says whether the nodes of a group recovered.
     sources: Sources,
+    /// The rules of groups.
+    grouping: &'a Grouping,
     /// In which groups each node is.
     groups: BTreeMap<NodeId, BTreeSet<String>>,
     /// The settings had no fault before: what is missing of a level was not told yet.
@@ -160,6 +163,7 @@ impl Builder<'_> {
             releases,
             own_host: false,
             labels: node.labels.clone(),
+            drills: self.grouping.allows_drills(&groups),
             liveness: self.sources.of(node, &groups, self.faults),
             groups,
             mark: String::new(),

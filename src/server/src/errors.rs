@@ -3,15 +3,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use picket_core::ids::NodeId;
+use picket_core::ids::{DeviceId, NodeId};
 use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
 use picket_core::store::StoreError;
-use picket_engine::{Engine, EngineError, Stale};
+use picket_engine::{Engine, EngineError, ErrorKind, Stale};
 use picket_proto::v1::ErrorReason;
 
 use crate::convert::words;
-use crate::fault::Fault;
+use crate::fault::{Fault, Fields};
 
 /// A leader is found again within about this time.
 const LEADER: Duration = Duration::from_secs(1);
@@ -33,6 +33,16 @@ pub(crate) enum Verb {
     Abandon,
     /// StandDown.
     StandDown,
+    /// Hold.
+    Hold,
+    /// Attest.
+    Attest,
+    /// Retire.
+    Retire,
+    /// AcceptIdentity.
+    Accept,
+    /// Drill.
+    Drill,
     /// Anything that only asks.
     Look,
 }
@@ -46,6 +56,11 @@ impl Verb {
             Verb::Retry => &["NEEDS_OPERATOR", "POWER_ON_FAILED"],
             Verb::Abandon => &["FENCED", "NEEDS_OPERATOR"],
             Verb::StandDown => &["NEEDS_OPERATOR"],
+            Verb::Hold => &["FENCING", "FENCED", "RELEASED", "NEEDS_OPERATOR"],
+            Verb::Attest => &["FENCING", "NEEDS_OPERATOR"],
+            Verb::Retire => &["RELEASED", "NEEDS_OPERATOR", "POWER_ON_FAILED"],
+            Verb::Accept => &["NORMAL", "NEEDS_OPERATOR"],
+            Verb::Drill => &["NORMAL"],
         }
     }
 }
@@ -93,6 +108,12 @@ pub(crate) fn engine(error: EngineError, verb: Verb, node: &NodeId, engine: &Eng
             .field("idempotency_key", "was used for this node with other parameters: take a new key, or repeat the request as it was"),
         EngineError::Store(error) => store(error),
         EngineError::NoLeader(why) => no_leader(&why),
+        EngineError::Device { device, kind, detail } => failed(&device, kind, &detail, &message),
+        EngineError::Field { field, what } => {
+            let mut fields = Fields::default();
+            fields.wrong(field, what);
+            fields.done().err().unwrap_or_else(|| Fault::new(ErrorReason::BadRequest, message))
+        }
         EngineError::Invalid(what) => Fault::new(ErrorReason::BadRequest, what),
     }
 }
@@ -136,9 +157,13 @@ fn refused(refused: Refused, verb: Verb, node: &NodeId, engine: &Engine) -> Faul
         Refused::OpenEffects(effects) => Fault::new(ErrorReason::OpenEffects, message.clone())
             .with_list("effects", &effects)
             .precondition("EFFECT", name, &message),
-        Refused::SaysOn(device) => Fault::new(ErrorReason::HostReadsOn, message.clone())
+        Refused::SaysOn { device, said } => Fault::new(ErrorReason::HostReadsOn, message.clone())
             .with("device", device)
+            .with("said", said)
             .precondition("POWER", name, &message),
+        Refused::ForeignProof(_) if verb == Verb::Attest => {
+            Fault::new(ErrorReason::WrongPhase, message.clone()).precondition("PHASE", name, &message)
+        }
         Refused::ForeignProof(_) => Fault::new(ErrorReason::NotProven, message),
         Refused::Held(_) | Refused::OffSent => {
             Fault::new(ErrorReason::WrongPhase, message.clone()).precondition("PHASE", name, &message)
@@ -151,6 +176,18 @@ fn receipts_full(open: usize, message: String) -> Fault {
     let limit = if open < picket_core::receipt::MOST { "receipts_each" } else { "receipts" };
     let fault = Fault::new(ErrorReason::Limit, message.clone()).with("limit", limit);
     fault.quota(limit, &message).retry_after(RECEIPT)
+}
+
+/// A device that does not answer may answer later; one that refuses has to be put right.
+fn failed(device: &DeviceId, kind: ErrorKind, detail: &str, message: &str) -> Fault {
+    if matches!(kind, ErrorKind::TimedOut | ErrorKind::Unreachable | ErrorKind::Throttled) {
+        return Fault::new(ErrorReason::TooSlow, format!("{message}; nothing was changed"));
+    }
+    let problem = words::problem(kind).as_str_name().trim_start_matches("DEVICE_PROBLEM_KIND_").to_owned();
+    Fault::new(ErrorReason::DeviceFailed, message)
+        .with("device", device.as_str())
+        .with("problem", problem)
+        .precondition("DEVICE", device.as_str(), detail)
 }
 
 /// The store did not do it.

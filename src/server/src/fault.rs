@@ -132,7 +132,8 @@ fn code(reason: ErrorReason) -> Code {
         | ErrorReason::HostReadsOn
         | ErrorReason::NotProven
         | ErrorReason::NotReleased
-        | ErrorReason::OpenEffects => Code::FailedPrecondition,
+        | ErrorReason::OpenEffects
+        | ErrorReason::DeviceFailed => Code::FailedPrecondition,
         ErrorReason::Unauthenticated => Code::Unauthenticated,
         ErrorReason::RoleMissing | ErrorReason::HolderNotAllowed => Code::PermissionDenied,
         ErrorReason::NotLeader

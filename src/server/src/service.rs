@@ -116,31 +116,40 @@ impl FencingService for Service {
         not_offered("VerifyReceipt")
     }
 
-    async fn hold(&self, _: Request<v1::HoldRequest>) -> Answered<v1::HoldResponse> {
-        not_offered("Hold")
+    async fn hold(&self, request: Request<v1::HoldRequest>) -> Answered<v1::HoldResponse> {
+        let guest = self.0.door.call(&request)?;
+        let node = self.0.of(&guest).hold(guest, request.into_inner()).await?;
+        Ok(Response::new(v1::HoldResponse { node: Some(node) }))
     }
 
-    async fn drop_hold(&self, _: Request<v1::DropHoldRequest>) -> Answered<v1::DropHoldResponse> {
-        not_offered("DropHold")
+    async fn drop_hold(&self, request: Request<v1::DropHoldRequest>) -> Answered<v1::DropHoldResponse> {
+        let guest = self.0.door.call(&request)?;
+        let node = self.0.of(&guest).drop_hold(guest, request.into_inner()).await?;
+        Ok(Response::new(v1::DropHoldResponse { node: Some(node) }))
     }
 
-    async fn retire(&self, _: Request<v1::RetireRequest>) -> Answered<v1::RetireResponse> {
-        not_offered("Retire")
+    async fn retire(&self, request: Request<v1::RetireRequest>) -> Answered<v1::RetireResponse> {
+        let guest = self.0.door.call(&request)?;
+        let node = self.0.of(&guest).retire(guest, request.into_inner()).await?;
+        Ok(Response::new(v1::RetireResponse { node: Some(node) }))
     }
 
     async fn accept_identity(
         &self,
-        _: Request<v1::AcceptIdentityRequest>,
+        request: Request<v1::AcceptIdentityRequest>,
     ) -> Answered<v1::AcceptIdentityResponse> {
-        not_offered("AcceptIdentity")
+        let guest = self.0.door.call(&request)?;
+        let node = self.0.of(&guest).accept_identity(guest, request.into_inner()).await?;
+        Ok(Response::new(v1::AcceptIdentityResponse { node: Some(node) }))
     }
 
-    async fn drill(&self, _: Request<v1::DrillRequest>) -> Streamed<v1::DrillResponse> {
-        not_offered("Drill")
+    async fn drill(&self, request: Request<v1::DrillRequest>) -> Streamed<v1::DrillResponse> {
+        let guest = self.0.door.stream(&request)?;
+        Ok(Response::new(self.0.of(&guest).drill(guest, request.into_inner()).await?))
     }
 
-    async fn attest(&self, _: Request<v1::AttestRequest>) -> Streamed<v1::AttestResponse> {
-        not_offered("Attest")
+    async fn attest(&self, request: Request<v1::AttestRequest>) -> Streamed<v1::AttestResponse> {
+        updates!(self, request, attest, AttestResponse)
     }
 
     async fn pause(&self, _: Request<v1::PauseRequest>) -> Answered<v1::PauseResponse> {
@@ -155,7 +164,11 @@ impl FencingService for Service {
         not_offered("PlanFence")
     }
 
-    async fn check_devices(&self, _: Request<v1::CheckDevicesRequest>) -> Streamed<v1::CheckDevicesResponse> {
-        not_offered("CheckDevices")
+    async fn check_devices(
+        &self,
+        request: Request<v1::CheckDevicesRequest>,
+    ) -> Streamed<v1::CheckDevicesResponse> {
+        let guest = self.0.door.stream(&request)?;
+        Ok(Response::new(self.0.of(&guest).check_devices(guest, request.into_inner()).await?.boxed()))
     }
 }

@@ -59,6 +59,9 @@ pub struct Judge {
     first_host_off: Option<BootTime>,
 }
 
+/// How it is said of a host device that it answers although all supplies of the node are cut.
+pub const HAS_POWER: &str = "still answers: it has power";
+
 impl Judge {
     /// A judge for the fence that is open in `record`; `None` if none is being confirmed.
     ///
@@ -288,7 +291,7 @@ impl Judge {
             let answering = |trace: &&Trace| trace.last().is_some_and(|word| word.answers);
             for host in self.other_hosts().filter(answering) {
                 grade = grade.lowered();
-                lowered_by.push(format!("{} still answers: it has power", host.spec.id));
+                lowered_by.push(format!("{} {HAS_POWER}", host.spec.id));
             }
         }
         if grade < self.min_grade {

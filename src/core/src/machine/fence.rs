@@ -84,6 +84,15 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
     Ok(())
 }
 
+/// A fence of a node of which nothing is wrong: the same in everything, also in that its volumes are let go.
+pub(super) fn drill(draft: &mut Draft, request: FenceRequest) -> Result<(), Refused> {
+    draft.expect_phase("a drill", &["normal"], "a drill is of a node of which nothing is wrong")?;
+    open(draft, request)?;
+    draft.record.drilled_at = Some(draft.at);
+    draft.fence()?.cause = Cause::Drill;
+    Ok(())
+}
+
 /// What the fence before left undone belongs to the new one: what was found before the first hold is what is put back.
 /// True if the topology had to stay as it was, because the new one lacks a device of that.
 fn inherit(fence: &mut Fence, before: Option<Fence>) -> bool {

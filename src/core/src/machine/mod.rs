@@ -5,9 +5,12 @@
 
 mod draft;
 mod fence;
+mod hold;
+mod identity;
 mod people;
 mod receipts;
 mod release;
+mod retire;
 #[cfg(test)]
 mod tests;
 mod unfence;
@@ -77,8 +80,13 @@ pub enum Refused {
     #[error("the proof does not hold here: {0}")]
     ForeignProof(&'static str),
     /// A host device says On.
-    #[error("{0} says that the node is on")]
-    SaysOn(String),
+    #[error("{device} says that the node is on ({said})")]
+    SaysOn {
+        /// The device.
+        device: String,
+        /// Its own words.
+        said: String,
+    },
     /// An off was sent already: the fence runs to its end.
     #[error("an off was sent already: the fence runs to its end")]
     OffSent,
@@ -105,6 +113,7 @@ pub fn step(
 fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
     match event {
         Event::Fence(request) => fence::open(draft, *request)?,
+        Event::Drill(request) => fence::drill(draft, *request)?,
         Event::Join { holder, key } => fence::join(draft, holder, key)?,
         Event::NextLevel { why } => fence::next_level(draft, &why)?,
         Event::HoldIntent { found } => fence::hold_intent(draft, found)?,
@@ -121,6 +130,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::ReleaseProgress { release, stage, detail, known } => {
             release::progress(draft, &release, stage, detail, known)?;
         }
+        Event::Hold { holder, person } => hold::hold(draft, &holder, &person)?,
         Event::Unfence { holder, person } => unfence::drop_hold(draft, &holder, &person)?,
         Event::UnholdIntent => unfence::unhold_intent(draft)?,
         Event::Unheld { devices, detail } => unfence::unheld(draft, &devices, &detail)?,
@@ -134,6 +144,12 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::StandDown(person) => people::stand_down(draft, &person)?,
         Event::ReceiptIntent(request) => receipts::issue(draft, *request)?,
         Event::ReceiptReturned { id, by } => receipts::hand_back(draft, id, &by)?,
+        Event::Retire { person, settings } => retire::retire(draft, person, settings)?,
+        Event::Resettled { settings } => retire::resettled(draft, settings)?,
+        Event::Accepted { device, identity, person } => {
+            identity::accept(draft, device, identity, &person)?;
+        }
+        Event::Drilled { verified, findings } => identity::drilled(draft, verified, &findings)?,
         Event::Closed { effects, why } => {
             let mut words = Vec::new();
             for id in effects {
@@ -151,14 +167,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
             change(draft, *event)?;
             draft.bind(Some(key))?;
         }
-        Event::Learned { device, identity } => {
-            draft.expect_phase(
-                "learning an identity",
-                &["normal"],
-                "an identity is never learned in a fence",
-            )?;
-            draft.record.learned.insert(device, identity);
-        }
+        Event::Learned { device, identity } => identity::learn(draft, device, identity)?,
     }
     Ok(())
 }

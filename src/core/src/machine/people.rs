@@ -31,8 +31,9 @@ pub(super) fn attest(draft: &mut Draft, person: Person, looks: &[Look]) -> Resul
         if of_host.peek().is_none() {
             return Err(Refused::ForeignProof("a host device was not asked"));
         }
-        if of_host.any(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On)) {
-            return Err(Refused::SaysOn(host.id.to_string()));
+        let mut readings = of_host.filter_map(|look| look.reading.as_ref());
+        if let Some(on) = readings.find(|reading| reading.power == Power::On) {
+            return Err(Refused::SaysOn { device: host.id.to_string(), said: on.said.clone() });
         }
     }
     let Person { name, reason } = person;

@@ -13,6 +13,7 @@ mod oracle;
 mod truth;
 mod walk;
 
+mod a_hold_keeps_the_node_off;
 mod confirmed_only_as_the_law_says;
 mod confirmed_only_when_it_stays_dark;
 mod confirms_in_the_end;
@@ -27,6 +28,8 @@ mod records_come_back_from_json;
 mod refusals_change_nothing;
 mod releases_only_when_fenced;
 mod some_way_leads_back;
+mod what_is_retired_stays_so;
+mod wiring_is_verified_by_drills_alone;
 
 use proptest::prelude::ProptestConfig;
 

@@ -15,8 +15,13 @@ proptest! {
         walk(&moves, |taken, walk| {
             let (before, after) = (&taken.before.record, &taken.after.record);
             let phases = (&before.phase, &after.phase);
-            assert_eq!(after.phase == Phase::Normal, after.fence.is_none(), "a fence stands in the record until its end");
+            let ended = matches!(after.phase, Phase::Normal | Phase::Retired);
+            assert_eq!(ended, after.fence.is_none(), "a fence stands in the record until its end");
             if phases.0 == phases.1 || *phases.1 != Phase::Normal {
+                return;
+            }
+            if *phases.0 == Phase::Retired {
+                assert_eq!(taken.what, "resettled", "another machine");
                 return;
             }
             assert_eq!((phases.0, taken.what), (&Phase::Unfencing, "back"));

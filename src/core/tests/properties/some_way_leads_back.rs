@@ -14,6 +14,9 @@ fn one_step(player: &mut Player) {
     let words = || "for the test".to_owned();
     match &record.phase {
         Phase::Normal => {}
+        Phase::Retired => {
+            drop(player.apply(Event::Resettled { settings: Some("another machine".to_owned()) }));
+        }
         Phase::Fencing => player.give_up(Reason::LevelsSpent),
         Phase::Fenced => player.give_up(Reason::ReleaseDeadline),
         Phase::NeedsOperator(_) => {

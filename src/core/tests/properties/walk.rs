@@ -32,7 +32,7 @@ impl std::fmt::Debug for Move {
 }
 
 /// Kinds of moves; those that lead on come more often.
-const NAMES: [&str; 48] = [
+const NAMES: [&str; 56] = [
     "fence",
     "fence",
     "join",
@@ -75,6 +75,14 @@ const NAMES: [&str; 48] = [
     "abandon",
     "stand down",
     "learned",
+    "drill",
+    "hold",
+    "hold",
+    "accepted",
+    "verified",
+    "retire",
+    "resettled",
+    "resettled",
     "another leader",
     "keyed retry",
     "receipt",
@@ -210,7 +218,7 @@ impl Walk {
         if what == "another leader" {
             self.player.succeeds();
         }
-        if what == "fence" {
+        if matches!(what, "fence" | "drill") {
             self.fences += 1;
         }
         if what == "confirm" {
@@ -234,6 +242,19 @@ impl Walk {
         let words = || "for the test".to_owned();
         let event = match what {
             "fence" => Some(Event::Fence(Box::new(fence_request(self.fences, a, b)))),
+            "drill" => Some(Event::Drill(Box::new(fence_request(self.fences, a, b)))),
+            "hold" => Some(Event::Hold { holder: pick(&HOLDERS, a).to_owned(), person: person() }),
+            "accepted" => Some(Event::Accepted {
+                device: name,
+                identity: Identity { uuid: None, serial: Some(format!("s{b}")) },
+                person: person(),
+            }),
+            "verified" => {
+                Some(Event::Drilled { verified: BTreeMap::from([(name, words())]), findings: vec![words()] })
+            }
+            // Rarely: there is not much to see of it afterwards.
+            "retire" if a == 0 => Some(Event::Retire { person: person(), settings: (b < 4).then(words) }),
+            "resettled" => Some(Event::Resettled { settings: (b > 1).then(|| format!("settings {b}")) }),
             "join" => Some(Event::Join { holder: holder(pick(&HOLDERS, a), then(b)), key: None }),
             "next level" => Some(Event::NextLevel { why: words() }),
             "hold intent" => {
@@ -355,6 +376,7 @@ fn it_comes_through_every_phase() {
         "normal",
         "power_on_failed",
         "released",
+        "retired",
         "unfencing",
     ];
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), all);

@@ -243,7 +243,7 @@ impl Player {
             asked_at,
             answered_at: asked_at,
             epoch: Some(Bench::first_epoch()),
-            said: String::new(),
+            said: format!("{name} {power:?}"),
         });
         Look { device: device(name), asked_at, reading }
     }

@@ -1,7 +1,6 @@
 //! What callers ask of a node: each request goes to the node's own task, and is answered by it.
 
 use picket_audit::Told;
-use picket_core::event::Person;
 use picket_core::ids::{NodeId, ReleaseId};
 use picket_core::record::NodeRecord;
 use tokio::sync::oneshot;
@@ -13,7 +12,7 @@ use crate::request::{Admission, Ask, FenceCall, Taken};
 use crate::view::NodeView;
 
 impl Engine {
-    async fn ask<T>(
+    pub(super) async fn ask<T>(
         &self,
         node: &NodeId,
         make: impl FnOnce(oneshot::Sender<Result<T, EngineError>>) -> Command,
@@ -85,11 +84,6 @@ impl Engine {
     /// It was alive: undo, without an on of the host.
     pub async fn stand_down(&self, node: &NodeId, ask: impl Into<Ask>) -> Result<Taken, EngineError> {
         self.ask(node, |reply| Command::StandDown(ask.into(), reply)).await
-    }
-
-    /// A person vouches that the node is off.
-    pub async fn attest(&self, node: &NodeId, person: Person) -> Result<NodeRecord, EngineError> {
-        self.ask(node, |reply| Command::Attest(person, reply)).await
     }
 
     /// Asks all devices of the node now; what they say is in its view afterwards.

@@ -165,7 +165,7 @@ fn never_stored(node: &NodeId) -> Stored {
 
 /// Why a node cannot be worked by that plan, if it cannot.
 pub(super) fn orphaned(record: &NodeRecord, plan: Option<&NodePlan>) -> Option<String> {
-    if record.phase == Phase::Normal {
+    if matches!(record.phase, Phase::Normal | Phase::Retired) {
         return None;
     }
     match plan {
@@ -186,6 +186,7 @@ fn of_record(record: &NodeRecord, planned: Option<&NodePlan>) -> NodePlan {
         labels: planned.map(|plan| plan.labels.clone()).unwrap_or_default(),
         groups: planned.map(|plan| plan.groups.clone()).unwrap_or_default(),
         liveness: None,
+        drills: false,
         mark: String::new(),
     }
 }

@@ -6,6 +6,7 @@ mod ending;
 mod fleet;
 mod reads;
 mod settled;
+mod wishes;
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -58,6 +59,7 @@ struct Shared {
     parts: Arc<Parts>,
     fleet: RwLock<Fleet>,
     feed: broadcast::Sender<(Revision, NodeId)>,
+    shown: broadcast::Sender<NodeId>,
     lead: watch::Sender<Lead>,
     asks: mpsc::Sender<change::Asked>,
     asked: Mutex<mpsc::Receiver<change::Asked>>,
@@ -85,6 +87,7 @@ impl Engine {
     /// An engine over these parts. Nothing runs before [`Engine::run`].
     pub fn new(parts: Parts) -> Self {
         let (feed, _) = broadcast::channel(FEED);
+        let (shown, _) = broadcast::channel(FEED);
         let (asks, asked) = mpsc::channel(1);
         let lead = watch::Sender::new(Lead::No("starting".to_owned()));
         let fleet = Fleet::new(parts);
@@ -92,6 +95,7 @@ impl Engine {
             parts: fleet.parts.clone(),
             fleet: RwLock::new(fleet),
             feed,
+            shown,
             lead,
             asks,
             asked: Mutex::new(asked),
@@ -246,6 +250,7 @@ impl Engine {
         let outlets = Outlets {
             view: slot.view.clone(),
             feed: self.shared.feed.clone(),
+            shown: self.shared.shown.clone(),
             turns: reign.turns.clone(),
             work: self.shared.work.clone(),
             orphan: slot.orphan.clone(),

@@ -5,7 +5,7 @@ use picket_core::event::{BoundKey, Person};
 use picket_core::record::NodeRecord;
 use serde_json::{Map, Value};
 
-use super::command::Command;
+use super::command::{Command, Wish};
 use crate::request::{Admission, Taken};
 
 /// A request that changes something, as the audit is told of it.
@@ -106,7 +106,18 @@ impl Command {
                 Asked::new("abandon", &ask.person, ask.key.as_ref()).with("release", release)
             }
             Command::StandDown(ask, _) => Asked::new("stand_down", &ask.person, ask.key.as_ref()),
-            Command::Attest(person, _) => Asked::new("attest", person, None),
+            Command::Drill(call, _) => {
+                let person = Person { name: call.holder.by.clone(), reason: call.holder.reason.clone() };
+                Asked::new("drill", &person, call.key.as_ref())
+            }
+            Command::Wish(wish, ask, _) => {
+                let asked = Asked::new(wish.label(), &ask.person, ask.key.as_ref());
+                match wish {
+                    Wish::Hold(holder) => asked.with("holder", holder),
+                    Wish::Accept { device, .. } => asked.with("device", device),
+                    Wish::Attest | Wish::Retire => asked,
+                }
+            }
             Command::Check(_) | Command::StepAside { .. } => return None,
         })
     }

@@ -1,42 +1,68 @@
-//! A node that is not fenced: its devices are asked who they are, and callers are answered.
+//! A node that is not fenced: its devices are checked on a schedule, and callers are answered.
+//!
+//! A check changes nothing and leaves nothing behind: its calls may only read, and its sessions are closed at its end, so
+//! that their later death is no loss within a fence. Every other request ends it at once.
+
+use std::collections::BTreeMap;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use picket_core::device::IdentityMatch;
+use picket_core::device::{Identity, IdentityMatch};
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
+use picket_core::record::NodeRecord;
+use picket_core::time::BootTime;
+use picket_driver::ErrorKind;
 
-use super::command::Command;
+use super::command::{Command, Reply};
 use super::hands::{Did, Doing};
 use super::{Fatal, NodeTask, sleep_until};
+use crate::readiness::{problems, readiness};
+use crate::view::Checked;
+
+/// A check under way.
+struct Run {
+    doing: FuturesUnordered<Doing>,
+    began: BootTime,
+    /// Devices that have not come to the end of their questions; only closing is left for the others.
+    asked: BTreeMap<DeviceId, Option<bool>>,
+    waiting: Vec<Reply<NodeRecord>>,
+}
 
 impl NodeTask {
     pub(super) async fn normal(&mut self) -> Result<(), Fatal> {
         let here = self.place();
-        if self.first_check().await? || self.steps_aside() {
+        let first = std::mem::take(&mut self.unchecked) && self.check_in_turn().await?;
+        if first || self.steps_aside() {
             return Ok(());
         }
+        let mut check_at = self.schedule.next(self.now());
         loop {
             self.close_expired(|_| true).await?;
             let now = self.now();
             let expiry = self.record().ledger.open().iter().filter_map(|open| self.expires_at(open)).min();
-            let timer = async {
-                match expiry {
-                    Some(at) => sleep_until(now, at).await,
-                    None => std::future::pending().await,
-                }
+            let until = async |at: Option<BootTime>| match at {
+                Some(at) => sleep_until(now, at).await,
+                None => std::future::pending().await,
             };
             tokio::select! {
                 biased;
                 Some(command) = self.mailbox.recv() => match command {
                     Command::Check(reply) => {
-                        if self.check(Some(reply)).await? {
+                        let devices = self.devices();
+                        if self.check(devices, Some(reply)).await? {
                             return Ok(());
                         }
                     }
                     command => self.command(command).await?,
                 },
-                () = timer => {}
+                () = until(expiry) => {}
+                () = until(check_at) => {
+                    if self.check_in_turn().await? {
+                        return Ok(());
+                    }
+                    check_at = self.schedule.next(self.now());
+                }
             }
             if self.place() != here || self.steps_aside() {
                 return Ok(());
@@ -44,17 +70,31 @@ impl NodeTask {
         }
     }
 
-    /// The check after the start, some nodes at a time. True if the node was moved meanwhile.
-    async fn first_check(&mut self) -> Result<bool, Fatal> {
+    fn devices(&self) -> Vec<DeviceId> {
+        self.plan.topology.devices().map(|spec| spec.id.clone()).collect()
+    }
+
+    /// A check that nobody asked for, some nodes at a time. True if the node was moved meanwhile.
+    async fn check_in_turn(&mut self) -> Result<bool, Fatal> {
         let here = self.place();
-        let Some(turns) = self.turns.take() else { return Ok(false) };
+        let turns = self.turns.clone();
         loop {
             tokio::select! {
                 biased;
-                Some(command) = self.mailbox.recv() => self.command(command).await?,
+                Some(command) = self.mailbox.recv() => match command {
+                    // Whoever asks does not wait for a turn, and what they are told serves as this one.
+                    Command::Check(reply) => {
+                        let devices = self.devices();
+                        return self.check(devices, Some(reply)).await;
+                    }
+                    command => self.command(command).await?,
+                },
                 turn = turns.acquire() => {
                     let _turn = turn;
-                    return self.check(None).await;
+                    let now = self.now();
+                    let mut devices = self.devices();
+                    devices.retain(|device| self.schedule.asks(device, now));
+                    return self.check(devices, None).await;
                 }
             }
             if self.place() != here || self.steps_aside() {
@@ -63,49 +103,121 @@ impl NodeTask {
         }
     }
 
-    /// Asks every device for its identity and power. Any other request ends it at once: a check never delays an off.
-    /// True if the node was moved meanwhile.
+    /// Asks these devices for power, identity, and what a hold would change. Any other request ends it at once: a check never
+    /// delays an off. True if the node was moved meanwhile.
     async fn check(
         &mut self,
-        reply: Option<super::command::Reply<picket_core::record::NodeRecord>>,
+        devices: Vec<DeviceId>,
+        reply: Option<Reply<NodeRecord>>,
     ) -> Result<bool, Fatal> {
         let here = self.place();
-        let devices: Vec<DeviceId> = self.plan.topology.devices().map(|spec| spec.id.clone()).collect();
-        let mut doing: FuturesUnordered<Doing> =
-            devices.iter().map(|device| self.hands.identify(device)).collect();
-        doing.extend(devices.iter().map(|device| self.hands.read(device)));
+        let mut run = Run {
+            // Power first: one that does not let us in is not asked to three times.
+            doing: devices.iter().map(|device| self.hands.unheard().read(device)).collect(),
+            began: self.now(),
+            asked: devices.into_iter().map(|device| (device, None)).collect(),
+            waiting: reply.into_iter().collect(),
+        };
         loop {
-            tokio::select! {
-                biased;
-                Some(command) = self.mailbox.recv() => {
-                    let ends = !command.is_check();
-                    self.command(command).await?;
-                    if ends {
-                        // The calls under way are dropped here; `reply` says so by closing.
-                        return Ok(self.place() != here);
-                    }
-                }
-                next = doing.next() => {
-                    let Some((device, did)) = next else { break };
-                    self.show(&device, &did);
-                    if let Did::Identified(Ok(identity)) = did {
-                        self.learn(device, identity).await?;
-                    }
+            if run.asked.is_empty() {
+                for reply in run.waiting.drain(..) {
+                    let _ = reply.send(Ok(self.record().clone()));
                 }
             }
-        }
-        if let Some(reply) = reply {
-            let _ = reply.send(Ok(self.record().clone()));
+            tokio::select! {
+                biased;
+                Some(command) = self.mailbox.recv() => match command {
+                    // Whoever asks while it is under way waits for the same answers.
+                    Command::Check(reply) if !run.asked.is_empty() => run.waiting.push(reply),
+                    Command::Check(reply) => {
+                        drop(run.doing);
+                        let devices = self.devices();
+                        return Box::pin(self.check(devices, Some(reply))).await;
+                    }
+                    command => {
+                        self.command(command).await?;
+                        // The calls under way are dropped here; those who wait are told so by their replies' closing.
+                        return Ok(self.place() != here);
+                    }
+                },
+                next = run.doing.next() => {
+                    let Some((device, did)) = next else { break };
+                    self.checked(&mut run, device, did).await?;
+                }
+            }
         }
         Ok(false)
     }
 
+    /// What one question came to, and the next one.
+    async fn checked(&mut self, run: &mut Run, device: DeviceId, did: Did) -> Result<(), Fatal> {
+        let hands = self.hands.unheard();
+        let next = match did {
+            // A close that was not answered is waited out by the far side.
+            Did::Quiesced(_) => return Ok(()),
+            Did::Identified(Err(error)) if error.kind == ErrorKind::Unsupported => {
+                self.device_live(&device).identity_match = Some(IdentityMatch::Unknown);
+                Some(hands.inspect(&device))
+            }
+            Did::Inspected(Err(error)) if error.kind == ErrorKind::Unsupported => {
+                run.asked.insert(device.clone(), Some(false));
+                None
+            }
+            did => {
+                self.show(&device, &did);
+                match did {
+                    Did::Read { result: Ok(_), .. } => Some(hands.identify(&device)),
+                    Did::Identified(Ok(identity)) => {
+                        self.learn(device.clone(), identity).await?;
+                        Some(hands.inspect(&device))
+                    }
+                    Did::Inspected(Ok(found)) => {
+                        run.asked.insert(device.clone(), Some(!found.is_empty()));
+                        None
+                    }
+                    _ => None,
+                }
+            }
+        };
+        match next {
+            Some(next) => run.doing.push(next),
+            None => {
+                self.conclude(run, &device);
+                let time =
+                    self.plan.topology.device(&device).map_or(self.parts.rules.device_call, |spec| spec.call);
+                run.doing.push(hands.quiesce(&device, time));
+            }
+        }
+        Ok(())
+    }
+
+    /// A device came to the end of its questions: what changed is told.
+    fn conclude(&mut self, run: &mut Run, device: &DeviceId) {
+        let (now, at) = (self.now(), self.wall());
+        let holds = run.asked.remove(device).flatten();
+        let took = now.since(run.began);
+        let live = self.device_live(device);
+        live.checked = Some(Checked { at, took, holds });
+        let fault = live.fault_kind;
+        self.schedule.note(device, fault, now);
+        let topology = self.plan.with_wiring(self.record());
+        let (Some(spec), Some(live)) = (topology.device(device), self.live.devices.get(device)) else {
+            return;
+        };
+        let is = readiness(spec, live);
+        let words: Vec<String> = problems(spec, live).into_iter().map(|problem| problem.text).collect();
+        let was = self.told.insert(device.clone(), is).unwrap_or_default();
+        self.publish();
+        if was == is {
+            return;
+        }
+        self.teller.readiness(device, was, is, &words);
+        // The node's revision is what it was: what is watched besides the store has a feed of its own.
+        let _ = self.shown.send(self.record().node.clone());
+    }
+
     /// An identity is learned where nothing is expected yet; never in a fence.
-    async fn learn(
-        &mut self,
-        device: DeviceId,
-        identity: picket_core::device::Identity,
-    ) -> Result<(), Fatal> {
+    async fn learn(&mut self, device: DeviceId, identity: Identity) -> Result<(), Fatal> {
         let expected = self.expected_identity(&device);
         if self.parts.twins.is_twin(&self.plan.id, &identity) {
             tracing::error!(%device, said = ?identity, "another node's device says the same of itself: it is not learned");

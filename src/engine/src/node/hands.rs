@@ -14,7 +14,7 @@ use picket_core::time::BootTime;
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver};
 use tokio::time::Instant;
 
-use super::telling::{POWER, Teller};
+use super::telling::{Asking, POWER, Teller};
 use super::words;
 use crate::parts::{NodePlan, Parts};
 use crate::work::Work;
@@ -43,6 +43,8 @@ pub(crate) struct Hands {
     leadership: Arc<Leadership>,
     teller: Arc<Teller>,
     work: Work,
+    /// For a check: its calls may only read, and are not told one by one.
+    unheard: bool,
 }
 
 impl Hands {
@@ -53,11 +55,21 @@ impl Hands {
         teller: Arc<Teller>,
         work: Work,
     ) -> Self {
-        Self { parts: parts.clone(), plan: plan.clone(), leadership, teller, work }
+        Self { parts: parts.clone(), plan: plan.clone(), leadership, teller, work, unheard: false }
+    }
+
+    /// The same, for a check.
+    pub(super) fn unheard(&self) -> Self {
+        Self { unheard: true, ..self.clone() }
     }
 
     pub(super) fn leadership(&self) -> &Arc<Leadership> {
         &self.leadership
+    }
+
+    fn ask(&self, device: &DeviceId, asked: &'static str) -> Asking {
+        let asking = self.teller.ask(device, asked);
+        if self.unheard { asking.unheard() } else { asking }
     }
 
     fn driver(&self, device: &DeviceId) -> Result<Arc<dyn PowerDriver>, DriverError> {
@@ -75,7 +87,12 @@ impl Hands {
     }
 
     fn call(&self, time: Duration) -> Call {
-        Call::control(Instant::now() + time, self.parts.clock.clone(), self.leadership.clone())
+        let (until, clock) = (Instant::now() + time, self.parts.clock.clone());
+        if self.unheard {
+            Call::reading(until, clock)
+        } else {
+            Call::control(until, clock, self.leadership.clone())
+        }
     }
 
     /// The driver, and a call of so long.
@@ -87,7 +104,7 @@ impl Hands {
         let (hands, device) = (self.clone(), device.clone());
         Box::pin(async move {
             let time = hands.time(&device);
-            let asking = hands.teller.ask(&device, "what machine is it");
+            let asking = hands.ask(&device, "what machine is it");
             let result = match hands.ready(&device, time) {
                 Ok((driver, call)) => bounded(time, driver.identify(&call)).await,
                 Err(error) => Err(error),
@@ -101,7 +118,7 @@ impl Hands {
         let (hands, device) = (self.clone(), device.clone());
         Box::pin(async move {
             let time = hands.time(&device);
-            let asking = hands.teller.ask(&device, "what would a hold change");
+            let asking = hands.ask(&device, "what would a hold change");
             let result = match hands.ready(&device, time) {
                 Ok((driver, call)) => bounded(time, driver.inspect_hold(&call)).await,
                 Err(error) => Err(error),
@@ -115,7 +132,7 @@ impl Hands {
         let (hands, device) = (self.clone(), device.clone());
         Box::pin(async move {
             let time = hands.time(&device);
-            let asking = hands.teller.ask(&device, POWER);
+            let asking = hands.ask(&device, POWER);
             let asked_at = hands.parts.clock.boot();
             let result = match hands.ready(&device, time) {
                 Ok((driver, call)) => bounded(time, driver.read_power(&call)).await,
@@ -133,7 +150,7 @@ impl Hands {
             let _piece = hands.work.begin().await;
             hands.parts.hooks.reached("sending hold").await;
             let time = hands.time(&device);
-            let asking = hands.teller.ask(&device, "stay off");
+            let asking = hands.ask(&device, "stay off");
             let result = match hands.ready(&device, time) {
                 Ok((driver, call)) => bounded(time, driver.engage_hold(&order, &call)).await,
                 Err(error) => Err(error),
@@ -152,7 +169,7 @@ impl Hands {
             let _piece = hands.work.begin().await;
             hands.parts.hooks.reached("sending off").await;
             let time = hands.time(&device);
-            let asking = hands.teller.ask(&device, "power off, hard");
+            let asking = hands.ask(&device, "power off, hard");
             let result = match hands.ready(&device, time) {
                 Ok(_) if hands.parts.clock.boot() > look_serves_until => Err(DriverError::new(
                     ErrorKind::TimedOut,
@@ -175,7 +192,7 @@ impl Hands {
             let _piece = hands.work.begin().await;
             hands.parts.hooks.reached("sending unhold").await;
             let time = hands.time(&device);
-            let asking = hands.teller.ask(&device, "put back what the hold changed");
+            let asking = hands.ask(&device, "put back what the hold changed");
             let result = match hands.ready(&device, time) {
                 Ok((driver, call)) => bounded(time, driver.disengage_hold(&order, &call)).await,
                 Err(error) => Err(error),
@@ -196,7 +213,7 @@ impl Hands {
         Box::pin(async move {
             let _piece = piece;
             let time = hands.time(&device);
-            let asking = hands.teller.ask(&device, "power on");
+            let asking = hands.ask(&device, "power on");
             let result = match hands.ready(&device, time) {
                 Ok((driver, call)) => bounded(time, driver.power_on(order, &call)).await,
                 Err(error) => Err(error),
@@ -211,7 +228,7 @@ impl Hands {
         let (hands, device) = (self.clone(), device.clone());
         Box::pin(async move {
             hands.parts.hooks.reached("sending close").await;
-            let asking = hands.teller.ask(&device, "end the session");
+            let asking = hands.ask(&device, "end the session");
             let result = match hands.ready(&device, time) {
                 Ok((driver, call)) => bounded(time, driver.quiesce(&call)).await,
                 // A device that left the settings: this process has no session there, and never sent it anything.
@@ -245,6 +262,7 @@ async fn bounded<T>(
 pub(super) fn event_label(event: &Event<'_>) -> &'static str {
     match event {
         Event::Fence(_) => "fence",
+        Event::Drill(_) => "drill",
         Event::Join { .. } => "join",
         Event::NextLevel { .. } => "next_level",
         Event::HoldIntent { .. } => "hold_intent",
@@ -260,6 +278,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::Breach { .. } => "breach",
         Event::GiveUp { .. } => "give_up",
         Event::Abort { .. } => "abort",
+        Event::Hold { .. } => "hold",
         Event::Unfence { .. } => "unfence",
         Event::UnholdIntent => "unhold_intent",
         Event::Unheld { .. } => "unheld",
@@ -271,6 +290,10 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::Retry(_) => "retry",
         Event::Abandon { .. } => "abandon",
         Event::StandDown(_) => "stand_down",
+        Event::Retire { .. } => "retire",
+        Event::Resettled { .. } => "resettled",
+        Event::Accepted { .. } => "accepted",
+        Event::Drilled { .. } => "drilled",
         Event::Keyed { event, .. } => event_label(event),
         Event::Learned { .. } => "learned",
         Event::ReceiptIntent(_) => "receipt_intent",

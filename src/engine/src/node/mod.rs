@@ -10,6 +10,8 @@ mod kept_off;
 mod looking;
 mod orphaned;
 mod releasing;
+mod retired;
+mod schedule;
 mod sessions;
 mod steps;
 mod telling;
@@ -21,7 +23,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use command::Command;
+pub use command::drilled;
+pub(crate) use command::{Command, Wish};
 use hands::Hands;
 use looking::Lingering;
 use orphaned::Aside;
@@ -32,12 +35,14 @@ use picket_core::machine::Refused;
 use picket_core::record::{NodeRecord, Phase};
 use picket_core::store::{StoreError, Stored};
 use picket_core::time::{BootTime, WallTime};
+use schedule::Schedule;
 use sessions::Sessions;
 pub(crate) use telling::Teller;
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tracing::Instrument;
 
 use crate::parts::{NodePlan, Parts};
+use crate::readiness::Readiness;
 use crate::view::{DeviceLive, Live, NodeView, Wait};
 use crate::work::Work;
 
@@ -85,7 +90,9 @@ type Place = (&'static str, u64, Option<FenceId>);
 pub(crate) struct Outlets {
     pub(crate) view: Arc<watch::Sender<NodeView>>,
     pub(crate) feed: broadcast::Sender<(Revision, NodeId)>,
-    /// Checks after the start take turns.
+    /// Nodes of which something changed that is not stored.
+    pub(crate) shown: broadcast::Sender<NodeId>,
+    /// Checks that nobody asked for take turns.
     pub(crate) turns: Arc<Semaphore>,
     /// What must not be cut is counted.
     pub(crate) work: Work,
@@ -134,8 +141,19 @@ pub(crate) struct NodeTask {
     unproven: u32,
     /// The fence was begun by another process or leadership.
     resumed: bool,
-    /// Checks after the start take turns; `None`: this node had its own, or none is wanted.
-    turns: Option<Arc<Semaphore>>,
+    /// What is admitted now is a drill.
+    drilling: bool,
+    /// Host devices that read On just before the drill under way; none where another process began it.
+    lit: BTreeSet<DeviceId>,
+    /// Nodes of which something changed that is not stored.
+    shown: broadcast::Sender<NodeId>,
+    /// Checks that nobody asked for take turns.
+    turns: Arc<Semaphore>,
+    /// The check after the start is still to be made.
+    unchecked: bool,
+    schedule: Schedule,
+    /// How ready each device was found by its last check.
+    told: BTreeMap<DeviceId, Readiness>,
     work: Work,
     orphan: Option<String>,
     aside: Aside,
@@ -150,7 +168,7 @@ impl NodeTask {
         kept: Kept,
         outlets: Outlets,
     ) -> Self {
-        let Outlets { view, feed, turns, work, orphan } = outlets;
+        let Outlets { view, feed, shown, turns, work, orphan } = outlets;
         let now = parts.clock.boot();
         let counted_from = stored.record.ledger.open().iter().map(|open| (open.id, now)).collect();
         let resumed = stored.record.phase != Phase::Normal;
@@ -162,7 +180,8 @@ impl NodeTask {
             Live { proven: false, wait: None, orphaned: orphan.clone(), ..view.borrow().live.clone() };
         live.devices.retain(|device, _| plan.topology.device(device).is_some());
         let sessions = kept.sessions.taking_over(&stored.record);
-        let turns = Some(turns).filter(|_| parts.check_at_start && live.devices.is_empty());
+        let unchecked = parts.check_at_start && live.devices.is_empty();
+        let schedule = Schedule::new(parts.rules.check_every, plan.id.as_str());
         Self {
             parts,
             plan,
@@ -182,10 +201,16 @@ impl NodeTask {
             lingering: Lingering::default(),
             unproven: 0,
             resumed,
+            drilling: false,
+            lit: BTreeSet::new(),
+            shown,
             turns,
             work,
             orphan,
             aside: Aside::No,
+            unchecked,
+            schedule,
+            told: BTreeMap::new(),
         }
     }
 
@@ -204,7 +229,9 @@ impl NodeTask {
             return Gone::Fatal(fatal.0);
         }
         loop {
-            if self.steps_aside() {
+            // One that a person retired is none any more: whatever the settings say now goes on with it.
+            let retired = self.orphan.is_some() && self.stored.record.phase == Phase::Retired;
+            if retired || self.steps_aside() {
                 self.leave().await;
                 return Gone::Aside;
             }
@@ -226,6 +253,7 @@ impl NodeTask {
                     Phase::Unfencing => self.unfencing().await,
                     Phase::PowerOnFailed => self.power_on_failed().await,
                     Phase::NeedsOperator(reason) => self.needs_operator(reason).await,
+                    Phase::Retired => self.retired().await,
                 }
             }
             .instrument(span)

@@ -5,7 +5,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use picket_core::outcome::Reason;
 
-use super::command::Command;
+use super::command::{Command, Wish};
 use super::hands::Doing;
 use super::{Fatal, NodeTask};
 use crate::error::EngineError;
@@ -80,6 +80,7 @@ impl Command {
     fn serves_orphans(&self) -> bool {
         match self {
             Command::As(_, command) => command.serves_orphans(),
+            Command::Wish(Wish::Retire, ..) | Command::Abandon(..) => true,
             command => matches!(command, Command::Check(_) | Command::StepAside { .. }),
         }
     }

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::asked::Asked;
 use crate::parts::Parts;
+use crate::readiness::Readiness;
 
 /// The same answer to the same question is told once, then counted for so long.
 const COUNTED: Duration = Duration::from_secs(600);
@@ -112,6 +113,29 @@ impl Teller {
         if counts { self.audit.tell_counted(told) } else { self.audit.tell(told) }
     }
 
+    /// A check found a device to be otherwise than the one before. That all is well at first is no news.
+    pub(crate) fn readiness(&self, device: &DeviceId, was: Readiness, is: Readiness, problems: &[String]) {
+        let (from, to, words) = (was.label(), is.label(), problems.join("; "));
+        match is {
+            Readiness::NotReady => {
+                tracing::error!(node = %self.node, %device, from, to, words, "the device cannot be used for a fence now");
+            }
+            Readiness::Degraded => {
+                tracing::warn!(node = %self.node, %device, from, to, words, "the device could be used for a fence, and not as well as it might");
+            }
+            Readiness::Ready | Readiness::Unchecked if was == Readiness::Unchecked => {
+                tracing::debug!(node = %self.node, %device, to, "the device could be used for a fence");
+                return;
+            }
+            Readiness::Ready | Readiness::Unchecked => {
+                tracing::info!(node = %self.node, %device, from, to, "the device could be used for a fence again");
+            }
+        }
+        let scope = locked(&self.scope).clone();
+        let details = json!({ "device": device, "from": from, "to": to, "problems": problems });
+        self.audit.tell(self.told("readiness", self.clock.wall(), &scope, details));
+    }
+
     /// What a stored step changed: to be told once it is stored.
     pub(crate) fn step(&self, before: &NodeRecord, step: &Step, event: &str) -> Vec<Told> {
         if !self.audit.is_kept() {
@@ -170,11 +194,12 @@ impl Teller {
             at: self.clock.wall(),
             from: self.clock.boot(),
             answered: false,
+            unheard: false,
         }
     }
 
     fn exchange(&self, asking: &Asking, answered: String) {
-        if !self.audit.is_kept() {
+        if !self.audit.is_kept() || asking.unheard {
             return;
         }
         let now = self.clock.boot();
@@ -258,9 +283,16 @@ pub(crate) struct Asking {
     at: WallTime,
     from: BootTime,
     answered: bool,
+    unheard: bool,
 }
 
 impl Asking {
+    /// It is not told: of a check only what changed is.
+    pub(crate) fn unheard(mut self) -> Self {
+        self.unheard = true;
+        self
+    }
+
     /// What came back, in words.
     pub(crate) fn answered(mut self, answered: String) {
         self.answered = true;

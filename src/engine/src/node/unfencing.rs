@@ -67,6 +67,7 @@ impl NodeTask {
         // The sessions that carried the on end before anybody can want an off again.
         if self.drain(EffectKind::bars_proof).await? == Drained::Yes {
             self.ground = None;
+            self.conclude_drill().await?;
             self.persist(|| Event::Back { detail: detail.clone() }).await?;
         }
         Ok(())

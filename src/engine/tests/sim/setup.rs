@@ -121,6 +121,7 @@ impl Setup {
                 node.levels,
                 self.releases.iter().map(|(id, _)| id).collect::<Vec<_>>()
             ),
+            drills: true,
         }
     }
 

@@ -1,10 +1,13 @@
 //! The calls, one file a kind.
 
+pub(crate) mod check;
+pub(crate) mod drill;
 pub(crate) mod fence;
 pub(crate) mod history;
 pub(crate) mod motion;
 pub(crate) mod nodes;
 pub(crate) mod watch;
+pub(crate) mod wishes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -98,7 +98,7 @@ impl Desk {
     }
 
     /// Follows what was set in motion, or what a request with the same key had set in motion before.
-    fn follow(
+    pub(super) fn follow(
         &self,
         guest: Guest,
         verb: Verb,
@@ -134,13 +134,13 @@ impl Desk {
         self.start(guest, Following { node, fence, goal, deadline, start: Start::Joined })
     }
 
-    fn start(&self, guest: Guest, following: Following) -> Result<Updates, Status> {
+    pub(super) fn start(&self, guest: Guest, following: Following) -> Result<Updates, Status> {
         Ok(Follower::new(&self.engine, following, self.door.stop(), guest.place)?.updates().boxed())
     }
 }
 
 /// Who asks for what, of the fence as it stands.
-fn log(call: &str, view: &NodeView, guest: &Guest, asked: &MotionAsked) {
+pub(super) fn log(call: &str, view: &NodeView, guest: &Guest, asked: &MotionAsked) {
     let record = &view.stored.record;
     tracing::info!(
         call,
@@ -160,6 +160,10 @@ fn goal(verb: Verb, record: &NodeRecord, id: FenceId) -> Goal {
     let fences =
         record.fence.as_ref().is_some_and(|fence| fence.id == id && fence.generation == record.generation);
     match verb {
+        // A person's word is asked again after its fence has ended: that is told as it ended.
+        Verb::Attest => {
+            Goal::Fence { until: Until::Released, grade: None, then: Then::StayOff, already: false }
+        }
         Verb::Retry if fences => {
             Goal::Fence { until: Until::Released, grade: None, then: Then::StayOff, already: false }
         }
@@ -169,7 +173,7 @@ fn goal(verb: Verb, record: &NodeRecord, id: FenceId) -> Goal {
 
 /// Whether what an unfence asks for is so, or is coming: the node is not fenced, or is being brought back. A caller who
 /// expected the generation before this one asked for what has happened since.
-fn is_repeated(error: &EngineError, expected: Option<Generation>, view: &NodeView) -> bool {
+pub(super) fn is_repeated(error: &EngineError, expected: Option<Generation>, view: &NodeView) -> bool {
     let record = &view.stored.record;
     let back = matches!(record.phase, Phase::Normal | Phase::Unfencing);
     match error {

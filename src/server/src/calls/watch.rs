@@ -44,6 +44,8 @@ struct Watch {
     /// The groups by which the members were found: with other settings there are others.
     groups: Arc<Groups>,
     feed: broadcast::Receiver<(Revision, NodeId)>,
+    /// What is told besides the store's changes: readiness.
+    shown: broadcast::Receiver<NodeId>,
     term: Term,
     at: Position,
     told: BTreeMap<NodeId, Revision>,
@@ -72,7 +74,7 @@ impl Desk {
         let groups = self.engine.groups();
         let members = wanted.members(self)?;
         // First the feed, so that what changes from here on wakes the watch.
-        let feed = self.engine.feed();
+        let (feed, shown) = (self.engine.feed(), self.engine.shown());
         if let Some(position) = resumed {
             position.is_known(&self.engine).await?;
         }
@@ -86,6 +88,7 @@ impl Desk {
             members: members.iter().cloned().collect(),
             groups,
             feed,
+            shown,
             term,
             at,
             told: BTreeMap::new(),
@@ -231,6 +234,19 @@ impl Watch {
                 }
                 Err(RecvError::Closed) => Err(errors::shutting_down()),
             },
+            shown = self.shown.recv() => {
+                let nodes: Vec<NodeId> = match shown {
+                    Ok(node) => self.members.get(&node).cloned().into_iter().collect(),
+                    // Which they were is not known: all of them are told as they are.
+                    Err(RecvError::Lagged(_)) => self.members.iter().cloned().collect(),
+                    Err(RecvError::Closed) => return Err(errors::shutting_down()),
+                };
+                for node in nodes {
+                    let view = self.desk.view(&node)?;
+                    self.tell(Event::Node(self.desk.node(&view)));
+                }
+                Ok(())
+            }
             () = self.desk.door.stop().cancelled() => Err(errors::shutting_down()),
             () = engine.until_over(self.term) => {
                 let why = engine.leading().err();

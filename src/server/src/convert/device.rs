@@ -1,8 +1,8 @@
 //! Devices as they are now.
 
-use picket_core::device::{DeviceClass, DeviceSpec, Identity, IdentityMatch};
+use picket_core::device::{DeviceClass, DeviceSpec, Identity};
 use picket_core::time::{BootTime, WallTime};
-use picket_engine::{DeviceLive, NodeView};
+use picket_engine::{DeviceLive, NodeView, Problem, Readiness, Trouble};
 use picket_proto::v1;
 
 use super::time::{between, duration, timestamp};
@@ -20,7 +20,8 @@ pub(crate) struct Now {
 /// Every device of a node, level by level.
 pub(crate) fn devices(view: &NodeView, now: Now) -> Vec<v1::Device> {
     let unseen = DeviceLive::default();
-    let levels = view.plan.topology.levels().iter().enumerate();
+    let topology = view.plan.with_wiring(&view.stored.record);
+    let levels = topology.levels().iter().enumerate();
     levels
         .flat_map(|(index, level)| level.devices.iter().map(move |spec| (index + 1, spec)))
         .map(|(level, spec)| {
@@ -36,8 +37,8 @@ fn device(view: &NodeView, spec: &DeviceSpec, live: &DeviceLive, level: u32, now
     let (driver, address) = endpoint.split_once(' ').unwrap_or((&endpoint, ""));
     let learned = view.stored.record.learned.get(&spec.id);
     let expected = if spec.identity.is_empty() { learned } else { Some(&spec.identity) };
-    let problems = problems(spec, live);
-    let asked = live.power.map(|(_, at)| at).into_iter().chain(live.fault.as_ref().map(|(_, at)| *at)).max();
+    let checked = live.checked.as_ref().map(|checked| checked.at);
+    let read = live.power.map(|(_, at)| at).into_iter().chain(live.fault.as_ref().map(|(_, at)| *at));
     v1::Device {
         id: spec.id.to_string(),
         device_class: words::class(spec.class).into(),
@@ -53,9 +54,9 @@ fn device(view: &NodeView, spec: &DeviceSpec, live: &DeviceLive, level: u32, now
             .identity_match
             .map_or(v1::IdentityMatch::Unspecified, words::identity_match)
             .into(),
-        readiness: readiness(asked.is_some(), &problems).into(),
-        problems,
-        checked_at: asked.map(timestamp),
+        readiness: readiness(picket_engine::readiness(spec, live)).into(),
+        problems: picket_engine::problems(spec, live).into_iter().map(problem).collect(),
+        checked_at: read.chain(checked).max().map(timestamp),
         reading: reading(spec.id.as_str(), live, now),
     }
 }
@@ -95,39 +96,24 @@ pub(crate) fn reading(device: &str, live: &DeviceLive, now: Now) -> Option<v1::D
 }
 
 /// What bars its use comes first, then what lowers the grade or slows it.
-fn problems(spec: &DeviceSpec, live: &DeviceLive) -> Vec<v1::DeviceProblem> {
-    let problem =
-        |kind: v1::DeviceProblemKind, text: &str| v1::DeviceProblem { kind: kind.into(), text: text.into() };
-    let mut problems = Vec::new();
-    if let Some((fault, _)) = &live.fault {
-        problems
-            .push(problem(live.fault_kind.map_or(v1::DeviceProblemKind::Unspecified, words::problem), fault));
-    }
-    match live.identity_match {
-        Some(IdentityMatch::Mismatch) => problems.push(problem(
-            v1::DeviceProblemKind::IdentityMismatch,
-            "it says that it controls another machine",
-        )),
-        Some(IdentityMatch::Unknown) if spec.class == DeviceClass::Host => problems.push(problem(
-            v1::DeviceProblemKind::IdentityUnknown,
-            "what it controls is not known: give its identity in the settings, or let a check learn it",
-        )),
-        _ => {}
-    }
-    if spec.class == DeviceClass::Supply && !spec.verified {
-        problems.push(problem(v1::DeviceProblemKind::WiringUnverified, "its wiring was never verified"));
-    }
-    problems
+fn problem(problem: Problem) -> v1::DeviceProblem {
+    use v1::DeviceProblemKind as Kind;
+    let kind = match problem.trouble {
+        Trouble::Failed(kind) => kind.map_or(Kind::Unspecified, words::problem),
+        Trouble::OtherMachine => Kind::IdentityMismatch,
+        Trouble::UnknownMachine => Kind::IdentityUnknown,
+        Trouble::Unwired => Kind::WiringUnverified,
+        Trouble::NoHold => Kind::NoHold,
+    };
+    v1::DeviceProblem { kind: kind.into(), text: problem.text }
 }
 
-fn readiness(asked: bool, problems: &[v1::DeviceProblem]) -> v1::Readiness {
-    use v1::DeviceProblemKind::{IdentityUnknown, WiringUnverified};
-    let lowers = |kind| matches!(kind, IdentityUnknown | WiringUnverified);
-    match problems {
-        _ if !asked => v1::Readiness::Unspecified,
-        [] => v1::Readiness::Ready,
-        problems if problems.iter().all(|problem| lowers(problem.kind())) => v1::Readiness::Degraded,
-        _ => v1::Readiness::NotReady,
+fn readiness(is: Readiness) -> v1::Readiness {
+    match is {
+        Readiness::Unchecked => v1::Readiness::Unspecified,
+        Readiness::Ready => v1::Readiness::Ready,
+        Readiness::Degraded => v1::Readiness::Degraded,
+        Readiness::NotReady => v1::Readiness::NotReady,
     }
 }
 
@@ -175,17 +161,5 @@ mod tests {
         assert_eq!((told.power(), told.said.as_str()), (v1::Power::Unknown, "timed out: no answer"));
         assert_eq!(told.answered_at, None);
         assert_eq!(reading("bmc", &DeviceLive::default(), now()), None);
-    }
-
-    #[test]
-    fn readiness_is_what_the_worst_problem_leaves() {
-        let problem =
-            |kind: v1::DeviceProblemKind| v1::DeviceProblem { kind: kind.into(), text: String::new() };
-        let unknown = problem(v1::DeviceProblemKind::IdentityUnknown);
-        let silent = problem(v1::DeviceProblemKind::TimedOut);
-        assert_eq!(readiness(false, std::slice::from_ref(&unknown)), v1::Readiness::Unspecified);
-        assert_eq!(readiness(true, &[]), v1::Readiness::Ready);
-        assert_eq!(readiness(true, std::slice::from_ref(&unknown)), v1::Readiness::Degraded);
-        assert_eq!(readiness(true, &[silent, unknown]), v1::Readiness::NotReady);
     }
 }

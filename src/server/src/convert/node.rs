@@ -52,6 +52,11 @@ pub(crate) fn node(view: &NodeView, now: Now, leading: bool) -> v1::Node {
         orphaned: view.live.orphaned.is_some(),
         wait: view.live.wait.as_ref().map(|waited| wait(waited, &record.phase)),
         proven: leading && view.live.proven,
+        retired: record.retired.as_ref().map(|retired| v1::Retirement {
+            by: retired.by.clone(),
+            reason: retired.reason.clone(),
+            at: Some(timestamp(retired.at)),
+        }),
     }
 }
 
@@ -60,7 +65,7 @@ fn phase_since(view: &NodeView) -> Option<WallTime> {
     let record = &view.stored.record;
     let here = record.phase.label();
     match &record.fence {
-        None => record.back_since,
+        None => record.retired.as_ref().map(|retired| retired.at).or(record.back_since),
         Some(Fence { moments, .. }) => {
             moments.iter().rev().take_while(|moment| moment.phase == here).last().map(|moment| moment.at)
         }

@@ -32,6 +32,7 @@ pub(crate) fn outcome(outcome: &Outcome, detail: impl Into<String>) -> v1::Outco
         Outcome::StoodDown => of_kind(v1::OutcomeKind::StoodDown, detail),
         Outcome::Unfenced => of_kind(v1::OutcomeKind::Unfenced, detail),
         Outcome::StillHeld => of_kind(v1::OutcomeKind::StillHeld, detail),
+        Outcome::Retired => of_kind(v1::OutcomeKind::Retired, detail),
     }
 }
 
@@ -115,6 +116,7 @@ mod tests {
             Outcome::StoodDown,
             Outcome::Unfenced,
             Outcome::StillHeld,
+            Outcome::Retired,
         ];
         for known in all {
             let wire = outcome(&known, "why");

@@ -18,6 +18,7 @@ pub(crate) fn phase(phase: &Phase) -> v1::Phase {
         Phase::Unfencing => v1::Phase::Unfencing,
         Phase::PowerOnFailed => v1::Phase::PowerOnFailed,
         Phase::NeedsOperator(_) => v1::Phase::NeedsOperator,
+        Phase::Retired => v1::Phase::Retired,
     }
 }
 
@@ -135,6 +136,7 @@ pub(crate) fn cause(cause: Cause) -> v1::FenceCause {
     match cause {
         Cause::Asked => v1::FenceCause::Asked,
         Cause::Breach => v1::FenceCause::Breach,
+        Cause::Drill => v1::FenceCause::Drill,
     }
 }
 
@@ -182,6 +184,7 @@ mod tests {
             Phase::Unfencing,
             Phase::PowerOnFailed,
             Phase::NeedsOperator(Reason::Deadline),
+            Phase::Retired,
         ] {
             assert_eq!(phase_of(known.label()), phase(&known), "{known:?}");
         }

@@ -31,6 +31,8 @@ pub(crate) enum Goal {
     },
     /// That the node is back.
     Back,
+    /// That it was off, released, and is back.
+    Drill,
 }
 
 impl Goal {
@@ -48,13 +50,16 @@ impl Goal {
                 let end = fence_end(record, fence.as_ref(), outcome, *then, *already, *grade);
                 Ok((fence, end))
             }
-            Goal::Back => {
+            Goal::Back | Goal::Drill => {
                 let open = record.fence.as_ref().filter(|fence| fence.id == id);
                 let fence = match open {
                     Some(fence) => Some(fence.clone()),
                     None => engine.get_fence(id).await?,
                 };
-                let end = back_end(record, id, fence.as_ref());
+                let end = match self {
+                    Goal::Drill => drill_end(record, id, fence.as_ref()),
+                    _ => back_end(record, id, fence.as_ref()),
+                };
                 Ok((fence, end))
             }
         }
@@ -74,7 +79,7 @@ impl Goal {
                 );
                 outcome::outcome(&Outcome::NeedsOperator(Reason::Deadline), detail)
             }
-            Goal::Back => {
+            Goal::Back | Goal::Drill => {
                 let detail = format!(
                     "not seen on within {deadline:?}, which is your own deadline; it is still being brought back"
                 );
@@ -87,7 +92,7 @@ impl Goal {
     pub(crate) fn has_deadline(&self, record: &NodeRecord) -> bool {
         match self {
             Goal::Fence { .. } => record.phase == Phase::Fencing,
-            Goal::Back => record.phase == Phase::Unfencing,
+            Goal::Back | Goal::Drill => record.phase == Phase::Unfencing,
         }
     }
 }
@@ -102,7 +107,7 @@ fn fence_end(
 ) -> Option<v1::Outcome> {
     let Some(fence) = fence else { return Some(outcome::superseded(None, &record.phase)) };
     let stored = fence.outcome.as_ref();
-    let own_end = matches!(stored, Some(Outcome::AbortedRecovered | Outcome::StoodDown));
+    let own_end = matches!(stored, Some(Outcome::AbortedRecovered | Outcome::StoodDown | Outcome::Retired));
     if !is_present(record, fence) && !own_end && !brought_back_as_asked(record, fence, then) {
         return Some(outcome::superseded(Some(fence), &record.phase));
     }
@@ -138,6 +143,22 @@ fn brought_back_as_asked(record: &NodeRecord, fence: &Fence, then: Then) -> bool
     unended && released && then == Then::PowerOn && record.bringing == Bringing::PowerOn
 }
 
+/// While the fence of a drill is under way it has not come so far; how it ended otherwise is told as it is.
+fn drill_end(record: &NodeRecord, id: FenceId, fence: Option<&Fence>) -> Option<v1::Outcome> {
+    let under_way = matches!(record.phase, Phase::Fencing | Phase::Fenced)
+        && record.fence.as_ref().is_some_and(|open| open.id == id);
+    if under_way {
+        return None;
+    }
+    match fence.filter(|fence| fence.ended_at.is_some()).and_then(|fence| fence.outcome.as_ref()) {
+        Some(Outcome::AbortedRecovered) => {
+            let detail = fence.map(|fence| outcome::detail(fence, &Outcome::AbortedRecovered));
+            Some(outcome::outcome(&Outcome::AbortedRecovered, detail.unwrap_or_default()))
+        }
+        _ => back_end(record, id, fence),
+    }
+}
+
 fn back_end(record: &NodeRecord, id: FenceId, fence: Option<&Fence>) -> Option<v1::Outcome> {
     let open = record.fence.as_ref();
     let Some(open) = open.filter(|open| open.id == id) else {
@@ -146,6 +167,7 @@ fn back_end(record: &NodeRecord, id: FenceId, fence: Option<&Fence>) -> Option<v
         }
         let kind = match fence.and_then(|fence| fence.outcome.as_ref()) {
             Some(Outcome::StoodDown) => Outcome::StoodDown,
+            Some(Outcome::Retired) => Outcome::Retired,
             _ => Outcome::Unfenced,
         };
         let detail = fence.map(|fence| outcome::detail(fence, &kind)).unwrap_or_default();
@@ -156,7 +178,7 @@ fn back_end(record: &NodeRecord, id: FenceId, fence: Option<&Fence>) -> Option<v
         Phase::Unfencing => None,
         Phase::PowerOnFailed => of(Outcome::PowerOnFailed),
         Phase::NeedsOperator(reason) => of(Outcome::NeedsOperator(reason)),
-        Phase::Normal | Phase::Fencing | Phase::Fenced | Phase::Released => {
+        Phase::Normal | Phase::Fencing | Phase::Fenced | Phase::Released | Phase::Retired => {
             let holders: Vec<&str> = record.holds.keys().map(String::as_str).collect();
             Some(outcome::outcome(&Outcome::StillHeld, format!("still held by {}", holders.join(", "))))
         }

@@ -377,6 +377,7 @@ fn plan(world: &SharedWorld, node: &str, rules: &Rules, volumes: &Arc<Volumes>) 
         own_host: node == "me",
         labels: BTreeMap::new(),
         // All that have a number are in one.
+        drills: node != "n10",
         groups: node.strip_prefix('n').map(|_| "rack=r1".to_owned()).into_iter().collect(),
         liveness: None,
         mark: String::new(),

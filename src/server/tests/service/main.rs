@@ -13,3 +13,4 @@ mod roles;
 mod serving;
 mod unfencing;
 mod watching;
+mod wishes;

@@ -22,7 +22,7 @@ use crate::lab::{Client, Lab, channel, connect, fence_request, lab, named, reaso
 
 /// Who is told of denials here.
 #[derive(Debug, Default)]
-struct Told(Mutex<Vec<Denial>>);
+pub struct Told(Mutex<Vec<Denial>>);
 
 impl Denials for Told {
     fn denied(&self, denial: &Denial) {
@@ -38,13 +38,13 @@ impl Told {
 }
 
 /// The second door.
-struct Side {
-    client: Client,
+pub struct Side {
+    pub client: Client,
     told: Arc<Told>,
     dir: TempDir,
 }
 
-async fn side(lab: &Lab, grants: Vec<Grant>, limits: Limits) -> Side {
+pub async fn side(lab: &Lab, grants: Vec<Grant>, limits: Limits) -> Side {
     let dir = tempfile::tempdir().expect("a directory");
     let socket = dir.path().join("s");
     let unix = Some(SocketFile { path: socket.clone(), mode: SocketFile::MODE });
@@ -57,7 +57,7 @@ async fn side(lab: &Lab, grants: Vec<Grant>, limits: Limits) -> Side {
 }
 
 /// A role for whoever runs the test.
-fn mine(role: Role) -> Grant {
+pub fn mine(role: Role) -> Grant {
     let any = vec![Pattern::new("uid:*").expect("a good pattern")];
     Grant {
         name: role.word().to_owned(),

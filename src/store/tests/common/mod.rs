@@ -169,7 +169,6 @@ pub fn rich(phase: Phase) -> NodeRecord {
     let name = node("r1n07");
     let id = fence_id(1_795_250_372_042, 7);
     NodeRecord {
-        node: name.clone(),
         generation: Generation(3),
         bringing: if phase == Phase::Unfencing { Bringing::StandDown } else { Bringing::PowerOn },
         phase,
@@ -194,6 +193,7 @@ pub fn rich(phase: Phase) -> NodeRecord {
         )]),
         receipts: vec![receipt(None), receipt(Some(Ended::Returned))],
         back_since: Some(at(1_795_000_000_000)),
+        ..NodeRecord::new(name)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use picket_core::event::{Event, FenceRequest, PlannedRelease};
 use picket_core::ids::FenceId;
+use picket_core::machine::Refused;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
 
@@ -38,6 +39,12 @@ impl NodeTask {
             // A person is asked in the middle of an unfence: the fence was ended by it, and nobody can join it.
             Phase::NeedsOperator(_) if !self.fence_is_current() => self.open(call).await,
             Phase::Fencing | Phase::NeedsOperator(_) => self.join(call).await,
+            Phase::Retired => Ok(Err(Refused::Phase {
+                wanted: "a fence",
+                phase: "retired",
+                hint: "its hardware is gone for good; settings with another machine make it a node again",
+            }
+            .into())),
         }
     }
 
@@ -76,7 +83,7 @@ impl NodeTask {
             holder: call.holder,
             deadline: call.deadline.unwrap_or(rules.fence_deadline),
             min_grade: call.min_grade.unwrap_or(picket_core::device::Grade::Claimed),
-            topology: self.plan.topology.clone(),
+            topology: self.topology_to_fence(),
             releases: self
                 .plan
                 .releases
@@ -89,7 +96,9 @@ impl NodeTask {
             key: call.key,
         };
         let id = request.id;
-        match self.apply(Event::Fence(Box::new(request))).await {
+        let request = Box::new(request);
+        let event = if self.drilling { Event::Drill(request) } else { Event::Fence(request) };
+        match self.apply(event).await {
             Ok(_) => {
                 self.resumed = false;
                 Ok(Ok(Admission::Opened(id)))

@@ -1,11 +1,10 @@
 //! What callers ask of a node, and the answers. The same in every phase; the rules say what is possible.
 
 mod admit;
+mod drill;
+mod wish;
 
-use std::sync::Arc;
-
-use picket_core::event::{BoundKey, Event, Person};
-use picket_core::ground::{AttestedOff, Look, ReleaseGround};
+use picket_core::event::{BoundKey, Event};
 use picket_core::ids::{FenceId, Generation, ReleaseId};
 use picket_core::record::NodeRecord;
 use picket_core::store::StoreError;
@@ -13,9 +12,11 @@ use picket_core::time::WallTime;
 use tokio::sync::oneshot;
 
 use super::asked::{Asked, InWords};
-use super::{Failure, Fatal, Ground, NodeTask};
+use super::{Failure, Fatal, NodeTask};
 use crate::error::{EngineError, Stale, TakenKey};
 use crate::request::{Admission, Ask, FenceCall, Taken};
+pub use drill::drilled;
+pub(crate) use wish::Wish;
 
 /// Where an answer goes. A caller who left does not stop anything.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, EngineError>>;
@@ -30,7 +31,10 @@ pub(crate) enum Command {
     Retry(Ask, Reply<Taken>),
     Abandon(ReleaseId, Ask, Reply<Taken>),
     StandDown(Ask, Reply<Taken>),
-    Attest(Person, Reply<NodeRecord>),
+    /// What else a person wants.
+    Wish(Wish, Ask, Reply<Taken>),
+    /// A fence on purpose, of a node of which nothing is wrong.
+    Drill(Box<FenceCall>, Reply<Admission>),
     /// Ask all devices now. A fence ends it unanswered.
     Check(Reply<NodeRecord>),
     /// Any other one, with the roles in which it is asked, as the audit tells them.
@@ -56,12 +60,12 @@ impl Command {
         }
         match self {
             Command::As(_, command) => command.refuse(record, why),
-            Command::Fence(_, reply) => no(reply, why),
+            Command::Fence(_, reply) | Command::Drill(_, reply) => no(reply, why),
             Command::Unfence { reply, .. }
             | Command::Retry(_, reply)
             | Command::Abandon(_, _, reply)
-            | Command::StandDown(_, reply) => no(reply, why),
-            Command::Attest(_, reply) => no(reply, why),
+            | Command::StandDown(_, reply)
+            | Command::Wish(_, _, reply) => no(reply, why),
             Command::Check(reply) => {
                 let _ = reply.send(Ok(record.clone()));
             }
@@ -81,7 +85,7 @@ impl Command {
     pub(super) fn asks_devices(&self) -> bool {
         match self {
             Command::As(_, command) => command.asks_devices(),
-            command => matches!(command, Command::Attest(..)),
+            command => matches!(command, Command::Wish(wish, ..) if wish.asks_devices()),
         }
     }
 
@@ -118,8 +122,12 @@ impl NodeTask {
                 let answer = self.people(ask, Event::StandDown).await;
                 self.answer(asked, reply, answer)
             }
-            Command::Attest(person, reply) => {
-                let answer = self.attest(person).await;
+            Command::Drill(call, reply) => {
+                let answer = self.drill(*call).await;
+                self.answer(asked, reply, answer)
+            }
+            Command::Wish(wish, ask, reply) => {
+                let answer = self.wish(wish, ask).await;
                 self.answer(asked, reply, answer)
             }
             Command::Check(reply) => {
@@ -154,31 +162,6 @@ impl NodeTask {
         deliver(reply, answer)
     }
 
-    async fn people<'a>(
-        &mut self,
-        ask: Ask,
-        event: impl FnOnce(Person) -> Event<'a>,
-    ) -> Result<Result<Taken, EngineError>, Fatal> {
-        match self.bound(ask.key.as_ref()).await {
-            Ok(Ok(Some(fence))) => return Ok(Ok(Taken::Before(fence))),
-            Ok(Ok(None)) => {}
-            Ok(Err(error)) => return Ok(Err(error)),
-            Err(failure) => return refusal(failure),
-        }
-        if let Err(stale) = self.in_time(ask.not_after, ask.expected_generation) {
-            return Ok(Err(stale.into()));
-        }
-        let event = event(ask.person);
-        let event = match ask.key {
-            Some(key) => Event::Keyed { event: Box::new(event), key },
-            None => event,
-        };
-        match self.apply(event).await {
-            Ok(_) => Ok(Ok(Taken::Now(Box::new(self.record().clone())))),
-            Err(failure) => refusal(failure),
-        }
-    }
-
     /// The fence to which a key is bound already. Bound to other parameters it is an error.
     async fn bound(&self, key: Option<&BoundKey>) -> Result<Result<Option<FenceId>, EngineError>, Failure> {
         let Some(bound) = key else { return Ok(Ok(None)) };
@@ -198,21 +181,6 @@ impl NodeTask {
             _ if not_after.is_some_and(|limit| self.wall() > limit) => Err(Stale::NotAfter),
             Some(expected) if expected != found => Err(Stale::Generation { expected, found }),
             _ => Ok(()),
-        }
-    }
-
-    async fn attest(&mut self, person: Person) -> Result<Result<NodeRecord, EngineError>, Fatal> {
-        let hosts = self.hosts();
-        let looks: Vec<Look> = self.look_at(&hosts).await?;
-        match self.apply(Event::Attest { person, looks: &looks }).await {
-            Ok(_) => {
-                let term = self.hands.leadership().term();
-                let dark_since = self.now();
-                self.ground = AttestedOff::of(self.record(), term)
-                    .map(|word| Arc::new(Ground { ground: ReleaseGround::Attested(word), dark_since }));
-                Ok(Ok(self.record().clone()))
-            }
-            Err(failure) => refusal(failure),
         }
     }
 }

@@ -105,7 +105,7 @@ pub async fn bring_back(lab: &Lab, law: &Arc<Law>, random: &mut Random) {
                 tokio::time::sleep(s(random.below(400))).await;
                 exit(lab, law, reason, round).await;
             }
-            Phase::Fencing | Phase::Fenced | Phase::Unfencing => {}
+            Phase::Fencing | Phase::Fenced | Phase::Unfencing | Phase::Retired => {}
         }
         tokio::time::sleep(s(1)).await;
     }

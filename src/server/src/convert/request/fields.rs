@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use picket_core::device::Identity;
+use picket_core::ids::DeviceId;
 use picket_core::time::WallTime;
 use picket_proto::v1::ErrorReason;
 
@@ -88,6 +90,23 @@ pub(super) fn not_after(given: Option<&prost_types::Timestamp>, fields: &mut Fie
         fields.wrong("not_after", "is no moment after 1970-01-01T00:00:00Z");
     }
     at
+}
+
+/// The name of a device within its node.
+pub(crate) fn device(text: &str, fields: &mut Fields) -> Option<DeviceId> {
+    DeviceId::new(text).map_err(|error| fields.wrong("device", error.to_string())).ok()
+}
+
+/// What a person expects a device to say; empty where they expect nothing.
+pub(super) fn identity(uuid: &str, serial: &str, fields: &mut Fields) -> Identity {
+    let known = Identity::usable_uuid(uuid);
+    if !uuid.is_empty() && known.is_none() {
+        fields.wrong("uuid", "is no UUID that identifies a machine: 32 hexadecimal digits, not all 0 or f");
+    }
+    if serial.len() > HOLDER {
+        fields.wrong("serial", format!("has {} bytes: at most {HOLDER}", serial.len()));
+    }
+    Identity { uuid: known, serial: (!serial.is_empty()).then(|| serial.to_owned()) }
 }
 
 /// A value of an enum. Open on the wire, it is closed in a request: what is not known cannot be done.

@@ -1,12 +1,16 @@
 //! What callers ask, checked: all faults of a request are told at once.
 
+pub(crate) mod drill;
 pub(crate) mod fence;
 pub(crate) mod fields;
 pub(crate) mod motion;
+pub(crate) mod wish;
 
+pub(crate) use drill::{DrillAsked, DrillTarget, drill};
 pub(crate) use fence::fence;
-pub(crate) use fields::{choice, page_size};
+pub(crate) use fields::{choice, device, page_size};
 pub(crate) use motion::{MotionAsked, abandon, retry, stand_down, unfence};
+pub(crate) use wish::{accept_identity, attest, drop_hold, hold, retire};
 
 #[cfg(test)]
 mod tests;

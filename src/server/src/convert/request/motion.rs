@@ -90,16 +90,16 @@ pub(crate) fn abandon(
 }
 
 /// What requests that set a node in motion have in common.
-struct Asked<'a> {
-    call: &'static str,
-    node: Option<&'a v1::NodeSelector>,
-    reason: &'a str,
-    key: &'a str,
-    generation: Option<u64>,
+pub(super) struct Asked<'a> {
+    pub(super) call: &'static str,
+    pub(super) node: Option<&'a v1::NodeSelector>,
+    pub(super) reason: &'a str,
+    pub(super) key: &'a str,
+    pub(super) generation: Option<u64>,
 }
 
 impl Asked<'_> {
-    fn check(
+    pub(super) fn check(
         self,
         caller: &str,
         holder: String,

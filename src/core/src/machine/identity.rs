@@ -1,0 +1,72 @@
+//! What devices say they control (S13), and which supplies were seen to feed the node.
+
+use std::collections::BTreeMap;
+
+use super::Refused;
+use super::draft::Draft;
+use crate::device::{DeviceClass, DeviceSpec, Identity};
+use crate::event::Person;
+use crate::ids::DeviceId;
+use crate::record::{Cause, Fence};
+
+pub(super) fn learn(draft: &mut Draft, device: DeviceId, identity: Identity) -> Result<(), Refused> {
+    draft.expect_phase("learning an identity", &["normal"], "an identity is never learned in a fence")?;
+    draft.record.learned.insert(device, identity);
+    Ok(())
+}
+
+/// A person's word stands where the settings give none: the fence under way, if there is one, goes on only by a retry.
+pub(super) fn accept(
+    draft: &mut Draft,
+    device: DeviceId,
+    identity: Identity,
+    person: &Person,
+) -> Result<(), Refused> {
+    draft.expect_phase(
+        "accepting an identity",
+        &["normal", "needs_operator"],
+        "what a device is found to be is not changed while a fence, or an unfence, goes by it",
+    )?;
+    let words = format!("{device}: {} accepted by {}: {}", identity.words(), person.name, person.reason);
+    draft.moment(words);
+    draft.record.learned.insert(device, identity);
+    Ok(())
+}
+
+/// How a drill's findings begin among a fence's moments.
+const DRILL: &str = "drill: ";
+
+pub(super) fn drilled(
+    draft: &mut Draft,
+    verified: BTreeMap<DeviceId, String>,
+    findings: &[String],
+) -> Result<(), Refused> {
+    draft.expect_phase("a drill's findings", &["unfencing"], "what a drill shows is seen at its end")?;
+    let fence = draft.fence()?;
+    if fence.cause != Cause::Drill {
+        return Err(Refused::ForeignProof("only a drill verifies wiring"));
+    }
+    // The level whose Off was the proof: each of its outlets was cut, and nothing else was.
+    let proven = fence.evidence.as_ref().and_then(|evidence| evidence.level.checked_sub(1));
+    let level = proven.and_then(|level| fence.topology.level(level)).map(|level| &level.devices);
+    let cut = |id: &DeviceId| {
+        let is_it = |spec: &DeviceSpec| spec.id == *id && spec.class == DeviceClass::Supply;
+        level.is_some_and(|cut| cut.iter().any(is_it))
+    };
+    if let Some(other) = verified.keys().find(|id| !cut(id)) {
+        let known = level.into_iter().flatten().map(|spec| spec.id.to_string()).collect();
+        return Err(Refused::NoSuch { what: "device", name: other.to_string(), known });
+    }
+    draft.record.wired.extend(verified);
+    for finding in findings {
+        draft.moment(format!("{DRILL}{finding}"));
+    }
+    Ok(())
+}
+
+impl Fence {
+    /// What a drill has shown so far, in words.
+    pub fn findings(&self) -> impl Iterator<Item = &str> {
+        self.moments.iter().filter_map(|moment| moment.what.strip_prefix(DRILL))
+    }
+}

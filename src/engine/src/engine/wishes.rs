@@ -1,0 +1,52 @@
+//! What people ask of a node besides fencing it.
+
+use picket_core::device::Identity;
+use picket_core::ids::{DeviceId, NodeId};
+
+use super::Engine;
+use crate::error::EngineError;
+use crate::node::{Command, Wish};
+use crate::request::{Admission, Ask, FenceCall, Taken};
+
+impl Engine {
+    async fn wish(&self, node: &NodeId, wish: Wish, ask: impl Into<Ask>) -> Result<Taken, EngineError> {
+        self.ask(node, |reply| Command::Wish(wish, ask.into(), reply)).await
+    }
+
+    /// Places a hold, or renews the reason of the one of that name.
+    pub async fn hold(
+        &self,
+        node: &NodeId,
+        holder: String,
+        ask: impl Into<Ask>,
+    ) -> Result<Taken, EngineError> {
+        self.wish(node, Wish::Hold(holder), ask).await
+    }
+
+    /// A person vouches that the node is off (S12). Every host device is asked first.
+    pub async fn attest(&self, node: &NodeId, ask: impl Into<Ask>) -> Result<Taken, EngineError> {
+        self.wish(node, Wish::Attest, ask).await
+    }
+
+    /// The hardware is gone for good.
+    pub async fn retire(&self, node: &NodeId, ask: impl Into<Ask>) -> Result<Taken, EngineError> {
+        self.wish(node, Wish::Retire, ask).await
+    }
+
+    /// What the device says now is what it is to say from now on (S13). Where something is `expected`, nothing else is
+    /// accepted.
+    pub async fn accept_identity(
+        &self,
+        node: &NodeId,
+        device: DeviceId,
+        expected: Identity,
+        ask: impl Into<Ask>,
+    ) -> Result<Taken, EngineError> {
+        self.wish(node, Wish::Accept { device, expected }, ask).await
+    }
+
+    /// Opens the fence of a node of which nothing is wrong.
+    pub async fn drill(&self, node: &NodeId, call: FenceCall) -> Result<Admission, EngineError> {
+        self.ask(node, |reply| Command::Drill(Box::new(call), reply)).await
+    }
+}

@@ -1,0 +1,112 @@
+//! A drill: a fence like any other, of a node of which nothing is wrong, by the level that nobody knows to work.
+
+use std::collections::BTreeMap;
+
+use picket_core::confirm::HAS_POWER;
+use picket_core::device::DeviceClass;
+use picket_core::event::Event;
+use picket_core::machine::Refused;
+use picket_core::power::Power;
+use picket_core::record::{Cause, Phase};
+use picket_core::topology::{Level, Topology};
+
+use picket_driver::ErrorKind;
+
+use crate::error::EngineError;
+use crate::node::looking::on;
+use crate::node::{Fatal, NodeTask};
+use crate::request::{Admission, FenceCall};
+
+impl NodeTask {
+    /// Admits it as any fence; a repetition is answered wherever the node stands.
+    pub(super) async fn drill(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
+        let asked_before = matches!(self.bound(call.key.as_ref()).await, Ok(Ok(Some(_)) | Err(_)));
+        if !asked_before && self.record().phase != Phase::Normal {
+            return Ok(Err(Refused::Phase {
+                wanted: "a drill",
+                phase: self.record().phase.label(),
+                hint: "a drill is of a node of which nothing is wrong",
+            }
+            .into()));
+        }
+        if !asked_before && let Some(error) = self.is_lit().await? {
+            return Ok(Err(error));
+        }
+        self.drilling = true;
+        let admitted = self.admit(call).await;
+        self.drilling = false;
+        admitted
+    }
+
+    /// Looks which host devices read On before anything is cut: what is dark already can show nothing, and a drill would
+    /// switch it on.
+    async fn is_lit(&mut self) -> Result<Option<EngineError>, Fatal> {
+        let hosts = self.hosts();
+        let looks = self.look_at(&hosts).await?;
+        self.lit = on(&looks).cloned().collect();
+        let off = looks.iter().find(|look| look.reading.as_ref().is_some_and(|one| one.power == Power::Off));
+        Ok(off.filter(|_| self.lit.is_empty()).map(|look| EngineError::Device {
+            device: look.device.clone(),
+            kind: ErrorKind::Refused,
+            detail: "it reads Off: a drill is of a machine that runs".to_owned(),
+        }))
+    }
+
+    /// What the drill that ends here has shown of the wiring: the host was on, went dark with the outlets of a level, and is
+    /// back with them.
+    pub(in crate::node) async fn conclude_drill(&mut self) -> Result<(), Fatal> {
+        let lit = std::mem::take(&mut self.lit);
+        let Some(fence) = self.record().fence.as_ref().filter(|fence| fence.cause == Cause::Drill) else {
+            return Ok(());
+        };
+        let evidence = fence.evidence.clone();
+        let level = evidence.as_ref().and_then(|evidence| evidence.level.checked_sub(1));
+        let Some((evidence, level)) = evidence.zip(level.and_then(|level| fence.topology.level(level)))
+        else {
+            return Ok(());
+        };
+        let names = level.devices.iter().map(|spec| spec.id.to_string()).collect::<Vec<_>>().join(", ");
+        let mut findings = vec![format!("off by {names}, and back")];
+        findings.extend(evidence.lowered_by.clone());
+        let by_supplies = level.devices.iter().all(|spec| spec.class == DeviceClass::Supply);
+        let has_supplies = self.plan.topology.devices().any(|spec| spec.class == DeviceClass::Supply);
+        let mut verified = BTreeMap::new();
+        if by_supplies && lit.is_empty() {
+            findings.push(format!(
+                "{names}: not verified, since no host device was seen on before they were cut"
+            ));
+        } else if by_supplies && evidence.lowered_by.iter().any(|why| why.ends_with(HAS_POWER)) {
+            findings.push(format!("{names}: not verified, since the machine has power from elsewhere"));
+        } else if by_supplies {
+            let wired = level.devices.iter().filter_map(|spec| {
+                let driver = self.plan.drivers.get(&spec.id)?;
+                Some((spec.id.clone(), driver.traits().endpoint.clone()))
+            });
+            verified.extend(wired);
+            findings.push(format!(
+                "{names}: the host went dark with them and came back: their wiring is verified"
+            ));
+        } else if has_supplies {
+            findings.push("the supplies did not prove it: their wiring is not verified".to_owned());
+        }
+        tracing::info!(?findings, "the drill is over");
+        self.persist(|| Event::Drilled { verified: verified.clone(), findings: findings.clone() }).await?;
+        Ok(())
+    }
+
+    /// The levels by which the node is fenced, with what drills have verified of their wiring.
+    pub(super) fn topology_to_fence(&self) -> Topology {
+        let topology = self.plan.with_wiring(self.record());
+        if self.drilling { drilled(&topology) } else { topology }
+    }
+}
+
+/// The levels of a drill: those of supplies come first, so that their wiring is seen. The others stand behind them as
+/// in any fence.
+pub fn drilled(topology: &Topology) -> Topology {
+    let is_supply = |level: &&Level| level.devices.iter().all(|spec| spec.class == DeviceClass::Supply);
+    let (supplies, others): (Vec<&Level>, Vec<&Level>) = topology.levels().iter().partition(is_supply);
+    let levels = supplies.into_iter().chain(others).cloned().collect();
+    // The same levels: what was right in one order is right in the other.
+    Topology::new(levels).unwrap_or_else(|_| topology.clone())
+}

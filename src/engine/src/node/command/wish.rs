@@ -1,0 +1,191 @@
+//! What people ask of a node besides fencing it: holds, their word that it is off, gone, or another machine.
+
+use std::sync::Arc;
+
+use picket_core::device::{Identity, IdentityMatch};
+use picket_core::event::{Event, Person};
+use picket_core::ground::{AttestedOff, Look, ReleaseGround};
+use picket_core::ids::DeviceId;
+use picket_core::machine::Refused;
+use picket_core::record::Phase;
+
+use super::refusal;
+use crate::error::EngineError;
+use crate::node::hands::Did;
+use crate::node::{Fatal, Ground, NodeTask};
+use crate::request::{Ask, Taken};
+
+/// What a person wants; who, why and with which key stands in the [`Ask`] beside it.
+#[derive(Clone, Debug)]
+pub(crate) enum Wish {
+    /// Another reason to keep it off.
+    Hold(String),
+    /// They vouch that it is off (S12).
+    Attest,
+    /// The hardware is gone for good.
+    Retire,
+    /// A board was exchanged: what the device says now is right, if it says what they expect.
+    Accept { device: DeviceId, expected: Identity },
+}
+
+impl Wish {
+    /// A stable word, as the audit has it.
+    pub(crate) fn label(&self) -> &'static str {
+        match self {
+            Wish::Hold(_) => "hold",
+            Wish::Attest => "attest",
+            Wish::Retire => "retire",
+            Wish::Accept { .. } => "accept_identity",
+        }
+    }
+
+    /// Whether devices are asked for it.
+    pub(crate) fn asks_devices(&self) -> bool {
+        matches!(self, Wish::Attest | Wish::Accept { .. })
+    }
+}
+
+impl NodeTask {
+    /// Does what a person wants, and binds the key, if there is one, in the same write.
+    pub(super) async fn wish(&mut self, wish: Wish, ask: Ask) -> Result<Result<Taken, EngineError>, Fatal> {
+        if let Some(answer) = self.asked_before(&ask).await? {
+            return Ok(answer);
+        }
+        match wish {
+            Wish::Hold(holder) => self.grant(ask, |person| Event::Hold { holder, person }).await,
+            Wish::Attest => self.attest(ask).await,
+            Wish::Retire => {
+                let settings = self.settings_in_words();
+                self.grant(ask, |person| Event::Retire { person, settings }).await
+            }
+            Wish::Accept { device, expected } => self.accept(ask, device, expected).await,
+        }
+    }
+
+    async fn attest(&mut self, ask: Ask) -> Result<Result<Taken, EngineError>, Fatal> {
+        let hosts = self.hosts();
+        // Where it is not possible no device is asked for it.
+        let possible = matches!(self.record().phase, Phase::Fencing | Phase::NeedsOperator(_));
+        let looks: Vec<Look> = if possible { self.look_at(&hosts).await? } else { Vec::new() };
+        let taken = self.grant(ask, |person| Event::Attest { person, looks: &looks }).await?;
+        if taken.is_ok() {
+            let term = self.hands.leadership().term();
+            let dark_since = self.now();
+            self.ground = AttestedOff::of(self.record(), term)
+                .map(|word| Arc::new(Ground { ground: ReleaseGround::Attested(word), dark_since }));
+        }
+        Ok(taken)
+    }
+
+    /// What the device says now is stored as what it is expected to say.
+    async fn accept(
+        &mut self,
+        ask: Ask,
+        device: DeviceId,
+        expected: Identity,
+    ) -> Result<Result<Taken, EngineError>, Fatal> {
+        let accepted = |identity: Identity| {
+            let device = device.clone();
+            move |person: Person| Event::Accepted { device, identity, person }
+        };
+        let topology = self.record().fence.as_ref().map_or(&self.plan.topology, |fence| &fence.topology);
+        let Some(spec) = topology.device(&device) else {
+            let known = topology.devices().map(|spec| spec.id.to_string()).collect();
+            return Ok(Err(Refused::NoSuch { what: "device", name: device.to_string(), known }.into()));
+        };
+        if !spec.identity.is_empty() {
+            let what = format!(
+                "the identity of {device} stands in the settings ({}): change `identity` there",
+                spec.identity.words()
+            );
+            return Ok(Err(EngineError::Field { field: "device", what }));
+        }
+        if !matches!(self.record().phase, Phase::Normal | Phase::NeedsOperator(_)) {
+            // Refused by its phase, and no device is asked for it.
+            return self.grant(ask, accepted(Identity::default())).await;
+        }
+        self.lingering.clear();
+        let (_, did) = self.hands.identify(&device).await;
+        self.show(&device, &did);
+        let said = match did {
+            Did::Identified(Ok(said)) => said,
+            Did::Identified(Err(error)) => {
+                return Ok(Err(EngineError::Device { device, kind: error.kind, detail: error.to_string() }));
+            }
+            _ => Identity::default(),
+        };
+        if let Some(error) = self.not_acceptable(&device, &said, &expected) {
+            return Ok(Err(error));
+        }
+        let taken = self.grant(ask, accepted(said.clone())).await?;
+        if taken.is_ok() {
+            self.device_live(&device).identity_match = Some(self.expected_identity(&device).compare(&said));
+            self.publish();
+        }
+        Ok(taken)
+    }
+
+    fn not_acceptable(&self, device: &DeviceId, said: &Identity, expected: &Identity) -> Option<EngineError> {
+        let wrong = |field, what: String| Some(EngineError::Field { field, what });
+        let words = said.words();
+        if said.is_empty() {
+            return wrong(
+                "device",
+                format!("{device} does not say what it controls: give its identity in the settings"),
+            );
+        }
+        if self.parts.twins.is_twin(&self.plan.id, said) {
+            return wrong("device", format!("{device} says {words}, and so does a device of another node"));
+        }
+        let only = |uuid: bool| match uuid {
+            true => Identity { uuid: expected.uuid.clone(), serial: None },
+            false => Identity { uuid: None, serial: expected.serial.clone() },
+        };
+        for (field, wanted) in [("uuid", only(true)), ("serial", only(false))] {
+            if !wanted.is_empty() && wanted.compare(said) != IdentityMatch::Match {
+                let wanted = wanted.words();
+                return wrong(field, format!("{device} says {words}, not {wanted}: nothing was accepted"));
+            }
+        }
+        None
+    }
+
+    /// The answer to a request that came before, or comes too late; `None`: it is to be done.
+    async fn asked_before(&mut self, ask: &Ask) -> Result<Option<Result<Taken, EngineError>>, Fatal> {
+        match self.bound(ask.key.as_ref()).await {
+            Ok(Ok(Some(fence))) => return Ok(Some(Ok(Taken::Before(fence)))),
+            Ok(Ok(None)) => {}
+            Ok(Err(error)) => return Ok(Some(Err(error))),
+            Err(failure) => return Ok(Some(refusal(failure)?)),
+        }
+        Ok(self.in_time(ask.not_after, ask.expected_generation).err().map(|stale| Err(stale.into())))
+    }
+
+    async fn grant<'a>(
+        &mut self,
+        ask: Ask,
+        event: impl FnOnce(Person) -> Event<'a>,
+    ) -> Result<Result<Taken, EngineError>, Fatal> {
+        let event = event(ask.person);
+        let event = match ask.key {
+            Some(key) => Event::Keyed { event: Box::new(event), key },
+            None => event,
+        };
+        match self.apply(event).await {
+            Ok(_) => Ok(Ok(Taken::Now(Box::new(self.record().clone())))),
+            Err(failure) => refusal(failure),
+        }
+    }
+
+    /// Asks of people that need no device.
+    pub(super) async fn people<'a>(
+        &mut self,
+        ask: Ask,
+        event: impl FnOnce(Person) -> Event<'a>,
+    ) -> Result<Result<Taken, EngineError>, Fatal> {
+        match self.asked_before(&ask).await? {
+            Some(answer) => Ok(answer),
+            None => self.grant(ask, event).await,
+        }
+    }
+}

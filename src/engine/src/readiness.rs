@@ -1,0 +1,169 @@
+//! Whether a device could be used for a fence now, by what its last check, or the readings since, came to.
+
+use picket_core::device::{DeviceClass, DeviceSpec, IdentityMatch};
+use picket_driver::ErrorKind;
+
+use crate::view::DeviceLive;
+
+/// Whether a device could be used for a fence now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Readiness {
+    /// It cannot.
+    NotReady,
+    /// Not asked yet.
+    #[default]
+    Unchecked,
+    /// It can; something lowers the grade.
+    Degraded,
+    /// It answers, lets us in, may switch, and is the right machine.
+    Ready,
+}
+
+impl Readiness {
+    /// A stable word for logs, metrics and the audit.
+    pub fn label(self) -> &'static str {
+        match self {
+            Readiness::NotReady => "not_ready",
+            Readiness::Unchecked => "unchecked",
+            Readiness::Degraded => "degraded",
+            Readiness::Ready => "ready",
+        }
+    }
+}
+
+/// What kind of thing is wrong with a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// A call to it failed so; `None`: in a way that has no kind.
+    Failed(Option<ErrorKind>),
+    /// It says that it controls another machine.
+    OtherMachine,
+    /// What it controls is not known; lowers the grade.
+    UnknownMachine,
+    /// A supply whose wiring was never verified; lowers the grade.
+    Unwired,
+    /// It cannot be told to stay off; the evidence will say so.
+    NoHold,
+}
+
+impl Trouble {
+    /// Whether it bars that the device is used.
+    pub fn bars(self) -> bool {
+        matches!(self, Trouble::Failed(_) | Trouble::OtherMachine)
+    }
+}
+
+/// One thing that is wrong with a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// What kind of thing.
+    pub trouble: Trouble,
+    /// What was tried and what came back, for people.
+    pub text: String,
+}
+
+/// What is wrong with a device: what bars its use first, then what lowers the grade.
+pub fn problems(spec: &DeviceSpec, live: &DeviceLive) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut add = |trouble, text: &str| problems.push(Problem { trouble, text: text.to_owned() });
+    if let Some((fault, _)) = &live.fault {
+        add(Trouble::Failed(live.fault_kind), fault);
+    }
+    match live.identity_match {
+        Some(IdentityMatch::Mismatch) => {
+            let said = live.identity.as_ref().map(|identity| identity.words()).unwrap_or_default();
+            let said = format!("it says that it controls another machine: {said}");
+            add(Trouble::OtherMachine, &said);
+        }
+        Some(IdentityMatch::Unknown) if spec.class == DeviceClass::Host => add(
+            Trouble::UnknownMachine,
+            "what it controls is not known: give its identity in the settings, or let a check learn it",
+        ),
+        _ => {}
+    }
+    if spec.class == DeviceClass::Supply && !spec.verified {
+        add(Trouble::Unwired, "its wiring was never verified: a drill does that");
+    }
+    if spec.class == DeviceClass::Host
+        && live.checked.as_ref().is_some_and(|checked| checked.holds == Some(false))
+    {
+        add(Trouble::NoHold, "it cannot be told to stay off");
+    }
+    problems
+}
+
+/// Whether the device could be used now.
+pub fn readiness(spec: &DeviceSpec, live: &DeviceLive) -> Readiness {
+    let asked = live.checked.is_some() || live.power.is_some() || live.fault.is_some();
+    match problems(spec, live) {
+        _ if !asked => Readiness::Unchecked,
+        none if none.is_empty() => Readiness::Ready,
+        some if some.iter().any(|problem| problem.trouble.bars()) => Readiness::NotReady,
+        _ => Readiness::Degraded,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use picket_core::device::{Grade, Identity, MaxInFlight};
+    use picket_core::ids::DeviceId;
+    use picket_core::power::Power;
+    use picket_core::time::WallTime;
+
+    use super::*;
+    use crate::view::Checked;
+
+    fn spec(class: DeviceClass) -> DeviceSpec {
+        let second = Duration::from_secs(1);
+        DeviceSpec {
+            id: DeviceId::new("bmc").expect("a good name"),
+            class,
+            grade: Grade::Observed,
+            has_epochs: true,
+            longest_cycle: second,
+            call: second,
+            dwell: second,
+            readings: 2,
+            max_in_flight: MaxInFlight { off: None, on: None },
+            trust_after_restart: None,
+            verified: false,
+            identity: Identity::default(),
+        }
+    }
+
+    fn answered() -> DeviceLive {
+        let power = Some((Power::On, WallTime::from_millis(1)));
+        DeviceLive { power, identity_match: Some(IdentityMatch::Match), ..DeviceLive::default() }
+    }
+
+    #[test]
+    fn readiness_is_what_the_worst_problem_leaves() {
+        let host = spec(DeviceClass::Host);
+        assert_eq!(readiness(&host, &DeviceLive::default()), Readiness::Unchecked);
+        assert_eq!(readiness(&host, &answered()), Readiness::Ready);
+        let unknown = DeviceLive { identity_match: Some(IdentityMatch::Unknown), ..answered() };
+        assert_eq!(readiness(&host, &unknown), Readiness::Degraded);
+        let other = DeviceLive { identity_match: Some(IdentityMatch::Mismatch), ..answered() };
+        assert_eq!(readiness(&host, &other), Readiness::NotReady);
+        let fault = Some(("timed out: no answer".to_owned(), WallTime::from_millis(2)));
+        let silent = DeviceLive { fault, fault_kind: Some(ErrorKind::TimedOut), ..unknown };
+        assert_eq!(readiness(&host, &silent), Readiness::NotReady);
+        assert_eq!(problems(&host, &silent)[0].trouble, Trouble::Failed(Some(ErrorKind::TimedOut)));
+    }
+
+    #[test]
+    fn what_lowers_the_grade_or_knows_no_hold_can_be_used() {
+        let checked = Checked { at: WallTime::from_millis(1), took: Duration::ZERO, holds: Some(false) };
+        let live = DeviceLive { checked: Some(checked), ..answered() };
+        assert_eq!(readiness(&spec(DeviceClass::Host), &live), Readiness::Degraded);
+        let supply = spec(DeviceClass::Supply);
+        assert_eq!(
+            problems(&supply, &live).iter().map(|one| one.trouble).collect::<Vec<_>>(),
+            [Trouble::Unwired]
+        );
+        let wired = DeviceSpec { verified: true, ..supply };
+        assert_eq!(readiness(&wired, &live), Readiness::Ready);
+    }
+}

@@ -1,0 +1,110 @@
+//! CheckDevices: each device is asked now. Nothing is changed.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt, stream};
+use picket_core::ids::{DeviceId, NodeId};
+use picket_engine::NodeView;
+use picket_proto::v1::{self, ErrorReason};
+use tokio::time::Instant;
+use tonic::Status;
+
+use super::Desk;
+use crate::convert::device::devices;
+use crate::convert::request;
+use crate::convert::time::duration;
+use crate::door::Guest;
+use crate::errors::{self, Verb};
+use crate::fault::{Fault, Fields};
+use crate::select::WantedSet;
+
+/// So many nodes are asked side by side.
+const AT_ONCE: usize = 64;
+
+impl Desk {
+    /// Asks the devices of these nodes, and tells each as it answers. Of a node that is fenced, or on its way there, what is
+    /// known is told: its devices are read all the time, and nothing else is asked of them.
+    pub(crate) async fn check_devices(
+        &self,
+        guest: Guest,
+        request: v1::CheckDevicesRequest,
+    ) -> Result<impl Stream<Item = Result<v1::CheckDevicesResponse, Status>> + Send + use<>, Status> {
+        let mut fields = Fields::default();
+        let wanted = WantedSet::of(request.nodes.as_ref(), "nodes", &mut fields);
+        let device = match request.device.as_str() {
+            "" => None,
+            text => request::device(text, &mut fields),
+        };
+        fields.done()?;
+        let Some(wanted) = wanted else { return Err(errors::internal("a set was lost").into()) };
+        self.leads()?;
+        let mut nodes = Vec::new();
+        let mut known = BTreeSet::new();
+        for node in wanted.members(self)? {
+            let view = self.view(&node)?;
+            let names: BTreeSet<DeviceId> =
+                view.plan.topology.devices().map(|spec| spec.id.clone()).collect();
+            let asked =
+                names.iter().filter(|name| device.as_ref().is_none_or(|device| device == *name)).count();
+            known.extend(names);
+            if asked > 0 {
+                nodes.push((node, asked));
+            }
+        }
+        if let Some(device) = device.as_ref().filter(|_| nodes.is_empty()) {
+            let names: Vec<String> = known.iter().map(ToString::to_string).collect();
+            let message = format!("none of these nodes has a device {:?}", device.as_str());
+            let fault = Fault::new(ErrorReason::DeviceNotFound, message);
+            return Err(fault.resource("device", device.as_str()).with_list("devices", &names).into());
+        }
+        let mut left: usize = nodes.iter().map(|(_, devices)| devices).sum();
+        let (desk, place) = (self.clone(), guest.place);
+        let asked = stream::iter(nodes).map(move |(node, _)| {
+            let desk = desk.clone();
+            async move {
+                let began = Instant::now();
+                let answer = desk.engine.check(&node).await;
+                (node, began.elapsed(), answer)
+            }
+        });
+        let desk = self.clone();
+        let told = asked.buffer_unordered(AT_ONCE).map(move |(node, took, answer)| {
+            let _place = &place;
+            let view = match answer {
+                Ok(view) => view,
+                Err(error) => {
+                    return vec![Err(errors::engine(error, Verb::Look, &node, &desk.engine).into())];
+                }
+            };
+            desk.told(&node, &view, device.as_ref(), took, &mut left)
+        });
+        Ok(told.flat_map(stream::iter))
+    }
+
+    fn told(
+        &self,
+        node: &NodeId,
+        view: &NodeView,
+        device: Option<&DeviceId>,
+        took: Duration,
+        left: &mut usize,
+    ) -> Vec<Result<v1::CheckDevicesResponse, Status>> {
+        let all = devices(view, self.now()).into_iter();
+        let wanted = all.filter(|told| device.is_none_or(|device| device.as_str() == told.id));
+        wanted
+            .map(|told| {
+                *left = left.saturating_sub(1);
+                let checked = view.live.devices.iter().find(|(id, _)| id.as_str() == told.id);
+                let took =
+                    checked.and_then(|(_, live)| live.checked.as_ref()).map_or(took, |checked| checked.took);
+                Ok(v1::CheckDevicesResponse {
+                    node: node.to_string(),
+                    device: Some(told),
+                    took: Some(duration(took)),
+                    left: u32::try_from(*left).unwrap_or(u32::MAX),
+                })
+            })
+            .collect()
+    }
+}

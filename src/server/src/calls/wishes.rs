@@ -1,0 +1,99 @@
+//! What people ask of a node besides fencing it: holds, attestation, retirement, an exchanged board.
+
+use picket_core::ids::NodeId;
+use picket_core::record::NodeRecord;
+use picket_engine::Taken;
+use picket_proto::v1;
+use tonic::Status;
+
+use super::motion::{is_repeated, log};
+use super::{Desk, Updates};
+use crate::convert::request;
+use crate::door::Guest;
+use crate::errors::{self, Verb};
+use crate::fault::Fault;
+
+impl Desk {
+    /// Places a hold, or renews its reason.
+    pub(crate) async fn hold(&self, guest: Guest, request: v1::HoldRequest) -> Result<v1::Node, Status> {
+        let asked = self.heard(&guest, "hold", request::hold(&request, &guest.caller))?;
+        let node = self.heard(&guest, "hold", asked.node.find(self))?;
+        self.may_act_for(&asked.holder, &node)?;
+        log("hold", &self.heard(&guest, "hold", self.view(&node))?, &guest, &asked);
+        match self.engine.hold(&node, asked.holder, asked.ask).await {
+            Ok(taken) => Ok(self.after(&node, taken)?),
+            Err(error) => Err(errors::engine(error, Verb::Hold, &node, &self.engine).into()),
+        }
+    }
+
+    /// Drops a hold, and waits for nothing. Asked of a node that is not fenced, or is being brought back, it is so already.
+    pub(crate) async fn drop_hold(
+        &self,
+        guest: Guest,
+        request: v1::DropHoldRequest,
+    ) -> Result<v1::Node, Status> {
+        let asked = self.heard(&guest, "drop_hold", request::drop_hold(&request, &guest.caller))?;
+        let node = self.heard(&guest, "drop_hold", asked.node.find(self))?;
+        self.may_act_for(&asked.holder, &node)?;
+        log("drop-hold", &self.heard(&guest, "drop_hold", self.view(&node))?, &guest, &asked);
+        let expected = asked.ask.expected_generation;
+        match self.engine.unfence(&node, asked.holder, asked.ask).await {
+            Ok(taken) => Ok(self.after(&node, taken)?),
+            Err(error) => {
+                let view = self.view(&node)?;
+                if is_repeated(&error, expected, &view) {
+                    return Ok(self.node(&view));
+                }
+                Err(errors::engine(error, Verb::Unfence, &node, &self.engine).into())
+            }
+        }
+    }
+
+    /// A person vouches that the node is off: follows its releases.
+    pub(crate) async fn attest(&self, guest: Guest, request: v1::AttestRequest) -> Result<Updates, Status> {
+        let asked = self.heard(&guest, "attest", request::attest(&request, &guest.caller))?;
+        let node = self.heard(&guest, "attest", asked.node.find(self))?;
+        let before = self.heard(&guest, "attest", self.view(&node))?;
+        log("attest", &before, &guest, &asked);
+        match self.engine.attest(&node, asked.ask).await {
+            Ok(taken) => self.follow(guest, Verb::Attest, before, taken, None),
+            Err(error) => Err(errors::engine(error, Verb::Attest, &node, &self.engine).into()),
+        }
+    }
+
+    /// The hardware is gone for good.
+    pub(crate) async fn retire(&self, guest: Guest, request: v1::RetireRequest) -> Result<v1::Node, Status> {
+        let asked = self.heard(&guest, "retire", request::retire(&request, &guest.caller))?;
+        let node = self.heard(&guest, "retire", asked.node.find(self))?;
+        log("retire", &self.heard(&guest, "retire", self.view(&node))?, &guest, &asked);
+        match self.engine.retire(&node, asked.ask).await {
+            Ok(taken) => Ok(self.after(&node, taken)?),
+            Err(error) => Err(errors::engine(error, Verb::Retire, &node, &self.engine).into()),
+        }
+    }
+
+    /// A board was exchanged: what the device says now is what it is to say.
+    pub(crate) async fn accept_identity(
+        &self,
+        guest: Guest,
+        request: v1::AcceptIdentityRequest,
+    ) -> Result<v1::Node, Status> {
+        let came = request::accept_identity(&request, &guest.caller);
+        let (asked, device, expected) = self.heard(&guest, "accept_identity", came)?;
+        let node = self.heard(&guest, "accept_identity", asked.node.find(self))?;
+        log("accept-identity", &self.heard(&guest, "accept_identity", self.view(&node))?, &guest, &asked);
+        match self.engine.accept_identity(&node, device, expected, asked.ask).await {
+            Ok(taken) => Ok(self.after(&node, taken)?),
+            Err(error) => Err(errors::engine(error, Verb::Accept, &node, &self.engine).into()),
+        }
+    }
+
+    /// The node as it stood when what was asked was stored.
+    fn after(&self, node: &NodeId, taken: Taken) -> Result<v1::Node, Fault> {
+        let mut view = self.view(node)?;
+        if let Taken::Now(record) = taken {
+            view.stored.record = NodeRecord::clone(&record);
+        }
+        Ok(self.node(&view))
+    }
+}

@@ -1,0 +1,65 @@
+//! A drill that is asked for.
+
+use picket_core::event::{BoundKey, Holder};
+use picket_core::record::Then;
+use picket_engine::FenceCall;
+use picket_proto::v1::{self, NodeSet, drill_request, node_set};
+
+use super::fields::{key, lost, reason};
+use crate::digest::Digest;
+use crate::fault::{Fault, Fields};
+use crate::select::{Wanted, WantedSet};
+
+/// Which node is to be drilled.
+#[derive(Debug)]
+pub(crate) enum DrillTarget {
+    /// That one.
+    Node(Wanted),
+    /// One of that group.
+    Group(WantedSet),
+}
+
+/// A drill that is asked for.
+#[derive(Debug)]
+pub(crate) struct DrillAsked {
+    /// Which node.
+    pub(crate) target: DrillTarget,
+    /// What the engine is asked.
+    pub(crate) call: FenceCall,
+    /// Whether it is only to be told what would happen.
+    pub(crate) dry_run: bool,
+}
+
+/// Checks a drill of `caller`. Its hold ends with the release: the node is brought back.
+pub(crate) fn drill(request: &v1::DrillRequest, caller: &str) -> Result<DrillAsked, Fault> {
+    let mut fields = Fields::default();
+    let target = match &request.target {
+        Some(drill_request::Target::Node(node)) => {
+            Wanted::of(Some(node), "node", &mut fields).map(DrillTarget::Node)
+        }
+        Some(drill_request::Target::Group(group)) => {
+            let set = NodeSet { of: Some(node_set::Of::Group(group.clone())) };
+            WantedSet::of(Some(&set), "target", &mut fields).map(DrillTarget::Group)
+        }
+        None => {
+            fields.wrong("target", "is missing: name the node, or a group of which one is chosen");
+            None
+        }
+    };
+    let reason = reason(&request.reason, &mut fields);
+    let key = key(&request.idempotency_key, &mut fields);
+    fields.done()?;
+    let digest = Digest::of("drill").with("reason", &reason).hex();
+    Ok(DrillAsked {
+        target: target.ok_or_else(|| lost("target"))?,
+        call: FenceCall {
+            holder: Holder { name: caller.to_owned(), by: caller.to_owned(), reason, then: Then::PowerOn },
+            key: key.map(|key| BoundKey { key, digest }),
+            min_grade: None,
+            deadline: None,
+            not_after: None,
+            expected_generation: None,
+        },
+        dry_run: request.dry_run,
+    })
+}
