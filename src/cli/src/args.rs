@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    abandon, completions, fence, history, nodes, pki, retry, stand_down, status, unfence, watch,
+    abandon, accept_identity, attest, check, completions, drill, fence, history, hold, nodes, pki, retire,
+    retry, stand_down, status, unfence, watch,
 };
 use crate::{duration, exit};
 
@@ -98,6 +99,20 @@ pub enum Command {
     Abandon(abandon::Args),
     /// Say that nodes were alive: undo their fences without a power-on
     StandDown(stand_down::Args),
+    /// Vouch that nodes are off: their volumes are let go on your word
+    Attest(attest::Args),
+    /// Say that the hardware of nodes is gone for good
+    Retire(retire::Args),
+    /// Keep nodes off that are off, for a named reason
+    Hold(hold::Args),
+    /// Drop a hold without waiting; with none left bring the nodes back
+    Unhold(hold::Args),
+    /// Ask devices now whether nodes could be fenced
+    Check(check::Args),
+    /// Fence a node on purpose and bring it back: verifies the wiring
+    Drill(drill::Args),
+    /// Accept what a device says it is, after a board was exchanged
+    AcceptIdentity(accept_identity::Args),
     /// Keys and certificates for a first installation
     Pki(pki::Args),
     /// Completions for a shell

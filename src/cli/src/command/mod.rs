@@ -1,12 +1,19 @@
 //! The commands, one a file.
 
 pub mod abandon;
+pub mod accept_identity;
+pub mod attest;
 pub mod audit;
+mod calls;
+pub mod check;
 pub mod completions;
+pub mod drill;
 pub mod fence;
 pub mod history;
+pub mod hold;
 pub mod nodes;
 pub mod pki;
+pub mod retire;
 pub mod retry;
 pub mod stand_down;
 pub mod status;
@@ -44,6 +51,13 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
         Command::Retry(args) => retry::run(args, &mut session).await,
         Command::Abandon(args) => abandon::run(args, &mut session).await,
         Command::StandDown(args) => stand_down::run(args, &mut session).await,
+        Command::Attest(args) => attest::run(args, &mut session).await,
+        Command::Retire(args) => retire::run(args, &mut session).await,
+        Command::Hold(args) => hold::run(args, &mut session).await,
+        Command::Unhold(args) => hold::run_unhold(args, &mut session).await,
+        Command::Check(args) => check::run(args, &mut session).await,
+        Command::Drill(args) => drill::run(args, &mut session).await,
+        Command::AcceptIdentity(args) => accept_identity::run(args, &mut session).await,
         Command::Completions(_) | Command::Pki(_) => Ok(Exit::Done),
     }
 }

@@ -43,6 +43,8 @@ enum PhaseName {
     PowerOnFailed,
     /// A person must decide
     NeedsOperator,
+    /// Its hardware is gone for good
+    Retired,
 }
 
 impl From<PhaseName> for Phase {
@@ -55,6 +57,7 @@ impl From<PhaseName> for Phase {
             PhaseName::Unfencing => Phase::Unfencing,
             PhaseName::PowerOnFailed => Phase::PowerOnFailed,
             PhaseName::NeedsOperator => Phase::NeedsOperator,
+            PhaseName::Retired => Phase::Retired,
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::pin::Pin;
 
 use picket_proto::v1::{
-    FenceRequest, FenceUntil, FenceUpdate, Outcome, OutcomeKind, RetryRequest, StandDownRequest,
-    UnfenceRequest,
+    AttestRequest, DrillRequest, FenceRequest, FenceUntil, FenceUpdate, Outcome, OutcomeKind, RetryRequest,
+    StandDownRequest, UnfenceRequest,
 };
 use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
@@ -26,6 +26,10 @@ pub enum Motion {
     Retry(RetryRequest),
     /// It was alive.
     StandDown(StandDownRequest),
+    /// It is off, on a person's word.
+    Attest(AttestRequest),
+    /// Off on purpose, and back.
+    Drill(DrillRequest),
 }
 
 macro_rules! updates {
@@ -45,6 +49,8 @@ impl Motion {
             Motion::Unfence(request) => updates!(client.unfence(request)),
             Motion::Retry(request) => updates!(client.retry(request)),
             Motion::StandDown(request) => updates!(client.stand_down(request)),
+            Motion::Attest(request) => updates!(client.attest(request)),
+            Motion::Drill(request) => updates!(client.drill(request)),
         })
     }
 
@@ -55,6 +61,8 @@ impl Motion {
             Motion::Unfence(request) => &request.idempotency_key,
             Motion::Retry(request) => &request.idempotency_key,
             Motion::StandDown(request) => &request.idempotency_key,
+            Motion::Attest(request) => &request.idempotency_key,
+            Motion::Drill(request) => &request.idempotency_key,
         }
     }
 
@@ -65,6 +73,8 @@ impl Motion {
             Motion::Unfence(_) => "unfence",
             Motion::Retry(_) => "retry",
             Motion::StandDown(_) => "stand-down",
+            Motion::Attest(_) => "release",
+            Motion::Drill(_) => "drill",
         }
     }
 
@@ -81,7 +91,12 @@ impl Motion {
             (Motion::Unfence(_) | Motion::Retry(_) | Motion::StandDown(_), OutcomeKind::Unfenced) => {
                 Exit::Done
             }
-            (Motion::StandDown(_), OutcomeKind::StoodDown) => Exit::Done,
+            (Motion::StandDown(_), OutcomeKind::StoodDown) | (Motion::Drill(_), OutcomeKind::Unfenced) => {
+                Exit::Done
+            }
+            (Motion::Drill(request), OutcomeKind::DryRun) if request.dry_run => Exit::Done,
+            (Motion::Attest(_), OutcomeKind::Fenced) if outcome.released => Exit::Done,
+            (Motion::Attest(_), OutcomeKind::Fenced) => Exit::Failed,
             (_, OutcomeKind::Blocked | OutcomeKind::StillHeld) => Exit::Blocked,
             (_, OutcomeKind::NeedsOperator | OutcomeKind::PowerOnFailed) => Exit::NeedsOperator,
             (_, OutcomeKind::AbortedRecovered) => Exit::Recovered,

@@ -32,7 +32,16 @@ pub struct NodeView {
     identity: NodeIdentityView,
     pauses: Vec<PauseView>,
     orphaned: bool,
+    retired: Option<RetiredView>,
     devices: Vec<DeviceView>,
+}
+
+/// That its hardware is gone for good.
+#[derive(Debug, Serialize)]
+struct RetiredView {
+    by: String,
+    reason: String,
+    at: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -87,8 +96,9 @@ struct PauseView {
     expires_at: Option<String>,
 }
 
+/// A device.
 #[derive(Debug, Serialize)]
-struct DeviceView {
+pub struct DeviceView {
     id: String,
     class: Option<String>,
     driver: String,
@@ -157,6 +167,11 @@ impl From<&Node> for NodeView {
             identity: node.identity.as_ref().map(NodeIdentityView::from).unwrap_or_default(),
             pauses: node.pauses.iter().map(PauseView::from).collect(),
             orphaned: node.orphaned,
+            retired: node.retired.as_ref().map(|retired| RetiredView {
+                by: retired.by.clone(),
+                reason: retired.reason.clone(),
+                at: stamp(&retired.at),
+            }),
             devices: node.devices.iter().map(DeviceView::from).collect(),
         }
     }

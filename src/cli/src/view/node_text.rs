@@ -50,10 +50,7 @@ fn age(node: &Node) -> String {
 
 /// How many of a node's devices could be used.
 fn devices(node: &Node) -> Cell {
-    let usable = |device: &&Device| {
-        matches!(Readiness::try_from(device.readiness), Ok(Readiness::Ready | Readiness::Degraded))
-    };
-    let ready = node.devices.iter().filter(usable).count();
+    let ready = usable_of(&node.devices);
     let unchecked = node.devices.iter().all(|device| device.readiness == i32::from(Readiness::Unspecified));
     let text = if unchecked {
         format!("{} unchecked", node.devices.len())
@@ -133,6 +130,9 @@ pub fn detail(node: &Node, paint: Paint) -> String {
             format!("{what}, until {until}: {} (by {})", pause.reason, pause.by),
         ));
     }
+    if let Some(retired) = &node.retired {
+        rows.push(("retired", Tone::Dark, format!("{} (by {})", retired.reason, retired.by)));
+    }
     if node.breaches > 0 {
         rows.push(("breaches", Tone::Bad, format!("found on {} time(s) in a row", node.breaches)));
     }
@@ -183,8 +183,22 @@ fn device_lines(device: &Device, paint: Paint, out: &mut String) {
     }
 }
 
+/// How many of the devices could be used for a fence now.
+pub fn usable_of(devices: &[Device]) -> usize {
+    devices.iter().filter(|device| usable(device)).count()
+}
+
+/// The same in words: `1 of 2`.
+pub fn could(devices: &[Device]) -> String {
+    format!("{} of {}", usable_of(devices), devices.len())
+}
+
+fn usable(device: &Device) -> bool {
+    matches!(Readiness::try_from(device.readiness), Ok(Readiness::Ready | Readiness::Degraded))
+}
+
 /// A driver's errors begin with their kind already.
-fn problem_words(problem: &DeviceProblem) -> String {
+pub fn problem_words(problem: &DeviceProblem) -> String {
     let (kind, text) = (words::spoken(words::problem(problem.kind)), &problem.text);
     if text.starts_with(&format!("{kind}: ")) { text.clone() } else { format!("{kind}: {text}") }
 }

@@ -82,6 +82,8 @@ fn hints(followed: &Followed) -> Vec<String> {
                 Motion::Unfence(_) => format!("picket unfence {node}"),
                 Motion::Retry(_) => format!("picket retry {node}"),
                 Motion::StandDown(_) => format!("picket stand-down {node}"),
+                Motion::Attest(_) => format!("picket attest {node}"),
+                Motion::Drill(_) => format!("picket drill {node}"),
             };
             vec![
                 format!("the {} may go on; whether it began is not known", followed.motion.noun()),

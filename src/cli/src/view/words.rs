@@ -52,7 +52,7 @@ pub fn phase_tone(value: i32) -> Tone {
     match Phase::try_from(value) {
         Ok(Phase::Normal) => Tone::Good,
         Ok(Phase::Fencing | Phase::Unfencing) => Tone::Busy,
-        Ok(Phase::Fenced | Phase::Released) => Tone::Dark,
+        Ok(Phase::Fenced | Phase::Released | Phase::Retired) => Tone::Dark,
         Ok(Phase::NeedsOperator | Phase::PowerOnFailed | Phase::Unspecified) | Err(_) => Tone::Bad,
     }
 }

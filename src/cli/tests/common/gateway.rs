@@ -54,6 +54,16 @@ pub struct Script {
     pub stood_down: Vec<StandDownRequest>,
     /// Releases that were given up.
     pub abandoned: Vec<AbandonReleaseRequest>,
+    /// Attestations that were asked for.
+    pub attested: Vec<AttestRequest>,
+    /// Drills that were asked for, and what they found.
+    pub drilled: Vec<DrillRequest>,
+    /// What every call that is answered with a node is answered instead.
+    pub refusal: Option<Status>,
+    /// Holds, dropped holds, retirements and accepted identities that were asked for, in words.
+    pub called: Vec<String>,
+    /// What devices are found to be.
+    pub checked: Vec<CheckDevicesResponse>,
     /// Watches that were asked for.
     pub watched: Vec<WatchNodesRequest>,
     /// Nodes that were listed.
@@ -191,7 +201,11 @@ impl Service {
     }
 
     /// Plays the node's next stream.
-    fn play<T: Send + 'static>(&self, node: &str, wrap: fn(FenceUpdate) -> T) -> Answer<Streaming<T>> {
+    fn play<T: Send + 'static>(
+        &self,
+        node: &str,
+        wrap: impl Fn(FenceUpdate) -> T + Send + 'static,
+    ) -> Answer<Streaming<T>> {
         let steps = self.script().streams.get_mut(node).and_then(VecDeque::pop_front);
         let steps = steps.ok_or_else(|| Status::unavailable("nothing is scripted any more"))?;
         let (say, said) = mpsc::channel(1);
@@ -213,6 +227,17 @@ impl Service {
             }
         });
         Ok(Response::new(Box::pin(ReceiverStream::new(said))))
+    }
+
+    /// Notes a call that is answered with its node.
+    fn called(&self, node: &Option<NodeSelector>, said: String) -> Result<Node, Status> {
+        let name = name_of(node);
+        let mut script = self.script();
+        script.called.push(format!("{name}: {said}"));
+        if let Some(status) = &script.refusal {
+            return Err(status.clone());
+        }
+        script.nodes.iter().find(|node| node.name == name).cloned().ok_or_else(|| unknown_node(&name, ""))
     }
 
     fn select(&self, set: &Option<NodeSet>) -> Result<Vec<Node>, Status> {
@@ -348,16 +373,55 @@ impl FencingService for Service {
         Ok(Response::new(AbandonReleaseResponse { node }))
     }
 
-    async fn drill(&self, _: Request<DrillRequest>) -> Answer<Self::DrillStream> {
-        Err(Status::unimplemented("drill"))
+    async fn drill(&self, request: Request<DrillRequest>) -> Answer<Self::DrillStream> {
+        let request = request.into_inner();
+        let node = match &request.target {
+            Some(drill_request::Target::Node(node)) => name_of(&Some(node.clone())),
+            _ => "r1n07".to_owned(),
+        };
+        self.script().drilled.push(request);
+        let findings = || vec!["off by bmc, and back".to_owned()];
+        let wrap = move |update| DrillResponse { update: Some(update), findings: findings() };
+        self.play(&node, wrap)
     }
 
-    async fn attest(&self, _: Request<AttestRequest>) -> Answer<Self::AttestStream> {
-        Err(Status::unimplemented("attest"))
+    async fn attest(&self, request: Request<AttestRequest>) -> Answer<Self::AttestStream> {
+        let request = request.into_inner();
+        let node = name_of(&request.node);
+        self.script().attested.push(request);
+        self.play(&node, |update| AttestResponse { update: Some(update) })
     }
 
     async fn check_devices(&self, _: Request<CheckDevicesRequest>) -> Answer<Self::CheckDevicesStream> {
-        Err(Status::unimplemented("check_devices"))
+        let told: Vec<_> = self.script().checked.iter().cloned().map(Ok).collect();
+        Ok(Response::new(Box::pin(tokio_stream::iter(told))))
+    }
+
+    async fn hold(&self, request: Request<HoldRequest>) -> Answer<HoldResponse> {
+        let asked = request.into_inner();
+        let said = format!("hold {:?} {:?}", asked.holder, asked.expected_generation);
+        Ok(Response::new(HoldResponse { node: Some(self.called(&asked.node, said)?) }))
+    }
+
+    async fn drop_hold(&self, request: Request<DropHoldRequest>) -> Answer<DropHoldResponse> {
+        let asked = request.into_inner();
+        let said = format!("drop {:?} {:?}", asked.holder, asked.expected_generation);
+        Ok(Response::new(DropHoldResponse { node: Some(self.called(&asked.node, said)?) }))
+    }
+
+    async fn retire(&self, request: Request<RetireRequest>) -> Answer<RetireResponse> {
+        let asked = request.into_inner();
+        let said = format!("retire {:?} {:?}", asked.reason, asked.expected_generation);
+        Ok(Response::new(RetireResponse { node: Some(self.called(&asked.node, said)?) }))
+    }
+
+    async fn accept_identity(
+        &self,
+        request: Request<AcceptIdentityRequest>,
+    ) -> Answer<AcceptIdentityResponse> {
+        let asked = request.into_inner();
+        let said = format!("accept {} {:?}", asked.device, asked.uuid);
+        Ok(Response::new(AcceptIdentityResponse { node: Some(self.called(&asked.node, said)?) }))
     }
 
     not_scripted! {
@@ -365,10 +429,6 @@ impl FencingService for Service {
         get_receipt: GetReceiptRequest -> GetReceiptResponse;
         return_receipt: ReturnReceiptRequest -> ReturnReceiptResponse;
         verify_receipt: VerifyReceiptRequest -> VerifyReceiptResponse;
-        hold: HoldRequest -> HoldResponse;
-        drop_hold: DropHoldRequest -> DropHoldResponse;
-        retire: RetireRequest -> RetireResponse;
-        accept_identity: AcceptIdentityRequest -> AcceptIdentityResponse;
         pause: PauseRequest -> PauseResponse;
         resume: ResumeRequest -> ResumeResponse;
         plan_fence: PlanFenceRequest -> PlanFenceResponse;

@@ -4,6 +4,8 @@ mod admit;
 mod drill;
 mod wish;
 
+use std::sync::Arc;
+
 use picket_core::event::{BoundKey, Event};
 use picket_core::ids::{FenceId, Generation, ReleaseId};
 use picket_core::record::NodeRecord;

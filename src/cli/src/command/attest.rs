@@ -1,0 +1,78 @@
+//! `picket attest`: vouch that nodes are off.
+
+use picket_proto::v1::{AttestRequest, ListNodesRequest, Node, Power};
+
+use crate::args::Following;
+use crate::console::Stream;
+use crate::duration;
+use crate::exit::Exit;
+use crate::fault::Fault;
+use crate::follow::{self, Motion};
+use crate::session::Session;
+use crate::style::clean;
+use crate::view::words;
+use crate::{hosts, question};
+
+/// Its arguments.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Host lists: r1n07 or r1n[01-40,45]
+    #[arg(required = true, value_name = "HOSTS")]
+    hosts: Vec<String>,
+    /// How you know that they are off: you went there and pulled the plug
+    #[arg(long, required = true, value_name = "TEXT")]
+    reason: String,
+    #[command(flatten)]
+    following: Following,
+}
+
+/// Shows what the devices say now, asks, and vouches for each node in the generation in which it was seen; then follows its
+/// releases.
+pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
+    let request = ListNodesRequest { nodes: hosts::set(&args.hosts), fresh: true, ..Default::default() };
+    let (nodes, _, _) = hosts::list(session, request).await?;
+    for node in &nodes {
+        session.console.write(Stream::Err, &said(node))?;
+    }
+    let asked = format!(
+        "Vouch that {} off? Volumes are let go on your word: if one still runs, its data is lost.",
+        match nodes.as_slice() {
+            [one] => format!("{} is", one.name),
+            _ => format!("{} are", question::names(&hosts::names(&nodes))),
+        }
+    );
+    question::ask(session.console, session.global.yes, &asked).await?;
+    let key = super::key(&args.following.key);
+    let motions = nodes
+        .iter()
+        .map(|node| {
+            let request = AttestRequest {
+                node: Some(hosts::selector(&node.name)),
+                reason: args.reason.clone(),
+                idempotency_key: key.clone(),
+                expected_generation: Some(node.generation),
+            };
+            (node.name.clone(), Motion::Attest(request))
+        })
+        .collect();
+    let followed = follow::all(session, motions, &args.following).await?;
+    follow::conclude(session, &followed)
+}
+
+/// What the devices of a node say now, a line each.
+fn said(node: &Node) -> String {
+    let mut text = String::new();
+    for device in &node.devices {
+        let words = match &device.reading {
+            Some(reading) => {
+                let power = words::spoken(words::power(reading.power));
+                let age = reading.age.as_ref().map(duration::of_wire).unwrap_or_default();
+                let warning = if reading.power == i32::from(Power::On) { "  <- it says On" } else { "" };
+                format!("{power}, {} ago ({}){warning}", duration::words(age), reading.said)
+            }
+            None => "not read".to_owned(),
+        };
+        text += &format!("{}  {}: {}\n", clean(&node.name), clean(&device.id), clean(&words));
+    }
+    text
+}

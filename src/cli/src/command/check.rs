@@ -1,0 +1,163 @@
+//! `picket check`: ask devices now whether they could be used for a fence.
+
+use std::collections::BTreeMap;
+
+use picket_proto::v1::{CheckDevicesRequest, CheckDevicesResponse, Device, NodeSet, Readiness, node_set};
+use serde::Serialize;
+use tokio_stream::StreamExt;
+
+use crate::console::Stream;
+use crate::duration;
+use crate::exit::Exit;
+use crate::fault::Fault;
+use crate::hosts;
+use crate::session::Session;
+use crate::style::clean;
+use crate::table::{Cell, Table};
+use crate::told::Told;
+use crate::view::node::DeviceView;
+use crate::view::{node_text, words};
+
+/// How long it may take to hear of the next device.
+const NEXT: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Its arguments.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Host lists: r1n07 or r1n[01-40,45] [default: all]
+    #[arg(value_name = "HOSTS")]
+    hosts: Vec<String>,
+    /// All nodes of this group
+    #[arg(long, value_name = "GROUP", conflicts_with = "hosts")]
+    group: Option<String>,
+    /// Only the device of that name
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+}
+
+/// The document.
+#[derive(Debug, Serialize)]
+struct Checked {
+    nodes: Vec<NodeChecked>,
+    exit_code: u8,
+}
+
+#[derive(Debug, Serialize)]
+struct NodeChecked {
+    node: String,
+    could_be_fenced: bool,
+    ready: usize,
+    devices: Vec<DeviceChecked>,
+}
+
+#[derive(Debug, Serialize)]
+struct DeviceChecked {
+    #[serde(flatten)]
+    device: DeviceView,
+    took_s: Option<f64>,
+}
+
+/// Checks them, and tells each. Exit code 0 where every node could be fenced now.
+pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
+    let set = match &args.group {
+        Some(group) => Some(NodeSet { of: Some(node_set::Of::Group(group.clone())) }),
+        None => hosts::set(&args.hosts),
+    };
+    let request = CheckDevicesRequest { nodes: set, device: args.device.clone().unwrap_or_default() };
+    let mut client = session.client.clone();
+    let mut stream = session.asked(client.check_devices(request)).await?.into_inner();
+    let limit = session.global.timeout.unwrap_or(NEXT);
+    let mut nodes: BTreeMap<String, Vec<CheckDevicesResponse>> = BTreeMap::new();
+    let mut order = Vec::new();
+    loop {
+        match tokio::time::timeout(limit, stream.next()).await {
+            Err(_) => return Err(Fault::TimedOut(limit)),
+            Ok(None) => break,
+            Ok(Some(Err(status))) => return Err(Fault::Told(Box::new(Told::from(&status)))),
+            Ok(Some(Ok(told))) => {
+                if !nodes.contains_key(&told.node) {
+                    order.push(told.node.clone());
+                }
+                nodes.entry(told.node.clone()).or_default().push(told);
+            }
+        }
+    }
+    let all: Vec<(String, Vec<CheckDevicesResponse>)> =
+        order.into_iter().filter_map(|node| nodes.remove(&node).map(|told| (node, told))).collect();
+    let fine = all.iter().all(|(_, told)| could(&devices(told)));
+    let exit = if fine { Exit::Done } else { Exit::Failed };
+    if session.for_people() {
+        let text = table(&all, session);
+        session.console.write(Stream::Out, &text)?;
+    } else {
+        session.console.document(&document(&all, exit))?;
+    }
+    Ok(exit)
+}
+
+fn devices(told: &[CheckDevicesResponse]) -> Vec<Device> {
+    told.iter().filter_map(|one| one.device.clone()).collect()
+}
+
+/// Whether all devices of some level could be used.
+fn could(devices: &[Device]) -> bool {
+    let usable = |device: &&Device| {
+        matches!(Readiness::try_from(device.readiness), Ok(Readiness::Ready | Readiness::Degraded))
+    };
+    devices
+        .iter()
+        .any(|one| devices.iter().filter(|other| other.level == one.level).all(|other| usable(&other)))
+}
+
+fn document(all: &[(String, Vec<CheckDevicesResponse>)], exit: Exit) -> Checked {
+    let nodes = all.iter().map(|(node, told)| {
+        let of = devices(told);
+        NodeChecked {
+            node: node.clone(),
+            could_be_fenced: could(&of),
+            ready: node_text::usable_of(&of),
+            devices: told
+                .iter()
+                .filter_map(|one| {
+                    let took_s = one.took.as_ref().map(duration::of_wire).map(|took| took.as_secs_f64());
+                    Some(DeviceChecked { device: DeviceView::from(one.device.as_ref()?), took_s })
+                })
+                .collect(),
+        }
+    });
+    Checked { nodes: nodes.collect(), exit_code: exit.code() }
+}
+
+fn table(all: &[(String, Vec<CheckDevicesResponse>)], session: &Session<'_>) -> String {
+    let paint = session.console.paint(Stream::Out);
+    let mut table = Table::new(&["NODE", "DEVICE", "READY", "POWER", "TOOK", "WHAT IS WRONG"]);
+    for (node, told) in all {
+        for one in told {
+            let Some(device) = &one.device else { continue };
+            let readiness = words::readiness(device.readiness)
+                .unwrap_or_else(|| "not_checked".to_owned())
+                .replace('_', " ");
+            let power = device.reading.as_ref().and_then(|reading| words::power(reading.power));
+            let problems: Vec<String> = device.problems.iter().map(node_text::problem_words).collect();
+            table.row(vec![
+                node.as_str().into(),
+                device.id.as_str().into(),
+                Cell::new(words::readiness_tone(device.readiness), &readiness),
+                words::spoken(power).into(),
+                one.took
+                    .as_ref()
+                    .map(|took| duration::words(duration::of_wire(took)))
+                    .unwrap_or_default()
+                    .into(),
+                problems.join("; ").into(),
+            ]);
+        }
+    }
+    let mut text = table.render(paint);
+    for (node, told) in all {
+        let of = devices(told);
+        let fit = if could(&of) { "could be fenced now" } else { "could NOT be fenced now" };
+        text += &format!("{}: {fit}: {}\n", clean(node), node_text::could(&of));
+    }
+    text
+}
