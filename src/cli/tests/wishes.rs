@@ -66,12 +66,10 @@ async fn who_vouches_sees_what_the_devices_say_and_vouches_for_that_generation()
     let ran = ask(&gateway, "attest r1n07 --reason unplugged --yes --key k").await;
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.err.contains("r1n07  bmc: "), "{}", ran.err);
-    let script = gateway.script();
-    assert!(script.listed[0].fresh, "they are asked now");
-    let asked = &script.attested[0];
+    assert!(gateway.script().listed[0].fresh, "they are asked now");
+    let asked = gateway.script().attested[0].clone();
     assert_eq!((asked.expected_generation, asked.reason.as_str()), (Some(7), "unplugged"));
     assert_eq!(asked.idempotency_key, "k");
-    drop(script);
     let gateway = Gateway::start(script_of_fenced()).await;
     assert_eq!(ask(&gateway, "attest r1n07 --reason unplugged --yes").await.code, 1, "not released");
 }

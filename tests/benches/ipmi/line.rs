@@ -173,6 +173,7 @@ fn plan(index: usize, driver: &Arc<IpmiDriver>, rules: &Rules) -> Result<NodePla
         labels: BTreeMap::new(),
         groups: std::collections::BTreeSet::new(),
         liveness: None,
+        drills: false,
         mark: String::new(),
     })
 }

@@ -85,6 +85,7 @@ impl Inside {
             labels: BTreeMap::new(),
             groups: std::collections::BTreeSet::new(),
             liveness: None,
+            drills: false,
             mark: String::new(),
         };
         let incarnation = Incarnation::mint(clock.wall(), [7; 10]);

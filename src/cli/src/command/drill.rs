@@ -77,7 +77,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         dry_run: args.dry_run,
     };
     let (last, exit) = match follow(session, &request).await? {
-        Followed::End(last) => last,
+        Followed::End(last) => *last,
         Followed::TimedOut => return Ok(Exit::TimedOut),
         Followed::Interrupted => return Ok(Exit::Interrupted),
     };
@@ -107,7 +107,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
 
 /// How following ended.
 enum Followed {
-    End((DrillResponse, Exit)),
+    End(Box<(DrillResponse, Exit)>),
     TimedOut,
     Interrupted,
 }
@@ -138,7 +138,7 @@ async fn to_the_end(session: &mut Session<'_>, request: &DrillRequest) -> Result
                             let end = told.update.as_ref().and_then(|update| update.outcome.clone());
                             if let Some(end) = end {
                                 let exit = Motion::Drill(request.clone()).exit(&end);
-                                return Ok(Followed::End((told, exit)));
+                                return Ok(Followed::End(Box::new((told, exit))));
                             }
                             if session.for_people() {
                                 let update = told.update.unwrap_or_default();
