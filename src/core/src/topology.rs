@@ -88,6 +88,21 @@ impl Topology {
         })
     }
 
+    /// The same, with the wiring of these devices verified.
+    #[must_use]
+    pub fn with_verified(mut self, is: impl Fn(&DeviceId) -> bool) -> Self {
+        let devices = self.levels.iter_mut().flat_map(|level| &mut level.devices);
+        devices.filter(|spec| is(&spec.id)).for_each(|spec| spec.verified = true);
+        self
+    }
+
+    /// The same, with the levels of supplies first: the others stand behind them in their order.
+    #[must_use]
+    pub fn supplies_first(mut self) -> Self {
+        self.levels.sort_by_key(|level| level.devices.iter().any(|spec| spec.class != DeviceClass::Supply));
+        self
+    }
+
     /// The levels, first to last.
     pub fn levels(&self) -> &[Level] {
         &self.levels
@@ -155,6 +170,19 @@ mod tests {
         let moved = was.elsewhere(&at(&[("bmc", "ipmi 10.0.0.2:623")])).expect("moved");
         assert!(moved.contains("10.0.0.1") && moved.contains("10.0.0.2"), "{moved}");
         assert!(was.elsewhere(&at(&[])).expect("gone").contains("not in the settings any more"));
+    }
+
+    #[test]
+    fn a_drill_tries_supplies_first_and_what_it_verified_is_so_wherever_the_devices_are() {
+        let unverified = DeviceSpec { verified: false, ..supply("a") };
+        let topology = crate::support::topology(&[&[host("bmc")], &[host("agent")], &[unverified]]);
+        let topology = topology.at([(device("a"), "pdu/7".to_owned())].into());
+        let drilled = topology.clone().with_verified(|id| *id == device("a")).supplies_first();
+        let names: Vec<_> = drilled.devices().map(|spec| (spec.id.as_str(), spec.verified)).collect();
+        assert_eq!(names, [("a", true), ("bmc", false), ("agent", false)]);
+        assert_eq!(topology.elsewhere(&drilled), None);
+        let moved = drilled.at([(device("a"), "pdu/8".to_owned())].into());
+        assert!(topology.elsewhere(&moved).is_some());
     }
 
     #[test]

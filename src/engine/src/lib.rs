@@ -21,7 +21,6 @@ mod work;
 pub use engine::{Change, ChangeError, Changed, Engine};
 pub use error::{EngineError, Stale, TakenKey};
 pub use hooks::{Hooks, NoHooks};
-pub use node::drilled;
 pub use parts::{NodePlan, Parts, PlannedRelease};
 pub use picket_driver::ErrorKind;
 pub use readiness::{Problem, Readiness, Trouble, problems, readiness};

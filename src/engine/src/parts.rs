@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use picket_audit::Audit;
-use picket_core::device::DeviceSpec;
 use picket_core::election::Election;
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::record::NodeRecord;
 use picket_core::rules::Rules;
 use picket_core::store::Store;
 use picket_core::time::Clock;
-use picket_core::topology::{Level, Topology};
+use picket_core::topology::Topology;
 use picket_driver::{PowerDriver, Random};
 use picket_liveness::Liveness;
 use picket_release::Releaser;
@@ -60,15 +59,7 @@ impl NodePlan {
             let endpoint = self.drivers.get(id).map(|driver| &driver.traits().endpoint);
             endpoint.is_some() && record.wired.get(id) == endpoint
         };
-        let levels = self.topology.levels().iter().map(|level| Level {
-            devices: level
-                .devices
-                .iter()
-                .map(|spec| DeviceSpec { verified: spec.verified || verified(&spec.id), ..spec.clone() })
-                .collect(),
-        });
-        // The same devices in the same levels.
-        Topology::new(levels.collect()).unwrap_or_else(|_| self.topology.clone())
+        self.topology.clone().with_verified(verified)
     }
 }
 

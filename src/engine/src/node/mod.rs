@@ -23,7 +23,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use command::drilled;
 pub(crate) use command::{Command, Wish};
 use hands::Hands;
 use looking::Lingering;

@@ -123,7 +123,7 @@ impl Desk {
                 ..Default::default()
             },
         };
-        let levels = picket_engine::drilled(&view.plan.with_wiring(record));
+        let levels = view.plan.with_wiring(record).supplies_first();
         let mut findings: Vec<String> = levels
             .levels()
             .iter()

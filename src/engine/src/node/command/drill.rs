@@ -8,7 +8,7 @@ use picket_core::event::Event;
 use picket_core::machine::Refused;
 use picket_core::power::Power;
 use picket_core::record::{Cause, Phase};
-use picket_core::topology::{Level, Topology};
+use picket_core::topology::Topology;
 
 use picket_driver::ErrorKind;
 
@@ -97,16 +97,6 @@ impl NodeTask {
     /// The levels by which the node is fenced, with what drills have verified of their wiring.
     pub(super) fn topology_to_fence(&self) -> Topology {
         let topology = self.plan.with_wiring(self.record());
-        if self.drilling { drilled(&topology) } else { topology }
+        if self.drilling { topology.supplies_first() } else { topology }
     }
-}
-
-/// The levels of a drill: those of supplies come first, so that their wiring is seen. The others stand behind them as
-/// in any fence.
-pub fn drilled(topology: &Topology) -> Topology {
-    let is_supply = |level: &&Level| level.devices.iter().all(|spec| spec.class == DeviceClass::Supply);
-    let (supplies, others): (Vec<&Level>, Vec<&Level>) = topology.levels().iter().partition(is_supply);
-    let levels = supplies.into_iter().chain(others).cloned().collect();
-    // The same levels: what was right in one order is right in the other.
-    Topology::new(levels).unwrap_or_else(|_| topology.clone())
 }

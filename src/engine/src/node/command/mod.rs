@@ -17,7 +17,6 @@ use super::asked::{Asked, InWords};
 use super::{Failure, Fatal, NodeTask};
 use crate::error::{EngineError, Stale, TakenKey};
 use crate::request::{Admission, Ask, FenceCall, Taken};
-pub use drill::drilled;
 pub(crate) use wish::Wish;
 
 /// Where an answer goes. A caller who left does not stop anything.
