@@ -78,8 +78,9 @@ struct NodeIdentityView {
     others: Vec<String>,
 }
 
+/// A pause.
 #[derive(Debug, Serialize)]
-struct PauseView {
+pub struct PauseView {
     scope: String,
     reason: String,
     by: String,

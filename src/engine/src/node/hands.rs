@@ -260,6 +260,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::Breach { .. } => "breach",
         Event::GiveUp { .. } => "give_up",
         Event::Abort { .. } => "abort",
+        Event::Bar { .. } => "bar",
         Event::Unfence { .. } => "unfence",
         Event::UnholdIntent => "unhold_intent",
         Event::Unheld { .. } => "unheld",

@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hyper_util::rt::TokioIo;
 use picket_audit::Audit;
+use picket_core::budget::Budget;
 use picket_core::device::{DeviceSpec, Identity};
 use picket_core::election::{Election, ElectionError, Lease, Won};
 use picket_core::ground::ReleasePermit;
@@ -152,6 +153,11 @@ pub async fn lab_within(limits: Limits) -> Lab {
 }
 
 pub async fn lab_with(limits: Limits, audit: Audit) -> Lab {
+    lab_of(limits, audit, Budget::unlimited()).await
+}
+
+/// A lab with a budget.
+pub async fn lab_of(limits: Limits, audit: Audit, budget: Budget) -> Lab {
     let mut world = World::new(1);
     for node in NODES {
         world.add_machine(node).add_host(node, &format!("{node}-bmc"));
@@ -162,7 +168,7 @@ pub async fn lab_with(limits: Limits, audit: Audit) -> Lab {
     let incarnation = Incarnation::mint(WallTime::from_millis(1), [7; 10]);
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(incarnation).expect("a store"));
     let volumes = Arc::new(Volumes::default());
-    let engine = engine(&world, &clock, &store, &volumes, audit);
+    let engine = engine(&world, &clock, &store, &volumes, audit, budget);
     let stop = CancellationToken::new();
     let working = (engine.clone(), stop.clone());
     tokio::spawn(async move { working.0.run(working.1).await.expect("a whole store") });
@@ -316,6 +322,7 @@ fn engine(
     store: &Arc<dyn Store>,
     volumes: &Arc<Volumes>,
     audit: Audit,
+    budget: Budget,
 ) -> Engine {
     let rules = Rules::default();
     let nodes = NODES.iter().map(|node| plan(world, node, &rules, volumes)).collect();
@@ -331,6 +338,7 @@ fn engine(
         hooks: Arc::new(NoHooks),
         audit,
         rules,
+        budget,
         nodes,
         twins: Arc::default(),
         check_at_start: false,

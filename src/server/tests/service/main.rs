@@ -4,6 +4,7 @@ mod fencing;
 mod following;
 mod history;
 mod lab;
+mod limits;
 mod nodes;
 mod people;
 mod refusals;

@@ -1,6 +1,7 @@
 //! What callers ask of a node, and the answers. The same in every phase; the rules say what is possible.
 
 mod admit;
+mod plan;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use tokio::sync::oneshot;
 use super::asked::{Asked, InWords};
 use super::{Failure, Fatal, Ground, NodeTask};
 use crate::error::{EngineError, Stale, TakenKey};
+use crate::plan::Plan;
 use crate::request::{Admission, Ask, FenceCall, Taken};
 
 /// Where an answer goes. A caller who left does not stop anything.
@@ -31,6 +33,8 @@ pub(crate) enum Command {
     Abandon(ReleaseId, Ask, Reply<Taken>),
     StandDown(Ask, Reply<Taken>),
     Attest(Person, Reply<NodeRecord>),
+    /// What a fence would do. Stores and sends nothing that changes anything.
+    Plan(Box<FenceCall>, Reply<Plan>),
     /// Ask all devices now. A fence ends it unanswered.
     Check(Reply<NodeRecord>),
     /// Any other one, with the roles in which it is asked, as the audit tells them.
@@ -62,6 +66,7 @@ impl Command {
             | Command::Abandon(_, _, reply)
             | Command::StandDown(_, reply) => no(reply, why),
             Command::Attest(_, reply) => no(reply, why),
+            Command::Plan(_, reply) => no(reply, why),
             Command::Check(reply) => {
                 let _ = reply.send(Ok(record.clone()));
             }
@@ -121,6 +126,10 @@ impl NodeTask {
             Command::Attest(person, reply) => {
                 let answer = self.attest(person).await;
                 self.answer(asked, reply, answer)
+            }
+            Command::Plan(call, reply) => {
+                let answer = self.planned(&call).await;
+                deliver(reply, Ok(answer))
             }
             Command::Check(reply) => {
                 // Within a fence the devices are read all the time: what is known is fresh.

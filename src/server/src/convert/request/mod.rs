@@ -3,6 +3,7 @@
 pub(crate) mod fence;
 pub(crate) mod fields;
 pub(crate) mod motion;
+pub(crate) mod pause;
 
 pub(crate) use fence::fence;
 pub(crate) use fields::{choice, page_size};
