@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    abandon, accept_identity, attest, check, completions, drill, fence, history, hold, nodes, pki, retire,
-    retry, stand_down, status, unfence, watch,
+    abandon, accept_identity, attest, check, completions, drill, fence, history, hold, nodes, pause, pki,
+    plan, resume, retire, retry, stand_down, status, unfence, watch,
 };
 use crate::{duration, exit};
 
@@ -93,6 +93,12 @@ pub enum Command {
     Watch(watch::Args),
     /// Fences as they were, with evidence and timings
     History(history::Args),
+    /// What a fence would do, step by step, and what bars it; sends nothing
+    Plan(plan::Args),
+    /// Let no new fence start: anywhere, in a group, or of nodes
+    Pause(pause::Args),
+    /// End a pause early; of everything, the brake as well
+    Resume(resume::Args),
     /// Try again what a person was asked about
     Retry(retry::Args),
     /// Give up a release, by name: you answer for the volumes
@@ -166,6 +172,12 @@ mod tests {
             "picket fence n1 --parallel 0",
             "picket fence n1 --endpoint unix:/a --context b",
             "picket abandon n1 storage",
+            "picket fence n1 --queue=5",
+            "picket fence n1 --queue --dry-run",
+            "picket pause --everything --reason x",
+            "picket pause --reason x --for 1h",
+            "picket pause n1 --group rack=r1 --reason x --for 1h",
+            "picket resume --reason x",
             "picket stand-down n1",
             "picket history n1 --fence 0",
         ] {

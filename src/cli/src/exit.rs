@@ -87,7 +87,7 @@ Exit codes (with several nodes, the worst):
   0   done: fenced, unfenced, listed
   1   any other error; also: the gateway cannot write its store, and nothing was begun
   2   wrong arguments or settings, or a question not answered with yes
-  3   blocked: the gateway stands on that node (budgets and pauses come later), nothing was sent;
+  3   blocked: the gateway stands on that node, or a budget or a pause bars it, nothing was sent;
       or, of unfence, others still hold the node, and it stays off
   4   needs an operator, or the power-on was not seen
   5   no gateway answers

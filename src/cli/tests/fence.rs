@@ -93,8 +93,50 @@ async fn every_argument_reaches_the_gateway() {
             dry_run: true,
             override_budget: aside("storm"),
             override_quorum: aside("known"),
+            queue: None,
         }
     );
+}
+
+#[tokio::test]
+async fn a_request_waits_in_the_queue_where_it_is_asked_to() {
+    let waits = FenceUpdate {
+        node: "r1n07".to_owned(),
+        phase: Phase::Normal.into(),
+        text: "waits in the queue as number 7: the fleet may have 1".to_owned(),
+        wait: Some(Wait {
+            what: "one of the fences at once".to_owned(),
+            whose: "the fleet".to_owned(),
+            until: None,
+            otherwise: "blocked (expired)".to_owned(),
+        }),
+        ..Default::default()
+    };
+    let limit = Limit {
+        name: "at_once".to_owned(),
+        whose: "the fleet".to_owned(),
+        allowed: 1,
+        found: 1,
+        retry_after: None,
+    };
+    let end = Outcome {
+        limit: Some(limit),
+        ..outcome(OutcomeKind::Blocked, Reason::Expired, "it waited until noon")
+    };
+    let updates = vec![waits, ended("r1n07", 0, Phase::Normal, end)];
+    let gateway = Gateway::start(script(updates.clone())).await;
+    let ran = ask(&gateway, "fence r1n07 --yes --queue=5m -o json").await;
+    assert_eq!(ran.code, 3, "{ran:?}");
+    let document: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert_eq!(document["results"][0]["outcome"]["limit"]["whose"], "the fleet");
+    assert_eq!(document["results"][0]["outcome"]["reason"], "expired");
+    let wish = gateway.script().fenced[0].queue.expect("a wish");
+    assert_eq!(wish.at_most.map(|time| time.seconds), Some(300));
+    let gateway = Gateway::start(script(updates)).await;
+    let ran = ask(&gateway, "fence r1n07 --yes --queue").await;
+    let told = format!("{}{}", ran.out, ran.err);
+    assert!(told.contains("waits in the queue as number 7") && told.contains("blocked (expired)"), "{ran:?}");
+    assert_eq!(gateway.script().fenced[0].queue, Some(QueueWish { at_most: None }));
 }
 
 #[tokio::test]

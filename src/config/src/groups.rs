@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use picket_core::budget::Limits;
 use picket_core::groups::{self, Groups};
 use picket_core::hostlist;
 use picket_core::near::did_you_mean;
 
+use crate::budget;
 use crate::entry::Entry;
 use crate::fault::{Fault, Place};
 use crate::kinded::Kinded;
@@ -15,6 +17,8 @@ use crate::table::Table;
 /// What `[groups]` says of a group. What is left out holds as if the group had no rule for it.
 #[derive(Clone, Debug, Default)]
 pub struct GroupRules {
+    /// `budget`: how much of it may be fenced.
+    pub budget: Option<Limits>,
     /// `liveness`: what says whether one of its nodes recovered (S15).
     pub liveness: Option<Kinded>,
     /// `drills`: whether nodes of the group may be drilled. A node may where one of its groups says true, and none false.
@@ -23,15 +27,17 @@ pub struct GroupRules {
 
 impl GroupRules {
     fn read(table: &mut Table<'_>) -> Self {
+        let budget = table.has("budget").then(|| budget::limits(table.table("budget")));
         let liveness = table
             .has("liveness")
             .then(|| Kinded::read(&mut table.table("liveness"), "\"command\" or \"http\""));
-        Self { liveness, drills: table.flag("drills") }
+        Self { budget, liveness, drills: table.flag("drills") }
     }
 
     /// These rules, and for what they leave out those of every value of the label.
     fn over(self, every: &Self) -> Self {
         Self {
+            budget: self.budget.or_else(|| every.budget.clone()),
             liveness: self.liveness.or_else(|| every.liveness.clone()),
             drills: self.drills.or(every.drills),
         }

@@ -9,6 +9,7 @@
 //! All of them are told at once, or there are none and everything holds. No secret stands in the settings.
 
 mod audit;
+mod budget;
 mod device;
 mod duration;
 mod entry;

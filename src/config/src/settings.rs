@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use picket_core::budget::Budget;
 use picket_core::ids::{NodeId, ReleaseId};
 use picket_core::near::did_you_mean;
 use picket_core::roles::Roles;
 use picket_core::rules::Rules;
 
 use crate::audit::AuditSettings;
+use crate::budget;
 use crate::device::DeviceSettings;
 use crate::entry::Entry;
 use crate::fault::Faults;
@@ -41,6 +43,8 @@ pub struct Settings {
     pub rules: Rules,
     /// `[nodes]`, from their host lists and `[templates]`.
     pub nodes: BTreeMap<NodeId, NodeSettings>,
+    /// `[budget]` and the budgets of the groups.
+    pub budget: Budget,
     /// The groups of the nodes, by label and by `[groups]`, and the rules of each.
     pub groups: Grouping,
     /// `[releases]`.
@@ -86,6 +90,7 @@ impl Settings {
         let nodes = Nodes { templates: &templates, releases: &known, rules: &rules, log: &log }
             .read(&mut top, &mut samples);
         let groups = groups::read(&mut top, &nodes);
+        let budget = budget::read(top.table("budget"), &groups, nodes.len());
         let roles = crate::roles::read(&mut top, &listen, &nodes);
         if let Some(own) = gateway.node.as_ref().filter(|own| !nodes.contains_key(own)) {
             let offer = did_you_mean(own.as_str(), nodes.keys().map(NodeId::as_str));
@@ -103,6 +108,7 @@ impl Settings {
             log: logging,
             rules,
             nodes,
+            budget,
             groups,
             releases,
             samples,

@@ -157,6 +157,52 @@ hosts = "r1n07"
 }
 
 #[test]
+fn all_faults_of_the_budget_are_told_at_once() {
+    let home = Home::with(&format!(
+        r#"{GOOD}
+[nodes.r1n41]
+template = "r1"
+labels = {{ rack = "r1" }}
+[budget]
+at_once = 0
+at_once_percent = 101
+per_window = 3
+min_not_fenced = 3
+cool_down = "31d"
+brake_least = 0
+brake_percnt = 50
+queue_expires = "2d"
+[groups."rack=*".budget]
+window = "1h"
+[groups."rack=r1".budget]
+[groups.some.budget]
+at_once = "2"
+min_not_fenced = 2
+[groups.some]
+hosts = "r1n[07-08]"
+"#
+    ));
+    says(
+        &home.faults(&[]),
+        &[
+            "picket.toml:20: budget.at_once ~ 0 is out of range: 1 to 100000",
+            "picket.toml:21: budget.at_once_percent ~ 101 is out of range: 1 to 100",
+            "picket.toml:22: budget.per_window ~ within which time? Add window = \"1h\"",
+            "picket.toml:23: budget.min_not_fenced ~ of 3 nodes 3 are to be left, so none of them could ever be fenced: at most 2",
+            "picket.toml:24: budget.cool_down ~ 31d is out of range: 0s to 30d",
+            "picket.toml:25: budget.brake_least ~ 0 is out of range",
+            "picket.toml:26: budget.brake_percnt: unknown key; did you mean \"brake_percent\" ~ or \"brake_least\"?",
+            "picket.toml:27: budget.queue_expires ~ 2d is out of range: 1s to 1d",
+            "picket.toml:29: groups.\"rack=*\".budget.window ~ how many fences within it?",
+            "picket.toml:28: groups.\"rack=*\".budget ~ sets no limit",
+            "picket.toml:30: groups.\"rack=r1\".budget ~ sets no limit: give it at_once = 1",
+            "picket.toml:32: groups.some.budget.at_once ~ expected a whole number, found a text",
+            "picket.toml:34: groups.some.budget ~ min_not_fenced: some: of 2 nodes 2 are to be left",
+        ],
+    );
+}
+
+#[test]
 fn a_level_without_time_for_the_long_window_is_a_fault() {
     let home = Home::with(
         r#"

@@ -325,3 +325,37 @@ labels = {{ rack = "r2" }}
     };
     assert_eq!((program("rack=r1"), program("rack=r2")), ("/bin/true".into(), "/bin/false".into()));
 }
+
+#[test]
+fn the_budget_of_one_rack_takes_the_place_of_that_of_each() {
+    let home = Home::with(
+        &format!(
+            r#"{GOOD}
+[nodes."r1n[41-42]"]
+template = "r1"
+labels = {{ rack = "r1" }}
+[nodes."r2n[1-2]"]
+template = "r1"
+labels = {{ rack = "r2" }}
+[budget]
+at_once = 3
+at_once_percent = 20
+per_window = 5
+window = "1h"
+cool_down = "0s"
+[groups."rack=*".budget]
+at_once = 1
+[groups."rack=r2".budget]
+min_not_fenced = 1
+"#
+        )
+        .replace("10.1.0.{number}", "{node}"),
+    );
+    let budget = home.load().unwrap().budget;
+    let hour = std::time::Duration::from_secs(3_600);
+    assert_eq!((budget.fleet.at_once, budget.fleet.per_window), (Some(3), Some((5, hour))));
+    assert_eq!(budget.fleet.most_at_once(6), Some(1), "the lesser of both");
+    assert!(budget.cool_down.is_zero() && budget.queue_expires == hour / 6 && budget.brake_percent == 50);
+    assert_eq!(budget.groups["rack=r1"].at_once, Some(1));
+    assert_eq!((budget.groups["rack=r2"].at_once, budget.groups["rack=r2"].min_not_fenced), (None, Some(1)));
+}

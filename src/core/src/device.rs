@@ -164,6 +164,29 @@ pub struct DeviceSpec {
     pub identity: Identity,
 }
 
+impl DeviceSpec {
+    /// The best grade that its Off can have where comparing identities says this, and what lowers it.
+    pub fn best_grade(&self, identity: IdentityMatch) -> (Grade, Vec<String>) {
+        let mut grade = self.grade;
+        let mut why = Vec::new();
+        let id = &self.id;
+        if self.class == DeviceClass::Supply {
+            if !self.verified {
+                grade = grade.lowered();
+                why.push(format!("{id}: its wiring was not verified"));
+            }
+        } else if identity != IdentityMatch::Match {
+            grade = grade.lowered();
+            why.push(format!("{id}: its identity is not known"));
+        }
+        if !self.has_epochs {
+            grade = grade.lowered();
+            why.push(format!("{id}: it does not tell its restarts"));
+        }
+        (grade, why)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

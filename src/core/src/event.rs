@@ -9,7 +9,7 @@ use crate::ground::Look;
 use crate::ids::{DeviceId, EffectId, FenceId, ReceiptId, ReleaseId};
 use crate::outcome::Reason;
 use crate::receipt::ReceiptRequest;
-use crate::record::{HoldState, ReleaseStage, Then};
+use crate::record::{HoldState, ReleaseStage, SetAside, Then};
 use crate::topology::Topology;
 
 /// A caller's idempotency key, and the digest of what it asked.
@@ -60,6 +60,8 @@ pub struct FenceRequest {
     pub releases: Vec<PlannedRelease>,
     /// The caller's key.
     pub key: Option<BoundKey>,
+    /// Who set the budget aside for it, why, and what that changed, in words.
+    pub set_aside: Option<(SetAside, String)>,
 }
 
 /// A person who acts, and why.
@@ -166,6 +168,13 @@ pub enum Event<'a> {
     /// The last look found a reason not to begin (S15). Only before the first off.
     Abort {
         /// Why.
+        why: String,
+    },
+    /// The last look found a pause or a limit (S15). Only before the first off.
+    Bar {
+        /// The stable reason.
+        reason: Reason,
+        /// In words.
         why: String,
     },
     /// Another reason to keep it off, or another word for one that stands. It lasts until it is dropped by name.

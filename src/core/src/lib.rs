@@ -7,6 +7,7 @@
 //! orders of [`order`] — are made in this crate alone, each in one function, after the check that it stands for.
 //! They are not `Clone` and cannot be deserialized, so that they die with the process.
 
+pub mod budget;
 pub mod confirm;
 pub mod device;
 pub mod election;

@@ -34,6 +34,12 @@ pub enum Reason {
     StandDownUnseen,
     /// The node left the settings, or its devices are elsewhere in them, while it was not back.
     Orphaned,
+    /// The node was fenced too short a time ago (S14).
+    CoolDown,
+    /// Too much of the fleet looks dead at once: the observer is suspect (S14).
+    Brake,
+    /// The request waited for longer than a queued request lives (S14).
+    Expired,
 }
 
 impl Reason {
@@ -54,6 +60,9 @@ impl Reason {
             Reason::Paused => "paused",
             Reason::StandDownUnseen => "stand_down_unseen",
             Reason::Orphaned => "orphaned",
+            Reason::CoolDown => "cool_down",
+            Reason::Brake => "brake",
+            Reason::Expired => "expired",
         }
     }
 }

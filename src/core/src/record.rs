@@ -212,6 +212,15 @@ pub struct AuditHead {
     pub hash: String,
 }
 
+/// A limit was set aside, by name (S14).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetAside {
+    /// Who.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+}
+
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -280,6 +289,9 @@ pub struct Fence {
     /// the audit's end off would have to change the store as well. A breach's fence begins with that of the one before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditHead>,
+    /// Who set the budget aside for it, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_override: Option<SetAside>,
     /// What happened, oldest first; at most [`Fence::MOMENTS`].
     pub moments: Vec<Moment>,
 }

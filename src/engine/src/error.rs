@@ -1,5 +1,6 @@
 //! Why a request was not taken.
 
+use picket_core::budget::Bar;
 use picket_core::ids::{DeviceId, FenceId, Generation};
 use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
@@ -28,6 +29,9 @@ pub enum EngineError {
         /// In words.
         detail: String,
     },
+    /// A pause or a limit bars it; nothing was sent.
+    #[error("{0}")]
+    Barred(Box<Bar>),
     /// The request came too late, or the node moved on.
     #[error(transparent)]
     Stale(#[from] Stale),

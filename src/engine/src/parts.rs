@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use picket_audit::Audit;
+use picket_core::budget::Budget;
 use picket_core::election::Election;
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::record::NodeRecord;
@@ -80,6 +81,8 @@ pub struct Parts {
     pub audit: Audit,
     /// The numbers of the rules.
     pub rules: Rules,
+    /// How much may be fenced.
+    pub budget: Budget,
     /// The fleet.
     pub nodes: Vec<NodePlan>,
     /// Identities that more than one node claims.

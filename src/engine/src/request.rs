@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use picket_core::budget::Ticket;
 use picket_core::device::Grade;
 use picket_core::event::{BoundKey, Holder, Person};
 use picket_core::ids::{FenceId, Generation};
 use picket_core::outcome::Outcome;
-use picket_core::record::{Fence, NodeRecord};
+use picket_core::record::{Fence, NodeRecord, SetAside};
 use picket_core::time::WallTime;
+
+use crate::office::queue::Waits;
 
 /// When a caller's stream ends; the releases run all the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +37,28 @@ pub struct FenceCall {
     pub not_after: Option<WallTime>,
     /// The request changes something only in this generation.
     pub expected_generation: Option<Generation>,
+    /// Who sets the budget, the cool-down and the brake aside for it, and why.
+    pub set_aside: Option<SetAside>,
+    /// It waited in the queue, and this is its turn; `None` for whoever comes from outside.
+    pub turn: Option<Turn>,
+}
+
+/// The turn of a request that waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Its number in the queue.
+    pub ticket: Ticket,
+    /// The node's generation when it came: it opens no fence in another one.
+    pub generation: Generation,
+}
+
+/// How a request was let in that may wait.
+#[derive(Clone, Debug)]
+pub enum LetIn {
+    /// At once.
+    In(Admission),
+    /// It waits.
+    Waits(Waits),
 }
 
 /// What is asked of a node that is fenced, or was: to bring it back, to try again, to stand down, to give a release up.

@@ -60,6 +60,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
         hooks,
         audit,
         rules: settings.rules.clone(),
+        budget: settings.budget.clone(),
         twins: Arc::default(),
         check_at_start: settings.gateway.check_at_start,
         nodes,

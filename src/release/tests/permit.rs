@@ -106,6 +106,7 @@ impl Fenced {
                 })
                 .collect(),
             key: None,
+            set_aside: None,
         };
         fenced.apply(Event::Fence(Box::new(request))).await;
         let person = Person { name: "ada".to_owned(), reason: "I pulled the cord".to_owned() };

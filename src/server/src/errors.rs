@@ -90,7 +90,7 @@ pub(crate) fn engine(error: EngineError, verb: Verb, node: &NodeId, engine: &Eng
         EngineError::Blocked { reason: Reason::Orphaned, .. } => {
             Fault::new(ErrorReason::WrongPhase, message.clone()).precondition("ORPHANED", node.as_str(), &message)
         }
-        EngineError::Blocked { .. } => Fault::new(ErrorReason::NotOffered, message),
+        EngineError::Blocked { .. } | EngineError::Barred(_) => Fault::new(ErrorReason::NotOffered, message),
         EngineError::Stale(Stale::Generation { expected, found }) => {
             Fault::new(ErrorReason::GenerationMismatch, message.clone())
                 .with("expected", expected.to_string())

@@ -152,16 +152,19 @@ impl FencingService for Service {
         updates!(self, request, attest, AttestResponse)
     }
 
-    async fn pause(&self, _: Request<v1::PauseRequest>) -> Answered<v1::PauseResponse> {
-        not_offered("Pause")
+    async fn pause(&self, request: Request<v1::PauseRequest>) -> Answered<v1::PauseResponse> {
+        let guest = self.0.door.call(&request)?;
+        Ok(Response::new(self.0.of(&guest).pause(guest, request.into_inner()).await?))
     }
 
-    async fn resume(&self, _: Request<v1::ResumeRequest>) -> Answered<v1::ResumeResponse> {
-        not_offered("Resume")
+    async fn resume(&self, request: Request<v1::ResumeRequest>) -> Answered<v1::ResumeResponse> {
+        let guest = self.0.door.call(&request)?;
+        Ok(Response::new(self.0.of(&guest).resume(guest, request.into_inner()).await?))
     }
 
-    async fn plan_fence(&self, _: Request<v1::PlanFenceRequest>) -> Answered<v1::PlanFenceResponse> {
-        not_offered("PlanFence")
+    async fn plan_fence(&self, request: Request<v1::PlanFenceRequest>) -> Answered<v1::PlanFenceResponse> {
+        let guest = self.0.door.call(&request)?;
+        Ok(Response::new(self.0.of(&guest).plan_fence(guest, request.into_inner()).await?))
     }
 
     async fn check_devices(

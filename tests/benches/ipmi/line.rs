@@ -69,6 +69,7 @@ impl Line {
             hooks: Arc::new(NoHooks),
             audit: picket_audit::Audit::none(),
             rules: rules.clone(),
+            budget: picket_core::budget::Budget::unlimited(),
             nodes: plans,
             twins: Arc::default(),
             check_at_start: true,
@@ -106,6 +107,8 @@ impl Line {
             deadline: Some(Duration::from_secs(60)),
             not_after: None,
             expected_generation: None,
+            set_aside: None,
+            turn: None,
         };
         let start = Instant::now();
         let id = self.engine.fence(node, call).await?.fence();

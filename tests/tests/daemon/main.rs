@@ -1,6 +1,7 @@
 //! The daemon as a process, through the harness: started, asked, stopped, killed at a point, and started again.
 
 mod audit;
+mod budget;
 mod demo;
 mod liveness;
 mod logs;

@@ -99,6 +99,7 @@ impl Inside {
             hooks: Arc::new(NoHooks),
             audit: picket_audit::Audit::none(),
             rules,
+            budget: picket_core::budget::Budget::unlimited(),
             nodes: vec![plan],
             twins: Arc::default(),
             check_at_start: true,
@@ -127,6 +128,8 @@ impl Inside {
             deadline: None,
             not_after: None,
             expected_generation: None,
+            set_aside: None,
+            turn: None,
         };
         let fence = self.engine.fence(&node, call).await.expect("let in").fence();
         timeout(LONG, self.outcome(&node, fence)).await.expect("an outcome in time")

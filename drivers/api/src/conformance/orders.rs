@@ -128,6 +128,7 @@ impl Orders {
                 .map_err(|faults| words(format!("{faults:?}")))?,
             releases: Vec::new(),
             key: None,
+            set_aside: None,
         };
         draft.apply(Event::Fence(Box::new(request))).await?;
         Ok(draft)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use picket_proto::v1::{FenceRequest, FenceThen, FenceUntil, Grade, LimitOverride};
+use picket_proto::v1::{FenceRequest, FenceThen, FenceUntil, Grade, LimitOverride, QueueWish};
 
 use crate::args::Following;
 use crate::exit::Exit;
@@ -18,15 +18,37 @@ pub struct Args {
     /// Host lists: r1n07 or r1n[01-40,45]
     #[arg(required = true, value_name = "HOSTS")]
     hosts: Vec<String>,
+    #[command(flatten)]
+    wishes: Wishes,
+    /// When the command ends; releases go on all the same
+    #[arg(long, value_enum, default_value_t, value_name = "POINT")]
+    until: Until,
+    /// Do nothing if the request arrives later than this from now
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    not_after: Option<Duration>,
+    /// Do nothing unless the node is in this generation (one node only)
+    #[arg(long, value_name = "NUMBER")]
+    generation: Option<u64>,
+    /// Go through it all, store and send nothing; `picket plan` tells more
+    #[arg(long)]
+    dry_run: bool,
+    /// Where a limit or a pause bars it: wait for a turn, also if this command ends, no longer than this [default: what the
+    /// settings say]. Without it such a request is blocked at once
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, value_parser = duration::parse, conflicts_with = "dry_run")]
+    queue: Option<Option<Duration>>,
+    #[command(flatten)]
+    following: Following,
+}
+
+/// What is asked of a fence, also of one that is only planned.
+#[derive(Debug, clap::Args)]
+pub struct Wishes {
     /// Why; stands in the hold and the history [default: who asked, by name]
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// The hold that keeps them off [default: your own name]
     #[arg(long, value_name = "NAME")]
     holder: Option<String>,
-    /// When the command ends; releases go on all the same
-    #[arg(long, value_enum, default_value_t, value_name = "POINT")]
-    until: Until,
     /// What comes after the release
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     then: Then,
@@ -36,25 +58,13 @@ pub struct Args {
     /// From the intent to the confirmation [default: what the settings say]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     deadline: Option<Duration>,
-    /// Do nothing if the request arrives later than this from now
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
-    not_after: Option<Duration>,
-    /// Do nothing unless the node is in this generation (one node only)
-    #[arg(long, value_name = "NUMBER")]
-    generation: Option<u64>,
-    /// Go through it all, store and send nothing. Not offered yet: gateways of this version refuse it
-    #[arg(long)]
-    dry_run: bool,
-    /// Set budget, cool-down and brake aside, for this reason. Not offered yet: gateways of this version have none, and
-    /// refuse it
+    /// Set budget, cool-down and brake aside, for this reason; wants the role admin. A pause is not set aside: resume it
     #[arg(long, value_name = "REASON")]
     override_budget: Option<String>,
-    /// Fence although it costs the gateway's store its quorum, for this reason. Not offered yet: gateways of this version
-    /// have none, and refuse it
+    /// Fence although it costs the gateway's store its quorum, for this reason; wants the role admin. Stores of this version
+    /// have none, and the gateway says so
     #[arg(long, value_name = "REASON")]
     override_quorum: Option<String>,
-    #[command(flatten)]
-    following: Following,
 }
 
 /// When the command ends.
@@ -119,23 +129,34 @@ impl From<Least> for Grade {
     }
 }
 
-impl Args {
-    fn request(&self, node: &str, key: &str) -> FenceRequest {
+impl Wishes {
+    /// The request, as far as it is wished for.
+    pub fn request(&self, node: &str) -> FenceRequest {
         let aside = |reason: &Option<String>| reason.clone().map(|reason| LimitOverride { reason });
         FenceRequest {
             node: Some(hosts::selector(node)),
             reason: super::reason(&self.reason),
-            idempotency_key: key.to_owned(),
             holder: self.holder.clone().unwrap_or_default(),
-            until: FenceUntil::from(self.until).into(),
             then: FenceThen::from(self.then).into(),
             minimum_grade: self.minimum_grade.map(|least| Grade::from(least).into()).unwrap_or_default(),
             deadline: self.deadline.map(duration::to_wire),
+            override_budget: aside(&self.override_budget),
+            override_quorum: aside(&self.override_quorum),
+            ..FenceRequest::default()
+        }
+    }
+}
+
+impl Args {
+    fn request(&self, node: &str, key: &str) -> FenceRequest {
+        FenceRequest {
+            idempotency_key: key.to_owned(),
+            until: FenceUntil::from(self.until).into(),
             not_after: self.not_after.map(duration::hence),
             expected_generation: self.generation,
             dry_run: self.dry_run,
-            override_budget: aside(&self.override_budget),
-            override_quorum: aside(&self.override_quorum),
+            queue: self.queue.map(|at_most| QueueWish { at_most: at_most.map(duration::to_wire) }),
+            ..self.wishes.request(node)
         }
     }
 }
@@ -147,7 +168,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         return Err(Fault::Usage("--generation is of one node: name only one".to_owned()));
     }
     if !args.dry_run {
-        let then = match args.then {
+        let then = match args.wishes.then {
             Then::StayOff => "switched off hard and stay off",
             Then::PowerOn => "switched off hard and, once released, powered on again",
         };

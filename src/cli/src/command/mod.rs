@@ -12,7 +12,10 @@ pub mod fence;
 pub mod history;
 pub mod hold;
 pub mod nodes;
+pub mod pause;
 pub mod pki;
+pub mod plan;
+pub mod resume;
 pub mod retire;
 pub mod retry;
 pub mod stand_down;
@@ -48,6 +51,9 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
         Command::Nodes(args) => nodes::run(args, &mut session).await,
         Command::Watch(args) => watch::run(args, &mut session).await,
         Command::History(args) => history::run(args, &mut session).await,
+        Command::Plan(args) => plan::run(args, &mut session).await,
+        Command::Pause(args) => pause::run(args, &mut session).await,
+        Command::Resume(args) => resume::run(args, &mut session).await,
         Command::Retry(args) => retry::run(args, &mut session).await,
         Command::Abandon(args) => abandon::run(args, &mut session).await,
         Command::StandDown(args) => stand_down::run(args, &mut session).await,

@@ -9,6 +9,7 @@ pub mod fence_text;
 pub mod node;
 pub mod node_text;
 pub mod outcome;
+pub mod plan;
 pub mod report;
 pub mod result;
 pub mod update;

@@ -87,8 +87,9 @@ struct NodeIdentityView {
     others: Vec<String>,
 }
 
+/// A pause.
 #[derive(Debug, Serialize)]
-struct PauseView {
+pub struct PauseView {
     scope: String,
     reason: String,
     by: String,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use picket_proto::v1::{Device, DeviceProblem, Node, Phase, Power, Readiness, Wait};
+use picket_proto::v1::{Device, DeviceProblem, Node, Pause, Phase, Power, Readiness, Wait};
 
 use super::node::scope;
 use super::words;
@@ -122,13 +122,7 @@ pub fn detail(node: &Node, paint: Paint) -> String {
         rows.push(("open effect", Tone::Busy, format!("{kind} {}; {life}", effect.target)));
     }
     for pause in &node.pauses {
-        let until = pause.expires_at.as_ref().map(duration::stamp_seconds).unwrap_or_default();
-        let what = scope(pause.scope.as_ref());
-        rows.push((
-            "paused",
-            Tone::Busy,
-            format!("{what}, until {until}: {} (by {})", pause.reason, pause.by),
-        ));
+        rows.push(("paused", Tone::Busy, paused_words(pause)));
     }
     if let Some(retired) = &node.retired {
         rows.push(("retired", Tone::Dark, format!("{} (by {})", retired.reason, retired.by)));
@@ -149,6 +143,13 @@ pub fn detail(node: &Node, paint: Paint) -> String {
         device_lines(device, paint, &mut out);
     }
     out
+}
+
+/// A pause, on one line.
+pub fn paused_words(pause: &Pause) -> String {
+    let until = pause.expires_at.as_ref().map(|at| format!(", until {}", duration::stamp_seconds(at)));
+    let (what, until) = (scope(pause.scope.as_ref()), until.unwrap_or_default());
+    format!("{what}{until}: {} (by {})", pause.reason, pause.by)
 }
 
 fn device_lines(device: &Device, paint: Paint, out: &mut String) {
@@ -220,11 +221,20 @@ pub fn overview(nodes: &[Node], paint: Paint) -> String {
         1 => format!("1 node: {}\n", parts.join(", ")),
         all => format!("{all} nodes: {}\n", parts.join(", ")),
     };
+    let mut paused: Vec<String> = Vec::new();
+    for pause in nodes.iter().flat_map(|node| &node.pauses) {
+        let line = paused_words(pause);
+        if !paused.contains(&line) {
+            paused.push(line);
+        }
+    }
+    for line in paused {
+        out += &format!("{} {}\n", paint.tone(Tone::Busy, "paused:"), clean(&line));
+    }
     let unusual = |node: &&Node| {
         node.phase != i32::from(Phase::Normal)
             || node.orphaned
             || node.readiness == i32::from(Readiness::NotReady)
-            || !node.pauses.is_empty()
     };
     let rest: Vec<Node> = nodes.iter().filter(unusual).cloned().collect();
     if !rest.is_empty() {

@@ -3,7 +3,7 @@
 use picket_proto::v1::{Outcome, OutcomeKind};
 use serde::Serialize;
 
-use super::{filled, words};
+use super::{filled, seconds, words};
 
 /// An outcome.
 #[derive(Debug, Serialize)]
@@ -13,6 +13,17 @@ pub struct OutcomeView {
     detail: Option<String>,
     released: bool,
     superseded: Option<Box<OutcomeView>>,
+    limit: Option<LimitView>,
+}
+
+/// The limit, or the pause, that bars it.
+#[derive(Debug, Serialize)]
+struct LimitView {
+    name: String,
+    whose: String,
+    allowed: u32,
+    found: u32,
+    retry_after_s: Option<f64>,
 }
 
 impl From<&Outcome> for OutcomeView {
@@ -23,6 +34,13 @@ impl From<&Outcome> for OutcomeView {
             detail: filled(&outcome.detail),
             released: outcome.released,
             superseded: outcome.superseded.as_deref().map(|earlier| Box::new(Self::from(earlier))),
+            limit: outcome.limit.as_ref().map(|limit| LimitView {
+                name: limit.name.clone(),
+                whose: limit.whose.clone(),
+                allowed: limit.allowed,
+                found: limit.found,
+                retry_after_s: seconds(&limit.retry_after),
+            }),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use picket_proto::v1::{
     Bringing, DeviceClass, DeviceProblemKind, EffectKind, FenceCause, Grade, IdentityMatch, OutcomeKind,
-    Phase, Power, Readiness, Reason, ReleaseStage,
+    Phase, PlanAction, Power, Readiness, Reason, ReleaseStage,
 };
 
 use crate::style::Tone;
@@ -40,6 +40,7 @@ words! {
     effect: EffectKind, "EFFECT_KIND_";
     bringing: Bringing, "BRINGING_";
     cause: FenceCause, "FENCE_CAUSE_";
+    plan_action: PlanAction, "PLAN_ACTION_";
 }
 
 /// A word as people read it; `unknown` of none.

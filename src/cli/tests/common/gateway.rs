@@ -44,6 +44,10 @@ pub struct Script {
     pub fences: Vec<Fence>,
     /// What every request to abandon a release is answered.
     pub abandon: Option<Status>,
+    /// Plans, by their nodes.
+    pub plans: Vec<PlanFenceResponse>,
+    /// Pauses and their ends that were asked for: scope, reason, seconds.
+    pub paused: Vec<(Option<PauseScope>, String, Option<i64>)>,
     /// Fences that were asked for.
     pub fenced: Vec<FenceRequest>,
     /// Unfences that were asked for.
@@ -373,6 +377,37 @@ impl FencingService for Service {
         Ok(Response::new(AbandonReleaseResponse { node }))
     }
 
+    async fn pause(&self, request: Request<PauseRequest>) -> Answer<PauseResponse> {
+        let PauseRequest { scope, reason, lasts } = request.into_inner();
+        let mut script = self.script();
+        script.paused.push((scope.clone(), reason.clone(), lasts.map(|lasts| lasts.seconds)));
+        if let Some(status) = &script.abandon {
+            return Err(status.clone());
+        }
+        let expires_at = Some(prost_types::Timestamp { seconds: 1_795_252_220, nanos: 0 });
+        let pause = Pause { scope, reason, by: "alice".to_owned(), since: None, expires_at };
+        Ok(Response::new(PauseResponse { pause: Some(pause) }))
+    }
+
+    async fn resume(&self, request: Request<ResumeRequest>) -> Answer<ResumeResponse> {
+        let ResumeRequest { scope, reason } = request.into_inner();
+        let mut script = self.script();
+        script.paused.push((scope, reason, None));
+        match &script.abandon {
+            Some(status) => Err(status.clone()),
+            None => Ok(Response::new(ResumeResponse { pauses: Vec::new() })),
+        }
+    }
+
+    async fn plan_fence(&self, request: Request<PlanFenceRequest>) -> Answer<PlanFenceResponse> {
+        let request = request.into_inner().fence.unwrap_or_default();
+        let name = name_of(&request.node);
+        let mut script = self.script();
+        script.fenced.push(request);
+        let plan = script.plans.iter().find(|plan| plan.node == name).cloned();
+        plan.map(Response::new).ok_or_else(|| Status::internal("no plan in the script"))
+    }
+
     async fn drill(&self, request: Request<DrillRequest>) -> Answer<Self::DrillStream> {
         let request = request.into_inner();
         let node = match &request.target {
@@ -429,8 +464,5 @@ impl FencingService for Service {
         get_receipt: GetReceiptRequest -> GetReceiptResponse;
         return_receipt: ReturnReceiptRequest -> ReturnReceiptResponse;
         verify_receipt: VerifyReceiptRequest -> VerifyReceiptResponse;
-        pause: PauseRequest -> PauseResponse;
-        resume: ResumeRequest -> ResumeResponse;
-        plan_fence: PlanFenceRequest -> PlanFenceResponse;
     }
 }

@@ -187,6 +187,7 @@ pub fn outcome(kind: OutcomeKind, reason: Reason, detail: &str) -> Outcome {
         detail: detail.to_owned(),
         released: false,
         superseded: None,
+        limit: None,
     }
 }
 

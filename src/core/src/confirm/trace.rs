@@ -342,25 +342,10 @@ impl Trace {
 
     /// The grade of its Off, and what lowers it.
     pub(super) fn grade(&self) -> (Grade, Vec<String>) {
-        let mut grade = self.spec.grade;
-        let mut why = Vec::new();
-        let id = &self.spec.id;
-        if self.spec.class == DeviceClass::Supply {
-            if !self.spec.verified {
-                grade = grade.lowered();
-                why.push(format!("{id}: its wiring was not verified"));
-            }
-        } else if self.identity != IdentityMatch::Match {
-            grade = grade.lowered();
-            why.push(format!("{id}: its identity is not known"));
-        }
-        if !self.spec.has_epochs {
-            grade = grade.lowered();
-            why.push(format!("{id}: it does not tell its restarts"));
-        }
+        let (mut grade, mut why) = self.spec.best_grade(self.identity);
         if matches!(self.long(), Some(Long::Restarted(_))) {
             grade = grade.min(Grade::Claimed);
-            why.push(format!("{id}: it restarted and was trusted"));
+            why.push(format!("{}: it restarted and was trusted", self.spec.id));
         }
         (grade, why)
     }

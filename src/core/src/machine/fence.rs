@@ -64,6 +64,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         outcome: None,
         ended_at: None,
         audit: None,
+        budget_override: request.set_aside.as_ref().map(|(who, _)| who.clone()),
         moments: Vec::new(),
     };
     let as_before = inherit(&mut fence, before);
@@ -76,6 +77,9 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         "fence opened by {} for {}: {}",
         request.holder.by, request.holder.name, request.holder.reason
     ));
+    if let Some((who, words)) = &request.set_aside {
+        draft.moment(format!("the budget was set aside by {}: {} ({words})", who.by, who.reason));
+    }
     if as_before {
         draft.moment(
             "the settings lack a device that is still to be brought back: the topology stays as it was",
@@ -352,6 +356,7 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
         evidence: None,
         outcome: None,
         ended_at: None,
+        budget_override: None,
         moments: Vec::new(),
         ..before
     });
@@ -376,6 +381,20 @@ pub(super) fn give_up(draft: &mut Draft, reason: Reason, detail: &str) -> Result
 }
 
 pub(super) fn abort(draft: &mut Draft, why: &str) -> Result<(), Refused> {
+    undo(draft, Outcome::AbortedRecovered)?;
+    draft.moment(format!("aborted before anything was sent: {why}"));
+    Ok(())
+}
+
+/// A pause or a limit came before the first off.
+pub(super) fn bar(draft: &mut Draft, reason: Reason, why: &str) -> Result<(), Refused> {
+    undo(draft, Outcome::Blocked(reason))?;
+    draft.moment(format!("blocked ({}) before anything was sent: {why}", reason.label()));
+    Ok(())
+}
+
+/// Ends a fence that has sent no off: its holds go, and what they changed is put back.
+fn undo(draft: &mut Draft, outcome: Outcome) -> Result<(), Refused> {
     draft.expect_phase("an abort", &["fencing"], "only a fence that has not sent an off can be aborted")?;
     // On a person's word volumes may have been let go although no off could be sent.
     let fence = draft.fence()?;
@@ -387,9 +406,8 @@ pub(super) fn abort(draft: &mut Draft, why: &str) -> Result<(), Refused> {
     if !begun.is_empty() {
         return Err(Refused::NotReleased(begun));
     }
-    fence.outcome = Some(Outcome::AbortedRecovered);
+    fence.outcome = Some(outcome);
     draft.record.holds.clear();
     draft.begin_unfencing(Bringing::Abort);
-    draft.moment(format!("aborted before anything was sent: {why}"));
     Ok(())
 }

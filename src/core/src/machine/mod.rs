@@ -126,6 +126,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::Breach { id, device } => fence::breach(draft, id, &device)?,
         Event::GiveUp { reason, detail } => fence::give_up(draft, reason, &detail)?,
         Event::Abort { why } => fence::abort(draft, &why)?,
+        Event::Bar { reason, why } => fence::bar(draft, reason, &why)?,
         Event::ReleaseIntent { release } => release::intent(draft, &release)?,
         Event::ReleaseProgress { release, stage, detail, known } => {
             release::progress(draft, &release, stage, detail, known)?;

@@ -166,9 +166,12 @@ pub(super) fn back(draft: &mut Draft, detail: &str) -> Result<(), Refused> {
     draft.end_fence();
     draft.record.bringing = Bringing::PowerOn;
     draft.record.breaches = 0;
-    draft.record.back_since = Some(draft.at);
     // None is open, or it would not be back; of those that ended early nobody need know any more.
     draft.record.receipts.clear();
+    // Nothing of an aborted fence was ever sent: the node was not gone, and needs no time to cool down.
+    if bringing != Bringing::Abort {
+        draft.record.back_since = Some(draft.at);
+    }
     Ok(())
 }
 

@@ -32,7 +32,7 @@ impl std::fmt::Debug for Move {
 }
 
 /// Kinds of moves; those that lead on come more often.
-const NAMES: [&str; 56] = [
+const NAMES: [&str; 57] = [
     "fence",
     "fence",
     "join",
@@ -56,6 +56,7 @@ const NAMES: [&str; 56] = [
     "breach",
     "give up",
     "abort",
+    "bar",
     "unfence",
     "unfence",
     "unfence",
@@ -293,6 +294,7 @@ impl Walk {
             }
             "give up" => Some(Event::GiveUp { reason: pick(&REASONS, a), detail: words() }),
             "abort" => Some(Event::Abort { why: words() }),
+            "bar" => Some(Event::Bar { reason: Reason::Paused, why: words() }),
             "unfence" => Some(Event::Unfence { holder: pick(&HOLDERS, a).to_owned(), person: person() }),
             "unhold intent" => Some(Event::UnholdIntent),
             "unheld" => Some(Event::Unheld { devices: vec![name], detail: String::new() }),

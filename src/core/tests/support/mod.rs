@@ -95,5 +95,6 @@ pub fn request(number: u8, levels: &[&[DeviceSpec]], releases: &[&str]) -> Fence
         topology: topology(levels),
         releases: releases.iter().map(planned).collect(),
         key: None,
+        set_aside: None,
     }
 }

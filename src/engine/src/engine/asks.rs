@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use super::{Engine, Lead};
 use crate::error::EngineError;
 use crate::node::Command;
+use crate::plan::Plan;
 use crate::request::{Admission, Ask, FenceCall, Taken};
 use crate::view::NodeView;
 
@@ -51,6 +52,11 @@ impl Engine {
     /// Opens or joins the fence of a node. A caller who leaves does not stop it.
     pub async fn fence(&self, node: &NodeId, call: FenceCall) -> Result<Admission, EngineError> {
         self.ask(node, |reply| Command::Fence(Box::new(call), reply)).await
+    }
+
+    /// What a fence would do, by the same code. Stores and sends nothing that changes anything.
+    pub async fn plan(&self, node: &NodeId, call: FenceCall) -> Result<Plan, EngineError> {
+        self.ask(node, |reply| Command::Plan(Box::new(call), reply)).await
     }
 
     /// Drops a hold; with none left the node is brought back.

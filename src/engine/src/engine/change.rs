@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use picket_core::budget::Budget;
 use picket_core::ids::NodeId;
 use picket_core::record::NodeRecord;
 use picket_core::rules::Rules;
@@ -30,6 +31,8 @@ pub struct Change {
     pub nodes: Vec<NodePlan>,
     /// The numbers of the rules.
     pub rules: Rules,
+    /// How much may be fenced.
+    pub budget: Budget,
 }
 
 /// What a change did to the fleet.
@@ -45,6 +48,8 @@ pub struct Changed {
     pub later: Vec<NodeId>,
     /// The rules differ.
     pub rules: bool,
+    /// The budget differs.
+    pub budget: bool,
 }
 
 /// Why a change was refused. Nothing was changed.
@@ -102,9 +107,11 @@ impl Engine {
         change: Change,
         reign: &mut Reign,
     ) -> Result<(Changed, BTreeSet<NodeId>), ChangeError> {
+        let budget = change.budget.clone();
         let (plans, parts) = self.merged(change);
         let rules = !Arc::ptr_eq(&parts, &self.fleet().parts);
-        let mut changed = Changed { rules, ..Changed::default() };
+        let mut changed =
+            Changed { rules, budget: budget != self.shared.office.budget(), ..Changed::default() };
         let new: Vec<NodeId> =
             plans.keys().filter(|id| !self.fleet().slots.contains_key(*id)).cloned().collect();
         let mut begin: Vec<Stored> = Vec::new();
@@ -146,6 +153,8 @@ impl Engine {
         if !busy.is_empty() {
             return Err(ChangeError::Busy(busy));
         }
+        self.shared.office.change(budget, &plans);
+        begin.iter().for_each(|stored| self.shared.office.take_in(&stored.record));
         self.fleet_mut().change(plans, parts);
         for stored in begin {
             if let Some(slot) = self.seat(&stored) {

@@ -4,6 +4,8 @@ mod asks;
 mod change;
 mod ending;
 mod fleet;
+mod pauses;
+mod queue;
 mod reads;
 mod settled;
 mod wishes;
@@ -26,6 +28,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::node::{Gone, Kept, NodeTask, Outlets};
+use crate::office::Office;
 use crate::parts::Parts;
 use crate::work::Work;
 
@@ -58,6 +61,7 @@ struct Shared {
     /// What never changes: clocks, randomness, store, election, audit.
     parts: Arc<Parts>,
     fleet: RwLock<Fleet>,
+    office: Arc<Office>,
     feed: broadcast::Sender<(Revision, NodeId)>,
     shown: broadcast::Sender<NodeId>,
     lead: watch::Sender<Lead>,
@@ -73,6 +77,8 @@ struct Reign {
     over: CancellationToken,
     turns: Arc<Semaphore>,
     tasks: JoinSet<Ended>,
+    /// The queue's runner.
+    queue: JoinSet<()>,
 }
 
 /// How a node's task ended.
@@ -91,9 +97,11 @@ impl Engine {
         let (asks, asked) = mpsc::channel(1);
         let lead = watch::Sender::new(Lead::No("starting".to_owned()));
         let fleet = Fleet::new(parts);
+        let office = Arc::new(Office::new(&fleet.parts, &fleet.plans));
         let shared = Shared {
             parts: fleet.parts.clone(),
             fleet: RwLock::new(fleet),
+            office,
             feed,
             shown,
             lead,
@@ -150,12 +158,17 @@ impl Engine {
         tracing::info!(term = leadership.term().0, "leading");
         let mut stored: BTreeMap<NodeId, Stored> =
             parts.store.load_all().await?.into_iter().map(|one| (one.record.node.clone(), one)).collect();
+        let plans = self.fleet().plans.clone();
+        self.shared.office.begin(&*parts.store, &plans, &stored).await?;
+        let waiting = queue::read(self).await?;
         let mut reign = Reign {
             leadership,
             over: CancellationToken::new(),
             turns: Arc::new(Semaphore::new(CHECKS)),
             tasks: JoinSet::new(),
+            queue: JoinSet::new(),
         };
+        reign.queue.spawn(queue::run(self.clone(), reign.leadership.clone(), waiting, reign.over.clone()));
         let known: Vec<NodeId> = self.fleet().plans.keys().cloned().collect();
         for id in known {
             stored.entry(id.clone()).or_insert_with(|| self.last_seen(&id));
@@ -185,6 +198,8 @@ impl Engine {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {
+                    // Nobody is let go who waits: the next leadership goes on with them.
+                    reign.queue.shutdown().await;
                     self.wind_down(&mut reign, hurry).await;
                     break Ok(());
                 }
@@ -192,6 +207,9 @@ impl Engine {
                     if let Err(error) = self.ended(done, &mut reign) {
                         break Err(error);
                     }
+                }
+                Some(ended) = reign.queue.join_next() => {
+                    break Err(StoreError::Unknown(format!("the queue ended: {:?}", ended.err())));
                 }
                 Some(asked) = asked.recv() => {
                     if let Err(error) = self.do_change(asked, &mut reign).await {
@@ -213,6 +231,7 @@ impl Engine {
         leadership.end();
         reign.over.cancel();
         while reign.tasks.join_next().await.is_some() {}
+        reign.queue.shutdown().await;
         ended
     }
 
@@ -254,6 +273,7 @@ impl Engine {
             turns: reign.turns.clone(),
             work: self.shared.work.clone(),
             orphan: slot.orphan.clone(),
+            office: self.shared.office.clone(),
         };
         reign.tasks.spawn(async move {
             let mut kept = kept.lock().await;

@@ -96,7 +96,11 @@ impl Command {
             Command::As(role, command) => Asked { role: role.to_string(), ..command.asked()? },
             Command::Fence(call, _) => {
                 let person = Person { name: call.holder.by.clone(), reason: call.holder.reason.clone() };
-                Asked::new("fence", &person, call.key.as_ref()).with("holder", &call.holder.name)
+                let asked = Asked::new("fence", &person, call.key.as_ref()).with("holder", &call.holder.name);
+                match &call.set_aside {
+                    Some(aside) => asked.with("set_aside", "budget").with("set_aside_for", &aside.reason),
+                    None => asked,
+                }
             }
             Command::Unfence { holder, ask, .. } => {
                 Asked::new("unfence", &ask.person, ask.key.as_ref()).with("holder", holder)
@@ -118,7 +122,7 @@ impl Command {
                     Wish::Attest | Wish::Retire => asked,
                 }
             }
-            Command::Check(_) | Command::StepAside { .. } => return None,
+            Command::Check(_) | Command::Plan(..) | Command::StepAside { .. } => return None,
         })
     }
 }

@@ -278,6 +278,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::Breach { .. } => "breach",
         Event::GiveUp { .. } => "give_up",
         Event::Abort { .. } => "abort",
+        Event::Bar { .. } => "bar",
         Event::Hold { .. } => "hold",
         Event::Unfence { .. } => "unfence",
         Event::UnholdIntent => "unhold_intent",

@@ -40,6 +40,7 @@ pub(crate) use telling::Teller;
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tracing::Instrument;
 
+use crate::office::Office;
 use crate::parts::{NodePlan, Parts};
 use crate::readiness::Readiness;
 use crate::view::{DeviceLive, Live, NodeView, Wait};
@@ -97,6 +98,8 @@ pub(crate) struct Outlets {
     pub(crate) work: Work,
     /// Why nothing is sent to the node.
     pub(crate) orphan: Option<String>,
+    /// Where it is decided whether a fence may begin.
+    pub(crate) office: Arc<Office>,
 }
 
 /// What a node's task hands to the one of the next leadership in this process.
@@ -123,6 +126,7 @@ pub(crate) struct NodeTask {
     pub(crate) mailbox: mpsc::Receiver<Command>,
     view: Arc<watch::Sender<NodeView>>,
     feed: broadcast::Sender<(Revision, NodeId)>,
+    office: Arc<Office>,
     live: Live,
     ground: Option<Arc<Ground>>,
     /// When this process began to count the life of an open effect.
@@ -167,7 +171,7 @@ impl NodeTask {
         kept: Kept,
         outlets: Outlets,
     ) -> Self {
-        let Outlets { view, feed, shown, turns, work, orphan } = outlets;
+        let Outlets { view, feed, shown, turns, work, orphan, office } = outlets;
         let now = parts.clock.boot();
         let counted_from = stored.record.ledger.open().iter().map(|open| (open.id, now)).collect();
         let resumed = stored.record.phase != Phase::Normal;
@@ -190,6 +194,7 @@ impl NodeTask {
             mailbox: kept.mailbox,
             view,
             feed,
+            office,
             live,
             ground: None,
             counted_from,

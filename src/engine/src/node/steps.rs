@@ -50,6 +50,7 @@ impl NodeTask {
         };
         let (stored, opened) = step.open(saved);
         self.stored = stored;
+        self.office.stored(&self.stored.record);
         self.teller.tell(told);
         self.teller.moved(&self.stored.record);
         self.parts.hooks.reached(&format!("saved {label}")).await;

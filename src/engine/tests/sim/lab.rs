@@ -193,6 +193,8 @@ impl Lab {
             deadline: None,
             not_after: None,
             expected_generation: None,
+            set_aside: None,
+            turn: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod audit;
 mod away;
+mod budget;
 mod chaos;
 mod checks;
 mod crash;
@@ -14,8 +15,11 @@ mod liveness;
 mod observer;
 mod operation;
 mod patience;
+mod pauses;
+mod plan;
 mod points;
 mod power;
+mod queue;
 mod releases;
 mod reload;
 mod requests;

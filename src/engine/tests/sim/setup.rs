@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use picket_audit::Audit;
+use picket_core::budget::Budget;
 use picket_core::device::{DeviceClass, DeviceSpec, Identity};
 use picket_core::election::{Election, ElectionError, Lease, Won};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
@@ -30,6 +31,7 @@ pub struct NodeSetup {
 pub struct Setup {
     pub nodes: Vec<NodeSetup>,
     pub rules: Rules,
+    pub budget: Budget,
     pub releases: Vec<(String, Arc<dyn Releaser>)>,
     /// What says of every node whether it recovered.
     pub liveness: Option<Arc<dyn Liveness>>,
@@ -47,6 +49,7 @@ impl Setup {
         Self {
             nodes: vec![NodeSetup { name: name.to_owned(), levels: named(levels), own_host: false }],
             rules: Rules::default(),
+            budget: Budget::unlimited(),
             releases: Vec::new(),
             liveness: None,
             audit: Audit::none(),
@@ -75,6 +78,7 @@ impl Setup {
             hooks,
             audit: self.audit.clone(),
             rules: self.rules.clone(),
+            budget: self.budget.clone(),
             nodes: self.nodes.iter().map(|node| self.plan(node, world)).collect(),
             twins: Arc::default(),
             check_at_start: self.check_at_start,
@@ -84,7 +88,7 @@ impl Setup {
     /// What a reload of these settings asks for.
     pub fn change(&self, world: &SharedWorld) -> Change {
         let nodes = self.nodes.iter().map(|node| self.plan(node, world)).collect();
-        Change { nodes, rules: self.rules.clone() }
+        Change { nodes, rules: self.rules.clone(), budget: self.budget.clone() }
     }
 
     fn plan(&self, node: &NodeSetup, world: &SharedWorld) -> NodePlan {

@@ -3,15 +3,16 @@
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use picket_core::ids::NodeId;
+use picket_core::machine::Refused;
 use picket_core::outcome::Outcome;
 use picket_core::record::Phase;
-use picket_engine::{Admission, EngineError, NodeView};
+use picket_engine::{Admission, EngineError, FenceCall, NodeView};
 use picket_proto::v1::{self, ErrorReason, OutcomeKind};
 use tonic::Status;
 
 use super::Desk;
-use crate::convert::outcome;
 use crate::convert::request::{self, DrillAsked, DrillTarget};
+use crate::convert::{outcome, plan};
 use crate::door::Guest;
 use crate::errors::{self, Verb};
 use crate::fault::Fault;
@@ -30,7 +31,7 @@ impl Desk {
         let view = self.heard(&guest, "drill", self.view(&node))?;
         self.heard(&guest, "drill", allows(&view))?;
         if asked.dry_run {
-            return self.planned(&view);
+            return self.drill_planned(&view, asked.call).await;
         }
         tracing::info!(%node, caller = guest.caller, reason = asked.call.holder.reason, "a drill is asked for");
         let (fence, start) = match self.engine.drill(&node, asked.call).await {
@@ -40,8 +41,11 @@ impl Desk {
             Ok(Admission::Superseded(fence)) => (fence.id, Start::Joined),
             Err(EngineError::Blocked { reason, detail }) => {
                 let end = outcome::outcome(&Outcome::Blocked(reason), detail);
-                let update = follow::at_once(&self.view(&node)?, self.now().wall, None, end);
-                return Ok(one(update, Vec::new()));
+                return Ok(one(follow::at_once(&view, self.now().wall, None, end), Vec::new()));
+            }
+            Err(EngineError::Barred(bar)) => {
+                let end = outcome::barred(&bar);
+                return Ok(one(follow::at_once(&view, self.now().wall, None, end), Vec::new()));
             }
             Err(error) => return Err(errors::engine(error, Verb::Drill, &node, &self.engine).into()),
         };
@@ -97,32 +101,23 @@ impl Desk {
         })
     }
 
-    /// What a drill would do. Nothing is stored or sent.
-    fn planned(&self, view: &NodeView) -> Result<Drilled, Status> {
-        let record = &view.stored.record;
-        let blocked = match record.phase {
-            Phase::Normal if view.plan.own_host => {
-                Some((picket_core::outcome::Reason::OwnHost, "this gateway stands on that machine"))
-            }
-            Phase::Normal => None,
-            _ => {
-                let refused = picket_core::machine::Refused::Phase {
-                    wanted: "a drill",
-                    phase: record.phase.label(),
-                    hint: "a drill is of a node of which nothing is wrong",
-                };
-                let node = view.plan.id.clone();
-                return Err(errors::engine(refused.into(), Verb::Drill, &node, &self.engine).into());
-            }
-        };
-        let end = match blocked {
-            Some((reason, why)) => outcome::outcome(&Outcome::Blocked(reason), why),
-            None => v1::Outcome {
-                kind: OutcomeKind::DryRun.into(),
-                detail: format!("{} would be fenced and brought back", view.plan.id),
-                ..Default::default()
-            },
-        };
+    /// What a drill would do, by the same admission. Nothing is stored, and nothing is sent that changes power.
+    async fn drill_planned(&self, view: &NodeView, call: FenceCall) -> Result<Drilled, Status> {
+        let (record, node) = (&view.stored.record, &view.plan.id);
+        if record.phase != Phase::Normal {
+            let refused = Refused::Phase {
+                wanted: "a drill",
+                phase: record.phase.label(),
+                hint: "a drill is of a node of which nothing is wrong",
+            };
+            return Err(errors::engine(refused.into(), Verb::Drill, node, &self.engine).into());
+        }
+        let found = self.engine.plan(node, call).await;
+        let found = found.map_err(|error| errors::engine(error, Verb::Drill, node, &self.engine))?;
+        let mut end = plan::outcome_of(&found);
+        if end.kind == i32::from(OutcomeKind::DryRun) {
+            end.detail = format!("{node} would be fenced and brought back");
+        }
         let levels = view.plan.with_wiring(record).supplies_first();
         let mut findings: Vec<String> = levels
             .levels()

@@ -1,14 +1,21 @@
 //! Fence: lets the caller in, and follows.
 
+use std::time::Duration;
+
 use futures::{StreamExt, stream};
+use picket_core::device::Grade;
+use picket_core::ids::NodeId;
 use picket_core::outcome::Outcome;
-use picket_engine::{Admission, EngineError};
+use picket_core::record::Then;
+use picket_engine::{Admission, EngineError, LetIn, Until};
 use picket_proto::v1;
 
-use super::{Desk, Updates};
+use super::{Desk, Updates, waiting};
+use crate::convert::request::fence::FenceAsked;
 use crate::convert::{outcome, request};
-use crate::door::Guest;
+use crate::door::{Guest, Place};
 use crate::errors::{self, Verb};
+use crate::fault::Fault;
 use crate::follow::{self, Follower, Following, Goal, Start};
 use crate::guard::calls::OVERRIDE;
 
@@ -19,14 +26,10 @@ impl Desk {
         guest: Guest,
         request: v1::FenceRequest,
     ) -> Result<Updates, tonic::Status> {
-        let asked = self.heard(&guest, "fence", request::fence(&request, &guest.caller))?;
-        let node = self.heard(&guest, "fence", asked.node.find(self))?;
-        self.may_act_for(&asked.call.holder.name, &node)?;
-        if request.override_budget.is_some() || request.override_quorum.is_some() {
-            self.may_as(OVERRIDE, &node)?;
+        let (node, asked) = self.fence_asked(&guest, &request)?;
+        if asked.dry_run {
+            return self.dry_run(&node, asked).await;
         }
-        let (until, grade, then) = (asked.until, asked.call.min_grade, asked.call.holder.then);
-        let deadline = asked.call.deadline;
         let present = self
             .heard(&guest, "fence", self.view(&node))?
             .stored
@@ -43,23 +46,57 @@ impl Desk {
             key,
             "a fence is asked for"
         );
-        let admission = match self.engine.fence(&node, asked.call).await {
-            Ok(admission) => admission,
-            Err(error) => {
-                tracing::info!(%node, fence = present, key, %error, "the request for a fence was not admitted");
-                return match error {
-                    EngineError::Blocked { reason, detail } => {
-                        let end = outcome::outcome(&Outcome::Blocked(reason), detail);
-                        let update = follow::at_once(&self.view(&node)?, self.now().wall, None, end);
-                        Ok(stream::iter([Ok(update)]).boxed())
-                    }
-                    error => Err(errors::engine(error, Verb::Fence, &node, &self.engine).into()),
-                };
-            }
+        let wishes = Wishes::of(&asked);
+        let let_in = match asked.queue {
+            Some(at_most) => self.engine.fence_or_wait(&node, asked.call, at_most).await,
+            None => self.engine.fence(&node, asked.call).await.map(LetIn::In),
         };
+        match let_in {
+            Ok(LetIn::In(admission)) => self.admitted(guest.place, node, admission, &wishes),
+            Ok(LetIn::Waits(waits)) => Ok(waiting::stream(self, guest.place, node, waits, wishes)?),
+            Err(error) => self.not_admitted(&node, error),
+        }
+    }
+
+    /// A request for a fence, checked: its node, and whether its caller may ask for it so.
+    pub(crate) fn fence_asked(
+        &self,
+        guest: &Guest,
+        request: &v1::FenceRequest,
+    ) -> Result<(NodeId, FenceAsked), Fault> {
+        let asked = self.heard(guest, "fence", request::fence(request, &guest.caller))?;
+        let node = self.heard(guest, "fence", asked.node.find(self))?;
+        self.may_act_for(&asked.call.holder.name, &node)?;
+        if request.override_budget.is_some() || request.override_quorum.is_some() {
+            self.may_as(OVERRIDE, &node)?;
+        }
+        Ok((node, asked))
+    }
+
+    /// What bars it is an outcome, and no error.
+    pub(crate) fn not_admitted(&self, node: &NodeId, error: EngineError) -> Result<Updates, tonic::Status> {
+        tracing::info!(%node, %error, "the request for a fence was not admitted");
+        let end = match error {
+            EngineError::Blocked { reason, detail } => outcome::outcome(&Outcome::Blocked(reason), detail),
+            EngineError::Barred(bar) => outcome::barred(&bar),
+            error => return Err(errors::engine(error, Verb::Fence, node, &self.engine).into()),
+        };
+        let update = follow::at_once(&self.view(node)?, self.now().wall, None, end);
+        Ok(stream::iter([Ok(update)]).boxed())
+    }
+
+    /// Follows what a request was let in to.
+    pub(crate) fn admitted(
+        &self,
+        place: Place,
+        node: NodeId,
+        admission: Admission,
+        wishes: &Wishes,
+    ) -> Result<Updates, tonic::Status> {
+        let Wishes { until, grade, then, .. } = *wishes;
         // Whoever has the fence's id finds by the key who asked for it.
         let how = word(&admission);
-        tracing::info!(%node, fence = %admission.fence(), key, how, "the request for a fence was admitted");
+        tracing::info!(%node, fence = %admission.fence(), key = wishes.key, how, "the request for a fence was admitted");
         let (start, already) = match &admission {
             Admission::Opened(_) => (Start::Opened, false),
             Admission::Joined(_) => (Start::Joined, false),
@@ -71,17 +108,66 @@ impl Desk {
                 return Ok(stream::iter([Ok(update)]).boxed());
             }
         };
+        let opened = matches!(start, Start::Opened);
+        let first = wishes.superfluous(opened).map(|text| {
+            let mut update =
+                follow::at_once(&self.view(&node)?, self.now().wall, None, v1::Outcome::default());
+            (update.text, update.outcome) = (text, None);
+            Ok::<_, Fault>(update)
+        });
+        let first = first.transpose()?;
         let following = Following {
             node,
             fence: admission.fence(),
             goal: Goal::Fence { until, grade, then, already },
             // Who opened it has its deadline in the record, and the engine sees to it.
-            deadline: deadline.filter(|_| !matches!(start, Start::Opened)),
+            deadline: wishes.deadline.filter(|_| !opened),
             start,
         };
-        Ok(Follower::new(&self.engine, following, self.door.stop(), guest.place)?.updates().boxed())
+        let follower = Follower::new(&self.engine, following, self.door.stop(), place)?;
+        Ok(stream::iter(first.map(Ok)).chain(follower.updates()).boxed())
     }
 }
+
+/// What a caller of Fence wants of its stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Wishes {
+    until: Until,
+    grade: Option<Grade>,
+    then: Then,
+    deadline: Option<Duration>,
+    key: Option<String>,
+    budget_aside: bool,
+    quorum_aside: bool,
+}
+
+impl Wishes {
+    fn of(asked: &FenceAsked) -> Self {
+        let call = &asked.call;
+        Self {
+            until: asked.until,
+            grade: call.min_grade,
+            then: call.holder.then,
+            deadline: call.deadline,
+            key: call.key.as_ref().map(|bound| bound.key.clone()),
+            budget_aside: call.set_aside.is_some(),
+            quorum_aside: asked.quorum_aside.is_some(),
+        }
+    }
+
+    /// What was to be set aside and did not have to be. Of whoever opened a fence, its moments say so of the budget.
+    fn superfluous(&self, opened: bool) -> Option<String> {
+        let budget = (self.budget_aside && !opened).then_some(
+            "override_budget was of no use: the fence was open already, and no limit bars who joins it",
+        );
+        let quorum = self.quorum_aside.then_some(NO_QUORUM);
+        let words: Vec<&str> = budget.into_iter().chain(quorum).collect();
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+}
+
+/// Of what an embedded store has none.
+pub(crate) const NO_QUORUM: &str = "override_quorum was of no use: this gateway's store has no quorum";
 
 fn word(admission: &Admission) -> &'static str {
     match admission {

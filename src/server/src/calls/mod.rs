@@ -6,6 +6,9 @@ pub(crate) mod fence;
 pub(crate) mod history;
 pub(crate) mod motion;
 pub(crate) mod nodes;
+pub(crate) mod pause;
+pub(crate) mod plan;
+pub(crate) mod waiting;
 pub(crate) mod watch;
 pub(crate) mod wishes;
 
@@ -22,6 +25,7 @@ use serde_json::json;
 use tonic::Status;
 
 use crate::convert::device::Now;
+use crate::convert::pause as pauses;
 use crate::door::{Door, Guest};
 use crate::errors::{self, Verb};
 use crate::fault::Fault;
@@ -99,6 +103,25 @@ impl Desk {
         Err(self.denied(fault.with("caller", &caller.name).with("holder", holder)))
     }
 
+    /// Refuses what concerns all nodes, to whom the call is granted for some alone.
+    pub(crate) fn may_everything(&self) -> Result<(), Fault> {
+        if self.sees_all() {
+            return Ok(());
+        }
+        let (caller, role) = (&self.who.caller, self.who.needs());
+        let groups = caller.groups(role);
+        let message = format!(
+            "{} has the role {role} only for {}, and this concerns all nodes: name a group or a node",
+            caller.name,
+            groups.join(", ")
+        );
+        let fault = Fault::new(ErrorReason::RoleMissing, message)
+            .with("caller", &caller.name)
+            .with("role", role.word())
+            .with_list("groups", &groups);
+        Err(self.denied(fault))
+    }
+
     fn denied(&self, fault: Fault) -> Fault {
         let call = self.who.call.map_or("", |call| call.name);
         self.door.guard.denied(&self.who.origin, call, fault)
@@ -143,6 +166,13 @@ impl Desk {
 
     /// A node on the wire.
     pub(crate) fn node(&self, view: &NodeView) -> v1::Node {
-        crate::convert::node::node(view, self.now(), self.engine.leading().is_ok())
+        let mut node = crate::convert::node::node(view, self.now(), self.engine.leading().is_ok());
+        let covering = self.engine.pauses_of(&view.plan.id);
+        node.pauses = covering
+            .iter()
+            .map(pauses::pause)
+            .chain(self.engine.braked().iter().map(pauses::brake))
+            .collect();
+        node
     }
 }

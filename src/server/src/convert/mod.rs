@@ -6,6 +6,8 @@ pub(crate) mod evidence;
 pub(crate) mod fence;
 pub(crate) mod node;
 pub(crate) mod outcome;
+pub(crate) mod pause;
+pub(crate) mod plan;
 pub(crate) mod request;
 pub(crate) mod time;
 pub(crate) mod words;

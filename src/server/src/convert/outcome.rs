@@ -1,9 +1,11 @@
 //! How requests end.
 
+use picket_core::budget::Bar;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::{Fence, Phase, ReleaseStage};
 use picket_proto::v1;
 
+use super::time::duration;
 use super::words;
 
 fn of_kind(kind: v1::OutcomeKind, detail: impl Into<String>) -> v1::Outcome {
@@ -36,6 +38,23 @@ pub(crate) fn outcome(outcome: &Outcome, detail: impl Into<String>) -> v1::Outco
     }
 }
 
+/// A limit, or a pause, bars it.
+pub(crate) fn barred(bar: &Bar) -> v1::Outcome {
+    let limit = v1::Limit {
+        name: bar.kind.label().to_owned(),
+        whose: bar.whose.clone(),
+        allowed: bar.allowed,
+        found: bar.found,
+        retry_after: bar.retry_after.map(duration),
+    };
+    v1::Outcome { limit: Some(limit), ..outcome(&Outcome::Blocked(bar.reason()), bar.detail()) }
+}
+
+/// A dry run: it would begin.
+pub(crate) fn dry_run(detail: impl Into<String>) -> v1::Outcome {
+    of_kind(v1::OutcomeKind::DryRun, detail)
+}
+
 /// The outcome that is stored for a fence, with what its moments say of it.
 pub(crate) fn of_fence(fence: &Fence) -> Option<v1::Outcome> {
     fence.outcome.as_ref().map(|stored| outcome(stored, detail(fence, stored)))
@@ -66,6 +85,11 @@ pub(crate) fn detail(fence: &Fence, outcome: &Outcome) -> String {
             let (what, asked) =
                 (last_of("needs_operator"), format!("needs an operator ({}): ", reason.label()));
             what.strip_prefix(&asked).unwrap_or(&what).to_owned()
+        }
+        Outcome::Blocked(reason) => {
+            let begins = format!("blocked ({}) ", reason.label());
+            let told = fence.moments.iter().rev().find_map(|moment| moment.what.strip_prefix(&begins));
+            told.unwrap_or_default().to_owned()
         }
         Outcome::PowerOnFailed => last_of("power_on_failed"),
         _ => fence.moments.last().map(|moment| moment.what.clone()).unwrap_or_default(),

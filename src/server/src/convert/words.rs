@@ -108,6 +108,9 @@ pub(crate) fn reason(reason: Reason) -> v1::Reason {
         Reason::Paused => v1::Reason::Paused,
         Reason::StandDownUnseen => v1::Reason::StandDownUnseen,
         Reason::Orphaned => v1::Reason::Orphaned,
+        Reason::CoolDown => v1::Reason::CoolDown,
+        Reason::Brake => v1::Reason::Brake,
+        Reason::Expired => v1::Reason::Expired,
     }
 }
 
@@ -223,6 +226,9 @@ mod tests {
             Reason::Paused,
             Reason::StandDownUnseen,
             Reason::Orphaned,
+            Reason::CoolDown,
+            Reason::Brake,
+            Reason::Expired,
         ] {
             let word = format!("REASON_{}", known.label().to_ascii_uppercase());
             assert_eq!(reason(known).as_str_name(), word);

@@ -107,7 +107,10 @@ fn fence_end(
 ) -> Option<v1::Outcome> {
     let Some(fence) = fence else { return Some(outcome::superseded(None, &record.phase)) };
     let stored = fence.outcome.as_ref();
-    let own_end = matches!(stored, Some(Outcome::AbortedRecovered | Outcome::StoodDown | Outcome::Retired));
+    let own_end = matches!(
+        stored,
+        Some(Outcome::AbortedRecovered | Outcome::Blocked(_) | Outcome::StoodDown | Outcome::Retired)
+    );
     if !is_present(record, fence) && !own_end && !brought_back_as_asked(record, fence, then) {
         return Some(outcome::superseded(Some(fence), &record.phase));
     }

@@ -60,6 +60,7 @@ fn a_fence(n: u8, outcome: Option<Outcome>) -> Fence {
         outcome,
         ended_at: None,
         audit: None,
+        budget_override: None,
         moments: Vec::new(),
     }
 }

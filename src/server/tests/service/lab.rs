@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hyper_util::rt::TokioIo;
 use picket_audit::Audit;
+use picket_core::budget::Budget;
 use picket_core::device::{DeviceSpec, Identity};
 use picket_core::election::{Election, ElectionError, Lease, Won};
 use picket_core::ground::ReleasePermit;
@@ -152,10 +153,11 @@ pub async fn lab_within(limits: Limits) -> Lab {
 }
 
 pub async fn lab_with(limits: Limits, audit: Audit) -> Lab {
-    lab_of(&NODES, limits, audit).await
+    lab_of(&NODES, limits, audit, Budget::unlimited()).await
 }
 
-pub async fn lab_of(nodes: &[&str], limits: Limits, audit: Audit) -> Lab {
+/// A lab of these nodes, with a budget.
+pub async fn lab_of(nodes: &[&str], limits: Limits, audit: Audit, budget: Budget) -> Lab {
     let mut world = World::new(1);
     for node in nodes {
         world.add_machine(node).add_host(node, &format!("{node}-bmc"));
@@ -166,7 +168,7 @@ pub async fn lab_of(nodes: &[&str], limits: Limits, audit: Audit) -> Lab {
     let incarnation = Incarnation::mint(WallTime::from_millis(1), [7; 10]);
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(incarnation).expect("a store"));
     let volumes = Arc::new(Volumes::default());
-    let engine = engine(nodes, &world, &clock, &store, &volumes, audit);
+    let engine = engine(nodes, &world, &clock, &store, &volumes, audit, budget);
     let stop = CancellationToken::new();
     let working = (engine.clone(), stop.clone());
     tokio::spawn(async move { working.0.run(working.1).await.expect("a whole store") });
@@ -321,6 +323,7 @@ fn engine(
     store: &Arc<dyn Store>,
     volumes: &Arc<Volumes>,
     audit: Audit,
+    budget: Budget,
 ) -> Engine {
     let rules = Rules::default();
     let nodes = nodes.iter().map(|node| plan(world, node, &rules, volumes)).collect();
@@ -336,6 +339,7 @@ fn engine(
         hooks: Arc::new(NoHooks),
         audit,
         rules,
+        budget,
         nodes,
         twins: Arc::default(),
         check_at_start: false,

@@ -5,6 +5,7 @@ mod following;
 mod half;
 mod history;
 mod lab;
+mod limits;
 mod nodes;
 mod people;
 mod places;

@@ -1,7 +1,7 @@
 //! Bad input, and what is not done yet.
 
 use picket_proto::v1::{
-    FenceRequest, GetNodeRequest, ListNodesRequest, NodeSelector, NodeSet, Phase, PlanFenceRequest,
+    FenceRequest, GetNodeRequest, GetReceiptRequest, ListNodesRequest, NodeSelector, NodeSet, Phase,
     node_selector, node_set,
 };
 use tonic::Code;
@@ -82,11 +82,7 @@ async fn a_message_that_is_too_large_is_refused_in_our_words() {
 async fn what_is_not_offered_yet_says_so() {
     let lab = lab().await;
     let mut client = lab.client.clone();
-    let dry = FenceRequest { dry_run: true, ..fence_request("k") };
-    let refusals = [
-        lab.open(dry).await.err().expect("refused"),
-        client.plan_fence(PlanFenceRequest::default()).await.expect_err("refused"),
-    ];
+    let refusals = [client.get_receipt(GetReceiptRequest::default()).await.expect_err("refused")];
     for refused in refusals {
         assert_eq!(
             (refused.code(), reason(&refused).0.as_str()),

@@ -7,8 +7,9 @@ use picket_core::ids::NodeId;
 use picket_core::roles::{Grant, Pattern, Role, Roles, Scope};
 use picket_proto::v1::watch_nodes_response::Event;
 use picket_proto::v1::{
-    AttestRequest, FenceRequest, GetFenceRequest, GetNodeRequest, ListFencesRequest, ListNodesRequest,
-    NodeSelector, NodeSet, RetryRequest, WatchNodesRequest, node_selector, node_set,
+    AttestRequest, FenceRequest, GetFenceRequest, GetNodeRequest, LimitOverride, ListFencesRequest,
+    ListNodesRequest, NodeSelector, NodeSet, PauseRequest, PauseScope, RetryRequest, WatchNodesRequest,
+    node_selector, node_set, pause_scope,
 };
 use picket_server::{Addresses, Denial, Denials, HouseRules, Limits, SocketFile, serve_by};
 use tempfile::TempDir;
@@ -262,4 +263,30 @@ async fn too_many_requests_in_a_second_are_told_when_to_come_back() {
     tokio::time::sleep(wait).await;
     client.list_nodes(ListNodesRequest::default()).await.expect("after that time");
     assert_eq!(side.told.reasons(), [("ListNodes".to_owned(), "LIMIT")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pausing_everything_wants_the_role_for_all_nodes_and_setting_a_budget_aside_wants_an_admin() {
+    let lab = lab().await;
+    let of_n1 = Grant { nodes: only("n1"), ..mine(Role::Operator) };
+    let side = side(&lab, vec![of_n1], Limits::default()).await;
+    let mut client = side.client.clone();
+    let lasts = Some(prost_types::Duration { seconds: 60, nanos: 0 });
+    let pause =
+        |of| PauseRequest { scope: Some(PauseScope { of: Some(of) }), reason: "why".to_owned(), lasts };
+    for of in [
+        pause_scope::Of::Everything(true),
+        pause_scope::Of::Group("rack=r1".to_owned()),
+        pause_scope::Of::Node("n2".to_owned()),
+    ] {
+        let (_, word) = refused(client.pause(pause(of)).await);
+        assert_eq!(word, "ROLE_MISSING");
+    }
+    client.pause(pause(pause_scope::Of::Node("n1".to_owned()))).await.expect("its own node");
+    let aside = Some(LimitOverride { reason: "storm".to_owned() });
+    let (status, word) =
+        refused(client.fence(FenceRequest { override_budget: aside, ..own_fence("n1") }).await);
+    let metadata = reason(&status).1;
+    assert_eq!((word.as_str(), metadata["role"].as_str()), ("ROLE_MISSING", "admin"));
+    assert_eq!(lab.engine.pauses().len(), 1);
 }

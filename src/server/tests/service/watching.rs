@@ -170,7 +170,8 @@ async fn what_is_not_in_the_settings_any_more_is_told_to_who_watches_all() {
 async fn a_node_is_looked_at_when_it_is_read_and_not_when_the_watch_begins() {
     let names: Vec<String> = (1..=2_000).map(|number| format!("n{number:04}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let lab = lab_of(&names, Limits::default(), Audit::none()).await;
+    let lab =
+        lab_of(&names, Limits::default(), Audit::none(), picket_core::budget::Budget::unlimited()).await;
     let socket = lab.socket.clone();
     let connector = tower::service_fn(move |_: Uri| {
         let socket = socket.clone();

@@ -138,6 +138,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         outcome: Some(Outcome::NeedsOperator(Reason::ReleaseDeadline)),
         ended_at: None,
         audit: Some(AuditHead { seq: 57, hash: "0123456789abcdef".repeat(4) }),
+        budget_override: None,
         moments: vec![Moment {
             at: opened_at,
             phase: "fencing".to_owned(),

@@ -126,6 +126,20 @@ fn before_the_first_off_it_can_be_aborted_and_nothing_is_switched_on() {
     player.close_all();
     player.back().unwrap();
     assert_eq!(player.phase(), "normal");
+    assert_eq!(player.record().back_since, None, "it was never gone, and has nothing to cool down from");
+}
+
+#[test]
+fn a_pause_or_a_limit_that_comes_before_the_first_off_undoes_the_hold_and_one_after_it_changes_nothing() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    player.hold_intent("bmc", &[("policy", "previous")]);
+    let bar = || Event::Bar { reason: Reason::Paused, why: "the switch is being replaced".to_owned() };
+    player.apply(bar());
+    assert_eq!((player.phase(), player.record().bringing), ("unfencing", Bringing::Abort));
+    assert_eq!(player.open_fence().outcome, Some(Outcome::Blocked(Reason::Paused)));
+    let mut sent = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    sent.apply(Event::OffIntent { devices: vec![device("bmc")] });
+    assert_eq!(sent.try_apply(bar()).map(drop), Err(Refused::OffSent));
 }
 
 #[test]

@@ -9,7 +9,19 @@ use picket_core::record::Phase;
 use super::{refusal, store_failure};
 use crate::error::{EngineError, Stale};
 use crate::node::{Fatal, NodeTask};
+use crate::office::Place;
 use crate::request::{Admission, FenceCall};
+
+/// What becomes of a request for a fence, before any limit is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It opens a fence.
+    Open,
+    /// It joins the open one.
+    Join,
+    /// It joins one that was proven: already fenced, if that still holds.
+    JoinProven,
+}
 
 impl NodeTask {
     pub(super) async fn admit(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
@@ -24,27 +36,45 @@ impl NodeTask {
             Ok(Err(error)) => return Ok(Err(error)),
             Err(failure) => return refusal(failure),
         }
-        if let Err(stale) = self.in_time(call.not_after, call.expected_generation) {
-            return Ok(Err(stale.into()));
+        match self.way(&call) {
+            Ok(Way::Open) => self.open(call).await,
+            Ok(Way::JoinProven) => self.join_proven(call).await,
+            Ok(Way::Join) => self.join(call).await,
+            Err(error) => Ok(Err(error)),
         }
+    }
+
+    /// Which way a request goes, as the node stands: the same for whoever asks for a fence, and for a plan of it. Limits come
+    /// after it, and bar only whoever opens a fence.
+    pub(super) fn way(&self, call: &FenceCall) -> Result<Way, EngineError> {
+        self.in_time(call.not_after, call.expected_generation)?;
         if self.plan.own_host {
-            return Ok(Err(EngineError::Blocked {
+            return Err(EngineError::Blocked {
                 reason: Reason::OwnHost,
                 detail: "this gateway stands on that machine and does not shoot itself".to_owned(),
-            }));
+            });
         }
-        match self.record().phase {
-            Phase::Normal | Phase::Unfencing | Phase::PowerOnFailed => self.open(call).await,
-            Phase::Fenced | Phase::Released => self.join_proven(call).await,
+        let way = match self.record().phase {
+            Phase::Normal | Phase::Unfencing | Phase::PowerOnFailed => Way::Open,
+            Phase::Fenced | Phase::Released => Way::JoinProven,
             // A person is asked in the middle of an unfence: the fence was ended by it, and nobody can join it.
-            Phase::NeedsOperator(_) if !self.fence_is_current() => self.open(call).await,
-            Phase::Fencing | Phase::NeedsOperator(_) => self.join(call).await,
-            Phase::Retired => Ok(Err(Refused::Phase {
-                wanted: "a fence",
-                phase: "retired",
-                hint: "its hardware is gone for good; settings with another machine make it a node again",
+            Phase::NeedsOperator(_) if !self.fence_is_current() => Way::Open,
+            Phase::Fencing | Phase::NeedsOperator(_) => Way::Join,
+            Phase::Retired => {
+                let refused = Refused::Phase {
+                    wanted: "a fence",
+                    phase: "retired",
+                    hint: "its hardware is gone for good; settings with another machine make it a node again",
+                };
+                return Err(refused.into());
             }
-            .into())),
+        };
+        match call.turn {
+            Some(turn) if way == Way::Open && turn.generation != self.record().generation => {
+                let detail = "the node was fenced and brought back while the request waited: ask again, if it is dead again";
+                Err(EngineError::Blocked { reason: Reason::Expired, detail: detail.to_owned() })
+            }
+            _ => Ok(way),
         }
     }
 
@@ -69,7 +99,11 @@ impl NodeTask {
             None => self.parts.store.fence(fence).await,
         };
         Ok(match kept {
-            Ok(Some(ended)) if ended.outcome == Some(Outcome::AbortedRecovered) => None,
+            Ok(Some(ended))
+                if matches!(ended.outcome, Some(Outcome::AbortedRecovered | Outcome::Blocked(_))) =>
+            {
+                None
+            }
             Ok(Some(ended)) => Some(Ok(Admission::Superseded(Box::new(ended)))),
             Ok(None) => Some(Err(Stale::FenceGone(fence).into())),
             Err(error) => Some(refusal(store_failure(error))?),
@@ -77,6 +111,15 @@ impl NodeTask {
     }
 
     async fn open(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
+        let aside = call.set_aside.is_some();
+        let place = match self.office.take(&self.plan, aside, call.turn.map(|turn| turn.ticket).as_ref()) {
+            Ok(place) => place,
+            Err(bar) => return Ok(Err(EngineError::Barred(Box::new(bar)))),
+        };
+        let set_aside = call.set_aside.map(|who| match place {
+            Place::SetAside(bar) => (who, bar.text),
+            Place::Free => (who, "no limit would have barred it".to_owned()),
+        });
         let rules = &self.parts.rules;
         let request = FenceRequest {
             id: self.mint_fence(),
@@ -94,6 +137,7 @@ impl NodeTask {
                 })
                 .collect(),
             key: call.key,
+            set_aside,
         };
         let id = request.id;
         let request = Box::new(request);
@@ -103,7 +147,10 @@ impl NodeTask {
                 self.resumed = false;
                 Ok(Ok(Admission::Opened(id)))
             }
-            Err(failure) => refusal(failure),
+            Err(failure) => {
+                self.office.give_back(self.record());
+                refusal(failure)
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod admit;
 mod drill;
+mod plan;
 mod wish;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use tokio::sync::oneshot;
 use super::asked::{Asked, InWords};
 use super::{Failure, Fatal, NodeTask};
 use crate::error::{EngineError, Stale, TakenKey};
+use crate::plan::Plan;
 use crate::request::{Admission, Ask, FenceCall, Taken};
 pub(crate) use wish::Wish;
 
@@ -32,6 +34,8 @@ pub(crate) enum Command {
     Retry(Ask, Reply<Taken>),
     Abandon(ReleaseId, Ask, Reply<Taken>),
     StandDown(Ask, Reply<Taken>),
+    /// What a fence would do. Stores and sends nothing that changes anything.
+    Plan(Box<FenceCall>, Reply<Plan>),
     /// What else a person wants.
     Wish(Wish, Ask, Reply<Taken>),
     /// A fence on purpose, of a node of which nothing is wrong.
@@ -67,6 +71,7 @@ impl Command {
             | Command::Abandon(_, _, reply)
             | Command::StandDown(_, reply)
             | Command::Wish(_, _, reply) => no(reply, why),
+            Command::Plan(_, reply) => no(reply, why),
             Command::Check(reply) => {
                 let _ = reply.send(Ok(record.clone()));
             }
@@ -130,6 +135,10 @@ impl NodeTask {
             Command::Wish(wish, ask, reply) => {
                 let answer = self.wish(wish, ask).await;
                 self.answer(asked, reply, answer)
+            }
+            Command::Plan(call, reply) => {
+                let answer = self.planned(&call).await;
+                deliver(reply, Ok(answer))
             }
             Command::Check(reply) => {
                 // Within a fence the devices are read all the time: what is known is fresh.

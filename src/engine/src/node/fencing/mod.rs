@@ -173,6 +173,11 @@ impl NodeTask {
             restarted: false,
         };
         loop {
+            if let Some(bar) = self.barred() {
+                let (reason, why) = (bar.reason(), bar.detail());
+                self.persist(|| Event::Bar { reason, why: why.clone() }).await?;
+                return Ok(());
+            }
             self.send_due(&mut run).await?;
             if self.place() != here {
                 return Ok(());

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use picket_core::budget::Bar;
 use picket_core::device::{Identity, IdentityMatch};
 use picket_core::event::Event;
 use picket_core::ids::{DeviceId, EffectId};
@@ -37,6 +38,12 @@ impl NodeTask {
                 return Ok(Drained::Moved);
             }
         }
+    }
+
+    /// The last look (S15) at pauses and limits, before the hold and again just before the first off; never once an off was sent.
+    pub(super) fn barred(&self) -> Option<Bar> {
+        let undecided = self.open_fence().is_some_and(|fence| !fence.off_sent && fence.cause == Cause::Asked);
+        if undecided { self.office.last_look(&self.plan) } else { None }
     }
 
     pub(super) async fn identified(

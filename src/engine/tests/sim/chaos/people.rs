@@ -41,6 +41,8 @@ fn call(random: &mut Random) -> FenceCall {
         deadline: random.percent(30).then(|| s(30 + random.below(300))),
         not_after: None,
         expected_generation: None,
+        set_aside: None,
+        turn: None,
     }
 }
 

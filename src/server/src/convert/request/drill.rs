@@ -59,6 +59,8 @@ pub(crate) fn drill(request: &v1::DrillRequest, caller: &str) -> Result<DrillAsk
             deadline: None,
             not_after: None,
             expected_generation: None,
+            set_aside: None,
+            turn: None,
         },
         dry_run: request.dry_run,
     })

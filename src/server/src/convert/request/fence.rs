@@ -5,15 +5,19 @@ use std::time::Duration;
 use picket_core::device::Grade;
 use picket_core::event::{BoundKey, Holder};
 use picket_core::ids::Generation;
-use picket_core::record::Then;
+use picket_core::record::{SetAside, Then};
 use picket_engine::{FenceCall, Until};
-use picket_proto::v1::{self, ErrorReason};
+use picket_proto::v1;
 
-use super::fields::{choice, deadline, holder, key, lost, not_after, reason, with_deadline};
+use super::fields::{REASON, choice, deadline, holder, key, lost, not_after, reason, with_deadline};
+use crate::convert::time::span;
 use crate::convert::words;
 use crate::digest::Digest;
 use crate::fault::{Fault, Fields};
 use crate::select::Wanted;
+
+/// How long a request may want to wait.
+const QUEUE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(86_400));
 
 /// A fence that is asked for.
 #[derive(Debug)]
@@ -24,6 +28,12 @@ pub(crate) struct FenceAsked {
     pub(crate) call: FenceCall,
     /// When the caller's stream ends.
     pub(crate) until: Until,
+    /// It is only to be planned.
+    pub(crate) dry_run: bool,
+    /// It may wait in the queue; within, at most how long.
+    pub(crate) queue: Option<Option<Duration>>,
+    /// Who would have a quorum set aside.
+    pub(crate) quorum_aside: Option<SetAside>,
 }
 
 /// Checks a fence request of `caller`.
@@ -38,8 +48,10 @@ pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceAsk
     let deadline = deadline(request.deadline.as_ref(), &mut fields);
     let not_after = not_after(request.not_after.as_ref(), &mut fields);
     let key = key(&request.idempotency_key, &mut fields);
+    let set_aside = aside("override_budget", request.override_budget.as_ref(), caller, &mut fields);
+    let quorum_aside = aside("override_quorum", request.override_quorum.as_ref(), caller, &mut fields);
+    let queue = queue(request.queue.as_ref(), &mut fields);
     fields.done()?;
-    not_offered_yet(request)?;
     let then = match then {
         v1::FenceThen::Unspecified | v1::FenceThen::StayOff => Then::StayOff,
         v1::FenceThen::PowerOn => Then::PowerOn,
@@ -55,7 +67,12 @@ pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceAsk
             deadline,
             not_after,
             expected_generation: request.expected_generation.map(Generation),
+            set_aside,
+            turn: None,
         },
+        dry_run: request.dry_run,
+        queue,
+        quorum_aside,
         until: match until {
             v1::FenceUntil::Confirmed => Until::Confirmed,
             v1::FenceUntil::Unspecified | v1::FenceUntil::Released => Until::Released,
@@ -63,20 +80,29 @@ pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceAsk
     })
 }
 
-/// What would make a request safer, or set a limit aside, is never ignored in silence.
-fn not_offered_yet(request: &v1::FenceRequest) -> Result<(), Fault> {
-    let what = match request {
-        request if request.dry_run => "dry runs",
-        request if request.override_budget.is_some() => {
-            "override_budget: it has no budget that could be set aside"
-        }
-        request if request.override_quorum.is_some() => "override_quorum: its store has no quorum",
-        _ => return Ok(()),
-    };
-    Err(Fault::new(
-        ErrorReason::NotOffered,
-        format!("this gateway does not offer {what} yet; nothing was changed"),
-    ))
+/// A limit that is to be set aside, with the reason for it.
+fn aside(
+    field: &str,
+    given: Option<&v1::LimitOverride>,
+    caller: &str,
+    fields: &mut Fields,
+) -> Option<SetAside> {
+    let reason = given?.reason.trim();
+    if reason.is_empty() {
+        fields.wrong(&format!("{field}.reason"), "is empty: say why the limit is set aside; it is audited");
+    } else if reason.len() > REASON {
+        fields.wrong(&format!("{field}.reason"), format!("has {} bytes: at most {REASON}", reason.len()));
+    }
+    Some(SetAside { by: caller.to_owned(), reason: reason.to_owned() })
+}
+
+fn queue(given: Option<&v1::QueueWish>, fields: &mut Fields) -> Option<Option<Duration>> {
+    let Some(at_most) = given?.at_most.as_ref() else { return Some(None) };
+    let read = span(at_most).filter(|time| (QUEUE.0..=QUEUE.1).contains(time));
+    if read.is_none() {
+        fields.wrong("queue.at_most", "is out of range: 1 s to 1 day, or left out for what the settings say");
+    }
+    Some(read)
 }
 
 fn fence_digest(

@@ -12,7 +12,7 @@ use crate::digest::Digest;
 use crate::fault::{Fault, Fields};
 
 /// The longest reason, in bytes.
-const REASON: usize = 1_024;
+pub(super) const REASON: usize = 1_024;
 /// The longest key, in bytes.
 const KEY: usize = 128;
 /// The longest name of a holder, in bytes.

@@ -4,6 +4,7 @@ pub(crate) mod drill;
 pub(crate) mod fence;
 pub(crate) mod fields;
 pub(crate) mod motion;
+pub(crate) mod pause;
 pub(crate) mod wish;
 
 pub(crate) use drill::{DrillAsked, DrillTarget, drill};

@@ -112,15 +112,47 @@ fn one_key_is_not_good_for_two_calls() {
 }
 
 #[test]
-fn what_is_not_done_yet_is_not_ignored() {
-    let limit = Some(v1::LimitOverride { reason: "why".to_owned() });
-    for request in [
-        v1::FenceRequest { dry_run: true, ..good() },
-        v1::FenceRequest { override_budget: limit.clone(), ..good() },
-        v1::FenceRequest { override_quorum: limit, ..good() },
+fn what_is_to_be_set_aside_has_a_reason_and_a_wait_has_bounds() {
+    let limit = |reason: &str| Some(v1::LimitOverride { reason: reason.to_owned() });
+    let wish = |seconds| Some(v1::QueueWish { at_most: Some(prost_types::Duration { seconds, nanos: 0 }) });
+    let bad = v1::FenceRequest {
+        override_budget: limit(" "),
+        override_quorum: limit(&"x".repeat(1_025)),
+        queue: wish(0),
+        ..good()
+    };
+    let found = faults(fence(&bad, "me").expect_err("bad"));
+    assert_eq!(found, ["override_budget.reason", "override_quorum.reason", "queue.at_most"]);
+    let asked =
+        v1::FenceRequest { override_budget: limit("storm"), queue: wish(60), dry_run: true, ..good() };
+    let asked = fence(&asked, "me").expect("good");
+    let aside = asked.call.set_aside.expect("set aside");
+    assert_eq!((aside.by.as_str(), aside.reason.as_str(), asked.dry_run), ("me", "storm", true));
+    assert_eq!(asked.queue, Some(Some(std::time::Duration::from_secs(60))));
+    let default = fence(&v1::FenceRequest { queue: Some(v1::QueueWish::default()), ..good() }, "me");
+    assert_eq!(default.expect("good").queue, Some(None));
+    assert_eq!(fence(&good(), "me").expect("good").queue, None);
+}
+
+#[test]
+fn a_pause_has_a_scope_a_reason_and_an_end() {
+    let found = faults(super::pause::pause(&v1::PauseRequest::default(), "me").expect_err("bad"));
+    assert_eq!(found, ["lasts", "scope", "reason"]);
+    let scope = |of| Some(v1::PauseScope { of: Some(of) });
+    for (of, field) in [
+        (v1::pause_scope::Of::Everything(false), "scope.everything"),
+        (v1::pause_scope::Of::Group(String::new()), "scope.group"),
+        (v1::pause_scope::Of::Node("a b".to_owned()), "scope.node"),
     ] {
-        assert_eq!(fence(&request, "me").expect_err("refused").status().code(), tonic::Code::Unimplemented);
+        let bad = v1::ResumeRequest { scope: scope(of), reason: "why".to_owned() };
+        assert_eq!(faults(super::pause::resume(&bad, "me").expect_err("bad")), [field]);
     }
+    let long = v1::PauseRequest {
+        scope: scope(v1::pause_scope::Of::Everything(true)),
+        reason: "why".to_owned(),
+        lasts: Some(prost_types::Duration { seconds: 31 * 86_400, nanos: 0 }),
+    };
+    assert_eq!(faults(super::pause::pause(&long, "me").expect_err("bad")), ["lasts"]);
 }
 
 #[test]

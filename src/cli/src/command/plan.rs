@@ -1,0 +1,58 @@
+//! `picket plan`: what a fence would do, and what bars it.
+
+use picket_proto::v1::{OutcomeKind, PlanFenceRequest, PlanFenceResponse};
+
+use super::fence::Wishes;
+use super::pause::told;
+use crate::console::Stream;
+use crate::exit::Exit;
+use crate::fault::Fault;
+use crate::hosts;
+use crate::session::Session;
+use crate::told::Told;
+use crate::view::plan::{self, Plans};
+
+/// Its arguments.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Host lists: r1n07 or r1n[01-40,45]
+    #[arg(required = true, value_name = "HOSTS")]
+    hosts: Vec<String>,
+    #[command(flatten)]
+    wishes: Wishes,
+}
+
+/// The exit code is that of the fence, as far as it can be told: blocked, recovered, or done where it would begin.
+pub fn exit(answer: &Result<PlanFenceResponse, Told>) -> Exit {
+    let plan = match answer {
+        Ok(plan) => plan,
+        Err(told) => return told.exit(),
+    };
+    match plan.outcome.as_ref().map(|outcome| outcome.kind()) {
+        Some(OutcomeKind::DryRun | OutcomeKind::AlreadyFenced) => Exit::Done,
+        Some(OutcomeKind::Blocked) => Exit::Blocked,
+        Some(OutcomeKind::AbortedRecovered) => Exit::Recovered,
+        _ => Exit::Failed,
+    }
+}
+
+/// Plans node by node. Nothing is stored and nothing is sent that changes power.
+pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
+    let nodes = hosts::names(&hosts::resolve(session, &args.hosts).await?);
+    let mut answers = Vec::new();
+    for node in nodes {
+        let request = PlanFenceRequest { fence: Some(args.wishes.request(&node)) };
+        let mut client = session.client.clone();
+        let answer = told(session.asked(client.plan_fence(request)).await)?;
+        answers.push((node, answer.map(|answer| answer.into_inner())));
+    }
+    let end = Exit::worst(answers.iter().map(|(_, answer)| exit(answer)));
+    if session.for_people() {
+        let paint = session.console.paint(Stream::Out);
+        let all: Vec<String> = answers.iter().map(|(node, answer)| plan::text(node, answer, paint)).collect();
+        session.console.write(Stream::Out, &all.join("\n"))?;
+    } else {
+        session.console.document(&Plans::of(&answers, end))?;
+    }
+    Ok(end)
+}

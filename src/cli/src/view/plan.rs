@@ -1,0 +1,120 @@
+//! Plans, for scripts and for people.
+
+use picket_proto::v1::{PlanFenceResponse, PlanStep};
+use serde::Serialize;
+
+use super::outcome::{OutcomeView, sentence};
+use super::{filled, seconds, words};
+use crate::command::plan::exit;
+use crate::duration;
+use crate::exit::Exit;
+use crate::style::{Paint, Tone, clean};
+use crate::told::Told;
+
+/// The document of `picket plan`.
+#[derive(Debug, Serialize)]
+pub struct Plans {
+    plans: Vec<PlanView>,
+    exit_code: u8,
+}
+
+#[derive(Debug, Serialize)]
+struct PlanView {
+    node: String,
+    exit_code: u8,
+    phase: Option<String>,
+    generation: Option<u64>,
+    outcome: Option<OutcomeView>,
+    steps: Vec<StepView>,
+    error: Option<Told>,
+}
+
+#[derive(Debug, Serialize)]
+struct StepView {
+    action: Option<String>,
+    level: u32,
+    target: Option<String>,
+    text: String,
+    at_most_s: Option<f64>,
+    grade: Option<String>,
+    obstacles: Vec<String>,
+}
+
+type Answer = Result<PlanFenceResponse, Told>;
+
+impl Plans {
+    /// Of each node's answer.
+    pub fn of(answers: &[(String, Answer)], end: Exit) -> Self {
+        let view = |(node, answer): &(String, Answer)| {
+            let plan = answer.as_ref().ok();
+            PlanView {
+                node: node.clone(),
+                exit_code: exit(answer).code(),
+                phase: plan.and_then(|plan| words::phase(plan.phase)),
+                generation: plan.map(|plan| plan.generation),
+                outcome: plan.and_then(|plan| plan.outcome.as_ref()).map(OutcomeView::from),
+                steps: plan.map(|plan| plan.steps.iter().map(StepView::from).collect()).unwrap_or_default(),
+                error: answer.as_ref().err().cloned(),
+            }
+        };
+        Self { plans: answers.iter().map(view).collect(), exit_code: end.code() }
+    }
+}
+
+impl From<&PlanStep> for StepView {
+    fn from(step: &PlanStep) -> Self {
+        Self {
+            action: words::plan_action(step.action),
+            level: step.level,
+            target: filled(&step.target),
+            text: step.text.clone(),
+            at_most_s: seconds(&step.at_most),
+            grade: words::grade(step.grade),
+            obstacles: step.obstacles.clone(),
+        }
+    }
+}
+
+/// One node's plan: how it would be taken, then step by step what would happen, and what is in the way.
+pub fn text(node: &str, answer: &Answer, paint: Paint) -> String {
+    let node = clean(node);
+    let plan = match answer {
+        Ok(plan) => plan,
+        Err(told) => {
+            let told = format!("refused: {}", told.to_string().replace('\n', "; "));
+            return format!("{node}  {}\n", paint.tone(Tone::Bad, &clean(&told)));
+        }
+    };
+    let outcome = plan.outcome.as_ref();
+    let tone = outcome.map_or(Tone::Bad, |outcome| words::outcome_tone(outcome.kind));
+    let said = outcome.map_or_else(|| "no outcome".to_owned(), sentence);
+    let mut out = format!("{node}  {}\n", paint.tone(tone, &clean(&said)));
+    let mut level = 0;
+    for (number, step) in plan.steps.iter().enumerate() {
+        if step.level > 1 && step.level != level {
+            let text = format!("      if level {} does not hold:", step.level - 1);
+            out += &format!("{}\n", paint.tone(Tone::Faint, &text));
+        }
+        level = step.level;
+        out += &format!("  {:>2}  {}\n", number + 1, clean(&line(step)));
+        for obstacle in &step.obstacles {
+            out += &format!("      {}\n", paint.tone(Tone::Busy, &clean(&format!("in the way: {obstacle}"))));
+        }
+    }
+    out
+}
+
+fn line(step: &PlanStep) -> String {
+    let mut text = words::spoken(words::plan_action(step.action));
+    if !step.target.is_empty() {
+        text += &format!(" {}", step.target);
+    }
+    if let Some(grade) = words::grade(step.grade) {
+        text += &format!(", {grade}");
+    }
+    text += &format!(": {}", step.text);
+    if let Some(at_most) = &step.at_most {
+        text += &format!(" (at most {})", duration::words(duration::of_wire(at_most)));
+    }
+    text
+}

@@ -1,0 +1,198 @@
+//! What counts: which nodes stand where, what was begun when, who waits.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::bar::Bar;
+use super::brake::Brake;
+use super::{Budget, Limits};
+use crate::groups::Groups;
+use crate::ids::NodeId;
+use crate::record::{Cause, NodeRecord, Phase};
+use crate::time::{BootTime, WallTime};
+
+/// The number of a request that waits. Later ones are greater.
+pub type Ticket = u64;
+
+/// A node that is not at rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stand {
+    /// It counts as fenced at once; else it is only not left.
+    pub(super) is_open: bool,
+    /// The place in the order in which they left their rest, or their fences were begun.
+    pub(super) order: u64,
+    /// No limit bars it at the last look either: a breach, or somebody set the budget aside.
+    pub(super) is_exempt: bool,
+}
+
+/// What is counted by groups.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Count {
+    pub(super) stands: BTreeMap<NodeId, Stand>,
+    /// When callers' fences were begun, oldest first; as long as the longest window.
+    pub(super) begun: VecDeque<(BootTime, NodeId)>,
+    pub(super) next: u64,
+}
+
+impl Count {
+    pub(super) fn begin(&mut self, node: &NodeId, is_exempt: bool, now: BootTime) {
+        let order = self.order();
+        self.stands.insert(node.clone(), Stand { is_open: true, order, is_exempt });
+        self.begun.push_back((now, node.clone()));
+    }
+
+    fn order(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+}
+
+/// The books of one leadership.
+#[derive(Clone, Debug)]
+pub struct Books {
+    pub(super) budget: Budget,
+    pub(super) fleet: BTreeSet<NodeId>,
+    /// Groups with limits, and their nodes.
+    pub(super) groups: Vec<(String, Limits, BTreeSet<NodeId>)>,
+    pub(super) count: Count,
+    /// Since when nodes are back: the stamp of the record, and when that was on our clock.
+    pub(super) back: BTreeMap<NodeId, (WallTime, BootTime)>,
+    pub(super) waiting: BTreeMap<Ticket, NodeId>,
+    pub(super) brake: Brake,
+}
+
+impl Books {
+    /// Empty books of these nodes.
+    pub fn new(budget: Budget, fleet: BTreeSet<NodeId>, groups: &Groups) -> Self {
+        let mut limited = vec![("the fleet".to_owned(), budget.of_fleet(fleet.len()), fleet.clone())];
+        for (name, limits) in &budget.groups {
+            let members = groups.members(name).cloned().unwrap_or_default();
+            limited.push((format!("group {name}"), limits.clone(), members));
+        }
+        let brake = Brake::new(budget.brakes_at(fleet.len()), budget.brake_within);
+        Self {
+            budget,
+            fleet,
+            groups: limited,
+            count: Count::default(),
+            back: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            brake,
+        }
+    }
+
+    /// These books, with all that was counted in others: the settings changed.
+    #[must_use]
+    pub fn going_on_from(mut self, before: &Self) -> Self {
+        self.count = before.count.clone();
+        self.back = before.back.clone();
+        self.waiting = before.waiting.clone();
+        self.brake.go_on_from(&before.brake);
+        self
+    }
+
+    /// The limits that hold.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// A caller's fence of that node was begun then: told of the history, oldest first, after a restart.
+    pub fn remember(&mut self, node: &NodeId, begun: BootTime) {
+        self.count.begun.push_back((begun, node.clone()));
+        self.brake.ask(node, begun);
+    }
+
+    /// Since when a node is back, where that is known from before a restart.
+    pub fn remember_back(&mut self, node: &NodeId, stamp: WallTime, since: BootTime) {
+        self.back.insert(node.clone(), (stamp, since));
+    }
+
+    /// The node stands as its record says, which is stored.
+    pub fn stored(&mut self, record: &NodeRecord, now: BootTime) {
+        let node = &record.node;
+        let old = self.count.stands.get(node).copied();
+        if let Some(stamp) = record.back_since
+            && self.back.get(node).is_none_or(|(known, _)| *known != stamp)
+        {
+            self.back.insert(node.clone(), (stamp, now));
+        }
+        match record.phase {
+            Phase::Normal => {
+                self.count.stands.remove(node);
+            }
+            _ => {
+                let is_open = matches!(record.phase, Phase::Fencing | Phase::Fenced);
+                let fence = record.fence.as_ref();
+                let named =
+                    fence.is_some_and(|one| one.cause == Cause::Breach || one.budget_override.is_some());
+                // A place that was taken is kept as it was taken.
+                let kept = old.filter(|old| old.is_open || !is_open);
+                let is_exempt = named || kept.is_some_and(|old| old.is_exempt && is_open);
+                let order = match kept {
+                    Some(old) => old.order,
+                    None => self.count.order(),
+                };
+                self.count.stands.insert(node.clone(), Stand { is_open, order, is_exempt });
+            }
+        }
+    }
+
+    /// Takes a place for a fence of that node, before its intent is stored. It was decided in the same breath.
+    pub fn take(&mut self, node: &NodeId, is_exempt: bool, now: BootTime) {
+        self.count.begin(node, is_exempt, now);
+        let longest = self.budget.longest_window();
+        while self.count.begun.front().is_some_and(|(at, _)| now.since(*at) > longest) {
+            self.count.begun.pop_front();
+        }
+    }
+
+    /// The intent was not stored: the place is free again, and the node stands as its record says.
+    pub fn give_back(&mut self, record: &NodeRecord, now: BootTime) {
+        if let Some(at) = self.count.begun.iter().rposition(|(_, node)| *node == record.node) {
+            self.count.begun.remove(at);
+        }
+        self.count.stands.remove(&record.node);
+        if record.phase != Phase::Normal {
+            self.stored(record, now);
+        }
+    }
+
+    /// Somebody asks for a fence of that node: counts for the brake.
+    pub fn ask(&mut self, node: &NodeId, now: BootTime) {
+        if self.fleet.contains(node) {
+            self.brake.ask(node, now);
+        }
+        self.brake.look(&self.waiting, now);
+    }
+
+    /// A request begins to wait.
+    pub fn wait(&mut self, ticket: Ticket, node: NodeId) {
+        self.waiting.insert(ticket, node);
+    }
+
+    /// A request does not wait any more.
+    pub fn leave(&mut self, ticket: &Ticket) {
+        self.waiting.remove(ticket);
+    }
+
+    /// A person says that what looks dead is dead: the brake does not hold until it was calm once. False: it did not hold.
+    pub fn let_go(&mut self, now: BootTime) -> bool {
+        self.brake.let_go(&self.waiting, now)
+    }
+
+    /// Whether the brake holds now, and why.
+    pub fn braked(&mut self, now: BootTime) -> Option<Bar> {
+        self.brake.look(&self.waiting, now);
+        self.brake.bar(None, self.fleet.len(), &self.waiting, now)
+    }
+
+    /// How many fences are open: begun, and neither released nor waiting for a person.
+    pub fn open(&self) -> usize {
+        let ours = |(node, stand): &(&NodeId, &Stand)| stand.is_open && self.fleet.contains(*node);
+        self.count.stands.iter().filter(ours).count()
+    }
+
+    /// How many requests wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+}

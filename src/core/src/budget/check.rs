@@ -1,0 +1,218 @@
+//! Whether a fence may begin, and whether one that began may go on to its first off.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::time::Duration;
+
+use super::Limits;
+use super::bar::{Bar, LimitKind};
+use super::books::{Books, Count, Stand, Ticket};
+use crate::ids::NodeId;
+use crate::time::{BootTime, written};
+
+/// So many nodes are named; of more, how many.
+const NAMED: usize = 4;
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+fn names(nodes: &[&NodeId]) -> String {
+    let named: Vec<&str> = nodes.iter().take(NAMED).map(|node| node.as_str()).collect();
+    let more = nodes.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", named.join(", "))
+}
+
+impl Books {
+    /// Whether a fence of that node may begin now. `ticket`: its place in the queue; without, it stands behind all that wait.
+    ///
+    /// # Errors
+    /// The first limit that bars it: the brake, the cool-down, then those of the fleet and of its groups.
+    pub fn decide(&self, node: &NodeId, ticket: Option<&Ticket>, now: BootTime) -> Result<(), Bar> {
+        if let Some(bar) = self.bar_alone(node, now) {
+            return Err(bar);
+        }
+        if let Some(bar) = self.bar_among(&self.count, node, now) {
+            return Err(bar);
+        }
+        // Whoever came before and could go now has the place.
+        let until = ticket.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut then = None;
+        for (_, earlier) in self.waiting.range((Bound::Unbounded, until)) {
+            let count: &mut Count = then.get_or_insert_with(|| self.count.clone());
+            // Of the same node: that request opens the fence which this one joins.
+            let goes = earlier != node
+                && self.bar_alone(earlier, now).is_none()
+                && self.bar_among(count, earlier, now).is_none();
+            if goes {
+                count.begin(earlier, false, now);
+            }
+        }
+        match then.and_then(|count| self.bar_among(&count, node, now)) {
+            Some(bar) => {
+                let text =
+                    format!("{}, counting requests that came before and wait for their turn", bar.text);
+                Err(Bar { text, retry_after: None, ..bar })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// For each request that waits, in the order of arrival, whether its turn has come.
+    pub fn turns(&self, now: BootTime) -> Vec<(Ticket, Result<(), Bar>)> {
+        let mut count = self.count.clone();
+        let turn = |(ticket, node): (&Ticket, &NodeId)| {
+            let bar = self.bar_alone(node, now).or_else(|| self.bar_among(&count, node, now));
+            if bar.is_none() {
+                count.begin(node, false, now);
+            }
+            (*ticket, bar.map_or(Ok(()), Err))
+        };
+        self.waiting.iter().map(turn).collect()
+    }
+
+    /// The last look (S15): whether a fence that was begun, and has sent nothing, still may be. What was begun after it bars it
+    /// not; settings that became tighter, a breach before it, or the brake do.
+    ///
+    /// # Errors
+    /// The limit that bars it.
+    pub fn recheck(&self, node: &NodeId, now: BootTime) -> Result<(), Bar> {
+        let Some(own) = self.count.stands.get(node).filter(|own| !own.is_exempt) else { return Ok(()) };
+        if let Some(bar) = self.brake.bar(None, self.fleet.len(), &self.waiting, now) {
+            return Err(bar);
+        }
+        let before = |stand: &Stand| stand.order < own.order;
+        let stands: BTreeMap<NodeId, Stand> = self
+            .count
+            .stands
+            .iter()
+            .filter(|(_, stand)| before(stand))
+            .map(|(node, stand)| (node.clone(), *stand))
+            .collect();
+        let count = Count { stands, ..Count::default() };
+        match self.bar_among(&count, node, now) {
+            Some(bar) => Err(bar),
+            None => Ok(()),
+        }
+    }
+
+    /// What concerns the node alone, or all of them.
+    fn bar_alone(&self, node: &NodeId, now: BootTime) -> Option<Bar> {
+        let fleet = self.fleet.len();
+        self.brake.bar(Some(node), fleet, &self.waiting, now).or_else(|| self.cools_down(node, now))
+    }
+
+    fn cools_down(&self, node: &NodeId, now: BootTime) -> Option<Bar> {
+        let (_, since) = self.back.get(node)?;
+        let (passed, cool_down) = (now.since(*since), self.budget.cool_down);
+        let left = cool_down.checked_sub(passed).filter(|left| !left.is_zero())?;
+        let whole = Duration::from_secs(passed.as_secs());
+        Some(Bar {
+            kind: LimitKind::CoolDown,
+            whose: format!("node {node}"),
+            allowed: 0,
+            found: 1,
+            text: format!(
+                "{node} came back from its last fence {} ago, and is fenced again {} after that at the soonest",
+                written(whole),
+                written(cool_down)
+            ),
+            retry_after: Some(left),
+        })
+    }
+
+    fn bar_among(&self, count: &Count, node: &NodeId, now: BootTime) -> Option<Bar> {
+        let of_node = self.groups.iter().filter(|(_, _, members)| members.contains(node));
+        let mut bars = of_node.filter_map(|(whose, limits, members)| {
+            at_once(whose, limits, members, count, node)
+                .or_else(|| per_window(whose, limits, members, count, now))
+                .or_else(|| left(whose, limits, members, count, node))
+        });
+        bars.next()
+    }
+}
+
+fn at_once(
+    whose: &str,
+    limits: &Limits,
+    members: &BTreeSet<NodeId>,
+    count: &Count,
+    node: &NodeId,
+) -> Option<Bar> {
+    let allowed = limits.most_at_once(members.len())?;
+    let is_open = |one: &&NodeId| *one != node && members.contains(*one);
+    let open: Vec<&NodeId> =
+        count.stands.iter().filter(|(_, stand)| stand.is_open).map(|(one, _)| one).filter(is_open).collect();
+    let found = number(open.len());
+    (found >= allowed).then(|| Bar {
+        kind: LimitKind::AtOnce,
+        whose: whose.to_owned(),
+        allowed,
+        found,
+        text: format!(
+            "{whose} may have {allowed} of its {} nodes fenced at once, and has {found}: {}; one that is released, or waits for a \
+             person, makes room",
+            members.len(),
+            names(&open)
+        ),
+        retry_after: None,
+    })
+}
+
+fn per_window(
+    whose: &str,
+    limits: &Limits,
+    members: &BTreeSet<NodeId>,
+    count: &Count,
+    now: BootTime,
+) -> Option<Bar> {
+    let (allowed, window) = limits.per_window?;
+    let begun: Vec<Duration> = count
+        .begun
+        .iter()
+        .filter(|(_, one)| members.contains(one))
+        .map(|(at, _)| now.since(*at))
+        .filter(|age| *age < window)
+        .collect();
+    let found = number(begun.len());
+    // The oldest come first; so many of them must go.
+    let gone = usize::try_from(found.checked_sub(allowed)?).unwrap_or(usize::MAX);
+    let retry_after = begun.get(gone).map(|age| window.saturating_sub(*age));
+    Some(Bar {
+        kind: LimitKind::PerWindow,
+        whose: whose.to_owned(),
+        allowed,
+        found,
+        text: format!("{whose} may begin {allowed} fences within {}, and began {found}", written(window)),
+        retry_after,
+    })
+}
+
+fn left(
+    whose: &str,
+    limits: &Limits,
+    members: &BTreeSet<NodeId>,
+    count: &Count,
+    node: &NodeId,
+) -> Option<Bar> {
+    let allowed = limits.min_not_fenced?;
+    let gone: Vec<&NodeId> =
+        count.stands.keys().filter(|one| *one != node && members.contains(*one)).collect();
+    let found = number(members.len().saturating_sub(gone.len() + 1));
+    (found < allowed).then(|| {
+        let gone =
+            if gone.is_empty() { String::new() } else { format!(", since {} are not at work", names(&gone)) };
+        Bar {
+            kind: LimitKind::MinNotFenced,
+            whose: whose.to_owned(),
+            allowed,
+            found,
+            text: format!(
+                "{whose} must keep {allowed} of its {} nodes, and without {node} would keep {found}{gone}",
+                members.len()
+            ),
+            retry_after: None,
+        }
+    })
+}

@@ -1,0 +1,116 @@
+//! How much may be fenced (S14): at once, in a window of time, and how much must be left; of the fleet and of each group.
+//!
+//! **Purpose.** [`Books`] says of a fence that is asked for whether a limit bars it, and which. Pure: time is passed in, and
+//! what counts comes from the stored records.
+//! **Invariants.** A breach, whoever joins a fence and whoever asks for what is proven off already are barred by nothing here. What
+//! is exempt counts for others all the same. *At once* counts from the intent until Released, NeedsOperator or the end; a node that is
+//! kept off counts as not left. Percents are rounded down, and are at least one node.
+
+mod bar;
+mod books;
+mod brake;
+mod check;
+pub mod pause;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub use bar::{Bar, LimitKind};
+pub use books::{Books, Ticket};
+
+/// The limits of a group, or of the fleet. What is `None` is no limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Fences at once; least 1.
+    pub at_once: Option<u32>,
+    /// Fences at once, in percent of the nodes; 1 to 100. Where both are given the lesser holds.
+    pub at_once_percent: Option<u32>,
+    /// Fences that are begun within any `window`: how many, least 1, and how long, 1 s to 30 days.
+    pub per_window: Option<(u32, Duration)>,
+    /// So many nodes are left that are not fenced.
+    pub min_not_fenced: Option<u32>,
+}
+
+impl Limits {
+    /// How many fences may be open at once among so many nodes.
+    pub fn most_at_once(&self, nodes: usize) -> Option<u32> {
+        let share = |percent: u32| {
+            let nodes = u32::try_from(nodes).unwrap_or(u32::MAX);
+            let share = u64::from(nodes) * u64::from(percent) / 100;
+            u32::try_from(share).unwrap_or(u32::MAX).max(1)
+        };
+        self.at_once.into_iter().chain(self.at_once_percent.map(share)).min()
+    }
+}
+
+/// All limits. `Default` is what the documentation's table of defaults says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Of the whole fleet. Without a number of fences at once: 1 under 10 nodes, else 10 percent.
+    pub fleet: Limits,
+    /// Of groups, by name.
+    pub groups: BTreeMap<String, Limits>,
+    /// From when a node is back until it may be fenced again. Default 10 min, 0 to 30 days.
+    pub cool_down: Duration,
+    /// The brake: so many percent of the fleet. Default 50, 1 to 100.
+    pub brake_percent: u32,
+    /// The brake: and at least so many nodes. Default 3, least 1.
+    pub brake_least: u32,
+    /// The brake: asked for within so long. Default 1 min, 1 s to 1 day.
+    pub brake_within: Duration,
+    /// How long a request may wait in the queue. Default 10 min, 1 s to 1 day.
+    pub queue_expires: Duration,
+    /// How many requests may wait in the queue. Default 1000, 0 to 10000.
+    pub queue_most: u32,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            fleet: Limits::default(),
+            groups: BTreeMap::new(),
+            cool_down: Duration::from_secs(600),
+            brake_percent: 50,
+            brake_least: 3,
+            brake_within: Duration::from_secs(60),
+            queue_expires: Duration::from_secs(600),
+            queue_most: 1_000,
+        }
+    }
+}
+
+impl Budget {
+    /// No limits at all, for tests that are about something else.
+    pub fn unlimited() -> Self {
+        let fleet = Limits { at_once: Some(u32::MAX), ..Limits::default() };
+        Self { fleet, cool_down: Duration::ZERO, brake_least: u32::MAX, ..Self::default() }
+    }
+
+    /// The limits of a fleet of so many nodes.
+    pub fn of_fleet(&self, nodes: usize) -> Limits {
+        let mut limits = self.fleet.clone();
+        if limits.at_once.is_none() && limits.at_once_percent.is_none() {
+            if nodes < 10 {
+                limits.at_once = Some(1);
+            } else {
+                limits.at_once_percent = Some(10);
+            }
+        }
+        limits
+    }
+
+    /// The longest window that anything is counted in.
+    pub fn longest_window(&self) -> Duration {
+        let windows = self.groups.values().chain([&self.fleet]).filter_map(|limits| limits.per_window);
+        windows.map(|(_, window)| window).chain([self.brake_within]).max().unwrap_or_default()
+    }
+
+    /// How many nodes of so many must look dead at once for the brake to hold.
+    pub fn brakes_at(&self, nodes: usize) -> usize {
+        let percent = usize::try_from(self.brake_percent).unwrap_or(100);
+        let least = usize::try_from(self.brake_least).unwrap_or(usize::MAX);
+        nodes.saturating_mul(percent).div_ceil(100).max(least)
+    }
+}

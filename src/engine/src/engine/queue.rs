@@ -1,0 +1,323 @@
+//! The queue's runner: lets requests go in the order of their arrival, and ends those that waited for too long.
+//!
+//! One task of a leadership. It waits for no node: what it lets go is decided by the node's own task, beside it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use picket_audit::{GATEWAY, Told};
+use picket_core::budget::{Bar, LimitKind, Ticket};
+use picket_core::election::Leadership;
+use picket_core::ids::{NodeId, Version};
+use picket_core::outcome::Reason;
+use picket_core::record::Phase;
+use picket_core::store::StoreError;
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::Engine;
+use crate::error::EngineError;
+use crate::office::queue::{Enter, Entry, PREFIX, Stored, WaitState, Waits};
+use crate::request::{Admission, FenceCall, LetIn};
+
+/// A limit of which nobody knows when it is free is looked at so often, besides at each change.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// What was decided and stays is not decided again before this.
+const PAUSE: Duration = Duration::from_millis(250);
+
+type Decided = (Ticket, Result<Admission, EngineError>);
+
+/// The runner of one leadership.
+struct Runner<'e> {
+    engine: &'e Engine,
+    leadership: &'e Leadership,
+    entries: BTreeMap<Ticket, Entry>,
+    going: FuturesUnordered<BoxFuture<'static, Decided>>,
+    /// Notes of requests that wait no more, and could not be taken out of the store yet.
+    left: Vec<Ticket>,
+    next: Ticket,
+}
+
+fn name(ticket: Ticket) -> String {
+    format!("{PREFIX}{ticket:020}")
+}
+
+/// The requests that another process, or leadership, left waiting, as they go on with what is left of their time.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    entries: BTreeMap<Ticket, Entry>,
+    left: Vec<Ticket>,
+    next: Ticket,
+}
+
+/// Reads what waits, before anybody is let in.
+pub(super) async fn read(engine: &Engine) -> Result<Waiting, StoreError> {
+    let parts = &engine.shared.parts;
+    let mut waiting = Waiting { entries: BTreeMap::new(), left: Vec::new(), next: 1 };
+    for (name, note) in parts.store.notes(PREFIX).await? {
+        let number = name.strip_prefix(PREFIX).and_then(|number| number.parse::<Ticket>().ok());
+        let stored = serde_json::from_str::<Stored>(&note.text);
+        let (Some(ticket), Ok(stored)) = (number, stored) else {
+            return Err(StoreError::Damaged(format!("the request that waits as {name:?} cannot be read")));
+        };
+        waiting.next = waiting.next.max(ticket + 1);
+        let until = parts.clock.boot() + stored.left(parts.clock.wall());
+        let entry = stored.entry(until, restarted());
+        if engine.slot(&entry.node).is_err() {
+            tracing::error!(node = %entry.node, "a request waits for a node that is not in the settings: it ends");
+            waiting.left.push(ticket);
+            continue;
+        }
+        tracing::info!(node = %entry.node, ticket, "a request goes on waiting");
+        engine.shared.office.waits(ticket, entry.node.clone());
+        waiting.entries.insert(ticket, entry);
+    }
+    Ok(waiting)
+}
+
+/// The task ends with the leadership.
+pub(super) async fn run(
+    engine: Engine,
+    leadership: Arc<Leadership>,
+    waiting: Waiting,
+    over: CancellationToken,
+) {
+    let mut inbox = engine.shared.office.queue.inbox.lock().await;
+    let Waiting { entries, left, next } = waiting;
+    let going = FuturesUnordered::new();
+    let mut runner = Runner { engine: &engine, leadership: &leadership, entries, going, left, next };
+    loop {
+        runner.expire();
+        runner.tidy().await;
+        let wake = runner.let_go();
+        tokio::select! {
+            biased;
+            () = over.cancelled() => return,
+            Some((ticket, decided)) = runner.going.next() => runner.decided(ticket, decided),
+            Some(enter) = inbox.recv() => runner.enter(enter).await,
+            () = engine.shared.office.changed() => {}
+            () = tokio::time::sleep(wake) => {}
+        }
+    }
+}
+
+impl Runner<'_> {
+    /// A request comes in: stored before it is answered. One with a key that waits already is the same.
+    async fn enter(&mut self, enter: Enter) {
+        let answer = self.take_in(&enter).await;
+        let _ = enter.reply.send(answer);
+    }
+
+    async fn take_in(&mut self, enter: &Enter) -> Result<Waits, EngineError> {
+        let key = enter.call.key.as_ref();
+        let same = self.entries.iter().find(|(_, entry)| {
+            let its = entry.call.key.as_ref().map(|bound| &bound.key);
+            entry.node == enter.node && key.is_some() && its == key.map(|bound| &bound.key)
+        });
+        if let Some((ticket, entry)) = same {
+            return match entry.call.key == enter.call.key {
+                true => Ok(entry.waits(*ticket)),
+                false => Err(EngineError::Invalid(
+                    "a request with this key waits already, and has other parameters".to_owned(),
+                )),
+            };
+        }
+        let parts = &self.engine.shared.parts;
+        let (expires, most) = self.engine.shared.office.queue_rules();
+        if self.entries.len() >= usize::try_from(most).unwrap_or(usize::MAX) {
+            return Err(EngineError::Barred(Box::new(full(&enter.bar, most))));
+        }
+        let life = enter.at_most.unwrap_or(expires).min(expires);
+        let (since, until) = (parts.clock.wall(), parts.clock.boot() + life);
+        let stored = Stored::of(enter, since, since.after(life));
+        let text = serde_json::to_string(&stored)
+            .map_err(|error| EngineError::Invalid(format!("the request cannot be stored: {error}")))?;
+        let ticket = self.next;
+        self.next += 1;
+        let put = parts.store.put_note(self.leadership.guard(), &name(ticket), Version(0), Some(text)).await;
+        if let Err(error) = put {
+            // Whether it was written may not be known: it is taken out again, so that nobody waits unseen.
+            self.left.push(ticket);
+            return Err(error.into());
+        }
+        let entry = stored.entry(until, enter.bar.clone());
+        self.told(&entry, ticket, "waits", &enter.bar.detail());
+        let waits = entry.waits(ticket);
+        self.engine.shared.office.waits(ticket, entry.node.clone());
+        self.entries.insert(ticket, entry);
+        Ok(waits)
+    }
+
+    /// Lets go whose turn has come; says how long nothing can change by time alone.
+    fn let_go(&mut self) -> Duration {
+        let shared = &self.engine.shared;
+        let now = shared.parts.clock.boot();
+        let mut wake = if self.entries.is_empty() { LOOK * 12 } else { LOOK };
+        for (ticket, turn) in shared.office.turns() {
+            let Some(entry) = self.entries.get_mut(&ticket).filter(|entry| !entry.goes) else { continue };
+            wake = wake.min(entry.until.since(now));
+            if entry.not_before > now {
+                wake = wake.min(entry.not_before.since(now));
+                continue;
+            }
+            let Ok(slot) = self.engine.slot(&entry.node) else { continue };
+            let turn = shared.office.paused(&slot.plan).map_or(turn, Err);
+            let view = slot.view.borrow();
+            let record = &view.stored.record;
+            // No limit bars whoever joins.
+            let joins = !matches!(record.phase, Phase::Normal | Phase::Unfencing | Phase::PowerOnFailed)
+                && entry.tried != Some(record.generation);
+            match turn {
+                Err(bar) if !joins => {
+                    wake = wake.min(bar.retry_after.unwrap_or(wake).max(Duration::from_millis(10)));
+                    let same =
+                        matches!(&*entry.state.borrow(), WaitState::Barred(old) if old.text == bar.text);
+                    if !same {
+                        entry.state.send_replace(WaitState::Barred(Box::new(bar)));
+                    }
+                }
+                _ => {
+                    entry.goes = true;
+                    entry.tried = Some(record.generation);
+                    let (engine, node, call) = (self.engine.clone(), entry.node.clone(), entry.call(ticket));
+                    self.going.push(Box::pin(async move { (ticket, engine.fence(&node, call).await) }));
+                }
+            }
+        }
+        wake
+    }
+
+    /// Its node's task decided it.
+    fn decided(&mut self, ticket: Ticket, decided: Result<Admission, EngineError>) {
+        let Some(entry) = self.entries.get_mut(&ticket) else { return };
+        entry.goes = false;
+        entry.not_before = self.engine.shared.parts.clock.boot() + PAUSE;
+        match decided {
+            Err(EngineError::Barred(bar)) => drop(entry.state.send_replace(WaitState::Barred(bar))),
+            // The next leadership goes on with it.
+            Err(EngineError::NoLeader(_) | EngineError::Store(_)) => {}
+            decided => self.end(ticket, decided),
+        }
+    }
+
+    /// What waited for too long ends.
+    fn expire(&mut self) {
+        let parts = &self.engine.shared.parts;
+        let now = parts.clock.boot();
+        let over: Vec<Ticket> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.until <= now && !entry.goes)
+            .map(|(ticket, _)| *ticket)
+            .collect();
+        for ticket in over {
+            let Some(entry) = self.entries.get(&ticket) else { continue };
+            let barred = match &*entry.state.borrow() {
+                WaitState::Barred(bar) => bar.text.clone(),
+                WaitState::Over(_) => String::new(),
+            };
+            let detail = format!("it waited until {}, and was not begun: {barred}", entry.expires_at);
+            self.told(entry, ticket, "expired", &detail);
+            self.end(ticket, Err(EngineError::Blocked { reason: Reason::Expired, detail }));
+        }
+    }
+
+    fn end(&mut self, ticket: Ticket, end: Result<Admission, EngineError>) {
+        if let Some(entry) = self.entries.remove(&ticket) {
+            entry.state.send_replace(WaitState::Over(Box::new(end)));
+        }
+        self.engine.shared.office.leaves(ticket);
+        self.left.push(ticket);
+    }
+
+    /// Takes what waits no more out of the store, and pauses that have ended.
+    async fn tidy(&mut self) {
+        let parts = &self.engine.shared.parts;
+        self.engine.shared.office.sweep(&*parts.store, self.leadership).await;
+        for ticket in std::mem::take(&mut self.left) {
+            let name = name(ticket);
+            let gone = match parts.store.note(&name).await {
+                Ok(None) => continue,
+                Ok(Some(note)) => {
+                    parts.store.put_note(self.leadership.guard(), &name, note.version, None).await.map(drop)
+                }
+                Err(error) => Err(error),
+            };
+            if let Err(error) = gone {
+                tracing::warn!(ticket, %error, "a request that waits no more was not taken out of the store; again later");
+                self.left.push(ticket);
+            }
+        }
+    }
+
+    fn told(&self, entry: &Entry, ticket: Ticket, outcome: &str, how: &str) {
+        let parts = &self.engine.shared.parts;
+        tracing::info!(node = %entry.node, ticket, outcome, how, "a request in the queue");
+        let holder = &entry.call.holder;
+        let details = json!({
+            "call": "fence", "holder": holder.name, "by": holder.by, "reason": holder.reason,
+            "ticket": ticket, "outcome": outcome, "how": how,
+        });
+        parts.audit.tell(Told {
+            at: parts.clock.wall().millis(),
+            who: GATEWAY.to_owned(),
+            what: "queue".to_owned(),
+            node: Some(entry.node.to_string()),
+            generation: Some(entry.generation.0),
+            details,
+            ..Told::default()
+        });
+    }
+}
+
+/// What bars a request that was read from the store, until it is decided anew.
+fn restarted() -> Bar {
+    Bar {
+        kind: LimitKind::Queue,
+        whose: "the gateway".to_owned(),
+        allowed: 0,
+        found: 0,
+        text: "it is decided anew after a restart".to_owned(),
+        retry_after: None,
+    }
+}
+
+fn full(bar: &Bar, most: u32) -> Bar {
+    Bar {
+        kind: LimitKind::Queue,
+        whose: "the queue".to_owned(),
+        allowed: most,
+        found: most,
+        text: format!("the queue has its {most} requests, and no room for another; {}", bar.text),
+        retry_after: Some(LOOK),
+    }
+}
+
+impl Engine {
+    /// Opens or joins the fence of a node; where a limit bars it, the request waits in the queue, `at_most` as long as the
+    /// settings say. A caller who leaves stops neither.
+    pub async fn fence_or_wait(
+        &self,
+        node: &NodeId,
+        call: FenceCall,
+        at_most: Option<Duration>,
+    ) -> Result<LetIn, EngineError> {
+        let bar = match self.fence(node, call.clone()).await {
+            Ok(admission) => return Ok(LetIn::In(admission)),
+            Err(EngineError::Barred(bar)) => *bar,
+            Err(error) => return Err(error),
+        };
+        let generation = self.node(node)?.stored.record.generation;
+        let (reply, answer) = oneshot::channel();
+        let enter = Enter { node: node.clone(), generation, call, at_most, bar, reply };
+        let gone = || EngineError::NoLeader("leadership ended while the request came in".to_owned());
+        self.shared.office.queue.entrance.send(enter).await.map_err(|_| gone())?;
+        Ok(LetIn::Waits(answer.await.map_err(|_| gone())??))
+    }
+}

@@ -1,0 +1,209 @@
+//! The plan of a fence: the way that the request would go, and the steps that would follow.
+
+use picket_core::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
+use picket_core::event::Holder;
+use picket_core::record::{Phase, Then};
+use picket_core::time::written;
+use picket_core::topology::{Level, Topology};
+use picket_liveness::Look;
+
+use super::admit::Way;
+use crate::error::EngineError;
+use crate::node::NodeTask;
+use crate::office::Place;
+use crate::plan::{Plan, PlanAction, PlanStep, Planned};
+use crate::request::FenceCall;
+
+fn step(action: PlanAction, target: impl ToString, text: impl Into<String>) -> PlanStep {
+    PlanStep {
+        action,
+        level: 0,
+        target: target.to_string(),
+        text: text.into(),
+        at_most: None,
+        grade: None,
+        obstacles: Vec::new(),
+    }
+}
+
+impl NodeTask {
+    /// Plans the fence that the request would open. Devices are read at most, and only where the fence would say that the node
+    /// is proven off already; nothing is stored.
+    pub(super) async fn planned(&mut self, call: &FenceCall) -> Result<Plan, EngineError> {
+        let planned = match self.way(call) {
+            Err(EngineError::Blocked { reason, detail }) => Planned::Blocked(reason, detail),
+            Err(error) => return Err(error),
+            Ok(Way::Open) => self.would_open(call).await,
+            Ok(Way::Join) => match &self.record().fence {
+                Some(fence) => Planned::Joins(fence.id),
+                None => return Err(EngineError::Invalid("the node has no fence to join".to_owned())),
+            },
+            Ok(Way::JoinProven) => self.would_be_already().await,
+        };
+        let steps = match &planned {
+            Planned::Already { .. } => Vec::new(),
+            _ => self.steps(call, &planned),
+        };
+        let record = self.record();
+        Ok(Plan { phase: record.phase.clone(), generation: record.generation, steps, planned })
+    }
+
+    async fn would_open(&self, call: &FenceCall) -> Planned {
+        let ticket = call.turn.map(|turn| turn.ticket);
+        let place = match self.office.decide(&self.plan, call.set_aside.is_some(), ticket.as_ref()) {
+            Ok(place) => place,
+            Err(bar) => return Planned::Barred(Box::new(bar)),
+        };
+        if let Some(source) = &self.plan.liveness {
+            // What is no explicit word does not keep the fence from beginning either.
+            let look = tokio::time::timeout(source.patience(), source.look()).await;
+            if let Ok(Look::Recovered(words)) = look {
+                return Planned::Aborts(format!("the node recovered: {words}"));
+            }
+        }
+        Planned::Opens(match (place, &call.set_aside) {
+            (Place::SetAside(bar), _) => format!("a limit would be set aside: {}", bar.text),
+            (Place::Free, Some(_)) => "no limit bars it: the override of the budget is of no use".to_owned(),
+            (Place::Free, None) => String::new(),
+        })
+    }
+
+    async fn would_be_already(&mut self) -> Planned {
+        let looks = self.glance().await;
+        let now = self.now();
+        let proven = match &self.ground {
+            Some(held) => held.ground.examine(&looks, now).map_err(|fault| fault.to_string()),
+            None => Err("this leadership has not proven it yet".to_owned()),
+        };
+        let Some(fence) = &self.record().fence else {
+            return Planned::Opens(String::new());
+        };
+        match proven {
+            Ok(()) => Planned::Already { released: self.record().phase == Phase::Released },
+            Err(why) => Planned::ProvenAnew(fence.id, why),
+        }
+    }
+
+    /// What would follow, level by level, then release by release.
+    fn steps(&self, call: &FenceCall, planned: &Planned) -> Vec<PlanStep> {
+        let joined = match planned {
+            Planned::Joins(_) | Planned::ProvenAnew(..) => self.record().fence.as_ref(),
+            _ => None,
+        };
+        let topology: &Topology = joined.map_or(&self.plan.topology, |fence| &fence.topology);
+        let mut steps = vec![self.last_look(planned)];
+        for (index, level) in topology.levels().iter().enumerate() {
+            let of_level = self.level(level, call.min_grade.unwrap_or(Grade::Claimed));
+            steps.extend(of_level.into_iter().map(|step| PlanStep { level: index + 1, ..step }));
+        }
+        for release in &self.plan.releases {
+            let (settle, deadline) = (release.releaser.settle(), release.releaser.deadline());
+            if !settle.is_zero() {
+                let text = format!("waits until {} have passed since the first Off", written(settle));
+                steps.push(PlanStep { at_most: Some(settle), ..step(PlanAction::Settle, &release.id, text) });
+            }
+            let text = "lets the volumes go, and waits until that is seen complete";
+            let mut step =
+                PlanStep { at_most: Some(deadline), ..step(PlanAction::Release, &release.id, text) };
+            if release.releaser.max_in_flight().is_none() {
+                let why = "nothing bounds how late an attempt may take effect: where its end is not seen, a person decides before an on";
+                step.obstacles.push(why.to_owned());
+            }
+            steps.push(step);
+        }
+        steps.extend(self.power_on(&call.holder));
+        steps
+    }
+
+    fn last_look(&self, planned: &Planned) -> PlanStep {
+        let text = "asks again whether a pause, a limit or a sign of life speaks against it, before the hold and before the first off";
+        let obstacles = match planned {
+            Planned::Aborts(why) => vec![why.clone()],
+            Planned::Barred(bar) => vec![bar.detail()],
+            Planned::Blocked(_, why) => vec![why.clone()],
+            _ => Vec::new(),
+        };
+        PlanStep { obstacles, ..step(PlanAction::LastLook, "", text) }
+    }
+
+    /// The steps of a level. What each of its devices showed last is what may be in the way.
+    fn level(&self, level: &Level, least: Grade) -> Vec<PlanStep> {
+        let rules = &self.parts.rules;
+        let mut steps = Vec::new();
+        let (mut grade, mut lowered) = (Grade::Observed, Vec::new());
+        for spec in &level.devices {
+            let compared = self.compared(spec);
+            let (own, why) = spec.best_grade(compared);
+            grade = grade.min(own);
+            lowered.extend(why);
+            let call =
+                |action, text: &str| PlanStep { at_most: Some(spec.call), ..step(action, &spec.id, text) };
+            let mut identify = call(PlanAction::Identify, "compares its identity with the node's");
+            identify.obstacles = self.in_the_way(spec, compared);
+            if spec.class != DeviceClass::Supply {
+                steps.push(identify);
+                steps.push(call(
+                    PlanAction::Hold,
+                    "tells it to keep the node off, after what was found is stored",
+                ));
+                steps.push(call(PlanAction::Off, "switches the node off, hard"));
+            } else {
+                let off = call(PlanAction::Off, "switches the outlet off");
+                steps.push(PlanStep { obstacles: identify.obstacles, ..off });
+            }
+        }
+        let names: Vec<&str> = level.devices.iter().map(|spec| spec.id.as_str()).collect();
+        let text = format!(
+            "reads until Off is proven by {}; without any answer the next level comes after {}",
+            names.join(" and "),
+            written(rules.silent_share.min(rules.level_share))
+        );
+        let mut obstacles = lowered;
+        if grade < least {
+            obstacles.push(format!(
+                "its grade would be {grade:?}, which is less than the least that is asked for, {least:?}"
+            ));
+        }
+        let at_most = Some(rules.level_share);
+        steps.push(PlanStep {
+            at_most,
+            grade: Some(grade),
+            obstacles,
+            ..step(PlanAction::Confirm, "", text)
+        });
+        steps
+    }
+
+    /// What comparing its identity says, as far as it was asked; else what can be said without asking.
+    fn compared(&self, spec: &DeviceSpec) -> IdentityMatch {
+        let seen = self.live.devices.get(&spec.id).and_then(|live| live.identity_match);
+        seen.unwrap_or(match self.expected_identity(&spec.id).is_empty() {
+            true => IdentityMatch::Unknown,
+            false => IdentityMatch::Match,
+        })
+    }
+
+    fn in_the_way(&self, spec: &DeviceSpec, compared: IdentityMatch) -> Vec<String> {
+        let live = self.live.devices.get(&spec.id);
+        let fault = live.and_then(|live| live.fault.as_ref()).map(|(fault, at)| format!("{fault} (at {at})"));
+        let mismatch = (compared == IdentityMatch::Mismatch)
+            .then(|| "it says that it controls another machine: no off would be sent".to_owned());
+        let unasked = live.is_none().then(|| "it was not asked yet: check the node's devices".to_owned());
+        mismatch.into_iter().chain(fault).chain(unasked).collect()
+    }
+
+    fn power_on(&self, holder: &Holder) -> Option<PlanStep> {
+        let others: Vec<&str> =
+            self.record().holds.keys().map(String::as_str).filter(|name| *name != holder.name).collect();
+        let mut step = step(
+            PlanAction::PowerOn,
+            "",
+            "drops the caller's hold once all is released, and powers on again",
+        );
+        step.at_most = Some(self.parts.rules.on_deadline);
+        if !others.is_empty() {
+            step.obstacles.push(format!("still held by {}: it stays off", others.join(", ")));
+        }
+        (holder.then == Then::PowerOn).then_some(step)
+    }
+}

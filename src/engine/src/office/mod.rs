@@ -1,0 +1,186 @@
+//! Where all nodes' tasks and callers meet before a fence begins: the budget's books, the pauses, the queue.
+//!
+//! **Invariants.** Deciding and taking a place is one step under one lock, and the place is taken before the intent is stored: two
+//! tasks never take the last one. What counts is read from the store when a leadership begins. Nobody waits while the lock is held.
+
+mod pauses;
+pub(crate) mod queue;
+mod start;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub use pauses::Resumed;
+use picket_core::budget::pause::{Pause, Pauses};
+use picket_core::budget::{Bar, Books, Budget, Ticket};
+use picket_core::groups::Groups;
+use picket_core::ids::NodeId;
+use picket_core::record::NodeRecord;
+use picket_core::time::Clock;
+use queue::Queue;
+use tokio::sync::Notify;
+
+use crate::parts::{NodePlan, Parts};
+
+/// The office of an engine.
+#[derive(Debug)]
+pub(crate) struct Office {
+    clock: Arc<dyn Clock>,
+    desk: Mutex<Papers>,
+    /// Pauses are written one after the other, so that what is stored is what holds.
+    writing: tokio::sync::Mutex<()>,
+    /// Something changed that may let somebody go who waits.
+    changed: Notify,
+    pub(crate) queue: Queue,
+}
+
+#[derive(Debug)]
+struct Papers {
+    books: Books,
+    pauses: Pauses,
+}
+
+/// How a place was taken.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// No limit was reached.
+    Free,
+    /// This one was set aside.
+    SetAside(Box<Bar>),
+}
+
+/// What can be counted of the office, for whoever shows numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfficeNumbers {
+    /// Fences that are open: begun, and neither released nor waiting for a person.
+    pub open: usize,
+    /// Requests that wait for their turn.
+    pub waiting: usize,
+    /// Pauses that stand.
+    pub pauses: usize,
+    /// The brake holds.
+    pub braked: bool,
+}
+
+/// The nodes of the settings.
+type Plans = BTreeMap<NodeId, Arc<NodePlan>>;
+
+fn books(budget: Budget, plans: &Plans) -> Books {
+    let groups = Groups::of_nodes(plans.values().map(|plan| (&plan.id, &plan.groups)));
+    Books::new(budget, plans.keys().cloned().collect(), &groups)
+}
+
+impl Office {
+    pub(crate) fn new(parts: &Parts, plans: &Plans) -> Self {
+        let papers = Papers { books: books(parts.budget.clone(), plans), pauses: Pauses::default() };
+        Self {
+            clock: parts.clock.clone(),
+            desk: Mutex::new(papers),
+            writing: tokio::sync::Mutex::new(()),
+            changed: Notify::new(),
+            queue: Queue::new(),
+        }
+    }
+
+    fn papers(&self) -> MutexGuard<'_, Papers> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a fence of that node may begin: the decision alone. Nothing is counted.
+    pub(crate) fn decide(&self, plan: &NodePlan, aside: bool, ticket: Option<&Ticket>) -> Result<Place, Bar> {
+        self.papers().decide(plan, aside, ticket, &*self.clock)
+    }
+
+    /// Decides, and takes the place if it is free, or a limit is set aside.
+    pub(crate) fn take(&self, plan: &NodePlan, aside: bool, ticket: Option<&Ticket>) -> Result<Place, Bar> {
+        let now = self.clock.boot();
+        let mut papers = self.papers();
+        papers.books.ask(&plan.id, now);
+        let place = papers.decide(plan, aside, ticket, &*self.clock)?;
+        papers.books.take(&plan.id, aside, now);
+        Ok(place)
+    }
+
+    /// The intent was not stored: the place is free again.
+    pub(crate) fn give_back(&self, record: &NodeRecord) {
+        self.papers().books.give_back(record, self.clock.boot());
+        self.changed.notify_one();
+    }
+
+    /// The record is stored.
+    pub(crate) fn stored(&self, record: &NodeRecord) {
+        self.papers().books.stored(record, self.clock.boot());
+        self.changed.notify_one();
+    }
+
+    /// The last look (S15): why a fence that has sent no off may not go on.
+    pub(crate) fn last_look(&self, plan: &NodePlan) -> Option<Bar> {
+        let now = self.clock.boot();
+        let papers = self.papers();
+        papers.pauses.bar(&plan.id, &plan.groups, now).or_else(|| papers.books.recheck(&plan.id, now).err())
+    }
+
+    /// Other settings, from now on: what was counted stays so.
+    pub(crate) fn change(&self, budget: Budget, plans: &Plans) {
+        let mut papers = self.papers();
+        papers.books = books(budget, plans).going_on_from(&papers.books);
+        drop(papers);
+        self.changed.notify_one();
+    }
+
+    /// The limits that hold.
+    pub(crate) fn budget(&self) -> Budget {
+        self.papers().books.budget().clone()
+    }
+
+    /// How long a request may wait, and how many may.
+    pub(crate) fn queue_rules(&self) -> (Duration, u32) {
+        let papers = self.papers();
+        let budget = papers.books.budget();
+        (budget.queue_expires, budget.queue_most)
+    }
+
+    /// The pauses that cover a node.
+    pub(crate) fn covering(&self, plan: &NodePlan) -> Vec<Pause> {
+        let now = self.clock.boot();
+        self.papers().pauses.covering(&plan.id, &plan.groups, now).cloned().collect()
+    }
+
+    /// Why the brake holds, if it does.
+    pub(crate) fn braked(&self) -> Option<Bar> {
+        self.papers().books.braked(self.clock.boot())
+    }
+
+    pub(crate) fn numbers(&self) -> OfficeNumbers {
+        let now = self.clock.boot();
+        let mut papers = self.papers();
+        OfficeNumbers {
+            open: papers.books.open(),
+            waiting: papers.books.waiting(),
+            pauses: papers.pauses.standing(now).count(),
+            braked: papers.books.braked(now).is_some(),
+        }
+    }
+}
+
+impl Papers {
+    fn decide(
+        &self,
+        plan: &NodePlan,
+        aside: bool,
+        ticket: Option<&Ticket>,
+        clock: &dyn Clock,
+    ) -> Result<Place, Bar> {
+        let now = clock.boot();
+        // Nobody sets a pause aside: whoever may, resumes.
+        if let Some(bar) = self.pauses.bar(&plan.id, &plan.groups, now) {
+            return Err(bar);
+        }
+        match self.books.decide(&plan.id, ticket, now) {
+            Ok(()) => Ok(Place::Free),
+            Err(bar) if aside => Ok(Place::SetAside(Box::new(bar))),
+            Err(bar) => Err(bar),
+        }
+    }
+}

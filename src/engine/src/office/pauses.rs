@@ -1,0 +1,120 @@
+//! Pausing and resuming: stored first, then so.
+
+use std::time::Duration;
+
+use picket_core::budget::pause::{Pause, PauseScope};
+use picket_core::election::Leadership;
+use picket_core::event::Person;
+use picket_core::ids::Version;
+use picket_core::store::{Store, StoreError};
+
+use super::Office;
+
+/// Where pauses stand among the notes of the fleet.
+pub(super) const PREFIX: &str = "pause/";
+/// The longest name of a note, in bytes.
+const LONGEST_NAME: usize = 512;
+
+/// What resuming ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resumed {
+    /// A pause of that scope.
+    pub pause: bool,
+    /// The brake: it does not hold until it was calm once.
+    pub brake: bool,
+}
+
+fn note_name(scope: &PauseScope) -> String {
+    match scope {
+        PauseScope::Everything => format!("{PREFIX}everything"),
+        PauseScope::Group(name) => format!("{PREFIX}group/{name}"),
+        PauseScope::Node(name) => format!("{PREFIX}node/{name}"),
+    }
+}
+
+/// Writes a note over whatever stands there: the last word counts, and this leadership alone has one.
+async fn write(
+    store: &dyn Store,
+    leadership: &Leadership,
+    name: &str,
+    text: Option<String>,
+) -> Result<(), StoreError> {
+    let found = store.note(name).await?.map_or(Version(0), |note| note.version);
+    if found == Version(0) && text.is_none() {
+        return Ok(());
+    }
+    match store.put_note(leadership.guard(), name, found, text.clone()).await {
+        Err(StoreError::Unknown(why)) => {
+            // Whether it happened shows when it is read again.
+            let now = store.note(name).await?.map(|note| note.text);
+            if now == text { Ok(()) } else { Err(StoreError::Unavailable(why)) }
+        }
+        written => written.map(|_| ()),
+    }
+}
+
+impl Office {
+    /// Pauses, in place of the pause of the same scope.
+    pub(crate) async fn pause(
+        &self,
+        store: &dyn Store,
+        leadership: &Leadership,
+        scope: PauseScope,
+        person: Person,
+        lasts: Duration,
+    ) -> Result<Pause, StoreError> {
+        let _writing = self.writing.lock().await;
+        let since = self.clock.wall();
+        let until = self.clock.boot() + lasts;
+        let Person { name: by, reason } = person;
+        let pause = Pause { scope, reason, by, since, expires_at: since.after(lasts) };
+        let name = note_name(&pause.scope);
+        if name.len() > LONGEST_NAME {
+            return Err(StoreError::Unavailable(format!(
+                "the name of {} is too long to be stored",
+                pause.scope
+            )));
+        }
+        let text = serde_json::to_string(&pause)
+            .map_err(|error| StoreError::Unavailable(format!("the pause cannot be written: {error}")))?;
+        write(store, leadership, &name, Some(text)).await?;
+        self.papers().pauses.put(pause.clone(), until);
+        self.changed.notify_one();
+        Ok(pause)
+    }
+
+    /// Ends the pause of that scope; of everything, the brake as well.
+    pub(crate) async fn resume(
+        &self,
+        store: &dyn Store,
+        leadership: &Leadership,
+        scope: &PauseScope,
+    ) -> Result<Resumed, StoreError> {
+        let _writing = self.writing.lock().await;
+        write(store, leadership, &note_name(scope), None).await?;
+        let now = self.clock.boot();
+        let mut papers = self.papers();
+        let pause = papers.pauses.end(scope, now);
+        let brake = *scope == PauseScope::Everything && papers.books.let_go(now);
+        drop(papers);
+        self.changed.notify_one();
+        Ok(Resumed { pause, brake })
+    }
+
+    /// The pauses that stand.
+    pub(crate) fn pauses(&self) -> Vec<Pause> {
+        self.papers().pauses.standing(self.clock.boot()).cloned().collect()
+    }
+
+    /// Takes pauses that have ended out of the store. What cannot be taken out now is, when it is read, over as well.
+    pub(crate) async fn sweep(&self, store: &dyn Store, leadership: &Leadership) {
+        let _writing = self.writing.lock().await;
+        let ended = self.papers().pauses.take_ended(self.clock.boot());
+        for scope in ended {
+            tracing::info!(%scope, "a pause has ended by itself");
+            if let Err(error) = write(store, leadership, &note_name(&scope), None).await {
+                tracing::warn!(%scope, %error, "a pause that has ended was not taken out of the store");
+            }
+        }
+    }
+}

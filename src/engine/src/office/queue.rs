@@ -1,0 +1,200 @@
+//! What a request that waits is: stored, so that neither its caller's leaving nor our death stops it, until it expires.
+
+use std::time::Duration;
+
+use picket_core::budget::{Bar, Ticket};
+use picket_core::device::Grade;
+use picket_core::event::{BoundKey, Holder};
+use picket_core::ids::{Generation, NodeId};
+use picket_core::record::Then;
+use picket_core::time::{BootTime, WallTime};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
+
+use super::Office;
+use crate::error::EngineError;
+use crate::request::{Admission, FenceCall, Turn};
+
+/// Where requests that wait stand among the notes of the fleet.
+pub(crate) const PREFIX: &str = "queue/";
+/// Requests on their way into the queue.
+const ENTRANCE: usize = 64;
+
+/// The entrance of the queue, and the end from which its runner takes.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    pub(crate) entrance: mpsc::Sender<Enter>,
+    pub(crate) inbox: Mutex<mpsc::Receiver<Enter>>,
+}
+
+impl Queue {
+    pub(super) fn new() -> Self {
+        let (entrance, inbox) = mpsc::channel(ENTRANCE);
+        Self { entrance, inbox: Mutex::new(inbox) }
+    }
+}
+
+/// A request that wants to wait.
+#[derive(Debug)]
+pub(crate) struct Enter {
+    pub(crate) node: NodeId,
+    pub(crate) generation: Generation,
+    pub(crate) call: FenceCall,
+    /// At most for so long; `None`: as long as the settings say.
+    pub(crate) at_most: Option<Duration>,
+    pub(crate) bar: Bar,
+    pub(crate) reply: oneshot::Sender<Result<Waits, EngineError>>,
+}
+
+/// A request that waits, as its caller sees it. Whoever drops it stops nothing.
+#[derive(Clone, Debug)]
+pub struct Waits {
+    /// Its number; later ones are greater.
+    pub ticket: Ticket,
+    /// When it expires.
+    pub expires_at: WallTime,
+    /// What becomes of it. It closes without an end where this leadership does.
+    pub state: watch::Receiver<WaitState>,
+}
+
+/// What becomes of a request that waits.
+#[derive(Clone, Debug)]
+pub enum WaitState {
+    /// This bars it now.
+    Barred(Box<Bar>),
+    /// Its turn came, or it never will.
+    Over(Box<Result<Admission, EngineError>>),
+}
+
+/// A request that waits.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) node: NodeId,
+    pub(crate) generation: Generation,
+    pub(crate) call: FenceCall,
+    pub(crate) until: BootTime,
+    pub(crate) expires_at: WallTime,
+    pub(crate) state: watch::Sender<WaitState>,
+    /// Its node's task decides it now.
+    pub(crate) goes: bool,
+    /// It was decided, and stays: not again before then.
+    pub(crate) not_before: BootTime,
+    /// It was decided again although limits bar it, because the node was in that generation, and not at rest.
+    pub(crate) tried: Option<Generation>,
+}
+
+impl Entry {
+    pub(crate) fn waits(&self, ticket: Ticket) -> Waits {
+        Waits { ticket, expires_at: self.expires_at, state: self.state.subscribe() }
+    }
+
+    /// What the node's task is asked when its turn has come.
+    pub(crate) fn call(&self, ticket: Ticket) -> FenceCall {
+        FenceCall { turn: Some(Turn { ticket, generation: self.generation }), ..self.call.clone() }
+    }
+}
+
+/// A request that waits, as it is stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Stored {
+    node: NodeId,
+    /// The node's when it came: once the node was fenced and brought back, it is void.
+    generation: Generation,
+    holder: String,
+    by: String,
+    reason: String,
+    then: Then,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<(String, String)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    min_grade: Option<Grade>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deadline: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    not_after: Option<WallTime>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expected_generation: Option<Generation>,
+    since: WallTime,
+    expires_at: WallTime,
+}
+
+impl Stored {
+    pub(crate) fn of(enter: &Enter, since: WallTime, expires_at: WallTime) -> Self {
+        let FenceCall { holder, key, min_grade, deadline, not_after, expected_generation, .. } =
+            enter.call.clone();
+        Self {
+            node: enter.node.clone(),
+            generation: enter.generation,
+            holder: holder.name,
+            by: holder.by,
+            reason: holder.reason,
+            then: holder.then,
+            key: key.map(|bound| (bound.key, bound.digest)),
+            min_grade,
+            deadline,
+            not_after,
+            expected_generation,
+            since,
+            expires_at,
+        }
+    }
+
+    /// What is left of its life; never more than it had, whatever the clock did.
+    pub(crate) fn left(&self, now: WallTime) -> Duration {
+        let life = self.expires_at.millis().saturating_sub(self.since.millis());
+        Duration::from_millis(self.expires_at.millis().saturating_sub(now.millis()).min(life))
+    }
+
+    /// The request as it came.
+    pub(crate) fn entry(self, until: BootTime, bar: Bar) -> Entry {
+        let holder = Holder { name: self.holder, by: self.by, reason: self.reason, then: self.then };
+        Entry {
+            node: self.node,
+            generation: self.generation,
+            call: FenceCall {
+                holder,
+                key: self.key.map(|(key, digest)| BoundKey { key, digest }),
+                min_grade: self.min_grade,
+                deadline: self.deadline,
+                not_after: self.not_after,
+                expected_generation: self.expected_generation,
+                set_aside: None,
+                turn: None,
+            },
+            until,
+            expires_at: self.expires_at,
+            state: watch::Sender::new(WaitState::Barred(Box::new(bar))),
+            goes: false,
+            not_before: BootTime::default(),
+            tried: None,
+        }
+    }
+}
+
+impl Office {
+    /// A request begins to wait.
+    pub(crate) fn waits(&self, ticket: Ticket, node: NodeId) {
+        self.papers().books.wait(ticket, node);
+    }
+
+    /// A request does not wait any more.
+    pub(crate) fn leaves(&self, ticket: Ticket) {
+        self.papers().books.leave(&ticket);
+        self.changed.notify_one();
+    }
+
+    /// Something changed that may let somebody go.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// For each request that waits whether its turn has come, by the limits alone.
+    pub(crate) fn turns(&self) -> Vec<(Ticket, Result<(), Bar>)> {
+        self.papers().books.turns(self.clock.boot())
+    }
+
+    /// The pause that bars a node.
+    pub(crate) fn paused(&self, plan: &crate::parts::NodePlan) -> Option<Bar> {
+        self.papers().pauses.bar(&plan.id, &plan.groups, self.clock.boot())
+    }
+}

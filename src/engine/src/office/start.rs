@@ -1,0 +1,108 @@
+//! The beginning of a leadership: what counts is read from the store.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use picket_core::budget::pause::{Pause, Pauses};
+use picket_core::ids::NodeId;
+use picket_core::record::{Cause, NodeRecord};
+use picket_core::store::{FenceQuery, Store, StoreError, Stored};
+use picket_core::time::{BootTime, Clock, WallTime};
+
+use super::pauses::PREFIX;
+use super::{Office, Papers, Plans, books};
+
+/// How many fences are read from the history at once.
+const BATCH: usize = 256;
+
+impl Office {
+    /// Counts anew from what is stored.
+    pub(crate) async fn begin(
+        &self,
+        store: &dyn Store,
+        plans: &Plans,
+        stored: &BTreeMap<NodeId, Stored>,
+    ) -> Result<(), StoreError> {
+        let clock = &*self.clock;
+        let budget = self.budget();
+        let mut papers = Papers { books: books(budget.clone(), plans), pauses: Pauses::default() };
+        for (node, opened) in begun(store, budget.longest_window(), clock.wall()).await? {
+            papers.books.remember(&node, ago(clock.boot(), clock.wall(), opened));
+        }
+        let mut records: Vec<_> = stored.values().map(|one| &one.record).collect();
+        // In the order in which they were begun, which is that of the last look.
+        records.sort_by_key(|record| record.fence.as_ref().map(|fence| (fence.opened_at, fence.id)));
+        for record in records {
+            papers.take_in(record, clock);
+        }
+        read_pauses(&mut papers, store, clock.boot(), clock.wall()).await?;
+        *self.papers() = papers;
+        Ok(())
+    }
+
+    /// A node came into the settings, and this is stored of it.
+    pub(crate) fn take_in(&self, record: &NodeRecord) {
+        self.papers().take_in(record, &*self.clock);
+    }
+}
+
+impl Papers {
+    fn take_in(&mut self, record: &NodeRecord, clock: &dyn Clock) {
+        if let Some(stamp) = record.back_since {
+            self.books.remember_back(&record.node, stamp, ago(clock.boot(), clock.wall(), stamp));
+        }
+        self.books.stored(record, clock.boot());
+    }
+}
+
+/// When that was on our own clock. What a clock that was set back says is yet to come was just now.
+fn ago(now: BootTime, wall: WallTime, then: WallTime) -> BootTime {
+    let age = Duration::from_millis(wall.millis().saturating_sub(then.millis()));
+    BootTime::from_boot(now.since_boot().saturating_sub(age))
+}
+
+/// The callers' fences that were begun within the longest window, oldest first.
+async fn begun(
+    store: &dyn Store,
+    window: Duration,
+    now: WallTime,
+) -> Result<Vec<(NodeId, WallTime)>, StoreError> {
+    let window = u64::try_from(window.as_millis()).unwrap_or(u64::MAX);
+    let oldest = WallTime::from_millis(now.millis().saturating_sub(window));
+    let (mut found, mut before) = (Vec::new(), None);
+    loop {
+        let batch = store.fences(FenceQuery { node: None, before, limit: BATCH }).await?;
+        let Some(last) = batch.last() else { break };
+        before = Some(last.id);
+        let past = batch.len() < BATCH || last.opened_at < oldest;
+        let counts =
+            batch.into_iter().filter(|fence| fence.cause == Cause::Asked && fence.opened_at >= oldest);
+        found.extend(counts.map(|fence| (fence.node, fence.opened_at)));
+        if past {
+            break;
+        }
+    }
+    found.reverse();
+    Ok(found)
+}
+
+/// The pauses that stand. One that cannot be read might have been meant for anything: nothing begins on that ground.
+async fn read_pauses(
+    papers: &mut Papers,
+    store: &dyn Store,
+    now: BootTime,
+    wall: WallTime,
+) -> Result<(), StoreError> {
+    for (name, note) in store.notes(PREFIX).await? {
+        match serde_json::from_str::<Pause>(&note.text) {
+            Ok(pause) => {
+                let until = now + pause.left(wall);
+                papers.pauses.put(pause, until);
+            }
+            Err(error) => {
+                return Err(StoreError::Damaged(format!("the pause {name:?} cannot be read: {error}")));
+            }
+        }
+    }
+    Ok(())
+}

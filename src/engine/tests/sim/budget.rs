@@ -1,0 +1,193 @@
+//! The budget in the engine: places are taken atomically, also over deaths; what bars says so; what is exempt is not barred.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use picket_core::budget::{Budget, LimitKind, Limits};
+use picket_core::ids::NodeId;
+use picket_core::outcome::{Outcome, Reason};
+use picket_core::record::{Phase, SetAside};
+use picket_core::store::Store;
+use picket_engine::{Admission, EngineError, LetIn, WaitState};
+
+use crate::lab::{Lab, node, s};
+use crate::setup::{NodeSetup, Setup, named};
+
+pub fn name(index: usize) -> NodeId {
+    NodeId::new(&format!("n{index}")).expect("a good name")
+}
+
+/// A fleet of so many nodes, `n1` the first, with a budget.
+pub fn setup(nodes: usize, budget: Budget) -> Setup {
+    let mut setup = Setup { budget, ..Setup::new("n1", &[&["bmc1"]]) };
+    setup.nodes.extend((2..=nodes).map(|index| NodeSetup {
+        name: name(index).to_string(),
+        levels: named(&[&[format!("bmc{index}").as_str()]]),
+        own_host: false,
+    }));
+    setup
+}
+
+pub async fn fleet(seed: u64, nodes: usize, budget: Budget) -> Lab {
+    Lab::set_up(seed, setup(nodes, budget), |world| {
+        for index in 1..=nodes {
+            world.add_machine(name(index).as_str()).add_host(name(index).as_str(), &format!("bmc{index}"));
+        }
+    })
+    .await
+}
+
+/// At once so many, and nothing else.
+pub fn at_once(most: u32) -> Budget {
+    Budget { fleet: Limits { at_once: Some(most), ..Limits::default() }, ..Budget::unlimited() }
+}
+
+/// How many fences are open in the store.
+pub async fn open(lab: &Lab) -> usize {
+    let all = lab.store.load_all().await.expect("a store");
+    all.iter().filter(|one| matches!(one.record.phase, Phase::Fencing | Phase::Fenced)).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_fifty_requests_at_once_three_begin() {
+    let mut lab = fleet(310, 50, at_once(3)).await;
+    let calls: Vec<_> = (1..=50).map(|index| (name(index), lab.call())).collect();
+    let answers = join_all(calls.iter().map(|(node, call)| lab.engine.fence(node, call.clone()))).await;
+    let begun = answers.iter().filter(|answer| matches!(answer, Ok(Admission::Opened(_)))).count();
+    assert_eq!((begun, open(&lab).await), (3, 3));
+    for refused in answers.iter().filter_map(|answer| answer.as_ref().err()) {
+        let EngineError::Barred(bar) = refused else { panic!("{refused:?}") };
+        assert_eq!((bar.kind, bar.reason()), (LimitKind::AtOnce, Reason::Budget));
+        assert!(bar.text.contains("the fleet may have 3 of its 50 nodes"), "{}", bar.text);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn fifty_that_wait_go_three_by_three_in_their_order_also_over_deaths() {
+    let mut lab = fleet(311, 50, at_once(3)).await;
+    for index in 1..=50 {
+        let call = lab.call();
+        lab.engine.fence_or_wait(&name(index), call, None).await.expect("let in");
+    }
+    let mut most = 0;
+    for round in 0..600 {
+        most = most.max(open(&lab).await);
+        assert!(most <= 3, "{most} at once");
+        if round % 40 == 17 {
+            lab.crash().await;
+            assert!(open(&lab).await <= 3);
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let all = lab.store.load_all().await.expect("a store");
+    let done = all.iter().filter(|one| one.record.phase == Phase::Released).count();
+    assert_eq!((done, most), (50, 3));
+    assert_eq!(lab.store.notes("queue/").await.expect("a store"), []);
+    let mut opened: Vec<_> = all.iter().filter_map(|one| one.record.fence.as_ref()).collect();
+    opened.sort_by_key(|fence| (fence.opened_at, fence.id));
+    // Those of one moment have no order among themselves.
+    let order: Vec<usize> =
+        opened.iter().map(|fence| fence.node.as_str()[1..].parse().expect("a number")).collect();
+    assert!(order.iter().enumerate().all(|(at, node)| node.abs_diff(at + 1) <= 3), "{order:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_is_set_aside_by_name_and_that_stands_in_the_fence() {
+    let mut lab = fleet(312, 3, at_once(1)).await;
+    lab.open().await;
+    let mut call = lab.call();
+    call.set_aside = Some(SetAside { by: "ada".to_owned(), reason: "both are on fire".to_owned() });
+    let Ok(Admission::Opened(second)) = lab.engine.fence(&name(2), call).await else { panic!("not let in") };
+    let fence = lab.engine.get_fence(second).await.expect("a store").expect("kept");
+    assert_eq!(fence.budget_override.as_ref().map(|aside| aside.by.as_str()), Some("ada"));
+    let told = |fence: &picket_core::record::Fence, words: &str| {
+        fence.moments.iter().any(|one| one.what.contains(words))
+    };
+    assert!(told(&fence, "set aside by ada: both are on fire (the fleet may have 1"), "{:?}", fence.moments);
+    // Over a death the override still holds, and the other node is barred by both.
+    lab.crash().await;
+    let call = lab.call();
+    assert!(
+        matches!(lab.engine.fence(&name(3), call).await, Err(EngineError::Barred(bar)) if bar.found == 2)
+    );
+    tokio::time::sleep(s(120)).await;
+    assert_eq!(open(&lab).await, 0);
+    let mut call = lab.call();
+    call.set_aside = Some(SetAside { by: "ada".to_owned(), reason: "to be sure".to_owned() });
+    let third = lab.engine.fence(&name(3), call).await.expect("let in").fence();
+    let fence = lab.engine.get_fence(third).await.expect("a store").expect("kept");
+    assert!(told(&fence, "no limit would have barred it"), "{:?}", fence.moments);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_books_are_counted_from_the_store_after_a_death() {
+    let fleet_limits = Limits {
+        at_once: Some(9),
+        per_window: Some((2, s(3_600))),
+        min_not_fenced: None,
+        ..Limits::default()
+    };
+    let budget = Budget { fleet: fleet_limits, cool_down: s(600), ..Budget::unlimited() };
+    let mut lab = fleet(313, 4, budget).await;
+    lab.fence().await;
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(60)).await;
+    lab.crash().await;
+    let call = lab.call();
+    match lab.engine.fence(&node(), call).await {
+        Err(EngineError::Barred(bar)) => {
+            assert_eq!((bar.kind, bar.reason()), (LimitKind::CoolDown, Reason::CoolDown));
+            assert!(bar.retry_after.is_some_and(|time| time > s(590) && time <= s(600)), "{bar:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let call = lab.call();
+    lab.engine.fence(&name(2), call).await.expect("let in");
+    lab.crash().await;
+    let call = lab.call();
+    match lab.engine.fence(&name(3), call).await {
+        Err(EngineError::Barred(bar)) => assert_eq!((bar.kind, bar.found), (LimitKind::PerWindow, 2)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn joins_and_a_breach_are_exempt() {
+    let mut lab = fleet(314, 3, Budget::default()).await;
+    lab.fence().await;
+    let call = lab.call();
+    lab.engine.fence(&name(2), call).await.expect("the first is released, and its place is free");
+    for index in [1, 2] {
+        let call = lab.call();
+        lab.engine.fence(&name(index), call).await.expect("who joins is not barred");
+    }
+    lab.world.lock().expect("whole").happen(
+        picket_core::time::Clock::boot(&*lab.clock),
+        picket_driver_sim::Act::Foreign { machine: "n1".to_owned(), verb: picket_driver_sim::Verb::On },
+    );
+    lab.reach("fencing", s(30)).await;
+    assert_eq!(lab.record().breaches, 1, "found on, and fenced again at once");
+    assert_eq!(lab.engine.office_numbers().open, 2, "what is exempt counts for others");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_that_asks_no_more_than_the_budget_of_a_fleet_is_the_default() {
+    let mut lab = fleet(315, 12, Budget { brake_least: 100, ..Budget::default() }).await;
+    lab.open().await;
+    let call = lab.call();
+    let barred = lab.engine.fence(&name(2), call).await;
+    assert!(matches!(barred, Err(EngineError::Barred(bar)) if (bar.allowed, bar.found) == (1, 1)));
+    let call = lab.call();
+    let waits = match lab.engine.fence_or_wait(&name(2), call, None).await.expect("let in") {
+        LetIn::Waits(waits) => waits,
+        LetIn::In(admission) => panic!("{admission:?}"),
+    };
+    assert!(matches!(&*waits.state.borrow(), WaitState::Barred(_)));
+    lab.reach("released", s(60)).await;
+    tokio::time::sleep(s(30)).await;
+    let state = waits.state.borrow().clone();
+    let WaitState::Over(end) = state else { panic!("{state:?}") };
+    let id = end.expect("let in").fence();
+    let fence = lab.engine.get_fence(id).await.expect("a store").expect("kept");
+    assert_eq!(fence.outcome, Some(Outcome::Fenced { released: true }));
+}

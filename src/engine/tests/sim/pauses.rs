@@ -1,0 +1,105 @@
+//! Pauses: at admission, at the last look, over deaths, and not in a breach.
+
+use picket_core::budget::Budget;
+use picket_core::budget::pause::PauseScope;
+use picket_core::outcome::{Outcome, Reason};
+use picket_core::store::Store;
+use picket_driver_sim::{Act, Fault};
+use picket_engine::{Admission, EngineError, Resumed, Until};
+
+use crate::budget::{at_once, fleet, name};
+use crate::lab::{lab, node, person, s};
+
+#[tokio::test(start_paused = true)]
+async fn nothing_new_begins_in_a_pause_and_it_survives_a_death() {
+    let mut lab = fleet(320, 3, Budget::unlimited()).await;
+    let pause = lab.engine.pause(PauseScope::Node(node()), person(), s(3_600)).await.expect("paused");
+    assert_eq!(pause.by, "ada");
+    lab.crash().await;
+    let call = lab.call();
+    match lab.engine.fence(&node(), call.clone()).await {
+        Err(EngineError::Barred(bar)) => {
+            assert_eq!(bar.reason(), Reason::Paused);
+            assert!(
+                bar.text.contains("node n1 is paused by ada") && bar.text.contains("a test"),
+                "{}",
+                bar.text
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(lab.is_on());
+    let other = lab.call();
+    assert!(lab.engine.fence(&name(2), other).await.is_ok(), "another node is not paused");
+    assert_eq!(lab.engine.pauses_of(&node()).len(), 1);
+    tokio::time::sleep(s(3_601)).await;
+    assert!(lab.engine.fence(&node(), call).await.is_ok(), "the key was not bound, and the pause is over");
+    assert_eq!(
+        lab.store.notes("pause/").await.expect("a store"),
+        [],
+        "what is over is taken out of the store"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_comes_before_the_first_off_undoes_the_hold_and_resuming_lets_it_begin() {
+    let mut lab = lab(321).await;
+    // The hold is engaged, and the device is slow enough for a pause to come in between.
+    lab.fault("bmc", Fault::Slow(s(2)));
+    let call = lab.call();
+    let id = lab.engine.fence(&node(), call.clone()).await.expect("let in").fence();
+    tokio::time::sleep(s(3)).await;
+    assert_eq!((lab.phase(), lab.record().fence.expect("open").off_sent), ("fencing", false));
+    lab.engine.pause(PauseScope::Everything, person(), s(600)).await.expect("paused");
+    lab.mend("bmc");
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Blocked(Reason::Paused));
+    lab.reach("normal", s(120)).await;
+    assert!(lab.is_on() && lab.falls() == 0);
+    assert!(lab.record().holds.is_empty() && lab.record().back_since.is_none());
+    let barred = lab.engine.fence(&node(), call.clone()).await;
+    assert!(matches!(barred, Err(EngineError::Barred(_))), "decided again: {barred:?}");
+    let ended = lab.engine.resume(PauseScope::Everything, person()).await.expect("resumed");
+    assert_eq!(ended, Resumed { pause: true, brake: false });
+    assert!(matches!(lab.engine.fence(&node(), call).await, Ok(Admission::Opened(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_whose_off_was_sent_and_a_breach_go_on_in_a_pause() {
+    let mut lab = lab(322).await;
+    let id = lab.open().await;
+    while !lab.record().fence.is_some_and(|fence| fence.off_sent) {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    lab.engine.pause(PauseScope::Everything, person(), s(3_600)).await.expect("paused");
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Fenced { released: true });
+    lab.happen(Act::Foreign { machine: "n1".to_owned(), verb: picket_driver_sim::Verb::On });
+    lab.reach("fencing", s(30)).await;
+    lab.reach("released", s(120)).await;
+    assert!(!lab.is_on());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_brake_holds_until_a_person_resumes_everything() {
+    let budget = Budget { brake_percent: 50, brake_least: 3, ..at_once(9) };
+    let mut lab = fleet(323, 6, budget).await;
+    let mut barred = 0;
+    for index in 1..=6 {
+        let call = lab.call();
+        match lab.engine.fence(&name(index), call).await {
+            Ok(_) => {}
+            Err(EngineError::Barred(bar)) => {
+                assert_eq!(bar.reason(), Reason::Brake, "{bar:?}");
+                barred += 1;
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    assert_eq!(barred, 4, "with the third the brake holds");
+    assert!(lab.engine.braked().is_some() && lab.engine.office_numbers().braked);
+    let nothing = lab.engine.resume(PauseScope::Node(node()), person()).await.expect("asked");
+    assert_eq!(nothing, Resumed { pause: false, brake: false });
+    let ended = lab.engine.resume(PauseScope::Everything, person()).await.expect("resumed");
+    assert_eq!(ended, Resumed { pause: false, brake: true });
+    let call = lab.call();
+    assert!(lab.engine.fence(&name(6), call).await.is_ok());
+}

@@ -1,0 +1,140 @@
+//! The queue: stored, fair, bounded; it expires, and a caller who leaves stops nothing.
+
+use std::time::Duration;
+
+use picket_core::budget::pause::PauseScope;
+use picket_core::budget::{Budget, LimitKind};
+use picket_core::ids::NodeId;
+use picket_core::outcome::Reason;
+use picket_core::store::Store;
+use picket_engine::{EngineError, FenceCall, LetIn, WaitState, Waits};
+
+use crate::budget::{at_once, fleet, name};
+use crate::lab::{Lab, node, person, s};
+
+async fn wait(lab: &Lab, node: &NodeId, call: FenceCall, at_most: Option<Duration>) -> Waits {
+    match lab.engine.fence_or_wait(node, call, at_most).await.expect("let in") {
+        LetIn::Waits(waits) => waits,
+        LetIn::In(admission) => panic!("{admission:?}"),
+    }
+}
+
+fn end(waits: &Waits) -> Option<Result<(), EngineError>> {
+    match &*waits.state.borrow() {
+        WaitState::Over(end) => Some((**end).clone().map(drop)),
+        WaitState::Barred(_) => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_expires_and_its_key_is_not_bound() {
+    let mut lab = fleet(330, 3, at_once(1)).await;
+    lab.engine.pause(PauseScope::Node(node()), person(), s(3_600)).await.expect("paused");
+    let call = lab.call();
+    let long = wait(&lab, &node(), call.clone(), None).await;
+    let other = lab.call();
+    let short = wait(&lab, &node(), other, Some(s(20))).await;
+    assert!(long.ticket < short.ticket);
+    assert_eq!(
+        wait(&lab, &node(), call.clone(), None).await.ticket,
+        long.ticket,
+        "with its key it is the same"
+    );
+    let mut changed = call.clone();
+    changed.key.as_mut().expect("a key").digest = "other".to_owned();
+    assert!(lab.engine.fence_or_wait(&node(), changed, None).await.is_err());
+    tokio::time::sleep(s(21)).await;
+    match end(&short) {
+        Some(Err(EngineError::Blocked { reason, detail })) => {
+            assert_eq!(reason, Reason::Expired);
+            assert!(detail.contains("was not begun: node n1 is paused"), "{detail}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(end(&long).is_none());
+    tokio::time::sleep(s(600)).await;
+    assert!(matches!(end(&long), Some(Err(EngineError::Blocked { reason: Reason::Expired, .. }))));
+    assert_eq!(lab.store.notes("queue/").await.expect("a store"), []);
+    lab.engine.resume(PauseScope::Node(node()), person()).await.expect("resumed");
+    assert!(lab.engine.fence(&node(), call).await.is_ok(), "asked again, it is decided again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_goes_on_waiting_without_its_caller_and_after_a_death_with_what_is_left() {
+    let mut lab = fleet(331, 3, at_once(9)).await;
+    lab.engine.pause(PauseScope::Everything, person(), s(3_600)).await.expect("paused");
+    let (first, second) = (lab.call(), lab.call());
+    drop(wait(&lab, &name(1), first, Some(s(100))).await);
+    drop(wait(&lab, &name(2), second.clone(), None).await);
+    tokio::time::sleep(s(60)).await;
+    lab.kill().await;
+    tokio::time::sleep(s(60)).await;
+    lab.start().await;
+    let again = wait(&lab, &name(2), second, None).await;
+    tokio::time::sleep(s(1)).await;
+    assert_eq!(lab.engine.office_numbers().waiting, 1, "the first one's time was over");
+    lab.engine.resume(PauseScope::Everything, person()).await.expect("resumed");
+    tokio::time::sleep(s(1)).await;
+    assert!(matches!(end(&again), Some(Ok(()))), "{:?}", end(&again));
+    assert_eq!(lab.engine.node(&name(2)).expect("known").stored.record.phase.label(), "fencing");
+    assert_eq!(lab.phase(), "normal");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_void_once_its_node_was_fenced_and_brought_back() {
+    let mut lab = fleet(332, 2, at_once(9)).await;
+    lab.engine.pause(PauseScope::Node(node()), person(), s(3_600)).await.expect("paused");
+    let call = lab.call();
+    let waits = wait(&lab, &node(), call, None).await;
+    // While we are down somebody else's store has the node two generations on.
+    lab.kill().await;
+    let note = lab.store.notes("queue/").await.expect("a store").remove(0).1;
+    let older = note.text.replace("\"generation\":0", "\"generation\":7");
+    assert_ne!(older, note.text);
+    let term = lab.store.take_term().await.expect("a term");
+    let guard = picket_core::store::Guard { term, incarnation: lab.store.incarnation() };
+    let stored = lab.store.notes("queue/").await.expect("a store").remove(0);
+    lab.store.put_note(guard, &stored.0, stored.1.version, Some(older)).await.expect("written");
+    drop(waits);
+    lab.start().await;
+    lab.engine.resume(PauseScope::Node(node()), person()).await.expect("resumed");
+    tokio::time::sleep(s(5)).await;
+    assert_eq!(lab.phase(), "normal", "it opens no fence in another generation");
+    assert!(lab.is_on());
+    assert_eq!(lab.store.notes("queue/").await.expect("a store"), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_node_that_somebody_else_fences_joins() {
+    let mut lab = fleet(333, 3, at_once(1)).await;
+    let busy = lab.call();
+    lab.engine.fence(&name(2), busy).await.expect("let in");
+    let mut call = lab.call();
+    call.holder.name = "waiter".to_owned();
+    let waits = wait(&lab, &node(), call, None).await;
+    let mut aside = lab.call();
+    aside.set_aside = Some(picket_core::record::SetAside { by: "ada".to_owned(), reason: "now".to_owned() });
+    lab.engine.fence(&node(), aside).await.expect("let in");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(matches!(end(&waits), Some(Ok(()))), "{:?}", end(&waits));
+    assert!(lab.record().holds.contains_key("waiter"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_queue_is_bounded_and_a_newcomer_does_not_pass_who_waits() {
+    let mut lab = fleet(334, 5, Budget { queue_most: 1, ..at_once(1) }).await;
+    lab.open().await;
+    let call = lab.call();
+    let second = wait(&lab, &name(2), call, None).await;
+    let call = lab.call();
+    match lab.engine.fence_or_wait(&name(3), call, None).await {
+        Err(EngineError::Barred(bar)) => assert_eq!((bar.kind, bar.found), (LimitKind::Queue, 1)),
+        other => panic!("{other:?}"),
+    }
+    lab.reach("released", s(60)).await;
+    let call = lab.call();
+    let passed = lab.engine.fence(&name(4), call).await;
+    assert!(matches!(passed, Err(EngineError::Barred(_))), "{passed:?}");
+    tokio::time::sleep(s(1)).await;
+    assert!(matches!(end(&second), Some(Ok(()))));
+}

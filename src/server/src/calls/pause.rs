@@ -1,0 +1,61 @@
+//! Pause and Resume.
+
+use picket_core::budget::pause::PauseScope;
+use picket_proto::v1::{self, ErrorReason};
+use tonic::Status;
+
+use super::Desk;
+use crate::convert::{pause, request};
+use crate::door::Guest;
+use crate::errors;
+use crate::fault::Fault;
+use crate::select::{Wanted, group_members};
+
+impl Desk {
+    /// From now on no new fence starts within the scope.
+    pub(crate) async fn pause(
+        &self,
+        guest: Guest,
+        request: v1::PauseRequest,
+    ) -> Result<v1::PauseResponse, Status> {
+        let (asked, lasts) = self.heard(&guest, "pause", request::pause::pause(&request, &guest.caller))?;
+        self.heard(&guest, "pause", self.may_scope(&asked.scope))?;
+        let paused = self.engine.pause(asked.scope, asked.person, lasts).await.map_err(errors::asked)?;
+        Ok(v1::PauseResponse { pause: Some(pause::pause(&paused)) })
+    }
+
+    /// Ends a pause early; of everything, the brake as well.
+    pub(crate) async fn resume(
+        &self,
+        guest: Guest,
+        request: v1::ResumeRequest,
+    ) -> Result<v1::ResumeResponse, Status> {
+        let asked = self.heard(&guest, "resume", request::pause::resume(&request, &guest.caller))?;
+        let scope = asked.scope;
+        self.heard(&guest, "resume", self.may_scope(&scope))?;
+        let ended = self.engine.resume(scope.clone(), asked.person).await.map_err(errors::asked)?;
+        let left = self.engine.pauses();
+        if !ended.pause && !ended.brake {
+            let others: Vec<String> = left.iter().map(|pause| pause.scope.to_string()).collect();
+            let hint = match others.as_slice() {
+                [] => "nothing is paused".to_owned(),
+                others => format!("paused is {}", others.join(", ")),
+            };
+            let message = format!("{scope} is not paused: {hint}");
+            return Err(Fault::new(ErrorReason::PauseNotFound, message)
+                .resource("pause", &scope.to_string())
+                .into());
+        }
+        Ok(v1::ResumeResponse { pauses: left.iter().map(pause::pause).collect() })
+    }
+
+    /// Refuses a scope that has a node for which the caller may not pause.
+    fn may_scope(&self, scope: &PauseScope) -> Result<(), Fault> {
+        self.leads()?;
+        match scope {
+            PauseScope::Everything => self.may_everything(),
+            PauseScope::Group(name) => group_members(self, name)?.iter().try_for_each(|node| self.may(node)),
+            PauseScope::Node(node) => Wanted::Name(node.clone()).find(self).map(drop),
+        }
+    }
+}

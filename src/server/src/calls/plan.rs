@@ -1,0 +1,58 @@
+//! PlanFence, and Fence with `dry_run`: what would happen, through the same code.
+
+use futures::{StreamExt, stream};
+use picket_core::ids::NodeId;
+use picket_engine::Plan;
+use picket_proto::v1;
+use tonic::Status;
+
+use super::fence::NO_QUORUM;
+use super::{Desk, Updates};
+use crate::convert::plan;
+use crate::convert::request::fence::FenceAsked;
+use crate::door::Guest;
+use crate::errors::{self, Verb};
+use crate::fault::Fault;
+use crate::follow;
+
+impl Desk {
+    /// Plans the fence that the request would open.
+    pub(crate) async fn plan_fence(
+        &self,
+        guest: Guest,
+        request: v1::PlanFenceRequest,
+    ) -> Result<v1::PlanFenceResponse, Status> {
+        let request = request.fence.unwrap_or_default();
+        let (node, asked) = self.fence_asked(&guest, &request)?;
+        let (found, outcome) = self.planned(&node, asked).await?;
+        Ok(plan::plan(&node, &found, outcome))
+    }
+
+    /// The same as a stream: a message a step, and the outcome.
+    pub(super) async fn dry_run(&self, node: &NodeId, asked: FenceAsked) -> Result<Updates, Status> {
+        let (found, outcome) = self.planned(node, asked).await?;
+        let view = self.view(node)?;
+        let now = self.now().wall;
+        let steps = found.steps.iter().map(|step| {
+            let base = follow::at_once(&view, now, None, v1::Outcome::default());
+            let level = u32::try_from(step.level).unwrap_or(u32::MAX);
+            v1::FenceUpdate { text: plan::in_words(step), level, outcome: None, ..base }
+        });
+        let end = follow::at_once(&view, now, None, outcome);
+        let updates: Vec<Result<v1::FenceUpdate, Status>> = steps.chain([end]).map(Ok).collect();
+        Ok(stream::iter(updates).boxed())
+    }
+
+    async fn planned(&self, node: &NodeId, asked: FenceAsked) -> Result<(Plan, v1::Outcome), Fault> {
+        let quorum_aside = asked.quorum_aside.is_some();
+        let found = self.engine.plan(node, asked.call).await;
+        let found = found.map_err(|error| errors::engine(error, Verb::Fence, node, &self.engine))?;
+        let mut outcome = plan::outcome_of(&found);
+        if quorum_aside {
+            let begun =
+                if outcome.detail.is_empty() { String::new() } else { format!("{}; ", outcome.detail) };
+            outcome.detail = format!("{begun}{NO_QUORUM}");
+        }
+        Ok((found, outcome))
+    }
+}

@@ -1,0 +1,137 @@
+//! The stream of a request that waits in the queue: what it waits for, then its fence, or why it never began.
+//!
+//! **Invariant.** It is only a look: whoever leaves it stops nothing, and the request keeps its place.
+
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use picket_core::budget::{Bar, LimitKind};
+use picket_core::ids::{NodeId, Term};
+use picket_engine::{WaitState, Waits};
+use picket_proto::v1;
+use tonic::Status;
+
+use super::fence::Wishes;
+use super::{Desk, Updates};
+use crate::convert::time::timestamp;
+use crate::door::Place;
+use crate::errors;
+use crate::follow;
+
+/// A sign of life comes at least so often, so that a caller who left is noticed, and its place at the door is free again.
+const SIGN: Duration = Duration::from_secs(60);
+
+struct Waiting {
+    desk: Desk,
+    place: Option<Place>,
+    node: NodeId,
+    waits: Waits,
+    wishes: Wishes,
+    term: Term,
+    told: Option<String>,
+    /// The stream of its fence, once its turn came.
+    rest: Option<Updates>,
+    over: bool,
+}
+
+/// The messages of a request that waits.
+pub(crate) fn stream(
+    desk: &Desk,
+    place: Place,
+    node: NodeId,
+    waits: Waits,
+    wishes: Wishes,
+) -> Result<Updates, Status> {
+    let term = desk.engine.leading().map_err(|why| errors::no_leader(&why))?;
+    let desk = desk.clone();
+    let waiting =
+        Waiting { desk, place: Some(place), node, waits, wishes, term, told: None, rest: None, over: false };
+    Ok(stream::unfold(waiting, |mut waiting| async move { waiting.next().await.map(|next| (next, waiting)) })
+        .boxed())
+}
+
+/// What is waited for, in words.
+fn what(bar: &Bar) -> &'static str {
+    match bar.kind {
+        LimitKind::Pause => "the end of a pause",
+        LimitKind::Brake => "the brake to be let go",
+        LimitKind::CoolDown => "the cool-down to pass",
+        LimitKind::AtOnce => "one of the fences at once",
+        LimitKind::PerWindow => "one of the fences in the window",
+        LimitKind::MinNotFenced => "a node that comes back",
+        LimitKind::Queue => "its turn",
+    }
+}
+
+impl Waiting {
+    async fn next(&mut self) -> Option<Result<v1::FenceUpdate, Status>> {
+        loop {
+            if let Some(rest) = &mut self.rest {
+                return rest.next().await;
+            }
+            if self.over {
+                return None;
+            }
+            let state = self.waits.state.borrow_and_update().clone();
+            match state {
+                WaitState::Barred(bar) if self.told.as_ref() != Some(&bar.text) => {
+                    self.told = Some(bar.text.clone());
+                    return Some(self.tell(&bar));
+                }
+                WaitState::Barred(_) => {}
+                WaitState::Over(decided) => {
+                    let Some(place) = self.place.take() else { return None };
+                    let (node, wishes) = (self.node.clone(), &self.wishes);
+                    let rest = match *decided {
+                        Ok(admission) => self.desk.admitted(place, node, admission, wishes),
+                        Err(error) => self.desk.not_admitted(&node, error),
+                    };
+                    match rest {
+                        Ok(rest) => self.rest = Some(rest),
+                        Err(status) => return Some(Err(self.broken(status))),
+                    }
+                    continue;
+                }
+            }
+            if let Err(status) = self.wait().await {
+                return Some(Err(self.broken(status)));
+            }
+        }
+    }
+
+    fn broken(&mut self, status: Status) -> Status {
+        self.over = true;
+        status
+    }
+
+    async fn wait(&mut self) -> Result<(), Status> {
+        let engine = &self.desk.engine;
+        let gone = || {
+            let why = engine.leading().err();
+            Status::from(errors::no_leader(why.as_deref().unwrap_or("another leadership has begun")))
+        };
+        tokio::select! {
+            biased;
+            changed = self.waits.state.changed() => changed.map_err(|_| gone()),
+            () = self.desk.door.stop().cancelled() => Err(errors::shutting_down().into()),
+            () = engine.until_over(self.term) => Err(gone()),
+            () = tokio::time::sleep(SIGN) => {
+                self.told = None;
+                Ok(())
+            }
+        }
+    }
+
+    fn tell(&self, bar: &Bar) -> Result<v1::FenceUpdate, Status> {
+        let view = self.desk.view(&self.node)?;
+        let wait = v1::Wait {
+            what: what(bar).to_owned(),
+            whose: bar.whose.clone(),
+            until: Some(timestamp(self.waits.expires_at)),
+            otherwise: "blocked (expired)".to_owned(),
+        };
+        let base = follow::at_once(&view, self.desk.now().wall, None, v1::Outcome::default());
+        let text = format!("waits in the queue as number {}: {}", self.waits.ticket, bar.detail());
+        Ok(v1::FenceUpdate { text, wait: Some(wait), outcome: None, ..base })
+    }
+}
