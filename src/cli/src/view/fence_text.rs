@@ -149,7 +149,8 @@ fn history(fence: &Fence, paint: Paint, out: &mut String) {
         }
     }
     if fence.exchanges_cut {
-        let more = "the audit may have more of them: picket history --export --fence, where the gateway runs";
-        *out += &format!("  {}\n", paint.tone(Tone::Faint, more));
+        let command = format!("picket history --export --fence {}", clean(&fence.id));
+        let more = format!("the audit may have more of them: {command}, where the gateway runs");
+        *out += &format!("  {}\n", paint.tone(Tone::Faint, &more));
     }
 }

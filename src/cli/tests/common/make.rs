@@ -273,6 +273,7 @@ pub fn fence() -> Fence {
             answered: "accepted".to_owned(),
             took: span(0, 14),
         }],
+        exchanges_cut: true,
         ..Default::default()
     }
 }

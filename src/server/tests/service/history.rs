@@ -6,7 +6,7 @@ use picket_proto::v1::{
     Fence, FenceRequest, FenceView, GetFenceRequest, ListFencesRequest, NodeSet, OutcomeKind, node_set,
 };
 
-use picket_audit::{Audit, Options, Writer};
+use picket_audit::{Audit, Options, Told, Writer};
 use picket_server::Limits;
 use tempfile::TempDir;
 
@@ -144,4 +144,24 @@ async fn a_fence_has_what_was_said_to_its_devices_from_the_audit_alone() {
     std::fs::remove_dir_all(directory).expect("removed");
     let fence = get(&lab, &id, FenceView::Full).await.expect("there");
     assert!(fence.exchanges.is_empty() && fence.moments.len() > 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_left_out_of_a_long_fence_is_said() {
+    let (_home, audit, writer) = audit();
+    let lab = lab_with(Limits::default(), audit.clone()).await;
+    let all = lab.open(fence_request("k")).await.expect("let in").all().await;
+    let id = all.last().expect("an end").fence_id.clone();
+    assert!(!get(&lab, &id, FenceView::Full).await.expect("there").exchanges_cut);
+    let at = lab.engine.clock().wall().millis();
+    for _ in 0..2_000 {
+        let details = serde_json::json!({ "device": "bmc", "asked": "power", "answered": "off" });
+        let (what, fence) = ("exchange".to_owned(), Some(id.clone()));
+        audit.tell(Told { at, what, fence, details, ..Told::default() });
+        // The queue of the audit is bounded, and its writer a thread of its own.
+        audit.flush();
+    }
+    let fence = get(&lab, &id, FenceView::Full).await.expect("there");
+    assert!(fence.exchanges.len() == 2_000 && fence.exchanges_cut, "{}", fence.exchanges.len());
+    drop(writer);
 }
