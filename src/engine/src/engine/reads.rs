@@ -65,6 +65,8 @@ impl Engine {
     /// The store's life.
     pub fn incarnation(&self) -> picket_core::ids::Incarnation {
         self.shared.parts.store.incarnation()
+    }
+
     /// Whether a key of a caller is bound for this node: what was asked with it was done.
     pub async fn is_bound(&self, node: &NodeId, key: &str) -> Result<bool, EngineError> {
         Ok(self.shared.parts.store.key(node, key).await?.is_some())
