@@ -13,7 +13,7 @@ use crate::request::{Admission, Ask, FenceCall, Taken};
 use crate::view::NodeView;
 
 impl Engine {
-    async fn ask<T>(
+    pub(super) async fn ask<T>(
         &self,
         node: &NodeId,
         make: impl FnOnce(oneshot::Sender<Result<T, EngineError>>) -> Command,

@@ -5,6 +5,7 @@ mod change;
 mod ending;
 mod fleet;
 mod reads;
+mod receipts;
 mod settled;
 
 use std::collections::BTreeMap;
@@ -176,6 +177,8 @@ impl Engine {
         let mut reign = won?;
         let (parts, leadership) = (&self.shared.parts, reign.leadership.clone());
         self.shared.lead.send_replace(Lead::Yes(leadership.clone()));
+        let mut keys = JoinSet::new();
+        keys.spawn(self.key_task(leadership.clone()));
         let mut forget_at = parts.clock.boot();
         let ended = loop {
             tokio::select! {

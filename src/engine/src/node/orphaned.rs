@@ -80,6 +80,7 @@ impl Command {
     fn serves_orphans(&self) -> bool {
         match self {
             Command::As(_, command) => command.serves_orphans(),
+            Command::ReturnReceipt { .. } | Command::VerifyReceipt { .. } => true,
             command => matches!(command, Command::Check(_) | Command::StepAside { .. }),
         }
     }

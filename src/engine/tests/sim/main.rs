@@ -16,6 +16,7 @@ mod operation;
 mod patience;
 mod points;
 mod power;
+mod receipts;
 mod releases;
 mod reload;
 mod requests;

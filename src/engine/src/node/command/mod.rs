@@ -1,12 +1,13 @@
 //! What callers ask of a node, and the answers. The same in every phase; the rules say what is possible.
 
 mod admit;
+mod receipts;
 
 use std::sync::Arc;
 
 use picket_core::event::{BoundKey, Event, Person};
 use picket_core::ground::{AttestedOff, Look, ReleaseGround};
-use picket_core::ids::{FenceId, Generation, ReleaseId};
+use picket_core::ids::{FenceId, Generation, ReceiptId, ReleaseId};
 use picket_core::record::NodeRecord;
 use picket_core::store::StoreError;
 use picket_core::time::WallTime;
@@ -15,6 +16,7 @@ use tokio::sync::oneshot;
 use super::asked::{Asked, InWords};
 use super::{Failure, Fatal, Ground, NodeTask};
 use crate::error::{EngineError, Stale, TakenKey};
+use crate::receipts::{ReceiptCall, Receipted, Verified};
 use crate::request::{Admission, Ask, FenceCall, Taken};
 
 /// Where an answer goes. A caller who left does not stop anything.
@@ -31,6 +33,17 @@ pub(crate) enum Command {
     Abandon(ReleaseId, Ask, Reply<Taken>),
     StandDown(Ask, Reply<Taken>),
     Attest(Person, Reply<NodeRecord>),
+    Receipt(ReceiptCall, Reply<Receipted>),
+    ReturnReceipt {
+        id: ReceiptId,
+        by: String,
+        reply: Reply<()>,
+    },
+    VerifyReceipt {
+        id: ReceiptId,
+        fresh: bool,
+        reply: Reply<Verified>,
+    },
     /// Ask all devices now. A fence ends it unanswered.
     Check(Reply<NodeRecord>),
     /// Any other one, with the roles in which it is asked, as the audit tells them.
@@ -62,6 +75,9 @@ impl Command {
             | Command::Abandon(_, _, reply)
             | Command::StandDown(_, reply) => no(reply, why),
             Command::Attest(_, reply) => no(reply, why),
+            Command::Receipt(_, reply) => no(reply, why),
+            Command::ReturnReceipt { reply, .. } => no(reply, why),
+            Command::VerifyReceipt { reply, .. } => no(reply, why),
             Command::Check(reply) => {
                 let _ = reply.send(Ok(record.clone()));
             }
@@ -85,9 +101,18 @@ impl Command {
         }
     }
 
-    /// Whether it is to be answered before anything else: it cancels a check.
+    /// Whether it looks at devices wherever the node is proven off.
+    pub(super) fn looks(&self) -> bool {
+        matches!(self, Command::VerifyReceipt { fresh: true, .. })
+    }
+
+    /// Whether it changes nothing that a check, or a look, could be in the way of: all else ends a check.
     pub(super) fn is_check(&self) -> bool {
-        matches!(self, Command::Check(_))
+        match self {
+            Command::As(_, command) => command.is_check(),
+            Command::Check(_) | Command::ReturnReceipt { .. } | Command::VerifyReceipt { .. } => true,
+            _ => false,
+        }
     }
 }
 
@@ -121,6 +146,18 @@ impl NodeTask {
             Command::Attest(person, reply) => {
                 let answer = self.attest(person).await;
                 self.answer(asked, reply, answer)
+            }
+            Command::Receipt(call, reply) => {
+                let answer = self.issue(call).await;
+                self.answer(asked, reply, answer)
+            }
+            Command::ReturnReceipt { id, by, reply } => {
+                let answer = self.hand_back(id, by).await;
+                self.answer(asked, reply, answer)
+            }
+            Command::VerifyReceipt { id, fresh, reply } => {
+                let answer = self.verify(id, fresh).await;
+                deliver(reply, answer)
             }
             Command::Check(reply) => {
                 // Within a fence the devices are read all the time: what is known is fresh.
