@@ -4,6 +4,7 @@ pub(crate) mod fence;
 pub(crate) mod history;
 pub(crate) mod motion;
 pub(crate) mod nodes;
+pub(crate) mod receipts;
 pub(crate) mod watch;
 
 use std::collections::BTreeMap;

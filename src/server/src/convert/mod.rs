@@ -6,6 +6,7 @@ pub(crate) mod evidence;
 pub(crate) mod fence;
 pub(crate) mod node;
 pub(crate) mod outcome;
+pub(crate) mod receipt;
 pub(crate) mod request;
 pub(crate) mod time;
 pub(crate) mod words;

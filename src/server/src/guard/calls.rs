@@ -19,7 +19,7 @@ const fn call(name: &'static str, needs: Role) -> Call {
     Call { name, needs }
 }
 
-static CALLS: [Call; 23] = [
+static CALLS: [Call; 24] = [
     call("GetNode", Viewer),
     call("ListNodes", Viewer),
     call("WatchNodes", Viewer),
@@ -27,6 +27,7 @@ static CALLS: [Call; 23] = [
     call("ListFences", Viewer),
     call("PlanFence", Viewer),
     call("VerifyReceipt", Viewer),
+    call("ListReceiptKeys", Viewer),
     // For itself, or for the holders that its role lists.
     call("Fence", Controller),
     call("Unfence", Controller),

@@ -6,6 +6,7 @@ mod history;
 mod lab;
 mod nodes;
 mod people;
+mod receipts;
 mod refusals;
 mod roles;
 mod serving;
