@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    abandon, completions, fence, history, nodes, pki, retry, stand_down, status, unfence, watch,
+    abandon, completions, fence, history, nodes, pki, receipt, retry, stand_down, status, unfence, watch,
 };
 use crate::{duration, exit};
 
@@ -98,6 +98,8 @@ pub enum Command {
     Abandon(abandon::Args),
     /// Say that nodes were alive: undo their fences without a power-on
     StandDown(stand_down::Args),
+    /// Signed receipts that a node is dark: get, verify, return, keys
+    Receipt(receipt::Args),
     /// Keys and certificates for a first installation
     Pki(pki::Args),
     /// Completions for a shell

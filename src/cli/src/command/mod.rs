@@ -7,6 +7,7 @@ pub mod fence;
 pub mod history;
 pub mod nodes;
 pub mod pki;
+pub mod receipt;
 pub mod retry;
 pub mod stand_down;
 pub mod status;
@@ -33,6 +34,11 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
     {
         return done;
     }
+    if let Command::Receipt(args) = &cli.command
+        && let Some(done) = receipt::alone(args, &cli.global, console)
+    {
+        return done;
+    }
     let mut session = Session::open(cli.global, console).await?;
     match &cli.command {
         Command::Fence(args) => fence::run(args, &mut session).await,
@@ -44,6 +50,7 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
         Command::Retry(args) => retry::run(args, &mut session).await,
         Command::Abandon(args) => abandon::run(args, &mut session).await,
         Command::StandDown(args) => stand_down::run(args, &mut session).await,
+        Command::Receipt(args) => receipt::run(args, &mut session).await,
         Command::Completions(_) | Command::Pki(_) => Ok(Exit::Done),
     }
 }

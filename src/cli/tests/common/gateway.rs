@@ -365,6 +365,7 @@ impl FencingService for Service {
         get_receipt: GetReceiptRequest -> GetReceiptResponse;
         return_receipt: ReturnReceiptRequest -> ReturnReceiptResponse;
         verify_receipt: VerifyReceiptRequest -> VerifyReceiptResponse;
+        list_receipt_keys: ListReceiptKeysRequest -> ListReceiptKeysResponse;
         hold: HoldRequest -> HoldResponse;
         drop_hold: DropHoldRequest -> DropHoldResponse;
         retire: RetireRequest -> RetireResponse;
