@@ -4,6 +4,7 @@ mod audit;
 mod demo;
 mod liveness;
 mod logs;
+mod receipts;
 mod releases;
 
 use std::os::unix::process::ExitStatusExt;
