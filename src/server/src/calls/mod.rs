@@ -8,6 +8,7 @@ pub(crate) mod motion;
 pub(crate) mod nodes;
 pub(crate) mod pause;
 pub(crate) mod plan;
+pub(crate) mod receipts;
 pub(crate) mod waiting;
 pub(crate) mod watch;
 pub(crate) mod wishes;

@@ -1,8 +1,7 @@
-//! Bad input, and what is not done yet.
+//! Bad input.
 
 use picket_proto::v1::{
-    FenceRequest, GetNodeRequest, GetReceiptRequest, ListNodesRequest, NodeSelector, NodeSet, Phase,
-    node_selector, node_set,
+    FenceRequest, GetNodeRequest, ListNodesRequest, NodeSelector, NodeSet, Phase, node_selector, node_set,
 };
 use tonic::Code;
 use tonic_types::StatusExt;
@@ -76,21 +75,6 @@ async fn a_message_that_is_too_large_is_refused_in_our_words() {
     let refused = lab.open(request).await.err().expect("too large");
     assert_eq!(reason(&refused).0, "BAD_REQUEST");
     assert!(refused.message().contains("65536 bytes"), "{}", refused.message());
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_not_offered_yet_says_so() {
-    let lab = lab().await;
-    let mut client = lab.client.clone();
-    let refusals = [client.get_receipt(GetReceiptRequest::default()).await.expect_err("refused")];
-    for refused in refusals {
-        assert_eq!(
-            (refused.code(), reason(&refused).0.as_str()),
-            (Code::Unimplemented, "NOT_OFFERED"),
-            "{refused:?}"
-        );
-    }
-    assert!(lab.is_on("n1"));
 }
 
 #[tokio::test(start_paused = true)]
