@@ -80,7 +80,7 @@ impl Waiting {
                 }
                 WaitState::Barred(_) => {}
                 WaitState::Over(decided) => {
-                    let Some(place) = self.place.take() else { return None };
+                    let place = self.place.take()?;
                     let (node, wishes) = (self.node.clone(), &self.wishes);
                     let rest = match *decided {
                         Ok(admission) => self.desk.admitted(place, node, admission, wishes),
