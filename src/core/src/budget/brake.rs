@@ -48,10 +48,12 @@ impl Brake {
 
     /// How many different nodes look dead: asked for of late, or waited for.
     fn count(&self, besides: Option<&NodeId>, waiting: &Waiting, now: BootTime) -> usize {
-        let late = self.asked.iter().filter(|(_, at)| now.since(**at) < self.within);
-        let nodes: BTreeSet<&NodeId> =
-            late.map(|(node, _)| node).chain(waiting.values()).chain(besides).collect();
-        nodes.len()
+        let is_late = |node: &NodeId| self.asked.get(node).is_some_and(|at| now.since(*at) < self.within);
+        let late = self.asked.values().filter(|at| now.since(**at) < self.within).count();
+        // Those who wait are few, and often asked of late as well.
+        let others: BTreeSet<&NodeId> =
+            waiting.values().chain(besides).filter(|node| !is_late(node)).collect();
+        late + others.len()
     }
 
     /// Looks where it stands now.
