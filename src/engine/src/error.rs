@@ -1,5 +1,7 @@
 //! Why a request was not taken.
 
+use std::time::Duration;
+
 use picket_core::budget::Bar;
 use picket_core::ids::{DeviceId, FenceId, Generation};
 use picket_core::machine::Refused;
@@ -32,6 +34,22 @@ pub enum EngineError {
     /// A pause or a limit bars it; nothing was sent.
     #[error("{0}")]
     Barred(Box<Bar>),
+    /// There is nothing on which a receipt could stand.
+    #[error("the node is not proven off just now: {0}")]
+    NotProven(String),
+    /// As many receipts are open as may be.
+    #[error("{open} receipts {}are open, and no more may be: renew one, hand one back, or wait until one expires", if *.own { "of yours " } else { "of the node " })]
+    ReceiptsFull {
+        /// How many.
+        open: usize,
+        /// Whether they are all the caller's own.
+        own: bool,
+        /// When the first of them expires.
+        room_in: Duration,
+    },
+    /// Nothing can be signed, and why.
+    #[error("receipts cannot be signed: {0}")]
+    NoKey(String),
     /// The request came too late, or the node moved on.
     #[error(transparent)]
     Stale(#[from] Stale),

@@ -17,6 +17,7 @@ use picket_liveness::Liveness;
 use picket_release::Releaser;
 
 use crate::hooks::Hooks;
+use crate::receipts::Receipts;
 use crate::twins::Twins;
 
 /// One release of a node, in its order.
@@ -79,6 +80,8 @@ pub struct Parts {
     pub hooks: Arc<dyn Hooks>,
     /// What is told of everything that was asked, decided and done.
     pub audit: Audit,
+    /// What signs receipts.
+    pub receipts: Arc<Receipts>,
     /// The numbers of the rules.
     pub rules: Rules,
     /// How much may be fenced.

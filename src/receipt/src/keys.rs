@@ -65,6 +65,11 @@ impl Keys {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether there is a file that may be replaced.
+    pub fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// The gateway's name.
     pub fn gateway(&self) -> &str {
         &self.gateway

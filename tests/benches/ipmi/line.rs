@@ -15,7 +15,8 @@ use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_ipmi::IpmiDriver;
 use picket_election::Single;
-use picket_engine::{Engine, FenceCall, NoHooks, NodePlan, Parts, Until};
+use picket_engine::{Engine, FenceCall, NoHooks, NodePlan, Parts, Receipts, Until};
+use picket_receipt::Keys;
 use picket_store::EmbeddedStore;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -65,9 +66,9 @@ impl Line {
             random: context.random,
             election: Arc::new(Single::new(store.clone())),
             store,
-
             hooks: Arc::new(NoHooks),
             audit: picket_audit::Audit::none(),
+            receipts: Arc::new(Receipts::new(Keys::ephemeral("gateway", &|bytes| bytes.fill(7)))),
             rules: rules.clone(),
             budget: picket_core::budget::Budget::unlimited(),
             nodes: plans,

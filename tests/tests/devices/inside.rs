@@ -17,7 +17,8 @@ use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, Random};
 use picket_election::Single;
 use picket_engine::clock::SystemClock;
-use picket_engine::{Engine, FenceCall, NoHooks, NodePlan, Parts, PlannedRelease, Until};
+use picket_engine::{Engine, FenceCall, NoHooks, NodePlan, Parts, PlannedRelease, Receipts, Until};
+use picket_receipt::Keys;
 use picket_store::MemoryStore;
 use picket_tests::peers::{OPERATOR, PASSWORD};
 use picket_tests::{PeerError, Result, Webhook};
@@ -95,9 +96,9 @@ impl Inside {
             random: context.random.clone(),
             election: Arc::new(Single::new(store.clone())),
             store,
-
             hooks: Arc::new(NoHooks),
             audit: picket_audit::Audit::none(),
+            receipts: Arc::new(Receipts::new(Keys::ephemeral("gateway", &|bytes| bytes.fill(7)))),
             rules,
             budget: picket_core::budget::Budget::unlimited(),
             nodes: vec![plan],

@@ -7,6 +7,7 @@ mod fleet;
 mod pauses;
 mod queue;
 mod reads;
+mod receipts;
 mod settled;
 mod wishes;
 
@@ -193,6 +194,8 @@ impl Engine {
         let mut reign = won?;
         let (parts, leadership) = (&self.shared.parts, reign.leadership.clone());
         self.shared.lead.send_replace(Lead::Yes(leadership.clone()));
+        let mut keys = JoinSet::new();
+        keys.spawn(self.key_task(leadership.clone()));
         let mut forget_at = parts.clock.boot();
         let ended = loop {
             tokio::select! {

@@ -6,6 +6,7 @@ use picket_core::record::NodeRecord;
 use serde_json::{Map, Value};
 
 use super::command::{Command, Wish};
+use crate::receipts::Receipted;
 use crate::request::{Admission, Taken};
 
 /// A request that changes something, as the audit is told of it.
@@ -83,6 +84,18 @@ impl InWords for Taken {
     }
 }
 
+impl InWords for Receipted {
+    fn in_words(&self) -> String {
+        format!("issued receipt {}, until {}", self.id, self.expires_at)
+    }
+}
+
+impl InWords for () {
+    fn in_words(&self) -> String {
+        "stored".to_owned()
+    }
+}
+
 impl InWords for NodeRecord {
     fn in_words(&self) -> String {
         format!("stored; the node is {}", self.phase.label())
@@ -122,7 +135,22 @@ impl Command {
                     Wish::Attest | Wish::Retire => asked,
                 }
             }
-            Command::Check(_) | Command::Plan(..) | Command::StepAside { .. } => return None,
+            Command::Receipt(call, _) => {
+                let person = Person { name: call.by.clone(), reason: String::new() };
+                let asked = Asked::new("get_receipt", &person, None).with("audience", &call.audience);
+                match call.renews {
+                    Some(renews) => asked.with("renews", renews),
+                    None => asked,
+                }
+            }
+            Command::ReturnReceipt { id, by, .. } => {
+                let person = Person { name: by.clone(), reason: String::new() };
+                Asked::new("return_receipt", &person, None).with("receipt", id)
+            }
+            Command::Check(_)
+            | Command::Plan(..)
+            | Command::StepAside { .. }
+            | Command::VerifyReceipt { .. } => return None,
         })
     }
 }

@@ -106,7 +106,7 @@ impl NodeTask {
                     // Where it asks the same devices it would wait for calls that nobody goes on with. All else lets the
                     // readings go on: callers, however many, do not keep power from being watched.
                     let proves = self.record().phase == Phase::Released && !command.is_check();
-                    let asks = proves || command.asks_devices();
+                    let asks = proves || command.asks_devices() || command.looks();
                     if asks {
                         doing.clear();
                     }

@@ -81,6 +81,7 @@ impl Command {
         match self {
             Command::As(_, command) => command.serves_orphans(),
             Command::Wish(Wish::Retire, ..) | Command::Abandon(..) => true,
+            Command::ReturnReceipt { .. } | Command::VerifyReceipt { .. } => true,
             command => matches!(command, Command::Check(_) | Command::StepAside { .. }),
         }
     }

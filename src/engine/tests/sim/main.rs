@@ -20,6 +20,7 @@ mod plan;
 mod points;
 mod power;
 mod queue;
+mod receipts;
 mod releases;
 mod reload;
 mod requests;

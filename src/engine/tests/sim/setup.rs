@@ -14,8 +14,9 @@ use picket_core::store::Store;
 use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{Random, SharedWorld, SimClock, SimDriver, SimOptions};
-use picket_engine::{Change, Engine, Hooks, NodePlan, Parts, PlannedRelease};
+use picket_engine::{Change, Engine, Hooks, NodePlan, Parts, PlannedRelease, Receipts};
 use picket_liveness::Liveness;
+use picket_receipt::Keys;
 use picket_release::Releaser;
 
 /// One node of the settings.
@@ -77,6 +78,7 @@ impl Setup {
             election: Arc::new(StoreElection(store.clone())),
             hooks,
             audit: self.audit.clone(),
+            receipts: Arc::new(Receipts::new(Keys::ephemeral("gateway", &|bytes| bytes.fill(7)))),
             rules: self.rules.clone(),
             budget: self.budget.clone(),
             nodes: self.nodes.iter().map(|node| self.plan(node, world)).collect(),

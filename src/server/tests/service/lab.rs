@@ -21,11 +21,12 @@ use picket_core::time::{Clock, WallTime};
 use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{Act, Fault, SharedWorld, SimClock, SimDriver, SimOptions, World};
-use picket_engine::{Engine, NoHooks, NodePlan, Parts, PlannedRelease};
+use picket_engine::{Engine, NoHooks, NodePlan, Parts, PlannedRelease, Receipts};
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
 use picket_proto::v1::{
     FenceRequest, FenceUpdate, NodeSelector, Outcome, OutcomeKind, UnfenceRequest, node_selector,
 };
+use picket_receipt::Keys;
 use picket_release::{Progress, ReleaseError, Releaser, Subject};
 use picket_server::{Addresses, Limits, SocketFile, serve_within};
 use picket_store::MemoryStore;
@@ -338,6 +339,7 @@ fn engine(
         election: Arc::new(StoreElection(store.clone())),
         hooks: Arc::new(NoHooks),
         audit,
+        receipts: Arc::new(Receipts::new(Keys::ephemeral("gateway", &|bytes| bytes.fill(7)))),
         rules,
         budget,
         nodes,

@@ -3,12 +3,13 @@
 mod admit;
 mod drill;
 mod plan;
+mod receipts;
 mod wish;
 
 use std::sync::Arc;
 
 use picket_core::event::{BoundKey, Event};
-use picket_core::ids::{FenceId, Generation, ReleaseId};
+use picket_core::ids::{FenceId, Generation, ReceiptId, ReleaseId};
 use picket_core::record::NodeRecord;
 use picket_core::store::StoreError;
 use picket_core::time::WallTime;
@@ -18,6 +19,7 @@ use super::asked::{Asked, InWords};
 use super::{Failure, Fatal, NodeTask};
 use crate::error::{EngineError, Stale, TakenKey};
 use crate::plan::Plan;
+use crate::receipts::{ReceiptCall, Receipted, Verified};
 use crate::request::{Admission, Ask, FenceCall, Taken};
 pub(crate) use wish::Wish;
 
@@ -40,6 +42,17 @@ pub(crate) enum Command {
     Wish(Wish, Ask, Reply<Taken>),
     /// A fence on purpose, of a node of which nothing is wrong.
     Drill(Box<FenceCall>, Reply<Admission>),
+    Receipt(ReceiptCall, Reply<Receipted>),
+    ReturnReceipt {
+        id: ReceiptId,
+        by: String,
+        reply: Reply<()>,
+    },
+    VerifyReceipt {
+        id: ReceiptId,
+        fresh: bool,
+        reply: Reply<Verified>,
+    },
     /// Ask all devices now. A fence ends it unanswered.
     Check(Reply<NodeRecord>),
     /// Any other one, with the roles in which it is asked, as the audit tells them.
@@ -72,6 +85,9 @@ impl Command {
             | Command::StandDown(_, reply)
             | Command::Wish(_, _, reply) => no(reply, why),
             Command::Plan(_, reply) => no(reply, why),
+            Command::Receipt(_, reply) => no(reply, why),
+            Command::ReturnReceipt { reply, .. } => no(reply, why),
+            Command::VerifyReceipt { reply, .. } => no(reply, why),
             Command::Check(reply) => {
                 let _ = reply.send(Ok(record.clone()));
             }
@@ -95,9 +111,18 @@ impl Command {
         }
     }
 
-    /// Whether it is to be answered before anything else: it cancels a check.
+    /// Whether it looks at devices wherever the node is proven off.
+    pub(super) fn looks(&self) -> bool {
+        matches!(self, Command::VerifyReceipt { fresh: true, .. })
+    }
+
+    /// Whether it changes nothing that a check, or a look, could be in the way of: all else ends a check.
     pub(super) fn is_check(&self) -> bool {
-        matches!(self, Command::Check(_))
+        match self {
+            Command::As(_, command) => command.is_check(),
+            Command::Check(_) | Command::ReturnReceipt { .. } | Command::VerifyReceipt { .. } => true,
+            _ => false,
+        }
     }
 }
 
@@ -139,6 +164,18 @@ impl NodeTask {
             Command::Plan(call, reply) => {
                 let answer = self.planned(&call).await;
                 deliver(reply, Ok(answer))
+            }
+            Command::Receipt(call, reply) => {
+                let answer = self.issue(call).await;
+                self.answer(asked, reply, answer)
+            }
+            Command::ReturnReceipt { id, by, reply } => {
+                let answer = self.hand_back(id, by).await;
+                self.answer(asked, reply, answer)
+            }
+            Command::VerifyReceipt { id, fresh, reply } => {
+                let answer = self.verify(id, fresh).await;
+                deliver(reply, answer)
             }
             Command::Check(reply) => {
                 // Within a fence the devices are read all the time: what is known is fresh.
