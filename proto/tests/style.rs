@@ -164,6 +164,7 @@ fn the_service_has_every_call_of_the_interface() {
         "GetReceipt",
         "ReturnReceipt",
         "VerifyReceipt",
+        "ListReceiptKeys",
         "Hold",
         "DropHold",
         "Retry",

@@ -17,7 +17,7 @@ use crate::fault::{Fault, Fields};
 const LEADER: Duration = Duration::from_secs(1);
 /// A store that is away may be back after this time.
 const STORE: Duration = Duration::from_secs(2);
-/// A caller that renews its receipts as it should has room again after about this time.
+/// Where the engine does not say when there is room for another receipt, it is asked again after this time.
 const RECEIPT: Duration = Duration::from_secs(10);
 
 /// What was asked, for the words of a refusal.
@@ -43,6 +43,8 @@ pub(crate) enum Verb {
     Accept,
     /// Drill.
     Drill,
+    /// GetReceipt, ReturnReceipt.
+    Receipt,
     /// Anything that only asks.
     Look,
 }
@@ -51,7 +53,7 @@ impl Verb {
     /// The phases in which it is possible.
     fn wanted(self) -> &'static [&'static str] {
         match self {
-            Verb::Fence | Verb::Look => &[],
+            Verb::Fence | Verb::Receipt | Verb::Look => &[],
             Verb::Unfence => &["RELEASED", "POWER_ON_FAILED"],
             Verb::Retry => &["NEEDS_OPERATOR", "POWER_ON_FAILED"],
             Verb::Abandon => &["FENCED", "NEEDS_OPERATOR"],
@@ -106,6 +108,11 @@ pub(crate) fn engine(error: EngineError, verb: Verb, node: &NodeId, engine: &Eng
         EngineError::KeyTaken(taken) => Fault::new(ErrorReason::KeyReused, message)
             .with("fence", taken.fence.to_string())
             .field("idempotency_key", "was used for this node with other parameters: take a new key, or repeat the request as it was"),
+        EngineError::NotProven(_) => Fault::new(ErrorReason::NotProven, message),
+        EngineError::ReceiptsFull { own, room_in, .. } => {
+            receipts_full(own, message).retry_after(room_in.max(Duration::from_secs(1)))
+        }
+        EngineError::NoKey(_) => Fault::new(ErrorReason::NotOffered, message),
         EngineError::Store(error) => store(error),
         EngineError::NoLeader(why) => no_leader(&why),
         EngineError::Device { device, kind, detail } => failed(&device, kind, &detail, &message),
@@ -131,6 +138,9 @@ fn refused(refused: Refused, verb: Verb, node: &NodeId, engine: &Engine) -> Faul
                 .with("phase", words::phase_word(phase))
                 .precondition("PHASE", name, words)
         }
+        Refused::Phase { phase, .. } if verb == Verb::Receipt => {
+            Fault::new(ErrorReason::NotProven, message).with("phase", words::phase_word(phase))
+        }
         Refused::Phase { phase, hint, .. } => Fault::new(ErrorReason::WrongPhase, message)
             .with("phase", words::phase_word(phase))
             .with_list("wanted", verb.wanted())
@@ -144,7 +154,9 @@ fn refused(refused: Refused, verb: Verb, node: &NodeId, engine: &Engine) -> Faul
         Refused::NoSuch { what: "receipt" | "open receipt", name, .. } => {
             Fault::new(ErrorReason::ReceiptNotFound, message).resource("receipt", &name)
         }
-        Refused::TooManyReceipts(open) => receipts_full(open, message),
+        Refused::TooManyReceipts(open) => {
+            receipts_full(open < picket_core::receipt::MOST, message).retry_after(RECEIPT)
+        }
         Refused::NotTheirs { of, .. } => {
             Fault::new(ErrorReason::HolderNotAllowed, message).with("holder", of)
         }
@@ -171,11 +183,10 @@ fn refused(refused: Refused, verb: Verb, node: &NodeId, engine: &Engine) -> Faul
     }
 }
 
-/// As many receipts are open as may be; at the latest in this time there is room.
-fn receipts_full(open: usize, message: String) -> Fault {
-    let limit = if open < picket_core::receipt::MOST { "receipts_each" } else { "receipts" };
-    let fault = Fault::new(ErrorReason::Limit, message.clone()).with("limit", limit);
-    fault.quota(limit, &message).retry_after(RECEIPT)
+/// As many receipts are open as may be: of one caller, or of the node.
+fn receipts_full(own: bool, message: String) -> Fault {
+    let limit = if own { "receipts_each" } else { "receipts" };
+    Fault::new(ErrorReason::Limit, message.clone()).with("limit", limit).quota(limit, &message)
 }
 
 /// A device that does not answer may answer later; one that refuses has to be put right.

@@ -98,22 +98,31 @@ impl FencingService for Service {
         Ok(Response::new(v1::AbandonReleaseResponse { node: Some(node) }))
     }
 
-    async fn get_receipt(&self, _: Request<v1::GetReceiptRequest>) -> Answered<v1::GetReceiptResponse> {
-        not_offered("GetReceipt")
+    async fn get_receipt(&self, request: Request<v1::GetReceiptRequest>) -> Answered<v1::GetReceiptResponse> {
+        let guest = self.0.door.call(&request)?;
+        Ok(Response::new(self.0.of(&guest).get_receipt(&guest, request.into_inner()).await?))
     }
 
     async fn return_receipt(
         &self,
-        _: Request<v1::ReturnReceiptRequest>,
+        request: Request<v1::ReturnReceiptRequest>,
     ) -> Answered<v1::ReturnReceiptResponse> {
-        not_offered("ReturnReceipt")
+        let guest = self.0.door.call(&request)?;
+        Ok(Response::new(self.0.of(&guest).return_receipt(&guest, request.into_inner()).await?))
     }
 
     async fn verify_receipt(
         &self,
-        _: Request<v1::VerifyReceiptRequest>,
+        request: Request<v1::VerifyReceiptRequest>,
     ) -> Answered<v1::VerifyReceiptResponse> {
-        not_offered("VerifyReceipt")
+        answer!(self, request, verify_receipt)
+    }
+
+    async fn list_receipt_keys(
+        &self,
+        request: Request<v1::ListReceiptKeysRequest>,
+    ) -> Answered<v1::ListReceiptKeysResponse> {
+        answer!(self, request, list_receipt_keys)
     }
 
     async fn hold(&self, request: Request<v1::HoldRequest>) -> Answered<v1::HoldResponse> {

@@ -9,6 +9,7 @@ pub(crate) mod nodes;
 pub(crate) mod pause;
 pub(crate) mod plan;
 pub(crate) mod waiting;
+pub(crate) mod receipts;
 pub(crate) mod watch;
 pub(crate) mod wishes;
 

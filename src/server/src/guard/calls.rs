@@ -54,7 +54,7 @@ const fn stream(name: &'static str, needs: Role) -> Call {
     Call { name, needs, stays: true }
 }
 
-static CALLS: [Call; 23] = [
+static CALLS: [Call; 24] = [
     call("GetNode", Viewer),
     call("ListNodes", Viewer),
     stream("WatchNodes", Viewer),
@@ -62,6 +62,7 @@ static CALLS: [Call; 23] = [
     call("ListFences", Viewer),
     call("PlanFence", Viewer),
     call("VerifyReceipt", Viewer),
+    call("ListReceiptKeys", Viewer),
     // For itself, or for the holders that its role lists.
     stream("Fence", Controller),
     stream("Unfence", Controller),

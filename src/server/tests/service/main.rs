@@ -9,6 +9,7 @@ mod limits;
 mod nodes;
 mod people;
 mod places;
+mod receipts;
 mod refusals;
 mod roles;
 mod serving;

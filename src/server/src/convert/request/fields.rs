@@ -68,6 +68,15 @@ pub(super) fn holder(text: &str, caller: &str, fields: &mut Fields) -> String {
     text.to_owned()
 }
 
+/// A text that is stored and told: bounded, and nothing in it but what can be shown.
+pub(crate) fn printable(field: &str, text: &str, most: usize, fields: &mut Fields) {
+    if text.len() > most {
+        fields.wrong(field, format!("has {} bytes: at most {most}", text.len()));
+    } else if text.chars().any(char::is_control) {
+        fields.wrong(field, "has control characters: a plain name is wanted");
+    }
+}
+
 pub(super) fn deadline(given: Option<&prost_types::Duration>, fields: &mut Fields) -> Option<Duration> {
     let given = given?;
     let (least, most) = DEADLINE;
