@@ -17,6 +17,7 @@ use crate::groups::{self, Grouping};
 use crate::limits::{self, Limits};
 use crate::listen::{self, Listen};
 use crate::node::{self, NodeSettings, Nodes};
+use crate::receipts::ReceiptSettings;
 use crate::release::{self, ReleaseSettings};
 use crate::sections::{self, Gateway, Log, StoreSettings};
 use crate::sources::Sources;
@@ -37,6 +38,8 @@ pub struct Settings {
     pub store: StoreSettings,
     /// `[audit]`.
     pub audit: AuditSettings,
+    /// `[receipts]`.
+    pub receipts: ReceiptSettings,
     /// `[log]`.
     pub log: Log,
     /// `[rules]`: the keys, their defaults and least values are the fields of [`Rules`].
@@ -81,6 +84,7 @@ impl Settings {
         let limits = limits::read(top.table("limits"));
         let store = sections::store(top.table("store"));
         let audit = crate::audit::read(top.table("audit"), &store);
+        let receipts = crate::receipts::read(top.table("receipts"), &store);
         let logging = sections::log(top.table("log"));
         let rules = crate::rules::read(top.table("rules"));
         let releases = release::releases(&mut top);
@@ -105,6 +109,7 @@ impl Settings {
             roles,
             store,
             audit,
+            receipts,
             log: logging,
             rules,
             nodes,

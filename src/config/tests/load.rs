@@ -60,6 +60,7 @@ fn the_example_holds_and_names_every_rule() {
     assert_eq!(full.rules, settings.rules);
     assert_eq!(full.log, settings.log);
     assert_eq!(full.audit, settings.audit);
+    assert_eq!(full.receipts, settings.receipts);
     assert_eq!(full.gateway.node, Some(node("r1n41")));
     let bmc = |settings: &Settings| {
         let bmc = settings.nodes[&node("r1n01")].devices[&device("bmc")].clone();
@@ -358,4 +359,25 @@ min_not_fenced = 1
     assert!(budget.cool_down.is_zero() && budget.queue_expires == hour / 6 && budget.brake_percent == 50);
     assert_eq!(budget.groups["rack=r1"].at_once, Some(1));
     assert_eq!((budget.groups["rack=r2"].at_once, budget.groups["rack=r2"].min_not_fenced), (None, Some(1)));
+}
+
+#[test]
+fn the_receipts_key_stands_beside_its_store_and_they_live_long_enough() {
+    let read = |text: &str| Home::with(&format!("{GOOD}\n{text}")).load().unwrap();
+    let usual = read("[store]\npath = \"/srv/a.redb\"");
+    assert_eq!(usual.receipts.key_file.as_deref(), Some(Path::new("/srv/a.receipt.pem")));
+    assert_eq!((usual.rules.receipt_life.as_secs(), usual.rules.receipt_margin.as_secs()), (60, 5));
+    assert_eq!(read("[store]\nkind = \"memory\"").receipts.key_file, None);
+    let own = read("[store]\nkind = \"memory\"\n[receipts]\nkey_file = \"/srv/key.pem\"");
+    assert_eq!(own.receipts.key_file.as_deref(), Some(Path::new("/srv/key.pem")));
+    let bad = "[receipts]\nkey_file = \"key.pem\"\nlife = \"60s\"\n[rules]\nreceipt_life = \"9s\"\nreceipt_margin = \"500ms\"";
+    let faults = Home::with(&format!("{GOOD}\n{bad}")).faults(&[]).join("\n");
+    for wrong in [
+        "receipts.key_file: expected an absolute path",
+        "receipts.life: unknown key",
+        "rules.receipt_life: 9s is out of range: 10s to 1h",
+        "rules.receipt_margin: 500ms is out of range: 1s to 10m",
+    ] {
+        assert!(faults.contains(wrong), "no {wrong:?} in\n{faults}");
+    }
 }

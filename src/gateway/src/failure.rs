@@ -16,6 +16,9 @@ pub(crate) enum Failure {
     /// The audit cannot be opened.
     #[error(transparent)]
     Audit(#[from] picket_audit::OpenError),
+    /// The receipts' key is of no use.
+    #[error(transparent)]
+    Key(#[from] picket_receipt::KeyFault),
     /// The store became unusable.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -35,9 +38,11 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Settings(_) => 78,
+            Failure::Key(fault) if fault.is_for_a_person() => 78,
             Failure::Open(OpenError::Damaged { .. }) | Failure::Store(_) => 70,
             Failure::Open(_)
             | Failure::Audit(_)
+            | Failure::Key(_)
             | Failure::Listen(_)
             | Failure::Serve(_)
             | Failure::Start(_) => 75,

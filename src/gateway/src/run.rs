@@ -10,7 +10,8 @@ use picket_core::store::Store;
 use picket_driver::{Context, Random};
 use picket_election::Single;
 use picket_engine::clock::SystemClock;
-use picket_engine::{Engine, Hooks, Parts};
+use picket_engine::{Engine, Hooks, Parts, Receipts};
+use picket_receipt::Keys;
 use picket_server::{Addresses, SocketFile, Tls};
 use picket_store::{EmbeddedStore, MemoryStore};
 use tokio::signal::unix::{SignalKind, signal};
@@ -52,6 +53,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
     log::start(settings.log.format == LogFormat::Json, settings.log.level.word());
     let store = open(&settings, &context)?;
     let (audit, writer) = audit(&settings, &context)?;
+    let keys = keys(&settings, &context)?;
     let engine = Engine::new(Parts {
         clock: context.clock.clone(),
         random: context.random.clone(),
@@ -59,6 +61,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
         store,
         hooks,
         audit,
+        receipts: Arc::new(Receipts::new(keys)),
         rules: settings.rules.clone(),
         budget: settings.budget.clone(),
         twins: Arc::default(),
@@ -89,6 +92,24 @@ fn audit(settings: &Settings, context: &Context) -> Result<(Audit, Option<Writer
     let at = context.clock.wall().millis();
     audit.tell(Told { at, who: GATEWAY.to_owned(), what: "start".to_owned(), details, ..Told::default() });
     Ok((audit, Some(writer)))
+}
+
+/// The key with which receipts are signed. The store is ours already: no other process makes one at the same moment.
+fn keys(settings: &Settings, context: &Context) -> Result<Keys, Failure> {
+    let random = |bytes: &mut [u8]| (context.random)(bytes);
+    let gateway = &settings.gateway.name;
+    let Some(file) = &settings.receipts.key_file else {
+        let keys = Keys::ephemeral(gateway, &random);
+        let key = keys.present().id().to_string();
+        tracing::warn!(
+            key,
+            "receipts are signed with a key that ends with this process: [receipts] key_file is not set"
+        );
+        return Ok(keys);
+    };
+    let keys = Keys::open(gateway, file, &random)?;
+    tracing::info!(key = %keys.present().id(), file = %file.display(), "receipts are signed with this key");
+    Ok(keys)
 }
 
 fn open(settings: &Settings, context: &Context) -> Result<Arc<dyn Store>, Failure> {

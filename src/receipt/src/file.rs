@@ -60,6 +60,13 @@ pub enum KeyFault {
     },
 }
 
+impl KeyFault {
+    /// Whether it stays as it is until a person mends it.
+    pub fn is_for_a_person(&self) -> bool {
+        !matches!(self, KeyFault::Io { .. })
+    }
+}
+
 fn io(path: &Path, verb: &'static str) -> impl Fn(io::Error) -> KeyFault {
     move |source| KeyFault::Io { path: path.to_owned(), verb, source }
 }
