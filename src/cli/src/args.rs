@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
     abandon, accept_identity, attest, check, completions, drill, fence, history, hold, nodes, pause, pki,
-    plan, resume, retire, retry, stand_down, status, unfence, watch,
+    plan, receipt, resume, retire, retry, stand_down, status, unfence, watch,
 };
 use crate::{duration, exit};
 
@@ -119,6 +119,8 @@ pub enum Command {
     Drill(drill::Args),
     /// Accept what a device says it is, after a board was exchanged
     AcceptIdentity(accept_identity::Args),
+    /// Signed receipts that a node is dark: get, verify, return, keys
+    Receipt(receipt::Args),
     /// Keys and certificates for a first installation
     Pki(pki::Args),
     /// Completions for a shell

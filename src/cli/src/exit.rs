@@ -17,7 +17,7 @@ pub enum Exit {
     NeedsOperator,
     /// 5: no gateway answers, or the way to it broke and stayed broken.
     Unreachable,
-    /// 6: no such node, fence, release or hold.
+    /// 6: no such node, fence, release, hold or receipt.
     NotFound,
     /// 7: not known to the gateway, or not allowed.
     Denied,
@@ -85,15 +85,17 @@ impl From<Exit> for ExitCode {
 pub const HELP: &str = "\
 Exit codes (with several nodes, the worst):
   0   done: fenced, unfenced, listed
-  1   any other error; also: the gateway cannot write its store, and nothing was begun
+  1   any other error; also: the gateway cannot write its store, and nothing was begun; a receipt that is
+      not the gateway's
   2   wrong arguments or settings, or a question not answered with yes
   3   blocked: the gateway stands on that node, or a budget or a pause bars it, nothing was sent;
       or, of unfence, others still hold the node, and it stays off
   4   needs an operator, or the power-on was not seen
   5   no gateway answers
-  6   no such node, fence, release or hold
+  6   no such node, fence, release, hold or receipt
   7   not known to the gateway, or not allowed
-  8   overtaken: superseded, stood down, another generation, or not possible now
+  8   overtaken: superseded, stood down, another generation, or not possible now;
+      or, of a receipt, expired, handed back or void
   9   recovered before anything was sent: the node is not off
   10  not done within --timeout; what was begun goes on
   130 interrupted; what was begun goes on

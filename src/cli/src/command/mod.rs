@@ -17,6 +17,7 @@ pub mod pki;
 pub mod plan;
 pub mod resume;
 pub mod retire;
+pub mod receipt;
 pub mod retry;
 pub mod stand_down;
 pub mod status;
@@ -43,6 +44,11 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
     {
         return done;
     }
+    if let Command::Receipt(args) = &cli.command
+        && let Some(done) = receipt::alone(args, &cli.global, console)
+    {
+        return done;
+    }
     let mut session = Session::open(cli.global, console).await?;
     match &cli.command {
         Command::Fence(args) => fence::run(args, &mut session).await,
@@ -64,6 +70,7 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
         Command::Check(args) => check::run(args, &mut session).await,
         Command::Drill(args) => drill::run(args, &mut session).await,
         Command::AcceptIdentity(args) => accept_identity::run(args, &mut session).await,
+        Command::Receipt(args) => receipt::run(args, &mut session).await,
         Command::Completions(_) | Command::Pki(_) => Ok(Exit::Done),
     }
 }

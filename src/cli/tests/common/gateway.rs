@@ -464,5 +464,6 @@ impl FencingService for Service {
         get_receipt: GetReceiptRequest -> GetReceiptResponse;
         return_receipt: ReturnReceiptRequest -> ReturnReceiptResponse;
         verify_receipt: VerifyReceiptRequest -> VerifyReceiptResponse;
+        list_receipt_keys: ListReceiptKeysRequest -> ListReceiptKeysResponse;
     }
 }
