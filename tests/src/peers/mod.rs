@@ -29,6 +29,7 @@ pub use knob::Knob;
 pub use machine::{Machine, PowerEvent};
 pub use observer::{Beat, Observer};
 pub use process::Process;
+pub use python::interpreter as test_python;
 pub use ready::{eventually, wait_for_bmc};
 pub use slots::take_all_sessions;
 pub use small_disk::SmallDisk;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{PeerError, Result};
 
 /// `PICKET_TEST_PYTHON`, else the one that `cargo xtask test` makes.
-pub(super) fn interpreter() -> Result<PathBuf> {
+pub fn interpreter() -> Result<PathBuf> {
     let cache = || {
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
         cache.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")))

@@ -5,6 +5,7 @@ mod budget;
 mod demo;
 mod liveness;
 mod logs;
+mod receipts;
 mod releases;
 
 use std::os::unix::process::ExitStatusExt;
