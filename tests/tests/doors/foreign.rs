@@ -1,5 +1,6 @@
 //! A client that others wrote, on gRPC that others wrote, before the real daemon: Python's grpcio, over TLS and the socket.
 
+use base64::Engine;
 use picket_tests::peers::Foreign;
 use picket_tests::{Fleet, Gateway, Result, Webhook};
 use serde_json::{Value, json};
@@ -81,11 +82,33 @@ async fn fences_and_unfences(client: &Foreign, webhook: &Webhook) -> Result<()> 
     assert_eq!(error["code"], "INVALID_ARGUMENT", "{refused:#?}");
     assert_eq!(detail(error, "ErrorInfo")["reason"], "KEY_REUSED", "{error:#}");
 
+    receipts(client).await?;
+
     let back = json!({"node": named("n9"), "reason": "it is mended", "idempotency_key": "k2"});
     let told = client.call("Unfence", &back).await?;
     let last = &told.last().expect("something")["update"];
     assert_eq!(last["outcome"]["kind"], "OUTCOME_KIND_UNFENCED", "{told:#?}");
     assert_eq!(last["phase"], "PHASE_NORMAL", "{told:#?}");
+    Ok(())
+}
+
+/// A receipt: signed, verified, handed back.
+async fn receipts(client: &Foreign) -> Result<()> {
+    let got = client.call("GetReceipt", &json!({"node": named("n9"), "audience": "storage"})).await?;
+    let receipt = &got[0]["receipt"];
+    assert_eq!(receipt["algorithm"], "SIGNATURE_ALGORITHM_ED25519", "{got:#?}");
+    let keys = client.call("ListReceiptKeys", &json!({})).await?;
+    let key = &keys[0]["keys"][0];
+    assert_eq!((&key["key_id"], &key["signs"]), (&receipt["key_id"], &true.into()), "{keys:#?}");
+    let verified = client.call("VerifyReceipt", &json!({"receipt": receipt, "fresh": true})).await?;
+    assert_eq!(verified[0]["verdict"], "RECEIPT_VERDICT_HOLDS", "{verified:#?}");
+    let body = receipt["body"].as_str().expect("base64");
+    let body = base64::engine::general_purpose::STANDARD.decode(body).expect("base64");
+    let says: Value = serde_json::from_slice(&body).expect("JSON");
+    assert_eq!((&says["node"], &says["audience"]), (&"n9".into(), &"storage".into()));
+    client.call("ReturnReceipt", &json!({"receipt_id": says["id"]})).await?;
+    let verified = client.call("VerifyReceipt", &json!({"receipt": receipt})).await?;
+    assert_eq!(verified[0]["verdict"], "RECEIPT_VERDICT_RETURNED", "{verified:#?}");
     Ok(())
 }
 
