@@ -1,5 +1,7 @@
 //! The books by hand, and against an oracle that counts everything anew from what happened.
 
+#![allow(clippy::unwrap_used)] // A fixture that cannot be made ends its test.
+
 use proptest::prelude::*;
 
 use super::pause::{Pause, PauseScope, Pauses};
