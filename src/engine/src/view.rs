@@ -35,6 +35,9 @@ pub struct Checked {
     pub holds: Option<bool>,
 }
 
+/// Whose a wait is, while it is asked whether the node recovered (S15): in vain, the fence goes on.
+pub const LIVENESS_SOURCE: &str = "its liveness source";
+
 /// What a device showed last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceLive {

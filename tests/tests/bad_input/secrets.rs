@@ -5,12 +5,14 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use picket_tests::peers::{IpmiSim, OPERATOR, PASSWORD};
-use picket_tests::{Fleet, Gateway, Result, Webhook};
+use picket_tests::{Answer, Fleet, Gateway, Result, Webhook};
 
 /// A password that no BMC here takes.
 const WRONG: &str = "n0t-this-0ne";
 /// What the webhook is told.
 const TOKEN: &str = "t0ken-0f-the-receiver";
+/// What the liveness source is told.
+const PROBE: &str = "t0ken-0f-the-pr0be";
 /// Stands in the daemon's environment, and in nobody else's.
 const VARIABLE: &str = "PICKET_TEST_WRONG_PASSWORD";
 
@@ -23,7 +25,7 @@ fn forms(secret: &str) -> Vec<String> {
 }
 
 fn search(place: &str, bytes: &[u8]) {
-    for secret in [PASSWORD, WRONG, TOKEN] {
+    for secret in [PASSWORD, WRONG, TOKEN, PROBE] {
         for form in forms(secret) {
             let found = bytes.windows(form.len()).any(|window| window == form.as_bytes());
             assert!(!found, "{place} says {secret:?}, as {form:?}");
@@ -45,7 +47,7 @@ fn search_command_lines(gateway: &Gateway) {
     assert!(searched > 0, "the daemon runs");
 }
 
-/// One node that is fenced and brought back, one whose password is wrong, and releases of both kinds.
+/// One node that is fenced and brought back, one whose password is wrong; releases and liveness sources of both kinds.
 fn fleet(sims: &[IpmiSim], webhook: &Webhook, home: &Path) -> Fleet {
     let device = |index: usize, password: &str| {
         let address = sims[index].address();
@@ -65,7 +67,22 @@ fn fleet(sims: &[IpmiSim], webhook: &Webhook, home: &Path) -> Fleet {
         ),
     )
     .expect("it can be written");
+    let alive = home.join("alive.sh");
+    std::fs::write(
+        &alive,
+        format!(
+            "#!/bin/sh\n{{ env; tr '\\0' ' ' </proc/$$/cmdline; cat; }} >>{:?}\nexit 1\n",
+            home.join("asked")
+        ),
+    )
+    .expect("it can be written");
+    let probe = webhook.url().replace("/release", "/healthz/{node}");
     Fleet::new()
+        .with(&format!(
+            "[groups.zero]\nhosts = \"n0\"\n[groups.zero.liveness]\nkind = \"http\"\nurl = {probe:?}\ntoken_file = {:?}\n\
+             [groups.one]\nhosts = \"n1\"\n[groups.one.liveness]\nkind = \"command\"\nprogram = \"/bin/sh\"\nargs = [{alive:?}]",
+            home.join("probe")
+        ))
         .with("[rules]\nsilent_share = \"1s\"\n[log]\nlevel = \"trace\"")
         .with(&device(0, &format!("password_file = {:?}", home.join("password"))))
         .with(&device(1, &format!("password_env = {VARIABLE:?}")))
@@ -83,9 +100,10 @@ fn fleet(sims: &[IpmiSim], webhook: &Webhook, home: &Path) -> Fleet {
 async fn no_secret_is_said_stored_or_handed_on() -> Result<()> {
     let (sims, webhook) = (IpmiSim::farm(2).await?, Webhook::start().await?);
     let home = tempfile::tempdir().expect("a directory");
-    for (name, secret) in [("password", PASSWORD), ("token", TOKEN)] {
+    for (name, secret) in [("password", PASSWORD), ("token", TOKEN), ("probe", PROBE)] {
         secret_file(&home.path().join(name), secret);
     }
+    webhook.answer_status(Answer::Status(503));
     let mut gateway = Gateway::new(&fleet(&sims, &webhook, home.path()))?;
     gateway.begin(&[(VARIABLE, WRONG), ("RUST_LOG", "error")]).await?;
     gateway.checked().await?;
@@ -109,6 +127,12 @@ async fn no_secret_is_said_stored_or_handed_on() -> Result<()> {
         webhook.releases().iter().all(|hook| hook.headers["authorization"] == bearer),
         "the token was used"
     );
+    let probes: Vec<_> = webhook.hooks().into_iter().filter(|hook| hook.path == "/healthz/n0").collect();
+    let bearer = format!("Bearer {PROBE}");
+    assert!(!probes.is_empty() && probes.iter().all(|hook| hook.headers["authorization"] == bearer));
+    let asked = std::fs::read(home.path().join("asked")).expect("the liveness source was asked");
+    assert!(asked.windows(4).any(|window| window == b"\"n1\""), "it got the question");
+    search("what the liveness source got", &asked);
     let handed = std::fs::read(home.path().join("handed")).expect("the program ran");
     assert!(handed.windows(4).any(|window| window == b"\"n0\""), "it got the request");
     search("what the release's program got", &handed);

@@ -95,6 +95,8 @@ async fn a_program_that_hangs_keeps_no_fence_and_is_not_left_behind() -> Result<
     let began = Instant::now();
     let fenced = gateway.picket(&FENCE).await?;
     assert_eq!(fenced.code, 0, "{fenced:?}");
+    let told = format!("{}{}", fenced.out, fenced.err);
+    assert!(told.contains("whether the node recovered") && told.contains("else the fence goes on"), "{told}");
     // Two looks of a second, and what a fence takes anyway; a busy machine gets more.
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     assert!(gateway.log().contains("gave no answer: the fence goes on"), "{}", gateway.log());

@@ -6,7 +6,7 @@ use picket_core::device::{DeviceClass, Identity};
 use picket_core::ledger::OpenEffect;
 use picket_core::record::{Fence, Hold, Phase};
 use picket_core::time::WallTime;
-use picket_engine::{NodeView, Wait};
+use picket_engine::{LIVENESS_SOURCE, NodeView, Wait};
 use picket_proto::v1;
 
 use super::device::{Now, devices};
@@ -138,6 +138,7 @@ fn open_effect(open: &OpenEffect) -> v1::OpenEffect {
 pub(crate) fn wait(wait: &Wait, phase: &Phase) -> v1::Wait {
     let otherwise = match phase {
         _ if wait.until.is_none() => "",
+        _ if wait.whose == LIVENESS_SOURCE => "the fence goes on",
         Phase::Fencing => "next level, or needs operator",
         Phase::Fenced => "needs operator",
         Phase::Unfencing => "power on failed, or needs operator",

@@ -25,6 +25,7 @@ use self::last_look::LastLook;
 use super::drain::Drained;
 use super::hands::Doing;
 use super::{Fatal, NodeTask, sleep_until};
+use crate::view::LIVENESS_SOURCE;
 
 /// How far a device of the level is on its way to the off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -314,11 +315,7 @@ impl NodeTask {
 
     fn tell_wait(&mut self, run: &Run, now: BootTime) {
         if let Some(until) = run.last_look.waited_for().filter(|until| *until > now) {
-            return self.wait_for(
-                "whether the node recovered",
-                "its liveness source",
-                Some(until.since(now)),
-            );
+            return self.wait_for("whether the node recovered", LIVENESS_SOURCE, Some(until.since(now)));
         }
         let devices: Vec<String> = self.level_devices(run.level).iter().map(ToString::to_string).collect();
         let share = run.level_began + self.parts.rules.level_share;
