@@ -26,12 +26,14 @@ pub(crate) fn roles(data: &[u8]) -> bool {
         assert!(!plain || pattern.matches('*').count() > 1, "{pattern:?} is a pattern");
         return false;
     };
-    let kind = |name: &str| ["spiffe://", "uid:", "tcp:"].into_iter().find(|kind| name.starts_with(kind));
+    let begins = |name: &str| ["spiffe://", "uid:", "tcp:"].into_iter().find(|kind| name.starts_with(kind));
+    // A name of none of these kinds that has an @ is a mailbox; of a pattern either side may say so.
+    let kind = |begin: &str, whole: &str| begins(begin).or(whole.contains('@').then_some("@"));
     let expected = match pattern.split_once('*') {
         None => pattern == name,
         Some((before, after)) => {
             let rest = name.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
-            rest.is_some() && kind(before) == kind(name)
+            rest.is_some() && kind(before, pattern) == kind(name, name)
         }
     };
     assert_eq!(read.fits(name), expected, "{pattern:?} and {name:?}");
