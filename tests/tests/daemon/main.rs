@@ -5,6 +5,7 @@ mod budget;
 mod demo;
 mod liveness;
 mod logs;
+mod people;
 mod receipts;
 mod releases;
 

@@ -16,6 +16,7 @@ mod observer;
 mod operation;
 mod patience;
 mod pauses;
+mod people;
 mod plan;
 mod points;
 mod power;

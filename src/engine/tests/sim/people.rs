@@ -1,0 +1,129 @@
+//! Readiness by a schedule, drills that verify wiring, and nodes that are retired.
+
+use picket_core::event::Person;
+use picket_core::outcome::Outcome;
+use picket_driver_sim::{Act, Fault};
+use picket_engine::{Admission, ErrorKind, FenceCall, Readiness, Trouble, Until, problems, readiness};
+
+use crate::lab::{Lab, NODE, lab, node, person, s};
+
+fn ready(lab: &Lab, device: &str) -> Readiness {
+    let view = lab.view();
+    let topology = view.plan.with_wiring(&view.stored.record);
+    let spec = topology.devices().find(|spec| spec.id.as_str() == device).expect("known");
+    readiness(spec, view.live.devices.get(&spec.id).unwrap_or(&Default::default()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn devices_are_checked_by_themselves_and_a_wrong_password_is_not_hammered() {
+    let lab = lab(950).await;
+    tokio::time::sleep(s(600)).await;
+    assert_eq!(ready(&lab, "bmc"), Readiness::Ready);
+    let healthy = lab.received("bmc").opens;
+    assert!((1..=2).contains(&healthy), "{healthy} logins in ten minutes");
+    assert_eq!((lab.received("bmc").offs, lab.received("bmc").ons), (0, 0));
+    lab.fault("bmc", Fault::WrongPassword);
+    tokio::time::sleep(s(12 * 3_600)).await;
+    assert_eq!(ready(&lab, "bmc"), Readiness::NotReady);
+    let view = lab.view();
+    let (spec, live) = (view.plan.topology.devices().next().expect("one"), view.live.devices.values().next());
+    let first = problems(spec, live.expect("asked")).remove(0);
+    assert_eq!(first.trouble, Trouble::Failed(Some(ErrorKind::Authentication)));
+    let refused = lab.received("bmc").opens - healthy;
+    assert!((10..=20).contains(&refused), "{refused} refused logins in twelve hours");
+    lab.mend("bmc");
+    tokio::time::sleep(s(2 * 3_600)).await;
+    assert_eq!(ready(&lab, "bmc"), Readiness::Ready);
+}
+
+/// A check that was cut off by a fence, or came to its end, leaves nothing whose death is a loss within the fence.
+#[tokio::test(start_paused = true)]
+async fn a_restart_between_a_check_and_a_fence_is_no_loss_within_it() {
+    let mut lab = lab(951).await;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: picket_driver_sim::Verb::Off });
+    lab.engine.check(&node()).await.expect("checked");
+    tokio::time::sleep(s(1)).await;
+    lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(0), estranged: false });
+    let id = lab.open().await;
+    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Fenced { released: true });
+}
+
+async fn supplied(seed: u64) -> Lab {
+    let mut setup = crate::setup::Setup::new(NODE, &[&["bmc"], &["a", "b"]]);
+    setup.adjust = std::sync::Arc::new(|spec| spec.verified = false);
+    Lab::set_up(seed, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "a").add_supply(NODE, "b");
+    })
+    .await
+}
+
+async fn drilled(lab: &mut Lab) -> Vec<String> {
+    let call = lab.call();
+    let then = picket_core::record::Then::PowerOn;
+    let call = FenceCall { holder: picket_core::event::Holder { then, ..call.holder.clone() }, ..call };
+    let Ok(Admission::Opened(id)) = lab.engine.drill(&node(), call).await else { panic!("not let in") };
+    lab.reach("normal", s(900)).await;
+    let fence = lab.engine.get_fence(id).await.expect("a store").expect("kept");
+    fence.findings().map(str::to_owned).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drill_verifies_the_wiring_of_supplies_until_they_are_elsewhere() {
+    let mut lab = supplied(952).await;
+    lab.engine.check(&node()).await.expect("checked");
+    assert_eq!(ready(&lab, "a"), Readiness::Degraded);
+    let findings = drilled(&mut lab).await;
+    assert!(findings.iter().any(|one| one.contains("their wiring is verified")), "{findings:?}");
+    assert!(lab.is_on());
+    assert_eq!(lab.attempts(), 1, "its volumes were let go, as in any fence");
+    assert_eq!(lab.record().wired.len(), 2);
+    lab.engine.check(&node()).await.expect("checked");
+    assert_eq!(ready(&lab, "a"), Readiness::Ready);
+    // It outlives the process, and raises the grade of the next fence that has to cut them.
+    lab.crash().await;
+    lab.fault("bmc", Fault::OffIgnored);
+    let view = lab.view();
+    let verified = view.plan.with_wiring(&view.stored.record);
+    assert_eq!(verified.devices().filter(|spec| spec.verified).count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drill_in_which_the_gateway_died_verifies_nothing() {
+    let mut lab = supplied(953).await;
+    let call = lab.call();
+    let then = picket_core::record::Then::PowerOn;
+    let call = FenceCall { holder: picket_core::event::Holder { then, ..call.holder.clone() }, ..call };
+    lab.engine.drill(&node(), call).await.expect("let in");
+    tokio::time::sleep(s(2)).await;
+    lab.crash().await;
+    lab.reach("normal", s(1_200)).await;
+    assert!(lab.record().wired.is_empty());
+    assert!(lab.is_on());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orphan_is_retired_wherever_its_fence_stands_and_settings_with_another_machine_bring_a_new_one() {
+    let mut lab = lab(954).await;
+    lab.fault("bmc", Fault::OffIgnored);
+    lab.open().await;
+    tokio::time::sleep(s(5)).await;
+    assert_eq!(lab.phase(), "fencing");
+    assert!(lab.engine.retire(&node(), person()).await.is_err(), "it comes to its end by itself");
+    lab.kill().await;
+    lab.setup.addresses.insert(NODE.to_owned(), "there".to_owned());
+    lab.setup.addresses.insert("n0".to_owned(), "here".to_owned());
+    let whole = lab.setup.clone();
+    lab.setup.nodes[0].name = "n0".to_owned();
+    lab.start().await;
+    assert!(lab.view().live.orphaned.is_some());
+    let gone = Person { name: "ada".to_owned(), reason: "it burned".to_owned() };
+    lab.engine.retire(&node(), gone).await.expect("retired");
+    tokio::time::sleep(s(5)).await;
+    assert!(lab.engine.node(&node()).is_err(), "nothing of it is shown any more");
+    lab.mend("bmc");
+    lab.kill().await;
+    lab.setup = whole;
+    lab.start().await;
+    lab.reach("normal", s(30)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+}
