@@ -135,8 +135,10 @@ impl NodeTask {
                         return Box::pin(self.check(devices, Some(reply))).await;
                     }
                     command => {
+                        // It may ask the same devices, which would wait for calls that nobody goes on with.
+                        drop(run.doing);
                         self.command(command).await?;
-                        // The calls under way are dropped here; those who wait are told so by their replies' closing.
+                        // Those who wait are told so by their replies' closing.
                         return Ok(self.place() != here);
                     }
                 },
