@@ -43,6 +43,6 @@ pub use listen::{Listen, ListenTls};
 pub use node::NodeSettings;
 pub use receipts::ReceiptSettings;
 pub use release::ReleaseSettings;
-pub use sections::{Gateway, Log, LogFormat, LogLevel, StoreSettings};
+pub use sections::{Gateway, Log, LogFormat, LogLevel, MetricsSettings, StoreSettings};
 pub use settings::Settings;
 pub use sources::Sources;

@@ -1,5 +1,6 @@
 //! The gateway itself: who it is, where it stores, how it logs.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use picket_core::ids::NodeId;
@@ -36,6 +37,14 @@ pub struct Log {
     pub format: LogFormat,
     /// `level`: `error`, `warn`, `info`, `debug` or `trace`. Default: `info`.
     pub level: LogLevel,
+}
+
+/// `[metrics]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetricsSettings {
+    /// `listen`: where metrics and health are told over plain HTTP, to whoever asks; of the loopback alone, unless
+    /// `public = true`. Default: nowhere.
+    pub listen: Option<SocketAddr>,
 }
 
 /// How a log line looks.
@@ -117,6 +126,29 @@ pub(crate) fn store(mut table: Table<'_>) -> StoreSettings {
     } else {
         StoreSettings::Embedded { path: path.unwrap_or_else(|| STORE.into()) }
     }
+}
+
+pub(crate) fn metrics(mut table: Table<'_>) -> MetricsSettings {
+    let public = table.flag("public").unwrap_or(false);
+    let listen = table.text("listen").and_then(|text| match text.parse::<SocketAddr>() {
+        Ok(address) if public || address.ip().is_loopback() => Some(address),
+        Ok(address) => {
+            table.fault(
+                "listen",
+                format!(
+                    "{address} is not of the loopback, and everybody who reaches it may read names of nodes and what \
+                     goes on: set public = true beside it, or listen on 127.0.0.1"
+                ),
+            );
+            None
+        }
+        Err(_) => {
+            table.fault("listen", format!("expected an address with its port (\"127.0.0.1:9469\"), found {text:?}"));
+            None
+        }
+    });
+    table.done();
+    MetricsSettings { listen }
 }
 
 pub(crate) fn log(mut table: Table<'_>) -> Log {

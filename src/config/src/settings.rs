@@ -19,7 +19,7 @@ use crate::listen::{self, Listen};
 use crate::node::{self, NodeSettings, Nodes};
 use crate::receipts::ReceiptSettings;
 use crate::release::{self, ReleaseSettings};
-use crate::sections::{self, Gateway, Log, StoreSettings};
+use crate::sections::{self, Gateway, Log, MetricsSettings, StoreSettings};
 use crate::sources::Sources;
 use crate::table::{Findings, Table};
 
@@ -42,6 +42,8 @@ pub struct Settings {
     pub receipts: ReceiptSettings,
     /// `[log]`.
     pub log: Log,
+    /// `[metrics]`.
+    pub metrics: MetricsSettings,
     /// `[rules]`: the keys, their defaults and least values are the fields of [`Rules`].
     pub rules: Rules,
     /// `[nodes]`, from their host lists and `[templates]`.
@@ -86,6 +88,7 @@ impl Settings {
         let audit = crate::audit::read(top.table("audit"), &store);
         let receipts = crate::receipts::read(top.table("receipts"), &store);
         let logging = sections::log(top.table("log"));
+        let metrics = sections::metrics(top.table("metrics"));
         let rules = crate::rules::read(top.table("rules"));
         let releases = release::releases(&mut top);
         let known: BTreeSet<ReleaseId> = releases.keys().cloned().collect();
@@ -111,6 +114,7 @@ impl Settings {
             audit,
             receipts,
             log: logging,
+            metrics,
             rules,
             nodes,
             budget,

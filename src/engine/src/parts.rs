@@ -14,6 +14,7 @@ use picket_core::time::Clock;
 use picket_core::topology::Topology;
 use picket_driver::{PowerDriver, Random};
 use picket_liveness::Liveness;
+use picket_metrics::Metrics;
 use picket_release::Releaser;
 
 use crate::hooks::Hooks;
@@ -82,6 +83,8 @@ pub struct Parts {
     pub audit: Audit,
     /// What signs receipts.
     pub receipts: Arc<Receipts>,
+    /// What counts and measures.
+    pub metrics: Metrics,
     /// The numbers of the rules.
     pub rules: Rules,
     /// How much may be fenced.

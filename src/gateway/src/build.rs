@@ -21,13 +21,14 @@ pub(crate) fn all(
     settings: &Settings,
     told: Faults,
     context: &Context,
+    kinds: &[Box<dyn DriverKind>],
 ) -> Result<(Vec<NodePlan>, Option<Tls>), Faults> {
     let mut faults = Vec::new();
     let tls = crate::doors::tls(settings, &mut faults);
     let releasers = releasers(settings, &mut faults);
     let sources = sources::read(&settings.groups, &mut faults);
     let mut builder = Builder {
-        kinds: crate::drivers::kinds(),
+        kinds,
         context,
         releasers,
         endpoints: BTreeMap::new(),
@@ -102,7 +103,7 @@ fn releasers(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<ReleaseId
 }
 
 struct Builder<'a> {
-    kinds: Vec<Box<dyn DriverKind>>,
+    kinds: &'a [Box<dyn DriverKind>],
     context: &'a Context,
     releasers: BTreeMap<ReleaseId, Arc<dyn Releaser>>,
     /// Which device has which endpoint: two nodes with one BMC would be fenced for one another.

@@ -6,6 +6,7 @@ use picket_audit::{Audit, Told};
 use picket_config::{Fault, Settings};
 use picket_core::time::Clock;
 use picket_engine::clock::SystemClock;
+use picket_metrics::Metrics;
 use picket_server::{Denial, Denials, HouseRules, Limits, Listeners, Tls, TlsFiles};
 use serde_json::json;
 
@@ -27,9 +28,19 @@ pub(crate) fn tls(settings: &Settings, faults: &mut Vec<Fault>) -> Option<Tls> {
 }
 
 /// Who may what, and how much.
-pub(crate) fn rules(settings: &Settings, audit: Audit) -> HouseRules {
+pub(crate) fn rules(settings: &Settings, audit: Audit, metrics: &Metrics) -> HouseRules {
+    HouseRules {
+        limits: limits(settings),
+        roles: settings.roles.clone(),
+        denials: Arc::new(Noted(audit)),
+        metrics: metrics.clone(),
+    }
+}
+
+/// How much is taken in.
+pub(crate) fn limits(settings: &Settings) -> Limits {
     let limits = &settings.limits;
-    let limits = Limits {
+    Limits {
         calls: limits.calls as usize,
         calls_each: limits.calls_each as usize,
         streams: limits.streams as usize,
@@ -40,8 +51,7 @@ pub(crate) fn rules(settings: &Settings, audit: Audit) -> HouseRules {
         rate: limits.rate,
         burst: limits.burst,
         ..Limits::default()
-    };
-    HouseRules { limits, roles: settings.roles.clone(), denials: Arc::new(Noted(audit)) }
+    }
 }
 
 /// Says where callers are listened to, and who may call.

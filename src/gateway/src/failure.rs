@@ -28,6 +28,9 @@ pub(crate) enum Failure {
     /// The service broke.
     #[error(transparent)]
     Serve(#[from] picket_server::ServeError),
+    /// Metrics cannot be told there.
+    #[error("metrics.listen = {0}: {1}")]
+    Metrics(std::net::SocketAddr, #[source] std::io::Error),
     /// The runtime or a signal handler cannot be set up.
     #[error("cannot start: {0}")]
     Start(#[source] std::io::Error),
@@ -45,6 +48,7 @@ impl Failure {
             | Failure::Key(_)
             | Failure::Listen(_)
             | Failure::Serve(_)
+            | Failure::Metrics(..)
             | Failure::Start(_) => 75,
         }
     }

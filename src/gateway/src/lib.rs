@@ -10,7 +10,12 @@ mod build;
 mod doors;
 mod drivers;
 mod failure;
+mod http;
 mod log;
+mod measured;
+mod notify;
+mod observe;
+mod reload;
 mod run;
 mod sources;
 

@@ -11,15 +11,20 @@ use picket_driver::{Context, Random};
 use picket_election::Single;
 use picket_engine::clock::SystemClock;
 use picket_engine::{Engine, Hooks, Parts, Receipts};
+use picket_metrics::{self as metrics, Metrics};
 use picket_receipt::Keys;
-use picket_server::{Addresses, SocketFile, Tls};
+use picket_server::{Addresses, House, Listeners, SocketFile};
 use picket_store::{EmbeddedStore, MemoryStore};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;
-use crate::{build, doors, log};
+use crate::measured::Measured;
+use crate::notify::Notify;
+use crate::observe::Observer;
+use crate::reload::Reloader;
+use crate::{build, doors, http, log};
 
 /// Runs the daemon until SIGTERM or SIGINT. Failures are told on standard error, once.
 pub fn main(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> ExitCode {
@@ -45,13 +50,16 @@ fn random() -> Random {
 fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
     let (settings, told) = Settings::read(&Sources::at(&arguments.config)).map_err(Failure::Settings)?;
     let context = Context { clock: Arc::new(SystemClock), random: random() };
-    let (nodes, tls) = build::all(&settings, told, &context).map_err(Failure::Settings)?;
+    let kinds = Arc::new(crate::drivers::kinds());
+    let (nodes, tls) = build::all(&settings, told, &context, &kinds).map_err(Failure::Settings)?;
     if arguments.check {
         println!("{}: right, with {} nodes", arguments.config.display(), nodes.len());
         return Ok(());
     }
-    log::start(settings.log.format == LogFormat::Json, settings.log.level.word());
-    let store = open(&settings, &context)?;
+    let level = log::start(settings.log.format == LogFormat::Json, settings.log.level.word());
+    let metrics = Metrics::default();
+    let store: Arc<dyn Store> =
+        Arc::new(Measured { inner: open(&settings, &context)?, metrics: metrics.clone() });
     let (audit, writer) = audit(&settings, &context)?;
     let keys = keys(&settings, &context)?;
     let engine = Engine::new(Parts {
@@ -62,6 +70,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
         hooks,
         audit,
         receipts: Arc::new(Receipts::new(keys)),
+        metrics: metrics.clone(),
         rules: settings.rules.clone(),
         budget: settings.budget.clone(),
         twins: Arc::default(),
@@ -69,7 +78,23 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
         nodes,
     });
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Start)?;
-    let ended = runtime.block_on(live(&settings, tls, engine));
+    let ended = runtime.block_on(async {
+        let stop = CancellationToken::new();
+        let listeners = addresses(&settings).bind_with(tls).await?;
+        let rules = doors::rules(&settings, engine.audit().clone(), &metrics);
+        let house = House::new(rules, &engine, &listeners, stop.clone());
+        let reloader = Reloader {
+            file: arguments.config.clone(),
+            running: settings,
+            kinds,
+            context: context.clone(),
+            engine: engine.clone(),
+            house,
+            level,
+            metrics,
+        };
+        live(reloader, listeners, engine, stop).await
+    });
     // What is still being read from a device ends with the process; nothing that was sent is left unaccounted for.
     runtime.shutdown_background();
     // What was told is written, also of how it ended.
@@ -131,32 +156,81 @@ fn addresses(settings: &Settings) -> Addresses {
     Addresses { unix, tcp: settings.listen.tcp }
 }
 
-async fn live(settings: &Settings, tls: Option<Tls>, engine: Engine) -> Result<(), Failure> {
-    let stop = CancellationToken::new();
-    let is_guarded = tls.is_some();
-    let listeners = addresses(settings).bind_with(tls).await?;
+/// Serves and works until a signal ends it; reads the settings anew at each SIGHUP.
+async fn live(
+    mut reloader: Reloader,
+    listeners: Listeners,
+    engine: Engine,
+    stop: CancellationToken,
+) -> Result<(), Failure> {
+    let settings = &reloader.running;
+    let (house, hurry) = (reloader.house.clone(), CancellationToken::new());
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Start)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Start)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Start)?;
+    let notify = Notify::of_environment();
     tracing::info!(gateway = %settings.gateway.name, version = env!("CARGO_PKG_VERSION"), "starting");
-    doors::tell(settings, &listeners, is_guarded);
-    let serving = picket_server::serve_by(
-        doors::rules(settings, engine.audit().clone()),
-        engine.clone(),
-        listeners,
-        stop.clone(),
-    );
-    let working = engine.run(stop.clone());
-    tokio::pin!(serving, working);
+    doors::tell(settings, &listeners, listeners.are_guarded());
+    let telling = match settings.metrics.listen {
+        Some(address) => Some(http::bind(address).await.map_err(|error| Failure::Metrics(address, error))?),
+        None => None,
+    };
+    let observer = Arc::new(Observer {
+        metrics: reloader.metrics.clone(),
+        engine: engine.clone(),
+        house: house.clone(),
+    });
+    observer.metrics.set(&metrics::BUILD_INFO, &[env!("CARGO_PKG_VERSION")], 1.0);
+    observer.metrics.set(&metrics::START_TIME, &[], reloader.now_in_seconds());
+    observer.metrics.set(&metrics::RELOADED, &[], reloader.now_in_seconds());
+    let serving = picket_server::serve_house(house, engine.clone(), listeners, stop.clone());
+    let working = engine.run_until(stop.clone(), hurry.clone());
+    let besides = async {
+        let telling = async {
+            match telling {
+                Some(listener) => http::serve(listener, observer).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::join!(telling, notify.keep_alive())
+    };
+    let reloading = async {
+        engine.until_leading().await;
+        notify.ready("serving");
+        // Signals that come meanwhile make one more reload together: the last settings hold.
+        while hangup.recv().await.is_some() {
+            notify.reloading();
+            let result = reloader.reload().await;
+            notify.ready(&format!("serving; the last reload was {result}"));
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::pin!(serving, working, besides, reloading);
     let ended = tokio::select! {
         biased;
         _ = terminate.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),
         ended = &mut working => return ended.map_err(Failure::from),
         ended = &mut serving => ended.map_err(Failure::from),
+        _ = &mut besides => Ok(()),
+        () = &mut reloading => Ok(()),
     };
     tracing::info!("stopping");
+    notify.stopping();
     stop.cancel();
-    let (served, worked) = tokio::join!(serving_end(&ended, serving), working);
+    let (served, worked) = {
+        let ending = async { tokio::join!(serving_end(&ended, serving), working) };
+        tokio::pin!(ending);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut ending => break done,
+                _ = terminate.recv() => hurry.cancel(),
+                _ = interrupt.recv() => hurry.cancel(),
+                _ = &mut besides => {}
+            }
+        }
+    };
     let at = engine.clock().wall().millis();
     engine.audit().tell(Told { at, who: GATEWAY.to_owned(), what: "stop".to_owned(), ..Told::default() });
     ended.and(served).and(worked.map_err(Failure::from))

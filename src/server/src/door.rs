@@ -1,6 +1,7 @@
 //! Who is let in, and how many at once.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -96,9 +97,25 @@ pub(crate) struct Door {
     pub(crate) guard: Arc<Guard>,
     /// Turns of those who read files.
     pub(crate) readers: Arc<Semaphore>,
+    taking: RwLock<Taking>,
+    /// Streams that are open, and calls that are being answered.
+    open: [Arc<AtomicUsize>; 2],
+    stop: CancellationToken,
+    /// Ends the streams that are open, and them alone.
+    streams_end: RwLock<CancellationToken>,
+}
+
+/// How much is taken in now.
+#[derive(Debug)]
+struct Taking {
     places: Places,
     limits: Limits,
-    stop: CancellationToken,
+}
+
+impl Taking {
+    fn of(limits: &Limits) -> RwLock<Self> {
+        RwLock::new(Self { places: Places::new(|kind| limits.all(kind)), limits: limits.clone() })
+    }
 }
 
 /// A caller who was let in, and their place until all of these are dropped.
@@ -115,25 +132,65 @@ pub(crate) struct Guest {
 /// A place among the caller's own, and among all.
 #[derive(Clone, Debug)]
 pub(crate) struct Place(
-    #[expect(dead_code, reason = "it is kept, and freed when dropped")] Arc<[OwnedSemaphorePermit; 2]>,
+    Arc<[OwnedSemaphorePermit; 2]>,
+    #[expect(dead_code, reason = "it is kept, and counted off when dropped")] Option<Arc<Open>>,
 );
+
+/// Something that is open for as long as this lives.
+#[derive(Debug)]
+struct Open(Arc<AtomicUsize>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 impl Place {
     pub(crate) fn new(own: OwnedSemaphorePermit, of_all: OwnedSemaphorePermit) -> Self {
-        Self(Arc::new([own, of_all]))
+        Self(Arc::new([own, of_all]), None)
+    }
+
+    fn counted(self, open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self(self.0, Some(Arc::new(Open(open.clone()))))
     }
 }
 
 impl Door {
     pub(crate) fn new(limits: &Limits, guard: Arc<Guard>, stop: CancellationToken) -> Self {
-        let places = Places::new(|kind| limits.all(kind));
         let readers = Arc::new(Semaphore::new(READERS));
-        Self { guard, readers, places, limits: limits.clone(), stop }
+        let streams_end = RwLock::new(stop.child_token());
+        Self { guard, readers, taking: Taking::of(limits), open: Default::default(), stop, streams_end }
     }
 
-    /// Ends when the gateway goes down.
-    pub(crate) fn stop(&self) -> &CancellationToken {
-        &self.stop
+    /// How much is taken in now.
+    pub(crate) fn limits(&self) -> Limits {
+        self.taking.read().unwrap_or_else(PoisonError::into_inner).limits.clone()
+    }
+
+    /// Takes in as much from now on; who is in already does not count against it.
+    pub(crate) fn change(&self, limits: &Limits) {
+        let mut taking = self.taking.write().unwrap_or_else(PoisonError::into_inner);
+        if taking.limits != *limits {
+            *taking = Taking { places: Places::new(|kind| limits.all(kind)), limits: limits.clone() };
+        }
+    }
+
+    /// Ends the streams that are open now.
+    pub(crate) fn end_streams(&self) {
+        let mut end = self.streams_end.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *end, self.stop.child_token()).cancel();
+    }
+
+    /// Streams that are open, and calls that are being answered.
+    pub(crate) fn open(&self) -> (usize, usize) {
+        (self.open[0].load(Ordering::Relaxed), self.open[1].load(Ordering::Relaxed))
+    }
+
+    /// Ends when the gateway goes down, or when streams are to come again.
+    pub(crate) fn stop(&self) -> CancellationToken {
+        self.streams_end.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Lets a request in and gives it a place, before anything of it is read; or says why not.
@@ -150,10 +207,12 @@ impl Door {
     fn place(&self, who: &Admitted) -> Result<Place, Fault> {
         let kind = Taken::by(who.asked);
         let own = self.guard.visitors.place(&who.origin.as_one, kind)?;
-        let of_all = self.places.take(kind);
+        let taking = self.taking.read().unwrap_or_else(PoisonError::into_inner);
+        let of_all = taking.places.take(kind);
         let of_all =
-            of_all.ok_or_else(|| full(kind.words(), self.limits.all(kind), "", Duration::from_secs(1)))?;
-        Ok(Place::new(own, of_all))
+            of_all.ok_or_else(|| full(kind.words(), taking.limits.all(kind), "", Duration::from_secs(1)))?;
+        let stays = matches!(kind, Taken::Stream | Taken::ActStream);
+        Ok(Place::new(own, of_all).counted(&self.open[usize::from(!stays)]))
     }
 
     /// Whom the gate let in for one answer.

@@ -75,7 +75,7 @@ pub(crate) fn no_leader(why: &str) -> Fault {
 
 /// The gateway goes down.
 pub(crate) fn shutting_down() -> Fault {
-    let message = "the gateway is going down; what was begun is resumed by whoever leads next: ask again with the same key";
+    let message = "the gateway is going down, or reads its roles anew; what was begun goes on, or is resumed by whoever leads next: ask again with the same key";
     Fault::new(ErrorReason::ShuttingDown, message).retry_after(LEADER)
 }
 

@@ -22,6 +22,7 @@ pub mod fuzz;
 mod guard;
 mod handshakes;
 mod health;
+mod house;
 mod listen;
 mod names;
 mod page;
@@ -34,6 +35,7 @@ mod too_large;
 
 pub use door::Limits;
 pub use guard::{Denial, Denials, HouseRules, Untold};
+pub use house::House;
 pub use listen::{Addresses, ListenError, Listeners, SocketFile};
-pub use serve::{ServeError, serve, serve_by, serve_within};
+pub use serve::{ServeError, serve, serve_by, serve_house, serve_within};
 pub use tls::{Tls, TlsFault, TlsFiles};

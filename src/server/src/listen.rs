@@ -94,6 +94,13 @@ pub struct Listeners {
     pub(crate) tls: Option<Arc<Tls>>,
 }
 
+impl Listeners {
+    /// Whether TLS is spoken on TCP.
+    pub fn are_guarded(&self) -> bool {
+        self.tls.is_some()
+    }
+}
+
 /// A Unix socket that is listened on; its file goes with it.
 #[derive(Debug)]
 pub(crate) struct BoundSocket {

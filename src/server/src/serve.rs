@@ -1,6 +1,5 @@
 //! Serving: the fencing service, health and reflection, on all listeners, until told to stop.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -16,10 +15,11 @@ use tower::util::MapResponseLayer;
 
 use crate::accept::Reception;
 use crate::calls::Desk;
-use crate::door::{Door, Limits};
+use crate::door::Limits;
+use crate::guard::HouseRules;
 use crate::guard::gate::GateLayer;
-use crate::guard::{Guard, HouseRules};
 use crate::health;
+use crate::house::House;
 use crate::listen::{ListenError, Listeners};
 use crate::service::Service;
 use crate::too_large;
@@ -68,6 +68,17 @@ pub async fn serve_by(
     listeners: Listeners,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
+    let house = House::new(rules, &engine, &listeners, stop.clone());
+    serve_house(house, engine, listeners, stop).await
+}
+
+/// The same in a house that is known outside as well: its rules may change meanwhile.
+pub async fn serve_house(
+    house: House,
+    engine: Engine,
+    listeners: Listeners,
+    stop: CancellationToken,
+) -> Result<(), ServeError> {
     let (reporter, health_service) = tonic_health::server::health_reporter();
     let reflection = || {
         tonic_reflection::server::Builder::configure()
@@ -75,13 +86,12 @@ pub async fn serve_by(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     // Python's grpcio-reflection and older grpcurls ask by the name that came before v1.
-    let limits = rules.limits.clone();
+    let House { guard, door, .. } = house;
+    let limits = door.limits();
     let largest = limits.message;
     let health_service = health_service.max_decoding_message_size(largest);
     let older = reflection().build_v1alpha()?.max_decoding_message_size(largest);
     let reflection = reflection().build_v1()?.max_decoding_message_size(largest);
-    let guard = Arc::new(Guard::new(rules, engine.clock().clone()));
-    let door = Arc::new(Door::new(&limits, guard.clone(), stop.clone()));
     let service = FencingServiceServer::new(Service(Desk::new(engine.clone(), door.clone())))
         .max_decoding_message_size(largest);
     let routes = Routes::new(service).add_service(health_service).add_service(reflection).add_service(older);

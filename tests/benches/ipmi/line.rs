@@ -69,6 +69,7 @@ impl Line {
             hooks: Arc::new(NoHooks),
             audit: picket_audit::Audit::none(),
             receipts: Arc::new(Receipts::new(Keys::ephemeral("gateway", &|bytes| bytes.fill(7)))),
+            metrics: Default::default(),
             rules: rules.clone(),
             budget: picket_core::budget::Budget::unlimited(),
             nodes: plans,

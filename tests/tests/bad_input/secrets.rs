@@ -4,7 +4,7 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use picket_tests::peers::{IpmiSim, OPERATOR, PASSWORD};
+use picket_tests::peers::{IpmiSim, OPERATOR, PASSWORD, eventually};
 use picket_tests::{Answer, Fleet, Gateway, Result, Webhook};
 
 /// A password that no BMC here takes.
@@ -104,10 +104,23 @@ async fn no_secret_is_said_stored_or_handed_on() -> Result<()> {
         secret_file(&home.path().join(name), secret);
     }
     webhook.answer_status(Answer::Status(503));
-    let mut gateway = Gateway::new(&fleet(&sims, &webhook, home.path()))?;
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let free = free.expect("a port");
+    let fleet = fleet(&sims, &webhook, home.path()).with(&format!("[metrics]\nlisten = \"{free}\""));
+    let mut gateway = Gateway::new(&fleet)?;
     gateway.begin(&[(VARIABLE, WRONG), ("RUST_LOG", "error")]).await?;
     gateway.checked().await?;
     search_command_lines(&gateway);
+    // A password that was replaced, and settings that are refused.
+    for wrong in ["", "\n[rules]\nreadings = 0\n"] {
+        secret_file(&home.path().join("password"), PASSWORD);
+        gateway.settings(&fleet.clone().with(wrong))?;
+        let before = gateway.log().len();
+        gateway.process()?.signal(rustix::process::Signal::HUP);
+        let ends = ["the new settings hold", "refused as a whole"];
+        let told = || gateway.log().get(before..).is_some_and(|log| ends.iter().any(|end| log.contains(end)));
+        eventually("a reload is told", std::time::Duration::from_secs(60), told).await?;
+    }
     for arguments in [
         &["fence", "n0", "--yes", "--reason", "a test"][..],
         &["fence", "n1", "--yes", "--reason", "a test"],
@@ -136,6 +149,10 @@ async fn no_secret_is_said_stored_or_handed_on() -> Result<()> {
     let handed = std::fs::read(home.path().join("handed")).expect("the program ran");
     assert!(handed.windows(4).any(|window| window == b"\"n0\""), "it got the request");
     search("what the release's program got", &handed);
+    let metrics = metrics(free).await;
+    assert!(metrics.contains("picket_device_calls_total"), "{metrics}");
+    search("the metrics", metrics.as_bytes());
+    search_environments_of_children(&mut gateway);
     let log = gateway.log();
     assert!(log.contains("TRACE") && log.contains("n0"), "the log is as loud as the settings say");
     search("the log", log.as_bytes());
@@ -149,6 +166,28 @@ async fn no_secret_is_said_stored_or_handed_on() -> Result<()> {
     });
     assert!(audited, "the audit was searched, and has exchanges in it");
     Ok(())
+}
+
+/// What `/metrics` says.
+async fn metrics(address: std::net::SocketAddr) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await.expect("somebody listens");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("written");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("answered");
+    answer
+}
+
+/// The environments of the daemon's children, if any lives; its own holds what it was given.
+fn search_environments_of_children(gateway: &mut Gateway) {
+    let own = gateway.process().expect("it runs").id().to_string();
+    for entry in std::fs::read_dir("/proc").expect("it is mounted").flatten() {
+        let status = std::fs::read_to_string(entry.path().join("status")).unwrap_or_default();
+        if status.lines().any(|line| line == format!("PPid:\t{own}")) {
+            let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            search(&entry.path().display().to_string(), &environment);
+        }
+    }
 }
 
 /// Everything in this directory and those in it: settings, store, audit, logs.

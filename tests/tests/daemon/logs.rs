@@ -49,6 +49,15 @@ async fn every_line_of_a_fence_and_its_unfence_has_the_fences_id() -> Result<()>
     for line in &spoken {
         assert!(texts(line).iter().any(|text| text.contains(&id)), "without {id}: {line:#}");
     }
+    // What the engine says within the fence has the node and its generation beside it.
+    let of_engine =
+        |line: &&&Value| line["target"].as_str().is_some_and(|at| at.starts_with("picket_engine"));
+    for line in spoken.iter().filter(of_engine) {
+        for key in ["node", "generation"] {
+            let stands = [&line["fields"], &line["span"]].iter().any(|at| !at[key].is_null());
+            assert!(stands, "without {key}: {line:#}");
+        }
+    }
     // They are sentences, and those that an operator looks for are among them.
     let messages: Vec<String> = spoken.iter().map(|line| message(line)).collect();
     for wanted in [
@@ -67,5 +76,31 @@ async fn every_line_of_a_fence_and_its_unfence_has_the_fences_id() -> Result<()>
     {
         assert!(message(line).contains(' '), "a bare word: {line:#}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn in_text_each_line_of_a_fence_has_node_fence_and_generation_too() -> Result<()> {
+    let (bmc, _webhook, fleet) = one_node().await?;
+    let gateway = Gateway::start(&fleet.with("[log]\nformat = \"text\"\nlevel = \"debug\"")).await?;
+    gateway.checked().await?;
+    let before = gateway.log().lines().count();
+    let said = gateway.picket(&["fence", "n1", "--yes", "--reason", "a test"]).await?;
+    assert_eq!((said.code, bmc.is_on()?), (0, false), "{said:?}");
+    let fences = gateway.client().await?.list_fences(ListFencesRequest::default()).await.expect("answered");
+    let id = fences.into_inner().fences.remove(0).id;
+    let log = gateway.log();
+    let lines: Vec<&str> = log.lines().skip(before).collect();
+    let moved = |to: &str| {
+        lines.iter().position(|line| line.contains(&format!("to=\"{to}\""))).expect("it is logged")
+    };
+    let of_engine =
+        lines[moved("fencing")..=moved("released")].iter().filter(|line| line.contains("picket_engine"));
+    let mut count = 0;
+    for line in of_engine {
+        assert!(line.contains("node=n1") && line.contains("generation=1") && line.contains(&id), "{line}");
+        count += 1;
+    }
+    assert!(count > 5, "{log}");
     Ok(())
 }

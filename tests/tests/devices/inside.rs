@@ -99,6 +99,7 @@ impl Inside {
             hooks: Arc::new(NoHooks),
             audit: picket_audit::Audit::none(),
             receipts: Arc::new(Receipts::new(Keys::ephemeral("gateway", &|bytes| bytes.fill(7)))),
+            metrics: Default::default(),
             rules,
             budget: picket_core::budget::Budget::unlimited(),
             nodes: vec![plan],

@@ -109,7 +109,7 @@ impl Hands {
                 Ok((driver, call)) => bounded(time, driver.identify(&call)).await,
                 Err(error) => Err(error),
             };
-            asking.answered(words::heard(&result, words::identity));
+            asking.answered(&result, words::identity);
             (device, Did::Identified(result))
         })
     }
@@ -123,7 +123,7 @@ impl Hands {
                 Ok((driver, call)) => bounded(time, driver.inspect_hold(&call)).await,
                 Err(error) => Err(error),
             };
-            asking.answered(words::heard(&result, words::found));
+            asking.answered(&result, words::found);
             (device, Did::Inspected(result))
         })
     }
@@ -138,7 +138,7 @@ impl Hands {
                 Ok((driver, call)) => bounded(time, driver.read_power(&call)).await,
                 Err(error) => Err(error),
             };
-            asking.answered(words::heard(&result, words::reading));
+            asking.answered(&result, words::reading);
             (device, Did::Read { asked_at, result })
         })
     }
@@ -155,7 +155,7 @@ impl Hands {
                 Ok((driver, call)) => bounded(time, driver.engage_hold(&order, &call)).await,
                 Err(error) => Err(error),
             };
-            asking.answered(words::heard(&result, words::hold));
+            asking.answered(&result, words::hold);
             hands.parts.hooks.reached("sent hold").await;
             (device, Did::Held(order.effect(), result))
         })
@@ -179,7 +179,7 @@ impl Hands {
                 Ok((driver, call)) => bounded(time, driver.power_off(&order, &call)).await,
                 Err(error) => Err(error),
             };
-            asking.answered(words::heard(&result, words::accepted));
+            asking.answered(&result, words::accepted);
             hands.parts.hooks.reached("sent off").await;
             (device, Did::Off(order.effect(), result))
         })
@@ -197,7 +197,7 @@ impl Hands {
                 Ok((driver, call)) => bounded(time, driver.disengage_hold(&order, &call)).await,
                 Err(error) => Err(error),
             };
-            asking.answered(words::heard(&result, words::hold));
+            asking.answered(&result, words::hold);
             hands.parts.hooks.reached("sent unhold").await;
             (device, Did::Unheld(order.effect(), result))
         })
@@ -218,7 +218,7 @@ impl Hands {
                 Ok((driver, call)) => bounded(time, driver.power_on(order, &call)).await,
                 Err(error) => Err(error),
             };
-            asking.answered(words::heard(&result, words::accepted));
+            asking.answered(&result, words::accepted);
             hands.parts.hooks.reached("sent on").await;
             (device, Did::On(effect, result))
         })
@@ -234,7 +234,7 @@ impl Hands {
                 // A device that left the settings: this process has no session there, and never sent it anything.
                 Err(_) => Ok(()),
             };
-            asking.answered(words::heard(&result, |()| "ended".to_owned()));
+            asking.answered(&result, |()| "ended".to_owned());
             hands.parts.hooks.reached("sent close").await;
             (device, Did::Quiesced(result))
         })

@@ -8,6 +8,7 @@ mod fencing;
 mod hands;
 mod kept_off;
 mod looking;
+mod measuring;
 mod orphaned;
 mod releasing;
 mod retired;
@@ -175,7 +176,7 @@ impl NodeTask {
         let now = parts.clock.boot();
         let counted_from = stored.record.ledger.open().iter().map(|open| (open.id, now)).collect();
         let resumed = stored.record.phase != Phase::Normal;
-        let teller = Arc::new(Teller::new(&parts, &plan.id));
+        let teller = Arc::new(Teller::new(&parts, &plan));
         teller.moved(&stored.record);
         let hands = Hands::new(&parts, &plan, leadership, teller.clone(), work.clone());
         // What devices showed before is still what was seen last.

@@ -14,6 +14,7 @@ use picket_core::outcome::Reason;
 use picket_core::record::{ReleaseStage, ReleaseState};
 use picket_core::store::StoreError;
 use picket_core::time::BootTime;
+use picket_metrics::RELEASE_ATTEMPTS;
 use picket_release::{Progress, ReleaseError, Releaser, Subject};
 use tokio::time::Instant;
 
@@ -185,7 +186,9 @@ impl NodeTask {
             let sent = self.watch_over(sending).await?;
             self.counted_from.insert(effect, self.now());
             let Some(result) = sent else { return Ok(()) };
-            let (stage, detail, known) = match result? {
+            let result = result?;
+            self.parts.metrics.count(&RELEASE_ATTEMPTS, &[id.as_str(), how(&result)]);
+            let (stage, detail, known) = match result {
                 Ok(progress) => said(progress, effect),
                 Err(ReleaseError::DidNotHappen(why)) => (ReleaseStage::Pending, why, Some(effect)),
                 Err(ReleaseError::Unknown(why)) => (ReleaseStage::Requested, why, None),
@@ -338,6 +341,17 @@ fn said(progress: Progress, effect: EffectId) -> (ReleaseStage, String, Option<E
         Progress::Complete(detail) => (ReleaseStage::Complete, detail, Some(effect)),
         Progress::Accepted(detail) => (ReleaseStage::Accepted, detail, None),
         Progress::NotThere(detail) => (ReleaseStage::Pending, detail, Some(effect)),
+    }
+}
+
+/// How an attempt ended, in one word.
+fn how(answered: &Answered) -> &'static str {
+    match answered {
+        Ok(Progress::Complete(_)) => "complete",
+        Ok(Progress::Accepted(_)) => "accepted",
+        Ok(Progress::NotThere(_)) => "not_there",
+        Err(ReleaseError::DidNotHappen(_)) => "did_not_happen",
+        Err(ReleaseError::Unknown(_)) => "unknown",
     }
 }
 

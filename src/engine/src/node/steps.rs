@@ -12,6 +12,7 @@ use picket_core::step;
 use picket_core::store::StoreError;
 use picket_core::time::BootTime;
 
+use super::measuring::Standing;
 use super::sessions::Sessions;
 use super::{Failure, Fatal, NodeTask, hands};
 
@@ -48,9 +49,11 @@ impl NodeTask {
                 return Err(Failure::Fatal(error));
             }
         };
+        let standing = Standing::of(self.record());
         let (stored, opened) = step.open(saved);
         self.stored = stored;
         self.office.stored(&self.stored.record);
+        self.teller.measures.moved(&standing, &self.stored.record, self.wall(), self.now());
         self.teller.tell(told);
         self.teller.moved(&self.stored.record);
         self.parts.hooks.reached(&format!("saved {label}")).await;

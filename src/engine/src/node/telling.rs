@@ -11,11 +11,14 @@ use picket_core::ids::{DeviceId, NodeId};
 use picket_core::record::{AuditHead, Fence, NodeRecord};
 use picket_core::step::Step;
 use picket_core::time::{BootTime, Clock, WallTime, written};
+use picket_driver::DriverError;
 use picket_liveness::Look;
 use serde_json::{Map, Value, json};
 
 use super::asked::Asked;
-use crate::parts::Parts;
+use super::measuring::{self, Measures};
+use super::words;
+use crate::parts::{NodePlan, Parts};
 use crate::readiness::Readiness;
 
 /// The same answer to the same question is told once, then counted for so long.
@@ -46,6 +49,9 @@ pub(crate) struct Teller {
     node: NodeId,
     scope: Mutex<Scope>,
     repeats: Mutex<BTreeMap<DeviceId, Repeat>>,
+    pub(super) measures: Measures,
+    /// What each device is made by: the first word of where it is.
+    drivers: BTreeMap<DeviceId, String>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -53,13 +59,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Teller {
-    pub(crate) fn new(parts: &Parts, node: &NodeId) -> Self {
+    pub(crate) fn new(parts: &Parts, plan: &NodePlan) -> Self {
+        let drivers = plan.drivers.iter().map(|(id, driver)| {
+            (id.clone(), driver.traits().endpoint.split(' ').next().unwrap_or_default().to_owned())
+        });
         Self {
             audit: parts.audit.clone(),
             clock: parts.clock.clone(),
-            node: node.clone(),
+            node: plan.id.clone(),
             scope: Mutex::default(),
             repeats: Mutex::default(),
+            measures: Measures::new(&parts.metrics),
+            drivers: drivers.collect(),
         }
     }
 
@@ -293,16 +304,43 @@ impl Asking {
         self
     }
 
-    /// What came back, in words.
-    pub(crate) fn answered(mut self, answered: String) {
+    /// What came back; `in_words` for what is no error.
+    pub(crate) fn answered<T>(
+        mut self,
+        result: &Result<T, DriverError>,
+        in_words: impl FnOnce(&T) -> String,
+    ) {
         self.answered = true;
-        self.teller.exchange(&self, answered);
+        self.measure(measuring::result(result));
+        self.teller.exchange(&self, words::heard(result, in_words));
+    }
+
+    fn measure(&self, result: &str) {
+        let driver = self.teller.drivers.get(&self.device).map_or("gone", String::as_str);
+        let took = self.teller.clock.boot().since(self.from);
+        self.teller.measures.call(driver, verb(self.asked), result, took);
+    }
+}
+
+/// The word of a question for metrics.
+fn verb(asked: &str) -> &'static str {
+    match asked {
+        POWER => "read",
+        "what machine is it" => "identify",
+        "what would a hold change" => "inspect_hold",
+        "stay off" => "hold",
+        "power off, hard" => "off",
+        "put back what the hold changed" => "unhold",
+        "power on" => "on",
+        "end the session" => "close",
+        _ => "other",
     }
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
         if !self.answered {
+            self.measure("unheard");
             self.teller.exchange(self, "its answer was not waited for".to_owned());
         }
     }

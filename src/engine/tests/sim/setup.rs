@@ -79,6 +79,7 @@ impl Setup {
             hooks,
             audit: self.audit.clone(),
             receipts: Arc::new(Receipts::new(Keys::ephemeral("gateway", &|bytes| bytes.fill(7)))),
+            metrics: Default::default(),
             rules: self.rules.clone(),
             budget: self.budget.clone(),
             nodes: self.nodes.iter().map(|node| self.plan(node, world)).collect(),

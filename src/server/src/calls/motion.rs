@@ -135,7 +135,7 @@ impl Desk {
     }
 
     pub(super) fn start(&self, guest: Guest, following: Following) -> Result<Updates, Status> {
-        Ok(Follower::new(&self.engine, following, self.door.stop(), guest.place)?.updates().boxed())
+        Ok(Follower::new(&self.engine, following, &self.door.stop(), guest.place)?.updates().boxed())
     }
 }
 

@@ -14,6 +14,7 @@ use picket_core::ids::{NodeId, Revision, Term};
 use picket_proto::v1::{self, watch_nodes_response::Event};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::Desk;
@@ -52,6 +53,7 @@ struct Watch {
     queue: VecDeque<Due>,
     sign_at: Instant,
     over: bool,
+    stop: CancellationToken,
     _place: Place,
 }
 
@@ -95,6 +97,7 @@ impl Desk {
             queue: VecDeque::new(),
             sign_at: Instant::now() + SIGN,
             over: false,
+            stop: self.door.stop(),
             _place: guest.place,
         };
         if resumed.is_none() {
@@ -247,7 +250,7 @@ impl Watch {
                 }
                 Ok(())
             }
-            () = self.desk.door.stop().cancelled() => Err(errors::shutting_down()),
+            () = self.stop.cancelled() => Err(errors::shutting_down()),
             () = engine.until_over(self.term) => {
                 let why = engine.leading().err();
                 Err(errors::no_leader(why.as_deref().unwrap_or("another leadership has begun")))

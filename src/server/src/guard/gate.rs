@@ -7,9 +7,11 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, ready};
+use picket_metrics::{Metrics, REQUEST, REQUESTS};
+use tonic::Code;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tower::{Layer, Service};
@@ -59,17 +61,58 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let from = Instant::now();
+        let metrics = self.door.guard.metrics.clone();
+        let call = super::calls::of(request.uri().path()).word();
         let peer = request.extensions().get::<Arc<Peer>>().cloned();
         let guest = match self.door.enter(request.uri().path(), peer.as_deref()) {
             Ok(guest) => guest,
-            Err(fault) => return Box::pin(ready(Ok(fault.status().into_http()))),
+            Err(fault) => {
+                let answer = fault.status().into_http();
+                count(&metrics, call, &answer, from);
+                return Box::pin(ready(Ok(answer)));
+            }
         };
         let end = peer.and_then(|peer| self.door.guard.end_of(&peer));
         let time = time_to_read(&guest);
         let place = guest.place.clone();
         request.extensions_mut().insert(guest);
         let answer = self.inner.call(request.map(|body| Body::new(Reading::new(body, time))));
-        Box::pin(async move { Ok(answer.await?.map(|body| Body::new(Staying::new(body, place, end)))) })
+        Box::pin(async move {
+            let answer = answer.await?;
+            count(&metrics, call, &answer, from);
+            Ok(answer.map(|body| Body::new(Staying::new(body, place, end))))
+        })
+    }
+}
+
+/// Counts a request by the code with which its answer ends; one that goes on beyond its head has begun well.
+fn count<B>(metrics: &Metrics, call: &str, answer: &Response<B>, from: Instant) {
+    let code = answer.headers().get("grpc-status").map_or(Code::Ok, |code| Code::from_bytes(code.as_bytes()));
+    metrics.count(&REQUESTS, &[call, word(code)]);
+    metrics.took(&REQUEST, &[call], from.elapsed());
+}
+
+/// A code's word, as gRPC writes it.
+fn word(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
     }
 }
 

@@ -14,13 +14,14 @@ mod staying;
 pub(crate) mod visitors;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use denials::Gathered;
 pub use denials::{Denial, Denials, Untold};
 use picket_core::ids::NodeId;
 use picket_core::roles::{Caller, Person, Proof, Role, Roles};
 use picket_core::time::{Clock, WallTime};
+use picket_metrics::{self as metrics, Metrics};
 use picket_proto::v1::ErrorReason;
 
 use crate::door::Limits;
@@ -43,12 +44,19 @@ pub struct HouseRules {
     pub roles: Roles,
     /// Who is told of denials.
     pub denials: Arc<dyn Denials>,
+    /// What counts requests.
+    pub metrics: Metrics,
 }
 
 impl Default for HouseRules {
     /// Whoever is on this machine is admin.
     fn default() -> Self {
-        Self { limits: Limits::default(), roles: Roles::of_this_machine(), denials: Arc::new(Untold) }
+        Self {
+            limits: Limits::default(),
+            roles: Roles::of_this_machine(),
+            denials: Arc::new(Untold),
+            metrics: Metrics::default(),
+        }
     }
 }
 
@@ -107,7 +115,8 @@ impl Admitted {
 /// The guard.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    roles: Roles,
+    roles: RwLock<Roles>,
+    pub(crate) metrics: Metrics,
     denials: Gathered,
     pub(crate) visitors: Visitors,
     clock: Arc<dyn Clock>,
@@ -116,7 +125,16 @@ pub(crate) struct Guard {
 impl Guard {
     pub(crate) fn new(rules: HouseRules, clock: Arc<dyn Clock>) -> Self {
         let visitors = Visitors::new(&rules.limits);
-        Self { roles: rules.roles, denials: Gathered::new(rules.denials), visitors, clock }
+        let (roles, metrics) = (RwLock::new(rules.roles), rules.metrics);
+        Self { roles, metrics, denials: Gathered::new(rules.denials), visitors, clock }
+    }
+
+    /// Others may what they may from now on; true if anything differs.
+    pub(crate) fn change(&self, roles: Roles) -> bool {
+        let mut now = self.roles.write().unwrap_or_else(PoisonError::into_inner);
+        let differs = *now != roles;
+        *now = roles;
+        differs
     }
 
     /// Lets a request in, or says why not.
@@ -147,7 +165,7 @@ impl Guard {
     ) -> Result<(Caller, Option<&'static Call>), Fault> {
         self.is_current(peer)?;
         self.visitors.count(&origin.as_one)?;
-        let caller = self.roles.of(peer.person());
+        let caller = self.roles.read().unwrap_or_else(PoisonError::into_inner).of(peer.person());
         let call = match asked {
             Asked::Aside(_) => None,
             Asked::Ours(call) if caller.has(call.needs) => Some(call),
@@ -178,12 +196,14 @@ impl Guard {
 
     /// Tells a denial, and hands its fault on.
     pub(crate) fn denied(&self, by: &Origin, call: &str, fault: Fault) -> Fault {
+        self.metrics.count(&metrics::DENIALS, &[call, fault.reason().word()]);
         self.denials.tell(by, call, fault.reason(), fault.message());
         fault
     }
 
     /// Somebody was not let in at all.
     pub(crate) fn turned_away(&self, by: &Origin, why: &str) {
+        self.metrics.count(&metrics::DENIALS, &["connect", ErrorReason::Unauthenticated.word()]);
         self.denials.tell(by, "connect", ErrorReason::Unauthenticated, why);
     }
 

@@ -4,7 +4,7 @@
 //! open and has rested is forgotten.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use picket_core::roles::Role;
@@ -19,7 +19,7 @@ use crate::fault::Fault;
 /// All callers of late.
 #[derive(Debug)]
 pub(crate) struct Visitors {
-    limits: Limits,
+    limits: RwLock<Limits>,
     all: Mutex<HashMap<String, Visitor>>,
 }
 
@@ -122,23 +122,37 @@ impl Visitor {
 
 impl Visitors {
     pub(crate) fn new(limits: &Limits) -> Self {
-        Self { limits: limits.clone(), all: Mutex::default() }
+        Self { limits: RwLock::new(limits.clone()), all: Mutex::default() }
+    }
+
+    /// As much from now on. Places that a caller has already do not count against it.
+    pub(crate) fn change(&self, limits: &Limits) {
+        let mut now = self.limits.write().unwrap_or_else(PoisonError::into_inner);
+        if *now == *limits {
+            return;
+        }
+        *now = limits.clone();
+        for visitor in self.all.lock().unwrap_or_else(PoisonError::into_inner).values_mut() {
+            visitor.tokens = visitor.tokens.min(f64::from(limits.burst));
+            visitor.places = Places::new(|kind| limits.each(kind));
+        }
     }
 
     fn with<T>(&self, caller: &str, act: impl FnOnce(&mut Visitor, &Limits) -> T) -> Result<T, Fault> {
         let now = Instant::now();
+        let limits = self.limits.read().unwrap_or_else(PoisonError::into_inner);
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if !all.contains_key(caller) {
-            if all.len() >= self.limits.callers {
-                all.retain(|_, visitor| !visitor.has_rested(&self.limits, now));
+            if all.len() >= limits.callers {
+                all.retain(|_, visitor| !visitor.has_rested(&limits, now));
             }
-            if all.len() >= self.limits.callers {
-                return Err(full("different callers", self.limits.callers, "", Duration::from_secs(1)));
+            if all.len() >= limits.callers {
+                return Err(full("different callers", limits.callers, "", Duration::from_secs(1)));
             }
         }
-        let visitor = all.entry(caller.to_owned()).or_insert_with(|| Visitor::new(&self.limits, now));
-        visitor.fill(&self.limits, now);
-        Ok(act(visitor, &self.limits))
+        let visitor = all.entry(caller.to_owned()).or_insert_with(|| Visitor::new(&limits, now));
+        visitor.fill(&limits, now);
+        Ok(act(visitor, &limits))
     }
 
     /// One request more.
@@ -218,6 +232,19 @@ mod tests {
         assert_eq!((by("GetNode"), by("WatchNodes")), (Taken::Call, Taken::Stream));
         assert_eq!((by("Hold"), by("Fence"), by("Attest")), (Taken::Act, Taken::ActStream, Taken::ActStream));
         assert_eq!(Taken::by(calls::of("/grpc.health.v1.Health/Watch")), Taken::Aside);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn other_limits_hold_at_once_and_what_is_open_stays() {
+        let visitors = visitors(Limits { streams_each: 1, burst: 100, ..Limits::default() });
+        let open = visitors.place("a", Taken::Stream).expect("free");
+        assert!(visitors.place("a", Taken::Stream).is_err());
+        visitors.change(&Limits { streams_each: 2, rate: 1, burst: 1, ..Limits::default() });
+        let more = [(); 2].map(|()| visitors.place("a", Taken::Stream).expect("places of the new limits"));
+        assert!(visitors.place("a", Taken::Stream).is_err());
+        visitors.count("a").expect("the first");
+        assert!(visitors.count("a").is_err(), "no more than the new burst");
+        drop((open, more));
     }
 
     #[tokio::test(start_paused = true)]

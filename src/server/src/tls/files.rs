@@ -62,6 +62,17 @@ impl TlsFiles {
         config(chain, key, roots).map_err(|fault| vec![fault])
     }
 
+    /// When the gateway's certificate ends, and the first of the callers' CAs, in seconds since 1970. What cannot be read
+    /// is left out.
+    pub(super) fn ends(&self) -> Vec<(&'static str, i64)> {
+        let end =
+            |path: &Path, of: fn(&[CertificateDer<'static>]) -> Option<i64>| of(&certificates(path).ok()?);
+        let own = end(&self.certificate, |chain| certificate::not_after(chain.first()?).ok());
+        let roots =
+            end(&self.client_ca, |all| all.iter().filter_map(|one| certificate::not_after(one).ok()).min());
+        own.map(|end| ("server", end)).into_iter().chain(roots.map(|end| ("client_ca", end))).collect()
+    }
+
     fn all(&self) -> [&Path; 3] {
         [&self.certificate, &self.key, &self.client_ca]
     }

@@ -10,7 +10,7 @@ mod files;
 pub(crate) mod refusal;
 pub(crate) mod standing;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use files::{Mark, Marks, Read};
@@ -36,6 +36,7 @@ struct State {
     marks: Marks,
     read: Read,
     standings: Standings,
+    ends: Vec<(&'static str, i64)>,
 }
 
 impl Tls {
@@ -46,44 +47,73 @@ impl Tls {
     pub fn load(files: TlsFiles) -> Result<Self, Vec<TlsFault>> {
         let marks = Mark::of(&files);
         let read = files.read()?;
-        let state = State { looked_at: Instant::now(), marks, read, standings: Standings::default() };
+        let state = State {
+            looked_at: Instant::now(),
+            marks,
+            read,
+            standings: Standings::default(),
+            ends: files.ends(),
+        };
         let state = Mutex::new(state);
         Ok(Self { files, state })
     }
 
     /// What new connections are served with.
     pub(crate) fn current(&self) -> Arc<ServerConfig> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         if state.looked_at.elapsed() >= LOOK {
-            state.looked_at = Instant::now();
-            let marks = Mark::of(&self.files);
-            if marks != state.marks {
-                state.marks = marks;
-                match self.files.read() {
-                    Ok(read) => {
-                        let closed = state.standings.judge(&*read.verifier);
-                        state.read = read;
-                        tracing::info!("the certificates were replaced: new connections use the new ones");
-                        if closed > 0 {
-                            tracing::warn!(
-                                connections = closed,
-                                "nothing in client_ca_file vouches for these callers any more: they are closed"
-                            );
-                        }
-                    }
-                    Err(faults) => {
-                        for fault in faults {
-                            tracing::error!(
-                                file = fault.key,
-                                fault = fault.message,
-                                "the new certificates cannot be used: the old ones still serve"
-                            );
-                        }
-                    }
-                }
-            }
+            self.look(&mut state);
         }
         state.read.config.clone()
+    }
+
+    /// Looks at the files now; true if they were replaced and are used.
+    pub(crate) fn look_again(&self) -> bool {
+        self.look(&mut self.state())
+    }
+
+    /// When the certificates end that are in use: the gateway's own (`server`), and the first of the callers' CAs
+    /// (`client_ca`); in seconds since 1970.
+    pub(crate) fn ends(&self) -> Vec<(&'static str, i64)> {
+        self.state().ends.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn look(&self, state: &mut State) -> bool {
+        state.looked_at = Instant::now();
+        let marks = Mark::of(&self.files);
+        if marks == state.marks {
+            return false;
+        }
+        state.marks = marks;
+        match self.files.read() {
+            Ok(read) => {
+                let closed = state.standings.judge(&*read.verifier);
+                state.read = read;
+                state.ends = self.files.ends();
+                tracing::info!("the certificates were replaced: new connections use the new ones");
+                if closed > 0 {
+                    tracing::warn!(
+                        connections = closed,
+                        "nothing in client_ca_file vouches for these callers any more: they are closed"
+                    );
+                }
+                true
+            }
+            Err(faults) => {
+                for fault in faults {
+                    tracing::error!(
+                        file = fault.key,
+                        fault = fault.message,
+                        "the new certificates cannot be used: the old ones still serve"
+                    );
+                }
+                false
+            }
+        }
     }
 
     /// What a new connection stands by, whose handshake was served with `served`.

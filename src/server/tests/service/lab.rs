@@ -340,6 +340,7 @@ fn engine(
         hooks: Arc::new(NoHooks),
         audit,
         receipts: Arc::new(Receipts::new(Keys::ephemeral("gateway", &|bytes| bytes.fill(7)))),
+        metrics: Default::default(),
         rules,
         budget,
         nodes,

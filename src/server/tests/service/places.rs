@@ -104,7 +104,12 @@ async fn a_crowd_on_the_loopback_leaves_places_for_the_socket() {
     let listeners = Addresses { unix, tcp }.bind().await.expect("bound");
     let address = listeners.tcp_address().expect("an address");
     let limits = Limits { connections: 8, connections_each: 8, rate: 1, burst: 20, ..Limits::default() };
-    let rules = HouseRules { limits, roles: Roles::of_this_machine(), denials: Arc::new(Untold) };
+    let rules = HouseRules {
+        limits,
+        roles: Roles::of_this_machine(),
+        denials: Arc::new(Untold),
+        metrics: Default::default(),
+    };
     let serving = serve_by(rules, lab.engine.clone(), listeners, lab.stop.clone());
     tokio::spawn(async move { serving.await.expect("served") });
 

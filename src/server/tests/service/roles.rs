@@ -51,7 +51,8 @@ pub async fn side(lab: &Lab, grants: Vec<Grant>, limits: Limits) -> Side {
     let unix = Some(SocketFile { path: socket.clone(), mode: SocketFile::MODE });
     let listeners = Addresses { unix, tcp: None }.bind().await.expect("bound");
     let told = Arc::new(Told::default());
-    let rules = HouseRules { limits, roles: Roles::new(grants), denials: told.clone() };
+    let rules =
+        HouseRules { limits, roles: Roles::new(grants), denials: told.clone(), metrics: Default::default() };
     let serving = serve_by(rules, lab.engine.clone(), listeners, lab.stop.clone());
     tokio::spawn(async move { serving.await.expect("served") });
     Side { client: connect(&socket).await, told, dir }

@@ -1,0 +1,212 @@
+//! How the gateway is now, as metrics tell it: looked at when somebody reads them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use picket_core::record::{Phase, ReleaseStage};
+use picket_core::time::WallTime;
+use picket_engine::{Engine, NodeView};
+use picket_metrics as metrics;
+use picket_metrics::Metrics;
+use picket_server::House;
+
+/// Nodes in trouble that are told by name.
+const TROUBLES: usize = 200;
+/// How long the store may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// A release that takes longer than this is stuck.
+const STUCK: Duration = Duration::from_secs(300);
+
+const PHASES: [&str; 7] =
+    ["normal", "fencing", "fenced", "released", "unfencing", "power_on_failed", "needs_operator"];
+const EFFECTS: [&str; 6] = ["off", "on", "hold", "unhold", "release", "receipt"];
+const STAGES: [&str; 5] = ["pending", "requested", "accepted", "complete", "abandoned"];
+const READINESS: [&str; 3] = ["ready", "not_ready", "unchecked"];
+
+/// Looks at the engine and the doors.
+#[derive(Debug)]
+pub(crate) struct Observer {
+    pub(crate) metrics: Metrics,
+    pub(crate) engine: Engine,
+    pub(crate) house: House,
+}
+
+/// What is added up over the nodes.
+#[derive(Default)]
+struct Sums {
+    phases: BTreeMap<&'static str, (u32, f64)>,
+    reasons: BTreeMap<&'static str, u32>,
+    effects: BTreeMap<&'static str, (u32, u32, f64)>,
+    stages: BTreeMap<&'static str, (u32, f64)>,
+    devices: BTreeMap<&'static str, u32>,
+    orphans: u32,
+    holds: usize,
+    troubles: Vec<(String, &'static str)>,
+}
+
+impl Observer {
+    /// Everything, as it is now.
+    pub(crate) fn text(&self) -> String {
+        self.metrics.text(|metrics| {
+            self.of_nodes(metrics);
+            self.of_gateway(metrics);
+        })
+    }
+
+    /// Whether it can be asked for fences: it leads, and its store answers. Else why not.
+    pub(crate) async fn ready(&self) -> Result<String, String> {
+        let term = self.engine.leading().map_err(|why| format!("does not lead: {why}"))?;
+        match tokio::time::timeout(PATIENCE, self.engine.revision()).await {
+            Ok(Ok(_)) => Ok(format!("leads, in term {}", term.0)),
+            Ok(Err(error)) => Err(format!("leads, and the store does not answer: {error}")),
+            Err(_) => Err(format!("leads, and the store does not answer within {PATIENCE:?}")),
+        }
+    }
+
+    fn of_gateway(&self, metrics: &Metrics) {
+        let term = self.engine.leading().ok();
+        metrics.set(&metrics::LEADING, &[], f64::from(u8::from(term.is_some())));
+        metrics.set(&metrics::TERM, &[], term.map_or(0.0, |term| term.0 as f64));
+        let audit = self.engine.audit().state();
+        metrics.stands_at(&metrics::AUDIT_WRITTEN, audit.written);
+        metrics.stands_at(&metrics::AUDIT_LOST, audit.lost);
+        metrics.set(&metrics::AUDIT_FAILING, &[], f64::from(u8::from(audit.failing.is_some())));
+        let (streams, calls) = self.house.open();
+        metrics.set(&metrics::STREAMS, &[], streams as f64);
+        metrics.set(&metrics::CALLS, &[], calls as f64);
+        for (of, end) in self.house.certificates() {
+            metrics.set(&metrics::CERTIFICATE, &[of], end as f64);
+        }
+    }
+
+    fn of_nodes(&self, metrics: &Metrics) {
+        let now = self.engine.clock().wall();
+        let mut sums = Sums::default();
+        self.engine.nodes().for_each(|view| sums.add(&view, now));
+        for phase in PHASES {
+            let (count, oldest) = sums.phases.get(phase).copied().unwrap_or_default();
+            metrics.set(&metrics::NODES, &[phase], f64::from(count));
+            metrics.set(&metrics::OLDEST_FENCE, &[phase], oldest);
+        }
+        metrics.clear(&metrics::NEEDS_OPERATOR);
+        for (reason, count) in &sums.reasons {
+            metrics.set(&metrics::NEEDS_OPERATOR, &[reason], f64::from(*count));
+        }
+        for kind in EFFECTS {
+            let (count, unbounded, overdue) = sums.effects.get(kind).copied().unwrap_or_default();
+            metrics.set(&metrics::EFFECTS, &[kind], f64::from(count));
+            metrics.set(&metrics::EFFECTS_UNBOUNDED, &[kind], f64::from(unbounded));
+            metrics.set(&metrics::EFFECT_OVERDUE, &[kind], overdue);
+        }
+        for stage in STAGES {
+            let (count, oldest) = sums.stages.get(stage).copied().unwrap_or_default();
+            metrics.set(&metrics::RELEASES, &[stage], f64::from(count));
+            metrics.set(&metrics::RELEASE_OLDEST, &[stage], oldest);
+        }
+        for readiness in READINESS {
+            let count = sums.devices.get(readiness).copied().unwrap_or_default();
+            metrics.set(&metrics::DEVICES, &[readiness], f64::from(count));
+        }
+        metrics.set(&metrics::ORPHANED, &[], f64::from(sums.orphans));
+        metrics.set(&metrics::HOLDS, &[], sums.holds as f64);
+        metrics.clear(&metrics::TROUBLE);
+        for (node, trouble) in sums.troubles.iter().take(TROUBLES) {
+            metrics.set(&metrics::TROUBLE, &[node, trouble], 1.0);
+        }
+        metrics.set(&metrics::TROUBLE_UNTOLD, &[], sums.troubles.len().saturating_sub(TROUBLES) as f64);
+    }
+}
+
+/// Seconds from then until now.
+fn since(then: WallTime, now: WallTime) -> f64 {
+    now.millis().saturating_sub(then.millis()) as f64 / 1_000.0
+}
+
+impl Sums {
+    fn add(&mut self, view: &NodeView, now: WallTime) {
+        let record = &view.stored.record;
+        let mut troubles: Vec<&'static str> = Vec::new();
+        let open_for = match &record.fence {
+            Some(fence) if record.phase != Phase::Normal => since(fence.opened_at, now),
+            _ => 0.0,
+        };
+        let (count, oldest) = self.phases.entry(record.phase.label()).or_default();
+        (*count, *oldest) = (*count + 1, oldest.max(open_for));
+        match record.phase {
+            Phase::NeedsOperator(reason) => {
+                *self.reasons.entry(reason.label()).or_default() += 1;
+                troubles.push("needs_operator");
+            }
+            Phase::PowerOnFailed => troubles.push("power_on_failed"),
+            _ => {}
+        }
+        if view.live.orphaned.is_some() {
+            self.orphans += 1;
+            troubles.push("orphaned");
+        }
+        if record.breaches > 0 {
+            troubles.push("breach");
+        }
+        self.holds += record.holds.len();
+        for open in record.ledger.open() {
+            let (count, unbounded, overdue) = self.effects.entry(open.kind.label()).or_default();
+            *count += 1;
+            match open.life {
+                None => *unbounded += 1,
+                Some(life) => {
+                    let late = since(open.opened_at, now) - life.as_secs_f64();
+                    *overdue = overdue.max(late);
+                    if late > 0.0 && !troubles.contains(&"effect_overdue") {
+                        troubles.push("effect_overdue");
+                    }
+                }
+            }
+        }
+        if record.phase != Phase::Normal {
+            self.add_releases(view, now, &mut troubles);
+        }
+        for spec in view.plan.topology.devices() {
+            let readiness = match view.live.devices.get(&spec.id) {
+                None => "unchecked",
+                Some(device) if device.fault.is_some() => "not_ready",
+                Some(device) if device.power.is_none() && device.identity.is_none() => "unchecked",
+                Some(_) => "ready",
+            };
+            *self.devices.entry(readiness).or_default() += 1;
+            if readiness == "not_ready" && !troubles.contains(&"device_not_ready") {
+                troubles.push("device_not_ready");
+            }
+        }
+        self.troubles.extend(troubles.into_iter().map(|trouble| (record.node.to_string(), trouble)));
+    }
+
+    fn add_releases(&mut self, view: &NodeView, now: WallTime, troubles: &mut Vec<&'static str>) {
+        let Some(fence) = &view.stored.record.fence else { return };
+        let since_proof = fence
+            .evidence
+            .as_ref()
+            .map(|evidence| evidence.confirmed_at)
+            .or(fence.attestation.as_ref().map(|word| word.at))
+            .map_or(0.0, |then| since(then, now));
+        for release in &fence.releases {
+            let (count, oldest) = self.stages.entry(stage(release.stage)).or_default();
+            *count += 1;
+            if !release.stage.is_over() {
+                *oldest = oldest.max(since_proof);
+                if since_proof > STUCK.as_secs_f64() && !troubles.contains(&"release_stuck") {
+                    troubles.push("release_stuck");
+                }
+            }
+        }
+    }
+}
+
+fn stage(stage: ReleaseStage) -> &'static str {
+    match stage {
+        ReleaseStage::Pending => "pending",
+        ReleaseStage::Requested => "requested",
+        ReleaseStage::Accepted => "accepted",
+        ReleaseStage::Complete => "complete",
+        ReleaseStage::Abandoned => "abandoned",
+    }
+}

@@ -1,0 +1,162 @@
+//! Reading the settings anew: all of them hold from one moment on, or the running ones stay.
+//!
+//! **Invariants.** Everything is read and checked before anything is changed, and what is wrong is told at once. The one
+//! step that can refuse, the engine's, comes first; what comes after it cannot fail.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use picket_audit::{GATEWAY, Told};
+use picket_config::{Faults, Settings, Sources};
+use picket_driver::{Context, DriverKind};
+use picket_engine::{Change, ChangeError, Changed, Engine};
+use picket_metrics::{self as metrics, Metrics};
+use picket_server::House;
+use serde_json::json;
+
+use crate::log::Level;
+use crate::{build, doors};
+
+/// What reads the settings anew.
+pub(crate) struct Reloader {
+    pub(crate) file: PathBuf,
+    pub(crate) running: Settings,
+    pub(crate) kinds: Arc<Vec<Box<dyn DriverKind>>>,
+    pub(crate) context: Context,
+    pub(crate) engine: Engine,
+    pub(crate) house: House,
+    pub(crate) level: Level,
+    pub(crate) metrics: Metrics,
+}
+
+/// Why the running settings stay.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error("the new settings are wrong:\n{0}")]
+    Wrong(Faults),
+    #[error("this cannot be changed while it runs: {0}: restart picketd, or put back what was")]
+    Restart(String),
+    #[error(transparent)]
+    Engine(#[from] ChangeError),
+    #[error("the settings could not be read: {0}")]
+    Unread(String),
+}
+
+impl Reloader {
+    /// Reads and takes the settings, or says why not. What changed is logged and audited either way.
+    pub(crate) async fn reload(&mut self) -> &'static str {
+        tracing::info!(file = %self.file.display(), "reading the settings anew");
+        let (result, details) = match self.take().await {
+            Ok(changes) => {
+                let words: Vec<String> = changes.iter().map(|(what, how)| format!("{what}: {how}")).collect();
+                let said = if words.is_empty() { "nothing changed".to_owned() } else { words.join("; ") };
+                tracing::info!(changes = said, "the new settings hold");
+                self.metrics.set(&metrics::RELOADED, &[], self.now_in_seconds());
+                ("taken", json!({ "outcome": "taken", "changes": changes }))
+            }
+            Err(refused) => {
+                let why = refused.to_string();
+                tracing::error!(why, "the new settings were refused as a whole: the running ones stay");
+                ("refused", json!({ "outcome": "refused", "how": why }))
+            }
+        };
+        self.metrics.count(&metrics::RELOADS, &[result]);
+        let at = self.context.clock.wall().millis();
+        let told =
+            Told { at, who: GATEWAY.to_owned(), what: "reload".to_owned(), details, ..Told::default() };
+        self.engine.audit().tell(told);
+        result
+    }
+
+    pub(crate) fn now_in_seconds(&self) -> f64 {
+        self.context.clock.wall().millis() as f64 / 1_000.0
+    }
+
+    async fn take(&mut self) -> Result<BTreeMap<&'static str, String>, Refused> {
+        let (file, kinds, context) = (self.file.clone(), self.kinds.clone(), self.context.clone());
+        // Thousands of nodes are not checked on a thread on which others wait.
+        let read = tokio::task::spawn_blocking(move || {
+            let (settings, told) = Settings::read(&Sources::at(&file))?;
+            let (nodes, _tls) = build::all(&settings, told, &context, &kinds)?;
+            Ok((settings, nodes))
+        });
+        let (settings, nodes) =
+            read.await.map_err(|error| Refused::Unread(error.to_string()))?.map_err(Refused::Wrong)?;
+        let fixed = self.fixed(&settings);
+        if !fixed.is_empty() {
+            return Err(Refused::Restart(fixed.join(", ")));
+        }
+        let changed = self.engine.change(Change { nodes, rules: settings.rules.clone() }).await?;
+        let mut changes = of_the_fleet(&changed);
+        self.take_the_rest(&settings, &mut changes);
+        self.running = settings;
+        Ok(changes)
+    }
+
+    /// What differs and holds for as long as the process runs.
+    fn fixed(&self, new: &Settings) -> Vec<&'static str> {
+        let old = &self.running;
+        let tls = |settings: &Settings| {
+            let files = |tls: &picket_config::ListenTls| {
+                (tls.cert_file.clone(), tls.key_file.clone(), tls.client_ca_file.clone())
+            };
+            settings.listen.tls.as_ref().map(files)
+        };
+        let differs = [
+            ("gateway.name", old.gateway.name != new.gateway.name),
+            ("[store]", old.store != new.store),
+            ("[audit]", old.audit != new.audit),
+            ("listen.unix", old.listen.unix != new.listen.unix),
+            ("listen.tcp", old.listen.tcp != new.listen.tcp),
+            ("[listen.tls]", tls(old) != tls(new)),
+            ("metrics.listen", old.metrics.listen != new.metrics.listen),
+            ("limits.connections", old.limits.connections != new.limits.connections),
+            ("log.format", old.log.format != new.log.format),
+        ];
+        differs.iter().filter(|(_, differs)| *differs).map(|(key, _)| *key).collect()
+    }
+
+    fn take_the_rest(&mut self, new: &Settings, changes: &mut BTreeMap<&'static str, String>) {
+        let old = &self.running;
+        if old.roles != new.roles {
+            changes.insert(
+                "roles",
+                "others from now on; streams of callers are ended, and they come again".to_owned(),
+            );
+        }
+        if old.limits != new.limits {
+            changes.insert("limits", format!("{:?}", new.limits));
+        }
+        self.house.change(doors::limits(new), new.roles.clone());
+        if old.log.level != new.log.level {
+            changes.insert("log.level", format!("{} to {}", old.log.level.word(), new.log.level.word()));
+            self.level.change(new.log.level.word());
+        }
+        let groups = |settings: &Settings| settings.groups.members().clone();
+        if groups(old) != groups(new) {
+            changes.insert("groups", "their nodes changed".to_owned());
+        }
+        if self.house.read_certificates_again() {
+            changes.insert("certificates", "replaced: new connections use the new ones".to_owned());
+        }
+    }
+}
+
+fn of_the_fleet(changed: &Changed) -> BTreeMap<&'static str, String> {
+    let nodes = [
+        ("nodes added", &changed.added),
+        ("nodes removed", &changed.removed),
+        ("nodes changed", &changed.changed),
+        ("nodes that change once they are at rest", &changed.later),
+    ];
+    let mut changes = BTreeMap::new();
+    for (what, nodes) in nodes.into_iter().filter(|(_, nodes)| !nodes.is_empty()) {
+        let names: Vec<&str> = nodes.iter().map(|node| node.as_str()).collect();
+        changes.insert(what, names.join(", "));
+    }
+    if changed.rules {
+        changes.insert("rules", "others from now on".to_owned());
+    }
+    changes
+}

@@ -1,0 +1,57 @@
+//! The doors from the outside: what a reload changes of them, and how they are now.
+
+use std::sync::Arc;
+
+use picket_core::roles::Roles;
+use picket_engine::Engine;
+use tokio_util::sync::CancellationToken;
+
+use crate::door::{Door, Limits};
+use crate::guard::{Guard, HouseRules};
+use crate::listen::Listeners;
+use crate::tls::Tls;
+
+/// Who may what, how much, and how much of it is taken. Cheap to clone; all clones are the same house.
+#[derive(Clone, Debug)]
+pub struct House {
+    pub(crate) guard: Arc<Guard>,
+    pub(crate) door: Arc<Door>,
+    tls: Option<Arc<Tls>>,
+}
+
+impl House {
+    /// By these rules, before that engine, with the certificates of these listeners, until `stop`.
+    pub fn new(rules: HouseRules, engine: &Engine, listeners: &Listeners, stop: CancellationToken) -> Self {
+        let limits = rules.limits.clone();
+        let guard = Arc::new(Guard::new(rules, engine.clock().clone()));
+        let door = Arc::new(Door::new(&limits, guard.clone(), stop));
+        Self { guard, door, tls: listeners.tls.clone() }
+    }
+
+    /// Other limits and roles from now on. Where the roles differ, streams are ended: whoever comes again is judged anew.
+    /// Places that are taken already do not count against changed limits. How many connections there may be in all stays
+    /// as it was.
+    pub fn change(&self, limits: Limits, roles: Roles) {
+        self.guard.visitors.change(&limits);
+        self.door.change(&limits);
+        if self.guard.change(roles) {
+            self.door.end_streams();
+        }
+    }
+
+    /// Streams that are open, and calls that are being answered.
+    pub fn open(&self) -> (usize, usize) {
+        self.door.open()
+    }
+
+    /// The certificates, by what they are for, and when they end, in seconds since 1970: the gateway's own (`server`),
+    /// and the one of the CAs for callers that ends first (`client_ca`).
+    pub fn certificates(&self) -> Vec<(&'static str, i64)> {
+        self.tls.as_ref().map(|tls| tls.ends()).unwrap_or_default()
+    }
+
+    /// Reads the certificates again if their files changed; true if new ones are used from now on.
+    pub fn read_certificates_again(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.look_again())
+    }
+}

@@ -1,0 +1,105 @@
+//! What is in deploy/ and in the README: settings are parsed, the unit is one that systemd takes.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use picket_tests::picketd;
+
+fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("it is there").flatten() {
+        if entry.path().is_dir() {
+            found.extend(files(&entry.path(), ending));
+        } else if entry.path().extension().is_some_and(|is| is == ending) {
+            found.push(entry.path());
+        }
+    }
+    found
+}
+
+/// What `picketd --check` says of a text, but for secrets and programs that are not on this machine.
+async fn faults(text: &str) -> Vec<String> {
+    let home = tempfile::tempdir().expect("a directory");
+    let path = home.path().join("picket.toml");
+    std::fs::write(&path, text).expect("written");
+    let said = picketd(&path, &["--check"], &[]).await.expect("it runs");
+    let absent =
+        ["cannot be read", "No such file", "has no variable", "CREDENTIALS_DIRECTORY", "does not exist"];
+    let told = said.err.lines().skip(1).filter(|line| absent.iter().all(|words| !line.contains(words)));
+    told.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn every_settings_file_of_deploy_is_right() {
+    let files = files(&top().join("deploy"), "toml");
+    assert!(files.len() >= 3, "{files:?}");
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("read");
+        assert_eq!(faults(&text).await, Vec::<String>::new(), "{}", file.display());
+    }
+}
+
+#[tokio::test]
+async fn the_settings_in_the_readme_are_right() {
+    let readme = std::fs::read_to_string(top().join("README.md")).expect("read");
+    let mut blocks: Vec<String> = Vec::new();
+    let mut inside: Option<String> = None;
+    for line in readme.lines() {
+        match (line.trim(), &mut inside) {
+            ("```toml", None) => inside = Some(String::new()),
+            ("```", Some(_)) => blocks.extend(inside.take()),
+            (_, Some(block)) => *block += &format!("{line}\n"),
+            _ => {}
+        }
+    }
+    assert!(blocks.len() >= 2, "{blocks:?}");
+    // One after the other they are one file, as the README builds it up.
+    let mut text = String::new();
+    for block in blocks {
+        let next = format!("{text}\n{block}");
+        let twice = block
+            .lines()
+            .find(|line| line.trim().starts_with('[') && text.lines().any(|old| old.trim() == line.trim()));
+        assert!(twice.is_none(), "{twice:?} stands twice");
+        text = next;
+    }
+    assert_eq!(faults(&text).await, Vec::<String>::new(), "{text}");
+}
+
+#[test]
+fn the_unit_is_walled_in_and_systemd_takes_it() {
+    let unit = top().join("deploy/systemd/picketd.service");
+    let text = std::fs::read_to_string(&unit).expect("read");
+    for line in [
+        "Type=notify-reload",
+        "NoNewPrivileges=yes",
+        "ProtectSystem=strict",
+        "StateDirectory=picket",
+        "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
+        "SystemCallFilter=@system-service",
+        "KillMode=mixed",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}");
+    }
+    assert!(text.contains("LoadCredential=") && text.contains("WatchdogSec="));
+    // The binary is not installed where the tests run: another one stands in, of which nothing is run.
+    let home = tempfile::tempdir().expect("a directory");
+    let here = home.path().join("picketd.service");
+    let text = text.replace("/usr/local/bin/picketd", "/bin/true").replace("User=picket\nGroup=picket\n", "");
+    std::fs::write(&here, text).expect("written");
+    match Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&here).output() {
+        Ok(said) => {
+            let words = String::from_utf8_lossy(&said.stderr).into_owned();
+            // A systemd from before 253 does not know that type, as the unit says.
+            let ours = |line: &&str| line.contains("picketd.service") && !line.contains("notify-reload");
+            let ours: Vec<&str> = words.lines().filter(ours).collect();
+            assert!(ours.is_empty(), "{ours:#?}");
+        }
+        // Where there is no systemd, what is said above is all that can be.
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound),
+    }
+}
