@@ -76,6 +76,11 @@ impl Topology {
         Self { addresses, ..self }
     }
 
+    /// Where the devices are, as far as it is known.
+    pub fn addresses(&self) -> &BTreeMap<DeviceId, String> {
+        &self.addresses
+    }
+
     /// What of these devices is not where it was, as `now` has them: gone, or at another address. `None`: each device
     /// whose address is known is still there. Devices that `now` has besides do not count.
     pub fn elsewhere(&self, now: &Self) -> Option<String> {

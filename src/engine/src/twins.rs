@@ -19,6 +19,15 @@ impl Twins {
         nodes.insert(node.clone());
         nodes.len() > 1
     }
+
+    /// What a node claimed that left the settings: whoever has its machine now is no twin.
+    pub fn forget(&self, node: &NodeId) {
+        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.retain(|_, nodes| {
+            nodes.remove(node);
+            !nodes.is_empty()
+        });
+    }
 }
 
 #[cfg(test)]
@@ -35,5 +44,7 @@ mod tests {
         assert!(twins.is_twin(&node("n2"), &said));
         assert!(twins.is_twin(&node("n1"), &said));
         assert!(!twins.is_twin(&node("n1"), &Identity::default()));
+        twins.forget(&node("n1"));
+        assert!(!twins.is_twin(&node("n2"), &said), "the other one is gone");
     }
 }

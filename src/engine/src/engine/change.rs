@@ -128,6 +128,11 @@ impl Engine {
                 continue;
             };
             match wish {
+                // One whose devices are where its fence had them is none any more.
+                Wish::Change if *is_orphan => {
+                    leaving.insert(id.clone());
+                    changed.changed.push(id);
+                }
                 _ if *is_orphan => drop(leaving.insert(id)),
                 Wish::Leave if !record.is_at_rest() => {
                     busy.push(format!("{id} cannot leave the settings: it is {}", record.unrest()));

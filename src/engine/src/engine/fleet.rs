@@ -44,6 +44,8 @@ pub(super) struct Fleet {
     /// Another one with every change.
     pub(super) groups: Arc<Groups>,
     pub(super) slots: BTreeMap<NodeId, Arc<Slot>>,
+    /// Where devices of orphans are: what is there is kept off for them, whatever the settings call it now.
+    claims: BTreeMap<String, NodeId>,
 }
 
 impl Fleet {
@@ -57,7 +59,7 @@ impl Fleet {
         });
         let slots = slots.collect();
         let groups = grouped(&plans);
-        Self { parts, plans, groups, slots }
+        Self { parts, plans, groups, slots, claims: BTreeMap::new() }
     }
 
     pub(super) fn change(&mut self, plans: BTreeMap<NodeId, Arc<NodePlan>>, parts: Arc<Parts>) {
@@ -69,13 +71,24 @@ impl Fleet {
     /// is open.
     fn seat(&mut self, stored: &Stored) -> Option<Arc<Slot>> {
         let record = &stored.record;
+        self.claims.retain(|_, node| *node != record.node);
         let planned = self.plans.get(&record.node);
-        let orphan = orphaned(record, planned.map(|plan| &**plan));
+        let mut orphan = orphaned(record, planned.map(|plan| &**plan));
+        if orphan.is_some() {
+            let addresses = record.fence.iter().flat_map(|fence| fence.topology.addresses().values());
+            self.claims.extend(addresses.map(|address| (address.clone(), record.node.clone())));
+        } else if let Some(plan) = planned {
+            let claimed = plan.topology.addresses().values().find_map(|at| Some((at, self.claims.get(at)?)));
+            orphan = claimed.map(|(address, other)| {
+                format!("its device is {address}, which keeps the orphan {other} off: retire that one, then reload")
+            });
+        }
         let old = self.slots.get(&record.node);
         let plan = match (planned, &orphan) {
             (Some(plan), None) => plan.clone(),
             (None, None) => {
                 self.slots.remove(&record.node);
+                self.parts.twins.forget(&record.node);
                 return None;
             }
             (_, Some(why)) => match old {

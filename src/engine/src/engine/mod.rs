@@ -21,6 +21,7 @@ use fleet::{Fleet, Slot};
 use futures::FutureExt;
 use picket_core::election::{self, Leadership};
 use picket_core::ids::{NodeId, Revision};
+use picket_core::record::Phase;
 use picket_core::store::{StoreError, Stored};
 use picket_core::time::WallTime;
 use settled::Seen;
@@ -175,7 +176,10 @@ impl Engine {
             stored.entry(id.clone()).or_insert_with(|| self.last_seen(&id));
         }
         self.fleet_mut().slots.retain(|id, _| stored.contains_key(id));
-        for one in stored.into_values() {
+        // Orphans first: what is theirs is nobody else's.
+        let mut stored: Vec<Stored> = stored.into_values().collect();
+        stored.sort_by_key(|one| one.record.phase == Phase::Normal);
+        for one in stored {
             if let Some(slot) = self.seat(&one) {
                 self.begin(&slot, one, &mut reign);
             }

@@ -161,6 +161,27 @@ async fn a_node_whose_device_is_elsewhere_since_is_an_orphan_and_one_that_is_at_
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_keeps_an_orphan_off_is_nobody_elses_under_another_name() {
+    let mut lab = lab(306).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.kill().await;
+    let whole = lab.setup.clone();
+    // The same BMC, of a node with another name: to fence and unfence it would switch the orphan's machine on.
+    lab.setup.nodes[0].name = "n9".to_owned();
+    lab.setup.addresses.insert("n9".to_owned(), "here".to_owned());
+    lab.world.lock().expect("whole").add_machine("n9");
+    lab.start().await;
+    let refused = fenced(&mut lab, "n9").await.expect_err("it is the orphan's");
+    assert!(refused.to_string().contains("orphan n1"), "{refused}");
+    assert!(lab.view().live.orphaned.is_some());
+    lab.setup = whole;
+    lab.reload().await.expect("it has its name back");
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(600)).await;
+    assert!(lab.engine.node(&id("n9")).is_err() && lab.is_on());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_store_that_is_away_keeps_the_old_settings() {
     let mut lab = lab(305).await;
     lab.setup.nodes.push(other("n3"));
