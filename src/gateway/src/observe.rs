@@ -17,8 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A release that takes longer than this is stuck.
 const STUCK: Duration = Duration::from_secs(300);
 
-const PHASES: [&str; 7] =
-    ["normal", "fencing", "fenced", "released", "unfencing", "power_on_failed", "needs_operator"];
+const PHASES: [&str; 8] =
+    ["normal", "fencing", "fenced", "released", "unfencing", "power_on_failed", "needs_operator", "retired"];
 const EFFECTS: [&str; 6] = ["off", "on", "hold", "unhold", "release", "receipt"];
 const STAGES: [&str; 5] = ["pending", "requested", "accepted", "complete", "abandoned"];
 const READINESS: [&str; 3] = ["ready", "not_ready", "unchecked"];

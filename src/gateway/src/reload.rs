@@ -87,7 +87,8 @@ impl Reloader {
         if !fixed.is_empty() {
             return Err(Refused::Restart(fixed.join(", ")));
         }
-        let changed = self.engine.change(Change { nodes, rules: settings.rules.clone() }).await?;
+        let (rules, budget) = (settings.rules.clone(), settings.budget.clone());
+        let changed = self.engine.change(Change { nodes, rules, budget }).await?;
         let mut changes = of_the_fleet(&changed);
         self.take_the_rest(&settings, &mut changes);
         self.running = settings;
@@ -154,6 +155,9 @@ fn of_the_fleet(changed: &Changed) -> BTreeMap<&'static str, String> {
     for (what, nodes) in nodes.into_iter().filter(|(_, nodes)| !nodes.is_empty()) {
         let names: Vec<&str> = nodes.iter().map(|node| node.as_str()).collect();
         changes.insert(what, names.join(", "));
+    }
+    if changed.budget {
+        changes.insert("budget", "another from now on".to_owned());
     }
     if changed.rules {
         changes.insert("rules", "others from now on".to_owned());

@@ -53,6 +53,7 @@ fn cause(fence: &Fence) -> &'static str {
     match fence.cause {
         Cause::Asked => "asked",
         Cause::Breach => "breach",
+        Cause::Drill => "drill",
     }
 }
 

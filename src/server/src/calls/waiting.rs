@@ -113,7 +113,7 @@ impl Waiting {
         tokio::select! {
             biased;
             changed = self.waits.state.changed() => changed.map_err(|_| gone()),
-            () = self.desk.door.stop().cancelled() => Err(errors::shutting_down().into()),
+            () = self.desk.door.stop().cancelled_owned() => Err(errors::shutting_down().into()),
             () = engine.until_over(self.term) => Err(gone()),
             () = tokio::time::sleep(SIGN) => {
                 self.told = None;
