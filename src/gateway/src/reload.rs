@@ -111,6 +111,7 @@ impl Reloader {
             ("listen.unix", old.listen.unix != new.listen.unix),
             ("listen.tcp", old.listen.tcp != new.listen.tcp),
             ("[listen.tls]", tls(old) != tls(new)),
+            ("receipts.key_file", old.receipts.key_file != new.receipts.key_file),
             ("metrics.listen", old.metrics.listen != new.metrics.listen),
             ("limits.connections", old.limits.connections != new.limits.connections),
             ("log.format", old.log.format != new.log.format),
