@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use picket_core::record::{Phase, ReleaseStage};
 use picket_core::time::WallTime;
-use picket_engine::{Engine, NodeView};
+use picket_engine::{Engine, NodeView, Readiness, readiness};
 use picket_metrics as metrics;
 use picket_metrics::Metrics;
 use picket_server::House;
@@ -21,7 +21,7 @@ const PHASES: [&str; 8] =
     ["normal", "fencing", "fenced", "released", "unfencing", "power_on_failed", "needs_operator", "retired"];
 const EFFECTS: [&str; 6] = ["off", "on", "hold", "unhold", "release", "receipt"];
 const STAGES: [&str; 5] = ["pending", "requested", "accepted", "complete", "abandoned"];
-const READINESS: [&str; 3] = ["ready", "not_ready", "unchecked"];
+const READINESS: [&str; 4] = ["ready", "degraded", "not_ready", "unchecked"];
 
 /// Looks at the engine and the doors.
 #[derive(Debug)]
@@ -71,6 +71,11 @@ impl Observer {
         metrics.stands_at(&metrics::AUDIT_WRITTEN, audit.written);
         metrics.stands_at(&metrics::AUDIT_LOST, audit.lost);
         metrics.set(&metrics::AUDIT_FAILING, &[], f64::from(u8::from(audit.failing.is_some())));
+        let office = self.engine.office_numbers();
+        metrics.set(&metrics::BUDGETED, &[], office.open as f64);
+        metrics.set(&metrics::WAITING, &[], office.waiting as f64);
+        metrics.set(&metrics::PAUSES, &[], office.pauses as f64);
+        metrics.set(&metrics::BRAKED, &[], f64::from(u8::from(office.braked)));
         let (streams, calls) = self.house.open();
         metrics.set(&metrics::STREAMS, &[], streams as f64);
         metrics.set(&metrics::CALLS, &[], calls as f64);
@@ -165,15 +170,11 @@ impl Sums {
         if record.phase != Phase::Normal {
             self.add_releases(view, now, &mut troubles);
         }
-        for spec in view.plan.topology.devices() {
-            let readiness = match view.live.devices.get(&spec.id) {
-                None => "unchecked",
-                Some(device) if device.fault.is_some() => "not_ready",
-                Some(device) if device.power.is_none() && device.identity.is_none() => "unchecked",
-                Some(_) => "ready",
-            };
-            *self.devices.entry(readiness).or_default() += 1;
-            if readiness == "not_ready" && !troubles.contains(&"device_not_ready") {
+        for spec in view.plan.with_wiring(record).devices() {
+            let live = view.live.devices.get(&spec.id);
+            let readiness = live.map_or(Readiness::Unchecked, |live| readiness(spec, live));
+            *self.devices.entry(readiness.label()).or_default() += 1;
+            if readiness == Readiness::NotReady && !troubles.contains(&"device_not_ready") {
                 troubles.push("device_not_ready");
             }
         }
