@@ -55,7 +55,7 @@ fn script() -> Script {
 #[tokio::test]
 async fn a_plan_is_told_step_by_step_and_asks_nobody() {
     let gateway = Gateway::start(script()).await;
-    let ran = ask(&gateway, "plan r1n[07-08] --then power-on --override-budget storm").await;
+    let ran = ask(&gateway, "plan r1n07,r1n08 --then power-on --override-budget storm").await;
     assert_eq!(ran.code, 3, "{ran:?}");
     golden("plan.txt", &ran.out);
     let asked = gateway.script().fenced[0].clone();
@@ -69,7 +69,7 @@ async fn a_plan_is_told_step_by_step_and_asks_nobody() {
 #[tokio::test]
 async fn a_pause_is_of_everything_of_a_group_or_of_each_node() {
     let gateway = Gateway::start(script()).await;
-    let ran = ask(&gateway, "pause r1n[07-08] --for 2h --reason switch").await;
+    let ran = ask(&gateway, "pause r1n07,r1n08 --for 2h --reason switch").await;
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.out.contains("paused: node r1n08, until 2026-"), "{}", ran.out);
     let ran = ask(&gateway, "pause --group rack=r1 --for 2h --reason switch -o json").await;

@@ -21,9 +21,11 @@ mod tests {
     /// No kind has this key.
     const UNKNOWN: &str = "no-such-key";
 
-    /// The part of the example that shows a kind: from its line to the next section.
-    fn shown(line: &str) -> Vec<&'static str> {
-        let mut lines = EXAMPLE.lines().skip_while(|text| !text.trim_start_matches('#').starts_with(line));
+    /// The part of the example that shows a kind: from its line, in or after the section `from`, to the next section.
+    fn shown(from: &str, line: &str) -> Vec<&'static str> {
+        let begins = |text: &&str, with: &str| text.trim_start_matches('#').starts_with(with);
+        let lines = EXAMPLE.lines().skip_while(|text| !begins(text, from));
+        let mut lines = lines.skip_while(|text| !begins(text, line));
         let first = lines.next().unwrap_or_else(|| panic!("{line} is not in the example"));
         let rest = lines.take_while(|text| !text.trim_start_matches('#').starts_with('['));
         let is_key = |c: char| c.is_ascii_lowercase() || c == '_';
@@ -32,10 +34,10 @@ mod tests {
 
     /// The keys that a kind knows: it names them where it is given one that it does not know.
     #[track_caller]
-    fn all_shown(line: &str, faults: &[(String, String)]) {
+    fn all_shown(from: &str, line: &str, faults: &[(String, String)]) {
         let told = faults.iter().find(|(key, _)| key == UNKNOWN).expect("an unknown key is a fault");
         let (_, known) = told.1.split_once("known are ").expect("it says which are known");
-        let shown = shown(line);
+        let shown = shown(from, line);
         for key in known.split(", ") {
             assert!(shown.contains(&key), "{key} is not in the example, where {line} is shown");
         }
@@ -48,7 +50,7 @@ mod tests {
         for kind in kinds() {
             let faults = kind.make(&settings, &context).expect_err("an unknown key");
             let faults: Vec<_> = faults.into_iter().map(|fault| (fault.key, fault.message)).collect();
-            all_shown(&format!("driver = {:?}", kind.name()), &faults);
+            all_shown("", &format!("driver = {:?}", kind.name()), &faults);
         }
     }
 
@@ -71,7 +73,7 @@ mod tests {
                     (fault.key, message)
                 })
                 .collect();
-            all_shown(&format!("kind = {kind:?}"), &faults);
+            all_shown("[releases.", &format!("kind = {kind:?}"), &faults);
         }
     }
 }

@@ -18,10 +18,10 @@ use picket_core::ledger::EffectKind;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::receipt::Ended;
 use picket_core::record::{Bringing, Phase, ReleaseStage};
-use picket_core::store::{KeyEntry, Store, Stored};
+use picket_core::store::{KeyEntry, Note, Store, Stored};
 use picket_store::{EmbeddedStore, format};
 
-const NEWEST: &str = "v1.3";
+const NEWEST: &str = "v1.4";
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -36,6 +36,7 @@ fn phases() -> Vec<Phase> {
         Phase::Unfencing,
         Phase::PowerOnFailed,
         Phase::NeedsOperator(Reason::BmcRestarted),
+        Phase::Retired,
     ]
 }
 
@@ -48,6 +49,21 @@ fn key() -> KeyEntry {
     entry("sha256:aa", fence, at(1_795_250_372_050), Some(Outcome::Fenced { released: true }))
 }
 
+fn note() -> Note {
+    Note { version: Version(2), text: r#"{"scope":"everything"}"#.to_owned() }
+}
+
+/// What came with the drills, retirements and budgets.
+fn assert_newer(read: &Stored) {
+    let record = &read.record;
+    assert_eq!(record.wired[&device("pdu-a")], "10.1.0.9:161/3");
+    assert_eq!(record.drilled_at, Some(at(1_794_000_000_000)));
+    assert_eq!(record.retired.as_ref().map(|word| word.reason.as_str()), Some("sold"));
+    let fence = record.fence.as_ref().unwrap();
+    assert_eq!(fence.budget_override.as_ref().map(|aside| aside.by.as_str()), Some("ada@example"));
+    assert_eq!(fence.topology.addresses()[&device("bmc")], "10.1.0.7:623");
+}
+
 /// What this version writes, by file.
 fn written() -> Vec<(String, Vec<u8>)> {
     let records = phases().into_iter().map(|phase| {
@@ -57,6 +73,7 @@ fn written() -> Vec<(String, Vec<u8>)> {
     let others = [
         ("fence.json".to_owned(), format::encode_fence(&fence).unwrap()),
         ("key.json".to_owned(), format::encode_key("k1", &key()).unwrap()),
+        ("note.json".to_owned(), format::encode_note("pause/1", &note()).unwrap()),
     ];
     records.chain(others).collect()
 }
@@ -91,6 +108,10 @@ fn every_form_ever_written_is_read() {
         forms += 1;
         for phase in phases() {
             let file = form.join(format!("record-{}.json", phase.label()));
+            // Nothing was retired before this form.
+            if phase == Phase::Retired && form < directory().join("v1.4") {
+                continue;
+            }
             let read = format::decode_record("r1n07", &fs::read(&file).unwrap()).expect("a golden record");
             assert_eq!((read.version, read.revision), (Version(5), Revision(42)));
             assert_record(&read, &phase);
@@ -101,6 +122,14 @@ fn every_form_ever_written_is_read() {
         assert_eq!(fence.topology.levels().len(), 2);
         let bound = format::decode_key("k1", &fs::read(form.join("key.json")).unwrap()).unwrap();
         assert_eq!(bound, key());
+        if form >= directory().join("v1.4") {
+            let read = format::decode_note("pause/1", &fs::read(form.join("note.json")).unwrap()).unwrap();
+            assert_eq!(read, note());
+            assert_newer(
+                &format::decode_record("r1n07", &fs::read(form.join("record-retired.json")).unwrap())
+                    .unwrap(),
+            );
+        }
     }
     assert!(forms >= 1);
 }

@@ -1,5 +1,5 @@
 //! S7: a hold is placed on what is off or on its way there, under no name but its own; while it stands no on is opened, and
-//! only its own name drops it, a person's word that the node was alive or is gone, or an abort.
+//! only its own name drops it, a person's word that the node was alive or is gone, or the end of a fence before its first off.
 
 use picket_core::order::Opened;
 use picket_core::record::Phase;
@@ -30,7 +30,7 @@ proptest! {
             }
             let lasting = |hold: &picket_core::record::Hold| !hold.drop_when_released;
             for (name, _) in before.holds.iter().filter(|(_, hold)| lasting(hold)) {
-                let may_end = matches!(taken.what, "unfence" | "stand down" | "abort" | "retire");
+                let may_end = matches!(taken.what, "unfence" | "stand down" | "abort" | "bar" | "retire");
                 assert!(after.holds.contains_key(name) || may_end, "{name} was dropped by {}", taken.what);
             }
             let on = taken.opened().iter().any(|one| matches!(one, Opened::On(_)));

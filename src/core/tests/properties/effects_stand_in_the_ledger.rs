@@ -57,7 +57,7 @@ proptest! {
                     }
                     // A person's word for the end of what nothing bounds.
                     ("abandon", kind) => matches!(kind, EffectKind::Release(_)) && open.life.is_none(),
-                    ("retry" | "keyed retry", kind) => kind.device().is_some() && open.life.is_none(),
+                    ("retry" | "keyed retry" | "retire", kind) => kind.device().is_some() && open.life.is_none(),
                     _ => false,
                 };
                 let kept = record.ledger.get(open.id) == Some(open);

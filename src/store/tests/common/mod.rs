@@ -13,7 +13,7 @@ use picket_core::outcome::{Outcome, Reason};
 use picket_core::receipt::{Ended, Issued};
 use picket_core::record::{
     Attestation, AuditHead, Bringing, Cause, DeviceEvidence, Evidence, Fence, Hold, HoldState, Moment,
-    NodeRecord, Phase, ReleaseStage, ReleaseState,
+    NodeRecord, Phase, ReleaseStage, ReleaseState, Retirement, SetAside,
 };
 use picket_core::store::{KeyEntry, Write};
 use picket_core::time::WallTime;
@@ -80,7 +80,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         deadline: Duration::from_secs(600),
         confirming_since: Some(opened_at),
         min_grade: Grade::Claimed,
-        topology: topology.unwrap(),
+        topology: topology.unwrap().at(BTreeMap::from([(device("bmc"), "10.1.0.7:623".to_owned())])),
         level: 1,
         round: 0,
         off_sent: true,
@@ -138,7 +138,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         outcome: Some(Outcome::NeedsOperator(Reason::ReleaseDeadline)),
         ended_at: None,
         audit: Some(AuditHead { seq: 57, hash: "0123456789abcdef".repeat(4) }),
-        budget_override: None,
+        budget_override: Some(SetAside { by: "ada@example".to_owned(), reason: "it is true".to_owned() }),
         moments: vec![Moment {
             at: opened_at,
             phase: "fencing".to_owned(),
@@ -171,6 +171,14 @@ pub fn rich(phase: Phase) -> NodeRecord {
     let id = fence_id(1_795_250_372_042, 7);
     NodeRecord {
         generation: Generation(3),
+        wired: BTreeMap::from([(device("pdu-a"), "10.1.0.9:161/3".to_owned())]),
+        drilled_at: Some(at(1_794_000_000_000)),
+        retired: (phase == Phase::Retired).then(|| Retirement {
+            by: "ops@example".to_owned(),
+            reason: "sold".to_owned(),
+            at: at(1_795_250_400_000),
+            settings: Some("sim:r1n07".to_owned()),
+        }),
         bringing: if phase == Phase::Unfencing { Bringing::StandDown } else { Bringing::PowerOn },
         phase,
         holds: BTreeMap::from([(

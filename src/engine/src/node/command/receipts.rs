@@ -22,13 +22,13 @@ const PROVE: &str = "fence it again: it is proven anew, and a receipt can be had
 
 impl NodeTask {
     pub(super) async fn issue(&mut self, call: ReceiptCall) -> Result<Result<Receipted, EngineError>, Fatal> {
+        if let Err(why) = self.expect_proven(&call) {
+            return Ok(Err(EngineError::NotProven(why)));
+        }
         let key = match self.parts.receipts.signing() {
             Ok(key) => key,
             Err(error) => return Ok(Err(error)),
         };
-        if let Err(why) = self.expect_proven(&call) {
-            return Ok(Err(EngineError::NotProven(why)));
-        }
         if let Err(failure) = self.close_expired_receipts().await {
             return refusal(failure);
         }
