@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use picket_audit::Audit;
 use picket_core::budget::Budget;
+use picket_core::device::DeviceClass;
 use picket_core::election::Election;
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::record::NodeRecord;
@@ -56,13 +57,25 @@ pub struct NodePlan {
 }
 
 impl NodePlan {
-    /// The levels, with the wiring that drills have verified. An outlet that has another address since is other wiring.
+    /// The levels, with the wiring that drills have verified.
     pub fn with_wiring(&self, record: &NodeRecord) -> Topology {
         let verified = |id: &DeviceId| {
-            let endpoint = self.drivers.get(id).map(|driver| &driver.traits().endpoint);
-            endpoint.is_some() && record.wired.get(id) == endpoint
+            let now = self.wiring(id);
+            now.is_some() && record.wired.get(id) == now.as_ref()
         };
         self.topology.clone().with_verified(verified)
+    }
+
+    /// What a drill of that outlet verifies: where it is, and which machine it feeds, as its host devices tell. With another
+    /// address, or another machine under the node's name, it is other wiring.
+    pub fn wiring(&self, id: &DeviceId) -> Option<String> {
+        let endpoint = |id: &DeviceId| Some(self.drivers.get(id)?.traits().endpoint.clone());
+        let hosts = self.topology.devices().filter(|spec| spec.class == DeviceClass::Host);
+        let hosts = hosts.map(|spec| {
+            format!("{} {} {}", spec.id, endpoint(&spec.id).unwrap_or_default(), spec.identity.words())
+        });
+        let fed: Vec<String> = hosts.collect();
+        Some(format!("{} feeds {}", endpoint(id)?, fed.join(", ")))
     }
 }
 

@@ -136,6 +136,14 @@ impl Books {
         }
     }
 
+    /// Nothing is sent to that node any more, until a person has its settings put back or retires it: its fence counts as
+    /// one that waits for a person.
+    pub fn is_left_alone(&mut self, node: &NodeId) {
+        if let Some(stand) = self.count.stands.get_mut(node) {
+            stand.is_open = false;
+        }
+    }
+
     /// Takes a place for a fence of that node, before its intent is stored. It was decided in the same breath.
     pub fn take(&mut self, node: &NodeId, is_exempt: bool, now: BootTime) {
         self.count.begin(node, is_exempt, now);

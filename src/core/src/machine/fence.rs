@@ -318,7 +318,8 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
     if !draft.fence_is_current() {
         return Err(Refused::ForeignProof("the fence was ended by an unfence"));
     }
-    if draft.fence()?.evidence.is_none() {
+    let fence = draft.fence()?;
+    if fence.evidence.is_none() && fence.releases.iter().all(|release| release.attempts == 0) {
         return Err(Refused::ForeignProof("it was never proven off"));
     }
     let Some(before) = draft.end_fence() else {

@@ -30,6 +30,8 @@ pub(super) fn accept(
     let words = format!("{device}: {} accepted by {}: {}", identity.words(), person.name, person.reason);
     draft.moment(words);
     draft.record.learned.insert(device, identity);
+    // Another board may be in another machine, fed by other outlets.
+    draft.record.wired.clear();
     Ok(())
 }
 

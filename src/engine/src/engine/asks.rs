@@ -3,6 +3,7 @@
 use picket_audit::Told;
 use picket_core::ids::{NodeId, ReleaseId};
 use picket_core::record::NodeRecord;
+use picket_liveness::Look;
 use tokio::sync::oneshot;
 
 use super::{Engine, Lead};
@@ -56,7 +57,16 @@ impl Engine {
 
     /// What a fence would do, by the same code. Stores and sends nothing that changes anything.
     pub async fn plan(&self, node: &NodeId, call: FenceCall) -> Result<Plan, EngineError> {
-        self.ask(node, |reply| Command::Plan(Box::new(call), reply)).await
+        // Asked here, so that a source that hangs keeps a plan waiting and no fence.
+        let recovered = match self.slot(node)?.plan.liveness.clone() {
+            // What is no explicit word does not keep the fence from beginning either.
+            Some(source) => match tokio::time::timeout(source.patience(), source.look()).await {
+                Ok(Look::Recovered(words)) => Some(words),
+                _ => None,
+            },
+            None => None,
+        };
+        self.ask(node, |reply| Command::Plan(Box::new(call), recovered, reply)).await
     }
 
     /// Drops a hold; with none left the node is brought back.

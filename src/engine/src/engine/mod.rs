@@ -21,7 +21,6 @@ use fleet::{Fleet, Slot};
 use futures::FutureExt;
 use picket_core::election::{self, Leadership};
 use picket_core::ids::{NodeId, Revision};
-use picket_core::record::Phase;
 use picket_core::store::{StoreError, Stored};
 use picket_core::time::WallTime;
 use settled::Seen;
@@ -178,7 +177,10 @@ impl Engine {
         self.fleet_mut().slots.retain(|id, _| stored.contains_key(id));
         // Orphans first: what is theirs is nobody else's.
         let mut stored: Vec<Stored> = stored.into_values().collect();
-        stored.sort_by_key(|one| one.record.phase == Phase::Normal);
+        let plans = self.fleet().plans.clone();
+        stored.sort_by_cached_key(|one| {
+            fleet::orphaned(&one.record, plans.get(&one.record.node).map(|plan| &**plan)).is_none()
+        });
         for one in stored {
             if let Some(slot) = self.seat(&one) {
                 self.begin(&slot, one, &mut reign);

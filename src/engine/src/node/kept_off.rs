@@ -41,7 +41,8 @@ impl NodeTask {
             else {
                 continue;
             };
-            let (confirmed, breach) = (fence.evidence.is_some(), fence.cause == Cause::Breach);
+            let let_go = fence.releases.iter().any(|release| release.attempts > 0);
+            let (confirmed, breach) = (fence.evidence.is_some() || let_go, fence.cause == Cause::Breach);
             if confirmed && (self.found_on(&looks).await? || self.supply_is_back(&looks).await?) {
                 return Ok(());
             }

@@ -233,9 +233,10 @@ impl NodeTask {
         {
             return Gone::Fatal(fatal.0);
         }
+        let was_retired = self.stored.record.phase == Phase::Retired;
         loop {
             // One that a person retired is none any more: whatever the settings say now goes on with it.
-            let retired = self.orphan.is_some() && self.stored.record.phase == Phase::Retired;
+            let retired = self.orphan.is_some() && !was_retired && self.stored.record.phase == Phase::Retired;
             if retired || self.steps_aside() {
                 self.leave().await;
                 return Gone::Aside;

@@ -15,6 +15,7 @@ impl NodeTask {
     pub(super) async fn orphaned(&mut self, why: &str) -> Result<(), Fatal> {
         self.wait_for(format!("a person: {why}; put its settings back, or retire it"), "an operator", None);
         let here = self.place();
+        self.office.is_left_alone(&self.record().node);
         while self.place() == here && !self.aside.is_asked() {
             let Some(command) = self.mailbox.recv().await else { return Ok(()) };
             if command.serves_orphans() {

@@ -13,7 +13,12 @@ impl NodeTask {
             tracing::info!(settings = now, "the settings of a retired node are others than they were");
             self.persist(|| Event::Resettled { settings: now.clone() }).await?;
         }
-        while self.place() == here {
+        // What this process sent to its devices ends with its sessions there: nothing else would ever end it.
+        let own = self.record().ledger.open().iter().any(|open| self.own.contains(&open.id));
+        if self.place() == here && own {
+            self.drain(|kind| kind.device().is_some()).await?;
+        }
+        while self.place() == here && !self.steps_aside() {
             // What it left in the ledger ends with its longest life.
             self.close_expired(|_| true).await?;
             let now = self.now();

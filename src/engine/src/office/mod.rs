@@ -114,6 +114,12 @@ impl Office {
         self.changed.notify_one();
     }
 
+    /// It is an orphan: its fence does not go on.
+    pub(crate) fn is_left_alone(&self, node: &NodeId) {
+        self.papers().books.is_left_alone(node);
+        self.changed.notify_one();
+    }
+
     /// The last look (S15): why a fence that has sent no off may not go on.
     pub(crate) fn last_look(&self, plan: &NodePlan) -> Option<Bar> {
         let now = self.clock.boot();

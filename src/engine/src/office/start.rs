@@ -76,7 +76,7 @@ async fn begun(
         before = Some(last.id);
         let past = batch.len() < BATCH || last.opened_at < oldest;
         let counts =
-            batch.into_iter().filter(|fence| fence.cause == Cause::Asked && fence.opened_at >= oldest);
+            batch.into_iter().filter(|fence| fence.cause != Cause::Breach && fence.opened_at >= oldest);
         found.extend(counts.map(|fence| (fence.node, fence.opened_at)));
         if past {
             break;

@@ -222,3 +222,50 @@ async fn who_finds_a_fence_without_an_off_asks_again_and_who_finds_one_with_an_o
     assert_eq!(lab.outcome(id, Until::Released).await, FENCED);
     assert_eq!(source.asked(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_away_before_the_off_makes_no_look_older_than_the_off() {
+    let mut setup = crate::setup::Setup::new(NODE, &[&["bmc"]]);
+    let store: Arc<Mutex<Option<Arc<crate::weather::Weather>>>> = Arc::default();
+    let weather = store.clone();
+    let source = Source::new(move |nth, _| {
+        if nth == 1
+            && let Some(store) = weather.lock().expect("whole").as_ref()
+        {
+            store.away(s(60));
+        }
+        if nth >= 2 { yes() } else { Some(Look::NotRecovered("dead".to_owned())) }
+    });
+    setup.liveness = Some(source.clone());
+    let mut lab = Lab::set_up(2100, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc");
+    })
+    .await;
+    *store.lock().expect("whole") = Some(lab.store.clone());
+    let id = lab.open().await;
+    let out = lab.outcome(id, Until::Released).await;
+    assert_eq!(
+        out,
+        Outcome::AbortedRecovered,
+        "{:#?}",
+        lab.engine.get_fence(id).await.expect("asked").map(|fence| fence.moments)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_hangs_keeps_plans_waiting_and_no_fence() {
+    let mut setup = crate::setup::Setup::new(NODE, &[&["bmc"]]);
+    setup.liveness = Some(Source::new(|_, _| None));
+    let mut lab = Lab::set_up(2101, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc");
+    })
+    .await;
+    for _ in 0..60 {
+        let (engine, call) = (lab.engine.clone(), lab.call());
+        tokio::spawn(async move { drop(engine.plan(&node(), call).await) });
+    }
+    tokio::task::yield_now().await;
+    let before = Instant::now();
+    lab.open().await;
+    assert!(before.elapsed() < s(5), "let in after {:?}", before.elapsed());
+}

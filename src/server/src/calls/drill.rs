@@ -2,6 +2,7 @@
 
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
+use picket_core::device::DeviceClass;
 use picket_core::ids::NodeId;
 use picket_core::machine::Refused;
 use picket_core::outcome::Outcome;
@@ -139,7 +140,26 @@ fn one(update: v1::FenceUpdate, findings: Vec<String>) -> Drilled {
 }
 
 fn allows(view: &NodeView) -> Result<(), Fault> {
-    if view.plan.drills { Ok(()) } else { Err(not_allowed(view)) }
+    if !view.plan.drills {
+        return Err(not_allowed(view));
+    }
+    // Outlets that feed something else, such as the switch before the BMC, would prove a machine dark that runs.
+    let levels = view.plan.with_wiring(&view.stored.record);
+    let guessed: Vec<&str> = levels
+        .devices()
+        .filter(|spec| spec.class == DeviceClass::Supply && !spec.verified)
+        .map(|spec| spec.id.as_str())
+        .collect();
+    if guessed.is_empty() || view.plan.releases.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "nobody knows yet what {} feed, and {} has volumes that a drill would let go: drill it with `releases = []`, and \
+         give it its releases after that",
+        guessed.join(", "),
+        view.plan.id
+    );
+    Err(Fault::new(ErrorReason::NotOffered, message).with_list("supplies", &guessed))
 }
 
 fn not_allowed(view: &NodeView) -> Fault {

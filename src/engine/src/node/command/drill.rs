@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use picket_core::confirm::HAS_POWER;
 use picket_core::device::DeviceClass;
 use picket_core::event::Event;
+use picket_core::ground::Look;
 use picket_core::machine::Refused;
 use picket_core::power::Power;
 use picket_core::record::{Cause, Phase};
@@ -44,11 +45,17 @@ impl NodeTask {
         let hosts = self.hosts();
         let looks = self.look_at(&hosts).await?;
         self.lit = on(&looks).cloned().collect();
-        let off = looks.iter().find(|look| look.reading.as_ref().is_some_and(|one| one.power == Power::Off));
-        Ok(off.filter(|_| self.lit.is_empty()).map(|look| EngineError::Device {
-            device: look.device.clone(),
-            kind: ErrorKind::Refused,
-            detail: "it reads Off: a drill is of a machine that runs".to_owned(),
+        if !self.lit.is_empty() {
+            return Ok(None);
+        }
+        let is_off = |look: &&Look| look.reading.as_ref().is_some_and(|one| one.power == Power::Off);
+        let dark = looks.iter().find(is_off).map(|look| (&look.device, ErrorKind::Refused, "it reads Off"));
+        let unseen =
+            looks.first().map(|look| (&look.device, ErrorKind::TimedOut, "it does not say that it is on"));
+        Ok(dark.or(unseen).map(|(device, kind, said)| EngineError::Device {
+            device: device.clone(),
+            kind,
+            detail: format!("{said}: a drill is of a machine that is seen to run"),
         }))
     }
 
@@ -78,10 +85,8 @@ impl NodeTask {
         } else if by_supplies && evidence.lowered_by.iter().any(|why| why.ends_with(HAS_POWER)) {
             findings.push(format!("{names}: not verified, since the machine has power from elsewhere"));
         } else if by_supplies {
-            let wired = level.devices.iter().filter_map(|spec| {
-                let driver = self.plan.drivers.get(&spec.id)?;
-                Some((spec.id.clone(), driver.traits().endpoint.clone()))
-            });
+            let wired =
+                level.devices.iter().filter_map(|spec| Some((spec.id.clone(), self.plan.wiring(&spec.id)?)));
             verified.extend(wired);
             findings.push(format!(
                 "{names}: the host went dark with them and came back: their wiring is verified"

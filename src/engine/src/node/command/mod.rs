@@ -36,8 +36,8 @@ pub(crate) enum Command {
     Retry(Ask, Reply<Taken>),
     Abandon(ReleaseId, Ask, Reply<Taken>),
     StandDown(Ask, Reply<Taken>),
-    /// What a fence would do. Stores and sends nothing that changes anything.
-    Plan(Box<FenceCall>, Reply<Plan>),
+    /// What a fence would do, and whether the node recovered. Stores and sends nothing that changes anything.
+    Plan(Box<FenceCall>, Option<String>, Reply<Plan>),
     /// What else a person wants.
     Wish(Wish, Ask, Reply<Taken>),
     /// A fence on purpose, of a node of which nothing is wrong.
@@ -84,7 +84,7 @@ impl Command {
             | Command::Abandon(_, _, reply)
             | Command::StandDown(_, reply)
             | Command::Wish(_, _, reply) => no(reply, why),
-            Command::Plan(_, reply) => no(reply, why),
+            Command::Plan(_, _, reply) => no(reply, why),
             Command::Receipt(_, reply) => no(reply, why),
             Command::ReturnReceipt { reply, .. } => no(reply, why),
             Command::VerifyReceipt { reply, .. } => no(reply, why),
@@ -104,6 +104,16 @@ impl Command {
     }
 
     /// Whether devices are asked for it while a node is being fenced.
+    pub(super) fn asks_devices_in_a_fence(&self) -> bool {
+        match self {
+            Command::As(_, command) => command.asks_devices_in_a_fence(),
+            // An identity is not accepted while a fence goes by it, and nobody is asked for it.
+            Command::Wish(Wish::Accept { .. }, ..) => false,
+            command => command.asks_devices(),
+        }
+    }
+
+    /// The same, of a node that waits for something.
     pub(super) fn asks_devices(&self) -> bool {
         match self {
             Command::As(_, command) => command.asks_devices(),
@@ -161,8 +171,8 @@ impl NodeTask {
                 let answer = self.wish(wish, ask).await;
                 self.answer(asked, reply, answer)
             }
-            Command::Plan(call, reply) => {
-                let answer = self.planned(&call).await;
+            Command::Plan(call, recovered, reply) => {
+                let answer = self.planned(&call, recovered).await;
                 deliver(reply, Ok(answer))
             }
             Command::Receipt(call, reply) => {

@@ -5,7 +5,6 @@ use picket_core::event::Holder;
 use picket_core::record::{Phase, Then};
 use picket_core::time::written;
 use picket_core::topology::{Level, Topology};
-use picket_liveness::Look;
 
 use super::admit::Way;
 use crate::error::EngineError;
@@ -29,11 +28,15 @@ fn step(action: PlanAction, target: impl ToString, text: impl Into<String>) -> P
 impl NodeTask {
     /// Plans the fence that the request would open. Devices are read at most, and only where the fence would say that the node
     /// is proven off already; nothing is stored.
-    pub(super) async fn planned(&mut self, call: &FenceCall) -> Result<Plan, EngineError> {
+    pub(super) async fn planned(
+        &mut self,
+        call: &FenceCall,
+        recovered: Option<String>,
+    ) -> Result<Plan, EngineError> {
         let planned = match self.way(call) {
             Err(EngineError::Blocked { reason, detail }) => Planned::Blocked(reason, detail),
             Err(error) => return Err(error),
-            Ok(Way::Open) => self.would_open(call).await,
+            Ok(Way::Open) => self.would_open(call, recovered),
             Ok(Way::Join) => match &self.record().fence {
                 Some(fence) => Planned::Joins(fence.id),
                 None => return Err(EngineError::Invalid("the node has no fence to join".to_owned())),
@@ -48,18 +51,14 @@ impl NodeTask {
         Ok(Plan { phase: record.phase.clone(), generation: record.generation, steps, planned })
     }
 
-    async fn would_open(&self, call: &FenceCall) -> Planned {
+    fn would_open(&self, call: &FenceCall, recovered: Option<String>) -> Planned {
         let ticket = call.turn.map(|turn| turn.ticket);
         let place = match self.office.decide(&self.plan, call.set_aside.is_some(), ticket.as_ref()) {
             Ok(place) => place,
             Err(bar) => return Planned::Barred(Box::new(bar)),
         };
-        if let Some(source) = &self.plan.liveness {
-            // What is no explicit word does not keep the fence from beginning either.
-            let look = tokio::time::timeout(source.patience(), source.look()).await;
-            if let Ok(Look::Recovered(words)) = look {
-                return Planned::Aborts(format!("the node recovered: {words}"));
-            }
+        if let Some(words) = recovered {
+            return Planned::Aborts(format!("the node recovered: {words}"));
         }
         Planned::Opens(match (place, &call.set_aside) {
             (Place::SetAside(bar), _) => format!("a limit would be set aside: {}", bar.text),
@@ -90,7 +89,8 @@ impl NodeTask {
             Planned::Joins(_) | Planned::ProvenAnew(..) => self.record().fence.as_ref(),
             _ => None,
         };
-        let topology: &Topology = joined.map_or(&self.plan.topology, |fence| &fence.topology);
+        let own = self.topology_to_fence();
+        let topology: &Topology = joined.map_or(&own, |fence| &fence.topology);
         let mut steps = vec![self.last_look(planned)];
         for (index, level) in topology.levels().iter().enumerate() {
             let of_level = self.level(level, call.min_grade.unwrap_or(Grade::Claimed));

@@ -90,6 +90,11 @@ impl LastLook {
         false
     }
 
+    /// The first off could not be stored: whoever tries again has an answer as young as this one.
+    pub(super) fn put_off(&mut self) {
+        self.due_since = None;
+    }
+
     /// An off was sent, or the fence cannot be aborted: nothing that is said now counts.
     pub(super) fn over(&mut self) {
         self.source = None;

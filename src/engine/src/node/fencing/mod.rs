@@ -24,7 +24,7 @@ use picket_driver::{DriverError, ErrorKind};
 use self::last_look::LastLook;
 use super::drain::Drained;
 use super::hands::Doing;
-use super::{Fatal, NodeTask, sleep_until};
+use super::{Failure, Fatal, NodeTask, sleep_until};
 use crate::view::LIVENESS_SOURCE;
 
 /// How far a device of the level is on its way to the off.
@@ -189,7 +189,7 @@ impl NodeTask {
             tokio::select! {
                 biased;
                 Some(command) = self.mailbox.recv() => {
-                    if command.asks_devices() {
+                    if command.asks_devices_in_a_fence() {
                         run.let_go();
                     }
                     self.command(command).await?;
@@ -280,8 +280,22 @@ impl NodeTask {
         let new: Vec<DeviceId> =
             due.iter().filter(|device| run.hand(device).off.is_none()).cloned().collect();
         if !new.is_empty() {
+            // Where the store is away it is decided anew once it is back: the last look is no older than the off (S15).
+            let opened = match self.apply(Event::OffIntent { devices: new.clone() }).await {
+                Ok(opened) => opened,
+                Err(Failure::Fatal(error)) => return Err(Fatal(error)),
+                Err(Failure::Refused(refused)) => {
+                    tracing::error!(%refused, "an off of our own was refused");
+                    new.iter().for_each(|device| run.failed(device, now));
+                    return Ok(());
+                }
+                Err(Failure::Unavailable(_)) => {
+                    run.last_look.put_off();
+                    new.iter().for_each(|device| run.hand(device).not_before = now + PAUSE);
+                    return Ok(());
+                }
+            };
             run.last_look.over();
-            let opened = self.persist(|| Event::OffIntent { devices: new.clone() }).await?;
             for one in opened {
                 if let Opened::Off(order) = one {
                     let device = order.device().clone();

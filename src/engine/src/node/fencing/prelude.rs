@@ -42,7 +42,10 @@ impl NodeTask {
 
     /// The last look (S15) at pauses and limits, before the hold and again just before the first off; never once an off was sent.
     pub(super) fn barred(&self) -> Option<Bar> {
-        let undecided = self.open_fence().is_some_and(|fence| !fence.off_sent && fence.cause == Cause::Asked);
+        let undecided = self.open_fence().is_some_and(|fence| {
+            let begun = fence.releases.iter().any(|release| release.attempts > 0);
+            !fence.off_sent && fence.cause != Cause::Breach && fence.round == 0 && !begun
+        });
         if undecided { self.office.last_look(&self.plan) } else { None }
     }
 
