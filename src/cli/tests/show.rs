@@ -174,11 +174,7 @@ async fn help_and_completions_need_no_gateway() {
     assert_eq!(help.code, 0);
     golden("help.txt", &help.out);
     let fence = run(picket("fence --help")).await.out;
-    assert_eq!(
-        fence.matches("Not offered yet").count(),
-        3,
-        "what a gateway refuses is told as such: {fence}"
-    );
+    assert!(!fence.contains("Not offered"), "{fence}");
     assert!(fence.contains("[default: claimed]") && !fence.contains("audit"), "{fence}");
     for shell in ["bash", "zsh", "fish"] {
         let ran = run(picket(&format!("completions {shell}"))).await;
