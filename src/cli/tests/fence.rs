@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::gateway::{Gateway, Script, Step, unknown_node};
 use common::make::{ended, evidence, good_fence, node, outcome, update};
 use common::{Ran, ask, golden};
@@ -222,4 +224,21 @@ async fn what_a_device_says_cannot_command_the_terminal() {
     let gateway = Gateway::start(script(vec![nasty, ended("r1n07", 2, Phase::Normal, blocked)])).await;
     let ran = ask(&gateway, "fence r1n07 --yes").await;
     assert!(!ran.out.contains(['\x1b', '\x07']), "{:?}", ran.out);
+}
+
+#[tokio::test]
+async fn what_waits_in_the_queue_when_the_time_is_over_is_not_told_as_a_fence() {
+    let wait = Wait { what: "one of the fences at once".to_owned(), ..Default::default() };
+    let waits = FenceUpdate {
+        fence_id: String::new(),
+        wait: Some(wait),
+        ..update("r1n07", 0, Phase::Normal, "waits in the queue as number 1")
+    };
+    let steps = vec![Step::Say(waits), Step::Rest(Duration::from_secs(60))];
+    let streams = [("r1n07".to_owned(), [steps].into())].into();
+    let gateway = Gateway::start(Script { nodes: vec![node("r1n07")], streams, ..Default::default() }).await;
+    let ran = ask(&gateway, "fence r1n07 --queue --yes --timeout 400ms").await;
+    assert_eq!(ran.code, 10, "{ran:?}");
+    assert!(ran.out.contains("; it waits in the queue"), "{}", ran.out);
+    assert!(ran.out.contains("to withdraw it: picket unfence r1n07"), "{}", ran.out);
 }

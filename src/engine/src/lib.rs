@@ -24,7 +24,7 @@ mod work;
 pub use engine::{Change, ChangeError, Changed, Engine};
 pub use error::{EngineError, Stale, TakenKey};
 pub use hooks::{Hooks, NoHooks};
-pub use office::queue::{WaitState, Waits};
+pub use office::queue::{Queued, WaitState, Waits};
 pub use office::{OfficeNumbers, Resumed};
 pub use parts::{NodePlan, Parts, PlannedRelease};
 pub use picket_driver::ErrorKind;

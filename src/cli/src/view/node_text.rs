@@ -234,6 +234,7 @@ pub fn overview(nodes: &[Node], paint: Paint) -> String {
     let unusual = |node: &&Node| {
         node.phase != i32::from(Phase::Normal)
             || node.orphaned
+            || node.wait.is_some()
             || node.readiness == i32::from(Readiness::NotReady)
     };
     let rest: Vec<Node> = nodes.iter().filter(unusual).cloned().collect();

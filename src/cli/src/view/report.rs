@@ -1,6 +1,6 @@
 //! How following a node ended, for people: the outcome, the evidence behind it, and what to do next.
 
-use picket_proto::v1::{OutcomeKind, Reason};
+use picket_proto::v1::{FenceUpdate, OutcomeKind, Reason};
 
 use super::{evidence, outcome, words};
 use crate::duration;
@@ -22,7 +22,6 @@ pub fn render(followed: &Followed, paint: Paint) -> String {
 }
 
 fn headline(followed: &Followed) -> (Tone, String) {
-    let noun = followed.motion.noun();
     let took = duration::words(followed.took);
     match &followed.end {
         End::Outcome(end) => {
@@ -32,8 +31,22 @@ fn headline(followed: &Followed) -> (Tone, String) {
         }
         End::Refused(told) => (Tone::Bad, format!("refused: {}", told.message)),
         End::Lost(why) => (Tone::Bad, format!("connection lost and not to be had again: {why}")),
-        End::TimedOut => (Tone::Busy, format!("not done within {took}; the {noun} goes on")),
-        End::Interrupted => (Tone::Busy, format!("left; the {noun} goes on")),
+        End::TimedOut => (Tone::Busy, format!("not done within {took}; {}", goes_on(followed))),
+        End::Interrupted => (Tone::Busy, format!("left; {}", goes_on(followed))),
+    }
+}
+
+/// Whether the newest message told that the fence waits in the queue, and is not begun.
+fn waits(followed: &Followed) -> bool {
+    let waits = |update: &FenceUpdate| update.fence_id.is_empty() && update.wait.is_some();
+    matches!(followed.motion, Motion::Fence(_)) && followed.latest.as_ref().is_some_and(waits)
+}
+
+/// What becomes of it without us.
+fn goes_on(followed: &Followed) -> String {
+    match waits(followed) {
+        true => "it waits in the queue".to_owned(),
+        false => format!("the {} goes on", followed.motion.noun()),
     }
 }
 
@@ -89,6 +102,9 @@ fn hints(followed: &Followed) -> Vec<String> {
                 format!("the {} may go on; whether it began is not known", followed.motion.noun()),
                 format!("ask again with the same arguments: {again} --key {}", followed.motion.key()),
             ]
+        }
+        End::TimedOut | End::Interrupted if waits(followed) => {
+            vec![format!("how it fares: picket status {node}; to withdraw it: picket unfence {node}")]
         }
         End::TimedOut | End::Interrupted => vec![format!("how it fares: picket status {node}")],
     }

@@ -2,6 +2,8 @@
 //!
 //! One task of a leadership. It waits for no node: what it lets go is decided by the node's own task, beside it.
 
+mod withdraw;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Engine;
 use crate::error::EngineError;
-use crate::office::queue::{Enter, Entry, PREFIX, Stored, WaitState, Waits};
+use crate::office::queue::{Asked, Enter, Entry, PREFIX, Stored, WaitState, Waits, Withdraw};
 use crate::request::{Admission, FenceCall, LetIn};
 
 /// A limit of which nobody knows when it is free is looked at so often, besides at each change.
@@ -41,6 +43,8 @@ struct Runner<'e> {
     going: FuturesUnordered<BoxFuture<'static, Decided>>,
     /// Notes of requests that wait no more, and could not be taken out of the store yet.
     left: Vec<Ticket>,
+    /// Holders who withdraw what they have waiting, until it has ended.
+    withdrawing: Vec<Withdraw>,
     next: Ticket,
 }
 
@@ -75,7 +79,7 @@ pub(super) async fn read(engine: &Engine) -> Result<Waiting, StoreError> {
             continue;
         }
         tracing::info!(node = %entry.node, ticket, "a request goes on waiting");
-        engine.shared.office.waits(ticket, entry.node.clone());
+        engine.shared.office.waits(ticket, &entry);
         waiting.entries.insert(ticket, entry);
     }
     Ok(waiting)
@@ -91,16 +95,28 @@ pub(super) async fn run(
     let mut inbox = engine.shared.office.queue.inbox.lock().await;
     let Waiting { entries, left, next } = waiting;
     let going = FuturesUnordered::new();
-    let mut runner = Runner { engine: &engine, leadership: &leadership, entries, going, left, next };
+    let mut runner = Runner {
+        engine: &engine,
+        leadership: &leadership,
+        entries,
+        going,
+        left,
+        withdrawing: Vec::new(),
+        next,
+    };
     loop {
         runner.expire();
+        runner.withdraw().await;
         runner.tidy().await;
         let wake = runner.let_go();
         tokio::select! {
             biased;
             () = over.cancelled() => return,
             Some((ticket, decided)) = runner.going.next() => runner.decided(ticket, decided),
-            Some(enter) = inbox.recv() => runner.enter(enter).await,
+            Some(asked) = inbox.recv() => match asked {
+                Asked::Enter(enter) => runner.enter(*enter).await,
+                Asked::Withdraw(asked) => runner.withdrawing.push(asked),
+            },
             () = engine.shared.office.changed() => {}
             () = tokio::time::sleep(wake) => {}
         }
@@ -149,7 +165,8 @@ impl Runner<'_> {
         let entry = stored.entry(until, enter.bar.clone());
         self.told(&entry, ticket, "waits", &enter.bar.detail());
         let waits = entry.waits(ticket);
-        self.engine.shared.office.waits(ticket, entry.node.clone());
+        self.engine.shared.office.waits(ticket, &entry);
+        self.show(&entry.node);
         self.entries.insert(ticket, entry);
         Ok(waits)
     }
@@ -180,6 +197,7 @@ impl Runner<'_> {
                         matches!(&*entry.state.borrow(), WaitState::Barred(old) if old.text == bar.text);
                     if !same {
                         entry.state.send_replace(WaitState::Barred(Box::new(bar)));
+                        let _ = shared.shown.send(entry.node.clone());
                     }
                 }
                 _ => {
@@ -229,27 +247,25 @@ impl Runner<'_> {
     }
 
     fn end(&mut self, ticket: Ticket, end: Result<Admission, EngineError>) {
+        self.engine.shared.office.leaves(ticket);
         if let Some(entry) = self.entries.remove(&ticket) {
             entry.state.send_replace(WaitState::Over(Box::new(end)));
+            self.show(&entry.node);
         }
-        self.engine.shared.office.leaves(ticket);
         self.left.push(ticket);
+    }
+
+    /// What waits for the node is not what it was: whoever watches it looks again.
+    fn show(&self, node: &NodeId) {
+        let _ = self.engine.shared.shown.send(node.clone());
     }
 
     /// Takes what waits no more out of the store, and pauses that have ended.
     async fn tidy(&mut self) {
-        let parts = &self.engine.shared.parts;
-        self.engine.shared.office.sweep(&*parts.store, self.leadership).await;
+        let shared = &self.engine.shared;
+        shared.office.sweep(&*shared.parts.store, self.leadership).await;
         for ticket in std::mem::take(&mut self.left) {
-            let name = name(ticket);
-            let gone = match parts.store.note(&name).await {
-                Ok(None) => continue,
-                Ok(Some(note)) => {
-                    parts.store.put_note(self.leadership.guard(), &name, note.version, None).await.map(drop)
-                }
-                Err(error) => Err(error),
-            };
-            if let Err(error) = gone {
+            if let Err(error) = take_out(self.engine, self.leadership, ticket).await {
                 tracing::warn!(ticket, %error, "a request that waits no more was not taken out of the store; again later");
                 self.left.push(ticket);
             }
@@ -273,6 +289,15 @@ impl Runner<'_> {
             details,
             ..Told::default()
         });
+    }
+}
+
+/// Takes the note of a request out of the store.
+async fn take_out(engine: &Engine, leadership: &Leadership, ticket: Ticket) -> Result<(), StoreError> {
+    let (store, name) = (&engine.shared.parts.store, name(ticket));
+    match store.note(&name).await? {
+        Some(note) => store.put_note(leadership.guard(), &name, note.version, None).await.map(drop),
+        None => Ok(()),
     }
 }
 
@@ -317,7 +342,7 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         let enter = Enter { node: node.clone(), generation, call, at_most, bar, reply };
         let gone = || EngineError::NoLeader("leadership ended while the request came in".to_owned());
-        self.shared.office.queue.entrance.send(enter).await.map_err(|_| gone())?;
+        self.shared.office.queue.entrance.send(Asked::Enter(Box::new(enter))).await.map_err(|_| gone())?;
         Ok(LetIn::Waits(answer.await.map_err(|_| gone())??))
     }
 }

@@ -18,7 +18,7 @@ use picket_core::groups::Groups;
 use picket_core::ids::NodeId;
 use picket_core::record::NodeRecord;
 use picket_core::time::Clock;
-use queue::Queue;
+use queue::{Queue, Seen};
 use tokio::sync::Notify;
 
 use crate::parts::{NodePlan, Parts};
@@ -39,6 +39,8 @@ pub(crate) struct Office {
 struct Papers {
     books: Books,
     pauses: Pauses,
+    /// What is told of the requests that wait.
+    queued: BTreeMap<Ticket, Seen>,
 }
 
 /// How a place was taken.
@@ -73,7 +75,7 @@ fn books(budget: Budget, plans: &Plans) -> Books {
 
 impl Office {
     pub(crate) fn new(parts: &Parts, plans: &Plans) -> Self {
-        let papers = Papers { books: books(parts.budget.clone(), plans), pauses: Pauses::default() };
+        let papers = Papers::new(books(parts.budget.clone(), plans));
         Self {
             clock: parts.clock.clone(),
             desk: Mutex::new(papers),
@@ -171,6 +173,10 @@ impl Office {
 }
 
 impl Papers {
+    fn new(books: Books) -> Self {
+        Self { books, pauses: Pauses::default(), queued: BTreeMap::new() }
+    }
+
     fn decide(
         &self,
         plan: &NodePlan,

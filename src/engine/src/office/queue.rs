@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use picket_core::budget::{Bar, Ticket};
 use picket_core::device::Grade;
-use picket_core::event::{BoundKey, Holder};
+use picket_core::event::{BoundKey, Holder, Person};
 use picket_core::ids::{Generation, NodeId};
 use picket_core::record::Then;
 use picket_core::time::{BootTime, WallTime};
@@ -17,14 +17,14 @@ use crate::request::{Admission, FenceCall, Turn};
 
 /// Where requests that wait stand among the notes of the fleet.
 pub(crate) const PREFIX: &str = "queue/";
-/// Requests on their way into the queue.
+/// What is on its way to the queue.
 const ENTRANCE: usize = 64;
 
 /// The entrance of the queue, and the end from which its runner takes.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    pub(crate) entrance: mpsc::Sender<Enter>,
-    pub(crate) inbox: Mutex<mpsc::Receiver<Enter>>,
+    pub(crate) entrance: mpsc::Sender<Asked>,
+    pub(crate) inbox: Mutex<mpsc::Receiver<Asked>>,
 }
 
 impl Queue {
@@ -32,6 +32,13 @@ impl Queue {
         let (entrance, inbox) = mpsc::channel(ENTRANCE);
         Self { entrance, inbox: Mutex::new(inbox) }
     }
+}
+
+/// What the runner is asked, in the order of its coming.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    Enter(Box<Enter>),
+    Withdraw(Withdraw),
 }
 
 /// A request that wants to wait.
@@ -44,6 +51,17 @@ pub(crate) struct Enter {
     pub(crate) at_most: Option<Duration>,
     pub(crate) bar: Bar,
     pub(crate) reply: oneshot::Sender<Result<Waits, EngineError>>,
+}
+
+/// A holder does not want the node off any more: what it has waiting ends.
+#[derive(Debug)]
+pub(crate) struct Withdraw {
+    pub(crate) node: NodeId,
+    pub(crate) holder: String,
+    pub(crate) person: Person,
+    /// What was ended so far.
+    pub(crate) ended: Vec<Ticket>,
+    pub(crate) reply: oneshot::Sender<Result<Vec<Ticket>, EngineError>>,
 }
 
 /// A request that waits, as its caller sees it. Whoever drops it stops nothing.
@@ -64,6 +82,45 @@ pub enum WaitState {
     Barred(Box<Bar>),
     /// Its turn came, or it never will.
     Over(Box<Result<Admission, EngineError>>),
+}
+
+/// A request that waits, as whoever looks at its node sees it.
+#[derive(Clone, Debug)]
+pub struct Queued {
+    /// Its number.
+    pub ticket: Ticket,
+    /// Who would keep the node off.
+    pub holder: String,
+    /// Who asked.
+    pub by: String,
+    /// When it expires.
+    pub expires_at: WallTime,
+    /// What bars it.
+    pub bar: Box<Bar>,
+}
+
+/// What is kept to tell of a request that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    node: NodeId,
+    holder: Holder,
+    waits: Waits,
+}
+
+impl Seen {
+    fn queued(&self) -> Option<Queued> {
+        let bar = match &*self.waits.state.borrow() {
+            WaitState::Barred(bar) => bar.clone(),
+            WaitState::Over(_) => return None,
+        };
+        Some(Queued {
+            ticket: self.waits.ticket,
+            holder: self.holder.name.clone(),
+            by: self.holder.by.clone(),
+            expires_at: self.waits.expires_at,
+            bar,
+        })
+    }
 }
 
 /// A request that waits.
@@ -173,14 +230,27 @@ impl Stored {
 
 impl Office {
     /// A request begins to wait.
-    pub(crate) fn waits(&self, ticket: Ticket, node: NodeId) {
-        self.papers().books.wait(ticket, node);
+    pub(crate) fn waits(&self, ticket: Ticket, entry: &Entry) {
+        let (node, holder) = (entry.node.clone(), entry.call.holder.clone());
+        let seen = Seen { node, holder, waits: entry.waits(ticket) };
+        let mut papers = self.papers();
+        papers.books.wait(ticket, entry.node.clone());
+        papers.queued.insert(ticket, seen);
     }
 
     /// A request does not wait any more.
     pub(crate) fn leaves(&self, ticket: Ticket) {
-        self.papers().books.leave(&ticket);
+        let mut papers = self.papers();
+        papers.books.leave(&ticket);
+        papers.queued.remove(&ticket);
+        drop(papers);
         self.changed.notify_one();
+    }
+
+    /// The requests that wait for that node, in their order.
+    pub(crate) fn queued_for(&self, node: &NodeId) -> Vec<Queued> {
+        let papers = self.papers();
+        papers.queued.values().filter(|seen| seen.node == *node).filter_map(Seen::queued).collect()
     }
 
     /// Something changed that may let somebody go.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use picket_core::budget::pause::{Pause, Pauses};
+use picket_core::budget::pause::Pause;
 use picket_core::ids::NodeId;
 use picket_core::record::{Cause, NodeRecord};
 use picket_core::store::{FenceQuery, Store, StoreError, Stored};
@@ -25,7 +25,7 @@ impl Office {
     ) -> Result<(), StoreError> {
         let clock = &*self.clock;
         let budget = self.budget();
-        let mut papers = Papers { books: books(budget.clone(), plans), pauses: Pauses::default() };
+        let mut papers = Papers::new(books(budget.clone(), plans));
         for (node, opened) in begun(store, budget.longest_window(), clock.wall()).await? {
             papers.books.remember(&node, ago(clock.boot(), clock.wall(), opened));
         }

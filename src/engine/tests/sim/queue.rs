@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use picket_core::budget::pause::PauseScope;
 use picket_core::budget::{Budget, LimitKind};
-use picket_core::ids::NodeId;
+use picket_core::ids::{Generation, NodeId};
 use picket_core::outcome::Reason;
 use picket_core::store::Store;
-use picket_engine::{EngineError, FenceCall, LetIn, WaitState, Waits};
+use picket_engine::{Ask, EngineError, FenceCall, LetIn, WaitState, Waits};
 
 use crate::budget::{at_once, fleet, name};
 use crate::lab::{Lab, node, person, s};
@@ -137,4 +137,44 @@ async fn the_queue_is_bounded_and_a_newcomer_does_not_pass_who_waits() {
     assert!(matches!(passed, Err(EngineError::Barred(_))), "{passed:?}");
     tokio::time::sleep(s(1)).await;
     assert!(matches!(end(&second), Some(Ok(()))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_is_seen_and_withdrawn_by_its_holder_alone() {
+    let mut lab = fleet(335, 2, at_once(9)).await;
+    lab.engine.pause(PauseScope::Node(node()), person(), s(3_600)).await.expect("paused");
+    let (call, mut other) = (lab.call(), lab.call());
+    other.holder.name = "web".to_owned();
+    let ours = wait(&lab, &node(), call.clone(), None).await;
+    let theirs = wait(&lab, &node(), other, None).await;
+    let seen = lab.engine.waiting_for(&node());
+    assert_eq!(seen.iter().map(|one| one.ticket).collect::<Vec<_>>(), [ours.ticket, theirs.ticket]);
+    assert_eq!(
+        (seen[0].holder.as_str(), seen[0].by.as_str(), seen[0].bar.kind),
+        ("db", "tester", LimitKind::Pause)
+    );
+    let mut stale = Ask::from(person());
+    stale.expected_generation = Some(Generation(7));
+    assert!(lab.engine.withdraw(&node(), "db", &stale).await.expect("answered").is_empty());
+    assert!(end(&ours).is_none());
+
+    let ended = lab.engine.withdraw(&node(), "db", &person().into()).await.expect("withdrawn");
+    assert_eq!(ended, [ours.ticket]);
+    match end(&ours) {
+        Some(Err(EngineError::Blocked { reason: Reason::Expired, detail })) => {
+            assert!(detail.starts_with(&format!("it was withdrawn by {}", person().name)), "{detail}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(end(&theirs).is_none());
+    assert_eq!(lab.store.notes("queue/").await.expect("a store").len(), 1, "it is out of the store already");
+    assert_eq!(lab.engine.withdraw(&node(), "web", &person().into()).await.expect("withdrawn").len(), 1);
+    assert!(lab.engine.waiting_for(&node()).is_empty());
+
+    lab.kill().await;
+    lab.start().await;
+    lab.engine.resume(PauseScope::Node(node()), person()).await.expect("resumed");
+    tokio::time::sleep(s(60)).await;
+    assert_eq!((lab.phase(), lab.is_on()), ("normal", true), "nobody shoots it any more");
+    assert!(lab.engine.fence(&node(), call).await.is_ok(), "its key was not bound");
 }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use futures::stream::BoxStream;
 use picket_audit::Told;
 use picket_core::ids::NodeId;
+use picket_core::record::Phase;
 use picket_core::roles::Role;
 use picket_engine::{Engine, NodeView};
 use picket_proto::v1::{self, ErrorReason};
@@ -26,7 +27,7 @@ use serde_json::json;
 use tonic::Status;
 
 use crate::convert::device::Now;
-use crate::convert::pause as pauses;
+use crate::convert::{pause as pauses, queue};
 use crate::door::{Door, Guest};
 use crate::errors::{self, Verb};
 use crate::fault::Fault;
@@ -174,6 +175,9 @@ impl Desk {
             .map(pauses::pause)
             .chain(self.engine.braked().iter().map(pauses::brake))
             .collect();
+        if node.wait.is_none() && view.stored.record.phase == Phase::Normal {
+            node.wait = self.engine.waiting_for(&view.plan.id).first().map(queue::wait_of_node);
+        }
         node
     }
 }

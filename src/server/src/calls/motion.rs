@@ -16,38 +16,69 @@ use crate::convert::outcome;
 use crate::convert::request::{self, MotionAsked};
 use crate::door::Guest;
 use crate::errors::{self, Verb};
+use crate::fault::Fault;
 use crate::follow::{self, Follower, Following, Goal, Start};
 
 impl Desk {
     /// Drops a hold, and follows the node until it is back, or held by others.
     ///
     /// Asked of a node that is not fenced it is UNFENCED at once, and of one that is being brought back it follows:
-    /// what was asked for is so, or is coming.
+    /// what was asked for is so, or is coming. What the holder has waiting in the queue ends first.
     pub(crate) async fn unfence(&self, guest: Guest, request: v1::UnfenceRequest) -> Result<Updates, Status> {
         let asked = self.heard(&guest, "unfence", request::unfence(&request, &guest.caller))?;
         let node = self.heard(&guest, "unfence", asked.node.find(self))?;
         self.may_act_for(&asked.holder, &node)?;
         let before = self.heard(&guest, "unfence", self.view(&node))?;
         log("unfence", &before, &guest, &asked);
+        let withdrawn = self.withdraw(&guest, "unfence", &node, &asked).await?;
         let expected = asked.ask.expected_generation;
-        match self.engine.unfence(&node, asked.holder.clone(), asked.ask).await {
-            Ok(taken) => self.follow(guest, Verb::Unfence, before, taken, asked.deadline),
+        let updates = match self.engine.unfence(&node, asked.holder.clone(), asked.ask).await {
+            Ok(taken) => self.follow(guest, Verb::Unfence, before, taken, asked.deadline)?,
             Err(error) => {
                 let view = self.view(&node)?;
                 if !is_repeated(&error, expected, &view) {
                     return Err(errors::engine(error, Verb::Unfence, &node, &self.engine).into());
                 }
-                match view.stored.record.fence.as_ref().map(|fence| fence.id) {
-                    Some(id) => self.join(guest, node, id, Goal::Back, asked.deadline),
-                    None => {
+                let is_normal = view.stored.record.phase == Phase::Normal;
+                match (view.stored.record.fence.as_ref().map(|fence| fence.id), &withdrawn) {
+                    (_, Some(words)) if is_normal => {
+                        return Ok(self.unfenced_at_once(&view, &format!("it was not fenced, and {words}")));
+                    }
+                    (Some(id), _) => self.join(guest, node.clone(), id, Goal::Back, asked.deadline)?,
+                    (None, _) => {
                         let detail = "it was not fenced, so nothing was to be done";
-                        let end = outcome::outcome(&Outcome::Unfenced, detail);
-                        let update = follow::at_once(&view, self.now().wall, None, end);
-                        Ok(stream::iter([Ok(update)]).boxed())
+                        return Ok(self.unfenced_at_once(&view, detail));
                     }
                 }
             }
-        }
+        };
+        let Some(words) = withdrawn else { return Ok(updates) };
+        let base = follow::at_once(&self.view(&node)?, self.now().wall, None, v1::Outcome::default());
+        let first = v1::FenceUpdate { text: words, outcome: None, ..base };
+        Ok(stream::iter([Ok(first)]).chain(updates).boxed())
+    }
+
+    fn unfenced_at_once(&self, view: &NodeView, detail: &str) -> Updates {
+        let end = outcome::outcome(&Outcome::Unfenced, detail);
+        let update = follow::at_once(view, self.now().wall, None, end);
+        stream::iter([Ok(update)]).boxed()
+    }
+
+    /// Ends what the holder has waiting for the node in the queue; says which requests those were, if there were any.
+    pub(super) async fn withdraw(
+        &self,
+        guest: &Guest,
+        call: &str,
+        node: &NodeId,
+        asked: &MotionAsked,
+    ) -> Result<Option<String>, Fault> {
+        let ended = self.engine.withdraw(node, &asked.holder, &asked.ask).await;
+        let ended = ended.map_err(|error| errors::engine(error, Verb::Unfence, node, &self.engine));
+        let numbers: Vec<String> =
+            self.heard(guest, call, ended)?.iter().map(|ticket| format!("number {ticket}")).collect();
+        Ok((!numbers.is_empty()).then(|| {
+            format!("what waited in the queue for {} was withdrawn ({})", asked.holder, numbers.join(", "))
+        }))
     }
 
     /// Tries again, and follows to whatever was tried.

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use picket_core::budget::{Bar, LimitKind};
+use picket_core::budget::Bar;
 use picket_core::ids::{NodeId, Term};
 use picket_engine::{WaitState, Waits};
 use picket_proto::v1;
@@ -13,7 +13,7 @@ use tonic::Status;
 
 use super::fence::Wishes;
 use super::{Desk, Updates};
-use crate::convert::time::timestamp;
+use crate::convert::queue;
 use crate::door::Place;
 use crate::errors;
 use crate::follow;
@@ -48,19 +48,6 @@ pub(crate) fn stream(
         Waiting { desk, place: Some(place), node, waits, wishes, term, told: None, rest: None, over: false };
     Ok(stream::unfold(waiting, |mut waiting| async move { waiting.next().await.map(|next| (next, waiting)) })
         .boxed())
-}
-
-/// What is waited for, in words.
-fn what(bar: &Bar) -> &'static str {
-    match bar.kind {
-        LimitKind::Pause => "the end of a pause",
-        LimitKind::Brake => "the brake to be let go",
-        LimitKind::CoolDown => "the cool-down to pass",
-        LimitKind::AtOnce => "one of the fences at once",
-        LimitKind::PerWindow => "one of the fences in the window",
-        LimitKind::MinNotFenced => "a node that comes back",
-        LimitKind::Queue => "its turn",
-    }
 }
 
 impl Waiting {
@@ -124,12 +111,7 @@ impl Waiting {
 
     fn tell(&self, bar: &Bar) -> Result<v1::FenceUpdate, Status> {
         let view = self.desk.view(&self.node)?;
-        let wait = v1::Wait {
-            what: what(bar).to_owned(),
-            whose: bar.whose.clone(),
-            until: Some(timestamp(self.waits.expires_at)),
-            otherwise: "blocked (expired)".to_owned(),
-        };
+        let wait = queue::wait(bar, self.waits.expires_at);
         let base = follow::at_once(&view, self.desk.now().wall, None, v1::Outcome::default());
         let text = format!("waits in the queue as number {}: {}", self.waits.ticket, bar.detail());
         Ok(v1::FenceUpdate { text, wait: Some(wait), outcome: None, ..base })

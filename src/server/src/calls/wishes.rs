@@ -27,6 +27,7 @@ impl Desk {
     }
 
     /// Drops a hold, and waits for nothing. Asked of a node that is not fenced, or is being brought back, it is so already.
+    /// What the holder has waiting in the queue ends first.
     pub(crate) async fn drop_hold(
         &self,
         guest: Guest,
@@ -36,6 +37,7 @@ impl Desk {
         let node = self.heard(&guest, "drop_hold", asked.node.find(self))?;
         self.may_act_for(&asked.holder, &node)?;
         log("drop-hold", &self.heard(&guest, "drop_hold", self.view(&node))?, &guest, &asked);
+        self.withdraw(&guest, "drop_hold", &node, &asked).await?;
         let expected = asked.ask.expected_generation;
         match self.engine.unfence(&node, asked.holder, asked.ask).await {
             Ok(taken) => Ok(self.after(&node, taken)?),

@@ -8,6 +8,7 @@ pub(crate) mod node;
 pub(crate) mod outcome;
 pub(crate) mod pause;
 pub(crate) mod plan;
+pub(crate) mod queue;
 pub(crate) mod receipt;
 pub(crate) mod request;
 pub(crate) mod time;

@@ -6,7 +6,9 @@ use picket_proto::v1::*;
 use picket_server::Limits;
 use tonic::Code;
 
-use crate::lab::{Lab, NODES, fence_request, kind, lab, lab_of, named, reason, wrong_fields};
+use crate::lab::{
+    Lab, NODES, fence_request, kind, lab, lab_of, named, reason, unfence_request, wrong_fields,
+};
 
 async fn one_at_once() -> Lab {
     let fleet = Numbers { at_once: Some(1), ..Numbers::default() };
@@ -185,4 +187,60 @@ async fn a_plan_and_a_dry_run_say_what_the_fence_would_come_to_and_change_nothin
     assert_eq!(already.steps, []);
     let refused = client.plan_fence(PlanFenceRequest::default()).await.expect_err("nothing in it");
     assert_eq!(wrong_fields(&refused), ["node", "reason"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_seen_at_its_node_and_an_unfence_withdraws_it() {
+    let lab = one_at_once().await;
+    lab.volumes_only_accept(true);
+    let first = lab.open(of("n1", "k1")).await.expect("let in");
+    lab.reach("fenced").await;
+    let wish = FenceRequest { queue: Some(QueueWish::default()), ..of("n2", "k2") };
+    let mut waits = lab.open(wish.clone()).await.expect("let in");
+    waits.update().await;
+    let mut client = lab.client.clone();
+    let get = GetNodeRequest { node: named("n2"), ..Default::default() };
+    let node = client.get_node(get.clone()).await.expect("known").into_inner().node.expect("a node");
+    let wait = node.wait.expect("a wait");
+    assert_eq!((node.phase, wait.whose.as_str()), (Phase::Normal.into(), "the fleet"));
+    assert!(
+        wait.what.starts_with("one of the fences at once, in the queue as number 1, asked by "),
+        "{}",
+        wait.what
+    );
+    assert!(wait.what.ends_with(" for db") && wait.until.is_some(), "{wait:?}");
+
+    let unfence = |holder: &str| UnfenceRequest {
+        node: named("n2"),
+        holder: holder.to_owned(),
+        ..unfence_request("u")
+    };
+    let others = lab.back(unfence("web")).await.expect("let in").outcome().await;
+    assert_eq!(others.detail, "it was not fenced, so nothing was to be done");
+    let ours = lab.back(unfence("db")).await.expect("let in").outcome().await;
+    assert_eq!(kind(&ours), OutcomeKind::Unfenced);
+    assert_eq!(
+        ours.detail,
+        "it was not fenced, and what waited in the queue for db was withdrawn (number 1)"
+    );
+    let end = waits.outcome().await;
+    assert_eq!((end.kind(), end.reason()), (OutcomeKind::Blocked, Reason::Expired));
+    assert!(end.detail.contains("it was withdrawn by") && end.detail.contains("a test"), "{}", end.detail);
+    let node = client.get_node(get).await.expect("known").into_inner().node.expect("a node");
+    assert_eq!(node.wait, None);
+
+    // A dropped hold withdraws as well.
+    let again = lab.open(wish).await.expect("let in");
+    let drop_hold = DropHoldRequest {
+        node: named("n2"),
+        holder: "db".to_owned(),
+        reason: "a test".to_owned(),
+        ..Default::default()
+    };
+    client.drop_hold(drop_hold).await.expect("dropped");
+    assert_eq!(again.outcome().await.reason(), Reason::Expired);
+    lab.volumes_only_accept(false);
+    assert_eq!(kind(&first.outcome().await), OutcomeKind::Fenced);
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert!(lab.is_on("n2"), "nobody shoots it any more");
 }

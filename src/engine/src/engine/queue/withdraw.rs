@@ -1,0 +1,86 @@
+//! Withdrawing what waits: whoever does not want the node off any more ends its own requests in the queue first.
+
+use picket_core::budget::Ticket;
+use picket_core::ids::NodeId;
+use picket_core::outcome::Reason;
+use picket_core::store::StoreError;
+use tokio::sync::oneshot;
+
+use super::{Engine, Runner, take_out};
+use crate::error::EngineError;
+use crate::office::queue::{Asked, Queued, Withdraw};
+use crate::request::Ask;
+
+impl Runner<'_> {
+    /// Ends what holders withdraw. What its node's task decides just now is waited for: it is let in, or withdrawn then.
+    pub(super) async fn withdraw(&mut self) {
+        for mut asked in std::mem::take(&mut self.withdrawing) {
+            let done = self.withdraw_of(&mut asked).await;
+            let is_waited_for = self.of(&asked).next().is_some();
+            match done {
+                Ok(()) if is_waited_for => self.withdrawing.push(asked),
+                Ok(()) => drop(asked.reply.send(Ok(asked.ended))),
+                Err(error) => drop(asked.reply.send(Err(error.into()))),
+            }
+        }
+    }
+
+    fn of(&self, asked: &Withdraw) -> impl Iterator<Item = Ticket> {
+        let theirs = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.node == asked.node && entry.call.holder.name == asked.holder);
+        theirs.map(|(ticket, _)| *ticket)
+    }
+
+    /// Out of the store before anybody is told: what was withdrawn does not come back with another leadership.
+    async fn withdraw_of(&mut self, asked: &mut Withdraw) -> Result<(), StoreError> {
+        let theirs: Vec<Ticket> = self.of(asked).collect();
+        for ticket in theirs {
+            if self.entries.get(&ticket).is_none_or(|entry| entry.goes) {
+                continue;
+            }
+            take_out(self.engine, self.leadership, ticket).await?;
+            let person = &asked.person;
+            let detail = format!(
+                "it was withdrawn by {} ({}) while it waited, and was not begun",
+                person.name, person.reason
+            );
+            if let Some(entry) = self.entries.get(&ticket) {
+                self.told(entry, ticket, "withdrawn", &detail);
+            }
+            self.end(ticket, Err(EngineError::Blocked { reason: Reason::Expired, detail }));
+            asked.ended.push(ticket);
+        }
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Ends what that holder has waiting for the node, before an unfence by it: the numbers of what was ended. An unfence
+    /// that comes too late, is of another generation, or only repeats what its key is bound to, ends nothing.
+    pub async fn withdraw(&self, node: &NodeId, holder: &str, ask: &Ask) -> Result<Vec<Ticket>, EngineError> {
+        let generation = self.node(node)?.stored.record.generation;
+        let late = ask.not_after.is_some_and(|limit| self.shared.parts.clock.wall() > limit);
+        let is_stale = ask.expected_generation.is_some_and(|expected| expected != generation);
+        if late || is_stale || self.leading().is_err() {
+            return Ok(Vec::new());
+        }
+        if let Some(bound) = &ask.key
+            && self.is_bound(node, &bound.key).await?
+        {
+            return Ok(Vec::new());
+        }
+        let (reply, answer) = oneshot::channel();
+        let (node, holder, person) = (node.clone(), holder.to_owned(), ask.person.clone());
+        let asked = Asked::Withdraw(Withdraw { node, holder, person, ended: Vec::new(), reply });
+        let gone = || EngineError::NoLeader("leadership ended while the request waited".to_owned());
+        self.shared.office.queue.entrance.send(asked).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// The requests that wait in the queue for that node, in their order.
+    pub fn waiting_for(&self, node: &NodeId) -> Vec<Queued> {
+        self.shared.office.queued_for(node)
+    }
+}
