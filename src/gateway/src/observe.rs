@@ -221,11 +221,13 @@ fn stage(stage: ReleaseStage) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use picket_core::ids::NodeId;
+
     use super::*;
 
     /// A record with an off that was opened at 1000 s and lives for 60 s.
     fn record(phase: &serde_json::Value) -> NodeRecord {
-        let node = "r1n07".parse().expect("a name");
+        let node = NodeId::new("r1n07").expect("a name");
         let mut fields = serde_json::to_value(NodeRecord::new(node)).expect("it can be written");
         fields["phase"] = phase.clone();
         fields["ledger"] = serde_json::json!({"next": 1, "open": [{
