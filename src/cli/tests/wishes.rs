@@ -74,6 +74,28 @@ async fn who_vouches_sees_what_the_devices_say_and_vouches_for_that_generation()
     assert_eq!(ask(&gateway, "attest r1n07 --reason unplugged --yes").await.code, 1, "not released");
 }
 
+#[tokio::test]
+async fn who_may_only_vouch_vouches_for_one_node_unseen_and_is_told_so() {
+    let gateway = Gateway::start(script(end(Phase::Released, OutcomeKind::Fenced, true))).await;
+    gateway.script().unlisted = Some(Status::permission_denied("ListNodes needs the role viewer"));
+    for hosts in ["r1n07,r1n08", "r1n07 r1n08", "r1n[07-08]"] {
+        let ran = ask(&gateway, &format!("attest {hosts} --reason unplugged --yes")).await;
+        assert_eq!(ran.code, 7, "{hosts}: {ran:?}");
+        assert!(ran.err.contains("role viewer; without it vouch for one node"), "{}", ran.err);
+    }
+    assert_eq!(
+        ask(&gateway, "attest r1n07 --reason unplugged").await.code,
+        2,
+        "it is asked about all the same"
+    );
+    assert_eq!(gateway.script().attested, []);
+    let ran = ask(&gateway, "attest r1n07 --reason unplugged --yes").await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("r1n07: you may not look at it"), "{}", ran.err);
+    let asked = gateway.script().attested[0].clone();
+    assert_eq!((asked.expected_generation, asked.reason.as_str()), (None, "unplugged"));
+}
+
 fn script_of_fenced() -> Script {
     script(end(Phase::Fenced, OutcomeKind::Fenced, false))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use picket_core::record::{Phase, ReleaseStage};
+use picket_core::record::{NodeRecord, Phase, ReleaseStage};
 use picket_core::time::WallTime;
 use picket_engine::{Engine, NodeView, Readiness, readiness};
 use picket_metrics as metrics;
@@ -153,20 +153,7 @@ impl Sums {
             troubles.push("breach");
         }
         self.holds += record.holds.len();
-        for open in record.ledger.open() {
-            let (count, unbounded, overdue) = self.effects.entry(open.kind.label()).or_default();
-            *count += 1;
-            match open.life {
-                None => *unbounded += 1,
-                Some(life) => {
-                    let late = since(open.opened_at, now) - life.as_secs_f64();
-                    *overdue = overdue.max(late);
-                    if late > 0.0 && !troubles.contains(&"effect_overdue") {
-                        troubles.push("effect_overdue");
-                    }
-                }
-            }
-        }
+        self.add_effects(record, now, &mut troubles);
         if record.phase != Phase::Normal {
             self.add_releases(view, now, &mut troubles);
         }
@@ -179,6 +166,26 @@ impl Sums {
             }
         }
         self.troubles.extend(troubles.into_iter().map(|trouble| (record.node.to_string(), trouble)));
+    }
+
+    /// An off stays open on purpose while its node is kept off: only on the way back does somebody wait for its end.
+    fn add_effects(&mut self, record: &NodeRecord, now: WallTime, troubles: &mut Vec<&'static str>) {
+        let awaited = record.phase == Phase::Unfencing;
+        for open in record.ledger.open() {
+            let (count, unbounded, overdue) = self.effects.entry(open.kind.label()).or_default();
+            *count += 1;
+            match open.life {
+                None => *unbounded += 1,
+                Some(life) if awaited => {
+                    let late = since(open.opened_at, now) - life.as_secs_f64();
+                    *overdue = overdue.max(late);
+                    if late > 0.0 && !troubles.contains(&"effect_overdue") {
+                        troubles.push("effect_overdue");
+                    }
+                }
+                Some(_) => {}
+            }
+        }
     }
 
     fn add_releases(&mut self, view: &NodeView, now: WallTime, troubles: &mut Vec<&'static str>) {
@@ -209,5 +216,40 @@ fn stage(stage: ReleaseStage) -> &'static str {
         ReleaseStage::Accepted => "accepted",
         ReleaseStage::Complete => "complete",
         ReleaseStage::Abandoned => "abandoned",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use picket_core::ids::NodeId;
+
+    use super::*;
+
+    /// A record with an off that was opened at 1000 s and lives for 60 s.
+    fn record(phase: &serde_json::Value) -> NodeRecord {
+        let node = NodeId::new("r1n07").expect("a name");
+        let mut fields = serde_json::to_value(NodeRecord::new(node)).expect("it can be written");
+        fields["phase"] = phase.clone();
+        fields["ledger"] = serde_json::json!({"next": 1, "open": [{
+            "id": 1, "kind": {"off": "bmc"}, "generation": 1, "term": 1, "opened_at": 1_000_000,
+            "life": {"secs": 60, "nanos": 0},
+        }]});
+        serde_json::from_value(fields).expect("a record")
+    }
+
+    fn effects(phase: &serde_json::Value, now: u64) -> (u32, f64, Vec<&'static str>) {
+        let (mut sums, mut troubles) = (Sums::default(), Vec::new());
+        sums.add_effects(&record(phase), WallTime::from_millis(now), &mut troubles);
+        let (count, _, overdue) = sums.effects["off"];
+        (count, overdue, troubles)
+    }
+
+    #[test]
+    fn an_effect_is_overdue_only_where_somebody_waits_for_its_end() {
+        for kept in ["fencing", "fenced", "released"] {
+            assert_eq!(effects(&kept.into(), 2_000_000), (1, 0.0, vec![]), "{kept}");
+        }
+        assert_eq!(effects(&"unfencing".into(), 1_050_000), (1, 0.0, vec![]), "it still lives");
+        assert_eq!(effects(&"unfencing".into(), 1_090_000), (1, 30.0, vec!["effect_overdue"]));
     }
 }

@@ -74,7 +74,7 @@ metrics! {
     DEVICE_CALL = "picket_device_call_seconds", Kind::Histogram(CALL), ["driver", "verb"], "How long calls to devices took";
 
     EFFECTS = "picket_open_effects", Kind::Gauge, ["kind"], "Commands, attempts and receipts whose end is not known";
-    EFFECT_OVERDUE = "picket_open_effect_overdue_seconds", Kind::Gauge, ["kind"], "By how much the oldest open effect has outlived its longest life; 0: none has";
+    EFFECT_OVERDUE = "picket_open_effect_overdue_seconds", Kind::Gauge, ["kind"], "By how much the oldest open effect of a node on its way back (unfencing) has outlived its longest life; 0: none has. A node that is kept off has its off open on purpose";
     EFFECTS_UNBOUNDED = "picket_open_effects_unbounded", Kind::Gauge, ["kind"], "Open effects that nothing bounds";
 
     RELEASES = "picket_releases", Kind::Gauge, ["stage"], "Releases of open fences, by how far they are";

@@ -25,13 +25,24 @@ impl Pace {
     pub(crate) fn read(settings: &mut Settings<'_>, longest: Duration) -> Self {
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
         let second = Duration::from_secs(1);
+        let deadline = settings.duration("deadline", 10 * second..=minutes(24 * 60));
+        let settle = settings.duration("settle", Duration::ZERO..=minutes(10));
+        let attempt = settings.duration("attempt", second..=longest);
         let pace = Self {
-            deadline: settings.duration("deadline", 10 * second..=minutes(24 * 60)).unwrap_or(DEADLINE),
-            settle: settings.duration("settle", Duration::ZERO..=minutes(10)).unwrap_or(SETTLE),
-            attempt: settings.duration("attempt", second..=longest).unwrap_or(ATTEMPT),
+            deadline: deadline.unwrap_or(DEADLINE),
+            settle: settle.unwrap_or(SETTLE),
+            attempt: attempt.unwrap_or(ATTEMPT),
         };
         if pace.attempt > pace.deadline {
-            settings.fault("attempt", "is longer than the deadline of the whole release");
+            let word = |written: Option<Duration>| if written.is_some() { "" } else { " (the default)" };
+            let message = format!(
+                "is {:?}{}, longer than the deadline of the whole release, {:?}{}",
+                pace.attempt,
+                word(attempt),
+                pace.deadline,
+                word(deadline)
+            );
+            settings.fault("attempt", message);
         }
         pace
     }
@@ -60,6 +71,14 @@ mod tests {
         let table = json!({"deadline": "10s", "attempt": "20s"});
         let mut settings = Settings::new(table.as_object().expect("a table"));
         let pace = Pace::read(&mut settings, Duration::from_secs(60));
-        assert_eq!(settings.finish(Some(pace)).expect_err("longer")[0].key, "attempt");
+        let faults = settings.finish(Some(pace)).expect_err("longer");
+        assert_eq!(faults[0].key, "attempt");
+        assert_eq!(faults[0].message, "is 20s, longer than the deadline of the whole release, 10s");
+
+        let table = json!({"deadline": "10s"});
+        let mut settings = Settings::new(table.as_object().expect("a table"));
+        let pace = Pace::read(&mut settings, Duration::from_secs(60));
+        let faults = settings.finish(Some(pace)).expect_err("longer");
+        assert!(faults[0].message.starts_with("is 15s (the default), longer than"), "{faults:?}");
     }
 }

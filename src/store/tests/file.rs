@@ -5,9 +5,10 @@
 mod common;
 
 use std::fs::{self, Permissions};
+use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use common::*;
 use picket_core::ids::Term;
@@ -109,6 +110,45 @@ async fn a_store_that_is_gone_is_not_replaced_by_an_empty_one() {
     fs::remove_file(home.path().join("picket.redb.lock")).unwrap();
     let store = EmbeddedStore::open(&path, life(9)).expect("both are gone: on purpose");
     assert_eq!(store.incarnation(), life(9));
+}
+
+#[tokio::test]
+async fn a_store_in_the_place_of_another_one_is_told_loudly() {
+    let (kept, path) = home();
+    filled(&path).await;
+    assert_eq!(told(&path), "", "the same one");
+    let (_other, elsewhere) = home();
+    drop(EmbeddedStore::open(&elsewhere, life(2)).unwrap());
+    fs::copy(&elsewhere, &path).unwrap();
+    let said = told(&path);
+    assert!(said.contains("ERROR") && said.contains("replaced by another one"), "{said}");
+    assert!(said.contains(&life(1).to_string()) && said.contains(&life(2).to_string()), "{said}");
+    let lock = fs::read_to_string(kept.path().join("picket.redb.lock")).unwrap();
+    assert!(lock.contains(&life(2).to_string()), "{lock}");
+    assert_eq!(told(&path), "", "once");
+}
+
+/// What is logged while the store is opened.
+fn told(path: &Path) -> String {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    drop(tracing::subscriber::with_default(subscriber, || EmbeddedStore::open(path, life(9)).unwrap()));
+    String::from_utf8(log.0.lock().unwrap().clone()).unwrap()
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[tokio::test]

@@ -31,6 +31,13 @@ async fn it_is_shown_and_left_alone_and_pages_until_its_settings_are_back() -> R
         let said = gateway.picket(&[verb, "n1", "--yes", "--reason", "a test"]).await?;
         assert!(said.code != 0 && format!("{}{}", said.out, said.err).contains("settings"), "{said:?}");
     }
+    for words in [vec!["check", "n1"], vec!["drill", "n1", "--yes", "--reason", "a test"]] {
+        let said = gateway.picket(&words).await?;
+        assert!(
+            said.code != 0 && format!("{}{}", said.out, said.err).contains("ORPHANED: the node is not in"),
+            "{said:?}"
+        );
+    }
     assert!(!bmc.is_on()?, "nothing is sent to it");
     std::fs::write(gateway.settings_file(), whole).expect("written");
     let said = reload(&mut gateway).await;

@@ -29,34 +29,66 @@ pub struct Args {
 /// Shows what the devices say now, asks, and vouches for each node in the generation in which it was seen; then follows its
 /// releases.
 pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
-    let request = ListNodesRequest { nodes: hosts::set(&args.hosts), fresh: true, ..Default::default() };
-    let (nodes, _, _) = hosts::list(session, request).await?;
-    for node in &nodes {
-        session.console.write(Stream::Err, &said(node))?;
-    }
+    let nodes = look(args, session).await?;
+    let names: Vec<String> = nodes.iter().map(|(name, _)| name.clone()).collect();
     let asked = format!(
         "Vouch that {} off? Volumes are let go on your word: if one still runs, its data is lost.",
-        match nodes.as_slice() {
-            [one] => format!("{} is", one.name),
-            _ => format!("{} are", question::names(&hosts::names(&nodes))),
+        match names.as_slice() {
+            [one] => format!("{one} is"),
+            names => format!("{} are", question::names(names)),
         }
     );
     question::ask(session.console, session.global.yes, &asked).await?;
     let key = super::key(&args.following.key);
     let motions = nodes
         .iter()
-        .map(|node| {
+        .map(|(name, generation)| {
             let request = AttestRequest {
-                node: Some(hosts::selector(&node.name)),
+                node: Some(hosts::selector(name)),
                 reason: args.reason.clone(),
                 idempotency_key: key.clone(),
-                expected_generation: Some(node.generation),
+                expected_generation: *generation,
             };
-            (node.name.clone(), Motion::Attest(request))
+            (name.clone(), Motion::Attest(request))
         })
         .collect();
     let followed = follow::all(session, motions, &args.following).await?;
     follow::conclude(session, &followed)
+}
+
+/// The nodes, each with the generation in which it is seen; tells what their devices say now.
+///
+/// The role attest does not let its caller look. Without the role viewer one node can still be named: it is vouched for as
+/// it is then, and the gateway still refuses where a device says On.
+async fn look(args: &Args, session: &mut Session<'_>) -> Result<Vec<(String, Option<u64>)>, Fault> {
+    let request = ListNodesRequest { nodes: hosts::set(&args.hosts), fresh: true, ..Default::default() };
+    let mut told = match hosts::list(session, request).await {
+        Ok((nodes, _, _)) => {
+            for node in &nodes {
+                session.console.write(Stream::Err, &said(node))?;
+            }
+            return Ok(nodes.into_iter().map(|node| (node.name, Some(node.generation))).collect());
+        }
+        Err(Fault::Told(told)) if told.code == "permission_denied" => told,
+        Err(other) => return Err(other),
+    };
+    match args.hosts.as_slice() {
+        [name] if name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) => {
+            session.console.write(
+                Stream::Err,
+                &format!(
+                    "{name}: you may not look at it ({}): what its devices say is not shown, and whether it was fenced anew \
+                     meanwhile is not compared\n",
+                    clean(&told.message)
+                ),
+            )?;
+            Ok(vec![(name.clone(), None)])
+        }
+        _ => {
+            told.message += "; without it vouch for one node at a time, by its plain name";
+            Err(Fault::Told(told))
+        }
+    }
 }
 
 /// What the devices of a node say now, a line each.

@@ -78,7 +78,7 @@ pub fn verify(
     form: Format,
     console: &mut Console,
 ) -> Result<Exit, Fault> {
-    let report = picket_audit::verify(&args.audit, anchors).map_err(unreadable)?;
+    let report = picket_audit::verify(&args.audit, anchors).map_err(|error| unreadable(&error))?;
     match form {
         Format::Table => console.write(Stream::Out, &text(args, &report))?,
         Format::Json | Format::Yaml => console.document(&Verified {
@@ -162,12 +162,19 @@ pub fn export(args: &AuditArgs, since: Option<Duration>, fence: Option<&str>) ->
         Err(picket_audit::ReadError::Io { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => {
             Ok(Exit::Done)
         }
-        Err(error) => Err(unreadable(error)),
+        Err(error) => Err(unreadable(&error)),
     }
 }
 
-fn unreadable(error: picket_audit::ReadError) -> Fault {
-    Fault::Usage(format!(
-        "{error}; the audit belongs to the gateway's user: sudo -u picket picket history ..."
-    ))
+fn unreadable(error: &picket_audit::ReadError) -> Fault {
+    let absent = match error {
+        picket_audit::ReadError::Nothing(_) => true,
+        picket_audit::ReadError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+    };
+    let help = if absent {
+        "it stands beside the gateway's store, on its machine: name it with --audit DIR"
+    } else {
+        "the audit belongs to the gateway's user: sudo -u picket picket history ..."
+    };
+    Fault::Usage(format!("{error}; {help}"))
 }

@@ -64,6 +64,8 @@ pub struct Script {
     pub drilled: Vec<DrillRequest>,
     /// What every call that is answered with a node is answered instead.
     pub refusal: Option<Status>,
+    /// What every list of nodes is answered instead.
+    pub unlisted: Option<Status>,
     /// Holds, dropped holds, retirements and accepted identities that were asked for, in words.
     pub called: Vec<String>,
     /// What devices are found to be.
@@ -321,6 +323,9 @@ impl FencingService for Service {
     async fn list_nodes(&self, request: Request<ListNodesRequest>) -> Answer<ListNodesResponse> {
         let request = request.into_inner();
         self.script().listed.push(request.clone());
+        if let Some(status) = self.script().unlisted.clone() {
+            return Err(status);
+        }
         let nodes = self.select(&request.nodes)?;
         // Pages of three, whatever is asked for, so that every list of more has to turn pages.
         let from: usize = request.page_token.parse().unwrap_or(0);

@@ -209,7 +209,7 @@ async fn only_an_off_seen_just_now_by_a_leader_who_proved_it_is_signed() {
     let other = ReceiptCall { fence: Some(FenceId::mint(lab.clock.wall(), [3; 10])), ..call("db") };
     says(lab.engine.receipt(&node(), other).await, "is not its present one");
     lab.crash().await;
-    says(get(&lab).await, "another leadership");
+    says(get(&lab).await, "or was another leadership's");
     // Fenced again it is proven anew.
     lab.open_again().await;
     lab.reach("fencing", s(5)).await;

@@ -93,7 +93,12 @@ impl Desk {
         let all = devices(view, self.now()).into_iter();
         let wanted = all.filter(|told| device.is_none_or(|device| device.as_str() == told.id));
         wanted
-            .map(|told| {
+            .map(|mut told| {
+                if let Some(why) = &view.live.orphaned {
+                    told.readiness = v1::Readiness::NotReady.into();
+                    let kind = v1::DeviceProblemKind::Settings.into();
+                    told.problems.insert(0, v1::DeviceProblem { kind, text: format!("ORPHANED: {why}") });
+                }
                 *left = left.saturating_sub(1);
                 let checked = view.live.devices.iter().find(|(id, _)| id.as_str() == told.id);
                 let took =

@@ -5,7 +5,7 @@ use futures::{StreamExt, stream};
 use picket_core::device::DeviceClass;
 use picket_core::ids::NodeId;
 use picket_core::machine::Refused;
-use picket_core::outcome::Outcome;
+use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
 use picket_engine::{Admission, EngineError, FenceCall, NodeView};
 use picket_proto::v1::{self, ErrorReason, OutcomeKind};
@@ -30,6 +30,7 @@ impl Desk {
         let found = self.to_drill(&asked).await;
         let node = self.heard(&guest, "drill", found)?;
         let view = self.heard(&guest, "drill", self.view(&node))?;
+        self.heard(&guest, "drill", self.no_orphan(&view))?;
         self.heard(&guest, "drill", allows(&view))?;
         if asked.dry_run {
             return self.drill_planned(&view, asked.call).await;
@@ -63,6 +64,14 @@ impl Desk {
             }
         });
         Ok(told.boxed())
+    }
+
+    /// Nothing is sent to an orphan, whatever the settings once allowed.
+    fn no_orphan(&self, view: &NodeView) -> Result<(), Fault> {
+        let Some(why) = &view.live.orphaned else { return Ok(()) };
+        let detail = format!("{} is ORPHANED: {why}; put its settings back, or retire it", view.plan.id);
+        let blocked = EngineError::Blocked { reason: Reason::Orphaned, detail };
+        Err(errors::engine(blocked, Verb::Drill, &view.plan.id, &self.engine))
     }
 
     /// The node that is meant. Of a group the one whose last drill is the longest ago, of those that could be drilled now;

@@ -17,7 +17,6 @@ use crate::door::{Guest, Place};
 use crate::errors::{self, Verb};
 use crate::fault::Fault;
 use crate::follow::{self, Follower, Following, Goal, Start};
-use crate::guard::calls::OVERRIDE;
 
 impl Desk {
     /// Opens or joins a fence, and follows it to its outcome.
@@ -67,8 +66,11 @@ impl Desk {
         let asked = self.heard(guest, "fence", request::fence(request, &guest.caller))?;
         let node = self.heard(guest, "fence", asked.node.find(self))?;
         self.may_act_for(&asked.call.holder.name, &node)?;
-        if request.override_budget.is_some() || request.override_quorum.is_some() {
-            self.may_as(OVERRIDE, &node)?;
+        if request.override_budget.is_some() {
+            self.may_set_aside("a budget", &node)?;
+        }
+        if request.override_quorum.is_some() {
+            self.may_set_aside("a quorum", &node)?;
         }
         Ok((node, asked))
     }

@@ -32,6 +32,7 @@ use crate::door::{Door, Guest};
 use crate::errors::{self, Verb};
 use crate::fault::Fault;
 use crate::guard::Admitted;
+use crate::guard::calls::OVERRIDE;
 
 /// The messages of a stream that follows a node.
 pub(crate) type Updates = BoxStream<'static, Result<v1::FenceUpdate, Status>>;
@@ -84,11 +85,19 @@ impl Desk {
     }
 
     /// Refuses what needs that role for that node.
-    pub(crate) fn may_as(&self, role: Role, node: &NodeId) -> Result<(), Fault> {
+    fn may_as(&self, role: Role, node: &NodeId) -> Result<(), Fault> {
         if self.who.caller.may(role, node, &self.labels(node)) {
             return Ok(());
         }
         Err(self.denied(self.who.not_for(role, node)))
+    }
+
+    /// Refuses to set a budget or a quorum aside for that node.
+    pub(crate) fn may_set_aside(&self, what: &str, node: &NodeId) -> Result<(), Fault> {
+        if self.who.caller.may(OVERRIDE, node, &self.labels(node)) {
+            return Ok(());
+        }
+        Err(self.denied(self.who.not_aside(OVERRIDE, what, node)))
     }
 
     /// Refuses to act on that node for a holder who is neither the caller nor one that its roles list.

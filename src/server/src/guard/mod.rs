@@ -95,15 +95,24 @@ impl Admitted {
         self.caller.may(self.needs(), node, labels)
     }
 
-    /// The call may not be made for that node, or not with that in it.
+    /// The call may not be made for that node.
     pub(crate) fn not_for(&self, role: Role, node: &NodeId) -> Fault {
+        self.lacks(role, node, &format!("{node} wants it"))
+    }
+
+    /// That may not be set aside for that node; without it the call might be made.
+    pub(crate) fn not_aside(&self, role: Role, what: &str, node: &NodeId) -> Fault {
+        self.lacks(role, node, &format!("setting {what} aside on {node} needs {role}"))
+    }
+
+    fn lacks(&self, role: Role, node: &NodeId, why: &str) -> Fault {
         let caller = &self.caller.name;
         let groups = self.caller.groups(role);
         let has = match groups.as_slice() {
             [] => format!("has not the role {role}"),
             groups => format!("has the role {role} only for {}", groups.join(", ")),
         };
-        let message = format!("{caller} {has}, and {node} wants it: an admin can add it in [roles]");
+        let message = format!("{caller} {has}, and {why}: an admin can add it in [roles]");
         Fault::new(ErrorReason::RoleMissing, message)
             .with("caller", caller)
             .with("role", role.word())

@@ -289,5 +289,6 @@ async fn pausing_everything_wants_the_role_for_all_nodes_and_setting_a_budget_as
         refused(client.fence(FenceRequest { override_budget: aside, ..own_fence("n1") }).await);
     let metadata = reason(&status).1;
     assert_eq!((word.as_str(), metadata["role"].as_str()), ("ROLE_MISSING", "admin"));
+    assert!(status.message().contains("setting a budget aside on n1 needs admin"), "{status:?}");
     assert_eq!(lab.engine.pauses().len(), 1);
 }

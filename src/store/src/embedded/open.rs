@@ -110,6 +110,21 @@ fn fill(database: &Database, fresh: Incarnation) -> Result<(), Broken> {
     transaction.commit().map_err(Broken::of)
 }
 
+/// Tells where the store that was here last was another one. It is told once: from here on this one is remembered.
+pub(super) fn tell_if_replaced(path: &Path, lock: &LockFile, found: Incarnation) -> Result<(), OpenError> {
+    let last = lock.made().map_err(io_error(&lock_path(path), "read"))?;
+    if let Some(last) = last.filter(|last| *last != found.to_string()) {
+        tracing::error!(
+            store = %path.display(),
+            found = %found,
+            last,
+            "the store was replaced by another one (an older copy?): what the one before has issued and fenced since \
+             is not known here; check by hand which nodes are off, and what was let go of them"
+        );
+    }
+    Ok(())
+}
+
 /// Opens the file that is there, and reads all of it. `from_disk`: what the kernel remembers of it is not believed.
 pub(super) fn open(
     path: &Path,

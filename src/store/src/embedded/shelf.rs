@@ -41,6 +41,7 @@ impl Shelf {
         let lock = open::take_lock(path)?;
         open::create_if_absent(path, &lock, fresh, &faults)?;
         let (database, incarnation) = open::open(path, &faults, false)?;
+        open::tell_if_replaced(path, &lock, incarnation)?;
         lock.remember(incarnation).map_err(|source| OpenError::Io {
             path: super::lock::lock_path(path),
             doing: "write",

@@ -167,7 +167,9 @@ impl NodeTask {
             Some(ReleaseGround::Attested(_)) => {
                 Err("a person vouches for it, and no device was read".to_owned())
             }
-            None => Err(format!("it was confirmed by another leadership; {PROVE}")),
+            None => Err(format!(
+                "the proof was given up when a person was asked, or was another leadership's: {PROVE}"
+            )),
         }
     }
 
