@@ -4,7 +4,7 @@
 //! checked into [`Settings`].
 //! **Non-goals.** No driver and no releaser is known here: their tables are handed on as they are, with the places
 //! from which they came, so that what a driver finds wrong is told with file and key as well
-//! ([`DeviceSettings::fault`], [`ReleaseSettings::fault`]). Nothing is started, and no secret is read.
+//! ([`DeviceSettings::fault`], [`Kinded::fault`]). Nothing is started, and no secret is read.
 //! **Invariants.** Nothing unknown is ignored. A fault says where it is, what is wrong, and what would be right.
 //! All of them are told at once, or there are none and everything holds. No secret stands in the settings.
 

@@ -63,7 +63,7 @@ impl Settings {
     /// Reads and checks everything.
     ///
     /// The drivers' and releasers' own tables are not checked: whoever makes those tells their faults with
-    /// [`DeviceSettings::fault`](crate::DeviceSettings::fault) and [`ReleaseSettings::fault`].
+    /// [`DeviceSettings::fault`](crate::DeviceSettings::fault) and [`Kinded::fault`](crate::Kinded::fault).
     pub fn load(sources: &Sources) -> Result<Self, Faults> {
         let (settings, faults) = Self::read(sources)?;
         if faults.is_empty() { Ok(settings) } else { Err(faults) }

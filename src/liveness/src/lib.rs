@@ -1,6 +1,6 @@
 //! Liveness sources: whether a node recovered, asked before anything is done to it (S15).
 //!
-//! **Purpose.** One look at one node: a [`command`] of the operator's or an [`http`] probe, asked as often in a row as the
+//! **Purpose.** One look at one node: a `command` of the operator's or an `http` probe, asked as often in a row as the
 //! settings say.
 //! **Non-goals.** No watching: nobody is asked but within a fence. No proof: what a source says never means off.
 //! **Invariants.** It fails towards *the fence goes on*: only an explicit word, given as often as was asked for, is

@@ -76,7 +76,8 @@ async fn a_bmc_without_an_allowed_suite_is_not_talked_to_in_a_weaker_one() -> Re
     // [17, 3] reaches it, [17] does not.
     assert_eq!(scene.node().await?.readiness(), Readiness::Ready);
     drop(scene);
-    let sessions = bmc.commands().len();
+    // Another one, to which nobody has talked.
+    let bmc = Bmc17::with_suites("3").await?;
     let strict = picket_tests::Fleet::new().with(&format!(
         "[nodes.n1.devices.bmc]\ndriver = \"ipmi\"\nhost = \"{}\"\nport = {}\nusername = \"{ADMIN}\"\n\
          password_env = \"PICKET_TEST_BMC_PASSWORD\"",
@@ -88,7 +89,7 @@ async fn a_bmc_without_an_allowed_suite_is_not_talked_to_in_a_weaker_one() -> Re
     let status = gateway.picket(&["status", "n1"]).await?;
     println!("{}", status.out);
     assert!(status.out.contains("none of the cipher suites"), "{status:?}");
-    assert_eq!(bmc.commands().len(), sessions, "no session was opened");
+    assert!(bmc.commands().is_empty(), "no session was opened");
     Ok(())
 }
 
