@@ -1,7 +1,8 @@
 //! A node that is not fenced: its devices are checked on a schedule, and callers are answered.
 //!
-//! A check changes nothing and leaves nothing behind: its calls may only read, and its sessions are closed at its end, so
-//! that their later death is no loss within a fence. Every other request ends it at once.
+//! A check changes nothing: its calls may only read. Its sessions are left to end by idleness: a device that restarts under
+//! one is seen by the fence that comes next, and one that ended quietly before is no loss within that (S2). Every other
+//! request ends a check at once.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ use crate::view::Checked;
 struct Run {
     doing: FuturesUnordered<Doing>,
     began: BootTime,
-    /// Devices that have not come to the end of their questions; only closing is left for the others.
+    /// Devices that have not come to the end of their questions.
     asked: BTreeMap<DeviceId, Option<bool>>,
     waiting: Vec<Reply<NodeRecord>>,
 }
@@ -119,21 +120,11 @@ impl NodeTask {
             waiting: reply.into_iter().collect(),
         };
         loop {
-            if run.asked.is_empty() {
-                for reply in run.waiting.drain(..) {
-                    let _ = reply.send(Ok(self.record().clone()));
-                }
-            }
             tokio::select! {
                 biased;
                 Some(command) = self.mailbox.recv() => match command {
                     // Whoever asks while it is under way waits for the same answers.
-                    Command::Check(reply) if !run.asked.is_empty() => run.waiting.push(reply),
-                    Command::Check(reply) => {
-                        drop(run.doing);
-                        let devices = self.devices();
-                        return Box::pin(self.check(devices, Some(reply))).await;
-                    }
+                    Command::Check(reply) => run.waiting.push(reply),
                     command => {
                         // It may ask the same devices, which would wait for calls that nobody goes on with.
                         drop(run.doing);
@@ -148,6 +139,9 @@ impl NodeTask {
                 }
             }
         }
+        for reply in run.waiting {
+            let _ = reply.send(Ok(self.record().clone()));
+        }
         Ok(false)
     }
 
@@ -155,8 +149,6 @@ impl NodeTask {
     async fn checked(&mut self, run: &mut Run, device: DeviceId, did: Did) -> Result<(), Fatal> {
         let hands = self.hands.unheard();
         let next = match did {
-            // A close that was not answered is waited out by the far side.
-            Did::Quiesced(_) => return Ok(()),
             Did::Identified(Err(error)) if error.kind == ErrorKind::Unsupported => {
                 self.device_live(&device).identity_match = Some(IdentityMatch::Unknown);
                 Some(hands.inspect(&device))
@@ -183,12 +175,7 @@ impl NodeTask {
         };
         match next {
             Some(next) => run.doing.push(next),
-            None => {
-                self.conclude(run, &device);
-                let time =
-                    self.plan.topology.device(&device).map_or(self.parts.rules.device_call, |spec| spec.call);
-                run.doing.push(hands.quiesce(&device, time));
-            }
+            None => self.conclude(run, &device),
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Readiness by a schedule, drills that verify wiring, and nodes that are retired.
 
 use picket_core::event::Person;
-use picket_core::outcome::Outcome;
+use picket_core::outcome::{Outcome, Reason};
 use picket_driver_sim::{Act, Fault};
 use picket_engine::{Admission, ErrorKind, FenceCall, Readiness, Trouble, Until, problems, readiness};
 
@@ -36,16 +36,21 @@ async fn devices_are_checked_by_themselves_and_a_wrong_password_is_not_hammered(
     assert_eq!(ready(&lab, "bmc"), Readiness::Ready);
 }
 
-/// A check that was cut off by a fence, or came to its end, leaves nothing whose death is a loss within the fence.
+/// S2: what restarts under the session of a check is not believed by the fence that comes next; what restarts once that has
+/// ended by idleness had no session that could be lost, and its Off is that of any first look.
 #[tokio::test(start_paused = true)]
-async fn a_restart_between_a_check_and_a_fence_is_no_loss_within_it() {
-    let mut lab = lab(951).await;
-    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: picket_driver_sim::Verb::Off });
-    lab.engine.check(&node()).await.expect("checked");
-    tokio::time::sleep(s(1)).await;
-    lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(0), estranged: false });
-    let id = lab.open().await;
-    assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Fenced { released: true });
+async fn a_restart_under_a_session_of_a_check_is_a_loss_and_one_after_its_end_is_none() {
+    for (wait, outcome) in
+        [(s(1), Outcome::NeedsOperator(Reason::BmcRestarted)), (s(120), Outcome::Fenced { released: true })]
+    {
+        let mut lab = lab(951).await;
+        lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: picket_driver_sim::Verb::Off });
+        lab.engine.check(&node()).await.expect("checked");
+        tokio::time::sleep(wait).await;
+        lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(0), estranged: false });
+        let id = lab.open().await;
+        assert_eq!(lab.outcome(id, Until::Released).await, outcome, "{wait:?} after the check");
+    }
 }
 
 async fn supplied(seed: u64) -> Lab {

@@ -247,8 +247,8 @@ async fn a_check_tells_each_device_with_what_is_wrong_and_changes_nothing() {
     assert_eq!(of("n1"), (Readiness::Ready, vec![]));
     assert_eq!(of("n2"), (Readiness::NotReady, vec![DeviceProblemKind::Authentication]));
     assert_eq!(of("n10"), (Readiness::Degraded, vec![DeviceProblemKind::NoHold]));
-    // What is closed is not waited for.
-    tokio::time::sleep(s(1)).await;
+    // Its session is left to end by idleness: what restarts under it is seen by a fence that comes before that.
+    tokio::time::sleep(s(120)).await;
     let now = lab.clock.boot();
     let received = lab.world.lock().expect("whole").received("n1-bmc", now);
     assert_eq!((received.offs, received.ons, received.opens), (0, 0, 1));
