@@ -8,7 +8,11 @@ use async_trait::async_trait;
 
 use crate::ids::{Incarnation, Term};
 use crate::store::Guard;
-use crate::time::{BootTime, Clock};
+use crate::time::{BootTime, Clock, WallTime};
+
+mod known;
+
+pub use known::{Known, Member};
 
 /// Why nobody leads here.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -84,11 +88,25 @@ pub struct Won {
 /// Holds an election. Electors only implement this; [`lead`] makes the permit.
 #[async_trait]
 pub trait Election: Send + Sync + std::fmt::Debug {
-    /// Waits until this gateway leads, and answers with the term it won.
+    /// Waits until this gateway leads, and answers with the term it won. Whoever stops waiting resigns afterwards: it may
+    /// have been won meanwhile.
     async fn campaign(&self) -> Result<Won, ElectionError>;
 
     /// Gives leadership up at once, so that another one need not wait for the lease.
     async fn resign(&self) -> Result<(), ElectionError>;
+
+    /// Who leads, as last seen. Asks nobody, and answers at once.
+    fn known(&self) -> Known {
+        Known::Away(WallTime::from_millis(0), "this election does not tell who leads".to_owned())
+    }
+
+    /// The others that take part, as last seen, by name. Asks nobody, and answers at once.
+    fn others(&self) -> Vec<Member> {
+        Vec::new()
+    }
+
+    /// Says to the others why this gateway does not stand, or (`None`) that it does.
+    fn set_aside(&self, _why: Option<String>) {}
 }
 
 /// The permit to send. Checked before every control packet, also after a login.

@@ -164,6 +164,12 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Nodes changed after `since`, each once, in the order of their last change.
     async fn changed_since(&self, since: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError>;
 
+    /// Waits until something newer than `since` may have been stored, by whomever; it may also return for nothing. A store
+    /// of one process alone has nobody to wait for.
+    async fn changed(&self, _since: Revision) -> Result<(), StoreError> {
+        std::future::pending().await
+    }
+
     /// One note of the fleet; `None`: there is none of that name.
     async fn note(&self, name: &str) -> Result<Option<Note>, StoreError>;
 
