@@ -6,6 +6,8 @@
 //! **Invariants.** The wire outlives the code: `README.md` beside the protos has the rules for changing them, and
 //! `tests/` holds them to it.
 
+#[cfg(feature = "client")]
+pub mod client;
 mod errors;
 
 pub use errors::DOMAIN;

@@ -161,6 +161,7 @@ fn the_service_has_every_call_of_the_interface() {
         "WatchNodes",
         "GetFence",
         "ListFences",
+        "ListGateways",
         "GetReceipt",
         "ReturnReceipt",
         "VerifyReceipt",

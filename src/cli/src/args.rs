@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    abandon, accept_identity, attest, check, completions, drill, fence, history, hold, nodes, pause, pki,
-    plan, receipt, resume, retire, retry, stand_down, status, unfence, watch,
+    abandon, accept_identity, attest, check, completions, drill, fence, gateways, history, hold, nodes,
+    pause, pki, plan, receipt, resume, retire, retry, stand_down, status, unfence, watch,
 };
 use crate::{duration, exit};
 
@@ -28,7 +28,8 @@ pub struct Cli {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of all commands")]
 pub struct Global {
-    /// Where the gateway answers: unix:/run/picket/picket.sock, https://gateway:7070 or http://127.0.0.1:7070
+    /// Where the gateway answers: unix:/run/picket/picket.sock, https://gateway:7070 or http://127.0.0.1:7070; several
+    /// are separated by commas
     #[arg(long, global = true, value_name = "ENDPOINT")]
     pub endpoint: Option<String>,
     /// Which context of the file with contexts
@@ -89,6 +90,8 @@ pub enum Command {
     /// List nodes
     #[command(visible_alias = "list")]
     Nodes(nodes::Args),
+    /// Which gateways there are, and which of them leads
+    Gateways(gateways::Args),
     /// Follow changes as they happen
     Watch(watch::Args),
     /// Fences as they were, with evidence and timings

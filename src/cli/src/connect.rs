@@ -6,24 +6,24 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use picket_proto::client::Gateways;
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
-use tonic::transport::Channel;
 
 use crate::args::Certificates;
 use crate::certificates::{self, Files};
 use crate::fault::Fault;
 
 /// The client of the service.
-pub type Client = FencingServiceClient<Channel>;
+pub type Client = FencingServiceClient<Gateways>;
 
 /// How long a connection may take to stand.
-const CONNECT: Duration = Duration::from_secs(5);
+pub(crate) const CONNECT: Duration = Duration::from_secs(5);
 
 /// How often a silent connection is asked whether it still stands, and for how long it may not answer.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(10));
 
 /// The largest answer that is taken: a page of a thousand nodes with all their devices is far below.
-const MESSAGE: usize = 64 << 20;
+pub(crate) const MESSAGE: usize = 64 << 20;
 
 /// Where a gateway answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,8 +80,24 @@ impl Endpoint {
         }
     }
 
-    /// Opens the connection, so that an endpoint where nobody is shows at once.
-    pub async fn connect(&self) -> Result<Client, Fault> {
+    /// The certificates of an endpoint that speaks TLS.
+    pub(crate) fn files(&self) -> Option<Files> {
+        match self {
+            Self::Tls(_, files) => Some(files.clone()),
+            Self::Unix(_) | Self::Tcp(_) => None,
+        }
+    }
+
+    /// The endpoint with these certificates; `None`: it wants some, and there are none.
+    pub(crate) fn with_files(self, files: Option<Files>) -> Option<Self> {
+        match self {
+            Self::Tls(authority, _) => Some(Self::Tls(authority, files?)),
+            other => Some(other),
+        }
+    }
+
+    /// How it is connected to.
+    pub(crate) fn way(&self) -> Result<tonic::transport::Endpoint, Fault> {
         let wrong = |error: tonic::transport::Error| Fault::Usage(format!("{self}: {error}"));
         let mut endpoint = tonic::transport::Endpoint::from_shared(self.to_string()).map_err(wrong)?;
         if let Self::Tls(_, files) = self {
@@ -89,19 +105,18 @@ impl Endpoint {
             let told = |error| Fault::Usage(format!("{self}: {}", innermost(&error)));
             endpoint = endpoint.tls_config(tls).map_err(told)?;
         }
-        let endpoint = endpoint
+        Ok(endpoint
             .connect_timeout(CONNECT)
             .http2_keep_alive_interval(KEEP_ALIVE.0)
-            .keep_alive_timeout(KEEP_ALIVE.1);
-        // The connector's own limit does not cover a listener that accepts and then says nothing.
-        match tokio::time::timeout(CONNECT + Duration::from_secs(1), endpoint.connect()).await {
-            Ok(Ok(channel)) => Ok(FencingServiceClient::new(channel).max_decoding_message_size(MESSAGE)),
-            Ok(Err(error)) => Err(self.unreachable(&error)),
-            Err(_) => Err(Fault::Unreachable {
-                endpoint: self.to_string(),
-                why: "it does not answer in time".to_owned(),
-                check: self.check(Some(io::ErrorKind::TimedOut)),
-            }),
+            .keep_alive_timeout(KEEP_ALIVE.1))
+    }
+
+    /// The fault of an endpoint that takes a connection and says nothing.
+    pub(crate) fn silent(&self) -> Fault {
+        Fault::Unreachable {
+            endpoint: self.to_string(),
+            why: "it does not answer in time".to_owned(),
+            check: self.check(Some(io::ErrorKind::TimedOut)),
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::args::{Certificates, Global};
-use crate::connect::Endpoint;
+use crate::endpoints::Endpoints;
 use crate::fault::Fault;
 
 /// Where a gateway on this machine listens by default.
@@ -26,7 +26,9 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Context {
     /// Where its gateway answers.
-    endpoint: String,
+    endpoint: Option<String>,
+    /// Where its gateways answer, in the order in which they are tried.
+    endpoints: Option<Vec<String>>,
     /// The CA of its gateway's certificate. These three are PEM files, absolute or beside this file, and for https alone.
     ca_file: Option<PathBuf>,
     /// Whose certificate is shown.
@@ -51,10 +53,10 @@ impl Context {
 
 /// The endpoint that counts: the flag, the context by flag, `PICKET_ENDPOINT`, `PICKET_CONTEXT`, `current` of the
 /// file, the default; the first that is there.
-pub fn endpoint(global: &Global, env: impl Fn(&str) -> Option<String>) -> Result<Endpoint, Fault> {
+pub fn endpoint(global: &Global, env: impl Fn(&str) -> Option<String>) -> Result<Endpoints, Fault> {
     let env = |name| env(name).filter(|value| !value.is_empty());
     let with = |text: &str, whence: &str, certificates: &Certificates| {
-        let endpoint = Endpoint::parse(text).map_err(|error| Fault::Usage(format!("{whence}: {error}")))?;
+        let endpoint = Endpoints::parse(text).map_err(|error| Fault::Usage(format!("{whence}: {error}")))?;
         endpoint.with(certificates).map_err(|error| Fault::Usage(format!("{whence}: {error}")))
     };
     let named = |text: &str, whence: &str| with(text, whence, &global.certificates);
@@ -83,7 +85,16 @@ pub fn endpoint(global: &Global, env: impl Fn(&str) -> Option<String>) -> Result
     match file.contexts.get(&name) {
         Some(context) => {
             let certificates = context.certificates(&global.certificates, &path);
-            with(&context.endpoint, &format!("{shown}: contexts.{name}.endpoint"), &certificates)
+            let (key, text) = match (&context.endpoint, &context.endpoints) {
+                (Some(one), None) => ("endpoint", one.clone()),
+                (None, Some(several)) if !several.is_empty() => ("endpoints", several.join(",")),
+                _ => {
+                    let wanted =
+                        "give endpoint = \"...\", or endpoints = [\"...\", ...] for several gateways";
+                    return Err(Fault::Usage(format!("{shown}: contexts.{name}: {wanted}")));
+                }
+            };
+            with(&text, &format!("{shown}: contexts.{name}.{key}"), &certificates)
         }
         None => {
             let known: Vec<_> = file.contexts.keys().map(String::as_str).collect();
@@ -170,6 +181,21 @@ mod tests {
         assert_eq!(ask(one(all)), Ok("https://g:1".to_owned()));
         let missing = ask(one("ca_file = \"ca.pem\"\n")).expect_err("two are missing");
         assert!(missing.contains("cert_file and key_file are missing"), "{missing}");
+    }
+
+    #[test]
+    fn a_context_has_one_endpoint_or_several() {
+        let told = |more: &str| {
+            let file: &'static str =
+                Box::leak(format!("current = \"a\"\n[contexts.a]\n{more}").into_boxed_str());
+            check(Case { endpoint: None, context: None, env: &[], file })
+        };
+        let several = told("endpoints = [\"unix:/a\", \"unix:/b\"]\n");
+        assert_eq!(several, Ok("unix:/a, unix:/b".to_owned()));
+        for wrong in ["", "endpoints = []\n", "endpoint = \"unix:/a\"\nendpoints = [\"unix:/b\"]\n"] {
+            let fault = told(wrong).expect_err(wrong);
+            assert!(fault.contains("contexts.a: give endpoint"), "{fault}");
+        }
     }
 
     #[test]

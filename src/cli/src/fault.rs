@@ -48,6 +48,16 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// In one line, where several are told.
+    pub fn in_short(&self) -> String {
+        match self {
+            Fault::Unreachable { endpoint, why, .. } | Fault::Refused { endpoint, why, .. } => {
+                format!("{endpoint}: {why}")
+            }
+            other => other.to_string(),
+        }
+    }
+
     /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use picket_proto::v1::{ListNodesRequest, Node, NodeSelector, NodeSet, node_selector, node_set};
+use picket_proto::v1::{ListNodesRequest, Node, NodeSelector, NodeSet, Served, node_selector, node_set};
 
+use crate::duration::{of_wire, words};
 use crate::fault::Fault;
 use crate::session::Session;
 
@@ -20,20 +21,41 @@ pub fn set(hosts: &[String]) -> Option<NodeSet> {
     (!hosts.is_empty()).then(|| NodeSet { of: Some(node_set::Of::Hosts(hosts.join(","))) })
 }
 
-/// All pages of a list of nodes, the revision of the first, and what the gateway says is wrong with itself.
+/// What is told by a gateway that does not lead, in words.
+fn second_hand(served: &Served) -> Option<String> {
+    if served.leads {
+        return None;
+    }
+    let age = served.age.as_ref().map(|age| words(of_wire(age))).unwrap_or_default();
+    Some(format!(
+        "told by {}, which does not lead: {} does. Read from the store {age} ago; readings of power are known to the leader",
+        served.gateway, served.leader
+    ))
+}
+
+/// All pages of a list of nodes, the revision of the first, and what should be known of who tells it.
 pub async fn list(
     session: &Session<'_>,
     mut request: ListNodesRequest,
 ) -> Result<(Vec<Node>, String, Vec<String>), Fault> {
     let (mut nodes, mut revision) = (Vec::new(), None);
+    let mut troubles = Vec::new();
     request.page_size = PAGE;
     loop {
         let mut client = session.client.clone();
         let answer = session.asked(client.list_nodes(request.clone())).await?.into_inner();
+        if revision.is_none() {
+            troubles = answer
+                .troubles
+                .iter()
+                .map(|trouble| format!("the gateway has a trouble: {trouble}"))
+                .collect();
+            troubles.extend(answer.served.as_ref().and_then(second_hand));
+        }
         revision.get_or_insert(answer.revision);
         nodes.extend(answer.nodes);
         if answer.next_page_token.is_empty() {
-            return Ok((nodes, revision.unwrap_or_default(), answer.troubles));
+            return Ok((nodes, revision.unwrap_or_default(), troubles));
         }
         if answer.next_page_token == request.page_token {
             return Err(Fault::Nonsense("the same page follows itself"));

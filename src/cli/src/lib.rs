@@ -21,6 +21,7 @@ mod connect;
 mod console;
 mod context;
 mod duration;
+mod endpoints;
 pub mod exit;
 mod fault;
 mod follow;

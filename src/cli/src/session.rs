@@ -4,9 +4,10 @@ use std::future::Future;
 use std::time::Duration;
 
 use crate::args::{Format, Global};
-use crate::connect::{Client, Endpoint};
+use crate::connect::Client;
 use crate::console::Console;
 use crate::context;
+use crate::endpoints::Endpoints;
 use crate::fault::Fault;
 use crate::told::Told;
 
@@ -20,8 +21,8 @@ pub struct Session<'a> {
     pub global: Global,
     /// The streams of the process.
     pub console: &'a mut Console,
-    /// Where the gateway answers.
-    pub endpoint: Endpoint,
+    /// Where gateways answer.
+    pub endpoint: Endpoints,
     /// The gateway.
     pub client: Client,
 }

@@ -38,7 +38,7 @@ async fn changes_are_told_a_line_each_and_a_break_is_gone_on_from() {
         vec![
             vec![
                 told("life/3", Event::Node(node("r1n01"))),
-                told("life/3", Event::Synced(WatchSynced {})),
+                told("life/3", Event::Synced(WatchSynced::default())),
                 told("life/4", Event::Node(troubled("r1n07"))),
                 Err(Status::unavailable("gone")),
             ],
@@ -91,7 +91,7 @@ async fn with_json_each_change_is_a_line_and_with_yaml_a_document() {
     let changes = || {
         vec![vec![
             told("life/3", Event::Node(node("r1n01"))),
-            told("life/3", Event::Synced(WatchSynced {})),
+            told("life/3", Event::Synced(WatchSynced::default())),
             told("life/4", Event::Removed("r1n01".to_owned())),
             last_word(),
         ]]

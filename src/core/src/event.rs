@@ -92,6 +92,13 @@ pub enum Event<'a> {
         /// Why this one did not hold.
         why: String,
     },
+    /// This gateway reaches none of its devices: another one tries (S17).
+    HandOver {
+        /// The gateway, by name.
+        gateway: String,
+        /// What it saw.
+        why: String,
+    },
     /// The device is about to be told to stay off; this was found.
     HoldIntent {
         /// Device and what was found; what is stored already is never overwritten.

@@ -269,6 +269,9 @@ pub struct Fence {
     /// sessions are new ones, stores them as lost before anything else.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub silent: BTreeSet<DeviceId>,
+    /// Gateways that reached none of its devices and let another one try, by name.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub handed_over: BTreeSet<String>,
     /// Holds, by device.
     pub holds: BTreeMap<DeviceId, HoldState>,
     /// Releases, in their order.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use picket_core::election::{Election, ElectionError, Lease, Won};
+use picket_core::election::{Election, ElectionError, Lease, Member, Won};
 use picket_core::store::Store;
 use tokio::sync::Mutex;
 
@@ -15,13 +15,20 @@ use tokio::sync::Mutex;
 #[derive(Debug)]
 pub struct Single {
     store: Arc<dyn Store>,
+    me: Member,
     lease: Mutex<Option<Arc<Lease>>>,
 }
 
 impl Single {
     /// An election whose terms are kept in `store`.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, lease: Mutex::new(None) }
+        Self { store, me: Member::default(), lease: Mutex::new(None) }
+    }
+
+    /// The same, of a gateway that callers know so.
+    #[must_use]
+    pub fn of(self, me: Member) -> Self {
+        Self { me, ..self }
     }
 }
 
@@ -44,6 +51,10 @@ impl Election for Single {
         end(&mut *self.lease.lock().await);
         tracing::info!("leads no more");
         Ok(())
+    }
+
+    fn me(&self) -> Member {
+        self.me.clone()
     }
 }
 

@@ -7,6 +7,7 @@ use picket_core::ids::{DeviceId, FenceId, Generation};
 use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
 use picket_core::store::StoreError;
+use picket_core::time::WallTime;
 use picket_driver::ErrorKind;
 
 /// Why the engine did not do what was asked. Nothing was changed.
@@ -83,6 +84,18 @@ pub enum EngineError {
     /// The request makes no sense.
     #[error("{0}")]
     Invalid(String),
+}
+
+/// Why questions are not answered here just now.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{why}")]
+pub struct Absent {
+    /// In words.
+    pub why: String,
+    /// Since when.
+    pub since: Option<WallTime>,
+    /// How long ago what was last seen was read; `None`: nothing was.
+    pub age: Option<Duration>,
 }
 
 /// What the request did not know.

@@ -21,8 +21,8 @@ mod twins;
 mod view;
 mod work;
 
-pub use engine::{Change, ChangeError, Changed, Engine};
-pub use error::{EngineError, Stale, TakenKey};
+pub use engine::{Change, ChangeError, Changed, Engine, Part};
+pub use error::{Absent, EngineError, Stale, TakenKey};
 pub use hooks::{Hooks, NoHooks};
 pub use office::queue::{Queued, WaitState, Waits};
 pub use office::{OfficeNumbers, Resumed};

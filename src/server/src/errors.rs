@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use picket_core::election::{Known, Member};
 use picket_core::ids::{DeviceId, NodeId};
 use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
 use picket_core::store::StoreError;
-use picket_engine::{Engine, EngineError, ErrorKind, Stale};
+use picket_engine::{Absent, Engine, EngineError, ErrorKind, Part, Stale};
 use picket_proto::v1::ErrorReason;
 
 use crate::convert::words;
@@ -67,10 +68,40 @@ impl Verb {
     }
 }
 
-/// Nobody leads here, and why.
-pub(crate) fn no_leader(why: &str) -> Fault {
+/// Nobody leads here, and why: another gateway does, or none.
+pub(crate) fn no_leader(engine: &Engine, why: &str) -> Fault {
+    match engine.part() {
+        Ok(Part::Follows { leader, .. }) => not_leader(&leader, "ask it, with the same key"),
+        Ok(Part::Leads(_)) => nobody(why),
+        Err(absent) => self::absent(engine, &absent),
+    }
+}
+
+/// Another gateway leads.
+fn not_leader(leader: &Member, hint: &str) -> Fault {
+    Fault::new(
+        ErrorReason::NotLeader,
+        format!("the gateway {} leads, and not this one: {hint}", leader.gateway),
+    )
+    .with("leader", &leader.gateway)
+    .with_list("endpoint", &leader.endpoints)
+    .retry_after(LEADER)
+}
+
+fn nobody(why: &str) -> Fault {
     let message = format!("no gateway leads at the moment: {why}; ask again with the same key");
     Fault::new(ErrorReason::NoLeader, message).retry_after(LEADER)
+}
+
+/// What is stored cannot be told: since when, and how old what was last seen is.
+pub(crate) fn absent(engine: &Engine, absent: &Absent) -> Fault {
+    let since = absent.since.map(|since| since.to_string()).unwrap_or_default();
+    let age = absent.age.map(|age| format!("{:.1}", age.as_secs_f64())).unwrap_or_default();
+    let told = match engine.known() {
+        Known::Leader(leader, _) => not_leader(&leader, &format!("{}; ask it", absent.why)),
+        Known::Nobody(_) | Known::Away(..) => nobody(&absent.why),
+    };
+    told.with("since", since).with("seen_s_ago", age)
 }
 
 /// The gateway goes down.
@@ -114,7 +145,7 @@ pub(crate) fn engine(error: EngineError, verb: Verb, node: &NodeId, engine: &Eng
         }
         EngineError::NoKey(_) => Fault::new(ErrorReason::NotOffered, message),
         EngineError::Store(error) => store(error),
-        EngineError::NoLeader(why) => no_leader(&why),
+        EngineError::NoLeader(why) => no_leader(engine, &why),
         EngineError::Device { device, kind, detail } => failed(&device, kind, &detail, &message),
         EngineError::Field { field, what } => {
             let mut fields = Fields::default();
@@ -210,7 +241,7 @@ pub(crate) fn store(error: StoreError) -> Fault {
             Fault::new(ErrorReason::StoreUnavailable, format!("{message}; ask again with the same key"))
                 .retry_after(STORE)
         }
-        StoreError::Deposed(why) => no_leader(&why),
+        StoreError::Deposed(why) => nobody(&why),
         StoreError::Conflict { .. } | StoreError::NoteChanged { .. } => {
             Fault::new(ErrorReason::Conflict, format!("{message}; ask again"))
         }
@@ -227,7 +258,7 @@ pub(crate) fn store(error: StoreError) -> Fault {
 pub(crate) fn asked(error: EngineError) -> Fault {
     match error {
         EngineError::Store(error) => store(error),
-        EngineError::NoLeader(why) => no_leader(&why),
+        EngineError::NoLeader(why) => nobody(&why),
         other => internal(&other.to_string()),
     }
 }

@@ -67,6 +67,13 @@ impl FencingService for Service {
         Ok(Response::new(self.0.of(&guest).watch(guest, request.into_inner()).await?.boxed()))
     }
 
+    async fn list_gateways(
+        &self,
+        request: Request<v1::ListGatewaysRequest>,
+    ) -> Answered<v1::ListGatewaysResponse> {
+        answer!(self, request, list_gateways)
+    }
+
     async fn get_fence(&self, request: Request<v1::GetFenceRequest>) -> Answered<v1::GetFenceResponse> {
         answer!(self, request, get_fence)
     }

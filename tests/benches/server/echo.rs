@@ -102,7 +102,7 @@ impl ServerStreamingService<v1::WatchNodesRequest> for Watches {
     fn call(&mut self, _request: Request<v1::WatchNodesRequest>) -> Self::Future {
         let changes = BroadcastStream::new(self.0.changes.subscribe());
         let changes = changes.map(|change| change.map_err(|error| Status::data_loss(error.to_string())));
-        let synced = v1::watch_nodes_response::Event::Synced(v1::WatchSynced {});
+        let synced = v1::watch_nodes_response::Event::Synced(v1::WatchSynced::default());
         let first = v1::WatchNodesResponse { revision: "0".to_owned(), event: Some(synced) };
         let all = futures::stream::once(async move { Ok(first) }).chain(changes).boxed();
         async move { Ok(Response::new(all)) }.boxed()

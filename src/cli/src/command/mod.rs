@@ -9,6 +9,7 @@ pub mod check;
 pub mod completions;
 pub mod drill;
 pub mod fence;
+pub mod gateways;
 pub mod history;
 pub mod hold;
 pub mod nodes;
@@ -55,6 +56,7 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
         Command::Unfence(args) => unfence::run(args, &mut session).await,
         Command::Status(args) => status::run(args, &mut session).await,
         Command::Nodes(args) => nodes::run(args, &mut session).await,
+        Command::Gateways(args) => gateways::run(args, &mut session).await,
         Command::Watch(args) => watch::run(args, &mut session).await,
         Command::History(args) => history::run(args, &mut session).await,
         Command::Plan(args) => plan::run(args, &mut session).await,

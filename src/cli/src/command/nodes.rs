@@ -81,7 +81,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     };
     let (nodes, revision, troubles) = hosts::list(session, request).await?;
     for trouble in troubles {
-        session.console.error(&format!("the gateway has a trouble: {trouble}"));
+        session.console.error(&trouble);
     }
     if session.for_people() {
         let text = node_text::table(&nodes, session.console.paint(Stream::Out));

@@ -28,7 +28,7 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         ListNodesRequest { nodes: hosts::set(&args.hosts), fresh: args.fresh, ..Default::default() };
     let (nodes, revision, troubles) = hosts::list(session, request).await?;
     for trouble in troubles {
-        session.console.error(&format!("the gateway has a trouble: {trouble}"));
+        session.console.error(&trouble);
     }
     let paint = session.console.paint(Stream::Out);
     if !session.for_people() {

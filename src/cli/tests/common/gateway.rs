@@ -74,6 +74,10 @@ pub struct Script {
     pub watched: Vec<WatchNodesRequest>,
     /// Nodes that were listed.
     pub listed: Vec<ListNodesRequest>,
+    /// Who answers lists of nodes.
+    pub served: Option<Served>,
+    /// What it says of the gateways.
+    pub gateways: ListGatewaysResponse,
     /// Streams open now, and the most there were at once.
     pub open: (usize, usize),
 }
@@ -214,6 +218,10 @@ impl Service {
     ) -> Answer<Streaming<T>> {
         let steps = self.script().streams.get_mut(node).and_then(VecDeque::pop_front);
         let steps = steps.ok_or_else(|| Status::unavailable("nothing is scripted any more"))?;
+        // A refusal is no stream that breaks.
+        if let Some(Step::Fail(status)) = steps.first() {
+            return Err(status.clone());
+        }
         let (say, said) = mpsc::channel(1);
         let open = Open::new(&self.script);
         tokio::spawn(async move {
@@ -337,6 +345,7 @@ impl FencingService for Service {
             revision: "life/40".to_owned(),
             total_size: i32::try_from(nodes.len()).expect("few"),
             troubles: Vec::new(),
+            served: self.script().served.clone(),
         }))
     }
 
@@ -346,6 +355,10 @@ impl FencingService for Service {
         let steps =
             script.watches.pop_front().ok_or_else(|| Status::unavailable("nothing is scripted any more"))?;
         Ok(Response::new(Box::pin(tokio_stream::iter(steps).throttle(Duration::from_millis(1)))))
+    }
+
+    async fn list_gateways(&self, _: Request<ListGatewaysRequest>) -> Answer<ListGatewaysResponse> {
+        Ok(Response::new(self.script().gateways.clone()))
     }
 
     async fn get_fence(&self, request: Request<GetFenceRequest>) -> Answer<GetFenceResponse> {

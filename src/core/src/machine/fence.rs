@@ -45,6 +45,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         off_sent: false,
         switched_off: BTreeSet::new(),
         lost: BTreeSet::new(),
+        handed_over: BTreeSet::new(),
         silent: BTreeSet::new(),
         holds: BTreeMap::new(),
         releases: request

@@ -5,6 +5,7 @@
 
 mod draft;
 mod fence;
+mod hand_over;
 mod hold;
 mod identity;
 mod people;
@@ -116,6 +117,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::Drill(request) => fence::drill(draft, *request)?,
         Event::Join { holder, key } => fence::join(draft, holder, key)?,
         Event::NextLevel { why } => fence::next_level(draft, &why)?,
+        Event::HandOver { gateway, why } => hand_over::hand_over(draft, gateway, &why)?,
         Event::HoldIntent { found } => fence::hold_intent(draft, found)?,
         Event::HoldEnded { results, known } => fence::hold_ended(draft, results, &known)?,
         Event::OffIntent { devices } => fence::off_intent(draft, &devices)?,

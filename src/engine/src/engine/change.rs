@@ -17,7 +17,7 @@ use picket_core::rules::Rules;
 use picket_core::store::{StoreError, Stored};
 use tokio::sync::oneshot;
 
-use super::{Engine, Lead, Reign};
+use super::{Engine, Reign};
 use crate::node::Command;
 use crate::parts::{NodePlan, Parts};
 
@@ -58,8 +58,8 @@ pub enum ChangeError {
     /// Nodes that are not at rest would leave, or their devices would be elsewhere.
     #[error("{}", .0.join("\n"))]
     Busy(Vec<String>),
-    /// This gateway does not lead: what is open is not known.
-    #[error("no gateway leads at the moment ({0}): what is open is not known, so nothing is changed")]
+    /// This gateway does not lead, and cannot read what is stored: what is open is not known.
+    #[error("what is open is not known just now ({0}), so nothing is changed")]
     NoLeader(String),
     /// The records of new nodes cannot be read.
     #[error(transparent)]
@@ -68,8 +68,19 @@ pub enum ChangeError {
 
 pub(super) type Asked = (Change, oneshot::Sender<Result<Changed, ChangeError>>);
 
+/// What a change comes to, before anything is changed.
+pub(super) struct Draft {
+    plans: BTreeMap<NodeId, Arc<NodePlan>>,
+    parts: Arc<Parts>,
+    budget: Budget,
+    pub(super) wishes: BTreeMap<NodeId, Wish>,
+    /// What is stored of the nodes that are new.
+    pub(super) begin: Vec<Stored>,
+    changed: Changed,
+}
+
 /// What a change asks of one node.
-enum Wish {
+pub(super) enum Wish {
     Leave,
     Move(String),
     Change,
@@ -82,8 +93,8 @@ impl Engine {
     /// # Errors
     /// It is refused as a whole, and everything goes on as before.
     pub async fn change(&self, change: Change) -> Result<Changed, ChangeError> {
-        if let Lead::No(why) = &*self.shared.lead.borrow() {
-            return Err(ChangeError::NoLeader(why.clone()));
+        if !self.is_at_work() {
+            return Err(ChangeError::NoLeader("it stops".to_owned()));
         }
         let gone = || ChangeError::NoLeader("leadership ended meanwhile".to_owned());
         let (reply, answer) = oneshot::channel();
@@ -107,19 +118,48 @@ impl Engine {
         change: Change,
         reign: &mut Reign,
     ) -> Result<(Changed, BTreeSet<NodeId>), ChangeError> {
+        let draft = self.draft(change).await?;
+        let found = self.step_aside(&draft.wishes).await;
+        let begin = draft.begin.clone();
+        let (changed, leaving) = self.settle(draft, &found)?;
+        for stored in begin {
+            if let Some(slot) = self.seat(&stored) {
+                self.begin(&slot, stored, reign);
+            }
+        }
+        self.wake(&changed).await;
+        Ok((changed, leaving))
+    }
+
+    /// What a change comes to. Changes nothing.
+    pub(super) async fn draft(&self, change: Change) -> Result<Draft, ChangeError> {
         let budget = change.budget.clone();
         let (plans, parts) = self.merged(change);
         let rules = !Arc::ptr_eq(&parts, &self.fleet().parts);
-        let mut changed =
-            Changed { rules, budget: budget != self.shared.office.budget(), ..Changed::default() };
         let new: Vec<NodeId> =
             plans.keys().filter(|id| !self.fleet().slots.contains_key(*id)).cloned().collect();
         let mut begin: Vec<Stored> = Vec::new();
         for id in &new {
             begin.push(self.shared.parts.store.load(id).await?.unwrap_or_else(|| self.last_seen(id)));
         }
+        let changed = Changed {
+            rules,
+            budget: budget != self.shared.office.budget(),
+            added: new,
+            ..Changed::default()
+        };
         let wishes = self.wishes(&plans, rules);
-        let found = self.step_aside(&wishes).await;
+        Ok(Draft { plans, parts, budget, wishes, begin, changed })
+    }
+
+    /// Takes a change as a whole, or refuses it: with the record of each node of which it wants something, and whether that is
+    /// an orphan. Returns the nodes that are worked by another plan from now on, or not at all.
+    pub(super) fn settle(
+        &self,
+        draft: Draft,
+        found: &BTreeMap<NodeId, (NodeRecord, bool)>,
+    ) -> Result<(Changed, BTreeSet<NodeId>), ChangeError> {
+        let Draft { plans, parts, budget, wishes, begin, mut changed } = draft;
         let mut leaving = BTreeSet::new();
         let mut busy = Vec::new();
         for (id, wish) in wishes {
@@ -161,13 +201,6 @@ impl Engine {
         self.shared.office.change(budget, &plans);
         begin.iter().for_each(|stored| self.shared.office.take_in(&stored.record));
         self.fleet_mut().change(plans, parts);
-        for stored in begin {
-            if let Some(slot) = self.seat(&stored) {
-                self.begin(&slot, stored, reign);
-            }
-        }
-        changed.added = new;
-        self.wake(&changed).await;
         Ok((changed, leaving))
     }
 
@@ -252,7 +285,7 @@ impl Engine {
     }
 
     /// Whoever watches the fleet looks again.
-    async fn wake(&self, changed: &Changed) {
+    pub(super) async fn wake(&self, changed: &Changed) {
         let Ok(revision) = self.shared.parts.store.revision().await else { return };
         for id in changed.added.iter().chain(&changed.removed).chain(&changed.changed) {
             let _ = self.shared.feed.send((revision, id.clone()));

@@ -17,6 +17,8 @@ const UNDER_WAY: Duration = Duration::from_secs(10);
 const MOMENT: Duration = Duration::from_millis(250);
 /// How long closing all sessions may take.
 const CLOSING: Duration = Duration::from_secs(3);
+/// The same where another gateway waits to take over.
+const HANDING_OVER: Duration = Duration::from_millis(150);
 /// Sessions that are closed side by side.
 const SIDE_BY_SIDE: usize = 256;
 
@@ -57,6 +59,16 @@ impl Engine {
             () = hurry.cancelled() => {}
             _ = timeout(CLOSING, self.close_sessions(reign)) => {}
         }
+    }
+
+    /// Another gateway goes on, and at once: what was sent stands in the ledger, and who goes on waits it out where it must. Sessions
+    /// that do not close in a moment end by idleness.
+    pub(super) async fn hand_over(&self, reign: &mut Reign) {
+        tracing::info!(under_way = self.shared.work.under_way(), "another gateway takes over");
+        self.shared.work.close();
+        reign.over.cancel();
+        while reign.tasks.join_next().await.is_some() {}
+        let _ = timeout(HANDING_OVER, self.close_sessions(reign)).await;
     }
 
     /// A BMC has few sessions: none is left to its idle limit that can be closed.

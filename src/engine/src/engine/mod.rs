@@ -4,6 +4,7 @@ mod asks;
 mod change;
 mod ending;
 mod fleet;
+mod following;
 mod pauses;
 mod queue;
 mod reads;
@@ -18,8 +19,10 @@ use std::time::Duration;
 
 pub use change::{Change, ChangeError, Changed};
 use fleet::{Fleet, Slot};
+use following::Following;
+pub use following::Part;
 use futures::FutureExt;
-use picket_core::election::{self, Leadership};
+use picket_core::election::Leadership;
 use picket_core::ids::{NodeId, Revision};
 use picket_core::store::{StoreError, Stored};
 use picket_core::time::WallTime;
@@ -39,6 +42,10 @@ const FEED: usize = 4_096;
 const CHECKS: usize = 64;
 /// How often the history forgets what is too old.
 const FORGETTING: Duration = Duration::from_secs(3_600);
+/// After a leadership ended the next one is stood for after this time.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Why nobody leads here once it has ended.
+const STOPPED: &str = "stopped";
 /// How often the permit's clocks are looked at.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
@@ -66,6 +73,8 @@ struct Shared {
     feed: broadcast::Sender<(Revision, NodeId)>,
     shown: broadcast::Sender<NodeId>,
     lead: watch::Sender<Lead>,
+    /// What is known here while another one leads.
+    following: watch::Sender<Following>,
     asks: mpsc::Sender<change::Asked>,
     asked: Mutex<mpsc::Receiver<change::Asked>>,
     work: Work,
@@ -106,6 +115,7 @@ impl Engine {
             feed,
             shown,
             lead,
+            following: watch::Sender::default(),
             asks,
             asked: Mutex::new(asked),
             work: Work::default(),
@@ -132,7 +142,10 @@ impl Engine {
     ) -> Result<(), StoreError> {
         let mut asked = self.shared.asked.lock().await;
         let result = loop {
-            match self.lead_once(&stop, &hurry, &mut asked).await {
+            let ended = self.lead_once(&stop, &hurry, &mut asked).await;
+            // What was won ends at once for everybody, also where it ended here by itself.
+            let _ = self.shared.parts.election.resign().await;
+            match ended {
                 Err(error @ StoreError::Damaged(_)) => break Err(error),
                 Err(error) => {
                     tracing::warn!(%error, "leadership ended; standing again");
@@ -140,22 +153,23 @@ impl Engine {
                 }
                 Ok(()) => {}
             }
-            let pause = tokio::time::sleep(Duration::from_secs(1));
+            let pause = tokio::time::sleep(AGAIN);
             if stop.is_cancelled() || stop.run_until_cancelled(pause).await.is_none() {
                 break Ok(());
             }
         };
-        self.shared.lead.send_replace(Lead::No("stopped".to_owned()));
-        let _ = self.shared.parts.election.resign().await;
+        self.shared.lead.send_replace(Lead::No(STOPPED.to_owned()));
         result
     }
 
-    /// Wins leadership and begins the nodes' tasks.
-    async fn win(&self) -> Result<Reign, StoreError> {
+    /// Whether it runs, or is about to.
+    fn is_at_work(&self) -> bool {
+        !matches!(&*self.shared.lead.borrow(), Lead::No(why) if why == STOPPED)
+    }
+
+    /// Begins the nodes' tasks under a leadership that was won.
+    async fn begin_reign(&self, leadership: Arc<Leadership>) -> Result<Reign, StoreError> {
         let parts = self.fleet().parts.clone();
-        let leadership = election::lead(&*parts.election, parts.clock.clone(), parts.rules.clock_jump)
-            .await
-            .map_err(|error| StoreError::Unavailable(error.to_string()))?;
         tracing::info!(term = leadership.term().0, "leading");
         let mut stored: BTreeMap<NodeId, Stored> =
             parts.store.load_all().await?.into_iter().map(|one| (one.record.node.clone(), one)).collect();
@@ -196,8 +210,10 @@ impl Engine {
         hurry: &CancellationToken,
         asked: &mut mpsc::Receiver<change::Asked>,
     ) -> Result<(), StoreError> {
-        let Some(won) = stop.run_until_cancelled(self.win()).await else { return Ok(()) };
-        let mut reign = won?;
+        let Some(won) = self.stand(asked, stop).await else { return Ok(()) };
+        let leadership = won?;
+        let Some(began) = stop.run_until_cancelled(self.begin_reign(leadership)).await else { return Ok(()) };
+        let mut reign = began?;
         let (parts, leadership) = (&self.shared.parts, reign.leadership.clone());
         self.shared.lead.send_replace(Lead::Yes(leadership.clone()));
         let mut keys = JoinSet::new();
@@ -209,7 +225,11 @@ impl Engine {
                 () = stop.cancelled() => {
                     // Nobody is let go who waits: the next leadership goes on with them.
                     reign.queue.shutdown().await;
-                    self.wind_down(&mut reign, hurry).await;
+                    if self.has_successor() {
+                        self.hand_over(&mut reign).await;
+                    } else {
+                        self.wind_down(&mut reign, hurry).await;
+                    }
                     break Ok(());
                 }
                 Some(done) = reign.tasks.join_next() => {

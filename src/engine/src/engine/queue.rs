@@ -64,12 +64,7 @@ pub(super) struct Waiting {
 pub(super) async fn read(engine: &Engine) -> Result<Waiting, StoreError> {
     let parts = &engine.shared.parts;
     let mut waiting = Waiting { entries: BTreeMap::new(), left: Vec::new(), next: 1 };
-    for (name, note) in parts.store.notes(PREFIX).await? {
-        let number = name.strip_prefix(PREFIX).and_then(|number| number.parse::<Ticket>().ok());
-        let stored = serde_json::from_str::<Stored>(&note.text);
-        let (Some(ticket), Ok(stored)) = (number, stored) else {
-            return Err(StoreError::Damaged(format!("the request that waits as {name:?} cannot be read")));
-        };
+    for (ticket, stored) in stored(engine).await? {
         waiting.next = waiting.next.max(ticket + 1);
         let until = parts.clock.boot() + stored.left(parts.clock.wall());
         let entry = stored.entry(until, restarted());
@@ -83,6 +78,31 @@ pub(super) async fn read(engine: &Engine) -> Result<Waiting, StoreError> {
         waiting.entries.insert(ticket, entry);
     }
     Ok(waiting)
+}
+
+/// Shows what waits, where another gateway lets it go.
+pub(super) async fn see(engine: &Engine) -> Result<(), StoreError> {
+    let clock = &engine.shared.parts.clock;
+    let now = clock.boot();
+    let entries = stored(engine).await?.into_iter().map(|(ticket, stored)| {
+        let until = now + stored.left(clock.wall());
+        (ticket, stored.entry(until, elsewhere()))
+    });
+    engine.shared.office.see_queue(entries.collect());
+    Ok(())
+}
+
+async fn stored(engine: &Engine) -> Result<Vec<(Ticket, Stored)>, StoreError> {
+    let notes = engine.shared.parts.store.notes(PREFIX).await?;
+    let read = notes.into_iter().map(|(name, note)| {
+        let number = name.strip_prefix(PREFIX).and_then(|number| number.parse::<Ticket>().ok());
+        let stored = serde_json::from_str::<Stored>(&note.text);
+        let (Some(ticket), Ok(stored)) = (number, stored) else {
+            return Err(StoreError::Damaged(format!("the request that waits as {name:?} cannot be read")));
+        };
+        Ok((ticket, stored))
+    });
+    read.collect()
 }
 
 /// The task ends with the leadership.
@@ -310,6 +330,15 @@ fn restarted() -> Bar {
         found: 0,
         text: "it is decided anew after a restart".to_owned(),
         retry_after: None,
+    }
+}
+
+/// What is told of a request whose leader alone knows what bars it.
+fn elsewhere() -> Bar {
+    Bar {
+        whose: "the leader".to_owned(),
+        text: "the leader decides when its turn comes".to_owned(),
+        ..restarted()
     }
 }
 

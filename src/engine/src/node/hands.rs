@@ -32,6 +32,21 @@ pub(super) enum Did {
     Quiesced(Result<(), DriverError>),
 }
 
+impl Did {
+    /// Whether the device was reached, whatever it said.
+    pub(super) fn reached(&self) -> bool {
+        let error = match self {
+            Did::Identified(result) => result.as_ref().err(),
+            Did::Inspected(result) => result.as_ref().err(),
+            Did::Held(_, result) | Did::Unheld(_, result) => result.as_ref().err(),
+            Did::Off(_, result) | Did::On(_, result) => result.as_ref().err(),
+            Did::Read { result, .. } => result.as_ref().err(),
+            Did::Quiesced(result) => result.as_ref().err(),
+        };
+        !error.is_some_and(|error| matches!(error.kind, ErrorKind::Unreachable | ErrorKind::TimedOut))
+    }
+}
+
 /// A call under way.
 pub(super) type Doing = BoxFuture<'static, (DeviceId, Did)>;
 
@@ -265,6 +280,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::Drill(_) => "drill",
         Event::Join { .. } => "join",
         Event::NextLevel { .. } => "next_level",
+        Event::HandOver { .. } => "hand_over",
         Event::HoldIntent { .. } => "hold_intent",
         Event::HoldEnded { .. } => "hold_ended",
         Event::OffIntent { .. } => "off_intent",

@@ -17,7 +17,7 @@ use picket_driver::ErrorKind;
 
 use super::hands::{Did, Doing};
 use super::looking::on;
-use super::{Fatal, NodeTask};
+use super::{Fatal, NodeTask, own_host};
 
 /// The longest pause between two offs that are sent while a person is waited for.
 const LONGEST_OFF_PAUSE: Duration = Duration::from_secs(300);
@@ -82,6 +82,9 @@ impl NodeTask {
             return Ok(false);
         }
         if self.plan.own_host {
+            if self.has_successor() {
+                return Err(own_host::left("it is on"));
+            }
             tracing::error!("it is on, and this gateway stands on it: nothing is sent");
             return Ok(false);
         }

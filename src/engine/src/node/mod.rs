@@ -10,6 +10,7 @@ mod kept_off;
 mod looking;
 mod measuring;
 mod orphaned;
+mod own_host;
 mod releasing;
 mod retired;
 mod schedule;

@@ -1,5 +1,6 @@
 //! What a request that waits is: stored, so that neither its caller's leaving nor our death stops it, until it expires.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use picket_core::budget::{Bar, Ticket};
@@ -245,6 +246,15 @@ impl Office {
         papers.queued.remove(&ticket);
         drop(papers);
         self.changed.notify_one();
+    }
+
+    /// Shows these as what waits; nothing is let go here.
+    pub(crate) fn see_queue(&self, entries: BTreeMap<Ticket, Entry>) {
+        let seen = entries.into_iter().map(|(ticket, entry)| {
+            let waits = entry.waits(ticket);
+            (ticket, Seen { node: entry.node, holder: entry.call.holder, waits })
+        });
+        self.papers().queued = seen.collect();
     }
 
     /// The requests that wait for that node, in their order.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use picket_core::budget::pause::Pause;
+use picket_core::budget::pause::{Pause, Pauses};
 use picket_core::ids::NodeId;
 use picket_core::record::{Cause, NodeRecord};
 use picket_core::store::{FenceQuery, Store, StoreError, Stored};
@@ -35,8 +35,15 @@ impl Office {
         for record in records {
             papers.take_in(record, clock);
         }
-        read_pauses(&mut papers, store, clock.boot(), clock.wall()).await?;
+        papers.pauses = read_pauses(store, clock.boot(), clock.wall()).await?;
         *self.papers() = papers;
+        Ok(())
+    }
+
+    /// Shows the pauses that are stored, where another gateway decides by them.
+    pub(crate) async fn see(&self, store: &dyn Store) -> Result<(), StoreError> {
+        let pauses = read_pauses(store, self.clock.boot(), self.clock.wall()).await?;
+        self.papers().pauses = pauses;
         Ok(())
     }
 
@@ -87,22 +94,18 @@ async fn begun(
 }
 
 /// The pauses that stand. One that cannot be read might have been meant for anything: nothing begins on that ground.
-async fn read_pauses(
-    papers: &mut Papers,
-    store: &dyn Store,
-    now: BootTime,
-    wall: WallTime,
-) -> Result<(), StoreError> {
+async fn read_pauses(store: &dyn Store, now: BootTime, wall: WallTime) -> Result<Pauses, StoreError> {
+    let mut pauses = Pauses::default();
     for (name, note) in store.notes(PREFIX).await? {
         match serde_json::from_str::<Pause>(&note.text) {
             Ok(pause) => {
                 let until = now + pause.left(wall);
-                papers.pauses.put(pause, until);
+                pauses.put(pause, until);
             }
             Err(error) => {
                 return Err(StoreError::Damaged(format!("the pause {name:?} cannot be read: {error}")));
             }
         }
     }
-    Ok(())
+    Ok(pauses)
 }

@@ -3,7 +3,8 @@
 pub(crate) mod check;
 pub(crate) mod drill;
 pub(crate) mod fence;
-pub(crate) mod history;
+pub(crate) mod gateways;
+mod history;
 pub(crate) mod motion;
 pub(crate) mod nodes;
 pub(crate) mod pause;
@@ -151,6 +152,12 @@ impl Desk {
     /// What is known of a node here, where this gateway leads: what it knew before, or never learned, is not the truth.
     pub(crate) fn view(&self, node: &NodeId) -> Result<NodeView, Fault> {
         self.leads()?;
+        self.stored(node)
+    }
+
+    /// What is stored of a node, as this gateway last read it.
+    pub(crate) fn stored(&self, node: &NodeId) -> Result<NodeView, Fault> {
+        self.tells()?;
         self.engine.node(node).map_err(|error| errors::engine(error, Verb::Look, node, &self.engine))
     }
 
@@ -172,7 +179,7 @@ impl Desk {
 
     /// Whether this gateway leads.
     pub(crate) fn leads(&self) -> Result<(), Fault> {
-        self.engine.leading().map(|_| ()).map_err(|why| errors::no_leader(&why))
+        self.engine.leading().map(|_| ()).map_err(|why| errors::no_leader(&self.engine, &why))
     }
 
     /// A node on the wire.

@@ -28,11 +28,15 @@ impl Desk {
         let wanted = Wanted::of(request.node.as_ref(), "node", &mut fields);
         fields.done()?;
         let Some(wanted) = wanted else { return Err(errors::internal("a selector was lost").into()) };
-        self.leads()?;
+        self.tells()?;
+        if request.fresh {
+            self.leads()?;
+        }
         let node = wanted.find(self)?;
         let settled = Position::settled(&self.engine).await.map_err(errors::asked)?;
-        let view = if request.fresh { self.fresh(&node).await? } else { self.view(&node)? };
-        Ok(v1::GetNodeResponse { node: Some(self.node(&view)), revision: settled.text() })
+        let view = if request.fresh { self.fresh(&node).await? } else { self.stored(&node)? };
+        let served = Some(self.served()?);
+        Ok(v1::GetNodeResponse { node: Some(self.node(&view)), revision: settled.text(), served })
     }
 
     /// A page of nodes.
@@ -49,7 +53,10 @@ impl Desk {
         let page = Page::of(&request.page_token, &list, &mut fields);
         fields.done()?;
         let Some(wanted) = wanted else { return Err(errors::internal("a set was lost").into()) };
-        self.leads()?;
+        self.tells()?;
+        if request.fresh {
+            self.leads()?;
+        }
 
         let members = wanted.members(self)?;
         let settled = Position::settled(&self.engine).await.map_err(errors::asked)?;
@@ -61,7 +68,7 @@ impl Desk {
         let begin = ended.map_or(0, |at| at + 1);
         let (mut views, mut total, mut more) = (Vec::new(), 0, false);
         for (index, member) in members.iter().enumerate() {
-            let view = self.view(member)?;
+            let view = self.stored(member)?;
             if !fits(&view) {
                 continue;
             }
@@ -82,6 +89,7 @@ impl Desk {
             revision,
             total_size: total,
             troubles: self.troubles(),
+            served: Some(self.served()?),
         })
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::{Stream, stream};
 use picket_core::groups::Groups;
-use picket_core::ids::{NodeId, Revision, Term};
+use picket_core::ids::{NodeId, Revision};
 use picket_proto::v1::{self, watch_nodes_response::Event};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::{Instant, sleep_until};
@@ -47,7 +47,6 @@ struct Watch {
     feed: broadcast::Receiver<(Revision, NodeId)>,
     /// What is told besides the store's changes: readiness.
     shown: broadcast::Receiver<NodeId>,
-    term: Term,
     at: Position,
     told: BTreeMap<NodeId, Revision>,
     queue: VecDeque<Due>,
@@ -72,7 +71,7 @@ impl Desk {
         };
         fields.done()?;
         let Some(wanted) = wanted else { return Err(errors::internal("a set was lost").into()) };
-        let term = self.engine.leading().map_err(|why| errors::no_leader(&why))?;
+        self.tells()?;
         let groups = self.engine.groups();
         let members = wanted.members(self)?;
         // First the feed, so that what changes from here on wakes the watch.
@@ -91,7 +90,6 @@ impl Desk {
             groups,
             feed,
             shown,
-            term,
             at,
             told: BTreeMap::new(),
             queue: VecDeque::new(),
@@ -123,7 +121,7 @@ impl Watch {
         if change.is_some_and(|change| self.told.get(&node).is_some_and(|told| *told >= change)) {
             return Ok(None);
         }
-        self.desk.leads()?;
+        self.desk.tells()?;
         // One that has left the settings since is told of by its own change.
         let Ok(view) = self.desk.engine.node(&node) else { return Ok(None) };
         self.told.insert(node, view.stored.revision);
@@ -133,7 +131,8 @@ impl Watch {
     }
 
     fn synced(&mut self) {
-        self.tell(Event::Synced(v1::WatchSynced {}));
+        let served = self.desk.served().ok();
+        self.tell(Event::Synced(v1::WatchSynced { served }));
         self.sign_at = Instant::now() + SIGN;
     }
 
@@ -226,7 +225,6 @@ impl Watch {
     }
 
     async fn wait(&mut self) -> Result<(), Fault> {
-        let engine = self.desk.engine.clone();
         tokio::select! {
             biased;
             woken = self.feed.recv() => match woken {
@@ -245,16 +243,12 @@ impl Watch {
                     Err(RecvError::Closed) => return Err(errors::shutting_down()),
                 };
                 for node in nodes {
-                    let view = self.desk.view(&node)?;
+                    let view = self.desk.stored(&node)?;
                     self.tell(Event::Node(self.desk.node(&view)));
                 }
                 Ok(())
             }
             () = self.stop.cancelled() => Err(errors::shutting_down()),
-            () = engine.until_over(self.term) => {
-                let why = engine.leading().err();
-                Err(errors::no_leader(why.as_deref().unwrap_or("another leadership has begun")))
-            }
             () = sleep_until(self.sign_at) => {
                 self.synced();
                 Ok(())

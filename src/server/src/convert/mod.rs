@@ -4,6 +4,7 @@
 pub(crate) mod device;
 pub(crate) mod evidence;
 pub(crate) mod fence;
+pub(crate) mod gateway;
 pub(crate) mod node;
 pub(crate) mod outcome;
 pub(crate) mod pause;

@@ -45,6 +45,7 @@ fn a_fence(n: u8, outcome: Option<Outcome>) -> Fence {
         off_sent: true,
         switched_off: Default::default(),
         lost: Default::default(),
+        handed_over: Default::default(),
         silent: Default::default(),
         holds: Default::default(),
         releases: Vec::new(),

@@ -54,10 +54,11 @@ const fn stream(name: &'static str, needs: Role) -> Call {
     Call { name, needs, stays: true }
 }
 
-static CALLS: [Call; 24] = [
+static CALLS: [Call; 25] = [
     call("GetNode", Viewer),
     call("ListNodes", Viewer),
     stream("WatchNodes", Viewer),
+    call("ListGateways", Viewer),
     call("GetFence", Viewer),
     call("ListFences", Viewer),
     call("PlanFence", Viewer),

@@ -87,6 +87,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         switched_off: BTreeSet::from([device("bmc"), device("pdu-a")]),
         lost: BTreeSet::from([device("bmc")]),
         silent: BTreeSet::from([device("pdu-a")]),
+        handed_over: BTreeSet::new(),
         holds: BTreeMap::from([(
             device("bmc"),
             HoldState {

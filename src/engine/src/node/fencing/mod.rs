@@ -16,7 +16,6 @@ use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::ledger::EffectKind;
 use picket_core::order::{OffOrder, Opened};
-use picket_core::outcome::Reason;
 use picket_core::record::Fence;
 use picket_core::time::BootTime;
 use picket_driver::{DriverError, ErrorKind};
@@ -70,6 +69,8 @@ struct Run {
     level_began: BootTime,
     deadline: BootTime,
     restarted: bool,
+    /// A device of the node was reached by this run.
+    reached: bool,
 }
 
 const PAUSE: Duration = Duration::from_millis(250);
@@ -145,8 +146,7 @@ impl NodeTask {
     pub(super) async fn fencing(&mut self) -> Result<(), Fatal> {
         let here = self.place();
         if self.plan.own_host {
-            let detail = "this gateway stands on that machine and does not shoot itself";
-            return self.give_up(Reason::OwnHost, detail.to_owned()).await;
+            return self.leave_own_host().await;
         }
         if self.back_off_a_breach().await? != Drained::Yes
             || self.drain(EffectKind::bars_proof).await? != Drained::Yes
@@ -172,6 +172,7 @@ impl NodeTask {
             level_began: now,
             deadline: now + self.time_left(),
             restarted: false,
+            reached: false,
         };
         loop {
             if let Some(bar) = self.barred() {

@@ -42,11 +42,15 @@ impl NodeTask {
 
     /// The last look (S15) at pauses and limits, before the hold and again just before the first off; never once an off was sent.
     pub(super) fn barred(&self) -> Option<Bar> {
-        let undecided = self.open_fence().is_some_and(|fence| {
+        if self.is_undecided() { self.office.last_look(&self.plan) } else { None }
+    }
+
+    /// Nothing was sent for the open fence, and nothing is known that wants it: it may still be let be (S15).
+    pub(in crate::node) fn is_undecided(&self) -> bool {
+        self.open_fence().is_some_and(|fence| {
             let begun = fence.releases.iter().any(|release| release.attempts > 0);
             !fence.off_sent && fence.cause != Cause::Breach && fence.round == 0 && !begun
-        });
-        if undecided { self.office.last_look(&self.plan) } else { None }
+        })
     }
 
     pub(super) async fn identified(

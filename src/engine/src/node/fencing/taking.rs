@@ -17,6 +17,7 @@ impl NodeTask {
     pub(super) async fn take(&mut self, run: &mut Run, device: DeviceId, did: Did) -> Result<(), Fatal> {
         let now = self.now();
         self.show(&device, &did);
+        run.reached |= did.reached();
         match did {
             Did::Identified(Err(error)) if error.kind != ErrorKind::Unsupported => {
                 tracing::warn!(%device, %error, "the device did not tell its identity");

@@ -112,6 +112,9 @@ impl NodeTask {
     async fn level_spent(&mut self, run: &mut Run, reason: Reason, why: String) -> Result<(), Fatal> {
         let levels = self.open_fence().map_or(0, |fence| fence.topology.levels().len());
         if run.level + 1 >= levels {
+            if !run.reached {
+                self.let_another_try(&why).await?;
+            }
             return self.give_up(reason, why).await;
         }
         tracing::warn!(level = run.level + 1, why, "the level is spent");

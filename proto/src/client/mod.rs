@@ -1,0 +1,213 @@
+//! A client of several gateways: it asks whichever of them leads.
+//!
+//! **Purpose.** A `FencingServiceClient` over [`Gateways`] goes on where a gateway does not answer, or says that another one
+//! leads, without its caller's doing.
+//! **Non-goals.** No request is repeated whose fate is not known: whoever asks repeats it with the same idempotency key.
+//! Streams that break are opened again by whoever reads them.
+//! **Invariants.** A request is sent again only where it surely did nothing: nobody was connected to, or the gateway answered
+//! `NOT_LEADER`. An endpoint that a gateway names is followed only where the certificate of who answers there is checked, or on
+//! the loopback.
+
+mod answer;
+
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use answer::Redirect;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use tonic::ConnectError;
+use tonic::body::Body;
+use tonic::transport::{Channel, Endpoint};
+use tower_service::Service;
+
+/// An error of the way to a gateway.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// Makes the way to an endpoint from its name (`https://g1:7070`).
+pub type Maker = dyn Fn(&str) -> Result<Endpoint, BoxError> + Send + Sync;
+
+/// How often one request may be sent on from gateway to gateway.
+const HOPS: usize = 8;
+
+/// Nobody was reached.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.iter().map(|(name, why)| format!("{name}: {why}")).collect::<Vec<_>>().join("; "))]
+pub struct Unreached(pub Vec<(String, BoxError)>);
+
+/// Several gateways as one. Cheap to clone; all clones share what they learned.
+#[derive(Clone)]
+pub struct Gateways {
+    make: Arc<Maker>,
+    ways: Arc<Mutex<Ways>>,
+}
+
+#[derive(Debug, Default)]
+struct Ways {
+    all: Vec<Way>,
+    /// Which of them is asked.
+    at: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Way {
+    name: String,
+    channel: Option<Channel>,
+}
+
+impl fmt::Debug for Gateways {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateways").field("ways", &self.ways).finish_non_exhaustive()
+    }
+}
+
+impl Gateways {
+    /// Gateways that answer at these endpoints, in the order in which they are tried. Nothing is sent yet.
+    pub fn new(names: impl IntoIterator<Item = String>, make: Arc<Maker>) -> Self {
+        let all = names.into_iter().map(|name| Way { name, channel: None }).collect();
+        Self { make, ways: Arc::new(Mutex::new(Ways { all, at: 0 })) }
+    }
+
+    /// Connects to the first that can be reached.
+    ///
+    /// # Errors
+    /// Why each of them could not.
+    pub async fn connect(&self) -> Result<(), Unreached> {
+        self.reach().await.map(drop)
+    }
+
+    /// The endpoint that is asked at present.
+    pub fn asked(&self) -> String {
+        let ways = self.ways();
+        ways.all.get(ways.at).map(|way| way.name.clone()).unwrap_or_default()
+    }
+
+    fn ways(&self) -> MutexGuard<'_, Ways> {
+        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The channel to the one that is asked, or to the next that can be reached.
+    async fn reach(&self) -> Result<Channel, Unreached> {
+        let (count, mut at) = {
+            let ways = self.ways();
+            (ways.all.len(), ways.at)
+        };
+        let mut unreached = Vec::new();
+        for _ in 0..count {
+            let Some(way) = self.ways().all.get(at).cloned() else { break };
+            if let Some(channel) = way.channel {
+                self.ways().at = at;
+                return Ok(channel);
+            }
+            let connected = match (self.make)(&way.name) {
+                Ok(endpoint) => endpoint.connect().await.map_err(BoxError::from),
+                Err(error) => Err(error),
+            };
+            match connected {
+                Ok(channel) => {
+                    let mut ways = self.ways();
+                    ways.all[at].channel = Some(channel.clone());
+                    ways.at = at;
+                    return Ok(channel);
+                }
+                Err(error) => unreached.push((way.name, error)),
+            }
+            at = (at + 1) % count;
+        }
+        Err(Unreached(unreached))
+    }
+
+    /// The one that was asked does not answer: the next one from here on.
+    fn leave(&self, name: &str) {
+        let mut ways = self.ways();
+        let Some(at) = ways.all.iter().position(|way| way.name == name) else { return };
+        ways.all[at].channel = None;
+        if ways.at == at {
+            ways.at = (at + 1) % ways.all.len();
+        }
+    }
+
+    /// Another one leads: that one from here on. False: it cannot be asked.
+    fn go(&self, from: &str, to: &Redirect) -> bool {
+        let mut ways = self.ways();
+        let known = |ways: &Ways, name: &String| ways.all.iter().position(|way| way.name == *name);
+        let found = to.endpoints.iter().filter(|name| *name != from).find_map(|name| known(&ways, name));
+        let found = found.or_else(|| {
+            let safe = |name: &&String| *name != from && is_checked(name) && (self.make)(name).is_ok();
+            let name = to.endpoints.iter().find(safe)?.clone();
+            ways.all.push(Way { name, channel: None });
+            Some(ways.all.len() - 1)
+        });
+        match found {
+            Some(at) => ways.at = at,
+            // Who leads answers elsewhere for us than for the others: it may be one of those that we know.
+            None => ways.at = (ways.at + 1) % ways.all.len().max(1),
+        }
+        found.is_some() || ways.all.len() > 1
+    }
+
+    async fn ask(self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await?.to_bytes();
+        for hop in 1.. {
+            let mut channel = self.reach().await?;
+            let asked = self.asked();
+            let again = Request::from_parts(parts.clone(), Body::new(Full::new(body.clone())));
+            let answer = async {
+                std::future::poll_fn(|cx| channel.poll_ready(cx)).await?;
+                channel.call(again).await
+            };
+            match answer.await {
+                Ok(response) => match Redirect::of(response.headers()) {
+                    Some(redirect) if hop < HOPS && self.go(&asked, &redirect) => {}
+                    _ => return Ok(response),
+                },
+                Err(error) => {
+                    self.leave(&asked);
+                    // Where nobody was connected to, nothing was sent.
+                    if hop >= HOPS || !was_not_sent(&error) {
+                        return Err(error.into());
+                    }
+                }
+            }
+        }
+        unreachable!("the hops are counted")
+    }
+}
+
+/// Whether whoever answers there shows a certificate that is checked, or stands on this machine.
+fn is_checked(name: &str) -> bool {
+    name.starts_with("https://")
+        || ["http://127.", "http://[::1]", "http://localhost:"].iter().any(|at| name.starts_with(at))
+}
+
+fn was_not_sent(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.is::<ConnectError>() {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+impl Service<Request<Body>> for Gateways {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        Box::pin(self.clone().ask(request))
+    }
+}
+
+#[cfg(test)]
+mod tests;

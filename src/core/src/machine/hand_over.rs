@@ -1,0 +1,22 @@
+//! A leader that reaches no device of a fence lets another one try (S17).
+
+use super::Refused;
+use super::draft::Draft;
+
+/// Each gateway at most once a fence. The levels are tried from the first one again: what this gateway does not reach says
+/// nothing of what another one does.
+pub(super) fn hand_over(draft: &mut Draft, gateway: String, why: &str) -> Result<(), Refused> {
+    draft.expect_phase(
+        "to let another gateway try",
+        &["fencing"],
+        "only a fence that is not confirmed is handed over",
+    )?;
+    let fence = draft.fence()?;
+    if fence.handed_over.contains(&gateway) {
+        return Err(Refused::ForeignProof("this gateway has let others try already"));
+    }
+    fence.level = 0;
+    draft.moment(format!("{gateway} reaches none of its devices ({why}): another gateway tries"));
+    draft.fence()?.handed_over.insert(gateway);
+    Ok(())
+}

@@ -1,0 +1,318 @@
+//! A gateway that does not lead: it shows what is stored, takes other settings, and stands for election.
+//!
+//! **Invariants.** Nothing is sent, and nothing is stored. What is shown was read from the store, and how long ago is told
+//! with it: who leads is not asked. Whoever waits for leadership and stops waiting resigns: it may have been won meanwhile.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_core::election::{self, Known, Leadership, Member};
+use picket_core::ids::{NodeId, Revision, Term};
+use picket_core::record::{NodeRecord, Phase};
+use picket_core::store::{StoreError, Stored};
+use picket_core::time::{BootTime, WallTime};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::change::{Asked, Change, ChangeError, Changed};
+use super::{Engine, Lead, queue};
+use crate::error::Absent;
+
+/// The store is looked at so often where it does not say that something changed.
+const LOOK: Duration = Duration::from_secs(1);
+/// A store that failed is asked again after this time.
+const AGAIN: Duration = Duration::from_millis(500);
+/// What was read longer ago than this is not told as the present any more.
+const STALE: Duration = Duration::from_secs(10);
+
+/// What a gateway that does not lead has seen.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Following {
+    /// When what is shown was asked for; `None`: nothing was read yet.
+    synced: Option<BootTime>,
+    /// Since when the store cannot be read, and why.
+    away: Option<(WallTime, String)>,
+    /// Why it does not stand.
+    aside: Option<String>,
+}
+
+/// In which part this gateway answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// It leads.
+    Leads(Term),
+    /// Another one leads, and what is stored was read so long ago.
+    Follows {
+        /// Who leads.
+        leader: Member,
+        /// In which term.
+        term: Term,
+        /// The age of what is shown.
+        age: Duration,
+    },
+}
+
+impl Engine {
+    /// In which part this gateway answers questions, or why it cannot.
+    pub fn part(&self) -> Result<Part, Absent> {
+        let why = match &*self.shared.lead.borrow() {
+            Lead::Yes(leadership) => return Ok(Part::Leads(leadership.term())),
+            Lead::No(why) => why.clone(),
+        };
+        let age = self.age();
+        let absent = |why, since| Absent { why, since, age };
+        let following = self.shared.following.borrow().clone();
+        match self.shared.parts.election.known() {
+            Known::Leader(leader, term) => match age {
+                Some(age) if age <= STALE => Ok(Part::Follows { leader, term, age }),
+                _ => {
+                    let (since, why) = following.away.map_or((None, why), |(since, why)| (Some(since), why));
+                    Err(absent(
+                        format!("{} leads, and the store cannot be read: {why}", leader.gateway),
+                        since,
+                    ))
+                }
+            },
+            Known::Nobody(since) => Err(absent(why, Some(since))),
+            Known::Away(since, why) => Err(absent(why, Some(since).filter(|since| since.millis() > 0))),
+        }
+    }
+
+    /// How long ago what is shown was read, where this gateway does not lead.
+    fn age(&self) -> Option<Duration> {
+        let synced = self.shared.following.borrow().synced?;
+        Some(self.shared.parts.clock.boot().since(synced))
+    }
+
+    /// This gateway, as the others know it.
+    pub fn me(&self) -> Member {
+        self.shared.parts.election.me()
+    }
+
+    /// Who leads, as last seen.
+    pub fn known(&self) -> Known {
+        self.shared.parts.election.known()
+    }
+
+    /// Who takes part in the election besides this gateway, by name.
+    pub fn others(&self) -> Vec<Member> {
+        self.shared.parts.election.others()
+    }
+
+    /// Why this gateway does not stand for election; `None`: it does, or leads.
+    pub fn aside(&self) -> Option<String> {
+        self.shared.following.borrow().aside.clone()
+    }
+
+    /// Waits until questions are answered here: this gateway leads, or has read what is stored.
+    pub async fn until_serving(&self) {
+        let (mut lead, mut following) = (self.shared.lead.subscribe(), self.shared.following.subscribe());
+        let leads = async { drop(lead.wait_for(|lead| matches!(lead, Lead::Yes(_))).await) };
+        let follows = async { drop(following.wait_for(|following| following.synced.is_some()).await) };
+        tokio::select! {
+            biased;
+            () = leads => {}
+            () = follows => {}
+        }
+    }
+
+    /// Whether another gateway would take over if this one went.
+    pub(crate) fn has_successor(&self) -> bool {
+        self.others().iter().any(|other| other.aside.is_none())
+    }
+
+    /// Stands for election until it is won; meanwhile what is stored is shown.
+    pub(super) async fn stand(
+        &self,
+        asked: &mut mpsc::Receiver<Asked>,
+        stop: &CancellationToken,
+    ) -> Option<Result<Arc<Leadership>, StoreError>> {
+        let election = self.shared.parts.election.clone();
+        // What ended this gateway's own leadership may keep it from the next one.
+        let why = self.why_aside();
+        self.shared.following.send_modify(|following| following.aside = why);
+        let mut following = self.shared.following.subscribe();
+        let campaign = async {
+            loop {
+                drop(following.wait_for(|following| following.aside.is_none()).await);
+                election.set_aside(None);
+                let parts = self.fleet().parts.clone();
+                tokio::select! {
+                    biased;
+                    won = election::lead(&*election, parts.clock.clone(), parts.rules.clock_jump) => {
+                        break won.map_err(|error| StoreError::Unavailable(error.to_string()));
+                    }
+                    why = aside(&mut following) => {
+                        tracing::warn!(why, "does not stand for election");
+                        election.set_aside(Some(why));
+                        let _ = election.resign().await;
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            won = campaign => Some(won),
+            never = self.look_on(asked) => match never {},
+            () = stop.cancelled() => None,
+        }
+    }
+
+    /// Shows what is stored, as it changes.
+    async fn look_on(&self, asked: &mut mpsc::Receiver<Asked>) -> Infallible {
+        self.forget_what_was_proven();
+        let mut seen = None;
+        loop {
+            let began = self.shared.parts.clock.boot();
+            let pause = match self.read(seen).await {
+                Ok(revision) => {
+                    seen = Some(revision);
+                    let aside = self.why_aside();
+                    self.shared.following.send_modify(|following| {
+                        following.synced = Some(began);
+                        following.away = None;
+                        following.aside = aside;
+                    });
+                    LOOK
+                }
+                Err(error) => {
+                    let now = self.shared.parts.clock.wall();
+                    self.shared.following.send_modify(|following| {
+                        let since = following.away.take().map_or(now, |(since, _)| since);
+                        following.away = Some((since, error.to_string()));
+                    });
+                    AGAIN
+                }
+            };
+            let store = self.shared.parts.store.clone();
+            let changed = async {
+                match seen {
+                    // One that fails is looked at once the pause is over.
+                    Some(seen) if store.changed(seen).await.is_ok() => {}
+                    _ => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(asked) = asked.recv() => self.change_while_following(asked).await,
+                () = changed => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Reads what changed since, or everything; returns up to where.
+    async fn read(&self, seen: Option<Revision>) -> Result<Revision, StoreError> {
+        let store = &self.shared.parts.store;
+        let newest = store.revision().await?;
+        if seen == Some(newest) {
+            return Ok(newest);
+        }
+        let changed = match seen {
+            None => store.load_all().await?,
+            Some(seen) => {
+                let mut changed = Vec::new();
+                for (_, node) in store.changed_since(seen).await? {
+                    changed.extend(store.load(&node).await?);
+                }
+                changed
+            }
+        };
+        for stored in changed {
+            self.show_stored(stored);
+        }
+        self.shared.office.see(&**store).await?;
+        queue::see(self).await?;
+        Ok(newest)
+    }
+
+    fn show_stored(&self, stored: Stored) {
+        let (node, revision) = (stored.record.node.clone(), stored.revision);
+        if let Some(slot) = self.seat(&stored) {
+            slot.view.send_modify(|view| {
+                view.plan = slot.plan.clone();
+                view.live.orphaned.clone_from(&slot.orphan);
+                if stored.revision > view.stored.revision {
+                    view.stored = stored;
+                }
+            });
+        }
+        let _ = self.shared.feed.send((revision, node));
+    }
+
+    /// A proof dies with its leadership, and what was waited for is another's to wait for.
+    fn forget_what_was_proven(&self) {
+        for slot in self.fleet().slots.values() {
+            slot.view.send_if_modified(|view| {
+                let live = &mut view.live;
+                let knew = live.proven || live.wait.is_some();
+                (live.proven, live.wait) = (false, None);
+                knew
+            });
+        }
+    }
+
+    /// S17: who stands on a machine that is kept off, or has let others try a fence, does not stand for election while
+    /// somebody else does.
+    fn why_aside(&self) -> Option<String> {
+        if !self.has_successor() {
+            return None;
+        }
+        let (me, others) = (self.shared.parts.election.me().gateway, self.others());
+        let fleet = self.fleet();
+        let mut slots = fleet.slots.values();
+        slots.find_map(|slot| {
+            let view = slot.view.borrow();
+            let record = &view.stored.record;
+            let kept_off = !matches!(record.phase, Phase::Normal | Phase::Unfencing | Phase::Retired);
+            if slot.plan.own_host && kept_off {
+                return Some(format!("it stands on {}, which is {}", record.node, record.phase.label()));
+            }
+            let tried = &record.fence.as_ref().filter(|_| record.phase == Phase::Fencing)?.handed_over;
+            let fresh = others.iter().any(|other| other.aside.is_none() && !tried.contains(&other.gateway));
+            (tried.contains(&me) && fresh).then(|| {
+                format!("it reaches no device of {}, and another gateway has not tried yet", record.node)
+            })
+        })
+    }
+
+    /// Other settings, while another gateway leads: refused where they would take a node away that is not at rest. What is
+    /// open is gone on with by whoever leads, and by the record's own topology.
+    async fn change_while_following(&self, asked: Asked) {
+        let (change, reply) = asked;
+        let answer = self.decide_while_following(change).await;
+        let _ = reply.send(answer);
+    }
+
+    async fn decide_while_following(&self, change: Change) -> Result<Changed, ChangeError> {
+        if self.age().is_none_or(|age| age > STALE) {
+            let why = self.shared.following.borrow().away.clone();
+            let why = why.map_or("nothing was read from the store yet".to_owned(), |(_, why)| why);
+            return Err(ChangeError::NoLeader(why));
+        }
+        let draft = self.draft(change).await?;
+        let wanted = draft.wishes.keys();
+        let found = wanted.filter_map(|id| {
+            let slot = self.slot(id).ok()?;
+            let record = slot.view.borrow().stored.record.clone();
+            Some((id.clone(), (record, slot.orphan.is_some())))
+        });
+        let found: BTreeMap<NodeId, (NodeRecord, bool)> = found.collect();
+        let mut seated: Vec<Stored> = found.keys().map(|id| self.last_seen(id)).collect();
+        seated.extend(draft.begin.iter().cloned());
+        let (changed, _) = self.settle(draft, &found)?;
+        for stored in seated {
+            self.show_stored(stored);
+        }
+        self.wake(&changed).await;
+        Ok(changed)
+    }
+}
+
+/// Waits until there is a reason not to stand.
+async fn aside(following: &mut watch::Receiver<Following>) -> String {
+    drop(following.wait_for(|following| following.aside.is_some()).await);
+    following.borrow().aside.clone().unwrap_or_default()
+}

@@ -1,0 +1,59 @@
+//! What another gateway must do (S17): a gateway does not shoot the machine on which it stands, and one that reaches no device
+//! of a fence lets another one try.
+
+use picket_core::event::Event;
+use picket_core::outcome::Reason;
+use picket_core::store::StoreError;
+
+use super::{Failure, Fatal, NodeTask};
+
+/// This leadership ends, so that another gateway goes on.
+pub(super) fn left(why: &str) -> Fatal {
+    tracing::warn!(why, "this gateway stands on that machine and does not shoot itself: another one goes on");
+    Fatal(StoreError::Deposed(format!(
+        "another gateway goes on with the machine on which this one stands ({why})"
+    )))
+}
+
+impl NodeTask {
+    /// Whether another gateway stands for election, and would go on.
+    pub(super) fn has_successor(&self) -> bool {
+        self.parts.election.others().iter().any(|other| other.aside.is_none())
+    }
+
+    /// The machine under this gateway is to be fenced. Alone, nothing is sent: BLOCKED, or a person's, where an off of
+    /// another gateway may be on its way.
+    pub(super) async fn leave_own_host(&mut self) -> Result<(), Fatal> {
+        if self.has_successor() {
+            return Err(left("its fence is open"));
+        }
+        let why = "this gateway stands on that machine and does not shoot itself, and no other one stands for election";
+        if self.is_undecided() {
+            self.persist(|| Event::Bar { reason: Reason::OwnHost, why: why.to_owned() }).await?;
+            return Ok(());
+        }
+        self.give_up(Reason::OwnHost, why.to_owned()).await
+    }
+
+    /// Each gateway lets another one try once a fence, where one stands that has not tried: this leadership ends.
+    pub(super) async fn let_another_try(&mut self, why: &str) -> Result<(), Fatal> {
+        let gateway = self.parts.election.me().gateway;
+        let Some(fence) = &self.record().fence else { return Ok(()) };
+        let tried = &fence.handed_over;
+        let others = self.parts.election.others();
+        let fresh = others.iter().any(|other| other.aside.is_none() && !tried.contains(&other.gateway));
+        if !fresh || tried.contains(&gateway) {
+            return Ok(());
+        }
+        match self.apply(Event::HandOver { gateway: gateway.clone(), why: why.to_owned() }).await {
+            Ok(_) => {
+                tracing::warn!(why, "none of its devices is reached from here: another gateway tries");
+                Err(Fatal(StoreError::Deposed(
+                    "another gateway tries what this one does not reach".to_owned(),
+                )))
+            }
+            Err(Failure::Fatal(error)) => Err(Fatal(error)),
+            Err(Failure::Refused(_) | Failure::Unavailable(_)) => Ok(()),
+        }
+    }
+}
