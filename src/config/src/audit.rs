@@ -57,12 +57,8 @@ pub(crate) fn read(mut table: Table<'_>, store: &StoreSettings) -> AuditSettings
     });
     let fsync = table.flag("fsync").unwrap_or(true);
     table.done();
-    let beside = match store {
-        StoreSettings::Memory => None,
-        StoreSettings::Embedded { path } => Some(path.with_extension("audit")),
-    };
     AuditSettings {
-        path: path.or(beside),
+        path: path.or(store.beside("audit")),
         rotate,
         keep: keep.unwrap_or(DAY * 90),
         most: most.unwrap_or(least.max(4 << 30)),

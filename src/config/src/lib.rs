@@ -12,7 +12,9 @@ mod audit;
 mod budget;
 mod device;
 mod duration;
+mod election;
 mod entry;
+mod etcd;
 mod fault;
 mod groups;
 mod kinded;
@@ -35,6 +37,8 @@ mod template;
 
 pub use audit::AuditSettings;
 pub use device::{DeviceSettings, Nature};
+pub use election::ElectionSettings;
+pub use etcd::{EtcdSettings, EtcdTls, EtcdUser, SecretSource};
 pub use fault::{Fault, Faults, Place};
 pub use groups::{GroupRules, GroupSettings, Grouping};
 pub use kinded::Kinded;

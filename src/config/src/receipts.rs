@@ -16,9 +16,5 @@ pub struct ReceiptSettings {
 pub(crate) fn read(mut table: Table<'_>, store: &StoreSettings) -> ReceiptSettings {
     let given = absolute(&mut table, "key_file");
     table.done();
-    let beside = match store {
-        StoreSettings::Memory => None,
-        StoreSettings::Embedded { path } => Some(path.with_extension("receipt.pem")),
-    };
-    ReceiptSettings { key_file: given.or(beside) }
+    ReceiptSettings { key_file: given.or(store.beside("receipt.pem")) }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use picket_core::ids::NodeId;
 
+use crate::etcd::{self, EtcdSettings};
 use crate::table::Table;
 
 /// `[gateway]`.
@@ -28,6 +29,19 @@ pub enum StoreSettings {
         /// `path`: an absolute path. Default: `/var/lib/picket/picket.redb`.
         path: PathBuf,
     },
+    /// `kind = "etcd"`.
+    Etcd(Box<EtcdSettings>),
+}
+
+impl StoreSettings {
+    /// What stands beside the store by default has its name, with this ending; beside a store in memory nothing does.
+    pub(crate) fn beside(&self, ending: &str) -> Option<PathBuf> {
+        match self {
+            StoreSettings::Memory => None,
+            StoreSettings::Embedded { path } => Some(path.with_extension(ending)),
+            StoreSettings::Etcd(_) => Some(Path::new(STORE).with_extension(ending)),
+        }
+    }
 }
 
 /// `[log]`.
@@ -114,18 +128,39 @@ pub(crate) fn absolute(table: &mut Table<'_>, key: &'static str) -> Option<PathB
     None
 }
 
+#[derive(Clone, Copy)]
+enum Kind {
+    Embedded,
+    Memory,
+    Etcd,
+}
+
 pub(crate) fn store(mut table: Table<'_>) -> StoreSettings {
-    let memory = table.word("kind", &[("embedded", false), ("memory", true)]).unwrap_or(false);
-    let path = absolute(&mut table, "path");
-    if memory && table.has("path") {
-        table.fault("path", "a store in memory has no path: remove it, or set kind = \"embedded\"");
-    }
+    let kinds = [("embedded", Kind::Embedded), ("memory", Kind::Memory), ("etcd", Kind::Etcd)];
+    let kind = table.word("kind", &kinds).unwrap_or(Kind::Embedded);
+    let settings = match kind {
+        Kind::Embedded => {
+            let path = absolute(&mut table, "path");
+            StoreSettings::Embedded { path: path.unwrap_or_else(|| STORE.into()) }
+        }
+        Kind::Memory => {
+            if table.get("path").is_some() {
+                table.fault("path", "a store in memory has no path: remove it, or set kind = \"embedded\"");
+            }
+            StoreSettings::Memory
+        }
+        Kind::Etcd => {
+            if table.get("path").is_some() {
+                table.fault(
+                    "path",
+                    "a store in etcd has no path, but a prefix: remove it, or set kind = \"embedded\"",
+                );
+            }
+            StoreSettings::Etcd(Box::new(etcd::read(&mut table)))
+        }
+    };
     table.done();
-    if memory {
-        StoreSettings::Memory
-    } else {
-        StoreSettings::Embedded { path: path.unwrap_or_else(|| STORE.into()) }
-    }
+    settings
 }
 
 pub(crate) fn metrics(mut table: Table<'_>) -> MetricsSettings {

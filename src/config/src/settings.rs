@@ -11,6 +11,7 @@ use picket_core::rules::Rules;
 use crate::audit::AuditSettings;
 use crate::budget;
 use crate::device::DeviceSettings;
+use crate::election::{self, ElectionSettings};
 use crate::entry::Entry;
 use crate::fault::Faults;
 use crate::groups::{self, Grouping};
@@ -36,6 +37,8 @@ pub struct Settings {
     pub roles: Roles,
     /// `[store]`.
     pub store: StoreSettings,
+    /// `[election]`.
+    pub election: ElectionSettings,
     /// `[audit]`.
     pub audit: AuditSettings,
     /// `[receipts]`.
@@ -85,6 +88,8 @@ impl Settings {
         let listen = listen::read(top.table("listen"));
         let limits = limits::read(top.table("limits"));
         let store = sections::store(top.table("store"));
+        let elected = top.has("election");
+        let election = election::read(top.table("election"), elected, &store);
         let audit = crate::audit::read(top.table("audit"), &store);
         let receipts = crate::receipts::read(top.table("receipts"), &store);
         let logging = sections::log(top.table("log"));
@@ -111,6 +116,7 @@ impl Settings {
             limits,
             roles,
             store,
+            election,
             audit,
             receipts,
             log: logging,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use picket_audit::{Audit, GATEWAY, Options, Told, Writer};
 use picket_config::{AuditSettings, LogFormat, Settings, Sources, StoreSettings};
 use picket_core::ids::Incarnation;
-use picket_core::store::Store;
+use picket_core::store::{Store, StoreError};
 use picket_driver::{Context, Random};
 use picket_election::Single;
 use picket_engine::clock::SystemClock;
@@ -147,6 +147,10 @@ fn open(settings: &Settings, context: &Context) -> Result<Arc<dyn Store>, Failur
             Arc::new(MemoryStore::new(fresh)?)
         }
         StoreSettings::Embedded { path } => Arc::new(EmbeddedStore::open(path, fresh)?),
+        StoreSettings::Etcd(_) => {
+            let why = "this picketd does not lead with a store in etcd: set kind = \"embedded\" in [store]";
+            return Err(Failure::Store(StoreError::Unavailable(why.to_owned())));
+        }
     })
 }
 

@@ -146,12 +146,38 @@ pub fn decode_note(name: &str, bytes: &[u8]) -> Result<Note, StoreError> {
     decode(&Subject::Note(name.to_owned()), bytes)
 }
 
-pub(crate) fn encode_meta<T: Serialize>(name: &'static str, value: &T) -> Result<Vec<u8>, StoreError> {
+/// The stored bytes of one of the store's own values.
+pub fn encode_meta<T: Serialize>(name: &'static str, value: &T) -> Result<Vec<u8>, StoreError> {
     encode(&Subject::Meta(name), value)
 }
 
-pub(crate) fn decode_meta<T: DeserializeOwned>(name: &'static str, bytes: &[u8]) -> Result<T, StoreError> {
+/// One of the store's own values.
+pub fn decode_meta<T: DeserializeOwned>(name: &'static str, bytes: &[u8]) -> Result<T, StoreError> {
     decode(&Subject::Meta(name), bytes)
+}
+
+/// The format that the stored value `format` names. It is read without the envelope's check, which would refuse a newer
+/// one in words that help less.
+pub fn decode_format(bytes: &[u8]) -> Result<u64, StoreError> {
+    let value: serde_json::Value = serde_json::from_slice(bytes)
+        .map_err(|error| StoreError::Damaged(format!("the store's format cannot be read: {error}")))?;
+    let format = value.get("body").and_then(serde_json::Value::as_u64);
+    format.ok_or_else(|| StoreError::Damaged("the store's format is no number".to_owned()))
+}
+
+/// Whether a note may be called so: 1 to 512 bytes without a zero byte.
+pub fn check_note_name(name: &str) -> Result<(), StoreError> {
+    if (1..=512).contains(&name.len()) && !name.contains('\0') {
+        return Ok(());
+    }
+    let what = format!("a note's name has 1 to 512 bytes and no zero byte, found {name:?}");
+    Err(StoreError::Unavailable(what))
+}
+
+/// When a fence was opened, by its id. Ids grow with that time.
+pub fn opened_at(id: FenceId) -> Option<WallTime> {
+    let (seconds, nanos) = Uuid::from(id).get_timestamp()?.to_unix();
+    Some(WallTime::from_millis(seconds * 1_000 + u64::from(nanos) / 1_000_000))
 }
 
 /// Keys of the ordered map: a letter for the kind, then what sorts within it. Names hold no zero byte.

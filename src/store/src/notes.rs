@@ -35,10 +35,7 @@ pub(crate) fn put(
     text: Option<String>,
 ) -> Result<Version, StoreError> {
     compare_guard(map, guard)?;
-    if !(1..=512).contains(&name.len()) || name.contains('\0') {
-        let what = format!("a note's name has 1 to 512 bytes and no zero byte, found {name:?}");
-        return Err(StoreError::Unavailable(what));
-    }
+    format::check_note_name(name)?;
     let found = note(map, name)?.map_or(Version(0), |note| note.version);
     if found != expected {
         return Err(StoreError::NoteChanged { name: name.to_owned(), expected, found });

@@ -12,7 +12,6 @@ use picket_core::store::{FenceQuery, Guard, KeyEntry, StoreError, Stored, Write,
 use picket_core::time::WallTime;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use uuid::Uuid;
 
 use crate::format::{self, FORMAT, keys};
 use crate::map::{Change, Order, Read, entries};
@@ -48,14 +47,7 @@ pub(crate) fn create(map: &mut dyn Change, incarnation: Incarnation) -> Result<(
 
 /// The format in which the store was written; `None`: the map is no store.
 pub(crate) fn stored_format(map: &dyn Read) -> Result<Option<u64>, StoreError> {
-    // Read without the envelope's check, which would refuse a newer one in words that help less.
-    let Some(bytes) = map.get(&keys::meta(FORMAT_KEY))? else { return Ok(None) };
-    let value: serde_json::Value = serde_json::from_slice(&bytes)
-        .map_err(|error| StoreError::Damaged(format!("the store's format cannot be read: {error}")))?;
-    match value.get("body").and_then(serde_json::Value::as_u64) {
-        Some(format) => Ok(Some(format)),
-        None => Err(StoreError::Damaged("the store's format is no number".to_owned())),
-    }
+    map.get(&keys::meta(FORMAT_KEY))?.map(|bytes| format::decode_format(&bytes)).transpose()
 }
 
 /// Reads everything that recovery stands on, and answers with the store's life. Records, changes and the store's own
@@ -283,7 +275,7 @@ pub(crate) fn forget(
             let id = keys::fence_id_of(key)
                 .ok_or_else(|| StoreError::Damaged("a fence of the history has no id".to_owned()))?;
             // Ids grow with the time at which a fence was opened, and none ended before it was opened.
-            all_newer = opened_at(id).is_some_and(|opened| opened >= before);
+            all_newer = format::opened_at(id).is_some_and(|opened| opened >= before);
             if all_newer {
                 break;
             }
@@ -309,9 +301,4 @@ pub(crate) fn forget(
         None => None,
     };
     Ok(done)
-}
-
-fn opened_at(id: FenceId) -> Option<WallTime> {
-    let (seconds, nanos) = Uuid::from(id).get_timestamp()?.to_unix();
-    Some(WallTime::from_millis(seconds * 1_000 + u64::from(nanos) / 1_000_000))
 }

@@ -3,6 +3,7 @@
 mod address;
 mod bmc17;
 mod built;
+mod etcd;
 mod foreign;
 mod ipmi_sim;
 mod knob;
@@ -15,6 +16,7 @@ mod ready;
 mod reaper;
 mod slots;
 mod small_disk;
+mod tcp_fault;
 mod tools;
 mod udp_fault;
 mod window;
@@ -24,6 +26,7 @@ use std::sync::Arc;
 
 pub use address::fresh_address;
 pub use bmc17::Bmc17;
+pub use etcd::{Etcd, EtcdCluster, EtcdMember};
 pub use foreign::Foreign;
 pub use ipmi_sim::{Hold, IpmiSim, IpmiSimBuilder};
 pub use knob::Knob;
@@ -35,6 +38,7 @@ pub use python::interpreter as test_python;
 pub use ready::{eventually, wait_for_bmc};
 pub use slots::take_all_sessions;
 pub use small_disk::SmallDisk;
+pub use tcp_fault::TcpFault;
 pub use tools::{Ipmipower, Ipmitool, PowerWord};
 pub use udp_fault::{Counts, Faults, UdpFault};
 

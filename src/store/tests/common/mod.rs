@@ -1,6 +1,8 @@
 //! Records to store.
 #![allow(dead_code, clippy::unwrap_used)] // Each test binary uses a part of it.
 
+pub mod model;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

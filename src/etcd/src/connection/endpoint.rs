@@ -1,0 +1,133 @@
+//! One member of etcd's: connected when it is first needed, looked at, and logged in to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use etcd_client::{Channel, Client, ConnectOptions};
+use picket_config::EtcdSettings;
+use tokio::sync::Mutex;
+use tonic::transport::Endpoint as Address;
+
+use super::fault::{Fault, judge};
+use super::{Version, login};
+
+/// How often a connection is asked for a sign of life. etcd closes those that ask more often than every 5 s.
+const PING: Duration = Duration::from_secs(6);
+/// How long it may take to give one.
+const PONG: Duration = Duration::from_secs(3);
+
+/// One member, by its client's URL.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    pub(super) url: String,
+    settings: Arc<EtcdSettings>,
+    ready: Mutex<Option<Ready>>,
+}
+
+/// A member that was looked at.
+#[derive(Clone)]
+pub(super) struct Ready {
+    pub(super) client: Client,
+    /// The cluster that it says it is of.
+    pub(super) cluster: u64,
+    /// How often was logged in on this connection.
+    logins: u64,
+}
+
+impl std::fmt::Debug for Ready {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ready").field("cluster", &self.cluster).finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    pub(super) fn new(url: String, settings: Arc<EtcdSettings>) -> Self {
+        Self { url, settings, ready: Mutex::new(None) }
+    }
+
+    /// A connection whose member may be trusted. Whoever stops waiting has asked for nothing.
+    pub(super) async fn ready(&self) -> Result<Ready, Fault> {
+        let mut ready = self.ready.lock().await;
+        if let Some(ready) = &*ready {
+            return Ok(ready.clone());
+        }
+        let made = self.make().await.map_err(|fault| fault.at(&self.url))?;
+        *ready = Some(made.clone());
+        Ok(made)
+    }
+
+    /// The next request makes a new connection: files are read again, and the version is looked at again.
+    pub(super) fn forget(&self) {
+        // Held: somebody makes one anew at this moment.
+        if let Ok(mut ready) = self.ready.try_lock() {
+            *ready = None;
+        }
+    }
+
+    async fn make(&self) -> Result<Ready, Fault> {
+        let refused = |what: &dyn std::fmt::Display| Fault::Refused(what.to_string());
+        let mut address = Address::from_shared(self.url.clone())
+            .map_err(|error| refused(&error))?
+            .connect_timeout(self.settings.dial)
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(PING)
+            .keep_alive_timeout(PONG)
+            .keep_alive_while_idle(true);
+        if self.url.starts_with("https://") {
+            let tls = login::tls(&self.settings).map_err(|why| refused(&why))?;
+            address = address.tls_config(tls).map_err(|error| refused(&error))?;
+        }
+        // A member that was cut off from the quorum says so at once, instead of waiting for it.
+        let options = ConnectOptions::new().with_require_leader(true);
+        let client = Client::from_channel(Channel::Tonic(address.connect_lazy()), Some(options)).await;
+        let client = client.map_err(|error| judge(&error))?;
+        self.log_in(&client).await?;
+        let status = client.maintenance_client().status().await.map_err(|error| judge(&error))?;
+        self.check_version(status.version())?;
+        let cluster = status.header().map_or(0, etcd_client::ResponseHeader::cluster_id);
+        tracing::debug!(etcd = %self.url, version = status.version(), "connected");
+        Ok(Ready { client, cluster, logins: 1 })
+    }
+
+    fn check_version(&self, said: &str) -> Result<(), Fault> {
+        if self.settings.allow_lease_bug || Version::parse(said).is_some_and(Version::keeps_leases_right) {
+            return Ok(());
+        }
+        Err(Fault::Refused(format!(
+            "it is version {said}, and before 3.4.31 and 3.5.13 a leader of etcd's that was deposed goes on renewing leases, \
+             so that two gateways may take themselves for the leader. Upgrade it, or set allow_etcd_with_lease_bug = true in \
+             [store]"
+        )))
+    }
+
+    async fn log_in(&self, client: &Client) -> Result<(), Fault> {
+        let Some(user) = &self.settings.user else { return Ok(()) };
+        let password = login::password(&user.password).map_err(Fault::Refused)?;
+        let account = Some((user.name.clone(), password.as_str().to_owned()));
+        // A clone shares the token.
+        client.clone().update_user(account).await.map_err(|error| judge(&error))
+    }
+
+    /// Logs in anew, unless somebody else did since `stale` was handed out.
+    pub(super) async fn log_in_again(&self, stale: &Ready) -> Result<Ready, Fault> {
+        let mut ready = self.ready.lock().await;
+        match &mut *ready {
+            Some(ready) if ready.logins > stale.logins => Ok(ready.clone()),
+            Some(ready) => {
+                self.log_in(&ready.client).await.map_err(|fault| fault.at(&self.url))?;
+                ready.logins += 1;
+                Ok(ready.clone())
+            }
+            None => {
+                let made = self.make().await.map_err(|fault| fault.at(&self.url))?;
+                *ready = Some(made.clone());
+                Ok(made)
+            }
+        }
+    }
+
+    /// Whether there is anything to log in with.
+    pub(super) fn has_user(&self) -> bool {
+        self.settings.user.is_some()
+    }
+}

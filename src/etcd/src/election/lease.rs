@@ -1,0 +1,120 @@
+//! etcd's leases, and our own count of the one under which we lead.
+//!
+//! **Invariants.** Validity counts from when a grant or a keep-alive was *sent*. A lease that ended is never renewed, also when
+//! the answer comes late.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use etcd_client::{Client, Error, LeaseGrantOptions};
+use picket_core::time::BootTime;
+use tokio::time::{sleep, timeout};
+
+use crate::connection::Fault;
+use crate::house::{Held, House};
+
+/// How long is waited after a keep-alive that failed.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// How much before etcd's count ours ends: clocks run at different speeds, and between a check and what it allowed some time
+/// passes.
+pub(super) fn margin(lease: Duration) -> Duration {
+    (lease / 10).max(Duration::from_millis(300))
+}
+
+/// Asks for a lease of so many seconds. Its id, and how long it is at least: etcd may give more, never less.
+pub(super) async fn grant(house: &House, lease: Duration) -> Result<(i64, Duration), Fault> {
+    let seconds = i64::try_from(lease.as_secs()).unwrap_or(i64::MAX);
+    // The id is ours, so that a lease whose grant was not answered can be revoked. A second grant of it is refused.
+    let id = (u64::from_be_bytes(house.random()) >> 1).max(1).cast_signed();
+    let options = || LeaseGrantOptions::new().with_id(id);
+    let granted = house
+        .connection
+        .read(|client: Client| async move {
+            match client.lease_client().grant(seconds, Some(options())).await {
+                // The first copy was taken, and its answer was lost.
+                Err(Error::GRpcStatus(status)) if status.message() == "etcdserver: lease already exists" => {
+                    Ok(None)
+                }
+                answer => answer.map(|granted| Some(granted.ttl())),
+            }
+        })
+        .await?;
+    let ttl = granted.map_or(lease, |seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
+    if ttl > lease {
+        tracing::warn!(
+            asked = ?lease,
+            given = ?ttl,
+            "etcd gives longer leases than was asked for (its --election-timeout is long): a successor waits so long"
+        );
+    }
+    Ok((id, ttl.min(lease)))
+}
+
+/// Gives a lease back, and with it all keys under it. One that is gone already is given back.
+pub(super) async fn revoke(house: &House, id: i64) -> Result<(), Fault> {
+    let revoked = house
+        .connection
+        .read(|client: Client| async move { client.lease_client().revoke(id).await.map(drop) })
+        .await;
+    match revoked {
+        Err(Fault::NoLease) => Ok(()),
+        other => other,
+    }
+}
+
+/// One keep-alive, of a stream of its own, so that its answer is the answer to it.
+pub(super) async fn keep(house: &House, id: i64, patience: Duration) -> Result<(), Fault> {
+    house
+        .ask_within(
+            patience,
+            |client: Client| async move { client.lease_client().keep_alive(id).await.map(drop) },
+        )
+        .await
+}
+
+/// Renews a leadership until it is over.
+pub(super) async fn keep_leading(house: Arc<House>, held: Held, lease: Duration, mut until: BootTime) {
+    let clock = house.clock.clone();
+    let mut sight = house.sight.subscribe();
+    let mut pause = lease / 3;
+    loop {
+        tokio::select! {
+            biased;
+            () = lost(&mut sight, &held) => return house.lose(held.revision, "somebody else leads, or its key is gone"),
+            () = sleep(pause) => {}
+        }
+        let sent = clock.boot();
+        if sent >= until {
+            return house.lose(held.revision, "its lease was not renewed in time");
+        }
+        let left = until.since(sent);
+        // The first member that is asked leaves time to ask others.
+        let kept = timeout(left, keep(&house, held.lease_id, lease / 5)).await;
+        match kept {
+            Ok(Ok(())) if clock.boot() < until => {
+                until = sent + lease.saturating_sub(margin(lease));
+                held.lease.renew(until);
+                pause = lease / 3;
+            }
+            Ok(Err(Fault::NoLease)) => return house.lose(held.revision, "its lease in etcd is over"),
+            Ok(Ok(())) | Err(_) => return house.lose(held.revision, "its lease was not renewed in time"),
+            Ok(Err(fault)) => {
+                tracing::warn!(why = %fault, "a keep-alive failed");
+                pause = AGAIN;
+            }
+        }
+    }
+}
+
+/// Waits until it is seen that another key is the leader's, or none.
+async fn lost(sight: &mut tokio::sync::watch::Receiver<crate::observer::Sight>, held: &Held) {
+    let gone = sight.wait_for(|sight| {
+        sight.away.is_none()
+            && sight.revision >= held.revision
+            && sight.leader.as_ref().is_none_or(|leader| leader.revision != held.revision)
+    });
+    if gone.await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

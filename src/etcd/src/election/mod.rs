@@ -1,0 +1,224 @@
+//! The election: who leads, and who takes part.
+
+mod lease;
+mod presence;
+mod standing;
+mod values;
+mod win;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use etcd_client::{PutOptions, Txn, TxnOp};
+use futures::future::join_all;
+use picket_core::election::{Election, ElectionError, Known, Member, Won};
+use picket_core::store::StoreError;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::connection::Fault;
+use crate::house::{Etcd, House, lock};
+pub use values::Candidate;
+pub(crate) use values::{LeaderValue, MemberValue};
+use win::Attempt;
+
+/// How long is waited for news before an attempt is made anew that failed, or could not be made.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// Takes part for one gateway. Only one of an [`Etcd`] makes sense.
+#[derive(Debug)]
+pub struct EtcdElection {
+    etcd: Etcd,
+    candidate: Candidate,
+    /// The digest of the settings, which a reload changes.
+    digest: watch::Sender<String>,
+    /// Why the engine does not let it stand.
+    set_aside: Mutex<Option<String>>,
+    /// Why it may not stand by itself.
+    aside: Mutex<Option<String>>,
+    /// What is told of it to the others, and whether it is.
+    said: watch::Sender<MemberValue>,
+    present: Mutex<bool>,
+    /// Leases of attempts that came to no end that was heard.
+    standing: Arc<Mutex<Vec<i64>>>,
+}
+
+impl EtcdElection {
+    pub(crate) fn new(etcd: Etcd, candidate: Candidate) -> Self {
+        let said = MemberValue {
+            endpoints: candidate.endpoints.clone(),
+            version: candidate.version.clone(),
+            digest: candidate.digest.clone(),
+            aside: None,
+        };
+        Self {
+            etcd,
+            digest: watch::Sender::new(candidate.digest.clone()),
+            candidate,
+            set_aside: Mutex::default(),
+            aside: Mutex::default(),
+            said: watch::Sender::new(said),
+            present: Mutex::default(),
+            standing: Arc::default(),
+        }
+    }
+
+    /// The gateway has other settings now. A leader's are stored, so that whoever has not got them yet does not stand; an
+    /// error says that they are not stored (yet), and asking again is right.
+    pub async fn settings_changed(&self, digest: String) -> Result<(), StoreError> {
+        self.digest.send_replace(digest.clone());
+        self.tell();
+        let house = &self.etcd.house;
+        let held = lock(&house.held).clone();
+        let Some(held) = held else { return Ok(()) };
+        let put = TxnOp::put(house.keys.digest(), digest, None::<PutOptions>);
+        let txn = Txn::new().when(house.guards(&held)?).and_then([put]).or_else(house.guard_reads());
+        let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
+        if answer.succeeded() {
+            return Ok(());
+        }
+        house.guard_says(&held, &mut crate::life::gets(&answer))
+    }
+
+    /// Says of itself what is so now.
+    fn tell(&self) {
+        let aside = lock(&self.set_aside).clone().or_else(|| lock(&self.aside).clone());
+        let digest = self.digest.borrow().clone();
+        self.said.send_if_modified(|said| {
+            let value = MemberValue { aside, digest, ..said.clone() };
+            let news = *said != value;
+            *said = value;
+            news
+        });
+    }
+
+    fn may_not_stand(&self, why: Option<String>) {
+        let news = {
+            let mut aside = lock(&self.aside);
+            let news = *aside != why;
+            aside.clone_from(&why);
+            news
+        };
+        if news {
+            match why {
+                Some(why) => tracing::warn!(why, "does not stand for leadership"),
+                None => tracing::info!("stands for leadership"),
+            }
+            self.tell();
+        }
+    }
+
+    fn begin(&self) {
+        self.etcd.observe();
+        let mut present = lock(&self.present);
+        if !*present {
+            *present = true;
+            let (house, said) = (self.etcd.house.clone(), self.said.subscribe());
+            let (gateway, lease) = (self.candidate.gateway.clone(), self.candidate.lease);
+            self.etcd.spawn(presence::be_there(house, gateway, lease, said));
+        }
+    }
+
+    /// Ends what is held, here at once and in etcd as fast as it answers.
+    async fn end(&self) -> Result<(), Fault> {
+        let house = &self.etcd.house;
+        let held = lock(&house.held).take();
+        if let Some(held) = &held {
+            held.lease.end();
+        }
+        let mut ids = std::mem::take(&mut *lock(&self.standing));
+        ids.extend(held.map(|held| held.lease_id));
+        ids.sort_unstable();
+        ids.dedup();
+        let revoked = join_all(ids.iter().map(|id| lease::revoke(house, *id))).await;
+        revoked.into_iter().collect()
+    }
+}
+
+#[async_trait]
+impl Election for EtcdElection {
+    /// Stands whenever nobody leads and it may; waits while it may not, and while etcd is away. An error is what somebody has
+    /// to mend: an old etcd, a wrong password, a damaged store.
+    async fn campaign(&self) -> Result<Won, ElectionError> {
+        self.begin();
+        // What was won before and not given up would bar the way for as long as its lease.
+        if let Err(fault) = self.end().await {
+            tracing::debug!(why = %fault, "a former leadership was not given back: it ends by itself");
+        }
+        let house: &House = &self.etcd.house;
+        let mut sight = house.sight.subscribe();
+        let mut digest = self.digest.subscribe();
+        loop {
+            let seen = sight.borrow_and_update().clone();
+            let own = digest.borrow_and_update().clone();
+            let mut wait = None;
+            match &seen.away {
+                Some(away) if away.refused => return Err(ElectionError::Unavailable(away.why.clone())),
+                Some(_) => {}
+                None => {
+                    let aside = standing::aside(&self.candidate, &own, &seen);
+                    let may = aside.is_none();
+                    self.may_not_stand(aside);
+                    if may && seen.leader.is_none() {
+                        wait = Some(AGAIN);
+                        match self.attempt(&own).await {
+                            Ok(Attempt::Won(won)) => {
+                                // Heard: from here on the leadership itself is what has to be given back.
+                                lock(&self.standing).clear();
+                                tracing::info!(term = won.term.0, "won leadership");
+                                return Ok(won);
+                            }
+                            Ok(Attempt::NotNow(why)) => tracing::debug!(why, "did not win leadership"),
+                            Err(error @ StoreError::Damaged(_)) => {
+                                return Err(ElectionError::Unavailable(error.to_string()));
+                            }
+                            Err(error) => tracing::warn!(%error, "could not stand for leadership"),
+                        }
+                    }
+                }
+            }
+            let news = async {
+                tokio::select! {
+                    biased;
+                    _ = sight.changed() => {}
+                    _ = digest.changed() => {}
+                }
+            };
+            match wait {
+                Some(pause) => drop(timeout(pause, news).await),
+                None => news.await,
+            }
+        }
+    }
+
+    /// At once here; in etcd within one round trip where it answers. An error says that a successor waits for the lease.
+    async fn resign(&self) -> Result<(), ElectionError> {
+        self.end().await.map_err(|fault| ElectionError::Unavailable(fault.to_string()))
+    }
+
+    fn known(&self) -> Known {
+        let sight = self.etcd.house.sight.borrow();
+        if let Some(away) = &sight.away {
+            return Known::Away(sight.since, away.why.clone());
+        }
+        match &sight.leader {
+            Some(leader) => {
+                let value = &leader.value;
+                Known::Leader(value.member(sight.members.get(&value.gateway)), value.term)
+            }
+            None => Known::Nobody(sight.since),
+        }
+    }
+
+    fn others(&self) -> Vec<Member> {
+        let sight = self.etcd.house.sight.borrow();
+        let others = sight.members.iter().filter(|(gateway, _)| **gateway != self.candidate.gateway);
+        others.map(|(gateway, member)| member.member(gateway)).collect()
+    }
+
+    fn set_aside(&self, why: Option<String>) {
+        *lock(&self.set_aside) = why;
+        self.tell();
+    }
+}

@@ -1,0 +1,70 @@
+//! A member's own key, under a lease of its own: it says that this gateway is there, and why it does not stand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use etcd_client::{Client, PutOptions};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::lease;
+use super::values::MemberValue;
+use crate::connection::{Fault, kv};
+use crate::house::House;
+
+/// How long is waited after what failed.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What this gateway says of itself, kept in etcd until the task is ended.
+pub(super) async fn be_there(
+    house: Arc<House>,
+    gateway: String,
+    lease: Duration,
+    mut said: watch::Receiver<MemberValue>,
+) {
+    // Twice as long as a leader's, so that who leads is known before the others are.
+    let lease = lease * 2;
+    loop {
+        if let Err(fault) = once(&house, &gateway, lease, &mut said).await {
+            tracing::debug!(why = %fault, "this gateway's own key is not kept in etcd");
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+async fn once(
+    house: &House,
+    gateway: &str,
+    lease: Duration,
+    said: &mut watch::Receiver<MemberValue>,
+) -> Result<(), Fault> {
+    // The store comes first: it is made only where nothing stands under its prefix.
+    house.life().await.map_err(|error| Fault::Elsewhere(error.to_string()))?;
+    let (id, ttl) = lease::grant(house, lease).await?;
+    loop {
+        let value = said.borrow_and_update().clone();
+        let bytes = serde_json::to_vec(&value).map_err(|error| Fault::Refused(error.to_string()))?;
+        put(house, house.keys.member(gateway), bytes, id).await?;
+        loop {
+            tokio::select! {
+                biased;
+                changed = said.changed() => match changed {
+                    Ok(()) => break,
+                    Err(_) => std::future::pending().await,
+                },
+                () = sleep(ttl / 3) => lease::keep(house, id, ttl / 5).await?,
+            }
+        }
+    }
+}
+
+/// Writing it twice comes to the same.
+async fn put(house: &House, key: Vec<u8>, bytes: Vec<u8>, lease: i64) -> Result<(), Fault> {
+    house
+        .connection
+        .read(|client: Client| {
+            let (key, bytes) = (key.clone(), bytes.clone());
+            async move { kv(&client).put(key, bytes, Some(PutOptions::new().with_lease(lease))).await.map(drop) }
+        })
+        .await
+}

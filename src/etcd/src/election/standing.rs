@@ -1,0 +1,87 @@
+//! Whether a gateway may stand: by its settings, and by its version.
+
+use crate::connection::Version;
+use crate::election::Candidate;
+use crate::observer::Sight;
+
+/// Why `candidate`, whose settings have this digest, may not stand; `None`: it may.
+pub(super) fn aside(candidate: &Candidate, digest: &str, seen: &Sight) -> Option<String> {
+    if let Some(least) = &seen.least_version {
+        let own = Version::parse(&candidate.version);
+        match Version::parse(least) {
+            Some(least) if own.is_none_or(|own| own < least) => {
+                return Some(format!(
+                    "it is version {}, and this fleet is led by version {least} or a later one: upgrade it",
+                    candidate.version
+                ));
+            }
+            Some(_) => {}
+            None => return Some(format!("the least version that may lead is {least:?}, which is none")),
+        }
+    }
+    let stored = seen.digest.as_deref()?;
+    (stored != digest && !candidate.take_over_settings).then(|| {
+        format!(
+            "its nodes, devices or rules are not those ({}) by which the fleet was led last ({}): make the settings the same \
+             and reload, or set take_over_settings = true in [election]",
+            short(digest),
+            short(stored)
+        )
+    })
+}
+
+/// Enough of a digest to tell two apart.
+fn short(digest: &str) -> String {
+    digest.chars().take(12).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use picket_core::time::WallTime;
+
+    use super::*;
+
+    fn candidate(version: &str) -> Candidate {
+        Candidate {
+            gateway: "g1".to_owned(),
+            endpoints: Vec::new(),
+            version: version.to_owned(),
+            least_version: None,
+            digest: String::new(),
+            take_over_settings: false,
+            lease: Duration::from_secs(5),
+        }
+    }
+
+    fn sight(digest: Option<&str>, least: Option<&str>) -> Sight {
+        let mut sight = Sight::not_yet(WallTime::from_millis(0));
+        sight.digest = digest.map(str::to_owned);
+        sight.least_version = least.map(str::to_owned);
+        sight
+    }
+
+    #[test]
+    fn who_has_other_settings_stands_only_when_told_to() {
+        let mut one = candidate("0.4.0");
+        assert_eq!(aside(&one, "a", &sight(None, None)), None, "nobody ever led");
+        assert_eq!(aside(&one, "a", &sight(Some("a"), None)), None);
+        let why = aside(&one, "a", &sight(Some("b"), None)).expect("other settings");
+        assert!(why.contains("take_over_settings"), "{why}");
+        one.take_over_settings = true;
+        assert_eq!(aside(&one, "a", &sight(Some("b"), None)), None);
+    }
+
+    #[test]
+    fn an_older_version_never_stands() {
+        let mut one = candidate("0.4.0");
+        one.take_over_settings = true;
+        for (least, stands) in
+            [("0.3.9", true), ("0.4.0", true), ("0.4.1", false), ("0.10.0", false), ("?", false)]
+        {
+            assert_eq!(aside(&one, "a", &sight(None, Some(least))).is_none(), stands, "{least}");
+        }
+        assert!(aside(&candidate("dev"), "a", &sight(None, Some("0.1.0"))).is_some());
+    }
+}

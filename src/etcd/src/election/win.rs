@@ -1,0 +1,139 @@
+//! Winning: the leader's key, the next term and what binds successors, in one transaction.
+
+use etcd_client::{Compare, CompareOp, KeyValue, PutOptions, Txn, TxnOp};
+use picket_core::election::{Lease, Won};
+use picket_core::store::StoreError;
+use uuid::Builder;
+
+use super::EtcdElection;
+use super::{lease, standing};
+use crate::connection::{Fault, Version};
+use crate::election::LeaderValue;
+use crate::house::{Held, lock};
+use crate::life::{self, gets, revision_of};
+use crate::observer::Sight;
+
+/// What an attempt came to.
+#[derive(Debug)]
+pub(super) enum Attempt {
+    Won(Won),
+    /// Somebody else was faster, or it may not stand: what is seen will say.
+    NotNow(String),
+}
+
+impl EtcdElection {
+    /// One attempt, after which either everything is ours or nothing.
+    pub(super) async fn attempt(&self, digest: &str) -> Result<Attempt, StoreError> {
+        let (house, candidate) = (&self.etcd.house, &self.candidate);
+        let life = house.look().await?;
+        let read = self.binding().await.map_err(Fault::of_a_read)?;
+        if let Some(why) = standing::aside(candidate, digest, &read.sight) {
+            return Ok(Attempt::NotNow(why));
+        }
+        if read.leader {
+            return Ok(Attempt::NotNow("another gateway leads".to_owned()));
+        }
+
+        let asked = house.clock.boot();
+        let (lease_id, ttl) = lease::grant(house, candidate.lease).await.map_err(Fault::of_a_read)?;
+        // From here on `resign` gives it back, also where this attempt is dropped before it ends.
+        lock(&self.standing).push(lease_id);
+        let until = asked + ttl.saturating_sub(lease::margin(ttl));
+
+        let term = life.term.next();
+        let value = LeaderValue {
+            term,
+            gateway: candidate.gateway.clone(),
+            endpoints: candidate.endpoints.clone(),
+            version: candidate.version.clone(),
+            campaign: Builder::from_random_bytes(house.random()).into_uuid().to_string(),
+        };
+        let value = serde_json::to_vec(&value).map_err(|error| {
+            StoreError::Unavailable(format!("the leader's key cannot be written: {error}"))
+        })?;
+        let names = &house.keys;
+        let equal = CompareOp::Equal;
+        let compares = vec![
+            Compare::version(names.leader(), equal, 0),
+            Compare::mod_revision(names.term(), equal, life.term_revision),
+            Compare::value(names.incarnation(), equal, life.raw.clone()),
+            Compare::version(names.marked(), equal, 0),
+            Compare::version(names.filling(), equal, 0),
+            Compare::mod_revision(names.digest(), equal, read.digest_at),
+            Compare::mod_revision(names.least_version(), equal, read.least_at),
+        ];
+        let put = |key, bytes, options| TxnOp::put(key, bytes, options);
+        let mut puts = vec![
+            put(names.leader(), value, Some(PutOptions::new().with_lease(lease_id))),
+            put(names.term(), life::term_bytes(term)?, None),
+        ];
+        if read.sight.digest.as_deref() != Some(digest) {
+            puts.push(put(names.digest(), digest.as_bytes().to_vec(), None));
+        }
+        let least = read.sight.least_version.as_deref().and_then(Version::parse);
+        if let Some(own) = candidate.least_version.filter(|own| least.is_none_or(|least| least < *own)) {
+            puts.push(put(names.least_version(), own.to_string().into_bytes(), None));
+        }
+        let txn = Txn::new().when(compares).and_then(puts);
+        let answer = match house.connection.commit(txn).await {
+            Ok(answer) if answer.succeeded() => answer,
+            other => {
+                // Also where it is not known whether it was won: with the lease the key goes.
+                self.give_up(lease_id).await;
+                return match other {
+                    Ok(_) => Ok(Attempt::NotNow("another gateway was faster".to_owned())),
+                    Err(fault) => Err(fault.of_a_read()),
+                };
+            }
+        };
+        let revision = match revision_of(&answer) {
+            Ok(revision) if house.clock.boot() < until => revision,
+            _ => {
+                self.give_up(lease_id).await;
+                return Ok(Attempt::NotNow(
+                    "it was won, and its lease was over before that was heard".to_owned(),
+                ));
+            }
+        };
+        let lease = Lease::until(until);
+        let won = Won { term, incarnation: life.incarnation, lease: lease.clone() };
+        let held =
+            Held { term, incarnation: life.incarnation, raw_life: life.raw, revision, lease_id, lease };
+        *lock(&house.held) = Some(held.clone());
+        let keeping = lease::keep_leading(house.clone(), held, ttl, until);
+        self.etcd.spawn(keeping);
+        Ok(Attempt::Won(won))
+    }
+
+    /// What binds whoever stands, read anew: what was seen may be old.
+    async fn binding(&self) -> Result<Binding, Fault> {
+        let house = &self.etcd.house;
+        let own = [house.keys.leader(), house.keys.digest(), house.keys.least_version()];
+        let reads: Vec<TxnOp> = own.into_iter().map(|key| TxnOp::get(key, None)).collect();
+        let answer = house.read_txn(Txn::new().and_then(reads)).await?;
+        let mut read = gets(&answer);
+        let mut next = || read.next().unwrap_or_default();
+        let (leader, digest, least) = (next(), next(), next());
+        let at = |entry: &Option<KeyValue>| entry.as_ref().map_or(0, KeyValue::mod_revision);
+        let text = |entry: &KeyValue| String::from_utf8_lossy(entry.value()).into_owned();
+        let mut sight = Sight::not_yet(house.clock.wall());
+        sight.digest = digest.as_ref().map(text);
+        sight.least_version = least.as_ref().map(text);
+        Ok(Binding { leader: leader.is_some(), digest_at: at(&digest), least_at: at(&least), sight })
+    }
+
+    /// Revokes the lease of an attempt.
+    async fn give_up(&self, lease_id: i64) {
+        if let Err(fault) = lease::revoke(&self.etcd.house, lease_id).await {
+            tracing::debug!(why = %fault, "the lease of an attempt was not given back: it ends by itself");
+        }
+        lock(&self.standing).retain(|id| *id != lease_id);
+    }
+}
+
+struct Binding {
+    leader: bool,
+    digest_at: i64,
+    least_at: i64,
+    sight: Sight,
+}

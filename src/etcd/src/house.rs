@@ -1,0 +1,288 @@
+//! What store and election share: the connection, the store's life, and the leadership that was won here.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use etcd_client::{Client, Compare, CompareOp, Error, Txn, TxnOp, TxnResponse};
+use picket_config::EtcdSettings;
+use picket_core::election::Lease;
+use picket_core::ids::{Incarnation, Revision, Term};
+use picket_core::store::{Guard, StoreError};
+use picket_core::time::Clock;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use crate::connection::{Connection, Fault, kv};
+use crate::election::{Candidate, EtcdElection};
+use crate::keys::Keys;
+use crate::life::{self, Life};
+use crate::observer::{self, Sight};
+use crate::store::EtcdStore;
+
+/// Fills a buffer with random bytes.
+pub type Random = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
+
+/// A leadership that was won here.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) term: Term,
+    pub(crate) incarnation: Incarnation,
+    /// The store's life as it is stored.
+    pub(crate) raw_life: Vec<u8>,
+    /// When the leader's key came to be: it is ours as long as it is this one.
+    pub(crate) revision: i64,
+    /// etcd's lease, under which the leader's key stands.
+    pub(crate) lease_id: i64,
+    /// Our own count of it.
+    pub(crate) lease: Arc<Lease>,
+}
+
+/// etcd, for one gateway. Cheap to clone; what it does in the background ends with the last one.
+#[derive(Clone, Debug)]
+pub struct Etcd {
+    pub(crate) house: Arc<House>,
+    /// What goes on in the background; begun by the first that needs it, because only then is there a runtime for sure.
+    pub(crate) tasks: Arc<Mutex<Option<JoinSet<()>>>>,
+}
+
+pub(crate) struct House {
+    pub(crate) connection: Connection,
+    pub(crate) keys: Keys,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Random,
+    life: Mutex<Option<Life>>,
+    pub(crate) held: Mutex<Option<Held>>,
+    pub(crate) sight: watch::Sender<Sight>,
+    /// Whether somebody looks.
+    observed: AtomicBool,
+}
+
+impl std::fmt::Debug for House {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("House")
+            .field("connection", &self.connection)
+            .field("prefix", &self.keys.prefix())
+            .field("held", &self.held)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Etcd {
+    /// Asks nobody yet: each request makes the connection that it needs, so that a gateway starts while etcd is away. `clock`
+    /// counts the leases, `random` mints the store's life and the leases' ids.
+    pub fn new(settings: EtcdSettings, clock: Arc<dyn Clock>, random: Random) -> Self {
+        let keys = Keys::new(&settings.prefix);
+        let sight = watch::Sender::new(Sight::not_yet(clock.wall()));
+        let house = House {
+            connection: Connection::new(settings),
+            keys,
+            clock,
+            random,
+            life: Mutex::default(),
+            held: Mutex::default(),
+            sight,
+            observed: AtomicBool::new(false),
+        };
+        Self { house: Arc::new(house), tasks: Arc::default() }
+    }
+
+    /// The store. Its life is not known, and is the nil UUID, until etcd was asked for the first time.
+    pub fn store(&self) -> EtcdStore {
+        EtcdStore::new(self.clone())
+    }
+
+    /// The election in which `candidate` takes part.
+    pub fn election(&self, candidate: Candidate) -> EtcdElection {
+        EtcdElection::new(self.clone(), candidate)
+    }
+
+    /// Connects, looks at every member that can be reached, and makes the store where there is none. Nobody needs to ask for
+    /// it; whoever does learns now what is wrong.
+    pub async fn look(&self) -> Result<Incarnation, StoreError> {
+        Ok(self.house.life().await?.incarnation)
+    }
+
+    /// Runs something in the background until the last of us goes.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock(&self.tasks);
+        let tasks = tasks.get_or_insert_default();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+
+    /// Begins to look who leads and what changes, if nobody does yet.
+    pub(crate) fn observe(&self) {
+        if !self.house.observed.swap(true, Ordering::SeqCst) {
+            let house = self.house.clone();
+            self.spawn(async move { observer::observe(house).await });
+        }
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl House {
+    /// The store's life, asked for once.
+    pub(crate) async fn life(&self) -> Result<Life, StoreError> {
+        if let Some(life) = lock(&self.life).clone() {
+            return Ok(life);
+        }
+        self.look().await
+    }
+
+    /// The life that was last seen.
+    pub(crate) fn incarnation(&self) -> Incarnation {
+        lock(&self.life).as_ref().map_or_else(|| Incarnation::from(Uuid::nil()), |life| life.incarnation)
+    }
+
+    /// Looks what the store says of itself. A store that is not there is made once; one that went is an error ever after.
+    pub(crate) async fn look(&self) -> Result<Life, StoreError> {
+        let known = lock(&self.life).is_some();
+        for _ in 0..2 {
+            let fresh = (!known).then(|| Incarnation::mint(self.clock.wall(), self.random()));
+            let look = life::look(&self.keys, fresh)?;
+            // Making it twice comes to the same: the second finds it made.
+            let answer = self.read_txn(look).await.map_err(Fault::of_a_read)?;
+            if let Some(life) = life::found(&self.keys, &answer)? {
+                *lock(&self.life) = Some(life.clone());
+                return Ok(life);
+            }
+            if !answer.succeeded() || known {
+                break;
+            }
+            if let Some(fresh) = fresh {
+                tracing::info!(prefix = self.keys.prefix(), life = %fresh, "made a new store in etcd");
+            }
+        }
+        Err(StoreError::Damaged(format!(
+            "under {} in etcd there is no store, though there was one, or something else stands there: restore it, or name an \
+             empty prefix",
+            self.keys.prefix()
+        )))
+    }
+
+    /// The revision of the whole of etcd. With it the life is read anew, which a restore may have changed under us.
+    pub(crate) async fn newest(&self) -> Result<Revision, StoreError> {
+        let answer = self.read_txn(life::look(&self.keys, None)?).await.map_err(Fault::of_a_read)?;
+        let life = life::found(&self.keys, &answer)?;
+        let gone = || StoreError::Damaged(format!("the store under {} in etcd is gone", self.keys.prefix()));
+        *lock(&self.life) = Some(life.ok_or_else(gone)?);
+        let revision = life::revision_of(&answer).map_err(Fault::of_a_read)?;
+        Ok(Revision(u64::try_from(revision).unwrap_or(0)))
+    }
+
+    /// Asks a transaction that may be asked again.
+    pub(crate) async fn read_txn(&self, txn: Txn) -> Result<TxnResponse, Fault> {
+        self.connection
+            .read(|client: Client| {
+                let txn = txn.clone();
+                async move { kv(&client).txn(txn).await }
+            })
+            .await
+    }
+
+    /// The leadership under which `guard` writes, if it is the one that is held here.
+    pub(crate) fn held_for(&self, guard: Guard) -> Result<Held, StoreError> {
+        let held = lock(&self.held).clone();
+        let Some(held) = held else {
+            return Err(StoreError::Deposed(format!("it led in term {}, and leads no more", guard.term)));
+        };
+        if guard.incarnation != held.incarnation {
+            return Err(StoreError::Deposed(format!(
+                "it led in the store's life {}, and this is {}",
+                guard.incarnation, held.incarnation
+            )));
+        }
+        if guard.term != held.term {
+            return Err(StoreError::Deposed(format!(
+                "it led in term {}, and term {} has begun",
+                guard.term, held.term
+            )));
+        }
+        Ok(held)
+    }
+
+    /// What every write and every check compares (S6).
+    pub(crate) fn guards(&self, held: &Held) -> Result<Vec<Compare>, StoreError> {
+        let equal = CompareOp::Equal;
+        Ok(vec![
+            Compare::create_revision(self.keys.leader(), equal, held.revision),
+            Compare::value(self.keys.term(), equal, life::term_bytes(held.term)?),
+            Compare::value(self.keys.incarnation(), equal, held.raw_life.clone()),
+            Compare::version(self.keys.marked(), equal, 0),
+        ])
+    }
+
+    /// What is read where a guarded write was refused, in the order of [`House::guard_says`].
+    pub(crate) fn guard_reads(&self) -> Vec<TxnOp> {
+        let own = [self.keys.leader(), self.keys.term(), self.keys.incarnation(), self.keys.marked()];
+        own.into_iter().map(|key| TxnOp::get(key, None)).collect()
+    }
+
+    /// Why a guard does not hold; `Ok`: it does. Takes its own from `read`, and leaves what comes after.
+    pub(crate) fn guard_says(
+        &self,
+        held: &Held,
+        read: &mut impl Iterator<Item = Option<etcd_client::KeyValue>>,
+    ) -> Result<(), StoreError> {
+        let mut next = || read.next().unwrap_or_default();
+        let (leader, term, incarnation, marked) = (next(), next(), next(), next());
+        if let Some(refusal) = life::refusal(&self.keys, false, marked.as_ref()) {
+            return Err(StoreError::Deposed(refusal.to_string()));
+        }
+        let missing =
+            |what| StoreError::Damaged(format!("the store's own value {what:?} is missing from etcd"));
+        let incarnation = incarnation.ok_or_else(|| missing("incarnation"))?;
+        if incarnation.value() != held.raw_life {
+            let found = life::incarnation_of(incarnation.value())?;
+            return Err(StoreError::Deposed(format!(
+                "it led in the store's life {}, and this is {found}",
+                held.incarnation
+            )));
+        }
+        let found = life::term_of(term.ok_or_else(|| missing("term"))?.value())?;
+        if found != held.term {
+            return Err(StoreError::Deposed(format!(
+                "it led in term {}, and term {found} has begun",
+                held.term
+            )));
+        }
+        match leader {
+            Some(leader) if leader.create_revision() == held.revision => Ok(()),
+            _ => Err(StoreError::Deposed(format!("its lease of term {} in etcd is over", held.term))),
+        }
+    }
+
+    /// So many random bytes.
+    pub(crate) fn random<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        (self.random)(&mut bytes);
+        bytes
+    }
+
+    /// Ends the leadership of `revision`, if it is still the one that is held here.
+    pub(crate) fn lose(&self, revision: i64, why: &str) {
+        let mut held = lock(&self.held);
+        if let Some(lost) = held.take_if(|held| held.revision == revision) {
+            lost.lease.end();
+            tracing::warn!(term = lost.term.0, why, "leads no more");
+        }
+    }
+
+    /// Asks `ask` of a member, and of the next one where it does not answer within `patience`.
+    pub(crate) async fn ask_within<T, F>(
+        &self,
+        patience: Duration,
+        ask: impl Fn(Client) -> F + Send + Sync,
+    ) -> Result<T, Fault>
+    where
+        T: Send,
+        F: Future<Output = Result<T, Error>> + Send,
+    {
+        self.connection.read_within(patience, ask).await
+    }
+}

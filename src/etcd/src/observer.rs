@@ -1,0 +1,255 @@
+//! What is seen of the election and of the nodes' changes, by a watch in the background.
+//!
+//! **Invariants.** What is told was true at its revision. A watch that is lost, compacted or silent begins anew with a reading
+//! of everything, so that no change is missed for ever.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use etcd_client::{EventType, GetOptions, KeyValue, SortOrder, SortTarget, WatchOptions, WatchResponse};
+use picket_core::ids::Revision;
+use picket_core::time::WallTime;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::connection::{Fault, kv};
+use crate::election::{LeaderValue, MemberValue};
+use crate::house::House;
+use crate::keys::{end_of, name_in};
+use crate::page;
+
+/// How long a watch may say nothing before it is asked, and then how long it may take to answer.
+const SILENCE: Duration = Duration::from_millis(1_000);
+const ANSWER: Duration = Duration::from_millis(1_500);
+/// How long is waited before a lost watch begins anew: at first, and at most.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(1_000));
+
+/// The leader's key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LeaderSeen {
+    pub(crate) value: LeaderValue,
+    /// When its key came to be.
+    pub(crate) revision: i64,
+}
+
+/// What was last seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sight {
+    /// Why nothing is heard, if so; and whether that will not change by itself.
+    pub(crate) away: Option<Away>,
+    /// Since when it is away, or there is this leader or none.
+    pub(crate) since: WallTime,
+    pub(crate) leader: Option<LeaderSeen>,
+    /// By name.
+    pub(crate) members: BTreeMap<String, MemberValue>,
+    /// The digest of the settings by which was led last.
+    pub(crate) digest: Option<String>,
+    /// The least version that may lead.
+    pub(crate) least_version: Option<String>,
+    /// When a node last changed.
+    pub(crate) nodes: Revision,
+    /// At which revision all this was so, but for the nodes.
+    pub(crate) revision: i64,
+}
+
+/// Why nothing is heard of etcd.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Away {
+    pub(crate) why: String,
+    /// Somebody has to mend it: an old version, a wrong password, a damaged store.
+    pub(crate) refused: bool,
+}
+
+impl Sight {
+    pub(crate) fn not_yet(now: WallTime) -> Self {
+        Self {
+            away: Some(Away { why: "etcd was not asked yet".to_owned(), refused: false }),
+            since: now,
+            leader: None,
+            members: BTreeMap::new(),
+            digest: None,
+            least_version: None,
+            nodes: Revision(0),
+            revision: 0,
+        }
+    }
+
+    fn clear(&mut self) {
+        *self = Self { nodes: self.nodes, ..Self::not_yet(self.since) };
+    }
+
+    /// Takes in one of the election's keys; `None`: it went.
+    fn take(&mut self, room: &[u8], key: &[u8], value: Option<&KeyValue>) {
+        let Some(name) = name_in(room, key) else { return };
+        let text = |entry: &KeyValue| String::from_utf8_lossy(entry.value()).into_owned();
+        match name {
+            "leader" => {
+                self.leader = value.map(|entry| LeaderSeen {
+                    value: LeaderValue::read(entry.value()),
+                    revision: entry.create_revision(),
+                });
+            }
+            "digest" => self.digest = value.map(text),
+            "least-version" => self.least_version = value.map(text),
+            _ => {
+                let Some(gateway) = name.strip_prefix("member/") else { return };
+                match value {
+                    Some(entry) => self.members.insert(gateway.to_owned(), MemberValue::read(entry.value())),
+                    None => self.members.remove(gateway),
+                };
+            }
+        }
+    }
+}
+
+/// Looks until the task is ended.
+pub(crate) async fn observe(house: Arc<House>) {
+    let mut pause = PAUSE.0;
+    loop {
+        let begun = Instant::now();
+        let why = match watch(&house).await {
+            Ok(()) => None,
+            Err(lost) => Some(lost),
+        };
+        if begun.elapsed() > PAUSE.1 {
+            pause = PAUSE.0;
+        }
+        if let Some(away) = why {
+            tell_away(&house, away);
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(PAUSE.1);
+    }
+}
+
+fn tell_away(house: &House, away: Away) {
+    let now = house.clock.wall();
+    house.sight.send_if_modified(|sight| {
+        let news = sight.away.as_ref() != Some(&away);
+        if sight.away.is_none() {
+            sight.since = now;
+        }
+        if news {
+            tracing::warn!(why = away.why, "nothing is heard of etcd");
+            sight.away = Some(away);
+        }
+        news
+    });
+}
+
+impl From<Fault> for Away {
+    fn from(fault: Fault) -> Self {
+        Self { refused: matches!(fault, Fault::Refused(_)), why: fault.to_string() }
+    }
+}
+
+/// Reads everything, then follows its changes. Ends without an error where only the watch has to begin anew.
+async fn watch(house: &House) -> Result<(), Away> {
+    house.look().await.map_err(|error| Away {
+        refused: matches!(error, picket_core::store::StoreError::Damaged(_)),
+        why: error.to_string(),
+    })?;
+    let (room, nodes) = (house.keys.election(), house.keys.nodes());
+    let from = read_all(house, &room, &nodes).await?.saturating_add(1);
+    let mut stream = house
+        .connection
+        .read(|client| {
+            let options = WatchOptions::new().with_range(end_of(&room)).with_start_revision(from);
+            let room = room.clone();
+            async move { client.watch_client().watch(room, Some(options)).await }
+        })
+        .await?;
+    let options = WatchOptions::new().with_range(end_of(&nodes)).with_start_revision(from);
+    let lost = |error: etcd_client::Error| Away::from(crate::connection::judge(&error));
+    stream.watch(nodes.clone(), Some(options)).await.map_err(lost)?;
+    let (mut heard, mut asked) = (Instant::now(), false);
+    loop {
+        let silent_at = heard + if asked { SILENCE + ANSWER } else { SILENCE };
+        tokio::select! {
+            biased;
+            message = stream.message() => {
+                let Some(message) = message.map_err(lost)? else { return Ok(()) };
+                (heard, asked) = (Instant::now(), false);
+                if message.canceled() {
+                    let why = Fault::Elsewhere(format!("the watch was ended: {}", message.cancel_reason()));
+                    if message.compact_revision() == 0 {
+                        // A token that is not valid any more is told so as well: the next connection logs in anew.
+                        house.connection.leave_present(&why);
+                    }
+                    return Ok(());
+                }
+                take(house, &room, &nodes, &message);
+            }
+            () = sleep_until(silent_at) => {
+                if asked {
+                    let why = Fault::Elsewhere("the watch is silent".to_owned());
+                    house.connection.leave_present(&why);
+                    return Ok(());
+                }
+                asked = true;
+                // An error shows in the stream as well.
+                let _ = stream.request_progress().await;
+            }
+        }
+    }
+}
+
+/// The whole of the election, and when a node last changed. The revision from which on changes are not known.
+async fn read_all(house: &House, room: &[u8], nodes: &[u8]) -> Result<i64, Fault> {
+    let read = page::all(&house.connection, room.to_vec()).await?;
+    let newest = house
+        .connection
+        .read(|client| {
+            let options = GetOptions::new()
+                .with_range(end_of(nodes))
+                .with_keys_only()
+                .with_limit(1)
+                .with_sort(SortTarget::Mod, SortOrder::Descend);
+            let nodes = nodes.to_vec();
+            async move { kv(&client).get(nodes, Some(options)).await }
+        })
+        .await?;
+    let newest = newest.kvs().first().map_or(0, KeyValue::mod_revision);
+    let now = house.clock.wall();
+    house.sight.send_if_modified(|sight| {
+        let before = sight.clone();
+        sight.clear();
+        sight.away = None;
+        read.entries.iter().for_each(|entry| sight.take(room, entry.key(), Some(entry)));
+        sight.nodes = sight.nodes.max(revision(newest));
+        sight.revision = read.revision;
+        since(sight, &before, now);
+        *sight != before
+    });
+    Ok(read.revision)
+}
+
+fn take(house: &House, room: &[u8], nodes: &[u8], message: &WatchResponse) {
+    let now = house.clock.wall();
+    house.sight.send_if_modified(|sight| {
+        let before = sight.clone();
+        for event in message.events() {
+            let Some(entry) = event.kv() else { continue };
+            let value = (event.event_type() == EventType::Put).then_some(entry);
+            if entry.key().starts_with(nodes) {
+                sight.nodes = sight.nodes.max(revision(entry.mod_revision()));
+            } else {
+                // Not of the nodes' changes: the two watches do not wait for each other.
+                sight.revision = sight.revision.max(entry.mod_revision());
+                sight.take(room, entry.key(), value);
+            }
+        }
+        since(sight, &before, now);
+        *sight != before
+    });
+}
+
+/// A new moment begins where somebody else leads, or nobody, or etcd is heard again.
+fn since(sight: &mut Sight, before: &Sight, now: WallTime) {
+    let same = sight.away.is_none() == before.away.is_none() && sight.leader == before.leader;
+    sight.since = if same { before.since } else { now };
+}
+
+fn revision(number: i64) -> Revision {
+    Revision(u64::try_from(number).unwrap_or(0))
+}

@@ -1,0 +1,153 @@
+//! The store: what [`picket_core::store::Store`] says, as transactions of etcd's.
+//!
+//! **Invariants.** A record's version is how often etcd wrote its key, and its revision is when etcd last did: both are
+//! etcd's, whatever stands in the stored form. A reading is linearizable, and of one moment.
+
+mod forget;
+mod history;
+mod notes;
+mod write;
+
+use async_trait::async_trait;
+use etcd_client::KeyValue;
+use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
+use picket_core::record::Fence;
+use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written};
+use picket_core::time::WallTime;
+use picket_store::format;
+
+use crate::changes;
+use crate::connection::Fault;
+use crate::house::Etcd;
+use crate::keys::name_in;
+use crate::page;
+
+/// The most operations that etcd takes in one transaction (`--max-txn-ops`, 128 unless it was raised).
+pub(crate) const MOST_OPERATIONS: usize = 128;
+
+/// A store in etcd. Writes want the leadership that [`EtcdElection`](crate::EtcdElection) of the same [`Etcd`] won.
+#[derive(Clone, Debug)]
+pub struct EtcdStore {
+    etcd: Etcd,
+}
+
+/// etcd's count of a key's writes since it came to be.
+fn version_of(entry: &KeyValue) -> Version {
+    Version(u64::try_from(entry.version()).unwrap_or(0))
+}
+
+fn revision_of(entry: &KeyValue) -> Revision {
+    Revision(u64::try_from(entry.mod_revision()).unwrap_or(0))
+}
+
+fn stored(node: &str, entry: &KeyValue) -> Result<Stored, StoreError> {
+    let read = format::decode_record(node, entry.value())?;
+    Ok(Stored { version: version_of(entry), revision: revision_of(entry), ..read })
+}
+
+impl EtcdStore {
+    pub(crate) fn new(etcd: Etcd) -> Self {
+        Self { etcd }
+    }
+}
+
+#[async_trait]
+impl Store for EtcdStore {
+    fn incarnation(&self) -> Incarnation {
+        self.etcd.house.incarnation()
+    }
+
+    /// A term of this store is won together with leadership, by its election alone.
+    async fn take_term(&self) -> Result<Term, StoreError> {
+        Err(StoreError::Unavailable("a term of a store in etcd is won by its election".to_owned()))
+    }
+
+    async fn load_all(&self) -> Result<Vec<Stored>, StoreError> {
+        let house = &self.etcd.house;
+        house.life().await?;
+        let nodes = house.keys.nodes();
+        let read = page::all(&house.connection, nodes.clone()).await.map_err(Fault::of_a_read)?;
+        let records = read.entries.iter().map(|entry| {
+            let name = name_in(&nodes, entry.key());
+            let damaged = || StoreError::Damaged("a record in etcd has a name that is no text".to_owned());
+            stored(name.ok_or_else(damaged)?, entry)
+        });
+        records.collect()
+    }
+
+    async fn load(&self, node: &NodeId) -> Result<Option<Stored>, StoreError> {
+        let house = &self.etcd.house;
+        house.life().await?;
+        let found = page::one(&house.connection, house.keys.node(node)).await.map_err(Fault::of_a_read)?;
+        found.map(|entry| stored(node.as_str(), &entry)).transpose()
+    }
+
+    async fn write(&self, guard: Guard, write: Write) -> Result<Written, StoreError> {
+        write::write(&self.etcd.house, guard, &write).await
+    }
+
+    async fn check(&self, guard: Guard, node: &NodeId, version: Version) -> Result<(), StoreError> {
+        write::check(&self.etcd.house, guard, node, version).await
+    }
+
+    async fn key(&self, node: &NodeId, key: &str) -> Result<Option<KeyEntry>, StoreError> {
+        let house = &self.etcd.house;
+        house.life().await?;
+        let found =
+            page::one(&house.connection, house.keys.key(node, key)).await.map_err(Fault::of_a_read)?;
+        found.map(|entry| format::decode_key(key, entry.value())).transpose()
+    }
+
+    async fn fence(&self, id: FenceId) -> Result<Option<Fence>, StoreError> {
+        let house = &self.etcd.house;
+        house.life().await?;
+        let found = page::one(&house.connection, house.keys.fence(id)).await.map_err(Fault::of_a_read)?;
+        found.map(|entry| format::decode_fence(id, entry.value())).transpose()
+    }
+
+    async fn fences(&self, query: FenceQuery) -> Result<Vec<Fence>, StoreError> {
+        self.etcd.house.life().await?;
+        history::fences(&self.etcd.house, &query).await
+    }
+
+    /// The revision of the whole of etcd: other changes count as well. The store's life is looked at with it.
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        let house = &self.etcd.house;
+        house.life().await?;
+        house.newest().await
+    }
+
+    async fn changed_since(&self, since: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
+        changes::since(&self.etcd.house, since).await
+    }
+
+    async fn changed(&self, since: Revision) -> Result<(), StoreError> {
+        changes::wait(&self.etcd, since).await
+    }
+
+    async fn note(&self, name: &str) -> Result<Option<Note>, StoreError> {
+        let house = &self.etcd.house;
+        house.life().await?;
+        notes::note(house, name).await
+    }
+
+    async fn notes(&self, prefix: &str) -> Result<Vec<(String, Note)>, StoreError> {
+        let house = &self.etcd.house;
+        house.life().await?;
+        notes::notes(house, prefix).await
+    }
+
+    async fn put_note(
+        &self,
+        guard: Guard,
+        name: &str,
+        expected: Version,
+        text: Option<String>,
+    ) -> Result<Version, StoreError> {
+        notes::put(&self.etcd.house, guard, name, expected, text).await
+    }
+
+    async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {
+        forget::forget(&self.etcd.house, guard, before).await
+    }
+}

@@ -1,0 +1,181 @@
+//! Writing a record, and asking whether one may still be written.
+
+use std::collections::BTreeMap;
+
+use etcd_client::{Compare, CompareOp, KeyValue, PutOptions, Txn, TxnOp};
+use picket_core::ids::{FenceId, NodeId, Revision, Version};
+use picket_core::record::Fence;
+use picket_core::store::{Guard, KeyEntry, StoreError, Stored, Write, Written};
+use picket_store::format;
+
+use super::{MOST_OPERATIONS, version_of};
+use crate::connection::Fault;
+use crate::house::{Held, House};
+use crate::life::{gets, revision_of};
+use crate::page;
+
+/// How often a write is tried because somebody bound one of its keys, to the same request, at the same moment.
+const ATTEMPTS: usize = 4;
+
+/// etcd's number of a version; one that it cannot have is compared with what no key has.
+fn number(version: Version) -> i64 {
+    i64::try_from(version.0).unwrap_or(i64::MAX)
+}
+
+pub(super) fn put(key: Vec<u8>, value: Vec<u8>) -> TxnOp {
+    TxnOp::put(key, value, None::<PutOptions>)
+}
+
+/// The keys of a write, each once; `None`: one of them has two digests.
+fn keys_of(write: &Write) -> Option<BTreeMap<&str, &KeyEntry>> {
+    let mut keys: BTreeMap<&str, &KeyEntry> = BTreeMap::new();
+    for (name, entry) in &write.keys {
+        if keys.insert(name, entry).is_some_and(|former| former.digest != entry.digest) {
+            return None;
+        }
+    }
+    Some(keys)
+}
+
+/// Why a write that binds a key to two requests is refused: in the order in which every store looks.
+async fn refused(house: &House, guard: Guard, write: &Write) -> StoreError {
+    let node = &write.record.node;
+    if let Err(error) = check(house, guard, node, write.expected).await {
+        return error;
+    }
+    let mut digests: BTreeMap<&str, String> = BTreeMap::new();
+    for (name, entry) in &write.keys {
+        let stored = match page::one(&house.connection, house.keys.key(node, name)).await {
+            Ok(stored) => stored.map(|stored| format::decode_key(name, stored.value())).transpose(),
+            Err(fault) => return fault.of_a_read(),
+        };
+        let stored = match stored {
+            Ok(stored) => stored.map(|stored| stored.digest),
+            Err(error) => return error,
+        };
+        let former = digests.insert(name, entry.digest.clone()).or(stored);
+        if former.is_some_and(|former| former != entry.digest) {
+            return StoreError::KeyTaken(name.clone());
+        }
+    }
+    StoreError::Unavailable(format!("a write of {node} binds a key to two requests"))
+}
+
+fn puts(house: &House, write: &Write, keys: &BTreeMap<&str, &KeyEntry>) -> Result<Vec<TxnOp>, StoreError> {
+    let (names, node) = (&house.keys, &write.record.node);
+    // Its version and revision are etcd's own; what stands in the stored form is what they were meant to be.
+    let record =
+        Stored { version: write.expected.next(), revision: Revision(0), record: write.record.clone() };
+    let mut puts = vec![put(names.node(node), format::encode_record(&record)?)];
+    let fences: BTreeMap<FenceId, &Fence> = write.fences.iter().map(|fence| (fence.id, fence)).collect();
+    for (id, fence) in fences {
+        puts.push(put(names.fence(id), format::encode_fence(fence)?));
+        puts.push(put(names.fence_of_node(&fence.node, id), Vec::new()));
+    }
+    for (name, entry) in keys {
+        puts.push(put(names.key(node, name), format::encode_key(name, entry)?));
+    }
+    Ok(puts)
+}
+
+pub(super) async fn write(house: &House, guard: Guard, write: &Write) -> Result<Written, StoreError> {
+    let held = house.held_for(guard)?;
+    let names = &house.keys;
+    let node = &write.record.node;
+    let Some(keys) = keys_of(write) else { return Err(refused(house, guard, write).await) };
+    let puts = puts(house, write, &keys)?;
+    let mut reads = house.guard_reads();
+    reads.push(TxnOp::get(names.node(node), None));
+    reads.extend(keys.keys().map(|name| TxnOp::get(names.key(node, name), None)));
+    let most = puts.len().max(reads.len());
+    if most > MOST_OPERATIONS {
+        return Err(StoreError::Unavailable(format!(
+            "this write has {most} parts, and etcd takes {MOST_OPERATIONS} at once"
+        )));
+    }
+    // What a key that is bound already was last written at; the others must not be there.
+    let mut bound: BTreeMap<&str, i64> = BTreeMap::new();
+    for _ in 0..ATTEMPTS {
+        let mut compares = house.guards(&held)?;
+        compares.push(Compare::version(names.node(node), CompareOp::Equal, number(write.expected)));
+        compares.extend(keys.keys().map(|name| {
+            let at = bound.get(name).copied().unwrap_or(0);
+            Compare::mod_revision(names.key(node, name), CompareOp::Equal, at)
+        }));
+        let txn = Txn::new().when(compares).and_then(puts.clone()).or_else(reads.clone());
+        let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
+        if answer.succeeded() {
+            let revision = revision_of(&answer).map_err(Fault::of_a_write)?;
+            let revision = Revision(u64::try_from(revision).unwrap_or(0));
+            return Ok(Written { version: write.expected.next(), revision });
+        }
+        let mut read = gets(&answer);
+        house.guard_says(&held, &mut read)?;
+        version_says(node, write.expected, read.next().flatten().as_ref())?;
+        for ((name, wanted), found) in keys.iter().zip(read) {
+            let Some(found) = found else { continue };
+            if format::decode_key(name, found.value())?.digest != wanted.digest {
+                return Err(StoreError::KeyTaken((*name).to_owned()));
+            }
+            bound.insert(name, found.mod_revision());
+        }
+    }
+    Err(StoreError::Unavailable(format!(
+        "the idempotency keys of {node} change faster than it can be written"
+    )))
+}
+
+fn version_says(node: &NodeId, expected: Version, found: Option<&KeyValue>) -> Result<(), StoreError> {
+    let found = found.map_or(Version(0), version_of);
+    if found == expected {
+        return Ok(());
+    }
+    Err(StoreError::Conflict { node: node.clone(), expected, found })
+}
+
+/// One round trip that compares and changes nothing. It reads a key also where everything holds: a transaction without a
+/// reading is answered by the member that was asked from what it has, which may be old.
+pub(super) async fn check(
+    house: &House,
+    guard: Guard,
+    node: &NodeId,
+    version: Version,
+) -> Result<(), StoreError> {
+    let held = house.held_for(guard)?;
+    let key = house.keys.node(node);
+    let mut compares = house.guards(&held)?;
+    compares.push(Compare::version(key.clone(), CompareOp::Equal, number(version)));
+    let mut reads = house.guard_reads();
+    reads.push(TxnOp::get(key.clone(), None));
+    let txn = Txn::new().when(compares).and_then([TxnOp::get(key, None)]).or_else(reads);
+    let answer = house.read_txn(txn).await.map_err(Fault::of_a_read)?;
+    if answer.succeeded() {
+        return Ok(());
+    }
+    let mut read = gets(&answer);
+    house.guard_says(&held, &mut read)?;
+    version_says(node, version, read.next().flatten().as_ref())?;
+    Err(StoreError::Unavailable(format!("etcd contradicts itself about {node}: ask again")))
+}
+
+/// Commits changes that compare `further` beside the guard; `None`: the guard holds, and one of `further` does not.
+pub(super) async fn guarded(
+    house: &House,
+    held: &Held,
+    further: Vec<Compare>,
+    changes: Vec<TxnOp>,
+    reads: Vec<TxnOp>,
+) -> Result<Result<(), Vec<Option<KeyValue>>>, StoreError> {
+    let mut compares = house.guards(held)?;
+    compares.extend(further);
+    let mut all_reads = house.guard_reads();
+    all_reads.extend(reads);
+    let txn = Txn::new().when(compares).and_then(changes).or_else(all_reads);
+    let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
+    if answer.succeeded() {
+        return Ok(Ok(()));
+    }
+    let mut read = gets(&answer);
+    house.guard_says(held, &mut read)?;
+    Ok(Err(read.collect()))
+}
