@@ -19,6 +19,7 @@ use picket_release::{Progress, ReleaseError, Releaser, Subject};
 use tokio::time::Instant;
 
 use super::{Failure, Fatal, NodeTask};
+use crate::view::whose_release;
 
 /// Looks without an Off in a row after which the evidence begins from zero (S4).
 const UNKNOWN_LOOKS: u32 = 3;
@@ -92,7 +93,7 @@ impl NodeTask {
             let left = run.deadline.since(now);
             self.wait_for(
                 format!("release {} to complete", state.id),
-                format!("release {}", state.id),
+                whose_release(&state.id),
                 Some(left),
             );
             let until_next = run.next.since(self.now());
