@@ -67,7 +67,8 @@ fn releases(fence: &Fence, wait: Option<&Wait>) -> Vec<v1::Release> {
     let due = |release: &ReleaseState| {
         wait.filter(|wait| wait.whose == whose_release(&release.id)).and_then(|wait| wait.until)
     };
-    let told = |release| v1::Release { due_at: due(release).map(timestamp), ..evidence::release(fence, release) };
+    let told =
+        |release| v1::Release { due_at: due(release).map(timestamp), ..evidence::release(fence, release) };
     fence.releases.iter().map(told).collect()
 }
 

@@ -88,7 +88,8 @@ pub(crate) fn detail(fence: &Fence, outcome: &Outcome) -> String {
         }
         Outcome::Blocked(reason) => {
             let begins = spellings(*reason).map(|word| format!("blocked ({word}) "));
-            let told = |what: &str| begins.iter().find_map(|begins| what.strip_prefix(begins)).map(str::to_owned);
+            let told =
+                |what: &str| begins.iter().find_map(|begins| what.strip_prefix(begins)).map(str::to_owned);
             let told = fence.moments.iter().rev().find_map(|moment| told(&moment.what));
             told.unwrap_or_default()
         }
