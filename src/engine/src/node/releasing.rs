@@ -91,11 +91,7 @@ impl NodeTask {
                 }
             }
             let left = run.deadline.since(now);
-            self.wait_for(
-                format!("release {} to complete", state.id),
-                whose_release(&state.id),
-                Some(left),
-            );
+            self.wait_for(format!("release {} to complete", state.id), whose_release(&state.id), Some(left));
             let until_next = run.next.since(self.now());
             let pause =
                 if run.unknown > 0 || until_next.is_zero() { FIRST_PAUSE } else { until_next.min(WATCH) };
