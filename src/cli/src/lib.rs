@@ -54,7 +54,7 @@ pub fn main() -> ExitCode {
             return exit::Exit::Failed.into();
         }
     };
-    let is_stream = matches!(cli.command, args::Command::Watch(_));
+    let is_stream = cli.command.tells_records();
     let done = runtime.block_on(command::run(cli, &mut console));
     // A question on the terminal may still wait in a thread of its own; nobody is to wait for it.
     runtime.shutdown_background();
