@@ -105,8 +105,8 @@ Endpoint, first found: --endpoint, --context, PICKET_ENDPOINT, PICKET_CONTEXT,
 its key: --ca-file, --cert-file, --key-file, PICKET_CA_FILE and so on, or those of the context.
 NO_COLOR switches colours off.
 
-With -o json or yaml a command that fails as a whole writes {\"error\": {code, reason, message, details, metadata,
-retry_after_s}, \"exit_code\"} to standard output, and its words to standard error.";
+With -o json or yaml a command that fails as a whole writes a document with `error` (code, reason, message,
+details, metadata, retry_after_s) and `exit_code` to standard output, and its words to standard error.";
 
 #[cfg(test)]
 mod tests {
