@@ -107,6 +107,12 @@ impl Audit {
         Ok((Self(Some(shared)), writer))
     }
 
+    /// Looks whether a start would find what it needs in `directory`, and makes and locks nothing: another gateway may write
+    /// there now. What the files say is not looked at.
+    pub fn check(directory: &Path) -> Result<(), OpenError> {
+        crate::open::check(directory)
+    }
+
     /// Whether anything is kept.
     pub fn is_kept(&self) -> bool {
         self.0.is_some()

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{Access, AtFlags, CWD, FlockOperation, accessat, flock};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
@@ -46,6 +46,34 @@ pub(crate) fn lock(directory: &Path) -> Result<File, OpenError> {
         Err(Errno::WOULDBLOCK) => Err(OpenError::Locked { directory: directory.to_owned() }),
         Err(error) => Err(OpenError::io("lock", &path)(error.into())),
     }
+}
+
+/// Whether the directory could be opened, or made, as far as that is to be seen without touching anything.
+pub(crate) fn check(directory: &Path) -> Result<(), OpenError> {
+    let may = |place: &Path, access: Access, doing: &'static str| {
+        accessat(CWD, place, access, AtFlags::EACCESS)
+            .map_err(|error| OpenError::io(doing, place)(error.into()))
+    };
+    let (inside, both) = (Access::WRITE_OK | Access::EXEC_OK, Access::READ_OK | Access::WRITE_OK);
+    if !directory.exists() {
+        let parent = directory.parent().unwrap_or(Path::new("/"));
+        return may(parent, inside, "make the audit's directory in");
+    }
+    if !directory.is_dir() {
+        return Err(OpenError::io("use as the audit's directory", directory)(Errno::NOTDIR.into()));
+    }
+    closed(directory, 0o022, "700")?;
+    may(directory, inside | Access::READ_OK, "write to the audit's directory")?;
+    let path = directory.join(".lock");
+    if path.exists() {
+        may(&path, both, "open")?;
+    }
+    let files = list(directory)
+        .map_err(|error| OpenError::io("read", directory)(io::Error::other(error.to_string())))?;
+    files.last().map_or(Ok(()), |newest| {
+        closed(&newest.path, 0o077, "600")?;
+        may(&newest.path, both, "open")
+    })
 }
 
 fn closed(path: &Path, others: u32, right: &'static str) -> Result<(), OpenError> {

@@ -130,6 +130,17 @@ pub enum Command {
     Completions(completions::Args),
 }
 
+impl Command {
+    /// Whether it tells one record after the other, rather than one document.
+    pub fn tells_records(&self) -> bool {
+        match self {
+            Command::Watch(_) => true,
+            Command::History(args) => args.exports(),
+            _ => false,
+        }
+    }
+}
+
 /// What commands that follow nodes on their way take.
 #[derive(Clone, Debug, Args)]
 pub struct Following {

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use picket_proto::client::Gateways;
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::args::Certificates;
 use crate::certificates::{self, Files};
@@ -21,6 +23,9 @@ pub(crate) const CONNECT: Duration = Duration::from_secs(5);
 
 /// How often a silent connection is asked whether it still stands, and for how long it may not answer.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(10));
+
+/// How long it may take to find out whether a port speaks TLS.
+const PROBE: Duration = Duration::from_secs(2);
 
 /// The largest answer that is taken: a page of a thousand nodes with all their devices is far below.
 pub(crate) const MESSAGE: usize = 64 << 20;
@@ -144,6 +149,21 @@ impl Endpoint {
         Fault::Unreachable { endpoint: self.to_string(), why: why.to_owned(), check: self.check(None) }
     }
 
+    /// The fault, and what to do where the port speaks TLS and was asked without: how that breaks is in no words of its own.
+    pub async fn with_hint(&self, fault: Fault) -> Fault {
+        match (self, fault) {
+            (Self::Tcp(authority), Fault::Unreachable { endpoint, why, check })
+                if speaks_tls(authority).await =>
+            {
+                let check = format!(
+                    "that port speaks TLS: write https://{authority}, with your certificates\n{check}"
+                );
+                Fault::Unreachable { endpoint, why, check }
+            }
+            (_, fault) => fault,
+        }
+    }
+
     /// What to look at, in words.
     fn check(&self, kind: Option<io::ErrorKind>) -> String {
         let what = match (self, kind) {
@@ -166,6 +186,17 @@ impl Endpoint {
         };
         format!("{what}\nAnother endpoint: --endpoint, PICKET_ENDPOINT, or a context.")
     }
+}
+
+/// Whether what listens there answers HTTP with an alert of TLS.
+async fn speaks_tls(authority: &str) -> bool {
+    const ALERT: u8 = 0x15;
+    let answer = async {
+        let mut stream = TcpStream::connect(authority).await?;
+        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await?;
+        stream.read_u8().await
+    };
+    matches!(tokio::time::timeout(PROBE, answer).await, Ok(Ok(ALERT)))
 }
 
 /// The words at the bottom of an error.

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use serde::Serialize;
 
 use crate::args::Format;
+use crate::fault::{Failure, Fault};
 use crate::style::{Paint, clean};
 
 /// Where text goes, by name: live progress stands on one of them.
@@ -99,6 +100,7 @@ impl Console {
             Format::Yaml => yaml(value)?,
             Format::Json | Format::Table => serde_json::to_string_pretty(value)? + "\n",
         };
+        self.documents += 1;
         self.write(Stream::Out, &text)
     }
 
@@ -111,6 +113,21 @@ impl Console {
         };
         self.documents += 1;
         self.write(Stream::Out, &text)
+    }
+
+    /// Tells that the command failed as a whole: in words on standard error; for scripts also as the document on standard
+    /// output, so that nothing there is never taken for an empty answer. `is_stream`: it is the last of many records.
+    pub fn failure(&mut self, fault: &Fault, is_stream: bool) {
+        self.error(&fault.to_string());
+        let told = match self.format {
+            Format::Table => Ok(()),
+            Format::Json | Format::Yaml if is_stream => self.record(&Failure::from(fault)),
+            // There is one document, and it was told.
+            Format::Json | Format::Yaml if self.documents > 0 => Ok(()),
+            Format::Json | Format::Yaml => self.document(&Failure::from(fault)),
+        };
+        // Where it cannot be written the words and the exit code say it.
+        drop(told);
     }
 
     /// Tells people of an error, once.

@@ -36,7 +36,7 @@ impl Endpoints {
         let count = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         match tokio::time::timeout(each * count, gateways.connect()).await {
             Ok(Ok(())) => Ok(FencingServiceClient::new(gateways).max_decoding_message_size(MESSAGE)),
-            Ok(Err(unreached)) => Err(self.unreachable(unreached.0)),
+            Ok(Err(unreached)) => Err(self.unreachable(unreached.0).await),
             // The connector's own limit does not cover a listener that accepts and then says nothing.
             Err(_) => Err(self.silent()),
         }
@@ -60,10 +60,10 @@ impl Endpoints {
         })
     }
 
-    fn unreachable(&self, mut unreached: Vec<(String, BoxError)>) -> Fault {
+    async fn unreachable(&self, mut unreached: Vec<(String, BoxError)>) -> Fault {
         if let ([one], [_]) = (&*self.0, &*unreached) {
             let (_, error) = unreached.remove(0);
-            return one.unreachable(&*error);
+            return one.with_hint(one.unreachable(&*error)).await;
         }
         let told = unreached.iter().map(|(name, error)| {
             let own = self.0.iter().find(|one| one.to_string() == *name);
@@ -73,6 +73,14 @@ impl Endpoints {
             endpoint: self.to_string(),
             why: told.collect::<Vec<_>>().join("; "),
             check: "is picketd running on one of them, and are these their addresses?".to_owned(),
+        }
+    }
+
+    /// The fault, and what to do where the one port speaks TLS and was asked without.
+    pub async fn with_hint(&self, fault: Fault) -> Fault {
+        match &*self.0 {
+            [one] => one.with_hint(fault).await,
+            _ => fault,
         }
     }
 

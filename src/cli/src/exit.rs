@@ -103,7 +103,10 @@ Exit codes (with several nodes, the worst):
 Endpoint, first found: --endpoint, --context, PICKET_ENDPOINT, PICKET_CONTEXT,
 `current` of the file with contexts, unix:/run/picket/picket.sock. https wants a CA, a certificate and
 its key: --ca-file, --cert-file, --key-file, PICKET_CA_FILE and so on, or those of the context.
-NO_COLOR switches colours off.";
+NO_COLOR switches colours off.
+
+With -o json or yaml a command that fails as a whole writes a document with `error` (code, reason, message,
+details, metadata, retry_after_s) and `exit_code` to standard output, and its words to standard error.";
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,11 @@
 //! Why a command as a whole did not do what it should.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
+
+use serde::Serialize;
+use tonic::Code;
 
 use crate::duration::words;
 use crate::exit::Exit;
@@ -47,6 +51,19 @@ pub enum Fault {
     Output(#[from] io::Error),
 }
 
+/// The document of a command that failed as a whole: `error` is never null.
+#[derive(Debug, Serialize)]
+pub struct Failure {
+    error: Told,
+    exit_code: u8,
+}
+
+impl From<&Fault> for Failure {
+    fn from(fault: &Fault) -> Self {
+        Self { error: fault.told(), exit_code: fault.exit().code() }
+    }
+}
+
 impl Fault {
     /// In one line, where several are told.
     pub fn in_short(&self) -> String {
@@ -56,6 +73,25 @@ impl Fault {
             }
             other => other.to_string(),
         }
+    }
+
+    /// In the form of a gateway's error. What arose on this side has no reason, and the code that fits it best.
+    fn told(&self) -> Told {
+        let text = self.to_string();
+        let mut lines = text.lines().map(str::to_owned);
+        let message = lines.next().unwrap_or_default();
+        let (code, endpoint) = match self {
+            Fault::Told(told) => return (**told).clone(),
+            Fault::Usage(_) => (Code::InvalidArgument, None),
+            Fault::Unreachable { endpoint, .. } => (Code::Unavailable, Some(endpoint)),
+            Fault::Refused { endpoint, .. } => (Code::Unauthenticated, Some(endpoint)),
+            Fault::TimedOut(_) => (Code::DeadlineExceeded, None),
+            Fault::Nonsense(_) => (Code::Internal, None),
+            Fault::Output(_) => (Code::Unknown, None),
+        };
+        let metadata: BTreeMap<String, String> =
+            endpoint.map(|at| ("endpoint".to_owned(), at.clone())).into_iter().collect();
+        Told::of_this_side(code, message, lines.collect(), metadata)
     }
 
     /// The exit code.

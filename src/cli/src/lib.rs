@@ -7,7 +7,9 @@
 //! - Every request that sets a node in motion carries an idempotency key of its own for each node, so that a broken
 //!   stream is opened again with the same key, and follows the same fence rather than beginning another.
 //! - Nothing absent or unknown in an answer is good news: no outcome, no exit code 0.
-//! - What stands on standard output with `-o json` is one document (`watch`: one a line), and its keys are stable.
+//! - What stands on standard output with `-o json` is one document (`watch`: one a line), and its keys are stable. A
+//!   command that fails as a whole tells `{"error": …, "exit_code": …}` there, beside its words on standard error: nobody
+//!   takes it for an empty answer.
 //! - Text from the gateway is shown without control characters.
 //!
 //! # Exit codes
@@ -53,13 +55,14 @@ pub fn main() -> ExitCode {
             return exit::Exit::Failed.into();
         }
     };
+    let is_stream = cli.command.tells_records();
     let done = runtime.block_on(command::run(cli, &mut console));
     // A question on the terminal may still wait in a thread of its own; nobody is to wait for it.
     runtime.shutdown_background();
     match done {
         Ok(exit) => exit.into(),
         Err(fault) => {
-            console.error(&fault.to_string());
+            console.failure(&fault, is_stream);
             fault.exit().into()
         }
     }

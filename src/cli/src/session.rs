@@ -45,7 +45,7 @@ impl<'a> Session<'a> {
         let limit = self.global.timeout.unwrap_or(ASKING);
         match tokio::time::timeout(limit, call).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(status)) => Err(self.fault(&status)),
+            Ok(Err(status)) => Err(self.endpoint.with_hint(self.fault(&status)).await),
             Err(_) => Err(Fault::TimedOut(limit)),
         }
     }

@@ -40,6 +40,25 @@ impl Told {
         self.reason.as_deref().map_or(ErrorReason::Unspecified, ErrorReason::of_word)
     }
 
+    /// One that arose on this side.
+    pub fn of_this_side(
+        code: Code,
+        message: String,
+        details: Vec<String>,
+        metadata: BTreeMap<String, String>,
+    ) -> Self {
+        Told {
+            code: code_word(code).to_owned(),
+            reason: None,
+            message,
+            details,
+            metadata,
+            retry_after_s: None,
+            kind: code,
+            local: true,
+        }
+    }
+
     /// Whether it speaks of the way to the gateway, or of a gateway that goes away: the same may succeed soon, and
     /// whether the request arrived is not known.
     pub fn is_passing(&self) -> bool {
@@ -103,13 +122,20 @@ fn lines(message: &str, details: &ErrorDetails, metadata: &BTreeMap<String, Stri
         all.extend(failed.violations.iter().map(|one| one.description.clone()));
     }
     if let Some(quota) = details.quota_failure() {
-        all.extend(quota.violations.iter().map(|one| format!("{}: {}", one.subject, one.description)));
+        let new = quota.violations.iter().filter(|one| !message.contains(&one.description));
+        all.extend(new.map(|one| format!("{}: {}", one.subject, one.description)));
     }
-    if let Some(resource) = details.resource_info() {
+    if let Some(resource) = details.resource_info()
+        && !message.contains(&resource.resource_name)
+    {
         all.push(resource.description.clone());
     }
-    all.extend(metadata.iter().filter_map(|(key, value)| phrase(key, value)));
-    if let Some(delay) = details.retry_info().and_then(|retry| retry.retry_delay) {
+    let is_new =
+        |(key, value): &(&String, &String)| key.as_str() != "limit" || !message.contains(value.as_str());
+    all.extend(metadata.iter().filter(is_new).filter_map(|(key, value)| phrase(key, value)));
+    if let Some(delay) = details.retry_info().and_then(|retry| retry.retry_delay)
+        && !message.contains("ask again in")
+    {
         all.push(format!("worth asking again in {}", words(delay)));
     }
     let mut said: Vec<String> = Vec::new();
@@ -210,6 +236,34 @@ mod tests {
         );
         assert_eq!((told.reason(), told.exit()), (ErrorReason::NodeNotFound, Exit::NotFound));
         assert!(!told.is_passing());
+    }
+
+    #[test]
+    fn what_the_message_says_is_not_said_again() {
+        let message =
+            "this gateway takes 50 requests a second of each caller, and all are taken: ask again in 100 ms";
+        let mut details = ErrorDetails::new();
+        details
+            .set_error_info("LIMIT", DOMAIN, [("limit".to_owned(), "50 requests a second".to_owned())])
+            .add_quota_failure_violation("requests a second", message)
+            .set_retry_info(Some(Duration::from_millis(100)));
+        let told = Told::from(&Status::with_error_details(Code::ResourceExhausted, message, details));
+        assert_eq!(told.to_string(), message);
+        assert_eq!(
+            (told.metadata["limit"].as_str(), told.retry_after_s),
+            ("50 requests a second", Some(0.1))
+        );
+
+        let message = "there are no nodes n1, n2 and 3 more";
+        let mut details = ErrorDetails::new();
+        details.set_error_info("NODE_NOT_FOUND", DOMAIN, []).set_resource_info(
+            "node",
+            "n1",
+            "",
+            "there is no node \"n1\"",
+        );
+        let told = Told::from(&Status::with_error_details(Code::NotFound, message, details));
+        assert_eq!(told.to_string(), message);
     }
 
     #[test]

@@ -142,6 +142,33 @@ async fn a_request_waits_in_the_queue_where_it_is_asked_to() {
 }
 
 #[tokio::test]
+async fn with_then_power_on_the_end_says_whether_it_comes_back() {
+    for (phase, word) in [
+        (Phase::Unfencing, "it is being powered on again, and is not to be taken for off"),
+        (Phase::Released, "it stays off: others hold it still"),
+    ] {
+        let done = Outcome { released: true, ..outcome(OutcomeKind::Fenced, Reason::Unspecified, "") };
+        let gateway = Gateway::start(script(vec![ended("r1n07", 7, phase, done)])).await;
+        let ran = ask(&gateway, "fence r1n07 --yes --then power-on").await;
+        assert!(ran.code == 0 && ran.out.contains(word), "{ran:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_of_a_fenced_node_ends_as_its_plan_does() {
+    let already = outcome(OutcomeKind::AlreadyFenced, Reason::Unspecified, "proven off");
+    let gateway = Gateway::start(script(vec![ended("r1n07", 0, Phase::Fenced, already.clone())])).await;
+    gateway.script().plans = vec![PlanFenceResponse {
+        node: "r1n07".to_owned(),
+        phase: Phase::Fenced.into(),
+        outcome: Some(already),
+        ..Default::default()
+    }];
+    let (dry, plan) = (ask(&gateway, "fence r1n07 --dry-run").await, ask(&gateway, "plan r1n07").await);
+    assert_eq!((dry.code, plan.code), (0, 0), "{dry:?} {plan:?}");
+}
+
+#[tokio::test]
 async fn blocked_is_3() {
     let ran = end(Phase::Normal, OutcomeKind::Blocked, Reason::Budget, "1 of 1 fences at once: r1n02").await;
     assert_eq!(ran.code, 3);

@@ -85,6 +85,43 @@ async fn lists_turn_their_pages() {
 }
 
 #[tokio::test]
+async fn nobody_asked_for_the_fence_after_a_breach() {
+    let breach = Fence { cause: FenceCause::Breach.into(), askers: Vec::new(), ..fence() };
+    let joined = Fence { cause: FenceCause::Breach.into(), ..fence() };
+    let gateway = Gateway::start(Script { fences: vec![breach, joined], ..Default::default() }).await;
+    let list = ask(&gateway, "history").await.out;
+    assert!(!list.contains("uid 1000") && !list.contains("disk on fire"), "{list}");
+    assert_eq!(list.matches("nobody").count(), 2, "{list}");
+    assert_eq!(list.matches("a breach: found on").count(), 2, "{list}");
+    let one = ask(&gateway, "history --fence 01990000-0000-7000-8000-000000000007").await.out;
+    assert!(one.contains("nobody asked for this fence") && !one.contains("asked by"), "{one}");
+}
+
+#[tokio::test]
+async fn an_orphan_is_told_once_and_its_devices_as_what_they_were() {
+    let mut orphan = Node { orphaned: true, reason: Reason::Orphaned.into(), ..troubled("r1n07") };
+    orphan.devices.truncate(1);
+    orphan.devices[0].reading = None;
+    let retired = Node {
+        phase: Phase::Retired.into(),
+        reason: 0,
+        orphaned: false,
+        devices: Vec::new(),
+        ..troubled("r1n08")
+    };
+    let gateway = Gateway::start(Script { nodes: vec![orphan, retired], ..Default::default() }).await;
+    let said = ask(&gateway, "status r1n07").await.out;
+    assert!(said.contains("needs operator, ORPHANED since") && !said.contains("(orphaned)"), "{said}");
+    assert!(
+        said.contains("device bmc     ipmi at 192.0.2.7:623, host, level 1: not asked any more"),
+        "{said}"
+    );
+    assert!(!said.contains("checked"), "{said}");
+    let said = ask(&gateway, "retire r1n08 --reason gone --yes").await.out;
+    assert_eq!(said, "r1n08  retired; the node is retired\n");
+}
+
+#[tokio::test]
 async fn what_is_asked_for_reaches_the_gateway() {
     let gateway = Gateway::start(fleet()).await;
     ask(&gateway, "nodes r1n01 --phase needs-operator,fenced --fresh").await;

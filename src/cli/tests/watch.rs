@@ -99,11 +99,13 @@ async fn with_json_each_change_is_a_line_and_with_yaml_a_document() {
     let (ran, _) = watch("watch -o json", changes()).await;
     let lines: Vec<serde_json::Value> =
         ran.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    assert_eq!(lines.len(), 3);
+    // The last says why it ended.
+    assert_eq!((lines.len(), &lines[3]["exit_code"]), (4, &ran.code.into()));
+    assert!(lines[3]["error"]["message"].is_string(), "{}", ran.out);
     assert_eq!((&lines[0]["node"]["name"], &lines[0]["revision"]), (&"r1n01".into(), &"life/3".into()));
     assert_eq!((&lines[1]["synced"], &lines[2]["removed"]), (&true.into(), &"r1n01".into()));
     let (ran, _) = watch("watch -o yaml", changes()).await;
-    assert_eq!(ran.out.matches("\n---\n").count(), 2, "{}", ran.out);
+    assert_eq!(ran.out.matches("\n---\n").count(), 3, "{}", ran.out);
 }
 
 #[tokio::test]

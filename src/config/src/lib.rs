@@ -34,6 +34,7 @@ mod sources;
 mod substitute;
 mod table;
 mod template;
+mod written;
 
 pub use audit::AuditSettings;
 pub use device::{DeviceSettings, Nature};
@@ -50,3 +51,4 @@ pub use release::ReleaseSettings;
 pub use sections::{Gateway, Log, LogFormat, LogLevel, MetricsSettings, StoreSettings};
 pub use settings::Settings;
 pub use sources::Sources;
+pub use written::{Change, Written};

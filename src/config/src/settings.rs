@@ -23,6 +23,7 @@ use crate::release::{self, ReleaseSettings};
 use crate::sections::{self, Gateway, Log, MetricsSettings, StoreSettings};
 use crate::sources::Sources;
 use crate::table::{Findings, Table};
+use crate::written::Written;
 
 /// All settings of a gateway.
 #[derive(Clone, Debug)]
@@ -60,6 +61,8 @@ pub struct Settings {
     /// The devices of the templates, and of nodes that could not be read, without what they lack: for their drivers to
     /// check what they have, so that faults of those that no node uses are told as well.
     pub samples: Vec<DeviceSettings>,
+    /// What was set, key by key, of what a reload tells by key.
+    pub written: Written,
 }
 
 impl Settings {
@@ -83,6 +86,7 @@ impl Settings {
 
     fn check(merged: Entry) -> (Self, Faults) {
         let log = Findings::default();
+        let written = Written::of(&merged);
         let mut top = Table::of(&log, merged);
         let gateway = sections::gateway(top.table("gateway"));
         let listen = listen::read(top.table("listen"));
@@ -127,6 +131,7 @@ impl Settings {
             groups,
             releases,
             samples,
+            written,
         };
         (settings, faults)
     }

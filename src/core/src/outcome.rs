@@ -38,11 +38,18 @@ pub enum Reason {
     CoolDown,
     /// Too much of the fleet looks dead at once: the observer is suspect (S14).
     Brake,
-    /// The request waited for longer than a queued request lives (S14), or was withdrawn while it waited.
+    /// The request waited for longer than a queued request lives (S14).
     Expired,
+    /// The request was withdrawn while it waited.
+    Withdrawn,
 }
 
 impl Reason {
+    /// Its label as people read it: `levels spent`.
+    pub fn words(self) -> String {
+        self.label().replace('_', " ")
+    }
+
     /// A stable word for logs, metrics and scripts.
     pub fn label(self) -> &'static str {
         match self {
@@ -63,6 +70,7 @@ impl Reason {
             Reason::CoolDown => "cool_down",
             Reason::Brake => "brake",
             Reason::Expired => "expired",
+            Reason::Withdrawn => "withdrawn",
         }
     }
 }

@@ -410,7 +410,7 @@ impl NodeRecord {
 
     /// What keeps it from being at rest, in words: its phase, its holders, what is open.
     pub fn unrest(&self) -> String {
-        let mut words = vec![self.phase.label().to_owned()];
+        let mut words = vec![self.phase.label().replace('_', " ")];
         if !self.holds.is_empty() {
             let holders: Vec<&str> = self.holds.keys().map(String::as_str).collect();
             words.push(format!("held by {}", holders.join(", ")));

@@ -25,7 +25,7 @@ pub enum EngineError {
     #[error(transparent)]
     Refused(#[from] Refused),
     /// Nothing was sent, and why.
-    #[error("blocked ({}): {detail}", .reason.label())]
+    #[error("blocked ({}): {detail}", .reason.words())]
     Blocked {
         /// The stable reason.
         reason: Reason,

@@ -33,4 +33,4 @@ pub use readiness::{Problem, Readiness, Trouble, problems, readiness};
 pub use receipts::{ReceiptCall, Receipted, Receipts, Verified};
 pub use request::{Admission, Ask, FenceCall, LetIn, Taken, Turn, Until};
 pub use twins::Twins;
-pub use view::{Checked, DeviceLive, LIVENESS_SOURCE, Live, NodeView, Wait};
+pub use view::{Checked, DeviceLive, LIVENESS_SOURCE, Live, NodeView, Wait, whose_release};

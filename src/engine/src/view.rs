@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::device::{Identity, IdentityMatch};
-use picket_core::ids::DeviceId;
+use picket_core::ids::{DeviceId, ReleaseId};
 use picket_core::power::{Power, Reading};
 use picket_core::store::Stored;
 use picket_core::time::WallTime;
@@ -37,6 +37,11 @@ pub struct Checked {
 
 /// Whose a wait is, while it is asked whether the node recovered (S15): in vain, the fence goes on.
 pub const LIVENESS_SOURCE: &str = "its liveness source";
+
+/// Whose a wait is, while a release is to complete: at its end people are asked.
+pub fn whose_release(id: &ReleaseId) -> String {
+    format!("release {id}")
+}
 
 /// What a device showed last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

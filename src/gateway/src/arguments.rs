@@ -10,7 +10,8 @@ pub struct Arguments {
     #[arg(long, short, env = "PICKET_CONFIG", default_value = "/etc/picket/picket.toml")]
     pub config: PathBuf,
 
-    /// Check the settings, say every fault at once, and stop. Sends nothing.
+    /// Check the settings, and what a start by them needs (store, audit, receipts' key, the socket's directory), say
+    /// every fault at once, and stop. Makes and sends nothing; run it as the user who runs picketd.
     #[arg(long)]
     pub check: bool,
 }

@@ -1,5 +1,8 @@
 //! Why the daemon does not start, or ended.
 
+use std::error::Error;
+use std::io;
+
 use picket_config::Faults;
 use picket_core::store::StoreError;
 use picket_store::OpenError;
@@ -10,6 +13,14 @@ pub(crate) enum Failure {
     /// The settings are wrong.
     #[error("the settings are wrong:\n{0}")]
     Settings(Faults),
+    /// A check found what would keep it from starting.
+    #[error("{}", checked(settings, needs))]
+    Check {
+        /// What is wrong with the settings.
+        settings: Option<Faults>,
+        /// What is missing besides; not empty.
+        needs: Vec<Need>,
+    },
     /// The store cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -36,11 +47,51 @@ pub(crate) enum Failure {
     Start(#[source] std::io::Error),
 }
 
+/// What a start needs and would not find.
+#[derive(Debug)]
+pub(crate) struct Need {
+    /// The setting that names it.
+    pub(crate) key: &'static str,
+    /// What a start would say.
+    pub(crate) why: Box<Failure>,
+}
+
+fn checked(settings: &Option<Faults>, needs: &[Need]) -> String {
+    let told = |need: &Need| format!("{}: {}{}", need.key, need.why, hint(&need.why));
+    let needs: Vec<String> = needs.iter().map(told).collect();
+    let needs = needs.join("\n");
+    match settings {
+        Some(faults) => {
+            format!("the settings are wrong:\n{faults}\nand it could not start by them:\n{needs}")
+        }
+        None => format!("the settings are right, and it could not start by them:\n{needs}"),
+    }
+}
+
+/// What would be right where the system says no more than that it is not allowed.
+fn hint(why: &Failure) -> String {
+    if matches!(why, Failure::Listen(_)) {
+        return String::new();
+    }
+    let sources = std::iter::successors(why.source(), |error| (*error).source());
+    let mut kinds = sources.filter_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind);
+    if !kinds.any(|kind| kind == io::ErrorKind::PermissionDenied) {
+        return String::new();
+    }
+    let user = rustix::process::geteuid().as_raw();
+    format!(" (it must be the user's who runs picketd; this check runs as user {user})")
+}
+
 impl Failure {
     /// Exit codes as in sysexits(3): 78 for wrong settings, 75 for what may work later, 70 for a damaged store.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Failure::Settings(_) => 78,
+            Failure::Settings(_) | Failure::Check { settings: Some(_), .. } => 78,
+            // As the start would end, at the first of those that no later start mends by itself.
+            Failure::Check { settings: None, needs } => {
+                let codes = needs.iter().map(|need| need.why.code());
+                codes.min_by_key(|code| *code == 75).unwrap_or(75)
+            }
             Failure::Key(fault) if fault.is_for_a_person() => 78,
             Failure::Open(OpenError::Damaged { .. }) | Failure::Store(_) => 70,
             Failure::Open(_)

@@ -13,6 +13,7 @@ mod failure;
 mod http;
 mod log;
 mod measured;
+mod needs;
 mod notify;
 mod observe;
 mod reload;

@@ -90,6 +90,15 @@ impl Reloader {
         let (rules, budget) = (settings.rules.clone(), settings.budget.clone());
         let changed = self.engine.change(Change { nodes, rules, budget }).await?;
         let mut changes = of_the_fleet(&changed);
+        let told = |table: &str, otherwise: &str| {
+            by_key(&self.running, &settings, table).unwrap_or_else(|| otherwise.to_owned())
+        };
+        if changed.budget {
+            changes.insert("budget", told("budget", "that of groups, or of another number of nodes"));
+        }
+        if changed.rules {
+            changes.insert("rules", told("rules", "others from now on"));
+        }
         self.take_the_rest(&settings, &mut changes);
         self.running = settings;
         Ok(changes)
@@ -122,13 +131,14 @@ impl Reloader {
     fn take_the_rest(&mut self, new: &Settings, changes: &mut BTreeMap<&'static str, String>) {
         let old = &self.running;
         if old.roles != new.roles {
-            changes.insert(
-                "roles",
-                "others from now on; streams of callers are ended, and they come again".to_owned(),
-            );
+            let keys = by_key(old, new, "roles").unwrap_or_else(|| "others from now on".to_owned());
+            changes.insert("roles", format!("{keys}; streams of callers are ended, and they come again"));
         }
         if old.limits != new.limits {
-            changes.insert("limits", format!("{:?}", new.limits));
+            changes.insert(
+                "limits",
+                by_key(old, new, "limits").unwrap_or_else(|| "others from now on".to_owned()),
+            );
         }
         self.house.change(doors::limits(new), new.roles.clone());
         if old.log.level != new.log.level {
@@ -136,8 +146,10 @@ impl Reloader {
             self.level.change(new.log.level.word());
         }
         let groups = |settings: &Settings| settings.groups.members().clone();
-        if groups(old) != groups(new) {
-            changes.insert("groups", "their nodes changed".to_owned());
+        let moved = (groups(old) != groups(new)).then(|| "their nodes changed".to_owned());
+        let told: Vec<String> = by_key(old, new, "groups").into_iter().chain(moved).collect();
+        if !told.is_empty() {
+            changes.insert("groups", told.join("; "));
         }
         if self.house.read_certificates_again() {
             changes.insert("certificates", "replaced: new connections use the new ones".to_owned());
@@ -157,11 +169,12 @@ fn of_the_fleet(changed: &Changed) -> BTreeMap<&'static str, String> {
         let names: Vec<&str> = nodes.iter().map(|node| node.as_str()).collect();
         changes.insert(what, names.join(", "));
     }
-    if changed.budget {
-        changes.insert("budget", "another from now on".to_owned());
-    }
-    if changed.rules {
-        changes.insert("rules", "others from now on".to_owned());
-    }
     changes
+}
+
+/// The keys of a table that are others now. `None`: it was written as before.
+fn by_key(old: &Settings, new: &Settings, table: &str) -> Option<String> {
+    let changes = old.written.changes(&new.written, table);
+    let words: Vec<String> = changes.iter().map(ToString::to_string).collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }

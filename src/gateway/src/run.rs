@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use picket_audit::{Audit, GATEWAY, Options, Told, Writer};
-use picket_config::{AuditSettings, LogFormat, Settings, Sources, StoreSettings};
+use picket_config::{AuditSettings, Faults, LogFormat, Settings, Sources, StoreSettings};
 use picket_core::ids::Incarnation;
 use picket_core::store::{Store, StoreError};
 use picket_driver::{Context, Random};
@@ -15,7 +15,7 @@ use picket_metrics::{self as metrics, Metrics};
 use picket_receipt::Keys;
 use picket_server::{Addresses, House, Listeners, SocketFile};
 use picket_store::{EmbeddedStore, MemoryStore};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Arguments;
@@ -24,7 +24,7 @@ use crate::measured::Measured;
 use crate::notify::Notify;
 use crate::observe::Observer;
 use crate::reload::Reloader;
-use crate::{build, doors, http, log};
+use crate::{build, doors, http, log, needs};
 
 /// Runs the daemon until SIGTERM or SIGINT. Failures are told on standard error, once.
 pub fn main(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> ExitCode {
@@ -48,14 +48,22 @@ fn random() -> Random {
 }
 
 fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Start)?;
+    // Before anything else: until a process takes this signal it dies of it, and whoever wants a reload does not know how
+    // far the start is. One that comes meanwhile is a reload after the start.
+    let hangup = {
+        let _inside = runtime.enter();
+        signal(SignalKind::hangup()).map_err(Failure::Start)?
+    };
     let (settings, told) = Settings::read(&Sources::at(&arguments.config)).map_err(Failure::Settings)?;
     let context = Context { clock: Arc::new(SystemClock), random: random() };
     let kinds = Arc::new(crate::drivers::kinds());
-    let (nodes, tls) = build::all(&settings, told, &context, &kinds).map_err(Failure::Settings)?;
+    let built = build::all(&settings, told, &context, &kinds);
     if arguments.check {
-        println!("{}: right, with {} nodes", arguments.config.display(), nodes.len());
-        return Ok(());
+        let nodes = built.as_ref().map(|(nodes, _)| nodes.len());
+        return needs::check(&arguments.config, &settings, nodes.map_err(Faults::clone));
     }
+    let (nodes, tls) = built.map_err(Failure::Settings)?;
     let level = log::start(settings.log.format == LogFormat::Json, settings.log.level.word());
     let metrics = Metrics::default();
     let store: Arc<dyn Store> =
@@ -77,7 +85,6 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
         check_at_start: settings.gateway.check_at_start,
         nodes,
     });
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Start)?;
     let ended = runtime.block_on(async {
         let stop = CancellationToken::new();
         let listeners = addresses(&settings).bind_with(tls).await?;
@@ -93,7 +100,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
             level,
             metrics,
         };
-        live(reloader, listeners, engine, stop).await
+        live(reloader, listeners, engine, stop, hangup).await
     });
     // What is still being read from a device ends with the process; nothing that was sent is left unaccounted for.
     runtime.shutdown_background();
@@ -155,7 +162,7 @@ fn open(settings: &Settings, context: &Context) -> Result<Arc<dyn Store>, Failur
 }
 
 /// The Unix socket is for the gateway's user and group: who may write to it may fence.
-fn addresses(settings: &Settings) -> Addresses {
+pub(crate) fn addresses(settings: &Settings) -> Addresses {
     let unix = settings.listen.unix.clone().map(|path| SocketFile { path, mode: 0o660 });
     Addresses { unix, tcp: settings.listen.tcp }
 }
@@ -166,12 +173,12 @@ async fn live(
     listeners: Listeners,
     engine: Engine,
     stop: CancellationToken,
+    mut hangup: Signal,
 ) -> Result<(), Failure> {
     let settings = &reloader.running;
     let (house, hurry) = (reloader.house.clone(), CancellationToken::new());
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Start)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::Start)?;
-    let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Start)?;
     let notify = Notify::of_environment();
     tracing::info!(gateway = %settings.gateway.name, version = env!("CARGO_PKG_VERSION"), "starting");
     doors::tell(settings, &listeners, listeners.are_guarded());

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use zeroize::Zeroizing;
 
 use crate::key::{SEED, SigningKey};
@@ -113,6 +114,15 @@ pub(crate) fn read(path: &Path) -> Result<Option<SigningKey>, KeyFault> {
         Ok(key) => Ok(Some(key)),
         Err(what) => Err(KeyFault::NoKey { path, what }),
     }
+}
+
+/// Whether the key could be made: the nearest directory that is there takes what is missing below it.
+pub(crate) fn could_be_made(path: &Path) -> Result<(), KeyFault> {
+    let there = path.ancestors().skip(1).find(|above| above.exists()).unwrap_or(Path::new("/"));
+    accessat(CWD, there, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+        .map_err(io::Error::from)
+        .and_then(|()| if there.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) })
+        .map_err(io(path, "made"))
 }
 
 /// Makes a key of this seed, whole or not at all: a file that is there already stays.

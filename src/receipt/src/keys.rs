@@ -45,6 +45,14 @@ impl Keys {
         Ok(Self::with(gateway, Some(path), made, mark))
     }
 
+    /// Looks whether [`open`](Self::open) would find the key in `path`, or could make it, and makes nothing.
+    pub fn check(path: &Path) -> Result<(), KeyFault> {
+        match file::read(path)? {
+            Some(_) => Ok(()),
+            None => file::could_be_made(path),
+        }
+    }
+
     /// A key that ends with this process: for a store that does, too.
     pub fn ephemeral(gateway: &str, random: Random<'_>) -> Self {
         let key = loop {

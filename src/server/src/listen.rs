@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use tokio::net::{TcpListener, UnixListener, UnixSocket, UnixStream};
 
 use crate::serve::ServeError;
@@ -127,6 +128,21 @@ impl Drop for OwnFile {
 }
 
 impl Addresses {
+    /// Looks whether the Unix socket could be made, and makes nothing: another gateway may answer there now.
+    pub fn check(&self) -> Result<(), ListenError> {
+        let Some(SocketFile { path, .. }) = &self.unix else { return Ok(()) };
+        let failed = |source| ListenError::Io { place: path.display().to_string(), source };
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+            .map_err(|error| failed(error.into()))?;
+        match std::fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(failed(error)),
+            Ok(found) if !found.file_type().is_socket() => Err(ListenError::NotASocket(path.to_owned())),
+            Ok(_) => Ok(()),
+        }
+    }
+
     /// Begins to listen, without TLS. Must be called within a runtime.
     pub async fn bind(&self) -> Result<Listeners, ListenError> {
         self.bind_with(None).await

@@ -7,3 +7,4 @@ mod home;
 mod places;
 mod secrets;
 mod settings;
+mod start;

@@ -124,6 +124,26 @@ async fn a_pause_survives_kill_9_and_plan_fence_and_status_agree_on_it() -> Resu
     );
     let short = gateway.picket(&["fence", "n1", "--yes", "--reason", "a test", "--queue=1s"]).await?;
     assert!(short.code == 3 && short.out.contains("blocked (expired)"), "{short:?}");
+    let queued =
+        gateway.command(&["fence", "n1", "--yes", "--reason", "a test", "--queue=5m", "-o", "json"])?;
+    let queued = tokio::process::Command::from(queued)
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it runs");
+    let waits =
+        || async { gateway.picket(&["status", "n1"]).await.is_ok_and(|said| said.out.contains("waits for")) };
+    while !waits().await {}
+    let back = gateway.picket(&["unfence", "n1", "--reason", "alive after all"]).await?;
+    assert_eq!(back.code, 0, "{back:?}");
+    let ended = queued.wait_with_output().await.expect("it ends");
+    let told: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+    let outcome = &told["results"][0]["outcome"];
+    assert_eq!((ended.status.code(), &outcome["reason"]), (Some(3), &"withdrawn".into()), "{told}");
+    assert!(outcome["detail"].as_str().is_some_and(|detail| detail.contains("alive after all")), "{told}");
+    let audit = gateway.store_file().with_extension("audit").display().to_string();
+    let audit = gateway.picket(&["history", "--audit", &audit, "--export"]).await?;
+    assert!(audit.out.contains("\"outcome\":\"withdrawn\""), "{audit:?}");
     let everything = gateway.picket(&["resume", "--everything", "--reason", "done"]).await?;
     assert!(everything.code == 6 && everything.out.contains("paused is group rack=r1"), "{everything:?}");
     let resumed = gateway.picket(&["resume", "--group", "rack=r1", "--reason", "done"]).await?;

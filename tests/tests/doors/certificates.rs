@@ -72,6 +72,8 @@ async fn without_a_certificate_nobody_is_let_in() -> Result<()> {
     let plain = scene.endpoint.replace("https://", "http://");
     let said = picket_tests::picket(&["--endpoint", &plain, "nodes"]).await?;
     assert_eq!(said.code, 5, "{said:?}");
+    let right = format!("that port speaks TLS: write {}, with your certificates", scene.endpoint);
+    assert!(said.err.contains(&right), "{said:?}");
     scene.logged(&["audit", "is no TLS"]).await;
     Ok(())
 }

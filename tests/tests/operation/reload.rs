@@ -1,6 +1,6 @@
 //! SIGHUP: new settings hold as a whole, or the running ones stay.
 
-use picket_tests::peers::IpmiSim;
+use picket_tests::peers::{IpmiSim, eventually};
 use picket_tests::{Bmc, Fleet, Gateway, Result};
 
 use crate::{SOON, device, does, http, one_node, reload, with_metrics};
@@ -18,11 +18,21 @@ async fn nodes_roles_limits_and_the_log_change_without_a_restart() -> Result<()>
     let mut gateway = Gateway::start(&fleet).await?;
     gateway.checked().await?;
     does(&gateway, "fence", "n1").await;
-    let more = "[log]\nlevel = \"debug\"\n[limits]\nrate = 400\n[roles.all]\nrole = \"admin\"\nuids = [0]";
+    let budget = |at_once| format!("[budget]\nat_once = {at_once}\ncool_down = \"0s\"\nbrake_least = 1000\n");
+    let more = "[log]\nlevel = \"debug\"\n[limits]\nrate = 400\n[rules]\nhistory = \"80d\"\n\
+                [roles.all]\nrole = \"admin\"\nuids = [0]";
+    let more = &format!("{}{more}", budget(900));
     gateway.settings(&fleet.clone().node("n2", &device(&other), &["detach"]).with(more))?;
     let said = reload(&mut gateway).await;
-    for words in ["nodes added: n2", "roles:", "limits:", "log.level: info to debug", "the new settings hold"]
-    {
+    for words in [
+        "nodes added: n2",
+        "roles: all.role set to admin, all.uids set to [0]; streams",
+        "limits: rate set to 400",
+        "budget: at_once 1000 to 900",
+        "rules: history set to 80d",
+        "log.level: info to debug",
+        "the new settings hold",
+    ] {
         assert!(said.contains(words), "{words}: {said}");
     }
     // The fence of before goes on being what it was, and the new node can be fenced.
@@ -30,9 +40,10 @@ async fn nodes_roles_limits_and_the_log_change_without_a_restart() -> Result<()>
     does(&gateway, "fence", "n2").await;
     assert!(!bmc.is_on()? && !other.is_on()?);
     does(&gateway, "unfence", "n2").await;
-    gateway.settings(&fleet.clone().with(more))?;
+    gateway.settings(&fleet.clone().with(&more.replace("400", "500")))?;
     let said = reload(&mut gateway).await;
-    assert!(said.contains("nodes removed: n2"), "{said}");
+    assert!(said.contains("nodes removed: n2") && said.contains("limits: rate 400 to 500"), "{said}");
+    assert!(!said.contains("Limits"), "no name of the code's: {said}");
     assert!(!nodes(&gateway).await.contains("n2"));
     does(&gateway, "unfence", "n1").await;
     let (_, text) = http(address, "GET", "/metrics").await;
@@ -118,5 +129,36 @@ async fn of_reloads_at_once_the_last_wins() -> Result<()> {
     };
     tokio::time::timeout(SOON, last).await.expect("the last ones hold");
     assert!(gateway.process()?.still_runs().is_ok());
+    Ok(())
+}
+
+/// Until a process takes the signal it dies of it.
+#[tokio::test]
+async fn a_signal_in_the_first_moments_of_the_start_is_a_reload_after_it() -> Result<()> {
+    let (_bmc, _webhook, fleet) = one_node().await?;
+    let mut gateway = Gateway::new(&fleet)?;
+    let file = gateway.settings_file();
+    let whole = std::fs::read_to_string(&file).expect("it is there");
+    let later = file.with_extension("later");
+    std::fs::rename(&file, &later).expect("renamed");
+    // The start is held at its first step, where it reads its settings.
+    let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo runs");
+    assert!(made.success());
+    gateway.launch(&[])?;
+    let at_it = {
+        let file = file.clone();
+        tokio::task::spawn_blocking(move || std::fs::OpenOptions::new().write(true).open(file))
+    };
+    let opened = tokio::time::timeout(SOON, at_it).await.expect("it reads").expect("no panic");
+    let mut pipe = opened.expect("opened");
+    for _ in 0..3 {
+        gateway.process()?.signal(rustix::process::Signal::HUP);
+    }
+    std::fs::rename(&later, &file).expect("renamed");
+    std::io::Write::write_all(&mut pipe, whole.as_bytes()).expect("it still reads");
+    drop(pipe);
+    gateway.ready().await?;
+    eventually("the reload", SOON, || gateway.log().contains("the new settings hold")).await?;
+    assert_eq!(gateway.log().matches("reading the settings anew").count(), 1, "{}", gateway.log());
     Ok(())
 }

@@ -170,7 +170,9 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     if !args.dry_run {
         let then = match args.wishes.then {
             Then::StayOff => "switched off hard and stay off",
-            Then::PowerOn => "switched off hard and, once released, powered on again",
+            Then::PowerOn => {
+                "switched off hard; once released your hold is dropped, and with no other left they are powered on again"
+            }
         };
         let asked = format!("Fence {}? They are {then}.", question::names(&nodes));
         question::ask(session.console, session.global.yes, &asked).await?;

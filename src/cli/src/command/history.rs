@@ -37,6 +37,13 @@ pub struct Args {
     audit: audit::AuditArgs,
 }
 
+impl Args {
+    /// Whether the audit's entries are told, a line each.
+    pub fn exports(&self) -> bool {
+        self.audit.export
+    }
+}
+
 /// The document of a list.
 #[derive(Debug, Serialize)]
 struct Fences {

@@ -3,8 +3,8 @@
 use std::pin::Pin;
 
 use picket_proto::v1::{
-    AttestRequest, DrillRequest, FenceRequest, FenceUntil, FenceUpdate, Outcome, OutcomeKind, RetryRequest,
-    StandDownRequest, UnfenceRequest,
+    AttestRequest, DrillRequest, FenceRequest, FenceThen, FenceUntil, FenceUpdate, Outcome, OutcomeKind,
+    RetryRequest, StandDownRequest, UnfenceRequest,
 };
 use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
@@ -66,6 +66,11 @@ impl Motion {
         }
     }
 
+    /// Whether the node is brought back by itself once everything is released.
+    pub fn powers_on(&self) -> bool {
+        matches!(self, Motion::Fence(request) if request.then == i32::from(FenceThen::PowerOn) && !request.dry_run)
+    }
+
     /// What goes on when whoever follows it leaves.
     pub fn noun(&self) -> &'static str {
         match self {
@@ -83,7 +88,8 @@ impl Motion {
         let kind = OutcomeKind::try_from(outcome.kind).unwrap_or(OutcomeKind::Unspecified);
         match (self, kind) {
             (Motion::Fence(request), OutcomeKind::Fenced | OutcomeKind::AlreadyFenced) => {
-                let confirmed_will_do = request.until == i32::from(FenceUntil::Confirmed);
+                // Of a dry run as of a plan: nothing would be refused.
+                let confirmed_will_do = request.dry_run || request.until == i32::from(FenceUntil::Confirmed);
                 if outcome.released || confirmed_will_do { Exit::Done } else { Exit::Failed }
             }
             (Motion::Fence(request), OutcomeKind::DryRun) if request.dry_run => Exit::Done,
@@ -131,6 +137,9 @@ mod tests {
         let confirmed = Motion::Fence(FenceRequest { until, ..Default::default() });
         assert_eq!(exit(&confirmed, OutcomeKind::Fenced.into(), false), Exit::Done);
         assert_eq!(exit(&fence, OutcomeKind::DryRun.into(), false), Exit::Failed, "no dry run was asked for");
+        let dry = Motion::Fence(FenceRequest { dry_run: true, ..Default::default() });
+        assert_eq!(exit(&dry, OutcomeKind::AlreadyFenced.into(), false), Exit::Done, "as of a plan");
+        assert_eq!(exit(&dry, OutcomeKind::Blocked.into(), false), Exit::Blocked);
         let unfence = Motion::Unfence(UnfenceRequest::default());
         assert_eq!(exit(&unfence, OutcomeKind::Unfenced.into(), false), Exit::Done);
         assert_eq!(exit(&unfence, OutcomeKind::StillHeld.into(), false), Exit::Blocked);

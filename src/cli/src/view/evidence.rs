@@ -88,6 +88,8 @@ pub struct ReleaseView {
     detail: Option<String>,
     max_in_flight_s: Option<f64>,
     changed_at: Option<String>,
+    due_at: Option<String>,
+    unfinished: bool,
 }
 
 impl From<&Release> for ReleaseView {
@@ -99,6 +101,8 @@ impl From<&Release> for ReleaseView {
             detail: filled(&release.detail),
             max_in_flight_s: seconds(&release.max_in_flight),
             changed_at: stamp(&release.changed_at),
+            due_at: stamp(&release.due_at),
+            unfinished: release.unfinished,
         }
     }
 }
@@ -176,4 +180,19 @@ pub fn release_line(release: &Release) -> (Tone, String) {
         text += &format!(" ({})", release.detail);
     }
     (tone, clean(&text).into_owned())
+}
+
+/// A release as it stands now: besides, since when, and until when it has time.
+pub fn release_standing(release: &Release) -> (Tone, String) {
+    let (tone, mut text) = release_line(release);
+    if let Some(since) = &release.changed_at {
+        text += &format!(", since {}", duration::stamp_seconds(since));
+    }
+    if let Some(due) = &release.due_at {
+        text += &format!("; if not complete by {}, needs operator", duration::stamp_seconds(due));
+    }
+    if release.unfinished {
+        text += "; an attempt from before a breach was never seen to end";
+    }
+    (tone, text)
 }

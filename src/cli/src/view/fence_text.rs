@@ -1,6 +1,6 @@
 //! Fences as they were, for people.
 
-use picket_proto::v1::Fence;
+use picket_proto::v1::{Fence, FenceCause};
 
 use super::{evidence, outcome, words};
 use crate::duration;
@@ -13,6 +13,11 @@ pub fn table(fences: &[Fence], paint: Paint) -> String {
     for fence in fences {
         let first = fence.askers.first();
         let confirmed = fence.timings.and_then(|timings| timings.confirmed);
+        let (by, why) = match first {
+            _ if is_breach(fence) => ("nobody", "a breach: found on".to_owned()),
+            Some(asker) => (asker.caller.as_str(), crate::style::clip(&asker.reason, 40)),
+            None => ("", String::new()),
+        };
         let grade = fence.evidence.as_ref().and_then(|evidence| words::grade(evidence.grade));
         table.row(vec![
             fence.opened_at.as_ref().map(duration::stamp_seconds).unwrap_or_default().into(),
@@ -20,12 +25,17 @@ pub fn table(fences: &[Fence], paint: Paint) -> String {
             ending(fence),
             confirmed.map(|span| duration::words(duration::of_wire(&span))).unwrap_or_default().into(),
             grade.unwrap_or_default().into(),
-            first.map(|asker| asker.caller.as_str()).unwrap_or_default().into(),
-            first.map(|asker| crate::style::clip(&asker.reason, 40)).unwrap_or_default().into(),
+            by.into(),
+            why.into(),
             fence.id.as_str().into(),
         ]);
     }
     table.render(paint)
+}
+
+/// It was opened because the node was found on: nobody asked for it.
+fn is_breach(fence: &Fence) -> bool {
+    fence.cause == i32::from(FenceCause::Breach)
 }
 
 /// How a fence ended, in a few words.
@@ -60,11 +70,15 @@ pub fn detail(fence: &Fence, paint: Paint) -> String {
         None => row("outcome", Tone::Busy, "none yet: it is under way"),
     }
     row("generation", Tone::Plain, &fence.generation.to_string());
-    row("cause", Tone::Plain, &words::spoken(words::cause(fence.cause)));
+    let mut cause = words::spoken(words::cause(fence.cause));
+    if is_breach(fence) {
+        cause += ": found on although nobody unfenced it; nobody asked for this fence";
+    }
+    row("cause", Tone::Plain, &cause);
     for asker in &fence.askers {
         let at = asker.at.as_ref().map(duration::stamp).unwrap_or_default();
         row(
-            "asked by",
+            if is_breach(fence) { "joined by" } else { "asked by" },
             Tone::Plain,
             &format!("{} for {} at {at}: {}", asker.caller, asker.holder, asker.reason),
         );

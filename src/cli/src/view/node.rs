@@ -6,6 +6,7 @@ use picket_proto::v1::{
 };
 use serde::Serialize;
 
+use super::evidence::ReleaseView;
 use super::{filled, seconds, stamp, words};
 
 /// A node.
@@ -23,6 +24,7 @@ pub struct NodeView {
     holds: Vec<HoldView>,
     fence_id: Option<String>,
     fence_opened_at: Option<String>,
+    releases: Vec<ReleaseView>,
     wait: Option<WaitView>,
     open_effects: Vec<EffectView>,
     bringing: Option<String>,
@@ -159,6 +161,7 @@ impl From<&Node> for NodeView {
             holds: node.holds.iter().map(HoldView::from).collect(),
             fence_id: filled(&node.fence_id),
             fence_opened_at: stamp(&node.fence_opened_at),
+            releases: node.releases.iter().map(ReleaseView::from).collect(),
             wait: node.wait.as_ref().map(WaitView::from),
             open_effects: node.open_effects.iter().map(EffectView::from).collect(),
             bringing: words::bringing(node.bringing),

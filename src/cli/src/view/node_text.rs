@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use picket_proto::v1::{Device, DeviceProblem, Node, Pause, Phase, Power, Readiness, Wait};
+use picket_proto::v1::{Device, DeviceProblem, Node, Pause, Phase, Power, Readiness, Reason, Wait};
 
 use super::node::scope;
-use super::words;
+use super::{evidence, words};
 use crate::duration;
 use crate::style::{Paint, Tone, clean};
 use crate::table::{Cell, Table};
@@ -31,7 +31,8 @@ pub fn table(nodes: &[Node], paint: Paint) -> String {
 /// A node's phase with its reason.
 pub fn phase(node: &Node) -> String {
     let mut text = words::spoken(words::phase(node.phase));
-    if let Some(reason) = words::reason(node.reason) {
+    let reason = words::reason(node.reason).filter(|_| node.reason != i32::from(Reason::Orphaned));
+    if let Some(reason) = reason {
         text += &format!(" ({})", reason.replace('_', " "));
     }
     if node.orphaned {
@@ -104,6 +105,10 @@ pub fn detail(node: &Node, paint: Paint) -> String {
         (id, None) => id.to_owned(),
     };
     rows.push(("fence", Tone::Plain, fence));
+    for release in &node.releases {
+        let (tone, text) = evidence::release_standing(release);
+        rows.push(("release", tone, text.trim_start_matches("release ").to_owned()));
+    }
     for hold in &node.holds {
         let since = hold.since.as_ref().map(duration::stamp_seconds).unwrap_or_default();
         let dropped = if hold.drop_when_released { "; dropped once released" } else { "" };
@@ -140,7 +145,7 @@ pub fn detail(node: &Node, paint: Paint) -> String {
         );
     }
     for device in &node.devices {
-        device_lines(device, paint, &mut out);
+        device_lines(device, node.orphaned, paint, &mut out);
     }
     out
 }
@@ -152,7 +157,19 @@ pub fn paused_words(pause: &Pause) -> String {
     format!("{what}{until}: {} (by {})", pause.reason, pause.by)
 }
 
-fn device_lines(device: &Device, paint: Paint, out: &mut String) {
+fn device_lines(device: &Device, is_orphans: bool, paint: Paint, out: &mut String) {
+    if is_orphans {
+        let at = if device.driver.is_empty() {
+            String::new()
+        } else {
+            format!("{} at {}, ", device.driver, device.address)
+        };
+        let class = words::spoken(words::device_class(device.device_class));
+        let text = clean(&format!("{at}{class}, level {}: not asked any more", device.level)).into_owned();
+        let label = paint.tone(Tone::Faint, &format!("{:<14}", format!("device {}", clean(&device.id))));
+        *out += &format!("  {label} {text}\n");
+        return;
+    }
     let mut text = format!(
         "{} at {}, {}, level {}",
         device.driver,

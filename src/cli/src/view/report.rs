@@ -1,6 +1,6 @@
 //! How following a node ended, for people: the outcome, the evidence behind it, and what to do next.
 
-use picket_proto::v1::{FenceUpdate, OutcomeKind, Reason};
+use picket_proto::v1::{FenceUpdate, OutcomeKind, Phase, Reason};
 
 use super::{evidence, outcome, words};
 use crate::duration;
@@ -85,6 +85,17 @@ fn hints(followed: &Followed) -> Vec<String> {
             Ok(OutcomeKind::StillHeld) => vec![format!("who holds it: picket status {node}")],
             Ok(OutcomeKind::Fenced | OutcomeKind::AlreadyFenced) if !end.released => {
                 vec![format!("its releases go on: picket status {node}")]
+            }
+            Ok(OutcomeKind::Fenced | OutcomeKind::AlreadyFenced) if followed.motion.powers_on() => {
+                let phase = followed.latest.as_ref().map(|update| update.phase).unwrap_or_default();
+                vec![match Phase::try_from(phase) {
+                    Ok(Phase::Released) => {
+                        format!("it stays off: others hold it still: picket status {node}")
+                    }
+                    _ => format!(
+                        "it is being powered on again, and is not to be taken for off: picket status {node}"
+                    ),
+                }]
             }
             _ => Vec::new(),
         },

@@ -82,6 +82,17 @@ pub fn troubled(name: &str) -> Node {
         }],
         fence_id: FENCE.to_owned(),
         fence_opened_at: at(1, 0),
+        releases: vec![
+            release(ReleaseStage::Complete),
+            Release {
+                name: "detach".to_owned(),
+                attempts: 3,
+                detail: "503 Service Unavailable".to_owned(),
+                due_at: at(620, 0),
+                unfinished: true,
+                ..release(ReleaseStage::Requested)
+            },
+        ],
         open_effects: vec![
             OpenEffect {
                 id: 4,
@@ -171,6 +182,7 @@ pub fn release(stage: ReleaseStage) -> Release {
         detail: "array7: 3 volumes detached".to_owned(),
         max_in_flight: span(60, 0),
         changed_at: at(7, 0),
+        ..Default::default()
     }
 }
 

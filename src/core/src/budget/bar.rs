@@ -90,6 +90,6 @@ impl Bar {
 
 impl fmt::Display for Bar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "blocked ({}): {}", self.reason().label(), self.detail())
+        write!(f, "blocked ({}): {}", self.reason().words(), self.detail())
     }
 }

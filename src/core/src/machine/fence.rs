@@ -15,7 +15,7 @@ use crate::record::{Bringing, Cause, Fence, HoldState, Phase, ReleaseStage, Rele
 use crate::time::WallTime;
 
 const RETRY_HINT: &str =
-    "a fence is opened from normal, unfencing or power_on_failed; others join the open one";
+    "a fence is opened from normal, unfencing or power on failed; others join the open one";
 
 pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refused> {
     // Also where a person is asked in the middle of an unfence: that fence was ended, and nobody switches it off.
@@ -378,7 +378,7 @@ pub(super) fn give_up(draft: &mut Draft, reason: Reason, detail: &str) -> Result
         draft.fence()?.outcome = Some(Outcome::NeedsOperator(reason));
     }
     draft.record.phase = Phase::NeedsOperator(reason);
-    draft.moment(format!("needs an operator ({}): {detail}", reason.label()));
+    draft.moment(format!("needs an operator ({}): {detail}", reason.words()));
     Ok(())
 }
 
@@ -391,7 +391,7 @@ pub(super) fn abort(draft: &mut Draft, why: &str) -> Result<(), Refused> {
 /// A pause or a limit came before the first off.
 pub(super) fn bar(draft: &mut Draft, reason: Reason, why: &str) -> Result<(), Refused> {
     undo(draft, Outcome::Blocked(reason))?;
-    draft.moment(format!("blocked ({}) before anything was sent: {why}", reason.label()));
+    draft.moment(format!("blocked ({}) before anything was sent: {why}", reason.words()));
     Ok(())
 }
 

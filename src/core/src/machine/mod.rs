@@ -30,7 +30,7 @@ use crate::time::WallTime;
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Refused {
     /// Not in this phase.
-    #[error("{wanted} is not possible in phase {phase}: {hint}")]
+    #[error("{wanted} is not possible in phase {}: {hint}", .phase.replace('_', " "))]
     Phase {
         /// What was wanted.
         wanted: &'static str,

@@ -66,18 +66,19 @@ pub(super) fn progress(
     if release.attempts == 0 {
         return refused("nothing was attempted in this fence");
     }
-    let changed = release.stage != stage || release.detail != detail;
     release.stage = stage;
     release.detail.clone_from(&detail);
-    if changed {
-        let word = match stage {
-            ReleaseStage::Pending => "waits for a new attempt",
-            ReleaseStage::Requested => "requested",
-            ReleaseStage::Accepted => "accepted",
-            ReleaseStage::Complete => "complete",
-            ReleaseStage::Abandoned => "abandoned",
-        };
-        draft.moment(format!("release {id} {word}: {detail}"));
+    let word = match stage {
+        ReleaseStage::Pending => "waits for a new attempt",
+        ReleaseStage::Requested => "is not known to be done",
+        ReleaseStage::Accepted => "accepted",
+        ReleaseStage::Complete => "complete",
+        ReleaseStage::Abandoned => "abandoned",
+    };
+    // Each attempt is told with how it ended, also where it ended as the one before.
+    let what = format!("release {id} {word}: {detail}");
+    if draft.fence()?.moments.last().is_none_or(|last| last.what != what) {
+        draft.moment(what);
     }
     settle_released(draft);
     Ok(())

@@ -74,7 +74,7 @@ impl InWords for Admission {
 impl InWords for Taken {
     fn in_words(&self) -> String {
         match self {
-            Taken::Now(record) => format!("stored; the node is {}", record.phase.label()),
+            Taken::Now(record) => format!("stored; the node is {}", record.phase.label().replace('_', " ")),
             Taken::Before(id) => format!("asked before, of fence {id}: nothing was done again"),
         }
     }
@@ -98,7 +98,7 @@ impl InWords for () {
 
 impl InWords for NodeRecord {
     fn in_words(&self) -> String {
-        format!("stored; the node is {}", self.phase.label())
+        format!("stored; the node is {}", self.phase.label().replace('_', " "))
     }
 }
 

@@ -27,7 +27,7 @@ impl NodeTask {
     /// It is watched as closely as a fenced node: a BMC that restarts between two looks is noticed only while its session
     /// lives.
     pub(super) async fn needs_operator(&mut self, reason: Reason) -> Result<(), Fatal> {
-        self.wait_for(format!("a decision ({})", reason.label()), "an operator", None);
+        self.wait_for(format!("a decision ({})", reason.words()), "an operator", None);
         let watch = self.parts.rules.watch;
         let (mut pause, mut off_at, retry_at) = (watch, self.now(), self.now() + watch * 3);
         loop {

@@ -19,6 +19,7 @@ use picket_release::{Progress, ReleaseError, Releaser, Subject};
 use tokio::time::Instant;
 
 use super::{Failure, Fatal, NodeTask};
+use crate::view::whose_release;
 
 /// Looks without an Off in a row after which the evidence begins from zero (S4).
 const UNKNOWN_LOOKS: u32 = 3;
@@ -90,11 +91,7 @@ impl NodeTask {
                 }
             }
             let left = run.deadline.since(now);
-            self.wait_for(
-                format!("release {} to complete", state.id),
-                format!("release {}", state.id),
-                Some(left),
-            );
+            self.wait_for(format!("release {} to complete", state.id), whose_release(&state.id), Some(left));
             let until_next = run.next.since(self.now());
             let pause =
                 if run.unknown > 0 || until_next.is_zero() { FIRST_PAUSE } else { until_next.min(WATCH) };

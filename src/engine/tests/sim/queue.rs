@@ -161,7 +161,7 @@ async fn who_waits_is_seen_and_withdrawn_by_its_holder_alone() {
     let ended = lab.engine.withdraw(&node(), "db", &person().into()).await.expect("withdrawn");
     assert_eq!(ended, [ours.ticket]);
     match end(&ours) {
-        Some(Err(EngineError::Blocked { reason: Reason::Expired, detail })) => {
+        Some(Err(EngineError::Blocked { reason: Reason::Withdrawn, detail })) => {
             assert!(detail.starts_with(&format!("it was withdrawn by {}", person().name)), "{detail}");
         }
         other => panic!("{other:?}"),

@@ -32,7 +32,9 @@ pub(crate) fn devices(view: &NodeView, now: Now) -> Vec<v1::Device> {
 }
 
 fn device(view: &NodeView, spec: &DeviceSpec, live: &DeviceLive, level: u32, now: Now) -> v1::Device {
+    // An orphan has no drivers: where its devices were is what its fence remembers.
     let endpoint = view.plan.drivers.get(&spec.id).map(|driver| driver.traits().endpoint.clone());
+    let endpoint = endpoint.or_else(|| view.plan.topology.addresses().get(&spec.id).cloned());
     let endpoint = endpoint.unwrap_or_default();
     let (driver, address) = endpoint.split_once(' ').unwrap_or((&endpoint, ""));
     let learned = view.stored.record.learned.get(&spec.id);

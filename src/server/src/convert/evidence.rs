@@ -66,6 +66,8 @@ pub(crate) fn release(fence: &Fence, release: &ReleaseState) -> v1::Release {
         detail: release.detail.clone(),
         max_in_flight: release.max_in_flight.map(duration),
         changed_at: changed.map(|moment| timestamp(moment.at)),
+        due_at: None,
+        unfinished: release.unfinished,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use picket_core::record::{Fence, Hold, Moment};
+use picket_core::record::{Cause, Fence, Hold, Moment};
 use picket_core::time::WallTime;
 use picket_core::topology::Level;
 use picket_proto::v1;
@@ -50,22 +50,25 @@ pub(crate) fn exchange(exchange: picket_audit::Exchange) -> v1::Exchange {
     }
 }
 
-/// The first is who opened it; who joined is known as long as their holds are.
+/// The first is who opened it; who joined is known as long as their holds are. For a fence after a breach nobody asked.
 fn askers(fence: &Fence, holds: Option<&BTreeMap<String, Hold>>) -> Vec<v1::FenceAsker> {
+    let is_breach = fence.cause == Cause::Breach;
     let first = v1::FenceAsker {
         caller: fence.by.clone(),
         holder: fence.holder.clone(),
         reason: fence.reason.clone(),
         at: Some(timestamp(fence.opened_at)),
     };
-    let joined = holds.into_iter().flatten().filter(|(holder, _)| **holder != fence.holder);
+    let is_new = |hold: &Hold| !is_breach || hold.since >= fence.opened_at;
+    let joined = holds.into_iter().flatten();
+    let joined = joined.filter(|(holder, hold)| (is_breach || **holder != fence.holder) && is_new(hold));
     let joined = joined.map(|(holder, hold)| v1::FenceAsker {
         caller: hold.by.clone(),
         holder: holder.clone(),
         reason: hold.reason.clone(),
         at: Some(timestamp(hold.since)),
     });
-    std::iter::once(first).chain(joined).collect()
+    Some(first).filter(|_| !is_breach).into_iter().chain(joined).collect()
 }
 
 fn level(level: &Level) -> v1::FenceLevel {

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use picket_core::device::{DeviceClass, Identity};
 use picket_core::ledger::OpenEffect;
-use picket_core::record::{Fence, Hold, Phase};
+use picket_core::record::{Fence, Hold, Phase, ReleaseState};
 use picket_core::time::WallTime;
-use picket_engine::{LIVENESS_SOURCE, NodeView, Wait};
+use picket_engine::{LIVENESS_SOURCE, NodeView, Wait, whose_release};
 use picket_proto::v1;
 
 use super::device::{Now, devices};
+use super::evidence;
 use super::time::{between, duration, timestamp};
 use super::words;
 
@@ -18,8 +19,10 @@ pub(crate) fn node(view: &NodeView, now: Now, leading: bool) -> v1::Node {
     let record = &view.stored.record;
     let fence = record.fence.as_ref();
     let devices = devices(view, now);
+    // With its retirement it is nobody's orphan any more; its task learns that a moment later.
+    let orphaned = view.live.orphaned.as_ref().filter(|_| record.phase != Phase::Retired);
     let reason = match record.phase {
-        _ if view.live.orphaned.is_some() => v1::Reason::Orphaned,
+        _ if orphaned.is_some() => v1::Reason::Orphaned,
         Phase::NeedsOperator(reason) => words::reason(reason),
         _ => v1::Reason::Unspecified,
     };
@@ -29,10 +32,8 @@ pub(crate) fn node(view: &NodeView, now: Now, leading: bool) -> v1::Node {
         generation: record.generation.0,
         phase: words::phase(&record.phase).into(),
         reason: reason.into(),
-        detail: view
-            .live
-            .orphaned
-            .clone()
+        detail: orphaned
+            .cloned()
             .or_else(|| fence.and_then(|fence| fence.moments.last()).map(|moment| moment.what.clone()))
             .unwrap_or_default(),
         phase_since: phase_since(view).map(timestamp),
@@ -49,7 +50,7 @@ pub(crate) fn node(view: &NodeView, now: Now, leading: bool) -> v1::Node {
         groups: view.plan.groups.iter().cloned().collect(),
         identity: Some(identity(view)),
         pauses: Vec::new(),
-        orphaned: view.live.orphaned.is_some(),
+        orphaned: orphaned.is_some(),
         wait: view.live.wait.as_ref().map(|waited| wait(waited, &record.phase)),
         proven: leading && view.live.proven,
         retired: record.retired.as_ref().map(|retired| v1::Retirement {
@@ -57,7 +58,18 @@ pub(crate) fn node(view: &NodeView, now: Now, leading: bool) -> v1::Node {
             reason: retired.reason.clone(),
             at: Some(timestamp(retired.at)),
         }),
+        releases: fence.map(|fence| releases(fence, view.live.wait.as_ref())).unwrap_or_default(),
     }
+}
+
+/// All releases of the fence. When one is due is known of the one that is waited for.
+fn releases(fence: &Fence, wait: Option<&Wait>) -> Vec<v1::Release> {
+    let due = |release: &ReleaseState| {
+        wait.filter(|wait| wait.whose == whose_release(&release.id)).and_then(|wait| wait.until)
+    };
+    let told =
+        |release| v1::Release { due_at: due(release).map(timestamp), ..evidence::release(fence, release) };
+    fence.releases.iter().map(told).collect()
 }
 
 /// Since when the phase is as it is: the first of the last moments that share it.

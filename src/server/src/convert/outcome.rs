@@ -82,18 +82,25 @@ pub(crate) fn detail(fence: &Fence, outcome: &Outcome) -> String {
         Outcome::Fenced { .. } | Outcome::AlreadyFenced { .. } => fenced(fence),
         // The reason stands beside the detail already.
         Outcome::NeedsOperator(reason) => {
-            let (what, asked) =
-                (last_of("needs_operator"), format!("needs an operator ({}): ", reason.label()));
-            what.strip_prefix(&asked).unwrap_or(&what).to_owned()
+            let what = last_of("needs_operator");
+            let asked = spellings(*reason).map(|word| format!("needs an operator ({word}): "));
+            asked.iter().find_map(|asked| what.strip_prefix(asked)).unwrap_or(&what).to_owned()
         }
         Outcome::Blocked(reason) => {
-            let begins = format!("blocked ({}) ", reason.label());
-            let told = fence.moments.iter().rev().find_map(|moment| moment.what.strip_prefix(&begins));
-            told.unwrap_or_default().to_owned()
+            let begins = spellings(*reason).map(|word| format!("blocked ({word}) "));
+            let told =
+                |what: &str| begins.iter().find_map(|begins| what.strip_prefix(begins)).map(str::to_owned);
+            let told = fence.moments.iter().rev().find_map(|moment| told(&moment.what));
+            told.unwrap_or_default()
         }
         Outcome::PowerOnFailed => last_of("power_on_failed"),
         _ => fence.moments.last().map(|moment| moment.what.clone()).unwrap_or_default(),
     }
+}
+
+/// How moments spell a reason; the second is that of versions before.
+fn spellings(reason: Reason) -> [String; 2] {
+    [reason.words(), reason.label().to_owned()]
 }
 
 fn fenced(fence: &Fence) -> String {

@@ -111,6 +111,7 @@ pub(crate) fn reason(reason: Reason) -> v1::Reason {
         Reason::CoolDown => v1::Reason::CoolDown,
         Reason::Brake => v1::Reason::Brake,
         Reason::Expired => v1::Reason::Expired,
+        Reason::Withdrawn => v1::Reason::Withdrawn,
     }
 }
 
@@ -229,6 +230,7 @@ mod tests {
             Reason::CoolDown,
             Reason::Brake,
             Reason::Expired,
+            Reason::Withdrawn,
         ] {
             let word = format!("REASON_{}", known.label().to_ascii_uppercase());
             assert_eq!(reason(known).as_str_name(), word);

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use picket_proto::v1::{
-    Fence, FenceRequest, FenceView, GetFenceRequest, ListFencesRequest, NodeSet, OutcomeKind, node_set,
+    Fence, FenceCause, FenceRequest, FenceView, GetFenceRequest, ListFencesRequest, NodeSet, OutcomeKind,
+    node_set,
 };
 
 use picket_audit::{Audit, Options, Told, Writer};
+use picket_driver_sim::{Act, Verb};
 use picket_server::Limits;
 use tempfile::TempDir;
 
@@ -164,4 +166,24 @@ async fn what_was_left_out_of_a_long_fence_is_said() {
     let fence = get(&lab, &id, FenceView::Full).await.expect("there");
     assert!(fence.exchanges.len() == 2_000 && fence.exchanges_cut, "{}", fence.exchanges.len());
     drop(writer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_asked_for_the_fence_after_a_breach() {
+    let lab = lab().await;
+    lab.fence("k").await;
+    lab.happen(Act::Foreign { machine: "n1".to_owned(), verb: Verb::On });
+    lab.reach("fencing").await;
+    lab.reach("released").await;
+    let fences = list(&lab, ListFencesRequest::default()).await;
+    let causes: Vec<_> = fences.iter().map(|fence| (fence.cause(), fence.askers.len())).collect();
+    assert_eq!(causes, [(FenceCause::Breach, 0), (FenceCause::Asked, 1)]);
+
+    // Who asks for it later is named, also where they held the node before.
+    tokio::time::sleep(s(5)).await;
+    let web = FenceRequest { holder: "web".to_owned(), ..fence_request("w") };
+    lab.open(web).await.expect("let in").outcome().await;
+    let fences = list(&lab, ListFencesRequest::default()).await;
+    let askers: Vec<_> = fences[0].askers.iter().map(|asker| asker.holder.as_str()).collect();
+    assert_eq!(askers, ["web"]);
 }

@@ -224,7 +224,7 @@ async fn what_waits_is_seen_at_its_node_and_an_unfence_withdraws_it() {
         "it was not fenced, and what waited in the queue for db was withdrawn (number 1)"
     );
     let end = waits.outcome().await;
-    assert_eq!((end.kind(), end.reason()), (OutcomeKind::Blocked, Reason::Expired));
+    assert_eq!((end.kind(), end.reason()), (OutcomeKind::Blocked, Reason::Withdrawn));
     assert!(end.detail.contains("it was withdrawn by") && end.detail.contains("a test"), "{}", end.detail);
     let node = client.get_node(get).await.expect("known").into_inner().node.expect("a node");
     assert_eq!(node.wait, None);
@@ -238,7 +238,7 @@ async fn what_waits_is_seen_at_its_node_and_an_unfence_withdraws_it() {
         ..Default::default()
     };
     client.drop_hold(drop_hold).await.expect("dropped");
-    assert_eq!(again.outcome().await.reason(), Reason::Expired);
+    assert_eq!(again.outcome().await.reason(), Reason::Withdrawn);
     lab.volumes_only_accept(false);
     assert_eq!(kind(&first.outcome().await), OutcomeKind::Fenced);
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;

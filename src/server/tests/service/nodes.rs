@@ -3,7 +3,7 @@
 use picket_driver_sim::Fault;
 use picket_proto::v1::{
     DeviceProblemKind, GetNodeRequest, IdentityMatch, ListNodesRequest, ListNodesResponse, Node, NodeSet,
-    Phase, Power, Readiness, node_set,
+    Phase, Power, Readiness, ReleaseStage, node_set,
 };
 
 use crate::lab::{Lab, fence_request, lab, named, reason, wrong_fields};
@@ -164,4 +164,31 @@ async fn a_fenced_node_shows_its_holds_its_fence_and_its_proof() {
             && node.back_since.is_some()
             && node.open_effects.is_empty()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_shows_how_far_its_releases_are_and_until_when() {
+    let lab = lab().await;
+    assert_eq!(get(&lab, "n1", false).await.releases, []);
+    lab.volumes_only_accept(true);
+    let stream = lab.open(fence_request("k")).await.expect("let in");
+    lab.reach("fenced").await;
+    tokio::time::sleep(std::time::Duration::from_secs(20)).await;
+    let node = get(&lab, "n1", false).await;
+    let [release] = &node.releases[..] else { panic!("{:?}", node.releases) };
+    assert_eq!(
+        (release.name.as_str(), release.stage(), release.attempts),
+        ("detach", ReleaseStage::Accepted, 1)
+    );
+    assert!(release.changed_at.is_some() && !release.unfinished);
+    let wait = node.wait.expect("it waits for the release");
+    assert_eq!((release.due_at, wait.whose.as_str()), (wait.until, "release detach"));
+    assert!(release.due_at.is_some());
+
+    lab.volumes_only_accept(false);
+    assert!(stream.outcome().await.released);
+    let node = get(&lab, "n1", false).await;
+    assert_eq!((node.releases[0].stage(), node.releases[0].due_at), (ReleaseStage::Complete, None));
+    lab.unfence("u").await;
+    assert_eq!(get(&lab, "n1", false).await.releases, [], "what was released is history now");
 }

@@ -54,6 +54,11 @@ impl LockFile {
         self.line("store")
     }
 
+    /// The same of the lock file at `path`, whoever holds it.
+    pub(super) fn made_at(path: &Path) -> io::Result<Option<String>> {
+        Self { file: File::open(path)? }.made()
+    }
+
     /// Remembers that the store is there.
     pub(super) fn remember(&self, incarnation: Incarnation) -> io::Result<()> {
         self.write(Some(&incarnation.to_string()))?;

@@ -50,6 +50,12 @@ impl EmbeddedStore {
         Self::open_on(path, fresh, disk::Faults::default())
     }
 
+    /// Looks whether a start would find what it needs at `path`, and makes and locks nothing: another gateway may have the
+    /// store open. What is in the file is not looked at.
+    pub fn check(path: &Path) -> Result<(), OpenError> {
+        open::check(path)
+    }
+
     fn open_on(path: &Path, fresh: Incarnation, faults: disk::Faults) -> Result<Self, OpenError> {
         Ok(Self { shelf: Arc::new(Shelf::open(path, fresh, faults)?), queue: Arc::default() })
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use picket_core::ids::Incarnation;
 use picket_core::store::StoreError;
 use redb::{Database, DatabaseError, ReadableDatabase, TableError};
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Access, Advice, AtFlags, CWD, accessat, fadvise};
 
 use super::disk::Faults;
 use super::error::{Broken, OpenError};
@@ -44,6 +44,43 @@ pub(super) fn check_directory(path: &Path) -> Result<(), OpenError> {
     } else {
         Err(OpenError::Exposed { path: directory.to_owned(), mode, right: "o-w" })
     }
+}
+
+/// Whether the store could be opened, or made, as far as that is to be seen without touching anything.
+pub(super) fn check(path: &Path) -> Result<(), OpenError> {
+    let may = |place: &Path, access: Access, doing: &'static str| {
+        accessat(CWD, place, access, AtFlags::EACCESS).map_err(|error| io_error(place, doing)(error.into()))
+    };
+    check_directory(path)?;
+    may(directory(path), Access::WRITE_OK | Access::EXEC_OK, "write to the store's directory")?;
+    let lock = lock_path(path);
+    let there = |place: &Path| place.try_exists().map_err(io_error(place, "look for"));
+    let remembers = if there(&lock)? {
+        may(&lock, Access::READ_OK | Access::WRITE_OK, "lock")?;
+        LockFile::made_at(&lock).map_err(io_error(&lock, "read"))?.is_some()
+    } else {
+        false
+    };
+    if there(path)? {
+        check_file(path, &fs::metadata(path).map_err(io_error(path, "look at"))?)?;
+        return may(path, Access::READ_OK | Access::WRITE_OK, "open");
+    }
+    if remembers { Err(OpenError::Gone { path: path.to_owned(), lock }) } else { Ok(()) }
+}
+
+/// Refuses what cannot be a store, and what others may write.
+fn check_file(path: &Path, about: &fs::Metadata) -> Result<(), OpenError> {
+    let mode = about.mode() & 0o7777;
+    if !about.is_file() {
+        return Err(io_error(path, "open")(io::Error::other("it is no regular file")));
+    }
+    if mode & 0o006 != 0 {
+        return Err(OpenError::Exposed { path: path.to_owned(), mode, right: "600" });
+    }
+    if about.len() == 0 {
+        return Err(OpenError::Damaged { path: path.to_owned(), what: "it is empty".to_owned() });
+    }
+    Ok(())
 }
 
 pub(super) fn take_lock(path: &Path) -> Result<LockFile, OpenError> {
@@ -134,16 +171,7 @@ pub(super) fn open(
     let damaged = |what: String| OpenError::Damaged { path: path.to_owned(), what };
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(io_error(path, "open"))?;
     let about = file.metadata().map_err(io_error(path, "look at"))?;
-    let mode = about.mode() & 0o7777;
-    if !about.is_file() {
-        return Err(io_error(path, "open")(io::Error::other("it is no regular file")));
-    }
-    if mode & 0o006 != 0 {
-        return Err(OpenError::Exposed { path: path.to_owned(), mode, right: "600" });
-    }
-    if about.len() == 0 {
-        return Err(damaged("it is empty".to_owned()));
-    }
+    check_file(path, &about)?;
     if from_disk {
         // After a failed flush the kernel keeps pages that the disk never took, and calls them clean.
         fadvise(&file, 0, None, Advice::DontNeed)

@@ -51,6 +51,30 @@ fn nothing_is_released_in_any_other_phase() {
 }
 
 #[test]
+fn each_attempt_is_told_with_how_it_ended_also_in_the_same_words() {
+    let mut player = fenced(&["detach"]);
+    for (stage, word) in [
+        (ReleaseStage::Requested, "is not known to be done"),
+        (ReleaseStage::Pending, "waits for a new attempt"),
+    ] {
+        let before = player.open_fence().moments.len();
+        for _ in 0..3 {
+            player.attempt("detach");
+            progress(&mut player, "detach", stage, None).unwrap();
+            // Told again without another attempt it is no news.
+            progress(&mut player, "detach", stage, None).unwrap();
+        }
+        let attempts = player.open_fence().release(&release("detach")).unwrap().attempts;
+        let told: Vec<String> =
+            player.open_fence().moments[before..].iter().map(|moment| moment.what.clone()).collect();
+        let wanted = (attempts - 2..=attempts).flat_map(|n| {
+            [format!("release detach: attempt {n}"), format!("release detach {word}: said so")]
+        });
+        assert_eq!(told, wanted.collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn each_attempt_has_an_entry_and_an_end_of_its_own() {
     let mut player = fenced(&["detach"]);
     let first = player.attempt("detach");

@@ -49,7 +49,7 @@ impl Runner<'_> {
             if let Some(entry) = self.entries.get(&ticket) {
                 self.told(entry, ticket, "withdrawn", &detail);
             }
-            self.end(ticket, Err(EngineError::Blocked { reason: Reason::Expired, detail }));
+            self.end(ticket, Err(EngineError::Blocked { reason: Reason::Withdrawn, detail }));
             asked.ended.push(ticket);
         }
         Ok(())
