@@ -57,22 +57,38 @@ pub(crate) fn all(
 
 /// All that a plan is made of, so that a reload knows which nodes have other settings. Holds no secret: nor do settings.
 fn mark(settings: &Settings, node: &NodeSettings, plan: &NodePlan) -> String {
-    let devices = node.devices.iter().map(|(id, device)| {
-        (id.to_string(), json!([device.driver, device.settings, files(&device.settings)]))
-    });
-    let of = |how: &Kinded| json!([how.kind, how.settings, files(&how.settings)]);
-    let releases = node.releases.iter().filter_map(|id| settings.releases.get(id));
-    let groups = plan.groups.iter().filter_map(|name| settings.groups.settings().get(name));
+    let devices = node.devices.values().map(|device| files(&device.settings));
+    let named = releases(settings, node).chain(sources_of(settings, plan)).map(|how| files(&how.settings));
     json!({
-        "topology": plan.topology,
-        "devices": devices.collect::<serde_json::Map<_, _>>(),
-        "releases": releases.map(|release| json!([release.id, of(&release.how)])).collect::<Vec<_>>(),
-        "liveness": groups.filter_map(|group| group.rules.liveness.as_ref()).map(of).collect::<Vec<_>>(),
-        "labels": plan.labels,
-        "groups": plan.groups,
+        "alike": alike(settings, node, plan),
+        "files": devices.chain(named).collect::<Vec<_>>(),
         "own_host": plan.own_host,
     })
     .to_string()
+}
+
+/// What the settings say of a node, on whichever machine they are read.
+pub(crate) fn alike(settings: &Settings, node: &NodeSettings, plan: &NodePlan) -> serde_json::Value {
+    let devices =
+        node.devices.iter().map(|(id, device)| (id.to_string(), json!([device.driver, device.settings])));
+    let of = |how: &Kinded| json!([how.kind, how.settings]);
+    json!({
+        "topology": plan.topology,
+        "devices": devices.collect::<serde_json::Map<_, _>>(),
+        "releases": node.releases.iter().map(ToString::to_string).zip(releases(settings, node).map(of)).collect::<Vec<_>>(),
+        "liveness": sources_of(settings, plan).map(of).collect::<Vec<_>>(),
+        "labels": plan.labels,
+        "groups": plan.groups,
+    })
+}
+
+fn releases<'a>(settings: &'a Settings, node: &'a NodeSettings) -> impl Iterator<Item = &'a Kinded> {
+    node.releases.iter().filter_map(|id| settings.releases.get(id)).map(|release| &release.how)
+}
+
+fn sources_of<'a>(settings: &'a Settings, plan: &'a NodePlan) -> impl Iterator<Item = &'a Kinded> {
+    let groups = plan.groups.iter().filter_map(|name| settings.groups.settings().get(name));
+    groups.filter_map(|group| group.rules.liveness.as_ref())
 }
 
 /// The files that these settings name, as they stand on the disk: a secret that was replaced is another one. What is in

@@ -33,6 +33,11 @@ pub(crate) enum Failure {
     /// The store became unusable.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The settings want what this picketd was built without.
+    #[error(
+        "store.kind: this picketd was built without {0:?}: build it with that feature, or choose another kind"
+    )]
+    Built(&'static str),
     /// The service cannot listen.
     #[error(transparent)]
     Listen(#[from] picket_server::ListenError),
@@ -86,7 +91,7 @@ impl Failure {
     /// Exit codes as in sysexits(3): 78 for wrong settings, 75 for what may work later, 70 for a damaged store.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Failure::Settings(_) | Failure::Check { settings: Some(_), .. } => 78,
+            Failure::Settings(_) | Failure::Built(_) | Failure::Check { settings: Some(_), .. } => 78,
             // As the start would end, at the first of those that no later start mends by itself.
             Failure::Check { settings: None, needs } => {
                 let codes = needs.iter().map(|need| need.why.code());

@@ -18,6 +18,7 @@ mod notify;
 mod observe;
 mod reload;
 mod run;
+mod sharing;
 mod sources;
 
 pub use arguments::Arguments;

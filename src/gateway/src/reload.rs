@@ -16,7 +16,7 @@ use picket_server::House;
 use serde_json::json;
 
 use crate::log::Level;
-use crate::{build, doors};
+use crate::{build, doors, sharing};
 
 /// What reads the settings anew.
 pub(crate) struct Reloader {
@@ -87,8 +87,10 @@ impl Reloader {
         if !fixed.is_empty() {
             return Err(Refused::Restart(fixed.join(", ")));
         }
+        let fleet = sharing::digest(&settings, &nodes);
         let (rules, budget) = (settings.rules.clone(), settings.budget.clone());
         let changed = self.engine.change(Change { nodes, rules, budget }).await?;
+        self.engine.set_fleet(&fleet).await;
         let mut changes = of_the_fleet(&changed);
         let told = |table: &str, otherwise: &str| {
             by_key(&self.running, &settings, table).unwrap_or_else(|| otherwise.to_owned())

@@ -4,27 +4,22 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use picket_audit::{Audit, GATEWAY, Options, Told, Writer};
-use picket_config::{AuditSettings, Faults, LogFormat, Settings, Sources, StoreSettings};
-use picket_core::ids::Incarnation;
-use picket_core::store::{Store, StoreError};
+use picket_config::{AuditSettings, Faults, LogFormat, Settings, Sources};
 use picket_driver::{Context, Random};
-use picket_election::Single;
 use picket_engine::clock::SystemClock;
 use picket_engine::{Engine, Hooks, Parts, Receipts};
 use picket_metrics::{self as metrics, Metrics};
 use picket_receipt::Keys;
 use picket_server::{Addresses, House, Listeners, SocketFile};
-use picket_store::{EmbeddedStore, MemoryStore};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;
-use crate::measured::Measured;
 use crate::notify::Notify;
 use crate::observe::Observer;
 use crate::reload::Reloader;
-use crate::{build, doors, http, log, needs};
+use crate::{build, doors, http, log, needs, sharing};
 
 /// Runs the daemon until SIGTERM or SIGINT. Failures are told on standard error, once.
 pub fn main(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> ExitCode {
@@ -66,14 +61,14 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
     let (nodes, tls) = built.map_err(Failure::Settings)?;
     let level = log::start(settings.log.format == LogFormat::Json, settings.log.level.word());
     let metrics = Metrics::default();
-    let store: Arc<dyn Store> =
-        Arc::new(Measured { inner: open(&settings, &context)?, metrics: metrics.clone() });
+    let (store, election) = sharing::open(&settings, &context, &metrics)?;
     let (audit, writer) = audit(&settings, &context)?;
     let keys = keys(&settings, &context)?;
+    let fleet = sharing::digest(&settings, &nodes);
     let engine = Engine::new(Parts {
         clock: context.clock.clone(),
         random: context.random.clone(),
-        election: Arc::new(Single::new(store.clone())),
+        election,
         store,
         hooks,
         audit,
@@ -89,6 +84,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
         let stop = CancellationToken::new();
         let listeners = addresses(&settings).bind_with(tls).await?;
         let rules = doors::rules(&settings, engine.audit().clone(), &metrics);
+        engine.set_fleet(&fleet).await;
         let house = House::new(rules, &engine, &listeners, stop.clone());
         let reloader = Reloader {
             file: arguments.config.clone(),
@@ -144,23 +140,6 @@ fn keys(settings: &Settings, context: &Context) -> Result<Keys, Failure> {
     Ok(keys)
 }
 
-fn open(settings: &Settings, context: &Context) -> Result<Arc<dyn Store>, Failure> {
-    let mut bytes = [0; 10];
-    (context.random)(&mut bytes);
-    let fresh = Incarnation::mint(context.clock.wall(), bytes);
-    Ok(match &settings.store {
-        StoreSettings::Memory => {
-            tracing::warn!("the store is in memory: with this process it forgets which nodes are fenced");
-            Arc::new(MemoryStore::new(fresh)?)
-        }
-        StoreSettings::Embedded { path } => Arc::new(EmbeddedStore::open(path, fresh)?),
-        StoreSettings::Etcd(_) => {
-            let why = "this picketd does not lead with a store in etcd: set kind = \"embedded\" in [store]";
-            return Err(Failure::Store(StoreError::Unavailable(why.to_owned())));
-        }
-    })
-}
-
 /// The Unix socket is for the gateway's user and group: who may write to it may fence.
 pub(crate) fn addresses(settings: &Settings) -> Addresses {
     let unix = settings.listen.unix.clone().map(|path| SocketFile { path, mode: 0o660 });
@@ -206,7 +185,7 @@ async fn live(
         tokio::join!(telling, notify.keep_alive())
     };
     let reloading = async {
-        engine.until_leading().await;
+        engine.until_serving().await;
         notify.ready("serving");
         // Signals that come meanwhile make one more reload together: the last settings hold.
         while hangup.recv().await.is_some() {

@@ -101,6 +101,14 @@ impl Engine {
         self.shared.parts.election.others()
     }
 
+    /// The digest of the settings by which this gateway works: who has others than the leader does not stand for election. What
+    /// cannot be stored now is stored with the next leadership.
+    pub async fn set_fleet(&self, digest: &str) {
+        if let Err(error) = self.shared.parts.election.set_fleet(digest).await {
+            tracing::warn!(%error, "the digest of the settings was not stored");
+        }
+    }
+
     /// Why this gateway does not stand for election; `None`: it does, or leads.
     pub fn aside(&self) -> Option<String> {
         self.shared.following.borrow().aside.clone()

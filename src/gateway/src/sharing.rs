@@ -1,0 +1,103 @@
+//! The store, and the election that belongs to it: of this gateway alone, or shared with others in etcd.
+
+use std::sync::Arc;
+
+use picket_config::{Settings, StoreSettings};
+use picket_core::election::{Election, Member};
+use picket_core::ids::Incarnation;
+use picket_core::store::Store;
+use picket_driver::Context;
+use picket_election::Single;
+use picket_engine::NodePlan;
+use picket_metrics::Metrics;
+use picket_store::{EmbeddedStore, MemoryStore};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::build;
+use crate::failure::Failure;
+use crate::measured::Measured;
+
+/// The oldest version that reads what this one writes: an older gateway that shares the store follows, and does not lead.
+#[cfg(feature = "etcd")]
+const LEAST_VERSION: &str = "0.1.0";
+
+/// The store and the election of these settings. A store in etcd is not asked yet: the gateway starts while it is away.
+pub(crate) fn open(
+    settings: &Settings,
+    context: &Context,
+    metrics: &Metrics,
+) -> Result<(Arc<dyn Store>, Arc<dyn Election>), Failure> {
+    let mut bytes = [0; 10];
+    (context.random)(&mut bytes);
+    let fresh = Incarnation::mint(context.clock.wall(), bytes);
+    let inner: Arc<dyn Store> = match &settings.store {
+        StoreSettings::Memory => {
+            tracing::warn!("the store is in memory: with this process it forgets which nodes are fenced");
+            Arc::new(MemoryStore::new(fresh)?)
+        }
+        StoreSettings::Embedded { path } => Arc::new(EmbeddedStore::open(path, fresh)?),
+        StoreSettings::Etcd(etcd) => return shared(etcd, settings, context, metrics),
+    };
+    let store = measured(inner, metrics);
+    let election = Single::new(store.clone()).of(me(settings));
+    Ok((store, Arc::new(election)))
+}
+
+#[cfg(feature = "etcd")]
+fn shared(
+    etcd: &picket_config::EtcdSettings,
+    settings: &Settings,
+    context: &Context,
+    metrics: &Metrics,
+) -> Result<(Arc<dyn Store>, Arc<dyn Election>), Failure> {
+    let etcd = picket_etcd::Etcd::new(etcd.clone(), context.clock.clone(), context.random.clone());
+    let election = etcd.election(picket_etcd::Candidate {
+        me: me(settings),
+        least_version: picket_etcd::Version::parse(LEAST_VERSION),
+        take_over_settings: settings.election.take_over_settings,
+        lease: settings.election.lease,
+    });
+    Ok((measured(Arc::new(etcd.store()), metrics), Arc::new(election)))
+}
+
+#[cfg(not(feature = "etcd"))]
+fn shared(
+    _: &picket_config::EtcdSettings,
+    _: &Settings,
+    _: &Context,
+    _: &Metrics,
+) -> Result<(Arc<dyn Store>, Arc<dyn Election>), Failure> {
+    Err(Failure::Built("etcd"))
+}
+
+fn measured(inner: Arc<dyn Store>, metrics: &Metrics) -> Arc<dyn Store> {
+    Arc::new(Measured { inner, metrics: metrics.clone() })
+}
+
+/// This gateway, as others know it.
+fn me(settings: &Settings) -> Member {
+    Member {
+        gateway: settings.gateway.name.clone(),
+        endpoints: settings.election.advertise.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        aside: None,
+    }
+}
+
+/// A digest of what all gateways of a fleet must have alike: nodes, devices, releases, rules, budget. What is one gateway's own
+/// (where it listens, which node carries it) is no part of it, nor is what stands in the files that settings name.
+pub(crate) fn digest(settings: &Settings, plans: &[NodePlan]) -> String {
+    let nodes = plans.iter().filter_map(|plan| {
+        let node = settings.nodes.get(&plan.id)?;
+        Some((plan.id.to_string(), build::alike(settings, node, plan)))
+    });
+    let nodes: serde_json::Map<_, _> = nodes.collect();
+    let all = json!({
+        "nodes": nodes,
+        "rules": format!("{:?}", settings.rules),
+        "budget": format!("{:?}", settings.budget),
+    });
+    let digest = Sha256::digest(all.to_string().as_bytes());
+    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
