@@ -240,8 +240,7 @@ mod tests {
 
     #[test]
     fn what_the_message_says_is_not_said_again() {
-        let message =
-            "this gateway takes 50 requests a second of each caller, and all are taken: ask again in 100 ms";
+        let message = "this gateway takes 50 requests a second of each caller: ask again in 100 ms";
         let mut details = ErrorDetails::new();
         details
             .set_error_info("LIMIT", DOMAIN, [("limit".to_owned(), "50 requests a second".to_owned())])

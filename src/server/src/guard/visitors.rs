@@ -165,8 +165,8 @@ impl Visitors {
             let wait = (1.0 - visitor.tokens) / f64::from(limits.rate.max(1));
             // A crowd that comes back at the same moment would only be refused again.
             let wait = Duration::from_secs_f64(wait).max(Duration::from_millis(100));
-            let rate = limits.rate as usize;
-            Err(full("requests a second", rate, " of each caller", wait))
+            let limit = format!("{} {RATE}", limits.rate);
+            Err(limited(RATE, &limit, &format!("this gateway takes {limit} of each caller"), wait))
         })?
     }
 
@@ -181,14 +181,19 @@ impl Visitors {
     }
 }
 
+/// How a rate is told.
+const RATE: &str = "requests a second";
+
 /// A limit that is reached.
 pub(crate) fn full(what: &str, limit: usize, whose: &str, wait: Duration) -> Fault {
-    let message = format!(
-        "this gateway takes {limit} {what}{whose} at once, and all are taken: ask again in {} ms",
-        wait.as_millis()
-    );
+    let limit = format!("{limit} {what}");
+    limited(what, &limit, &format!("this gateway takes {limit}{whose} at once, and all are taken"), wait)
+}
+
+fn limited(what: &str, limit: &str, said: &str, wait: Duration) -> Fault {
+    let message = format!("{said}: ask again in {} ms", wait.as_millis());
     Fault::new(ErrorReason::Limit, message.clone())
-        .with("limit", format!("{limit} {what}"))
+        .with("limit", limit)
         .quota(what, &message)
         .retry_after(wait)
 }
