@@ -1,9 +1,11 @@
 //! `[store]` with `kind = "etcd"`: where etcd is, and how it is talked to.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use picket_core::ids::NodeId;
 use picket_core::time::written;
 
 use crate::fault::Place;
@@ -26,6 +28,9 @@ pub struct EtcdSettings {
     pub request: Duration,
     /// `dial`: how long making a connection may take; 100 ms to 30 s. Default: 1 s.
     pub dial: Duration,
+    /// `members`: etcd's members by name, each with the node that carries it, or `""` for a machine that is no node: a fence that
+    /// would cost etcd its quorum is BLOCKED (S17). Default: none is carried by a node.
+    pub members: BTreeMap<String, Option<NodeId>>,
     /// `allow_etcd_with_lease_bug`: takes also versions before 3.4.31, and 3.5.0 to 3.5.12, in which an etcd leader that was
     /// deposed while its disk stalled goes on renewing leases. Default: false.
     pub allow_lease_bug: bool,
@@ -107,6 +112,7 @@ pub(crate) fn read(table: &mut Table<'_>) -> EtcdSettings {
         tls,
         user,
         prefix: prefix(table),
+        members: members(table),
         request: within(table, "request", Duration::from_secs(2), Duration::from_millis(200)),
         dial: within(table, "dial", Duration::from_secs(1), Duration::from_millis(100)),
         allow_lease_bug: table.flag("allow_etcd_with_lease_bug").unwrap_or(false),
@@ -201,6 +207,23 @@ fn user(table: &mut Table<'_>) -> Option<EtcdUser> {
         _ => {}
     }
     Some(EtcdUser { name: name?, password: file.or(variable).or(credential)? })
+}
+
+fn members(table: &mut Table<'_>) -> BTreeMap<String, Option<NodeId>> {
+    let mut members = BTreeMap::new();
+    let own = table.table("members");
+    for (member, entry) in own.rest() {
+        let wanted = "expected the name of the node that carries it, or \"\" for a machine that is no node";
+        match entry.to_json() {
+            serde_json::Value::String(text) if text.is_empty() => drop(members.insert(member, None)),
+            serde_json::Value::String(text) => match NodeId::new(&text) {
+                Ok(node) => drop(members.insert(member, Some(node))),
+                Err(error) => own.log().push(entry.place.fault(format!("{wanted}: {error}"))),
+            },
+            _ => own.log().push(entry.place.fault(format!("{wanted}, found {}", entry.kind()))),
+        }
+    }
+    members
 }
 
 fn prefix(table: &mut Table<'_>) -> String {

@@ -106,7 +106,17 @@ impl Settings {
         let nodes = Nodes { templates: &templates, releases: &known, rules: &rules, log: &log }
             .read(&mut top, &mut samples);
         let groups = groups::read(&mut top, &nodes);
-        let budget = budget::read(top.table("budget"), &groups, nodes.len());
+        let mut budget = budget::read(top.table("budget"), &groups, nodes.len());
+        if let StoreSettings::Etcd(etcd) = &store {
+            for (member, node) in &etcd.members {
+                if let Some(node) = node.as_ref().filter(|node| !nodes.contains_key(node)) {
+                    let offer = did_you_mean(node.as_str(), nodes.keys().map(NodeId::as_str));
+                    let message = format!("{member}: there is no node {node} in these settings{offer}");
+                    top.table("store").fault("members", message);
+                }
+            }
+            budget.quorum.members.clone_from(&etcd.members);
+        }
         let roles = crate::roles::read(&mut top, &listen, &nodes);
         if let Some(own) = gateway.node.as_ref().filter(|own| !nodes.contains_key(own)) {
             let offer = did_you_mean(own.as_str(), nodes.keys().map(NodeId::as_str));

@@ -21,6 +21,8 @@ pub enum LimitKind {
     PerWindow,
     /// Nodes that are not fenced.
     MinNotFenced,
+    /// Members of the store.
+    Quorum,
     /// Requests that wait.
     Queue,
 }
@@ -35,6 +37,7 @@ impl LimitKind {
             LimitKind::AtOnce => "at_once",
             LimitKind::PerWindow => "per_window",
             LimitKind::MinNotFenced => "min_not_fenced",
+            LimitKind::Quorum => "quorum",
             LimitKind::Queue => "queue",
         }
     }
@@ -45,6 +48,7 @@ impl LimitKind {
             LimitKind::Pause => Reason::Paused,
             LimitKind::Brake => Reason::Brake,
             LimitKind::CoolDown => Reason::CoolDown,
+            LimitKind::Quorum => Reason::Quorum,
             LimitKind::AtOnce | LimitKind::PerWindow | LimitKind::MinNotFenced | LimitKind::Queue => {
                 Reason::Budget
             }

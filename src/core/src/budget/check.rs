@@ -123,6 +123,9 @@ impl Books {
     }
 
     fn bar_among(&self, count: &Count, node: &NodeId, now: BootTime) -> Option<Bar> {
+        if let Some(bar) = self.budget.quorum.bar(node, |one| count.stands.contains_key(one)) {
+            return Some(bar);
+        }
         let of_node = self.groups.iter().filter(|(_, _, members)| members.contains(node));
         let mut bars = of_node.filter_map(|(whose, limits, members)| {
             at_once(whose, limits, members, count, node)

@@ -11,6 +11,7 @@ mod books;
 mod brake;
 mod check;
 pub mod pause;
+mod quorum;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 pub use bar::{Bar, LimitKind};
 pub use books::{Books, Ticket};
+pub use quorum::Quorum;
 
 /// The limits of a group, or of the fleet. What is `None` is no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,6 +66,8 @@ pub struct Budget {
     pub queue_expires: Duration,
     /// How many requests may wait in the queue. Default 1000, 0 to 10000.
     pub queue_most: u32,
+    /// Which nodes carry members of the store. Default: none does.
+    pub quorum: Quorum,
 }
 
 impl Default for Budget {
@@ -77,6 +81,7 @@ impl Default for Budget {
             brake_within: Duration::from_secs(60),
             queue_expires: Duration::from_secs(600),
             queue_most: 1_000,
+            quorum: Quorum::default(),
         }
     }
 }

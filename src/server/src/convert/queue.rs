@@ -34,6 +34,7 @@ fn what(bar: &Bar) -> &'static str {
         LimitKind::AtOnce => "one of the fences at once",
         LimitKind::PerWindow => "one of the fences in the window",
         LimitKind::MinNotFenced => "a node that comes back",
+        LimitKind::Quorum => "a member of the store that comes back",
         LimitKind::Queue => "its turn",
     }
 }

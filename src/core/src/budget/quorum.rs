@@ -1,0 +1,90 @@
+//! A fence must not cost the store its quorum (S17): nobody would lead after it, and nothing could be confirmed.
+
+use std::collections::BTreeMap;
+
+use super::bar::{Bar, LimitKind};
+use crate::ids::NodeId;
+
+/// The members of the store, and the nodes that carry them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quorum {
+    /// Each member by its name, with the node that carries it; `None`: a machine that is no node.
+    pub members: BTreeMap<String, Option<NodeId>>,
+}
+
+impl Quorum {
+    /// How many members must be left.
+    pub fn needed(&self) -> usize {
+        self.members.len() / 2 + 1
+    }
+
+    /// Whether the store would lose its quorum without `node`. `dark`: whether a node is kept off, or is being fenced, already.
+    pub(super) fn bar(&self, node: &NodeId, dark: impl Fn(&NodeId) -> bool) -> Option<Bar> {
+        let carried = |wanted: &dyn Fn(&NodeId) -> bool| {
+            let members = self.members.iter().filter(|(_, on)| on.as_ref().is_some_and(wanted));
+            members.map(|(member, _)| member.as_str()).collect::<Vec<_>>()
+        };
+        let own = carried(&|on| on == node);
+        let gone = carried(&|on| on != node && dark(on));
+        let left = self.members.len().saturating_sub(own.len() + gone.len());
+        if own.is_empty() || left >= self.needed() {
+            return None;
+        }
+        let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
+        let besides =
+            if gone.is_empty() { String::new() } else { format!("; dark are already {}", gone.join(", ")) };
+        Some(Bar {
+            kind: LimitKind::Quorum,
+            whose: "the store".to_owned(),
+            allowed: number(self.needed()),
+            found: number(left),
+            text: format!(
+                "{node} carries {} of the store's {} members, and without it {left} would be left of the {} that it needs{besides}",
+                own.join(", "),
+                self.members.len(),
+                self.needed()
+            ),
+            retry_after: None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str) -> NodeId {
+        NodeId::new(name).expect("a good name")
+    }
+
+    fn three() -> Quorum {
+        let members = [("e1", Some(node("n1"))), ("e2", Some(node("n2"))), ("e3", None)];
+        Quorum { members: members.into_iter().map(|(name, on)| (name.to_owned(), on)).collect() }
+    }
+
+    #[test]
+    fn the_second_of_three_members_is_kept_and_whoever_carries_none_is_no_matter() {
+        let quorum = three();
+        let (one, two, other) = (node("n1"), node("n2"), node("n9"));
+        assert_eq!(quorum.bar(&one, |_| false), None, "two are left");
+        let bar = quorum.bar(&two, |dark| *dark == one).expect("one would be left");
+        assert_eq!((bar.allowed, bar.found, bar.kind.reason().label()), (2, 1, "quorum"));
+        assert!(
+            bar.text.contains("n2 carries e2") && bar.text.contains("dark are already e1"),
+            "{}",
+            bar.text
+        );
+        assert_eq!(quorum.bar(&other, |dark| *dark == one), None);
+        assert_eq!(quorum.bar(&one, |dark| *dark == one), None, "it is not counted twice");
+        assert_eq!(Quorum::default().bar(&one, |_| true), None);
+    }
+
+    #[test]
+    fn two_members_on_one_machine_fall_together() {
+        let members = [("e1", Some(node("n1"))), ("e2", Some(node("n1"))), ("e3", Some(node("n2")))];
+        let quorum =
+            Quorum { members: members.into_iter().map(|(name, on)| (name.to_owned(), on)).collect() };
+        assert!(quorum.bar(&node("n1"), |_| false).is_some());
+        assert!(quorum.bar(&node("n2"), |_| false).is_none());
+    }
+}
