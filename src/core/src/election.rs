@@ -95,6 +95,11 @@ pub trait Election: Send + Sync + std::fmt::Debug {
     /// Gives leadership up at once, so that another one need not wait for the lease.
     async fn resign(&self) -> Result<(), ElectionError>;
 
+    /// This gateway, as the others know it.
+    fn me(&self) -> Member {
+        Member::default()
+    }
+
     /// Who leads, as last seen. Asks nobody, and answers at once.
     fn known(&self) -> Known {
         Known::Away(WallTime::from_millis(0), "this election does not tell who leads".to_owned())
@@ -103,6 +108,12 @@ pub trait Election: Send + Sync + std::fmt::Debug {
     /// The others that take part, as last seen, by name. Asks nobody, and answers at once.
     fn others(&self) -> Vec<Member> {
         Vec::new()
+    }
+
+    /// The digest of this gateway's settings of nodes, devices and rules: a gateway whose own differs from the leader's does
+    /// not stand. Set before the first campaign, and whenever the settings change; whoever leads stores it at once.
+    async fn set_fleet(&self, _digest: &str) -> Result<(), ElectionError> {
+        Ok(())
     }
 
     /// Says to the others why this gateway does not stand, or (`None`) that it does.
