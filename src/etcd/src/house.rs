@@ -39,6 +39,21 @@ pub(crate) struct Held {
     pub(crate) lease: Arc<Lease>,
 }
 
+/// Why the store's own values were not seen.
+#[derive(Debug)]
+pub(crate) enum Unseen {
+    /// etcd did not answer, or refused.
+    Fault(Fault),
+    /// It answered, and the store may not be used.
+    Unusable(StoreError),
+}
+
+impl From<StoreError> for Unseen {
+    fn from(error: StoreError) -> Self {
+        Unseen::Unusable(error)
+    }
+}
+
 /// etcd, for one gateway. Cheap to clone; what it does in the background ends with the last one.
 #[derive(Clone, Debug)]
 pub struct Etcd {
@@ -141,12 +156,20 @@ impl House {
 
     /// Looks what the store says of itself. A store that is not there is made once; one that went is an error ever after.
     pub(crate) async fn look(&self) -> Result<Life, StoreError> {
+        self.try_look().await.map_err(|unseen| match unseen {
+            Unseen::Fault(fault) => fault.of_a_read(),
+            Unseen::Unusable(error) => error,
+        })
+    }
+
+    /// The same, and whether somebody has to mend it.
+    pub(crate) async fn try_look(&self) -> Result<Life, Unseen> {
         let known = lock(&self.life).is_some();
         for _ in 0..2 {
             let fresh = (!known).then(|| Incarnation::mint(self.clock.wall(), self.random()));
             let look = life::look(&self.keys, fresh)?;
             // Making it twice comes to the same: the second finds it made.
-            let answer = self.read_txn(look).await.map_err(Fault::of_a_read)?;
+            let answer = self.read_txn(look).await.map_err(Unseen::Fault)?;
             if let Some(life) = life::found(&self.keys, &answer)? {
                 *lock(&self.life) = Some(life.clone());
                 return Ok(life);
@@ -158,11 +181,11 @@ impl House {
                 tracing::info!(prefix = self.keys.prefix(), life = %fresh, "made a new store in etcd");
             }
         }
-        Err(StoreError::Damaged(format!(
+        Err(Unseen::Unusable(StoreError::Damaged(format!(
             "under {} in etcd there is no store, though there was one, or something else stands there: restore it, or name an \
              empty prefix",
             self.keys.prefix()
-        )))
+        ))))
     }
 
     /// The revision of the whole of etcd. With it the life is read anew, which a restore may have changed under us.

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::connection::{Fault, kv};
 use crate::election::{LeaderValue, MemberValue};
-use crate::house::House;
+use crate::house::{House, Unseen};
 use crate::keys::{end_of, name_in};
 use crate::page;
 
@@ -107,10 +107,7 @@ pub(crate) async fn observe(house: Arc<House>) {
     let mut pause = PAUSE.0;
     loop {
         let begun = Instant::now();
-        let why = match watch(&house).await {
-            Ok(()) => None,
-            Err(lost) => Some(lost),
-        };
+        let why = watch(&house).await.err();
         if begun.elapsed() > PAUSE.1 {
             pause = PAUSE.0;
         }
@@ -145,9 +142,9 @@ impl From<Fault> for Away {
 
 /// Reads everything, then follows its changes. Ends without an error where only the watch has to begin anew.
 async fn watch(house: &House) -> Result<(), Away> {
-    house.look().await.map_err(|error| Away {
-        refused: matches!(error, picket_core::store::StoreError::Damaged(_)),
-        why: error.to_string(),
+    house.try_look().await.map_err(|unseen| match unseen {
+        Unseen::Fault(fault) => fault.into(),
+        Unseen::Unusable(error) => Away { why: error.to_string(), refused: true },
     })?;
     let (room, nodes) = (house.keys.election(), house.keys.nodes());
     let from = read_all(house, &room, &nodes).await?.saturating_add(1);

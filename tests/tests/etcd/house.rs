@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_config::{EtcdSettings, EtcdTls};
-use picket_core::election::{Election, Won};
+use picket_core::election::{Election, Known, Member, Won};
 use picket_core::ids::Incarnation;
 use picket_core::store::Guard;
 use picket_core::time::Clock;
@@ -32,11 +32,13 @@ pub fn settings(endpoints: Vec<String>) -> EtcdSettings {
 
 pub fn candidate(gateway: &str) -> Candidate {
     Candidate {
-        gateway: gateway.to_owned(),
-        endpoints: vec![format!("https://{gateway}:7070")],
-        version: "0.4.0".to_owned(),
+        me: Member {
+            gateway: gateway.to_owned(),
+            endpoints: vec![format!("https://{gateway}:7070")],
+            version: "0.4.0".to_owned(),
+            aside: None,
+        },
         least_version: None,
-        digest: "same".to_owned(),
         take_over_settings: false,
         lease: Duration::from_secs(3),
     }
@@ -74,4 +76,26 @@ impl House {
 
 pub fn guard(won: &Won) -> Guard {
     Guard { term: won.term, incarnation: won.incarnation }
+}
+
+/// etcd's own client, for what a gateway never does.
+pub async fn raw(endpoints: &[String]) -> etcd_client::Client {
+    etcd_client::Client::connect(endpoints, None).await.expect("a client of etcd's")
+}
+
+/// Asks until it says yes, for `seconds` at most.
+pub async fn soon(what: &str, seconds: u64, mut seen: impl AsyncFnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(seconds);
+    while !seen().await {
+        assert!(tokio::time::Instant::now() < deadline, "not within {seconds} s: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Who leads, as `house` sees it.
+pub fn leader(house: &House) -> Option<String> {
+    match house.election.known() {
+        Known::Leader(member, _) => Some(member.gateway),
+        Known::Nobody(_) | Known::Away(..) => None,
+    }
 }

@@ -3,7 +3,14 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on fails.
 
 mod agree;
+mod away;
 mod house;
+mod leading;
+mod locked;
+mod space;
+mod standing;
+mod unknown;
+mod watching;
 
 #[path = "../../../src/store/tests/common/mod.rs"]
 mod common;

@@ -51,9 +51,21 @@ impl Endpoint {
         if let Some(ready) = &*ready {
             return Ok(ready.clone());
         }
-        let made = self.make().await.map_err(|fault| fault.at(&self.url))?;
+        let made = self.make().await.map_err(|fault| self.stranger(fault))?;
         *ready = Some(made.clone());
         Ok(made)
+    }
+
+    /// Without a user there is nothing to log in with; with one, who was just let in may be so elsewhere.
+    pub(super) fn stranger(&self, fault: Fault) -> Fault {
+        match fault {
+            Fault::Login(why) if self.settings.user.is_none() => {
+                Fault::Refused(format!("it wants to know who asks: set user in [store] ({why})"))
+                    .at(&self.url)
+            }
+            Fault::Login(why) => Fault::Elsewhere(why).at(&self.url),
+            other => other.at(&self.url),
+        }
     }
 
     /// The next request makes a new connection: files are read again, and the version is looked at again.
@@ -119,7 +131,7 @@ impl Endpoint {
                 Ok(ready.clone())
             }
             None => {
-                let made = self.make().await.map_err(|fault| fault.at(&self.url))?;
+                let made = self.make().await.map_err(|fault| self.stranger(fault))?;
                 *ready = Some(made.clone());
                 Ok(made)
             }

@@ -90,6 +90,10 @@ fn of_status(status: &Status) -> Fault {
         return match (status.code(), said) {
             (Code::Unauthenticated, _) => Fault::Login(said.to_owned()),
             (_, "raft proposal dropped") => Fault::Elsewhere(said.to_owned()),
+            // Said by etcd's server when it has read no more than the length; our own side says it in other words.
+            (Code::ResourceExhausted, _) if said.starts_with("grpc: received message larger than max") => {
+                refused("it is too large for etcd (--max-request-bytes)")
+            }
             _ => Fault::Unknown(chain(status)),
         };
     };
@@ -175,7 +179,10 @@ mod tests {
             (Code::Unknown, "context deadline exceeded"),
             (Code::Cancelled, "operation was canceled"),
             (Code::Internal, "h2 protocol error"),
-            (Code::ResourceExhausted, "grpc: received message larger than max"),
+            (
+                Code::OutOfRange,
+                "Error, decoded message length too large: found 9 bytes, the limit is: 8 bytes",
+            ),
         ] {
             assert!(matches!(judged(code, said), Fault::Unknown(_)), "{said}");
             assert!(matches!(judged(code, said).of_a_write(), StoreError::Unknown(_)));

@@ -146,22 +146,21 @@ impl Connection {
         let ask_once = |client: Client| async move {
             let left = until.saturating_duration_since(Instant::now());
             match timeout(left, ask(client)).await {
-                Ok(answer) => answer.map_err(|error| judge(&error).at(&endpoint.url)),
-                Err(_) => Err(Fault::Unknown(silent("to a request"))),
+                Ok(answer) => answer.map_err(|error| judge(&error)),
+                Err(_) => {
+                    Err(Fault::Unknown(format!("no answer to a request within {} ms", patience.as_millis())))
+                }
             }
         };
         match ask_once(ready.client.clone()).await {
             Err(Fault::Login(_)) if endpoint.has_user() => {
                 let left = until.saturating_duration_since(Instant::now());
                 match timeout(left, endpoint.log_in_again(&ready)).await {
-                    Ok(ready) => ask_once(ready?.client).await,
+                    Ok(ready) => ask_once(ready?.client).await.map_err(|fault| endpoint.stranger(fault)),
                     Err(_) => Err(Fault::Elsewhere(silent("to the login"))),
                 }
             }
-            Err(Fault::Login(why)) => {
-                Err(Fault::Refused(format!("{why}: etcd wants to know who asks; set user in [store]")))
-            }
-            answer => answer,
+            answer => answer.map_err(|fault| endpoint.stranger(fault)),
         }
     }
 

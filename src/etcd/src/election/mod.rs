@@ -31,7 +31,7 @@ const AGAIN: Duration = Duration::from_millis(250);
 pub struct EtcdElection {
     etcd: Etcd,
     candidate: Candidate,
-    /// The digest of the settings, which a reload changes.
+    /// The digest of the settings, which a reload changes; empty until it was said.
     digest: watch::Sender<String>,
     /// Why the engine does not let it stand.
     set_aside: Mutex<Option<String>>,
@@ -47,14 +47,14 @@ pub struct EtcdElection {
 impl EtcdElection {
     pub(crate) fn new(etcd: Etcd, candidate: Candidate) -> Self {
         let said = MemberValue {
-            endpoints: candidate.endpoints.clone(),
-            version: candidate.version.clone(),
-            digest: candidate.digest.clone(),
+            endpoints: candidate.me.endpoints.clone(),
+            version: candidate.me.version.clone(),
+            digest: String::new(),
             aside: None,
         };
         Self {
             etcd,
-            digest: watch::Sender::new(candidate.digest.clone()),
+            digest: watch::Sender::new(String::new()),
             candidate,
             set_aside: Mutex::default(),
             aside: Mutex::default(),
@@ -64,11 +64,8 @@ impl EtcdElection {
         }
     }
 
-    /// The gateway has other settings now. A leader's are stored, so that whoever has not got them yet does not stand; an
-    /// error says that they are not stored (yet), and asking again is right.
-    pub async fn settings_changed(&self, digest: String) -> Result<(), StoreError> {
-        self.digest.send_replace(digest.clone());
-        self.tell();
+    /// Stores the digest of a leader's settings, so that whoever has not got them yet does not stand.
+    async fn store_digest(&self, digest: &str) -> Result<(), StoreError> {
         let house = &self.etcd.house;
         let held = lock(&house.held).clone();
         let Some(held) = held else { return Ok(()) };
@@ -115,7 +112,7 @@ impl EtcdElection {
         if !*present {
             *present = true;
             let (house, said) = (self.etcd.house.clone(), self.said.subscribe());
-            let (gateway, lease) = (self.candidate.gateway.clone(), self.candidate.lease);
+            let (gateway, lease) = (self.candidate.me.gateway.clone(), self.candidate.lease);
             self.etcd.spawn(presence::be_there(house, gateway, lease, said));
         }
     }
@@ -197,6 +194,10 @@ impl Election for EtcdElection {
         self.end().await.map_err(|fault| ElectionError::Unavailable(fault.to_string()))
     }
 
+    fn me(&self) -> Member {
+        Member { aside: self.said.borrow().aside.clone(), ..self.candidate.me.clone() }
+    }
+
     fn known(&self) -> Known {
         let sight = self.etcd.house.sight.borrow();
         if let Some(away) = &sight.away {
@@ -213,8 +214,15 @@ impl Election for EtcdElection {
 
     fn others(&self) -> Vec<Member> {
         let sight = self.etcd.house.sight.borrow();
-        let others = sight.members.iter().filter(|(gateway, _)| **gateway != self.candidate.gateway);
+        let others = sight.members.iter().filter(|(gateway, _)| **gateway != self.candidate.me.gateway);
         others.map(|(gateway, member)| member.member(gateway)).collect()
+    }
+
+    /// An error says that a leader's is not stored, or may not be: asked again, it is.
+    async fn set_fleet(&self, digest: &str) -> Result<(), ElectionError> {
+        self.digest.send_replace(digest.to_owned());
+        self.tell();
+        self.store_digest(digest).await.map_err(|error| ElectionError::Unavailable(error.to_string()))
     }
 
     fn set_aside(&self, why: Option<String>) {

@@ -4,15 +4,15 @@ use crate::connection::Version;
 use crate::election::Candidate;
 use crate::observer::Sight;
 
-/// Why `candidate`, whose settings have this digest, may not stand; `None`: it may.
+/// Why `candidate`, whose settings have this digest (empty: nobody said which), may not stand; `None`: it may.
 pub(super) fn aside(candidate: &Candidate, digest: &str, seen: &Sight) -> Option<String> {
     if let Some(least) = &seen.least_version {
-        let own = Version::parse(&candidate.version);
+        let own = Version::parse(&candidate.me.version);
         match Version::parse(least) {
             Some(least) if own.is_none_or(|own| own < least) => {
                 return Some(format!(
                     "it is version {}, and this fleet is led by version {least} or a later one: upgrade it",
-                    candidate.version
+                    candidate.me.version
                 ));
             }
             Some(_) => {}
@@ -39,17 +39,15 @@ fn short(digest: &str) -> String {
 mod tests {
     use std::time::Duration;
 
+    use picket_core::election::Member;
     use picket_core::time::WallTime;
 
     use super::*;
 
     fn candidate(version: &str) -> Candidate {
         Candidate {
-            gateway: "g1".to_owned(),
-            endpoints: Vec::new(),
-            version: version.to_owned(),
+            me: Member { gateway: "g1".to_owned(), version: version.to_owned(), ..Member::default() },
             least_version: None,
-            digest: String::new(),
             take_over_settings: false,
             lease: Duration::from_secs(5),
         }

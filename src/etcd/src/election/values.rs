@@ -11,16 +11,10 @@ use crate::connection::Version;
 /// A gateway that takes part in the election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its name in its settings, which no other gateway of the fleet has.
-    pub gateway: String,
-    /// Where callers reach it.
-    pub endpoints: Vec<String>,
-    /// Its version, as `major.minor.patch`.
-    pub version: String,
+    /// This gateway, with a name that no other one of the fleet has, and its version as `major.minor.patch`.
+    pub me: Member,
     /// The least version that may lead once this one has led; never lowered in the store.
     pub least_version: Option<Version>,
-    /// A digest of the fleet's settings: nodes, devices, rules.
-    pub digest: String,
     /// Stands also where the last leader had other settings.
     pub take_over_settings: bool,
     /// How long a leader that fell silent counts as one, in whole seconds, 3 at least.

@@ -43,9 +43,9 @@ impl EtcdElection {
         let term = life.term.next();
         let value = LeaderValue {
             term,
-            gateway: candidate.gateway.clone(),
-            endpoints: candidate.endpoints.clone(),
-            version: candidate.version.clone(),
+            gateway: candidate.me.gateway.clone(),
+            endpoints: candidate.me.endpoints.clone(),
+            version: candidate.me.version.clone(),
             campaign: Builder::from_random_bytes(house.random()).into_uuid().to_string(),
         };
         let value = serde_json::to_vec(&value).map_err(|error| {
@@ -67,7 +67,7 @@ impl EtcdElection {
             put(names.leader(), value, Some(PutOptions::new().with_lease(lease_id))),
             put(names.term(), life::term_bytes(term)?, None),
         ];
-        if read.sight.digest.as_deref() != Some(digest) {
+        if !digest.is_empty() && read.sight.digest.as_deref() != Some(digest) {
             puts.push(put(names.digest(), digest.as_bytes().to_vec(), None));
         }
         let least = read.sight.least_version.as_deref().and_then(Version::parse);
