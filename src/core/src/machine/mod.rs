@@ -141,7 +141,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::OnFailed { detail } => unfence::on_failed(draft, &detail)?,
         Event::Attest { person, looks } => people::attest(draft, person, looks)?,
         Event::Retry(person) => people::retry(draft, &person)?,
-        Event::Abandon { release, person } => people::abandon(draft, &release, &person)?,
+        Event::Abandon { release, person, orphan } => people::abandon(draft, &release, &person, orphan)?,
         Event::StandDown(person) => people::stand_down(draft, &person)?,
         Event::ReceiptIntent(request) => receipts::issue(draft, *request)?,
         Event::ReceiptReturned { id, by } => receipts::hand_back(draft, id, &by)?,

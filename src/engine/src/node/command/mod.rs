@@ -156,7 +156,8 @@ impl NodeTask {
                 self.answer(asked, reply, answer)
             }
             Command::Abandon(release, ask, reply) => {
-                let answer = self.people(ask, |person| Event::Abandon { release, person }).await;
+                let orphan = self.orphan.is_some();
+                let answer = self.people(ask, |person| Event::Abandon { release, person, orphan }).await;
                 self.answer(asked, reply, answer)
             }
             Command::StandDown(ask, reply) => {
