@@ -16,6 +16,7 @@ mod tests;
 mod unfence;
 
 use draft::Draft;
+pub use fence::may_be_drilled;
 pub(crate) use unfence::may_switch_on;
 
 use crate::event::Event;
@@ -87,6 +88,13 @@ pub enum Refused {
         /// Its own words.
         said: String,
     },
+    /// A drill by supplies of which nobody knows what they feed, of a node with volumes.
+    #[error(
+        "nobody knows yet what {} feed, and a drill would let the node's volumes go: drill it with `releases = []`, and give it \
+         its releases after that",
+        .0.join(", ")
+    )]
+    WiringUnknown(Vec<String>),
     /// An off was sent already: the fence runs to its end.
     #[error("an off was sent already: the fence runs to its end")]
     OffSent,
