@@ -81,7 +81,10 @@ pub enum Refused {
     #[error("the proof does not hold here: {0}")]
     ForeignProof(&'static str),
     /// A host device says On.
-    #[error("{device} says that the node is on ({said})")]
+    #[error(
+        "{device} says that the node is on ({said}): nobody vouches against that; pull its plug, or mend {device}, until no device \
+         says on"
+    )]
     SaysOn {
         /// The device.
         device: String,
