@@ -100,6 +100,11 @@ impl Fleet {
         &self.text
     }
 
+    /// The same, for who adds it to other settings.
+    pub fn settings(&self) -> String {
+        self.text.clone()
+    }
+
     /// The password that [`PASSWORD_VARIABLE`] holds.
     pub(crate) fn password() -> &'static str {
         PASSWORD

@@ -242,6 +242,9 @@ pub enum Event<'a> {
         release: ReleaseId,
         /// Who.
         person: Person,
+        /// Nothing is sent to the node, which is not in the settings as it was fenced: its fence, or unfence, goes on to no
+        /// phase in which releases could end by themselves.
+        orphan: bool,
     },
     /// A person says that it was alive.
     StandDown(Person),

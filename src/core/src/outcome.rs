@@ -110,6 +110,11 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The fence ended before an off was sent: nothing was switched off. It binds no key (S20) and counts in no window (S14).
+    pub fn sent_nothing(&self) -> bool {
+        matches!(self, Outcome::AbortedRecovered | Outcome::Blocked(_))
+    }
+
     /// A stable word for logs, metrics and scripts.
     pub fn label(&self) -> &'static str {
         match self {

@@ -308,6 +308,11 @@ impl Fence {
         self.releases.iter().find(|release| release.id == *id)
     }
 
+    /// It ended before an off was sent.
+    pub fn sent_nothing(&self) -> bool {
+        self.outcome.as_ref().is_some_and(Outcome::sent_nothing)
+    }
+
     /// Whether every release is complete or abandoned.
     pub fn all_released(&self) -> bool {
         self.releases.iter().all(|release| release.stage.is_over())

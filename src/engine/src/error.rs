@@ -51,6 +51,9 @@ pub enum EngineError {
     /// Nothing can be signed, and why.
     #[error("receipts cannot be signed: {0}")]
     NoKey(String),
+    /// The settings do not allow it, and what of them would.
+    #[error("{0}")]
+    NotAllowed(String),
     /// The request came too late, or the node moved on.
     #[error(transparent)]
     Stale(#[from] Stale),

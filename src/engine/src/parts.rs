@@ -8,6 +8,7 @@ use picket_core::budget::Budget;
 use picket_core::device::DeviceClass;
 use picket_core::election::Election;
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
+use picket_core::machine;
 use picket_core::record::NodeRecord;
 use picket_core::rules::Rules;
 use picket_core::store::Store;
@@ -18,6 +19,7 @@ use picket_liveness::Liveness;
 use picket_metrics::Metrics;
 use picket_release::Releaser;
 
+use crate::error::EngineError;
 use crate::hooks::Hooks;
 use crate::receipts::Receipts;
 use crate::twins::Twins;
@@ -64,6 +66,30 @@ impl NodePlan {
             now.is_some() && record.wired.get(id) == now.as_ref()
         };
         self.topology.clone().with_verified(verified)
+    }
+
+    /// Whether the node may be drilled, as its record says that it stands: the settings allow it, and the rules do.
+    ///
+    /// # Errors
+    /// Why not; nothing was asked of any device.
+    pub fn may_be_drilled(&self, record: &NodeRecord) -> Result<(), EngineError> {
+        if !self.drills {
+            return Err(EngineError::NotAllowed(self.no_drills()));
+        }
+        let levels = self.with_wiring(record);
+        Ok(machine::may_be_drilled(&record.phase, &levels, !self.releases.is_empty())?)
+    }
+
+    fn no_drills(&self) -> String {
+        let groups: Vec<&str> = self.groups.iter().map(String::as_str).collect();
+        let of = match groups.is_empty() {
+            true => "it is in no group".to_owned(),
+            false => format!("its groups are {}", groups.join(", ")),
+        };
+        format!(
+            "the settings allow no drill of {}: `drills = true` in the rules of one of its groups would, and false in none ({of})",
+            self.id
+        )
     }
 
     /// What a drill of that outlet verifies: where it is, and which machine it feeds, as its host devices tell. With another

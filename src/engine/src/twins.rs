@@ -1,50 +1,219 @@
 //! Identities that devices of more than one node claim: they identify nobody (S13).
+//!
+//! **Invariant.** What a device says last is what it claims: a board that moved to another node is no twin of itself once the
+//! device where it was says something else, or is not there any more. Silence, and a device that does not say what it
+//! controls, take nothing back.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use picket_core::device::Identity;
-use picket_core::ids::NodeId;
+use picket_core::ids::{DeviceId, NodeId};
+use picket_core::topology::Topology;
 
-/// Who was heard to claim which identity. Boards that left the factory with the same UUID are not rare.
+/// One device of one node.
+type Whose = (NodeId, DeviceId);
+
+/// What each device was last heard to claim. Boards that left the factory with the same UUID are not rare.
 #[derive(Debug, Default)]
-pub struct Twins(Mutex<BTreeMap<String, BTreeSet<NodeId>>>);
+pub struct Twins(Mutex<Claims>);
+
+#[derive(Debug, Default)]
+struct Claims {
+    said: BTreeMap<Whose, Identity>,
+    /// Who says so, by [`keys`].
+    by: BTreeMap<String, BTreeSet<Whose>>,
+}
+
+/// What is compared, best first: a serial number alone only where there is nothing better.
+fn keys(identity: &Identity) -> impl Iterator<Item = String> {
+    let uuid = identity.uuid.iter().map(|uuid| format!("uuid {uuid}"));
+    uuid.chain(identity.serial.iter().map(|serial| format!("serial {serial}")))
+}
+
+impl Claims {
+    fn take(&mut self, whose: &Whose) -> Identity {
+        let said = self.said.remove(whose).unwrap_or_default();
+        for key in keys(&said) {
+            if let Some(others) = self.by.get_mut(&key) {
+                others.remove(whose);
+                if others.is_empty() {
+                    self.by.remove(&key);
+                }
+            }
+        }
+        said
+    }
+
+    fn put(&mut self, whose: Whose, said: Identity) {
+        for key in keys(&said) {
+            self.by.entry(key).or_default().insert(whose.clone());
+        }
+        self.said.insert(whose, said);
+    }
+
+    /// Takes back what devices of that node claim.
+    fn take_of(&mut self, node: &NodeId, goes: impl Fn(&DeviceId) -> bool) {
+        let of_node = self.said.keys().filter(|(one, device)| one == node && goes(device));
+        let going: Vec<Whose> = of_node.cloned().collect();
+        for whose in going {
+            self.take(&whose);
+        }
+    }
+}
 
 impl Twins {
-    /// Notes that a device of `node` says it is `said`; true if a device of another node said the same.
-    pub fn is_twin(&self, node: &NodeId, said: &Identity) -> bool {
-        let Some(claimed) = said.uuid.clone().or_else(|| said.serial.clone()) else { return false };
-        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let nodes = claims.entry(claimed).or_default();
-        nodes.insert(node.clone());
-        nodes.len() > 1
+    fn claims(&self) -> MutexGuard<'_, Claims> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the device of `node` says it is `said`. A device of another node that says the same, if there is one.
+    pub fn twin_of(&self, node: &NodeId, device: &DeviceId, said: &Identity) -> Option<(NodeId, DeviceId)> {
+        let best = keys(said).next()?;
+        let mut claims = self.claims();
+        let whose = (node.clone(), device.clone());
+        let before = claims.take(&whose);
+        let now = match is_another(&before, said) {
+            true => said.clone(),
+            false => Identity {
+                uuid: said.uuid.clone().or(before.uuid),
+                serial: said.serial.clone().or(before.serial),
+            },
+        };
+        claims.put(whose, now);
+        claims.by.get(&best)?.iter().find(|(other, _)| other != node).cloned()
     }
 
     /// What a node claimed that left the settings: whoever has its machine now is no twin.
     pub fn forget(&self, node: &NodeId) {
-        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        claims.retain(|_, nodes| {
-            nodes.remove(node);
-            !nodes.is_empty()
-        });
+        self.claims().take_of(node, |_| true);
     }
+
+    /// The settings of a node changed: what its devices claimed that are gone, at another address, or of another machine
+    /// now, they claim no more.
+    pub fn moved(&self, node: &NodeId, before: &Topology, now: &Topology) {
+        let is_same = |device: &DeviceId| {
+            let identity = |topology: &Topology| topology.device(device).map(|spec| spec.identity.clone());
+            before.addresses().get(device) == now.addresses().get(device)
+                && now.device(device).is_some()
+                && identity(before) == identity(now)
+        };
+        self.claims().take_of(node, |device| !is_same(device));
+    }
+}
+
+/// Whether it says something else than before: that it says less is nothing else.
+fn is_another(before: &Identity, now: &Identity) -> bool {
+    let differ = |a: &Option<String>, b: &Option<String>| a.is_some() && b.is_some() && a != b;
+    differ(&before.uuid, &now.uuid) || differ(&before.serial, &now.serial)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn node(name: &str) -> NodeId {
+        NodeId::new(name).expect("a good name")
+    }
+
+    fn device(name: &str) -> DeviceId {
+        DeviceId::new(name).expect("a good name")
+    }
+
+    fn uuid(digit: char) -> Identity {
+        Identity { uuid: Identity::usable_uuid(&digit.to_string().repeat(32)), serial: None }
+    }
+
+    fn serial(text: &str) -> Identity {
+        Identity { uuid: None, serial: Some(text.to_owned()) }
+    }
+
+    fn both(digit: char, text: &str) -> Identity {
+        Identity { uuid: uuid(digit).uuid, ..serial(text) }
+    }
+
+    fn twin(twins: &Twins, name: &str, at: &str, said: &Identity) -> Option<String> {
+        let found = twins.twin_of(&node(name), &device(at), said);
+        found.map(|(node, device)| format!("{device} of {node}"))
+    }
+
+    fn is_twin(twins: &Twins, name: &str, said: &Identity) -> bool {
+        twin(twins, name, "bmc", said).is_some()
+    }
+
     #[test]
     fn the_second_claim_makes_twins_of_both_and_two_devices_of_one_node_do_not() {
         let twins = Twins::default();
-        let node = |name| NodeId::new(name).expect("a good name");
-        let said = Identity { uuid: Identity::usable_uuid("00112233445566778899aabbccddeeff"), serial: None };
-        assert!(!twins.is_twin(&node("n1"), &said));
-        assert!(!twins.is_twin(&node("n1"), &said));
-        assert!(twins.is_twin(&node("n2"), &said));
-        assert!(twins.is_twin(&node("n1"), &said));
-        assert!(!twins.is_twin(&node("n1"), &Identity::default()));
+        let said = uuid('1');
+        assert!(!is_twin(&twins, "n1", &said));
+        assert_eq!(twin(&twins, "n1", "agent", &said), None);
+        assert_eq!(twin(&twins, "n2", "bmc", &said).as_deref(), Some("agent of n1"));
+        assert!(is_twin(&twins, "n1", &said));
+        assert!(!is_twin(&twins, "n1", &Identity::default()));
         twins.forget(&node("n1"));
-        assert!(!twins.is_twin(&node("n2"), &said), "the other one is gone");
+        assert!(!is_twin(&twins, "n2", &said), "the other one is gone");
+    }
+
+    #[test]
+    fn a_board_that_moved_is_no_twin_once_the_device_where_it_was_says_something_else() {
+        let twins = Twins::default();
+        let (old, new) = (both('1', "a"), both('2', "b"));
+        assert!(!is_twin(&twins, "n1", &old));
+        assert!(is_twin(&twins, "n2", &old), "nobody asked n1 since");
+        assert!(!is_twin(&twins, "n1", &Identity::default()), "what it does not say takes nothing back");
+        assert!(is_twin(&twins, "n2", &old));
+        assert!(is_twin(&twins, "n1", &uuid('1')));
+        assert!(is_twin(&twins, "n2", &serial("a")), "that it says less takes nothing back either");
+        assert!(!is_twin(&twins, "n1", &new));
+        assert!(!is_twin(&twins, "n2", &old));
+    }
+
+    #[test]
+    fn other_settings_of_a_device_take_its_claim_back_and_those_of_others_do_not() {
+        use picket_core::topology::Level;
+
+        let topology = |at: &str, identity: &Identity| {
+            let spec = spec(identity.clone());
+            let levels = vec![Level { devices: vec![spec] }];
+            let addresses = BTreeMap::from([(device("bmc"), at.to_owned())]);
+            Topology::new(levels).expect("a good topology").at(addresses)
+        };
+        let (said, none) = (uuid('1'), Identity::default());
+        let before = topology("here", &said);
+        let same = topology("here", &said);
+        for (now, stays) in [
+            (same, true),
+            (topology("there", &said), false),
+            (topology("here", &uuid('2')), false),
+            (topology("here", &none), false),
+            (Topology::none(), false),
+        ] {
+            let twins = Twins::default();
+            assert!(!is_twin(&twins, "n1", &said));
+            twins.moved(&node("n2"), &before, &now);
+            assert!(is_twin(&twins, "n2", &said), "of another node");
+            twins.moved(&node("n1"), &before, &now);
+            assert_eq!(is_twin(&twins, "n2", &said), stays, "{now:?}");
+        }
+    }
+
+    fn spec(identity: Identity) -> picket_core::device::DeviceSpec {
+        use std::time::Duration;
+
+        use picket_core::device::{DeviceClass, DeviceSpec, Grade, MaxInFlight};
+        DeviceSpec {
+            id: device("bmc"),
+            class: DeviceClass::Host,
+            grade: Grade::Observed,
+            has_epochs: true,
+            longest_cycle: Duration::from_secs(15),
+            call: Duration::from_secs(5),
+            dwell: Duration::from_secs(1),
+            readings: 2,
+            max_in_flight: MaxInFlight { off: None, on: None },
+            trust_after_restart: None,
+            verified: false,
+            identity,
+        }
     }
 }

@@ -37,6 +37,7 @@ pub(crate) enum Failure {
     #[error(
         "store.kind: this picketd was built without {0:?}: build it with that feature, or choose another kind"
     )]
+    #[cfg_attr(feature = "etcd", allow(dead_code))]
     Built(&'static str),
     /// The service cannot listen.
     #[error(transparent)]

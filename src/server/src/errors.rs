@@ -143,7 +143,7 @@ pub(crate) fn engine(error: EngineError, verb: Verb, node: &NodeId, engine: &Eng
         EngineError::ReceiptsFull { own, room_in, .. } => {
             receipts_full(own, message).retry_after(room_in.max(Duration::from_secs(1)))
         }
-        EngineError::NoKey(_) => Fault::new(ErrorReason::NotOffered, message),
+        EngineError::NoKey(_) | EngineError::NotAllowed(_) => Fault::new(ErrorReason::NotOffered, message),
         EngineError::Store(error) => store(error),
         EngineError::NoLeader(why) => no_leader(engine, &why),
         EngineError::Device { device, kind, detail } => failed(&device, kind, &detail, &message),
@@ -204,6 +204,9 @@ fn refused(refused: Refused, verb: Verb, node: &NodeId, engine: &Engine) -> Faul
             .with("device", device)
             .with("said", said)
             .precondition("POWER", name, &message),
+        Refused::WiringUnknown(supplies) => {
+            Fault::new(ErrorReason::NotOffered, message).with_list("supplies", &supplies)
+        }
         Refused::ForeignProof(_) if verb == Verb::Attest => {
             Fault::new(ErrorReason::WrongPhase, message.clone()).precondition("PHASE", name, &message)
         }

@@ -4,6 +4,7 @@ mod authority;
 mod certificates;
 mod crowd;
 mod foreign;
+mod holds;
 mod pki;
 mod replaced;
 mod roles;

@@ -24,6 +24,7 @@ pub fn settings(endpoints: Vec<String>) -> EtcdSettings {
         tls: EtcdTls::default(),
         user: None,
         prefix: "/picket/".to_owned(),
+        members: Default::default(),
         request: Duration::from_secs(2),
         dial: Duration::from_secs(1),
         allow_lease_bug: false,

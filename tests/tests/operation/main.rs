@@ -1,5 +1,6 @@
 //! The daemon in operation: metrics and health, reload, orphans, its end, the service manager, and what is in deploy/.
 
+mod attest;
 mod deploy;
 mod metrics;
 mod notify;

@@ -7,7 +7,7 @@ use super::brake::Brake;
 use super::{Budget, Limits};
 use crate::groups::Groups;
 use crate::ids::NodeId;
-use crate::record::{Cause, NodeRecord, Phase};
+use crate::record::{Cause, Fence, NodeRecord, Phase};
 use crate::time::{BootTime, WallTime};
 
 /// The number of a request that waits. Later ones are greater.
@@ -22,6 +22,8 @@ pub(super) struct Stand {
     pub(super) order: u64,
     /// No limit bars it at the last look either: a breach, or somebody set the budget aside.
     pub(super) is_exempt: bool,
+    /// Its fence ended before an off was sent: it was taken out of the window, once.
+    pub(super) is_undone: bool,
 }
 
 /// What is counted by groups.
@@ -36,8 +38,16 @@ pub(super) struct Count {
 impl Count {
     pub(super) fn begin(&mut self, node: &NodeId, is_exempt: bool, now: BootTime) {
         let order = self.order();
-        self.stands.insert(node.clone(), Stand { is_open: true, order, is_exempt });
+        let stand = Stand { is_open: true, order, is_exempt, is_undone: false };
+        self.stands.insert(node.clone(), stand);
         self.begun.push_back((now, node.clone()));
+    }
+
+    /// The newest fence of that node counts in no window.
+    fn take_back(&mut self, node: &NodeId) {
+        if let Some(at) = self.begun.iter().rposition(|(_, one)| one == node) {
+            self.begun.remove(at);
+        }
     }
 
     fn order(&mut self) -> u64 {
@@ -95,9 +105,12 @@ impl Books {
         &self.budget
     }
 
-    /// A caller's fence of that node was begun then: told of the history, oldest first, after a restart.
-    pub fn remember(&mut self, node: &NodeId, begun: BootTime) {
-        self.count.begun.push_back((begun, node.clone()));
+    /// A caller's fence of that node was begun then: told of the history, oldest first, after a restart. One that
+    /// `sent_nothing` shows that the node looked dead, and counts in no window.
+    pub fn remember(&mut self, node: &NodeId, begun: BootTime, sent_nothing: bool) {
+        if !sent_nothing {
+            self.count.begun.push_back((begun, node.clone()));
+        }
         self.brake.ask(node, begun);
     }
 
@@ -131,7 +144,13 @@ impl Books {
                     Some(old) => old.order,
                     None => self.count.order(),
                 };
-                self.count.stands.insert(node.clone(), Stand { is_open, order, is_exempt });
+                let is_undone = fence.is_some_and(Fence::sent_nothing);
+                // What ended before this leadership began was never counted by it.
+                if is_undone && old.is_some_and(|old| !old.is_undone) {
+                    self.count.take_back(node);
+                }
+                let stand = Stand { is_open, order, is_exempt, is_undone };
+                self.count.stands.insert(node.clone(), stand);
             }
         }
     }
@@ -155,9 +174,7 @@ impl Books {
 
     /// The intent was not stored: the place is free again, and the node stands as its record says.
     pub fn give_back(&mut self, record: &NodeRecord, now: BootTime) {
-        if let Some(at) = self.count.begun.iter().rposition(|(_, node)| *node == record.node) {
-            self.count.begun.remove(at);
-        }
+        self.count.take_back(&record.node);
         self.count.stands.remove(&record.node);
         if record.phase != Phase::Normal {
             self.stored(record, now);

@@ -6,11 +6,12 @@ use proptest::prelude::*;
 
 use super::pause::{Pause, PauseScope, Pauses};
 use super::*;
+use crate::event::Event;
 use crate::groups::Groups;
 use crate::ids::NodeId;
 use crate::outcome::Reason;
 use crate::record::{NodeRecord, Phase};
-use crate::support::{boot, s};
+use crate::support::{Player, boot, fence_id, host, person, request, s};
 use crate::time::{BootTime, WallTime};
 
 fn node(number: usize) -> NodeId {
@@ -99,6 +100,63 @@ fn a_window_and_a_cool_down_say_when_to_ask_again() {
     assert_eq!((bar.kind, bar.retry_after), (LimitKind::CoolDown, Some(s(540))));
     assert_eq!(kind(&books, 3, boot(3_600_000)), None);
     assert_eq!(kind(&books, 2, boot(3_600_000)), None);
+}
+
+/// A caller's fence of `n1` that ended before anything was sent.
+fn ended(event: Event<'_>) -> Player {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.apply(event);
+    player
+}
+
+#[test]
+fn what_ended_before_an_off_takes_no_place_in_the_window() {
+    let fleet = Limits { at_once: Some(9), per_window: Some((2, s(3_600))), ..Limits::default() };
+    let aborted = || ended(Event::Abort { why: "recovered".to_owned() });
+    let barred = || ended(Event::Bar { reason: Reason::Paused, why: "a pause".to_owned() });
+    for mut player in [aborted(), barred()] {
+        let mut books = books(Budget { fleet: fleet.clone(), cool_down: s(0), ..calm() }, 9, &[]);
+        // One of the same node that was sent stays counted.
+        books.take(&node(1), false, boot(0));
+        books.stored(&at(1, Phase::Fencing), boot(0));
+        books.stored(&at(1, Phase::Normal), boot(0));
+        books.take(&node(1), false, boot(1_000));
+        books.stored(&at(1, Phase::Fencing), boot(1_000));
+        assert_eq!(kind(&books, 2, boot(1_000)), Some(LimitKind::PerWindow));
+        // The hold is undone in more than one write, and may want a person.
+        books.stored(player.record(), boot(1_000));
+        assert_eq!(kind(&books, 2, boot(1_000)), None, "nothing was switched off");
+        books.stored(player.record(), boot(1_000));
+        player.give_up(Reason::UnboundedEffect);
+        books.stored(player.record(), boot(1_000));
+        player.apply(Event::Retry(person()));
+        books.stored(player.record(), boot(1_000));
+        // Counted is what is begun meanwhile, whether its intent is stored or not.
+        books.take(&node(1), false, boot(2_000));
+        assert_eq!(kind(&books, 2, boot(2_000)), Some(LimitKind::PerWindow));
+        books.give_back(player.record(), boot(2_000));
+        assert_eq!(kind(&books, 2, boot(2_000)), None);
+        books.take(&node(1), false, boot(2_000));
+        player.fence(request(2, &[&[host("bmc")]], &[]));
+        assert_eq!(player.open_fence().id, fence_id(2));
+        books.stored(player.record(), boot(2_000));
+        books.stored(&at(1, Phase::Normal), boot(2_000));
+        let bar = books.decide(&node(2), None, boot(2_000)).unwrap_err();
+        assert_eq!((bar.kind, bar.found), (LimitKind::PerWindow, 2));
+    }
+}
+
+#[test]
+fn what_is_read_from_the_store_as_ended_before_an_off_takes_nothing_away() {
+    let fleet = Limits { at_once: Some(9), per_window: Some((1, s(3_600))), ..Limits::default() };
+    let mut books = books(Budget { fleet, cool_down: s(0), ..calm() }, 9, &[]);
+    let player = ended(Event::Abort { why: "recovered".to_owned() });
+    // The history has an earlier one of it that was sent, too.
+    books.remember(&node(1), boot(0), false);
+    books.remember(&node(1), boot(500), true);
+    books.stored(player.record(), boot(1_000));
+    books.stored(player.record(), boot(1_000));
+    assert_eq!(kind(&books, 2, boot(1_000)), Some(LimitKind::PerWindow));
 }
 
 #[test]
@@ -296,10 +354,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
     /// However nodes come and go, the books decide as whoever counts everything anew, and no limit is ever exceeded.
     #[test]
-    fn the_books_decide_as_the_law_says(moves in prop::collection::vec((0..12_u8, 1..=NODES, 0..40_u64), 1..120)) {
+    fn the_books_decide_as_the_law_says(moves in prop::collection::vec((0..13_u8, 1..=NODES, 0..40_u64), 1..120)) {
         let mut books = books(budget(), NODES, &[("rack=r1", &RACK)]);
         let mut oracle = Oracle::default();
         let mut tickets = 0;
+        let undone = ended(Event::Abort { why: String::new() });
         for (what, one, more) in moves {
             let now = boot(oracle.now * 1_000);
             let phase = oracle.phases.get(&one).cloned().unwrap_or_default();
@@ -332,6 +391,15 @@ proptest! {
                     oracle.waiting.retain(|(other, _)| *other != number);
                 }
                 5 => oracle.now += more,
+                6 if phase == Phase::Fencing => {
+                    let record = NodeRecord { node: node(one), ..undone.record().clone() };
+                    // Told again, nothing more is given back.
+                    books.stored(&record, now);
+                    books.stored(&record, now);
+                    oracle.phases.insert(one, Phase::Unfencing);
+                    let last = oracle.begun.iter().rposition(|(_, begun)| *begun == one).unwrap();
+                    oracle.begun.remove(last);
+                }
                 _ => {
                     let phases = [Phase::Fenced, Phase::Released, Phase::NeedsOperator(Reason::Deadline), Phase::Unfencing, Phase::Normal];
                     let next = phases[usize::from(what) % phases.len()].clone();

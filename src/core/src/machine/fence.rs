@@ -6,13 +6,14 @@ use super::Refused;
 use super::draft::Draft;
 use super::release::settle_released;
 use crate::confirm::ConfirmedOff;
-use crate::device::Grade;
+use crate::device::{DeviceClass, Grade};
 use crate::event::{BoundKey, FenceRequest, Holder};
 use crate::ids::{DeviceId, EffectId, FenceId};
 use crate::ledger::EffectKind;
 use crate::outcome::{Outcome, Reason};
 use crate::record::{Bringing, Cause, Fence, HoldState, Phase, ReleaseStage, ReleaseState};
 use crate::time::WallTime;
+use crate::topology::Topology;
 
 const RETRY_HINT: &str =
     "a fence is opened from normal, unfencing or power on failed; others join the open one";
@@ -89,9 +90,25 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
     Ok(())
 }
 
+/// Whether a node in this phase may be drilled by these levels, as far as the rules go. `releases`: it has volumes that the
+/// drill would let go.
+///
+/// # Errors
+/// It is not Normal, or it has volumes and supplies whose wiring nobody knows: outlets that feed something else, such as the
+/// switch before the BMC, would prove a machine dark that runs.
+pub fn may_be_drilled(phase: &Phase, topology: &Topology, releases: bool) -> Result<(), Refused> {
+    if *phase != Phase::Normal {
+        let hint = "a drill is of a node of which nothing is wrong";
+        return Err(Refused::Phase { wanted: "a drill", phase: phase.label(), hint });
+    }
+    let unknown = topology.devices().filter(|spec| spec.class == DeviceClass::Supply && !spec.verified);
+    let unknown: Vec<String> = unknown.map(|spec| spec.id.to_string()).collect();
+    if releases && !unknown.is_empty() { Err(Refused::WiringUnknown(unknown)) } else { Ok(()) }
+}
+
 /// A fence of a node of which nothing is wrong: the same in everything, also in that its volumes are let go.
 pub(super) fn drill(draft: &mut Draft, request: FenceRequest) -> Result<(), Refused> {
-    draft.expect_phase("a drill", &["normal"], "a drill is of a node of which nothing is wrong")?;
+    may_be_drilled(&draft.record.phase, &request.topology, !request.releases.is_empty())?;
     open(draft, request)?;
     draft.record.drilled_at = Some(draft.at);
     draft.fence()?.cause = Cause::Drill;

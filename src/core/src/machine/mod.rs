@@ -17,6 +17,7 @@ mod tests;
 mod unfence;
 
 use draft::Draft;
+pub use fence::may_be_drilled;
 pub(crate) use unfence::may_switch_on;
 
 use crate::event::Event;
@@ -81,13 +82,23 @@ pub enum Refused {
     #[error("the proof does not hold here: {0}")]
     ForeignProof(&'static str),
     /// A host device says On.
-    #[error("{device} says that the node is on ({said})")]
+    #[error(
+        "{device} says that the node is on ({said}): nobody vouches against that; pull its plug, or mend {device}, until no device \
+         says on"
+    )]
     SaysOn {
         /// The device.
         device: String,
         /// Its own words.
         said: String,
     },
+    /// A drill by supplies of which nobody knows what they feed, of a node with volumes.
+    #[error(
+        "nobody knows yet what {} feed, and a drill would let the node's volumes go: drill it with `releases = []`, and give it \
+         its releases after that",
+        .0.join(", ")
+    )]
+    WiringUnknown(Vec<String>),
     /// An off was sent already: the fence runs to its end.
     #[error("an off was sent already: the fence runs to its end")]
     OffSent,
@@ -143,7 +154,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::OnFailed { detail } => unfence::on_failed(draft, &detail)?,
         Event::Attest { person, looks } => people::attest(draft, person, looks)?,
         Event::Retry(person) => people::retry(draft, &person)?,
-        Event::Abandon { release, person } => people::abandon(draft, &release, &person)?,
+        Event::Abandon { release, person, orphan } => people::abandon(draft, &release, &person, orphan)?,
         Event::StandDown(person) => people::stand_down(draft, &person)?,
         Event::ReceiptIntent(request) => receipts::issue(draft, *request)?,
         Event::ReceiptReturned { id, by } => receipts::hand_back(draft, id, &by)?,

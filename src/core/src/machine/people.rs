@@ -91,8 +91,18 @@ fn end_unbounded(draft: &mut Draft, person: &Person) {
     }
 }
 
-pub(super) fn abandon(draft: &mut Draft, id: &ReleaseId, person: &Person) -> Result<(), Refused> {
-    draft.expect_phase("abandoning a release", &["fenced", "needs_operator"], "no release is under way")?;
+pub(super) fn abandon(
+    draft: &mut Draft,
+    id: &ReleaseId,
+    person: &Person,
+    orphan: bool,
+) -> Result<(), Refused> {
+    // Of an orphan nothing comes to its end by itself, and it is retired only once a person answers for each of its releases.
+    let phases: &[&str] = match orphan {
+        false => &["fenced", "needs_operator"],
+        true => &["fencing", "fenced", "released", "unfencing", "needs_operator", "power_on_failed"],
+    };
+    draft.expect_phase("abandoning a release", phases, "no release is under way")?;
     // An attempt that nothing bounds stays open for ever; giving the release up by name is a person's word for its end.
     let ended: Vec<EffectId> = draft
         .record

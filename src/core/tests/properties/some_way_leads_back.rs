@@ -21,7 +21,11 @@ fn one_step(player: &mut Player) {
         Phase::Fenced => player.give_up(Reason::ReleaseDeadline),
         Phase::NeedsOperator(_) => {
             for open in record.fence.iter().flat_map(|fence| &fence.releases) {
-                let _ = player.try_apply(Event::Abandon { release: open.id.clone(), person: person() });
+                let _ = player.try_apply(Event::Abandon {
+                    release: open.id.clone(),
+                    person: person(),
+                    orphan: false,
+                });
             }
             let _ = player.try_apply(Event::StandDown(person()));
         }

@@ -101,14 +101,17 @@ impl Fleet {
                 return Some(old.clone());
             }
             // Whoever waits in the mailbox, or follows the node, is served by the new task.
-            Some(old) => Slot {
-                plan,
-                parts: self.parts.clone(),
-                orphan,
-                mailbox: old.mailbox.clone(),
-                kept: old.kept.clone(),
-                view: old.view.clone(),
-            },
+            Some(old) => {
+                self.parts.twins.moved(&record.node, &old.plan.topology, &plan.topology);
+                Slot {
+                    plan,
+                    parts: self.parts.clone(),
+                    orphan,
+                    mailbox: old.mailbox.clone(),
+                    kept: old.kept.clone(),
+                    view: old.view.clone(),
+                }
+            }
             None => Slot::new(plan, self.parts.clone(), orphan, stored.clone()),
         };
         let slot = Arc::new(slot);

@@ -195,6 +195,10 @@ impl Runner<'_> {
     fn let_go(&mut self) -> Duration {
         let shared = &self.engine.shared;
         let now = shared.parts.clock.boot();
+        // Before anybody is told that this leadership leads no request comes to its node.
+        if self.engine.leading().is_err() {
+            return PAUSE;
+        }
         let mut wake = if self.entries.is_empty() { LOOK * 12 } else { LOOK };
         for (ticket, turn) in shared.office.turns() {
             let Some(entry) = self.entries.get_mut(&ticket).filter(|entry| !entry.goes) else { continue };
@@ -234,14 +238,23 @@ impl Runner<'_> {
     /// Its node's task decided it.
     fn decided(&mut self, ticket: Ticket, decided: Result<Admission, EngineError>) {
         let Some(entry) = self.entries.get_mut(&ticket) else { return };
-        entry.goes = false;
+        let stays = match decided {
+            Err(EngineError::Barred(bar)) => {
+                entry.state.send_replace(WaitState::Barred(bar));
+                true
+            }
+            // Nothing was written: it is decided again, also where it would join.
+            Err(EngineError::Store(StoreError::Unavailable(_))) => {
+                entry.tried = None;
+                true
+            }
+            // Whether it was begun is not known, and this leadership ends for it: the next one reads what is so, and goes on
+            // with it. Until then it is on its way, and nobody is told that it was withdrawn, or expired.
+            Err(EngineError::NoLeader(_) | EngineError::Store(_)) => false,
+            decided => return self.end(ticket, decided),
+        };
+        entry.goes = !stays;
         entry.not_before = self.engine.shared.parts.clock.boot() + PAUSE;
-        match decided {
-            Err(EngineError::Barred(bar)) => drop(entry.state.send_replace(WaitState::Barred(bar))),
-            // The next leadership goes on with it.
-            Err(EngineError::NoLeader(_) | EngineError::Store(_)) => {}
-            decided => self.end(ticket, decided),
-        }
     }
 
     /// What waited for too long ends.

@@ -6,6 +6,7 @@ use picket_core::ids::{DeviceId, NodeId};
 use super::Engine;
 use crate::error::EngineError;
 use crate::node::{Command, Wish};
+use crate::plan::Plan;
 use crate::request::{Admission, Ask, FenceCall, Taken};
 
 impl Engine {
@@ -45,7 +46,13 @@ impl Engine {
         self.wish(node, Wish::Accept { device, expected }, ask).await
     }
 
-    /// Opens the fence of a node of which nothing is wrong.
+    /// What a drill would do. Stores and sends nothing that changes anything.
+    pub async fn plan_drill(&self, node: &NodeId, call: FenceCall) -> Result<Plan, EngineError> {
+        self.ask(node, |reply| Command::PlanDrill(Box::new(call), reply)).await
+    }
+
+    /// Opens the fence of a node of which nothing is wrong, where the settings allow that, and nothing is to be let go on the
+    /// word of supplies whose wiring nobody knows.
     pub async fn drill(&self, node: &NodeId, call: FenceCall) -> Result<Admission, EngineError> {
         self.ask(node, |reply| Command::Drill(Box::new(call), reply)).await
     }

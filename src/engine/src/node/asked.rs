@@ -149,6 +149,7 @@ impl Command {
             }
             Command::Check(_)
             | Command::Plan(..)
+            | Command::PlanDrill(..)
             | Command::StepAside { .. }
             | Command::VerifyReceipt { .. } => return None,
         })

@@ -208,8 +208,11 @@ impl NodeTask {
     /// An identity is learned where nothing is expected yet; never in a fence.
     async fn learn(&mut self, device: DeviceId, identity: Identity) -> Result<(), Fatal> {
         let expected = self.expected_identity(&device);
-        if self.parts.twins.is_twin(&self.plan.id, &identity) {
-            tracing::error!(%device, said = ?identity, "another node's device says the same of itself: it is not learned");
+        if let Some((node, other)) = self.parts.twins.twin_of(&self.plan.id, &device, &identity) {
+            tracing::error!(
+                %device, said = ?identity, twin = %format_args!("{other} of {node}"),
+                "another node's device says the same of itself: it is not learned"
+            );
             return Ok(());
         }
         match expected.compare(&identity) {

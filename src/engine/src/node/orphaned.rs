@@ -24,7 +24,10 @@ impl NodeTask {
             }
             let refused = EngineError::Blocked {
                 reason: Reason::Orphaned,
-                detail: format!("{why}: nothing is sent to it; put its settings back, or retire it"),
+                detail: format!(
+                    "{} is ORPHANED: {why}; nothing is sent to it: put its settings back, or retire it",
+                    self.plan.id
+                ),
             };
             if let Some(asked) = command.asked() {
                 self.teller.request(asked, &self.stored.record, Err(refused.to_string()), false);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use picket_core::budget::pause::{Pause, Pauses};
 use picket_core::ids::NodeId;
-use picket_core::record::{Cause, NodeRecord};
+use picket_core::record::{Cause, Fence, NodeRecord};
 use picket_core::store::{FenceQuery, Store, StoreError, Stored};
 use picket_core::time::{BootTime, Clock, WallTime};
 
@@ -26,8 +26,8 @@ impl Office {
         let clock = &*self.clock;
         let budget = self.budget();
         let mut papers = Papers::new(books(budget.clone(), plans));
-        for (node, opened) in begun(store, budget.longest_window(), clock.wall()).await? {
-            papers.books.remember(&node, ago(clock.boot(), clock.wall(), opened));
+        for (node, opened, sent_nothing) in begun(store, budget.longest_window(), clock.wall()).await? {
+            papers.books.remember(&node, ago(clock.boot(), clock.wall(), opened), sent_nothing);
         }
         let mut records: Vec<_> = stored.values().map(|one| &one.record).collect();
         // In the order in which they were begun, which is that of the last look.
@@ -68,12 +68,12 @@ fn ago(now: BootTime, wall: WallTime, then: WallTime) -> BootTime {
     BootTime::from_boot(now.since_boot().saturating_sub(age))
 }
 
-/// The callers' fences that were begun within the longest window, oldest first.
+/// The callers' fences that were begun within the longest window, oldest first, and whether they ended before an off.
 async fn begun(
     store: &dyn Store,
     window: Duration,
     now: WallTime,
-) -> Result<Vec<(NodeId, WallTime)>, StoreError> {
+) -> Result<Vec<(NodeId, WallTime, bool)>, StoreError> {
     let window = u64::try_from(window.as_millis()).unwrap_or(u64::MAX);
     let oldest = WallTime::from_millis(now.millis().saturating_sub(window));
     let (mut found, mut before) = (Vec::new(), None);
@@ -82,9 +82,9 @@ async fn begun(
         let Some(last) = batch.last() else { break };
         before = Some(last.id);
         let past = batch.len() < BATCH || last.opened_at < oldest;
-        let counts =
-            batch.into_iter().filter(|fence| fence.cause != Cause::Breach && fence.opened_at >= oldest);
-        found.extend(counts.map(|fence| (fence.node, fence.opened_at)));
+        let counts = |fence: &Fence| fence.cause != Cause::Breach && fence.opened_at >= oldest;
+        let told = |fence: Fence| (fence.node.clone(), fence.opened_at, fence.sent_nothing());
+        found.extend(batch.into_iter().filter(counts).map(told));
         if past {
             break;
         }

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use picket_core::budget::pause::PauseScope;
 use picket_core::budget::{Budget, LimitKind, Limits};
 use picket_core::ids::NodeId;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::{Phase, SetAside};
 use picket_core::store::Store;
-use picket_engine::{Admission, EngineError, LetIn, WaitState};
+use picket_driver_sim::Fault;
+use picket_engine::{Admission, EngineError, LetIn, Until, WaitState};
 
-use crate::lab::{Lab, node, s};
+use crate::lab::{Lab, node, person, s};
 use crate::setup::{NodeSetup, Setup, named};
 
 pub fn name(index: usize) -> NodeId {
@@ -190,4 +192,29 @@ async fn a_fence_that_asks_no_more_than_the_budget_of_a_fleet_is_the_default() {
     let id = end.expect("let in").fence();
     let fence = lab.engine.get_fence(id).await.expect("a store").expect("kept");
     assert_eq!(fence.outcome, Some(Outcome::Fenced { released: true }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_that_ended_before_its_off_takes_no_place_in_the_window_also_after_a_death() {
+    for (seed, dies) in [(316, false), (317, true)] {
+        let limits = Limits { at_once: Some(9), per_window: Some((1, s(3_600))), ..Limits::default() };
+        let mut lab = fleet(seed, 3, Budget { fleet: limits, ..Budget::unlimited() }).await;
+        lab.fault("bmc1", Fault::Slow(s(2)));
+        let call = lab.call();
+        let id = lab.engine.fence(&node(), call).await.expect("let in").fence();
+        lab.engine.pause(PauseScope::Node(node()), person(), s(60)).await.expect("paused");
+        assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Blocked(Reason::Paused));
+        lab.reach("normal", s(60)).await;
+        assert_eq!((lab.falls(), lab.received("bmc1").offs), (0, 0));
+        if dies {
+            lab.crash().await;
+        }
+        let call = lab.call();
+        lab.engine.fence(&name(2), call).await.expect("nothing was switched off");
+        let call = lab.call();
+        match lab.engine.fence(&name(3), call).await {
+            Err(EngineError::Barred(bar)) => assert_eq!((bar.kind, bar.found), (LimitKind::PerWindow, 1)),
+            other => panic!("{other:?}"),
+        }
+    }
 }

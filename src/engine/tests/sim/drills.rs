@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use picket_core::budget::pause::PauseScope;
 use picket_core::budget::{Budget, Limits};
+use picket_core::confirm::HAS_POWER;
 use picket_core::event::Holder;
+use picket_core::machine::Refused;
 use picket_core::record::Then;
 use picket_driver_sim::{Act, Fault, Verb};
-use picket_engine::FenceCall;
+use picket_engine::{Admission, EngineError, FenceCall};
 
 use picket_core::ids::NodeId;
 
 use crate::lab::{Lab, NODE, lab, node, person, s};
-use crate::observer::Answer;
 use crate::setup::{Setup, named as levels};
 
 fn drill(lab: &mut Lab) -> FenceCall {
@@ -20,9 +21,10 @@ fn drill(lab: &mut Lab) -> FenceCall {
     FenceCall { holder: Holder { then: Then::PowerOn, ..call.holder.clone() }, ..call }
 }
 
-/// A BMC, and an outlet whose wiring nobody has verified.
+/// A BMC, and an outlet whose wiring nobody has verified; no volumes.
 fn unverified() -> Setup {
     let mut setup = Setup::new(NODE, &[&["bmc"], &["a"]]);
+    setup.without_releases = true;
     setup.adjust = Arc::new(|spec| spec.verified = false);
     setup
 }
@@ -95,16 +97,62 @@ async fn outlets_that_feed_something_else_are_not_verified_while_the_bmc_answers
         world.add_machine("else").add_supply("else", "a");
     })
     .await;
-    lab.answers(&[Answer::Refuse]);
     lab.fault("a", Fault::OffIgnored);
+    lab.fault("bmc", Fault::OffIgnored);
     let call = drill(&mut lab);
-    lab.engine.drill(&node(), call).await.expect("let in");
+    let id = lab.engine.drill(&node(), call).await.expect("let in").fence();
     lab.reach("needs_operator", s(3_600)).await;
+    // Somebody presses the button, so that the outlets prove it at the next try.
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
     lab.mend("a");
-    lab.answers(&[Answer::Complete]);
     lab.engine.retry(&node(), person()).await.expect("retried");
+    lab.mend("bmc");
+    tokio::time::sleep(s(600)).await;
+    let fence = lab.engine.get_fence(id).await.expect("a store").expect("kept");
+    let evidence = fence.evidence.expect("proven");
+    assert!(
+        evidence.level == 1 && evidence.lowered_by.iter().any(|why| why.ends_with(HAS_POWER)),
+        "{evidence:?}"
+    );
     tokio::time::sleep(s(3_600)).await;
     assert!(lab.record().wired.is_empty(), "{:?}", lab.record().wired);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_let_go_on_the_word_of_outlets_of_which_nobody_knows_what_they_feed() {
+    let mut lab = Lab::set_up(2020, Setup { without_releases: false, ..unverified() }, |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "a");
+    })
+    .await;
+    let asked = lab.received("bmc");
+    let refused = |error: EngineError| match error {
+        EngineError::Refused(Refused::WiringUnknown(supplies)) => assert_eq!(supplies, ["a"]),
+        other => panic!("{other:?}"),
+    };
+    let call = drill(&mut lab);
+    refused(lab.engine.plan_drill(&node(), call.clone()).await.expect_err("not planned"));
+    refused(lab.engine.drill(&node(), call.clone()).await.expect_err("not drilled"));
+    assert_eq!((lab.phase(), lab.received("bmc")), ("normal", asked), "nobody was asked anything");
+    // First without them; then with the wiring known.
+    lab.setup.without_releases = true;
+    lab.reload().await.expect("at rest");
+    lab.engine.drill(&node(), call.clone()).await.expect("its key was not bound");
+    lab.reach("normal", s(900)).await;
+    assert_eq!((lab.record().wired.len(), lab.attempts()), (1, 0));
+    lab.setup.without_releases = false;
+    lab.reload().await.expect("at rest");
+    let again = drill(&mut lab);
+    lab.engine.drill(&node(), again).await.expect("let in");
+    lab.reach("normal", s(900)).await;
+    assert_eq!(lab.attempts(), 1, "its volumes were let go, as in any fence");
+    // What was asked before is answered, whatever the settings say now.
+    lab.setup.drills = false;
+    lab.crash().await;
+    assert!(matches!(lab.engine.drill(&node(), call).await, Ok(Admission::Superseded(_))));
+    let call = drill(&mut lab);
+    let refused = lab.engine.drill(&node(), call.clone()).await.expect_err("not allowed");
+    assert!(matches!(&refused, EngineError::NotAllowed(why) if why.contains("drills = true")), "{refused}");
+    assert!(matches!(lab.engine.plan_drill(&node(), call).await, Err(EngineError::NotAllowed(_))));
 }
 
 fn named(name: &str) -> NodeId {

@@ -255,13 +255,17 @@ impl Lab {
     }
 
     pub async fn reach(&self, phase: &str, time: Duration) {
+        self.reach_of(&node(), phase, time).await;
+    }
+
+    pub async fn reach_of(&self, node: &NodeId, phase: &str, time: Duration) {
         let work = async {
-            let mut view = self.engine.follow(&node()).expect("known");
+            let mut view = self.engine.follow(node).expect("known");
             view.wait_for(|view| view.stored.record.phase.label() == phase).await.map(|_| ())
         };
         if tokio::time::timeout(time, work).await.is_err() {
-            let record = self.view().stored.record;
-            panic!("{phase} was not reached within {time:?}: {record:#?} {:?}", self.view().live);
+            let view = self.engine.node(node).expect("known");
+            panic!("{phase} was not reached within {time:?}: {:#?} {:?}", view.stored.record, view.live);
         }
     }
 

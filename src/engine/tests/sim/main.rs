@@ -34,3 +34,4 @@ mod silence;
 mod stopped;
 mod stopping;
 mod weather;
+mod withdrawals;

@@ -55,6 +55,7 @@ async fn a_restart_under_a_session_of_a_check_is_a_loss_and_one_after_its_end_is
 
 async fn supplied(seed: u64) -> Lab {
     let mut setup = crate::setup::Setup::new(NODE, &[&["bmc"], &["a", "b"]]);
+    setup.without_releases = true;
     setup.adjust = std::sync::Arc::new(|spec| spec.verified = false);
     Lab::set_up(seed, setup, |world| {
         world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "a").add_supply(NODE, "b");
@@ -80,7 +81,6 @@ async fn a_drill_verifies_the_wiring_of_supplies_until_they_are_elsewhere() {
     let findings = drilled(&mut lab).await;
     assert!(findings.iter().any(|one| one.contains("their wiring is verified")), "{findings:?}");
     assert!(lab.is_on());
-    assert_eq!(lab.attempts(), 1, "its volumes were let go, as in any fence");
     assert_eq!(lab.record().wired.len(), 2);
     lab.engine.check(&node()).await.expect("checked");
     assert_eq!(ready(&lab, "a"), Readiness::Ready);

@@ -12,14 +12,14 @@ use picket_engine::{Ask, EngineError, FenceCall, LetIn, WaitState, Waits};
 use crate::budget::{at_once, fleet, name};
 use crate::lab::{Lab, node, person, s};
 
-async fn wait(lab: &Lab, node: &NodeId, call: FenceCall, at_most: Option<Duration>) -> Waits {
+pub async fn wait(lab: &Lab, node: &NodeId, call: FenceCall, at_most: Option<Duration>) -> Waits {
     match lab.engine.fence_or_wait(node, call, at_most).await.expect("let in") {
         LetIn::Waits(waits) => waits,
         LetIn::In(admission) => panic!("{admission:?}"),
     }
 }
 
-fn end(waits: &Waits) -> Option<Result<(), EngineError>> {
+pub fn end(waits: &Waits) -> Option<Result<(), EngineError>> {
     match &*waits.state.borrow() {
         WaitState::Over(end) => Some((**end).clone().map(drop)),
         WaitState::Barred(_) => None,

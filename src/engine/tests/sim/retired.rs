@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use picket_core::ids::{NodeId, ReleaseId};
 use picket_core::outcome::Outcome;
-
-use picket_core::ids::NodeId;
+use picket_driver_sim::{Act, Verb};
 
 use crate::lab::{Lab, NODE, lab, node, person, s};
+use crate::observer::Answer;
 use crate::setup::{NodeSetup, Setup, named as levels};
 
 const FENCED: Outcome = Outcome::Fenced { released: true };
@@ -102,6 +103,61 @@ async fn an_orphan_takes_no_place_from_others() {
     assert!(lab.view().live.orphaned.is_some());
     let call = lab.call();
     lab.engine.fence(&named("n2"), call).await.expect("the place is free");
+}
+
+/// A volume whose release was begun and not seen complete; then its node is found on, and while it is fenced again it
+/// leaves the settings.
+async fn begun_before_a_breach(seed: u64) -> Lab {
+    let mut lab = lab(seed).await;
+    lab.answers(&[Answer::Accept]);
+    lab.open().await;
+    lab.reach("fenced", s(60)).await;
+    tokio::time::sleep(s(10)).await;
+    assert_eq!(lab.record().fence.expect("open").releases[0].attempts, 1);
+    lab.fault("bmc", picket_driver_sim::Fault::OffIgnored);
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    lab.reach("fencing", s(60)).await;
+    assert!(lab.record().fence.expect("open").releases[0].unfinished);
+    lab.kill().await;
+    lab
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orphan_whose_release_was_begun_before_a_breach_is_retired_once_that_is_given_up_by_name() {
+    let mut lab = begun_before_a_breach(2018).await;
+    lab.setup.nodes.clear();
+    lab.start().await;
+    assert_eq!((lab.phase(), lab.view().live.orphaned.is_some()), ("fencing", true));
+    let refused = lab.engine.retire(&node(), person()).await.expect_err("nobody answers for it").to_string();
+    assert!(refused.contains("detach") && refused.contains("abandon it by name"), "{refused}");
+    let detach = || ReleaseId::new("detach").expect("a good name");
+    lab.engine.abandon(&node(), detach(), person()).await.expect("given up");
+    assert_eq!(lab.phase(), "fencing", "nothing was sent, and nothing is over");
+    lab.engine.retire(&node(), person()).await.expect("retired");
+    tokio::time::sleep(s(600)).await;
+    assert!(lab.engine.node(&node()).is_err(), "nothing of it is shown any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orphan_that_has_its_settings_back_goes_on_without_what_was_given_up() {
+    let mut lab = begun_before_a_breach(2019).await;
+    let whole = lab.setup.clone();
+    lab.setup.nodes.clear();
+    lab.start().await;
+    let attempts = lab.attempts();
+    let detach = ReleaseId::new("detach").expect("a good name");
+    lab.engine.abandon(&node(), detach.clone(), person()).await.expect("given up");
+    lab.setup = whole;
+    lab.mend("bmc");
+    lab.reload().await.expect("it is back in the settings");
+    let refused = lab.engine.abandon(&node(), detach, person()).await;
+    assert!(refused.is_err(), "it is an orphan no more, and comes to its end by itself");
+    lab.reach("released", s(600)).await;
+    assert_eq!(
+        (lab.attempts(), lab.is_on()),
+        (attempts, false),
+        "it was proven off, and the volume is a person's"
+    );
 }
 
 fn named(name: &str) -> NodeId {

@@ -34,6 +34,10 @@ pub struct Setup {
     pub rules: Rules,
     pub budget: Budget,
     pub releases: Vec<(String, Arc<dyn Releaser>)>,
+    /// No node has any.
+    pub without_releases: bool,
+    /// Whether nodes may be drilled.
+    pub drills: bool,
     /// What says of every node whether it recovered.
     pub liveness: Option<Arc<dyn Liveness>>,
     pub audit: Audit,
@@ -52,6 +56,8 @@ impl Setup {
             rules: Rules::default(),
             budget: Budget::unlimited(),
             releases: Vec::new(),
+            without_releases: false,
+            drills: true,
             liveness: None,
             audit: Audit::none(),
             addresses: BTreeMap::new(),
@@ -107,7 +113,8 @@ impl Setup {
             }
             topology.push(Level { devices });
         }
-        let releases = self.releases.iter().map(|(id, releaser)| PlannedRelease {
+        let named = self.releases.iter().filter(|_| !self.without_releases);
+        let releases = named.map(|(id, releaser)| PlannedRelease {
             id: ReleaseId::new(id).expect("a good name"),
             releaser: releaser.clone(),
         });
@@ -124,11 +131,12 @@ impl Setup {
             groups: std::collections::BTreeSet::new(),
             liveness: self.liveness.clone(),
             mark: format!(
-                "{:?} {:?} {address:?}",
+                "{:?} {} {:?} {address:?}",
                 node.levels,
+                self.without_releases,
                 self.releases.iter().map(|(id, _)| id).collect::<Vec<_>>()
             ),
-            drills: true,
+            drills: self.drills,
         }
     }
 

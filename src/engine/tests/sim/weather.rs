@@ -27,6 +27,8 @@ struct Sky {
     silent_percent: u8,
     slow: Duration,
     swallow: Option<Duration>,
+    mute: Option<Duration>,
+    records_away_until: BootTime,
     linger: Duration,
 }
 
@@ -49,6 +51,8 @@ impl Weather {
             silent_percent: 0,
             slow: Duration::ZERO,
             swallow: None,
+            mute: None,
+            records_away_until: BootTime::default(),
             linger: Duration::ZERO,
         };
         Self { inner, clock, sky: Mutex::new(sky), log: Mutex::default(), checks: Mutex::default() }
@@ -62,6 +66,11 @@ impl Weather {
     /// The next write happens, and from then on nothing is answered for so long.
     pub fn swallow(&self, time: Duration) {
         self.sky.lock().expect("whole").swallow = Some(time);
+    }
+
+    /// The next write happens and is not answered, and for so long no node's record is told; all else is.
+    pub fn mute(&self, time: Duration) {
+        self.sky.lock().expect("whole").mute = Some(time);
     }
 
     /// In so many of 100 cases it does not say whether it wrote; and it takes so long for each answer, at most.
@@ -134,6 +143,9 @@ impl Store for Weather {
 
     async fn load(&self, node: &NodeId) -> Result<Option<Stored>, StoreError> {
         self.door().await?;
+        if self.clock.boot() < self.sky.lock().expect("whole").records_away_until {
+            return Err(StoreError::Unavailable("records are away".to_owned()));
+        }
         self.inner.load(node).await
     }
 
@@ -154,7 +166,13 @@ impl Store for Weather {
         if let Some(time) = swallowed {
             self.away(time);
         }
-        match silent.or(swallowed.map(|_| true)) {
+        let muted = {
+            let mut sky = self.sky.lock().expect("whole");
+            let muted = sky.mute.take();
+            sky.records_away_until = muted.map_or(sky.records_away_until, |time| self.clock.boot() + time);
+            muted
+        };
+        match silent.or(swallowed.or(muted).map(|_| true)) {
             None => Ok(written),
             Some(_) => Err(StoreError::Unknown("no answer".to_owned())),
         }

@@ -2,9 +2,7 @@
 
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
-use picket_core::device::DeviceClass;
 use picket_core::ids::NodeId;
-use picket_core::machine::Refused;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
 use picket_engine::{Admission, EngineError, FenceCall, NodeView};
@@ -30,8 +28,6 @@ impl Desk {
         let found = self.to_drill(&asked).await;
         let node = self.heard(&guest, "drill", found)?;
         let view = self.heard(&guest, "drill", self.view(&node))?;
-        self.heard(&guest, "drill", self.no_orphan(&view))?;
-        self.heard(&guest, "drill", allows(&view))?;
         if asked.dry_run {
             return self.drill_planned(&view, asked.call).await;
         }
@@ -41,7 +37,8 @@ impl Desk {
             Ok(Admission::Joined(id) | Admission::Already(id)) => (id, Start::Joined),
             // Asked again after its end: told as it ended.
             Ok(Admission::Superseded(fence)) => (fence.id, Start::Joined),
-            Err(EngineError::Blocked { reason, detail }) => {
+            // Nothing is sent to an orphan, whoever asks again.
+            Err(EngineError::Blocked { reason, detail }) if reason != Reason::Orphaned => {
                 let end = outcome::outcome(&Outcome::Blocked(reason), detail);
                 return Ok(one(follow::at_once(&view, self.now().wall, None, end), Vec::new()));
             }
@@ -66,14 +63,6 @@ impl Desk {
         Ok(told.boxed())
     }
 
-    /// Nothing is sent to an orphan, whatever the settings once allowed.
-    fn no_orphan(&self, view: &NodeView) -> Result<(), Fault> {
-        let Some(why) = &view.live.orphaned else { return Ok(()) };
-        let detail = format!("{} is ORPHANED: {why}; put its settings back, or retire it", view.plan.id);
-        let blocked = EngineError::Blocked { reason: Reason::Orphaned, detail };
-        Err(errors::engine(blocked, Verb::Drill, &view.plan.id, &self.engine))
-    }
-
     /// The node that is meant. Of a group the one whose last drill is the longest ago, of those that could be drilled now;
     /// asked again with the same key it is the same one.
     async fn to_drill(&self, asked: &DrillAsked) -> Result<NodeId, Fault> {
@@ -93,36 +82,36 @@ impl Desk {
             }
             views.push(self.view(&member)?);
         }
-        let Some(first) = views.first() else {
-            return Err(Fault::new(ErrorReason::NodeNotFound, "the group has no node that you may drill"));
-        };
-        if !views.iter().any(|view| view.plan.drills) {
-            return Err(allows(first).err().unwrap_or_else(|| not_allowed(first)));
-        }
-        let idle = views.iter().filter(|view| view.plan.drills && view.stored.record.phase == Phase::Normal);
-        let next = idle.min_by(|a, b| {
+        let possible = |view: &&NodeView| view.plan.may_be_drilled(&view.stored.record).is_ok();
+        let next = views.iter().filter(possible).min_by(|a, b| {
             let of = |view: &NodeView| view.stored.record.drilled_at;
             of(a).cmp(&of(b)).then_with(|| names::compare(a.plan.id.as_str(), b.plan.id.as_str()))
         });
-        next.map(|view| view.plan.id.clone()).ok_or_else(|| {
+        next.map(|view| view.plan.id.clone()).ok_or_else(|| self.none_to_drill(&views))
+    }
+
+    /// Why no node of a group can be drilled now: what is the nearest to one that can is told.
+    fn none_to_drill(&self, views: &[NodeView]) -> Fault {
+        let is_normal = |view: &NodeView| view.stored.record.phase == Phase::Normal;
+        let allowed = || views.iter().filter(|view| view.plan.drills);
+        if allowed().next().is_some() && !allowed().any(is_normal) {
             let message =
                 "no node of the group is in phase normal: a drill is of a node of which nothing is wrong";
-            Fault::new(ErrorReason::WrongPhase, message).with_list("wanted", &["NORMAL"])
-        })
+            return Fault::new(ErrorReason::WrongPhase, message).with_list("wanted", &["NORMAL"]);
+        }
+        let told = allowed().find(|view| is_normal(view)).or(views.first());
+        let refused =
+            told.and_then(|view| Some((view, view.plan.may_be_drilled(&view.stored.record).err()?)));
+        match refused {
+            Some((view, error)) => errors::engine(error, Verb::Drill, &view.plan.id, &self.engine),
+            None => Fault::new(ErrorReason::NodeNotFound, "the group has no node that you may drill"),
+        }
     }
 
     /// What a drill would do, by the same admission. Nothing is stored, and nothing is sent that changes power.
     async fn drill_planned(&self, view: &NodeView, call: FenceCall) -> Result<Drilled, Status> {
         let (record, node) = (&view.stored.record, &view.plan.id);
-        if record.phase != Phase::Normal {
-            let refused = Refused::Phase {
-                wanted: "a drill",
-                phase: record.phase.label(),
-                hint: "a drill is of a node of which nothing is wrong",
-            };
-            return Err(errors::engine(refused.into(), Verb::Drill, node, &self.engine).into());
-        }
-        let found = self.engine.plan(node, call).await;
+        let found = self.engine.plan_drill(node, call).await;
         let found = found.map_err(|error| errors::engine(error, Verb::Drill, node, &self.engine))?;
         let mut end = plan::outcome_of(&found);
         if end.kind == i32::from(OutcomeKind::DryRun) {
@@ -146,41 +135,4 @@ impl Desk {
 
 fn one(update: v1::FenceUpdate, findings: Vec<String>) -> Drilled {
     stream::iter([Ok(v1::DrillResponse { update: Some(update), findings })]).boxed()
-}
-
-fn allows(view: &NodeView) -> Result<(), Fault> {
-    if !view.plan.drills {
-        return Err(not_allowed(view));
-    }
-    // Outlets that feed something else, such as the switch before the BMC, would prove a machine dark that runs.
-    let levels = view.plan.with_wiring(&view.stored.record);
-    let guessed: Vec<&str> = levels
-        .devices()
-        .filter(|spec| spec.class == DeviceClass::Supply && !spec.verified)
-        .map(|spec| spec.id.as_str())
-        .collect();
-    if guessed.is_empty() || view.plan.releases.is_empty() {
-        return Ok(());
-    }
-    let message = format!(
-        "nobody knows yet what {} feed, and {} has volumes that a drill would let go: drill it with `releases = []`, and \
-         give it its releases after that",
-        guessed.join(", "),
-        view.plan.id
-    );
-    Err(Fault::new(ErrorReason::NotOffered, message).with_list("supplies", &guessed))
-}
-
-fn not_allowed(view: &NodeView) -> Fault {
-    let groups: Vec<&str> = view.plan.groups.iter().map(String::as_str).collect();
-    let of = if groups.is_empty() {
-        "it is in no group".to_owned()
-    } else {
-        format!("its groups are {}", groups.join(", "))
-    };
-    let node = &view.plan.id;
-    let message = format!(
-        "the settings allow no drill of {node}: `drills = true` in the rules of one of its groups would, and false in none ({of})"
-    );
-    Fault::new(ErrorReason::NotOffered, message)
 }

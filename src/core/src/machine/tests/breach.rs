@@ -17,7 +17,7 @@ fn a_new_fence_is_opened_under_a_new_generation_and_everything_is_released_anew(
     player.apply(Event::Lost { device: device("bmc") });
     player.confirm();
     player.complete("first");
-    player.apply(Event::Abandon { release: release("second"), person: person() });
+    player.apply(Event::Abandon { release: release("second"), person: person(), orphan: false });
     player.attempt("third");
     player.breach(2, "bmc").unwrap();
 

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use crate::device::DeviceSpec;
 use crate::event::Event;
 use crate::ids::Generation;
 use crate::ledger::EffectKind;
-use crate::machine::Refused;
+use crate::machine::{Refused, may_be_drilled};
 use crate::order::Opened;
 use crate::outcome::{Outcome, Reason};
 use crate::record::{Bringing, Cause, Phase, Then};
-use crate::support::{Player, device, fence_id, holder, host, ms, request, s, supply};
+use crate::support::{Player, device, fence_id, holder, host, ms, request, s, supply, topology};
 
 fn abort(player: &mut Player) -> Result<(), Refused> {
     player.try_apply(Event::Abort { why: "it recovered".to_owned() }).map(drop)
@@ -237,4 +238,23 @@ fn then_power_on_marks_the_hold() {
     player
         .fence(crate::event::FenceRequest { holder: power_on, ..request(1, &[&[host("bmc")]], &["detach"]) });
     assert!(player.record().holds["ops"].drop_when_released);
+}
+
+#[test]
+fn a_drill_lets_nothing_go_by_supplies_of_which_nobody_knows_what_they_feed() {
+    let unknown = DeviceSpec { verified: false, ..supply("b") };
+    let levels: &[&[DeviceSpec]] = &[&[host("bmc")], &[supply("a"), unknown]];
+    let mut player = Player::new();
+    let mut drill = |levels, releases| player.try_apply(Event::Drill(Box::new(request(1, levels, releases))));
+    assert_eq!(drill(levels, &["detach"]).unwrap_err(), Refused::WiringUnknown(vec!["b".to_owned()]));
+    drill(levels, &[]).unwrap();
+    assert_eq!(player.open_fence().cause, Cause::Drill);
+    assert!(matches!(
+        may_be_drilled(&player.record().phase, &topology(levels), false),
+        Err(Refused::Phase { phase: "fencing", .. })
+    ));
+    let mut player = Player::new();
+    let known: &[&[DeviceSpec]] = &[&[host("bmc")], &[supply("a")]];
+    player.apply(Event::Drill(Box::new(request(1, known, &["detach"]))));
+    assert_eq!(player.phase(), "fencing");
 }

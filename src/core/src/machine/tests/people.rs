@@ -128,7 +128,7 @@ fn standing_down_is_refused_once_a_release_began() {
     player.attempt("detach");
     player.give_up(Reason::ReleaseDeadline);
     assert_eq!(stand_down(&mut player), Err(Refused::NotReleased(vec!["detach".to_owned()])));
-    player.apply(Event::Abandon { release: release("detach"), person: person() });
+    player.apply(Event::Abandon { release: release("detach"), person: person(), orphan: false });
     assert_eq!(player.phase(), "released", "with nothing left to wait for, the usual way back");
 }
 
@@ -168,4 +168,82 @@ fn what_nothing_bounds_ends_by_a_persons_word() {
     player.apply(Event::Retry(person()));
     assert_eq!(player.record().ledger.open(), []);
     assert!(player.open_fence().moments.iter().any(|moment| moment.what.contains("says that it has ended")));
+}
+
+fn abandon(player: &mut Player, name: &str, orphan: bool) -> Result<(), Refused> {
+    player.try_apply(Event::Abandon { release: release(name), person: person(), orphan }).map(drop)
+}
+
+fn retire_an_orphan(player: &mut Player) -> Result<(), Refused> {
+    player.try_apply(Event::Retire { person: person(), settings: None }).map(drop)
+}
+
+#[test]
+fn what_of_an_orphan_was_begun_before_a_breach_is_given_up_by_name_and_then_it_is_retired() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach", "taint"]);
+    player.confirm();
+    player.attempt("detach");
+    player.breach(2, "bmc").unwrap();
+    assert_eq!(retire_an_orphan(&mut player), Err(Refused::NotReleased(vec!["detach".to_owned()])));
+    assert!(
+        matches!(abandon(&mut player, "detach", false), Err(Refused::Phase { phase: "fencing", .. })),
+        "of any other node the fence comes to its end first"
+    );
+    abandon(&mut player, "detach", true).unwrap();
+    assert_eq!(
+        (player.phase(), player.record().generation),
+        ("fencing", Generation(2)),
+        "that alone ends nothing"
+    );
+    player.off_intent(&["bmc"]);
+    retire_an_orphan(&mut player).unwrap();
+    let ended = &player.store.last_write().fences[0];
+    assert!(ended.all_released() && ended.releases.iter().all(|one| one.stage == ReleaseStage::Abandoned));
+    assert_eq!(player.phase(), "retired");
+    assert!(
+        player.open_effects().contains(&"release detach".to_owned()),
+        "what may be under way is waited out"
+    );
+}
+
+#[test]
+fn an_orphan_with_its_settings_back_does_not_let_go_what_was_given_up() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach", "taint"]);
+    player.attest(&[player.look("bmc", None)]).unwrap();
+    player.attempt("detach");
+    player.give_up(Reason::ReleaseDeadline);
+    player.apply(Event::Retry(person()));
+    assert_eq!(player.phase(), "fencing", "begun, and tried again");
+    abandon(&mut player, "detach", true).unwrap();
+    player.close_all();
+    player.confirm();
+    assert_eq!(player.phase(), "fenced");
+    assert!(player.try_apply(Event::ReleaseIntent { release: release("detach") }).is_err());
+    player.complete("taint");
+    assert_eq!(player.phase(), "released");
+}
+
+#[test]
+fn what_nothing_bounds_of_an_orphans_release_ends_by_name_wherever_it_stands() {
+    for unfences in [false, true] {
+        let mut unbounded = request(1, &[&[host("bmc")]], &["detach"]);
+        unbounded.releases[0].max_in_flight = None;
+        let mut player = Player::new();
+        player.fence(unbounded);
+        player.confirm();
+        player.attempt("detach");
+        player.complete("detach");
+        if unfences {
+            player.unfence().unwrap();
+        }
+        assert_eq!(
+            retire_an_orphan(&mut player),
+            Err(Refused::OpenEffects(vec!["release detach".to_owned()]))
+        );
+        abandon(&mut player, "detach", true).unwrap();
+        assert_eq!(player.open_fence().releases[0].stage, ReleaseStage::Complete, "it was seen complete");
+        retire_an_orphan(&mut player).unwrap();
+    }
+    let mut player = Player::new();
+    assert!(abandon(&mut player, "detach", true).is_err());
 }

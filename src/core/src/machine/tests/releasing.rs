@@ -33,7 +33,7 @@ fn stage(player: &Player, name: &str) -> ReleaseStage {
 }
 
 fn abandon(player: &mut Player, name: &str) -> Result<(), Refused> {
-    player.try_apply(Event::Abandon { release: release(name), person: person() }).map(drop)
+    player.try_apply(Event::Abandon { release: release(name), person: person(), orphan: false }).map(drop)
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! Withdrawing what waits: whoever does not want the node off any more ends its own requests in the queue first.
 
 use picket_core::budget::Ticket;
-use picket_core::ids::NodeId;
+use picket_core::ids::{FenceId, NodeId};
 use picket_core::outcome::Reason;
 use picket_core::store::StoreError;
 use tokio::sync::oneshot;
 
 use super::{Engine, Runner, take_out};
 use crate::error::EngineError;
-use crate::office::queue::{Asked, Queued, Withdraw};
-use crate::request::Ask;
+use crate::office::queue::{Asked, Entry, Queued, Withdraw};
+use crate::request::{Admission, Ask};
 
 impl Runner<'_> {
     /// Ends what holders withdraw. What its node's task decides just now is waited for: it is let in, or withdrawn then.
@@ -33,6 +33,18 @@ impl Runner<'_> {
         theirs.map(|(ticket, _)| *ticket)
     }
 
+    /// The open fence in which its holder stands, if it was begun since it came: what a leadership began of which it died
+    /// comes back as waiting.
+    fn begun_by(&self, entry: &Entry) -> Option<FenceId> {
+        let slot = self.engine.slot(&entry.node).ok()?;
+        let view = slot.view.borrow();
+        let record = &view.stored.record;
+        let fence = record.fence.as_ref().filter(|fence| fence.generation == record.generation)?;
+        let stands =
+            record.generation != entry.generation && record.holds.contains_key(&entry.call.holder.name);
+        stands.then_some(fence.id)
+    }
+
     /// Out of the store before anybody is told: what was withdrawn does not come back with another leadership.
     async fn withdraw_of(&mut self, asked: &mut Withdraw) -> Result<(), StoreError> {
         let theirs: Vec<Ticket> = self.of(asked).collect();
@@ -41,6 +53,10 @@ impl Runner<'_> {
                 continue;
             }
             take_out(self.engine, self.leadership, ticket).await?;
+            if let Some(fence) = self.entries.get(&ticket).and_then(|entry| self.begun_by(entry)) {
+                self.end(ticket, Ok(Admission::Joined(fence)));
+                continue;
+            }
             let person = &asked.person;
             let detail = format!(
                 "it was withdrawn by {} ({}) while it waited, and was not begun",
@@ -63,9 +79,11 @@ impl Engine {
         let generation = self.node(node)?.stored.record.generation;
         let late = ask.not_after.is_some_and(|limit| self.shared.parts.clock.wall() > limit);
         let is_stale = ask.expected_generation.is_some_and(|expected| expected != generation);
-        if late || is_stale || self.leading().is_err() {
+        if late || is_stale {
             return Ok(Vec::new());
         }
+        // What waits is the leadership's that comes: nobody knows yet that nothing does.
+        self.leading().map_err(EngineError::NoLeader)?;
         if let Some(bound) = &ask.key
             && self.is_bound(node, &bound.key).await?
         {

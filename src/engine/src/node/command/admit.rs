@@ -3,7 +3,7 @@
 use picket_core::event::{Event, FenceRequest, PlannedRelease};
 use picket_core::ids::FenceId;
 use picket_core::machine::Refused;
-use picket_core::outcome::{Outcome, Reason};
+use picket_core::outcome::Reason;
 use picket_core::record::Phase;
 
 use super::{refusal, store_failure};
@@ -100,11 +100,7 @@ impl NodeTask {
             None => self.parts.store.fence(fence).await,
         };
         Ok(match kept {
-            Ok(Some(ended))
-                if matches!(ended.outcome, Some(Outcome::AbortedRecovered | Outcome::Blocked(_))) =>
-            {
-                None
-            }
+            Ok(Some(ended)) if ended.sent_nothing() => None,
             Ok(Some(ended)) => Some(Ok(Admission::Superseded(Box::new(ended)))),
             Ok(None) => Some(Err(Stale::FenceGone(fence).into())),
             Err(error) => Some(refusal(store_failure(error))?),

@@ -6,9 +6,8 @@ use picket_core::confirm::HAS_POWER;
 use picket_core::device::DeviceClass;
 use picket_core::event::Event;
 use picket_core::ground::Look;
-use picket_core::machine::Refused;
 use picket_core::power::Power;
-use picket_core::record::{Cause, Phase};
+use picket_core::record::Cause;
 use picket_core::topology::Topology;
 
 use picket_driver::ErrorKind;
@@ -16,27 +15,36 @@ use picket_driver::ErrorKind;
 use crate::error::EngineError;
 use crate::node::looking::on;
 use crate::node::{Fatal, NodeTask};
+use crate::plan::Plan;
 use crate::request::{Admission, FenceCall};
 
 impl NodeTask {
     /// Admits it as any fence; a repetition is answered wherever the node stands.
     pub(super) async fn drill(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
         let asked_before = matches!(self.bound(call.key.as_ref()).await, Ok(Ok(Some(_)) | Err(_)));
-        if !asked_before && self.record().phase != Phase::Normal {
-            return Ok(Err(Refused::Phase {
-                wanted: "a drill",
-                phase: self.record().phase.label(),
-                hint: "a drill is of a node of which nothing is wrong",
+        if !asked_before {
+            // Before any device is asked; the step that opens the drill refuses it as well.
+            if let Err(error) = self.plan.may_be_drilled(self.record()) {
+                return Ok(Err(error));
             }
-            .into()));
-        }
-        if !asked_before && let Some(error) = self.is_lit().await? {
-            return Ok(Err(error));
+            if let Some(error) = self.is_lit().await? {
+                return Ok(Err(error));
+            }
         }
         self.drilling = true;
         let admitted = self.admit(call).await;
         self.drilling = false;
         admitted
+    }
+
+    /// What a drill would do, as far as it can be said without asking whether the machine runs. Nobody is asked whether the
+    /// node recovered: a drill is of one that is alive.
+    pub(super) async fn planned_drill(&mut self, call: &FenceCall) -> Result<Plan, EngineError> {
+        self.plan.may_be_drilled(self.record())?;
+        self.drilling = true;
+        let planned = self.planned(call, None).await;
+        self.drilling = false;
+        planned
     }
 
     /// Looks which host devices read On before anything is cut: what is dark already can show nothing, and a drill would

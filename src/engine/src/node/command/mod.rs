@@ -38,6 +38,8 @@ pub(crate) enum Command {
     StandDown(Ask, Reply<Taken>),
     /// What a fence would do, and whether the node recovered. Stores and sends nothing that changes anything.
     Plan(Box<FenceCall>, Option<String>, Reply<Plan>),
+    /// What a drill would do.
+    PlanDrill(Box<FenceCall>, Reply<Plan>),
     /// What else a person wants.
     Wish(Wish, Ask, Reply<Taken>),
     /// A fence on purpose, of a node of which nothing is wrong.
@@ -84,7 +86,7 @@ impl Command {
             | Command::Abandon(_, _, reply)
             | Command::StandDown(_, reply)
             | Command::Wish(_, _, reply) => no(reply, why),
-            Command::Plan(_, _, reply) => no(reply, why),
+            Command::Plan(_, _, reply) | Command::PlanDrill(_, reply) => no(reply, why),
             Command::Receipt(_, reply) => no(reply, why),
             Command::ReturnReceipt { reply, .. } => no(reply, why),
             Command::VerifyReceipt { reply, .. } => no(reply, why),
@@ -156,7 +158,8 @@ impl NodeTask {
                 self.answer(asked, reply, answer)
             }
             Command::Abandon(release, ask, reply) => {
-                let answer = self.people(ask, |person| Event::Abandon { release, person }).await;
+                let orphan = self.orphan.is_some();
+                let answer = self.people(ask, |person| Event::Abandon { release, person, orphan }).await;
                 self.answer(asked, reply, answer)
             }
             Command::StandDown(ask, reply) => {
@@ -173,6 +176,10 @@ impl NodeTask {
             }
             Command::Plan(call, recovered, reply) => {
                 let answer = self.planned(&call, recovered).await;
+                deliver(reply, Ok(answer))
+            }
+            Command::PlanDrill(call, reply) => {
+                let answer = self.planned_drill(&call).await;
                 deliver(reply, Ok(answer))
             }
             Command::Receipt(call, reply) => {

@@ -134,8 +134,14 @@ impl NodeTask {
                 format!("{device} does not say what it controls: give its identity in the settings"),
             );
         }
-        if self.parts.twins.is_twin(&self.plan.id, said) {
-            return wrong("device", format!("{device} says {words}, and so does a device of another node"));
+        // Which node is in the log: whoever asks may not be one who may look at it.
+        if let Some((node, other)) = self.parts.twins.twin_of(&self.plan.id, device, said) {
+            tracing::warn!(%device, words, twin = %format_args!("{other} of {node}"), "another node's device says the same");
+            let what = format!(
+                "{device} says {words}, and so did a device of another node when it was asked last: if the board came from there, \
+                 check that node first, or change its settings"
+            );
+            return wrong("device", what);
         }
         let only = |uuid: bool| match uuid {
             true => Identity { uuid: expected.uuid.clone(), serial: None },

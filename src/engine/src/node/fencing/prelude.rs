@@ -63,7 +63,9 @@ impl NodeTask {
         let expected = self.expected_identity(&device);
         let compared = match expected.compare(&said) {
             // What another node's device says of itself too identifies neither.
-            IdentityMatch::Match if self.parts.twins.is_twin(&self.plan.id, &said) => IdentityMatch::Unknown,
+            IdentityMatch::Match if self.parts.twins.twin_of(&self.plan.id, &device, &said).is_some() => {
+                IdentityMatch::Unknown
+            }
             compared => compared,
         };
         if compared == IdentityMatch::Mismatch {

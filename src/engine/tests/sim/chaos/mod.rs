@@ -32,7 +32,7 @@ const LONG: u64 = 5_000;
 /// Real time after which a history that lives in simulated time is held to hang.
 const LIMIT: Duration = Duration::from_secs(120);
 
-fn number(name: &str) -> Option<u64> {
+pub fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
 }
 
