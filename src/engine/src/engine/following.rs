@@ -173,6 +173,7 @@ impl Engine {
         self.forget_what_was_proven();
         let mut seen = None;
         loop {
+            self.turn_away();
             let began = self.shared.parts.clock.boot();
             let pause = match self.read(seen).await {
                 Ok(revision) => {
@@ -208,6 +209,19 @@ impl Engine {
                 () = changed => {}
                 () = tokio::time::sleep(pause) => {}
             }
+        }
+    }
+
+    /// What came for a leadership that has ended is let go unanswered: whoever waits for it is told that nobody leads here.
+    fn turn_away(&self) {
+        let slots: Vec<_> = self.fleet().slots.values().cloned().collect();
+        for slot in slots {
+            if let Ok(mut kept) = slot.kept.try_lock() {
+                while kept.mailbox.try_recv().is_ok() {}
+            }
+        }
+        if let Ok(mut inbox) = self.shared.office.queue.inbox.try_lock() {
+            while inbox.try_recv().is_ok() {}
         }
     }
 

@@ -10,6 +10,7 @@ mod devices;
 mod distribution;
 mod drills;
 mod fleet;
+mod followers;
 mod kept_off;
 mod lab;
 mod let_go;

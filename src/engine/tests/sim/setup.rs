@@ -45,6 +45,8 @@ pub struct Setup {
     pub addresses: BTreeMap<String, String>,
     /// Whether identities are learned by a check after the start.
     pub check_at_start: bool,
+    /// In which election it takes part; `None`: it is alone.
+    pub election: Option<Arc<dyn Election>>,
     /// The last word on each device.
     pub adjust: Arc<dyn Fn(&mut DeviceSpec) + Send + Sync>,
 }
@@ -62,6 +64,7 @@ impl Setup {
             audit: Audit::none(),
             addresses: BTreeMap::new(),
             check_at_start: false,
+            election: None,
             adjust: Arc::new(|_| {}),
         }
     }
@@ -81,7 +84,7 @@ impl Setup {
                 bytes.iter_mut().for_each(|byte| *byte = random.bits() as u8);
             }),
             store: store.clone(),
-            election: Arc::new(StoreElection(store.clone())),
+            election: self.election.clone().unwrap_or_else(|| Arc::new(StoreElection(store.clone()))),
             hooks,
             audit: self.audit.clone(),
             receipts: Arc::new(Receipts::new(Keys::ephemeral("gateway", &|bytes| bytes.fill(7)))),

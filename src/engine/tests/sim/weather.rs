@@ -201,10 +201,12 @@ impl Store for Weather {
     }
 
     async fn revision(&self) -> Result<Revision, StoreError> {
+        self.door().await?;
         self.inner.revision().await
     }
 
     async fn changed_since(&self, since: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
+        self.door().await?;
         self.inner.changed_since(since).await
     }
 
