@@ -42,7 +42,7 @@ cert = "x"
             "picket.toml:18: gateway.colour: unknown key ~ Known here: check_at_start, name, node",
             "picket.toml:20: listen.unix ~ expected an absolute path",
             "picket.toml:21: listen.tcp ~ without TLS only the loopback is served: use \"127.0.0.1:7070\"",
-            "picket.toml:23: store.kind ~ expected embedded or memory, found \"embeded\"; did you mean \"embedded\"?",
+            "picket.toml:23: store.kind ~ expected embedded or memory or etcd, found \"embeded\"; did you mean \"embedded\"?",
             "picket.toml:24: store.path ~ expected an absolute path",
             "picket.toml:26: log.format ~ expected text or json",
             "picket.toml:27: log.level ~ expected a text that is not empty, found a whole number",
