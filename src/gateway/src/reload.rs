@@ -118,6 +118,7 @@ impl Reloader {
         let differs = [
             ("gateway.name", old.gateway.name != new.gateway.name),
             ("[store]", old.store != new.store),
+            ("[election]", old.election != new.election),
             ("[audit]", old.audit != new.audit),
             ("listen.unix", old.listen.unix != new.listen.unix),
             ("listen.tcp", old.listen.tcp != new.listen.tcp),

@@ -20,7 +20,7 @@ const BENCHES: &[Bench] = &[
     Bench {
         name: "server",
         about: "the service over 10,000 nodes: reads, watchers, memory, fences, beside a plain echo and a bare store",
-        needs: &[],
+        needs: packages::FOR_BUILD,
     },
 ];
 

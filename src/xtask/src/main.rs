@@ -8,6 +8,7 @@
 mod arguments;
 mod bench;
 mod demo;
+mod etcd;
 mod failure;
 mod fix;
 mod licences;

@@ -34,13 +34,33 @@ const IPMITOOL: Package = Package { name: "ipmitool", sign: Sign::Program("ipmit
 const IPMIPOWER: Package = Package { name: "freeipmi-tools", sign: Sign::Program("ipmipower") };
 const POWERMAN: Package = Package { name: "powerman", sign: Sign::Program("powermand") };
 
+/// The crate etcd-client generates its messages when it is built.
+const PROTOC: Package = Package { name: "protobuf-compiler", sign: Sign::Program("protoc") };
+const PROTOC_FILES: Package =
+    Package { name: "libprotobuf-dev", sign: Sign::File("/usr/include/google/protobuf/descriptor.proto") };
+
+/// What a build of the whole workspace needs.
+pub const FOR_BUILD: &[Package] = &[PROTOC, PROTOC_FILES];
 /// What the demonstration needs: simulated BMCs before real machines.
-pub const FOR_DEMO: &[Package] = &[IPMI_SIM, IPMI_SIM_HEADERS, QEMU, NASM, COMPILER, PYTHON];
+pub const FOR_DEMO: &[Package] =
+    &[PROTOC, PROTOC_FILES, IPMI_SIM, IPMI_SIM_HEADERS, QEMU, NASM, COMPILER, PYTHON];
 /// What the tests need besides: other people's clients, and a second BMC in Python.
-pub const FOR_TESTS: &[Package] =
-    &[IPMI_SIM, IPMI_SIM_HEADERS, QEMU, NASM, COMPILER, PYTHON, VENV, IPMITOOL, IPMIPOWER];
+pub const FOR_TESTS: &[Package] = &[
+    PROTOC,
+    PROTOC_FILES,
+    IPMI_SIM,
+    IPMI_SIM_HEADERS,
+    QEMU,
+    NASM,
+    COMPILER,
+    PYTHON,
+    VENV,
+    IPMITOOL,
+    IPMIPOWER,
+];
 /// What the bench of the IPMI driver needs: BMCs, and the others in the race.
-pub const FOR_BENCH_IPMI: &[Package] = &[IPMI_SIM, IPMI_SIM_HEADERS, COMPILER, IPMIPOWER, POWERMAN];
+pub const FOR_BENCH_IPMI: &[Package] =
+    &[PROTOC, PROTOC_FILES, IPMI_SIM, IPMI_SIM_HEADERS, COMPILER, IPMIPOWER, POWERMAN];
 
 impl Package {
     fn is_there(self) -> bool {

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use crate::failure::Failure;
-use crate::{packages, place, python, run};
+use crate::{etcd, packages, place, python, run};
 
 /// How long the tests may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,7 @@ pub enum Length {
 pub fn test(yes: bool, filters: &[String], length: Length) -> Result<(), Failure> {
     packages::ensure(packages::FOR_TESTS, yes)?;
     let python = python::environment()?;
+    let (etcd, old_etcd) = (etcd::present()?, etcd::old()?);
     let mut build = place::cargo();
     build.args(["build", "--workspace", "--bins", "--locked"]);
     run::shown(build)?;
@@ -26,6 +27,7 @@ pub fn test(yes: bool, filters: &[String], length: Length) -> Result<(), Failure
     let mut command = place::cargo();
     command.args(["test", "--workspace", "--locked", "--no-fail-fast", "--"]).args(filters);
     command.env("PATH", place::search_path());
+    command.env("PICKET_TEST_ETCD", etcd).env("PICKET_TEST_OLD_ETCD", old_etcd);
     command.env("PICKET_TEST_PYTHON", python).env("PICKET_BIN_DIR", place::built()?);
     // Most of them wait for BMCs and machines rather than for a processor.
     if std::env::var_os("RUST_TEST_THREADS").is_none() {

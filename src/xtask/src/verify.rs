@@ -3,13 +3,14 @@
 use std::process::Command;
 
 use crate::failure::Failure;
-use crate::{licences, place, run};
+use crate::{licences, packages, place, run};
 
 /// A check of the sources, by what it looks at.
 type Check = (&'static str, fn() -> Result<(), Failure>);
 
 /// Formatting, clippy, documentation, licences. All are looked at, whichever fails.
 pub fn verify() -> Result<(), Failure> {
+    packages::ensure(packages::FOR_BUILD, false)?;
     let checks: [Check; 4] = [
         ("formatting (cargo xtask fix mends it)", || cargo(&["fmt", "--all", "--check"], &[])),
         ("clippy", || {

@@ -175,7 +175,7 @@ fn etcd_and_the_model_agree() {
     let cluster = runtime.block_on(EtcdCluster::start(1)).expect("an etcd");
     let histories = std::sync::atomic::AtomicU64::new(0);
     let mut config = config(12);
-    config.failure_persistence = None;
+    config.source_file = Some(file!());
     proptest!(config, |(ops in prop::collection::vec(op(), 1..60))| {
         runtime.block_on(async {
             // Each history in a fleet of its own, beside all others in one etcd.

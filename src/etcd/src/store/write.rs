@@ -26,12 +26,14 @@ pub(super) fn put(key: Vec<u8>, value: Vec<u8>) -> TxnOp {
     TxnOp::put(key, value, None::<PutOptions>)
 }
 
-/// The keys of a write, each once; `None`: one of them has two digests.
-fn keys_of(write: &Write) -> Option<BTreeMap<&str, &KeyEntry>> {
-    let mut keys: BTreeMap<&str, &KeyEntry> = BTreeMap::new();
+/// The keys of a write, each once, in the order in which they are looked at; `None`: one of them has two digests.
+fn keys_of(write: &Write) -> Option<Vec<(&str, &KeyEntry)>> {
+    let mut keys: Vec<(&str, &KeyEntry)> = Vec::new();
     for (name, entry) in &write.keys {
-        if keys.insert(name, entry).is_some_and(|former| former.digest != entry.digest) {
-            return None;
+        match keys.iter_mut().find(|(known, _)| known == name) {
+            Some((_, former)) if former.digest != entry.digest => return None,
+            Some((_, former)) => *former = entry,
+            None => keys.push((name, entry)),
         }
     }
     Some(keys)
@@ -61,7 +63,7 @@ async fn refused(house: &House, guard: Guard, write: &Write) -> StoreError {
     StoreError::Unavailable(format!("a write of {node} binds a key to two requests"))
 }
 
-fn puts(house: &House, write: &Write, keys: &BTreeMap<&str, &KeyEntry>) -> Result<Vec<TxnOp>, StoreError> {
+fn puts(house: &House, write: &Write, keys: &[(&str, &KeyEntry)]) -> Result<Vec<TxnOp>, StoreError> {
     let (names, node) = (&house.keys, &write.record.node);
     // Its version and revision are etcd's own; what stands in the stored form is what they were meant to be.
     let record =
@@ -86,7 +88,7 @@ pub(super) async fn write(house: &House, guard: Guard, write: &Write) -> Result<
     let puts = puts(house, write, &keys)?;
     let mut reads = house.guard_reads();
     reads.push(TxnOp::get(names.node(node), None));
-    reads.extend(keys.keys().map(|name| TxnOp::get(names.key(node, name), None)));
+    reads.extend(keys.iter().map(|(name, _)| TxnOp::get(names.key(node, name), None)));
     let most = puts.len().max(reads.len());
     if most > MOST_OPERATIONS {
         return Err(StoreError::Unavailable(format!(
@@ -98,8 +100,8 @@ pub(super) async fn write(house: &House, guard: Guard, write: &Write) -> Result<
     for _ in 0..ATTEMPTS {
         let mut compares = house.guards(&held)?;
         compares.push(Compare::version(names.node(node), CompareOp::Equal, number(write.expected)));
-        compares.extend(keys.keys().map(|name| {
-            let at = bound.get(name).copied().unwrap_or(0);
+        compares.extend(keys.iter().map(|(name, _)| {
+            let at = bound.get(*name).copied().unwrap_or(0);
             Compare::mod_revision(names.key(node, name), CompareOp::Equal, at)
         }));
         let txn = Txn::new().when(compares).and_then(puts.clone()).or_else(reads.clone());
