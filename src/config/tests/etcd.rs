@@ -50,6 +50,7 @@ fn few_lines_are_enough() {
             tls: EtcdTls { ca: Some(path("etcd-ca.pem")), own: Some((path("etcd.pem"), path("etcd.key"))) },
             user: None,
             prefix: "/picket/".to_owned(),
+            members: Default::default(),
             request: Duration::from_secs(2),
             dial: Duration::from_secs(1),
             allow_lease_bug: false,
@@ -62,6 +63,23 @@ fn few_lines_are_enough() {
         settings.receipts.key_file.as_deref(),
         Some(Path::new("/var/lib/picket/picket.receipt.pem")),
         "beside where an embedded store would be"
+    );
+}
+
+#[test]
+fn members_stand_on_nodes_or_elsewhere() {
+    let with = |members: &str| format!("{SECURE}\n[store.members]\n{members}");
+    let good = with("e1 = \"r1n07\"\ne2 = \"\"\n");
+    let members = etcd(&good).members;
+    assert_eq!(members["e1"].as_ref().map(ToString::to_string), Some("r1n07".to_owned()));
+    assert_eq!(members["e2"], None);
+    let settings = Home::with(&format!("{GOOD}\n{good}")).load().unwrap();
+    assert_eq!((&settings.budget.quorum.members, settings.budget.quorum.needed()), (&members, 2));
+    let told = faults(&with("e1 = \"r1n99\"\ne2 = 7\n"));
+    assert!(told.iter().any(|fault| fault.contains("e1: there is no node r1n99")), "{told:?}");
+    assert!(
+        told.iter().any(|fault| fault.contains("expected the name of the node that carries it")),
+        "{told:?}"
     );
 }
 
