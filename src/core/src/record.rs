@@ -309,6 +309,11 @@ impl Fence {
     pub fn all_released(&self) -> bool {
         self.releases.iter().all(|release| release.stage.is_over())
     }
+
+    /// Whether it ended before an off of its own was sent: a key with which it was asked for is decided again (S20).
+    pub fn ended_without_an_off(&self) -> bool {
+        matches!(self.outcome, Some(Outcome::AbortedRecovered | Outcome::Blocked(_)))
+    }
 }
 
 /// That the hardware is gone for good, and who said so (S16).

@@ -13,6 +13,7 @@ use picket_core::topology::Topology;
 
 use picket_driver::ErrorKind;
 
+use super::{refusal, store_failure};
 use crate::error::EngineError;
 use crate::node::looking::on;
 use crate::node::{Fatal, NodeTask};
@@ -21,7 +22,16 @@ use crate::request::{Admission, FenceCall};
 impl NodeTask {
     /// Admits it as any fence; a repetition is answered wherever the node stands.
     pub(super) async fn drill(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
-        let asked_before = matches!(self.bound(call.key.as_ref()).await, Ok(Ok(Some(_)) | Err(_)));
+        let asked_before = match self.bound(call.key.as_ref()).await {
+            Ok(Ok(Some(fence))) => match self.kept(fence).await {
+                // What ended before its off does not bind the key: it is decided again, from the beginning.
+                Ok(kept) => !kept.is_some_and(|fence| fence.ended_without_an_off()),
+                Err(error) => return refusal(store_failure(error)),
+            },
+            Ok(Ok(None)) => false,
+            Ok(Err(error)) => return Ok(Err(error)),
+            Err(failure) => return refusal(failure),
+        };
         if !asked_before && self.record().phase != Phase::Normal {
             return Ok(Err(Refused::Phase {
                 wanted: "a drill",
