@@ -96,10 +96,12 @@ impl Desk {
         let Some(first) = views.first() else {
             return Err(Fault::new(ErrorReason::NodeNotFound, "the group has no node that you may drill"));
         };
-        if !views.iter().any(|view| view.plan.drills) {
-            return Err(allows(first).err().unwrap_or_else(|| not_allowed(first)));
+        let could: Vec<&NodeView> = views.iter().filter(|view| allows(view).is_ok()).collect();
+        if could.is_empty() {
+            let would = views.iter().find(|view| view.plan.drills).unwrap_or(first);
+            return Err(allows(would).err().unwrap_or_else(|| not_allowed(would)));
         }
-        let idle = views.iter().filter(|view| view.plan.drills && view.stored.record.phase == Phase::Normal);
+        let idle = could.into_iter().filter(|view| view.stored.record.phase == Phase::Normal);
         let next = idle.min_by(|a, b| {
             let of = |view: &NodeView| view.stored.record.drilled_at;
             of(a).cmp(&of(b)).then_with(|| names::compare(a.plan.id.as_str(), b.plan.id.as_str()))
