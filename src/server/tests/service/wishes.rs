@@ -373,3 +373,13 @@ async fn a_node_whose_wiring_must_be_drilled_first_does_not_keep_its_group_from_
     let told = drill(&lab, group(), "", false).await.expect("the other one is drilled");
     assert_eq!(ended(&told), ("n2".to_owned(), OutcomeKind::Unfenced));
 }
+
+/// A drill asks no liveness source (what it fences is alive), and its plan says no less.
+#[tokio::test(start_paused = true)]
+async fn the_plan_of_a_drill_is_not_aborted_by_a_node_that_is_alive() {
+    let lab = lab_of(&["n1alive"], Limits::default(), Audit::none(), Budget::unlimited()).await;
+    let plan = drill(&lab, node_target("n1alive"), "", true).await.expect("planned");
+    let told = drill(&lab, node_target("n1alive"), "", false).await.expect("drilled");
+    assert_eq!(ended(&told).1, OutcomeKind::Unfenced, "it is drilled");
+    assert_eq!(ended(&plan).1, OutcomeKind::DryRun, "{plan:?}");
+}
