@@ -69,6 +69,11 @@ impl Engine {
         self.ask(node, |reply| Command::Plan(Box::new(call), recovered, reply)).await
     }
 
+    /// The same of a drill, which asks nobody whether the node is alive: it is.
+    pub async fn plan_drill(&self, node: &NodeId, call: FenceCall) -> Result<Plan, EngineError> {
+        self.ask(node, |reply| Command::Plan(Box::new(call), None, reply)).await
+    }
+
     /// Drops a hold; with none left the node is brought back.
     pub async fn unfence(
         &self,

@@ -124,7 +124,7 @@ impl Desk {
             };
             return Err(errors::engine(refused.into(), Verb::Drill, node, &self.engine).into());
         }
-        let found = self.engine.plan(node, call).await;
+        let found = self.engine.plan_drill(node, call).await;
         let found = found.map_err(|error| errors::engine(error, Verb::Drill, node, &self.engine))?;
         let mut end = plan::outcome_of(&found);
         if end.kind == i32::from(OutcomeKind::DryRun) {
