@@ -53,6 +53,19 @@ async fn a_restart_under_a_session_of_a_check_is_a_loss_and_one_after_its_end_is
     }
 }
 
+/// IPMI 2.0 lets a BMC keep its idle limit within five percent: what its settings say is kept, and the session of a check that
+/// it ended by itself is no loss within the fence that asks in it first.
+#[tokio::test(start_paused = true)]
+async fn a_session_of_a_check_that_a_bmc_ended_by_its_idle_limit_is_no_loss() {
+    let mut lab = lab(2405).await;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: picket_driver_sim::Verb::Off });
+    // The driver goes by its settings, 60 s.
+    lab.world.lock().expect("whole").set_sessions("bmc", 4, s(57));
+    lab.engine.check(&node()).await.expect("checked");
+    tokio::time::sleep(s(58)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+}
+
 async fn supplied(seed: u64) -> Lab {
     let mut setup = crate::setup::Setup::new(NODE, &[&["bmc"], &["a", "b"]]);
     setup.adjust = std::sync::Arc::new(|spec| spec.verified = false);
