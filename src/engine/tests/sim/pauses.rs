@@ -103,3 +103,18 @@ async fn the_brake_holds_until_a_person_resumes_everything() {
     let call = lab.call();
     assert!(lab.engine.fence(&name(6), call).await.is_ok());
 }
+
+/// S15: the pause is looked at before the hold and before the first off, whoever began the fence again; nobody sets it aside.
+/// (What was let go on a person's word is another matter: that is switched off in any case.)
+#[tokio::test(start_paused = true)]
+async fn a_retry_sends_no_first_off_in_a_pause() {
+    let mut lab = lab(2407).await;
+    lab.fault("bmc", Fault::Silent);
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    assert!(!lab.record().fence.expect("open").off_sent);
+    lab.engine.pause(PauseScope::Everything, person(), s(86_400)).await.expect("paused");
+    lab.mend("bmc");
+    lab.engine.retry(&node(), person()).await.expect("taken");
+    tokio::time::sleep(s(300)).await;
+    assert!(lab.is_on() && lab.falls() == 0, "the first off was sent in a pause, in phase {}", lab.phase());
+}

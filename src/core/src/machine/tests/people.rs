@@ -175,7 +175,7 @@ fn what_nothing_bounds_ends_by_a_persons_word() {
 fn a_board_that_was_exchanged_takes_the_verified_wiring_from_the_fence_that_waits_for_it() {
     let unverified = DeviceSpec { verified: false, ..supply("a") };
     let mut player = Player::new();
-    player.apply(Event::Drill(Box::new(request(1, &[&[unverified.clone()]], &[]))));
+    player.apply(Event::Drill(Box::new(request(1, &[std::slice::from_ref(&unverified)], &[]))));
     player.off_intent(&["a"]);
     player.confirm();
     player.close_all();
