@@ -42,11 +42,13 @@ impl NodeTask {
 
     /// The last look (S15) at pauses and limits, before the hold and again just before the first off; never once an off was sent.
     pub(super) fn barred(&self) -> Option<Bar> {
-        let undecided = self.open_fence().is_some_and(|fence| {
-            let begun = fence.releases.iter().any(|release| release.attempts > 0);
-            !fence.off_sent && fence.cause != Cause::Breach && fence.round == 0 && !begun
-        });
-        if undecided { self.office.last_look(&self.plan) } else { None }
+        let fence = self.open_fence()?;
+        let begun = fence.releases.iter().any(|release| release.attempts > 0);
+        if fence.off_sent || fence.cause == Cause::Breach || begun {
+            return None;
+        }
+        // To the budget a retry is no new fence; a pause is set aside by nobody.
+        if fence.round == 0 { self.office.last_look(&self.plan) } else { self.office.paused(&self.plan) }
     }
 
     pub(super) async fn identified(
