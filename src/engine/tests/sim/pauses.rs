@@ -118,3 +118,24 @@ async fn a_retry_sends_no_first_off_in_a_pause() {
     tokio::time::sleep(s(300)).await;
     assert!(lab.is_on() && lab.falls() == 0, "the first off was sent in a pause, in phase {}", lab.phase());
 }
+
+/// A fence that comes while a node is brought back, and that a pause stops before its first off, leaves it on its way back: who
+/// unfenced it is told that it is back, and nobody looks at a node in Normal.
+#[tokio::test(start_paused = true)]
+async fn a_fence_that_a_pause_stops_in_the_middle_of_an_unfence_does_not_leave_the_node_off() {
+    let mut lab = lab(2408).await;
+    lab.fault("bmc", Fault::Silent);
+    lab.happen(Act::Foreign { machine: "n1".to_owned(), verb: picket_driver_sim::Verb::Off });
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    lab.engine.attest(&node(), person()).await.expect("attested");
+    lab.reach("released", s(120)).await;
+    lab.unfence().await.expect("unfenced");
+    tokio::time::sleep(s(5)).await;
+    assert_eq!(lab.phase(), "unfencing");
+    lab.open_again().await;
+    lab.engine.pause(PauseScope::Everything, person(), s(600)).await.expect("paused");
+    lab.mend("bmc");
+    tokio::time::sleep(s(900)).await;
+    let record = lab.record();
+    assert!(lab.is_on() || record.phase.label() != "normal", "off, and in normal: {:?}", record.bringing);
+}
