@@ -183,7 +183,9 @@ impl Model {
         self.guarded(guard)?;
         let had = self.fences.len();
         self.fences.retain(|_, fence| fence.ended_at.is_none_or(|ended| ended >= before));
-        self.keys.retain(|_, entry| entry.at >= before || self.fences.contains_key(&entry.fence));
+        self.keys.retain(|_, entry| {
+            entry.at >= before || entry.fence.is_some_and(|fence| self.fences.contains_key(&fence))
+        });
         Ok(had - self.fences.len())
     }
 }
@@ -276,7 +278,11 @@ impl Trio {
                 let keys = keys.iter().map(|(key, digest, fence, bound)| {
                     (
                         KEYS[*key].to_owned(),
-                        entry(DIGESTS[*digest], id(*fence), day(*bound), Some(Outcome::Superseded)),
+                        KeyEntry {
+                            // Of a node that had none.
+                            fence: (*fence != 0).then(|| id(*fence)),
+                            ..entry(DIGESTS[*digest], id(*fence), day(*bound), Some(Outcome::Superseded))
+                        },
                     )
                 });
                 let write = Write { expected, record, fences: fences.collect(), keys: keys.collect() };

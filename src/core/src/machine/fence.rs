@@ -73,7 +73,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
     draft.record.phase = Phase::Fencing;
     draft.record.bringing = Bringing::PowerOn;
     draft.place(&request.holder);
-    draft.bind(request.key)?;
+    draft.bind(request.key);
     draft.moment(format!(
         "fence opened by {} for {}: {}",
         request.holder.by, request.holder.name, request.holder.reason
@@ -131,7 +131,7 @@ pub(super) fn join(draft: &mut Draft, holder: Holder, key: Option<BoundKey>) -> 
         return Err(Refused::ForeignProof("the fence was ended by an unfence: open a new one"));
     }
     draft.place(&holder);
-    draft.bind(key)?;
+    draft.bind(key);
     draft.moment(format!("joined by {} for {}: {}", holder.by, holder.name, holder.reason));
     if draft.record.phase == Phase::Released {
         // Everything is released already: a hold that was to last until then is dropped at once.

@@ -238,7 +238,7 @@ pub fn plain(name: &str, generation: u64) -> NodeRecord {
 }
 
 pub fn entry(digest: &str, fence: FenceId, bound: WallTime, outcome: Option<Outcome>) -> KeyEntry {
-    KeyEntry { digest: digest.to_owned(), fence, at: bound, outcome }
+    KeyEntry { digest: digest.to_owned(), fence: Some(fence), at: bound, outcome }
 }
 
 /// A property is tried with `usual` cases, or with as many as a soak asks for; what fails is kept beside its test.

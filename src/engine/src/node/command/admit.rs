@@ -28,8 +28,10 @@ impl NodeTask {
     pub(super) async fn admit(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
         // A repetition is answered even when it comes late: it changes nothing.
         match self.bound(call.key.as_ref()).await {
-            Ok(Ok(Some(fence))) => {
-                if let Some(answer) = self.replay(fence).await? {
+            Ok(Ok(Some(entry))) => {
+                if let Some(fence) = entry.fence
+                    && let Some(answer) = self.replay(fence).await?
+                {
                     return Ok(answer);
                 }
             }

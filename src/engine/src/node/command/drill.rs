@@ -23,12 +23,14 @@ impl NodeTask {
     /// Admits it as any fence; a repetition is answered wherever the node stands.
     pub(super) async fn drill(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
         let asked_before = match self.bound(call.key.as_ref()).await {
-            Ok(Ok(Some(fence))) => match self.kept(fence).await {
-                // What ended before its off does not bind the key: it is decided again, from the beginning.
-                Ok(kept) => !kept.is_some_and(|fence| fence.ended_without_an_off()),
-                Err(error) => return refusal(store_failure(error)),
+            Ok(Ok(entry)) => match entry.and_then(|entry| entry.fence) {
+                Some(fence) => match self.kept(fence).await {
+                    // What ended before its off does not bind the key: it is decided again, from the beginning.
+                    Ok(kept) => !kept.is_some_and(|fence| fence.ended_without_an_off()),
+                    Err(error) => return refusal(store_failure(error)),
+                },
+                None => false,
             },
-            Ok(Ok(None)) => false,
             Ok(Err(error)) => return Ok(Err(error)),
             Err(failure) => return refusal(failure),
         };
