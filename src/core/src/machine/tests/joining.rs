@@ -4,7 +4,7 @@ use crate::event::{BoundKey, Event};
 use crate::machine::Refused;
 use crate::outcome::Reason;
 use crate::record::Then;
-use crate::support::{Player, fence_id, holder, host, person, request};
+use crate::support::{Player, device, fence_id, holder, host, person, request};
 
 fn join(player: &mut Player, name: &str, then: Then) -> Result<(), Refused> {
     player.try_apply(Event::Join { holder: holder(name, then), key: None }).map(drop)
@@ -115,4 +115,15 @@ fn the_key_of_what_is_so_already_is_bound_of_no_fence_and_nothing_changes() {
     player.unfence().unwrap();
     player.apply(keyed("k2"));
     assert_eq!((player.phase(), player.store.last_write().keys[0].1.fence), ("unfencing", Some(fence_id(1))));
+}
+
+#[test]
+fn what_is_asked_with_a_key_of_a_node_that_was_never_fenced_is_done() {
+    let mut player = Player::new();
+    let identity = crate::device::Identity { uuid: None, serial: Some("s2".to_owned()) };
+    let accepted = Event::Accepted { device: device("bmc"), identity: identity.clone(), person: person() };
+    let key = BoundKey { key: "k1".to_owned(), digest: "d".to_owned() };
+    player.apply(Event::Keyed { event: Box::new(accepted), key });
+    assert_eq!(player.record().learned[&device("bmc")], identity);
+    assert_eq!(player.store.last_write().keys[0].1.fence, None);
 }
