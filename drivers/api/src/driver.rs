@@ -63,6 +63,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     /// What it is.
     fn traits(&self) -> &Traits;
 
+    /// After how long at the soonest the far side ends a session in which nothing is said; `None`: it ends none by itself.
+    /// Where nothing more is to be asked, [`quiesce`](Self::quiesce) is called shortly before that.
+    fn shortest_idle(&self) -> Option<Duration> {
+        None
+    }
+
     /// One fresh, uncached answer. An answer that is neither On nor Off is `Ok` with `Power::Unknown`;
     /// no answer is an error.
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError>;

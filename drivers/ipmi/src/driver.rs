@@ -29,6 +29,7 @@ const CALL: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct IpmiDriver {
     traits: Traits,
+    shortest_idle: Duration,
     line: Mutex<Line>,
     counters: Arc<Counters>,
 }
@@ -45,9 +46,10 @@ impl IpmiDriver {
             call: CALL,
             endpoint: format!("ipmi {}", settings.authority()),
         };
+        let shortest_idle = settings.shortest_idle();
         let counters = Arc::new(Counters::default());
         let line = Line::new(Arc::new(settings), context.random.clone(), counters.clone());
-        Self { traits, line: Mutex::new(line), counters }
+        Self { traits, shortest_idle, line: Mutex::new(line), counters }
     }
 
     /// Datagrams so far.
@@ -68,6 +70,10 @@ impl IpmiDriver {
 impl PowerDriver for IpmiDriver {
     fn traits(&self) -> &Traits {
         &self.traits
+    }
+
+    fn shortest_idle(&self) -> Option<Duration> {
+        Some(self.shortest_idle)
     }
 
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {

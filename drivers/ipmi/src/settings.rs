@@ -114,6 +114,11 @@ impl Settings {
     pub fn longest_idle(&self) -> Duration {
         self.idle_limit + self.idle_limit / 20
     }
+
+    /// The shortest, by the same.
+    pub fn shortest_idle(&self) -> Duration {
+        self.idle_limit - self.idle_limit / 20
+    }
 }
 
 struct Reader<'a> {

@@ -255,17 +255,22 @@ async fn what_a_device_says_cannot_command_the_terminal() {
 
 #[tokio::test]
 async fn what_waits_in_the_queue_when_the_time_is_over_is_not_told_as_a_fence() {
-    let wait = Wait { what: "one of the fences at once".to_owned(), ..Default::default() };
-    let waits = FenceUpdate {
-        fence_id: String::new(),
-        wait: Some(wait),
-        ..update("r1n07", 0, Phase::Normal, "waits in the queue as number 1")
+    let steps = || {
+        let wait = Wait { what: "one of the fences at once".to_owned(), ..Default::default() };
+        let waits = FenceUpdate {
+            fence_id: String::new(),
+            wait: Some(wait),
+            ..update("r1n07", 0, Phase::Normal, "waits in the queue as number 1")
+        };
+        vec![Step::Say(waits), Step::Rest(Duration::from_secs(60))]
     };
-    let steps = vec![Step::Say(waits), Step::Rest(Duration::from_secs(60))];
-    let streams = [("r1n07".to_owned(), [steps].into())].into();
+    let streams = [("r1n07".to_owned(), [steps(), steps()].into())].into();
     let gateway = Gateway::start(Script { nodes: vec![node("r1n07")], streams, ..Default::default() }).await;
     let ran = ask(&gateway, "fence r1n07 --queue --yes --timeout 400ms").await;
     assert_eq!(ran.code, 10, "{ran:?}");
     assert!(ran.out.contains("; it waits in the queue"), "{}", ran.out);
     assert!(ran.out.contains("to withdraw it: picket unfence r1n07"), "{}", ran.out);
+    // Whoever waits for another holder is told how that one is withdrawn: an unfence for oneself would end nothing.
+    let ran = ask(&gateway, "fence r1n07 --holder web --queue --yes --timeout 400ms").await;
+    assert!(ran.out.contains("to withdraw it: picket unfence r1n07 --holder web"), "{}", ran.out);
 }

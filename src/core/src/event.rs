@@ -276,14 +276,17 @@ pub enum Event<'a> {
         /// In words, verified or not.
         findings: Vec<String>,
     },
-    /// A caller's request that is safe to repeat: what it asks happens, and the key is bound to the node's fence, in one
-    /// write (S20).
+    /// A caller's request that is safe to repeat: what it asks happens, and the key is bound, to the node's fence if it
+    /// has one, in one write (S20).
     Keyed {
         /// What is asked.
         event: Box<Event<'a>>,
         /// The caller's key.
         key: BoundKey,
     },
+    /// What a caller asks for is so, or is coming, without it: the node is not fenced, or is being brought back. Nothing
+    /// changes; keyed, a copy of the request that comes later is known.
+    SoAlready,
     /// Somebody wants it signed that the node is dark (S19).
     ReceiptIntent(Box<ReceiptRequest<'a>>),
     /// A receipt is handed back: its holder relies on it no more. Handed back twice, nothing changes.

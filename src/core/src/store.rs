@@ -76,8 +76,9 @@ pub struct Stored {
 pub struct KeyEntry {
     /// A digest of the request's parameters; another digest under the same key is refused.
     pub digest: String,
-    /// The fence that it opened or joined.
-    pub fence: FenceId,
+    /// The node's fence then, such as the one that it opened or joined. `None`: the node had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<FenceId>,
     /// When it was bound.
     pub at: WallTime,
     /// The outcome that was stored for it.

@@ -101,6 +101,14 @@ impl Topology {
         self
     }
 
+    /// The same, with the wiring of these devices as nobody has verified it.
+    #[must_use]
+    pub fn without_verified(mut self, is: impl Fn(&DeviceId) -> bool) -> Self {
+        let devices = self.levels.iter_mut().flat_map(|level| &mut level.devices);
+        devices.filter(|spec| is(&spec.id)).for_each(|spec| spec.verified = false);
+        self
+    }
+
     /// The same, with the levels of supplies first: the others stand behind them in their order.
     #[must_use]
     pub fn supplies_first(mut self) -> Self {

@@ -127,8 +127,8 @@ pub enum Stale {
 pub struct TakenKey {
     /// The key.
     pub key: String,
-    /// The fence to which it is bound.
-    pub fence: FenceId,
+    /// The fence to which it is bound; `None`: the node had none.
+    pub fence: Option<FenceId>,
 }
 
 fn near_words(near: &[String]) -> String {

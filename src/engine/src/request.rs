@@ -85,8 +85,8 @@ impl From<Person> for Ask {
 pub enum Taken {
     /// Stored just now; the record after it.
     Now(Box<NodeRecord>),
-    /// The key was bound before, when the node had this fence: nothing was done again.
-    Before(FenceId),
+    /// The key was bound before, when the node had this fence, or none: nothing was done again.
+    Before(Option<FenceId>),
 }
 
 /// How a fence request was let in.

@@ -136,8 +136,10 @@ pub(crate) fn engine(error: EngineError, verb: Verb, node: &NodeId, engine: &Eng
         EngineError::Stale(Stale::FenceGone(fence)) => {
             Fault::new(ErrorReason::FenceNotFound, message).resource("fence", &fence.to_string())
         }
-        EngineError::KeyTaken(taken) => Fault::new(ErrorReason::KeyReused, message)
-            .with("fence", taken.fence.to_string())
+        EngineError::KeyTaken(taken) => taken
+            .fence
+            .iter()
+            .fold(Fault::new(ErrorReason::KeyReused, message), |fault, id| fault.with("fence", id.to_string()))
             .field("idempotency_key", "was used for this node with other parameters: take a new key, or repeat the request as it was"),
         EngineError::NotProven(_) => Fault::new(ErrorReason::NotProven, message),
         EngineError::ReceiptsFull { own, room_in, .. } => {

@@ -254,8 +254,8 @@ pub(crate) struct Forgotten {
 
 /// One step of forgetting: fences first, from the oldest, then keys. Begins at `from`, or at the first fence.
 ///
-/// A fence goes when it ended before `before`. A key goes when it was bound before `before` and its fence is not
-/// in the history any more, so that the key of an open fence stays.
+/// A fence goes when it ended before `before`. A key goes when it was bound before `before` and its fence, if it
+/// has one, is not in the history any more, so that the key of an open fence stays.
 pub(crate) fn forget(
     map: &mut dyn Change,
     guard: Guard,
@@ -286,7 +286,11 @@ pub(crate) fn forget(
             }
         } else {
             let entry = format::decode_key(&keys::text_of(key), value)?;
-            if entry.at < before && map.get(&keys::fence(entry.fence))?.is_none() {
+            let is_kept = match entry.fence {
+                Some(fence) => map.get(&keys::fence(fence))?.is_some(),
+                None => false,
+            };
+            if entry.at < before && !is_kept {
                 going.push(key.clone());
             }
         }

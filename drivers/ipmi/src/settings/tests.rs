@@ -24,6 +24,7 @@ fn the_least_settings_get_the_defaults() {
     assert_eq!(settings.login.privilege, Privilege::Operator);
     assert_eq!(settings.idle_limit, Duration::from_secs(60));
     assert_eq!(settings.longest_idle(), Duration::from_secs(63));
+    assert_eq!(settings.shortest_idle(), Duration::from_secs(57));
     assert!(settings.hold && settings.login.bmc_key.is_none());
     assert_eq!(settings.login.password.expose(), b"secret12", "the line's end is not part of it");
     assert!(!format!("{settings:?}").contains("secret12"));

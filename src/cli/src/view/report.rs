@@ -115,7 +115,13 @@ fn hints(followed: &Followed) -> Vec<String> {
             ]
         }
         End::TimedOut | End::Interrupted if waits(followed) => {
-            vec![format!("how it fares: picket status {node}; to withdraw it: picket unfence {node}")]
+            let holder = match &followed.motion {
+                Motion::Fence(request) if !request.holder.is_empty() => {
+                    format!(" --holder {}", request.holder)
+                }
+                _ => String::new(),
+            };
+            vec![format!("how it fares: picket status {node}; to withdraw it: picket unfence {node}{holder}")]
         }
         End::TimedOut | End::Interrupted => vec![format!("how it fares: picket status {node}")],
     }

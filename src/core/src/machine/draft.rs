@@ -100,12 +100,11 @@ impl Draft {
         }
     }
 
-    pub(super) fn bind(&mut self, key: Option<BoundKey>) -> Result<(), Refused> {
-        let (fence, at) = (self.fence()?.id, self.at);
+    pub(super) fn bind(&mut self, key: Option<BoundKey>) {
+        let (fence, at) = (self.record.fence.as_ref().map(|fence| fence.id), self.at);
         self.keys.extend(
             key.map(|bound| (bound.key, KeyEntry { digest: bound.digest, fence, at, outcome: None })),
         );
-        Ok(())
     }
 
     pub(super) fn place(&mut self, holder: &Holder) {

@@ -67,14 +67,15 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         ended_at: None,
         audit: None,
         budget_override: request.set_aside.as_ref().map(|(who, _)| who.clone()),
+        interrupted: None,
         moments: Vec::new(),
     };
-    let as_before = inherit(&mut fence, before);
+    let as_before = inherit(&mut fence, before, draft.record.bringing);
     draft.record.fence = Some(fence);
     draft.record.phase = Phase::Fencing;
     draft.record.bringing = Bringing::PowerOn;
     draft.place(&request.holder);
-    draft.bind(request.key)?;
+    draft.bind(request.key);
     draft.moment(format!(
         "fence opened by {} for {}: {}",
         request.holder.by, request.holder.name, request.holder.reason
@@ -117,8 +118,12 @@ pub(super) fn drill(draft: &mut Draft, request: FenceRequest) -> Result<(), Refu
 
 /// What the fence before left undone belongs to the new one: what was found before the first hold is what is put back.
 /// True if the topology had to stay as it was, because the new one lacks a device of that.
-fn inherit(fence: &mut Fence, before: Option<Fence>) -> bool {
+fn inherit(fence: &mut Fence, before: Option<Fence>, bringing: Bringing) -> bool {
     let Some(before) = before else { return false };
+    // Nobody saw the on that the unfence owes.
+    if bringing == Bringing::PowerOn && before.all_released() {
+        fence.interrupted = Some(before.releases.clone());
+    }
     let mut undone = before.holds.keys().chain(&before.switched_off);
     let as_before = undone.any(|id| fence.topology.device(id).is_none());
     if as_before {
@@ -144,7 +149,7 @@ pub(super) fn join(draft: &mut Draft, holder: Holder, key: Option<BoundKey>) -> 
         return Err(Refused::ForeignProof("the fence was ended by an unfence: open a new one"));
     }
     draft.place(&holder);
-    draft.bind(key)?;
+    draft.bind(key);
     draft.moment(format!("joined by {} for {}: {}", holder.by, holder.name, holder.reason));
     if draft.record.phase == Phase::Released {
         // Everything is released already: a hold that was to last until then is dropped at once.
@@ -412,7 +417,8 @@ pub(super) fn bar(draft: &mut Draft, reason: Reason, why: &str) -> Result<(), Re
     Ok(())
 }
 
-/// Ends a fence that has sent no off: its holds go, and what they changed is put back.
+/// Ends a fence that has sent no off: its holds go, and what they changed is put back. An unfence that it interrupted goes
+/// on, with its on, and with the releases as they were then: those of this fence never began.
 fn undo(draft: &mut Draft, outcome: Outcome) -> Result<(), Refused> {
     draft.expect_phase("an abort", &["fencing"], "only a fence that has not sent an off can be aborted")?;
     // On a person's word volumes may have been let go although no off could be sent.
@@ -426,7 +432,14 @@ fn undo(draft: &mut Draft, outcome: Outcome) -> Result<(), Refused> {
         return Err(Refused::NotReleased(begun));
     }
     fence.outcome = Some(outcome);
+    let bringing = match fence.interrupted.take() {
+        Some(releases) => {
+            fence.releases = releases;
+            Bringing::PowerOn
+        }
+        None => Bringing::Abort,
+    };
     draft.record.holds.clear();
-    draft.begin_unfencing(Bringing::Abort);
+    draft.begin_unfencing(bringing);
     Ok(())
 }

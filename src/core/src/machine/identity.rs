@@ -30,8 +30,11 @@ pub(super) fn accept(
     let words = format!("{device}: {} accepted by {}: {}", identity.words(), person.name, person.reason);
     draft.moment(words);
     draft.record.learned.insert(device, identity);
-    // Another board may be in another machine, fed by other outlets.
-    draft.record.wired.clear();
+    // Another board may be in another machine, fed by other outlets: also to the fence that waits for this word.
+    let wired = std::mem::take(&mut draft.record.wired);
+    if let Some(fence) = &mut draft.record.fence {
+        fence.topology = fence.topology.clone().without_verified(|id| wired.contains_key(id));
+    }
     Ok(())
 }
 

@@ -179,8 +179,9 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         }
         Event::Keyed { event, key } => {
             change(draft, *event)?;
-            draft.bind(Some(key))?;
+            draft.bind(Some(key));
         }
+        Event::SoAlready => unfence::so_already(draft)?,
         Event::Learned { device, identity } => identity::learn(draft, device, identity)?,
     }
     Ok(())

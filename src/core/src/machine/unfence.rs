@@ -32,6 +32,10 @@ pub(super) fn drop_hold(draft: &mut Draft, holder: &str, person: &Person) -> Res
     Ok(())
 }
 
+pub(super) fn so_already(draft: &Draft) -> Result<(), Refused> {
+    draft.expect_phase("this", &["normal", "unfencing"], "the node is fenced: there is something to do")
+}
+
 /// Phase, holds and open effects: the part of S7 that undoing a hold waits for too.
 fn gate(record: &NodeRecord, wanted: &'static str) -> Result<(), Refused> {
     if record.phase != Phase::Unfencing {

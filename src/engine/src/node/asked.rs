@@ -75,7 +75,8 @@ impl InWords for Taken {
     fn in_words(&self) -> String {
         match self {
             Taken::Now(record) => format!("stored; the node is {}", record.phase.label().replace('_', " ")),
-            Taken::Before(id) => format!("asked before, of fence {id}: nothing was done again"),
+            Taken::Before(Some(id)) => format!("asked before, of fence {id}: nothing was done again"),
+            Taken::Before(None) => "asked before, of no fence: nothing was done again".to_owned(),
         }
     }
 

@@ -1,8 +1,8 @@
 //! A node that is not fenced: its devices are checked on a schedule, and callers are answered.
 //!
-//! A check changes nothing: its calls may only read. Its sessions are left to end by idleness: a device that restarts under
-//! one is seen by the fence that comes next, and one that ended quietly before is no loss within that (S2). Every other
-//! request ends a check at once.
+//! A check changes nothing: its calls may only read. Its sessions stay until shortly before they would end by idleness: a
+//! device that restarts under one is seen by the fence that comes next, and one that we closed before is no loss within that
+//! (S2). Every other request ends a check, or a close, at once.
 
 use std::collections::BTreeMap;
 
@@ -38,9 +38,14 @@ impl NodeTask {
             return Ok(());
         }
         let mut check_at = self.schedule.next(self.now());
+        let mut closing: FuturesUnordered<Doing> = FuturesUnordered::new();
         loop {
             self.close_expired(|_| true).await?;
+            if closing.is_empty() {
+                closing.extend(self.idle_closes());
+            }
             let now = self.now();
+            let close_at = self.next_idle_close().filter(|_| closing.is_empty());
             let expiry = self.record().ledger.open().iter().filter_map(|open| self.expires_at(open)).min();
             let until = async |at: Option<BootTime>| match at {
                 Some(at) => sleep_until(now, at).await,
@@ -48,17 +53,25 @@ impl NodeTask {
             };
             tokio::select! {
                 biased;
-                Some(command) = self.mailbox.recv() => match command {
-                    Command::Check(reply) => {
-                        let devices = self.devices();
-                        if self.check(devices, Some(reply)).await? {
-                            return Ok(());
+                Some(command) = self.mailbox.recv() => {
+                    // It may ask the same devices, which would wait for closes that nobody goes on with.
+                    closing.clear();
+                    match command {
+                        Command::Check(reply) => {
+                            let devices = self.devices();
+                            if self.check(devices, Some(reply)).await? {
+                                return Ok(());
+                            }
                         }
+                        command => self.command(command).await?,
                     }
-                    command => self.command(command).await?,
-                },
+                }
+                // One that was not answered is waited out by the far side.
+                Some(_) = closing.next() => {}
                 () = until(expiry) => {}
+                () = until(close_at) => {}
                 () = until(check_at) => {
+                    closing.clear();
                     if self.check_in_turn().await? {
                         return Ok(());
                     }

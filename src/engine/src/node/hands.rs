@@ -14,6 +14,7 @@ use picket_core::time::BootTime;
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver};
 use tokio::time::Instant;
 
+use super::idling::Spoken;
 use super::telling::{Asking, POWER, Teller};
 use super::words;
 use crate::parts::{NodePlan, Parts};
@@ -58,6 +59,7 @@ pub(crate) struct Hands {
     leadership: Arc<Leadership>,
     teller: Arc<Teller>,
     work: Work,
+    spoken: Spoken,
     /// For a check: its calls may only read, and are not told one by one.
     unheard: bool,
 }
@@ -69,8 +71,9 @@ impl Hands {
         leadership: Arc<Leadership>,
         teller: Arc<Teller>,
         work: Work,
+        spoken: Spoken,
     ) -> Self {
-        Self { parts: parts.clone(), plan: plan.clone(), leadership, teller, work, unheard: false }
+        Self { parts: parts.clone(), plan: plan.clone(), leadership, teller, work, spoken, unheard: false }
     }
 
     /// The same, for a check.
@@ -83,6 +86,11 @@ impl Hands {
     }
 
     fn ask(&self, device: &DeviceId, asked: &'static str) -> Asking {
+        self.spoken.asks(device, self.parts.clock.boot());
+        self.asking(device, asked)
+    }
+
+    fn asking(&self, device: &DeviceId, asked: &'static str) -> Asking {
         let asking = self.teller.ask(device, asked);
         if self.unheard { asking.unheard() } else { asking }
     }
@@ -239,16 +247,23 @@ impl Hands {
         })
     }
 
+    /// Ends the session in the time of one call.
+    pub(super) fn quiesce_within_call(&self, device: &DeviceId) -> Doing {
+        self.quiesce(device, self.time(device))
+    }
+
     pub(super) fn quiesce(&self, device: &DeviceId, time: Duration) -> Doing {
         let (hands, device) = (self.clone(), device.clone());
         Box::pin(async move {
             hands.parts.hooks.reached("sending close").await;
-            let asking = hands.ask(&device, "end the session");
+            let began = hands.parts.clock.boot();
+            let asking = hands.asking(&device, "end the session");
             let result = match hands.ready(&device, time) {
                 Ok((driver, call)) => bounded(time, driver.quiesce(&call)).await,
                 // A device that left the settings: this process has no session there, and never sent it anything.
                 Err(_) => Ok(()),
             };
+            hands.spoken.closed(&device, began);
             asking.answered(&result, |()| "ended".to_owned());
             hands.parts.hooks.reached("sent close").await;
             (device, Did::Quiesced(result))
@@ -312,6 +327,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::Accepted { .. } => "accepted",
         Event::Drilled { .. } => "drilled",
         Event::Keyed { event, .. } => event_label(event),
+        Event::SoAlready => "so_already",
         Event::Learned { .. } => "learned",
         Event::ReceiptIntent(_) => "receipt_intent",
         Event::ReceiptReturned { .. } => "receipt_returned",

@@ -6,6 +6,7 @@ mod command;
 mod drain;
 mod fencing;
 mod hands;
+mod idling;
 mod kept_off;
 mod looking;
 mod measuring;
@@ -27,6 +28,7 @@ use std::time::Duration;
 
 pub(crate) use command::{Command, Wish};
 use hands::Hands;
+use idling::Spoken;
 use looking::Lingering;
 use orphaned::Aside;
 use picket_core::election::Leadership;
@@ -111,11 +113,12 @@ pub(crate) struct Kept {
     /// Effects that this process sent: its drivers, and their sessions, outlive a leadership.
     own: BTreeSet<EffectId>,
     sessions: Sessions,
+    spoken: Spoken,
 }
 
 impl Kept {
     pub(crate) fn new(mailbox: mpsc::Receiver<Command>) -> Self {
-        Self { mailbox, own: BTreeSet::new(), sessions: Sessions::default() }
+        Self { mailbox, own: BTreeSet::new(), sessions: Sessions::default(), spoken: Spoken::default() }
     }
 }
 
@@ -140,6 +143,8 @@ pub(crate) struct NodeTask {
     /// The holds were engaged by another process or leadership, and nobody looked since.
     unchecked_holds: bool,
     sessions: Sessions,
+    /// Which sessions may be open.
+    spoken: Spoken,
     /// Readings of host devices that a look did not wait for: they go on at the next one.
     lingering: Lingering,
     /// How often the confirmation of the open fence did not hold; reset when the node moves on.
@@ -179,7 +184,7 @@ impl NodeTask {
         let resumed = stored.record.phase != Phase::Normal;
         let teller = Arc::new(Teller::new(&parts, &plan));
         teller.moved(&stored.record);
-        let hands = Hands::new(&parts, &plan, leadership, teller.clone(), work.clone());
+        let hands = Hands::new(&parts, &plan, leadership, teller.clone(), work.clone(), kept.spoken.clone());
         // What devices showed before is still what was seen last.
         let mut live =
             Live { proven: false, wait: None, orphaned: orphan.clone(), ..view.borrow().live.clone() };
@@ -204,6 +209,7 @@ impl NodeTask {
             unclosed: BTreeMap::new(),
             unchecked_holds: resumed,
             sessions,
+            spoken: kept.spoken,
             lingering: Lingering::default(),
             unproven: 0,
             resumed,
@@ -222,7 +228,7 @@ impl NodeTask {
 
     /// What the next leadership in this process goes on with.
     pub(crate) fn keep(self) -> Kept {
-        Kept { mailbox: self.mailbox, own: self.own, sessions: self.sessions }
+        Kept { mailbox: self.mailbox, own: self.own, sessions: self.sessions, spoken: self.spoken }
     }
 
     /// Walks the node through its phases until this leadership is over.

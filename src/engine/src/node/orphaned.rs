@@ -20,6 +20,8 @@ impl NodeTask {
             let Some(command) = self.mailbox.recv().await else { return Ok(()) };
             if command.serves_orphans() {
                 self.command(command).await?;
+                // What was stored counts it anew.
+                self.office.is_left_alone(&self.record().node);
                 continue;
             }
             let refused = EngineError::Blocked {

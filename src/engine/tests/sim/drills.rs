@@ -59,6 +59,30 @@ async fn a_pause_before_its_first_off_stops_it() {
     assert_eq!(lab.falls(), 0, "the off of a drill was sent in a pause");
 }
 
+/// Its key is not bound by an outcome without an off (S20): asked again it is decided again, which begins with whether the
+/// machine is seen to run. A drill of a dark one ends in an on that nobody asked for.
+#[tokio::test(start_paused = true)]
+async fn one_that_a_pause_stopped_is_looked_at_anew_when_it_is_asked_for_again() {
+    let mut lab = lab(2402).await;
+    lab.fault("bmc", Fault::Slow(s(2)));
+    let call = drill(&mut lab);
+    lab.engine.drill(&node(), call.clone()).await.expect("let in");
+    tokio::time::sleep(s(3)).await;
+    lab.engine.pause(PauseScope::Everything, person(), s(600)).await.expect("paused");
+    lab.mend("bmc");
+    lab.reach("normal", s(300)).await;
+    lab.engine.resume(PauseScope::Everything, person()).await.expect("resumed");
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+    let again = lab.engine.drill(&node(), call).await;
+    tokio::time::sleep(s(900)).await;
+    assert!(
+        !lab.is_on(),
+        "what was off was drilled and switched on: {again:?}, {} offs",
+        lab.received("bmc").offs
+    );
+    assert!(again.is_err(), "{again:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn it_counts_in_the_window_also_after_a_restart() {
     let fleet = Limits { per_window: Some((1, s(3_600))), ..Limits::default() };

@@ -269,3 +269,23 @@ async fn a_source_that_hangs_keeps_plans_waiting_and_no_fence() {
     lab.open().await;
     assert!(before.elapsed() < s(5), "let in after {:?}", before.elapsed());
 }
+
+/// While the store keeps the first off waiting, that is what is told.
+#[tokio::test(start_paused = true)]
+async fn an_off_that_waits_for_the_store_is_told_as_that() {
+    let mut lab = lab(2404).await;
+    lab.fault("bmc", Fault::Slow(s(1)));
+    lab.open().await;
+    while lab.received("bmc").holds == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    lab.reach("fencing", s(1)).await;
+    while !lab.record().fence.expect("open").holds.values().any(|hold| !hold.engaged.is_empty()) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    lab.store.away(s(60));
+    tokio::time::sleep(s(20)).await;
+    assert!(!lab.record().fence.expect("open").off_sent);
+    let wait = lab.view().live.wait.expect("it waits");
+    assert!(wait.what.contains("the store"), "{wait:?}");
+}

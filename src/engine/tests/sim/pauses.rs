@@ -103,3 +103,39 @@ async fn the_brake_holds_until_a_person_resumes_everything() {
     let call = lab.call();
     assert!(lab.engine.fence(&name(6), call).await.is_ok());
 }
+
+/// S15: the pause is looked at before the hold and before the first off, whoever began the fence again; nobody sets it aside.
+/// (What was let go on a person's word is another matter: that is switched off in any case.)
+#[tokio::test(start_paused = true)]
+async fn a_retry_sends_no_first_off_in_a_pause() {
+    let mut lab = lab(2407).await;
+    lab.fault("bmc", Fault::Silent);
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    assert!(!lab.record().fence.expect("open").off_sent);
+    lab.engine.pause(PauseScope::Everything, person(), s(86_400)).await.expect("paused");
+    lab.mend("bmc");
+    lab.engine.retry(&node(), person()).await.expect("taken");
+    tokio::time::sleep(s(300)).await;
+    assert!(lab.is_on() && lab.falls() == 0, "the first off was sent in a pause, in phase {}", lab.phase());
+}
+
+/// A fence that comes while a node is brought back, and that a pause stops before its first off, leaves it on its way back: who
+/// unfenced it is told that it is back, and nobody looks at a node in Normal.
+#[tokio::test(start_paused = true)]
+async fn a_fence_that_a_pause_stops_in_the_middle_of_an_unfence_does_not_leave_the_node_off() {
+    let mut lab = lab(2408).await;
+    lab.fault("bmc", Fault::Silent);
+    lab.happen(Act::Foreign { machine: "n1".to_owned(), verb: picket_driver_sim::Verb::Off });
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    lab.engine.attest(&node(), person()).await.expect("attested");
+    lab.reach("released", s(120)).await;
+    lab.unfence().await.expect("unfenced");
+    tokio::time::sleep(s(5)).await;
+    assert_eq!(lab.phase(), "unfencing");
+    lab.open_again().await;
+    lab.engine.pause(PauseScope::Everything, person(), s(600)).await.expect("paused");
+    lab.mend("bmc");
+    tokio::time::sleep(s(900)).await;
+    let record = lab.record();
+    assert!(lab.is_on() || record.phase.label() != "normal", "off, and in normal: {:?}", record.bringing);
+}

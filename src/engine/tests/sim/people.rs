@@ -2,6 +2,7 @@
 
 use picket_core::event::Person;
 use picket_core::outcome::{Outcome, Reason};
+use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault};
 use picket_engine::{Admission, ErrorKind, FenceCall, Readiness, Trouble, Until, problems, readiness};
 
@@ -36,12 +37,12 @@ async fn devices_are_checked_by_themselves_and_a_wrong_password_is_not_hammered(
     assert_eq!(ready(&lab, "bmc"), Readiness::Ready);
 }
 
-/// S2: what restarts under the session of a check is not believed by the fence that comes next; what restarts once that has
-/// ended by idleness had no session that could be lost, and its Off is that of any first look.
+/// S2: what restarts under the session of a check is not believed by the fence that comes next; what restarts once we closed
+/// that, shortly before its idle limit, had no session that could be lost, and its Off is that of any first look.
 #[tokio::test(start_paused = true)]
 async fn a_restart_under_a_session_of_a_check_is_a_loss_and_one_after_its_end_is_none() {
     for (wait, outcome) in
-        [(s(1), Outcome::NeedsOperator(Reason::BmcRestarted)), (s(120), Outcome::Fenced { released: true })]
+        [(s(50), Outcome::NeedsOperator(Reason::BmcRestarted)), (s(55), Outcome::Fenced { released: true })]
     {
         let mut lab = lab(951).await;
         lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: picket_driver_sim::Verb::Off });
@@ -50,6 +51,45 @@ async fn a_restart_under_a_session_of_a_check_is_a_loss_and_one_after_its_end_is
         lab.happen(Act::RestartBmc { device: "bmc".to_owned(), down: s(0), estranged: false });
         let id = lab.open().await;
         assert_eq!(lab.outcome(id, Until::Released).await, outcome, "{wait:?} after the check");
+    }
+}
+
+/// IPMI 2.0 lets a BMC keep its idle limit within five percent: what its settings say is kept, and the session of a check that
+/// it ended by itself is no loss within the fence that asks in it first.
+#[tokio::test(start_paused = true)]
+async fn a_session_of_a_check_that_a_bmc_ended_by_its_idle_limit_is_no_loss() {
+    let mut lab = lab(2405).await;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: picket_driver_sim::Verb::Off });
+    // The driver goes by its settings, 60 s.
+    lab.world.lock().expect("whole").set_sessions("bmc", 4, s(57));
+    lab.engine.check(&node()).await.expect("checked");
+    tokio::time::sleep(s(52)).await;
+    let now = lab.clock.boot();
+    assert_eq!(lab.world.lock().expect("whole").sessions("bmc", now), 0, "its slot is free");
+    tokio::time::sleep(s(6)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+}
+
+/// A close that is not answered keeps nobody waiting who asks the device.
+#[tokio::test(start_paused = true)]
+async fn a_close_that_hangs_keeps_no_drill_and_no_fence_waiting() {
+    for drills in [true, false] {
+        let mut lab = lab(2409).await;
+        lab.engine.check(&node()).await.expect("checked");
+        tokio::time::sleep(s(51)).await;
+        lab.fault("bmc", Fault::Silent);
+        tokio::time::sleep(s(2)).await;
+        lab.mend("bmc");
+        let (call, from) = (lab.call(), lab.clock.boot());
+        match drills {
+            true => lab.engine.drill(&node(), call).await.expect("let in"),
+            false => lab.engine.fence(&node(), call).await.expect("let in"),
+        };
+        while lab.is_on() {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        let took = lab.clock.boot().since(from);
+        assert!(took < s(2), "off after {took:?}");
     }
 }
 

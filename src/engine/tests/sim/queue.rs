@@ -178,3 +178,21 @@ async fn who_waits_is_seen_and_withdrawn_by_its_holder_alone() {
     assert_eq!((lab.phase(), lab.is_on()), ("normal", true), "nobody shoots it any more");
     assert!(lab.engine.fence(&node(), call).await.is_ok(), "its key was not bound");
 }
+
+/// An unfence of a node that was not fenced binds no key: its copy, sent again by a caller whose connection broke, must not
+/// withdraw what was asked for after it.
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_an_unfence_withdraws_nothing_that_came_after_it() {
+    let mut lab = fleet(2403, 2, at_once(9)).await;
+    lab.engine.pause(PauseScope::Node(node()), person(), s(3_600)).await.expect("paused");
+    let call = lab.call();
+    let first = wait(&lab, &node(), call, None).await;
+    let mut ask = Ask::from(person());
+    ask.key = Some(picket_core::event::BoundKey { key: "u1".to_owned(), digest: "d".to_owned() });
+    assert_eq!(lab.engine.withdraw(&node(), "db", &ask).await.expect("withdrawn"), [first.ticket]);
+    let _not_fenced = lab.engine.unfence(&node(), "db".to_owned(), ask.clone()).await;
+    let call = lab.call();
+    let second = wait(&lab, &node(), call, None).await;
+    let ended = lab.engine.withdraw(&node(), "db", &ask).await.expect("answered");
+    assert!(end(&second).is_none(), "the copy withdrew {ended:?}, which was asked for after it");
+}

@@ -160,6 +160,38 @@ async fn an_orphan_that_has_its_settings_back_goes_on_without_what_was_given_up(
     );
 }
 
+/// What a person still may do with an orphan does not take the place again.
+#[tokio::test(start_paused = true)]
+async fn an_orphan_of_which_a_release_is_abandoned_takes_no_place_from_others() {
+    let mut setup = crate::budget::setup(2, crate::budget::at_once(1));
+    for name in ["n1", "n2"] {
+        setup.addresses.insert(name.to_owned(), "here".to_owned());
+    }
+    let mut lab = Lab::set_up(2401, setup, |world| {
+        for index in 1..=2 {
+            world.add_machine(&format!("n{index}")).add_host(&format!("n{index}"), &format!("bmc{index}"));
+        }
+    })
+    .await;
+    let second = lab.observer.clone();
+    lab.setup.releases.push(("second".to_owned(), second));
+    lab.crash().await;
+    lab.answers(&[crate::observer::Answer::Refuse]);
+    lab.open().await;
+    lab.reach("fenced", s(60)).await;
+    lab.kill().await;
+    lab.setup.addresses.insert("n1".to_owned(), "there".to_owned());
+    lab.start().await;
+    tokio::time::sleep(s(60)).await;
+    assert!(lab.view().live.orphaned.is_some());
+    let open = lab.engine.office_numbers().open;
+    let release = picket_core::ids::ReleaseId::new("detach").expect("a good name");
+    lab.engine.abandon(&node(), release, person()).await.expect("abandoned");
+    assert_eq!((lab.phase(), open, lab.engine.office_numbers().open), ("fenced", 0, 0));
+    let call = lab.call();
+    lab.engine.fence(&named("n2"), call).await.expect("the place is free");
+}
+
 fn named(name: &str) -> NodeId {
     NodeId::new(name).expect("a good name")
 }

@@ -90,17 +90,15 @@ async fn forget_keys(house: &House, held: &Held, before: WallTime) -> Result<(),
                 old.push((entry, bound));
             }
         }
-        let kept = still_there(house, old.iter().map(|(_, bound)| bound.fence).collect()).await?;
-        old.retain(|(_, bound)| !kept.contains(&bound.fence));
+        let kept = still_there(house, old.iter().filter_map(|(_, bound)| bound.fence).collect()).await?;
+        old.retain(|(_, bound)| bound.fence.is_none_or(|fence| !kept.contains(&fence)));
         let mut again = false;
         for batch in old.chunks(BATCH) {
             let mut same: Vec<Compare> = batch.iter().map(|(entry, _)| unchanged(entry)).collect();
             let gone: BTreeMap<FenceId, Compare> = batch
                 .iter()
-                .map(|(_, bound)| {
-                    let key = house.keys.fence(bound.fence);
-                    (bound.fence, Compare::version(key, CompareOp::Equal, 0))
-                })
+                .filter_map(|(_, bound)| bound.fence)
+                .map(|fence| (fence, Compare::version(house.keys.fence(fence), CompareOp::Equal, 0)))
                 .collect();
             same.extend(gone.into_values());
             let removals = batch.iter().map(|(entry, _)| TxnOp::delete(entry.key(), None)).collect();

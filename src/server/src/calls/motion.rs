@@ -139,7 +139,22 @@ impl Desk {
     ) -> Result<Updates, Status> {
         let node = before.plan.id.clone();
         match taken {
-            Taken::Before(id) => {
+            Taken::Before(None) => {
+                let view = self.view(&node)?;
+                let record = &view.stored.record;
+                if record.fence.is_none() {
+                    let detail = "it was not fenced when this was asked first, so nothing was to be done";
+                    return Ok(self.unfenced_at_once(&view, detail));
+                }
+                let phase = record.phase.label().replace('_', " ");
+                let detail = format!(
+                    "it was not fenced when this was asked first, and was fenced since: it is in phase {phase}"
+                );
+                let end = outcome::outcome(&Outcome::Superseded, detail);
+                let update = follow::at_once(&view, self.now().wall, None, end);
+                Ok(stream::iter([Ok(update)]).boxed())
+            }
+            Taken::Before(Some(id)) => {
                 let goal = goal(verb, &self.view(&node)?.stored.record, id);
                 self.join(guest, node, id, goal, deadline)
             }

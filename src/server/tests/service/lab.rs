@@ -89,6 +89,21 @@ impl Election for StoreElection {
     }
 }
 
+/// Says that the node recovered.
+#[derive(Debug)]
+struct Alive;
+
+#[async_trait]
+impl picket_liveness::Liveness for Alive {
+    fn patience(&self) -> Duration {
+        s(2)
+    }
+
+    async fn look(&self) -> picket_liveness::Look {
+        picket_liveness::Look::Recovered("ready".to_owned())
+    }
+}
+
 /// Completes at once, or only accepts as long as it is told to.
 #[derive(Debug, Default)]
 pub struct Volumes {
@@ -161,7 +176,10 @@ pub async fn lab_with(limits: Limits, audit: Audit) -> Lab {
 pub async fn lab_of(nodes: &[&str], limits: Limits, audit: Audit, budget: Budget) -> Lab {
     let mut world = World::new(1);
     for node in nodes {
-        world.add_machine(node).add_host(node, &format!("{node}-bmc"));
+        let machine = world.add_machine(node).add_host(node, &format!("{node}-bmc"));
+        if node.ends_with("unwired") {
+            machine.add_supply(node, &format!("{node}-outlet"));
+        }
     }
     let world = world.shared();
     let clock = Arc::new(SimClock::new());
@@ -372,10 +390,19 @@ fn plan(world: &SharedWorld, node: &str, rules: &Rules, volumes: &Arc<Volumes>) 
         verified: false,
         identity,
     };
-    let drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> = BTreeMap::from([(id, Arc::new(driver) as _)]);
+    let mut levels = vec![Level { devices: vec![spec.clone()] }];
+    let mut drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> = BTreeMap::from([(id, Arc::new(driver) as _)]);
+    if node.ends_with("unwired") {
+        let driver = SimDriver::new(world, &format!("{node}-outlet"), &SimOptions::default());
+        let (id, class) = (DeviceId::new("outlet").expect("a good name"), driver.traits().class);
+        let has_epochs = driver.traits().has_epochs;
+        let outlet = DeviceSpec { id: id.clone(), class, has_epochs, identity: Identity::default(), ..spec };
+        levels.push(Level { devices: vec![outlet] });
+        drivers.insert(id, Arc::new(driver));
+    }
     NodePlan {
         id: NodeId::new(node).expect("a good name"),
-        topology: Topology::new(vec![Level { devices: vec![spec] }]).expect("a good topology"),
+        topology: Topology::new(levels).expect("a good topology"),
         drivers,
         releases: vec![PlannedRelease {
             id: ReleaseId::new("detach").expect("a good name"),
@@ -386,7 +413,7 @@ fn plan(world: &SharedWorld, node: &str, rules: &Rules, volumes: &Arc<Volumes>) 
         // All that have a number are in one.
         drills: node != "n10",
         groups: node.strip_prefix('n').map(|_| "rack=r1".to_owned()).into_iter().collect(),
-        liveness: None,
+        liveness: node.ends_with("alive").then(|| Arc::new(Alive) as _),
         mark: String::new(),
     }
 }

@@ -213,7 +213,8 @@ async fn what_waits_is_seen_at_its_node_and_an_unfence_withdraws_it() {
     let unfence = |holder: &str| UnfenceRequest {
         node: named("n2"),
         holder: holder.to_owned(),
-        ..unfence_request("u")
+        // Bound, also where nothing is to be done.
+        ..unfence_request(holder)
     };
     let others = lab.back(unfence("web")).await.expect("let in").outcome().await;
     assert_eq!(others.detail, "it was not fenced, so nothing was to be done");
@@ -228,6 +229,13 @@ async fn what_waits_is_seen_at_its_node_and_an_unfence_withdraws_it() {
     assert!(end.detail.contains("it was withdrawn by") && end.detail.contains("a test"), "{}", end.detail);
     let node = client.get_node(get).await.expect("known").into_inner().node.expect("a node");
     assert_eq!(node.wait, None);
+    let copy = lab.back(unfence("db")).await.expect("let in").outcome().await;
+    assert_eq!(kind(&copy), OutcomeKind::Unfenced);
+    assert_eq!(copy.detail, "it was not fenced when this was asked first, so nothing was to be done");
+    let other = UnfenceRequest { reason: "another test".to_owned(), ..unfence("db") };
+    let refused = lab.back(other).await.err().expect("the key is bound");
+    let (word, more) = reason(&refused);
+    assert_eq!((word.as_str(), more.get("fence")), ("KEY_REUSED", None));
 
     // A dropped hold withdraws as well.
     let again = lab.open(wish).await.expect("let in");
@@ -243,4 +251,15 @@ async fn what_waits_is_seen_at_its_node_and_an_unfence_withdraws_it() {
     assert_eq!(kind(&first.outcome().await), OutcomeKind::Fenced);
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
     assert!(lab.is_on("n2"), "nobody shoots it any more");
+
+    // A copy that comes once the node is fenced does not bring it back.
+    assert_eq!(
+        kind(&lab.back(unfence_request("k1-back")).await.expect("let in").outcome().await),
+        OutcomeKind::Unfenced
+    );
+    assert_eq!(kind(&lab.open(of("n2", "k3")).await.expect("let in").outcome().await), OutcomeKind::Fenced);
+    let late = lab.back(unfence("db")).await.expect("let in").outcome().await;
+    assert_eq!(kind(&late), OutcomeKind::Superseded);
+    assert!(late.detail.ends_with("was fenced since: it is in phase released"), "{}", late.detail);
+    assert!(!lab.is_on("n2"));
 }

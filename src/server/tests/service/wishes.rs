@@ -1,5 +1,7 @@
 //! Holds, attestation, retirement, exchanged boards, checks and drills over the wire.
 
+use picket_audit::Audit;
+use picket_core::budget::Budget;
 use picket_core::roles::Role;
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
@@ -13,7 +15,9 @@ use picket_server::Limits;
 use tokio_stream::StreamExt;
 use tonic::{Code, Status};
 
-use crate::lab::{Lab, Updates, fence_request, kind, lab, named, reason, s, unfence_request, wrong_fields};
+use crate::lab::{
+    Lab, Updates, fence_request, kind, lab, lab_of, named, reason, s, unfence_request, wrong_fields,
+};
 use crate::roles::{mine, side};
 
 async fn hold(lab: &Lab, holder: &str, why: &str) -> Result<Node, Status> {
@@ -355,4 +359,27 @@ async fn a_drill_wants_leave_a_node_of_which_nothing_is_wrong_and_a_machine_that
     }
     let refused = drill(&lab, drill_request::Target::Group("rack=r2".to_owned()), "", false).await;
     assert_eq!(reason(&refused.expect_err("no such group")).0, "GROUP_NOT_FOUND");
+}
+
+/// A node that may not be drilled yet is none of those of which the one is taken that was drilled least lately: it would be
+/// taken, and refused, for ever.
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_wiring_must_be_drilled_first_does_not_keep_its_group_from_drills() {
+    let nodes = ["n1unwired", "n2"];
+    let lab = lab_of(&nodes, Limits::default(), Audit::none(), Budget::unlimited()).await;
+    let refused = drill(&lab, node_target("n1unwired"), "", false).await.expect_err("it has volumes");
+    assert!(refused.message().contains("nobody knows yet what outlet feed"), "{}", refused.message());
+    let group = || drill_request::Target::Group("rack=r1".to_owned());
+    let told = drill(&lab, group(), "", false).await.expect("the other one is drilled");
+    assert_eq!(ended(&told), ("n2".to_owned(), OutcomeKind::Unfenced));
+}
+
+/// A drill asks no liveness source (what it fences is alive), and its plan says no less.
+#[tokio::test(start_paused = true)]
+async fn the_plan_of_a_drill_is_not_aborted_by_a_node_that_is_alive() {
+    let lab = lab_of(&["n1alive"], Limits::default(), Audit::none(), Budget::unlimited()).await;
+    let plan = drill(&lab, node_target("n1alive"), "", true).await.expect("planned");
+    let told = drill(&lab, node_target("n1alive"), "", false).await.expect("drilled");
+    assert_eq!(ended(&told).1, OutcomeKind::Unfenced, "it is drilled");
+    assert_eq!(ended(&plan).1, OutcomeKind::DryRun, "{plan:?}");
 }

@@ -142,6 +142,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         ended_at: None,
         audit: Some(AuditHead { seq: 57, hash: "0123456789abcdef".repeat(4) }),
         budget_override: Some(SetAside { by: "ada@example".to_owned(), reason: "it is true".to_owned() }),
+        interrupted: None,
         moments: vec![Moment {
             at: opened_at,
             phase: "fencing".to_owned(),
@@ -240,7 +241,7 @@ pub fn plain(name: &str, generation: u64) -> NodeRecord {
 }
 
 pub fn entry(digest: &str, fence: FenceId, bound: WallTime, outcome: Option<Outcome>) -> KeyEntry {
-    KeyEntry { digest: digest.to_owned(), fence, at: bound, outcome }
+    KeyEntry { digest: digest.to_owned(), fence: Some(fence), at: bound, outcome }
 }
 
 /// A property is tried with `usual` cases, or with as many as a soak asks for; what fails is kept beside its test.

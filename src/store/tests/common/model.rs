@@ -208,7 +208,9 @@ impl Model {
         self.guarded(guard)?;
         let had = self.fences.len();
         self.fences.retain(|_, fence| fence.ended_at.is_none_or(|ended| ended >= before));
-        self.keys.retain(|_, entry| entry.at >= before || self.fences.contains_key(&entry.fence));
+        self.keys.retain(|_, entry| {
+            entry.at >= before || entry.fence.is_some_and(|fence| self.fences.contains_key(&fence))
+        });
         Ok(had - self.fences.len())
     }
 }
@@ -230,7 +232,10 @@ pub fn write_at(
         ..fence(&name, id(*n), day(*n))
     });
     let keys = keys.iter().map(|(key, digest, fence, bound)| {
-        (KEYS[*key].to_owned(), entry(DIGESTS[*digest], id(*fence), day(*bound), Some(Outcome::Superseded)))
+        // Of a node that had none.
+        let bound_to = (*fence != 0).then(|| id(*fence));
+        let entry = entry(DIGESTS[*digest], id(*fence), day(*bound), Some(Outcome::Superseded));
+        (KEYS[*key].to_owned(), KeyEntry { fence: bound_to, ..entry })
     });
     Write { expected, record, fences: fences.collect(), keys: keys.collect() }
 }

@@ -258,3 +258,34 @@ fn a_drill_lets_nothing_go_by_supplies_of_which_nobody_knows_what_they_feed() {
     player.apply(Event::Drill(Box::new(request(1, known, &["detach"]))));
     assert_eq!(player.phase(), "fencing");
 }
+
+/// Of a node that a person vouched for no off was sent: the fence that comes while it is brought back can be ended still.
+#[test]
+fn what_ends_before_its_off_in_the_middle_of_an_unfence_goes_on_with_it() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+    player.attest(&[player.look("bmc", None)]).unwrap();
+    player.complete("detach");
+    player.close_all();
+    for number in 2..5 {
+        if player.phase() == "released" {
+            player.unfence().unwrap();
+        }
+        assert_eq!((player.phase(), player.record().bringing), ("unfencing", Bringing::PowerOn));
+        player.fence(request(number, &[&[host("bmc")]], &["detach", "inform"]));
+        let fence = player.open_fence();
+        assert!(!fence.off_sent && !fence.all_released(), "a fence like any other");
+        match number {
+            2 => abort(&mut player).unwrap(),
+            _ => drop(player.apply(Event::Bar { reason: Reason::Paused, why: "paused".to_owned() })),
+        }
+    }
+    assert!(player.open_fence().sent_nothing() && player.record().holds.is_empty());
+    player.on_intent(&["bmc"]).unwrap();
+    player.close_all();
+    player.back().unwrap();
+
+    // Of a node that was not fenced before it nothing is switched on.
+    player.fence(request(5, &[&[host("bmc")]], &["detach"]));
+    abort(&mut player).unwrap();
+    assert_eq!(player.record().bringing, Bringing::Abort);
+}

@@ -4,7 +4,7 @@ use crate::event::{BoundKey, Event};
 use crate::machine::Refused;
 use crate::outcome::Reason;
 use crate::record::Then;
-use crate::support::{Player, fence_id, holder, host, person, request};
+use crate::support::{Player, device, fence_id, holder, host, person, request};
 
 fn join(player: &mut Player, name: &str, then: Then) -> Result<(), Refused> {
     player.try_apply(Event::Join { holder: holder(name, then), key: None }).map(drop)
@@ -89,8 +89,41 @@ fn keys_are_bound_in_the_record_s_own_write() {
     player.apply(Event::Join { holder: holder("b", Then::StayOff), key: key("k2") });
     let keys = player.store.last_write().keys;
     let bound: Vec<_> = keys.iter().map(|(key, entry)| (key.as_str(), entry.fence)).collect();
-    assert_eq!(bound, [("k2", fence_id(1))]);
+    assert_eq!(bound, [("k2", Some(fence_id(1)))]);
     let retry = Box::new(Event::Retry(person()));
     let keyed = Event::Keyed { event: retry, key: key("k3").unwrap() };
     assert!(player.step(keyed).is_err(), "a refused request binds nothing");
+}
+
+#[test]
+fn the_key_of_what_is_so_already_is_bound_of_no_fence_and_nothing_changes() {
+    let mut player = Player::new();
+    let keyed = |key: &str| Event::Keyed {
+        event: Box::new(Event::SoAlready),
+        key: BoundKey { key: key.to_owned(), digest: "d".to_owned() },
+    };
+    let before = player.record().clone();
+    player.apply(keyed("k1"));
+    assert_eq!(*player.record(), before);
+    let keys = player.store.last_write().keys;
+    let bound: Vec<_> = keys.iter().map(|(key, entry)| (key.as_str(), entry.fence)).collect();
+    assert_eq!(bound, [("k1", None)]);
+    player.fence(request(1, &[&[host("bmc")]], &[]));
+    assert!(player.step(keyed("k2")).is_err(), "a node that is fenced is not unfenced already");
+    player.confirm();
+    assert!(player.step(keyed("k2")).is_err());
+    player.unfence().unwrap();
+    player.apply(keyed("k2"));
+    assert_eq!((player.phase(), player.store.last_write().keys[0].1.fence), ("unfencing", Some(fence_id(1))));
+}
+
+#[test]
+fn what_is_asked_with_a_key_of_a_node_that_was_never_fenced_is_done() {
+    let mut player = Player::new();
+    let identity = crate::device::Identity { uuid: None, serial: Some("s2".to_owned()) };
+    let accepted = Event::Accepted { device: device("bmc"), identity: identity.clone(), person: person() };
+    let key = BoundKey { key: "k1".to_owned(), digest: "d".to_owned() };
+    player.apply(Event::Keyed { event: Box::new(accepted), key });
+    assert_eq!(player.record().learned[&device("bmc")], identity);
+    assert_eq!(player.store.last_write().keys[0].1.fence, None);
 }

@@ -1,7 +1,7 @@
 //! S12 and S16: a person's word, and the exits for people.
 
-use crate::device::{Grade, MaxInFlight};
-use crate::event::Event;
+use crate::device::{DeviceSpec, Grade, Identity, MaxInFlight};
+use crate::event::{Event, FenceRequest};
 use crate::ground::AttestedOff;
 use crate::ids::{Generation, Term};
 use crate::machine::Refused;
@@ -246,4 +246,32 @@ fn what_nothing_bounds_of_an_orphans_release_ends_by_name_wherever_it_stands() {
     }
     let mut player = Player::new();
     assert!(abandon(&mut player, "detach", true).is_err());
+}
+
+/// S13: with another board the wiring that drills have seen is forgotten, also by the fence that waits for that word.
+#[test]
+fn a_board_that_was_exchanged_takes_the_verified_wiring_from_the_fence_that_waits_for_it() {
+    let unverified = DeviceSpec { verified: false, ..supply("a") };
+    let mut player = Player::new();
+    player.apply(Event::Drill(Box::new(request(1, &[std::slice::from_ref(&unverified)], &[]))));
+    player.off_intent(&["a"]);
+    player.confirm();
+    player.close_all();
+    player.unfence().unwrap();
+    player.apply(Event::SuppliesOn { devices: vec![device("a")] });
+    let verified = [(device("a"), "pdu/7 feeds bmc".to_owned())].into();
+    player.apply(Event::Drilled { verified, findings: Vec::new() });
+    player.back().unwrap();
+
+    let wired = player.record().wired.clone();
+    let open = request(2, &[&[host("bmc")], &[unverified, supply("b")]], &["detach"]);
+    let topology = open.topology.clone().with_verified(|id| wired.contains_key(id));
+    player.fence(FenceRequest { topology, ..open });
+    player.give_up(Reason::IdentityMismatch);
+    let identity = Identity { uuid: None, serial: Some("another".to_owned()) };
+    player.apply(Event::Accepted { device: device("bmc"), identity, person: person() });
+    assert!(player.record().wired.is_empty());
+    let verified = |name: &str| player.open_fence().topology.device(&device(name)).unwrap().verified;
+    assert!(verified("b"), "what the settings say stands");
+    assert!(!verified("a"), "its outlets may feed another machine: the retry would prove by them, unlowered");
 }

@@ -4,7 +4,8 @@ use picket_core::event::{Event, FenceRequest, PlannedRelease};
 use picket_core::ids::FenceId;
 use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
-use picket_core::record::Phase;
+use picket_core::record::{Fence, Phase};
+use picket_core::store::StoreError;
 
 use super::{refusal, store_failure};
 use crate::error::{EngineError, Stale};
@@ -27,8 +28,10 @@ impl NodeTask {
     pub(super) async fn admit(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
         // A repetition is answered even when it comes late: it changes nothing.
         match self.bound(call.key.as_ref()).await {
-            Ok(Ok(Some(fence))) => {
-                if let Some(answer) = self.replay(fence).await? {
+            Ok(Ok(Some(entry))) => {
+                if let Some(fence) = entry.fence
+                    && let Some(answer) = self.replay(fence).await?
+                {
                     return Ok(answer);
                 }
             }
@@ -93,18 +96,20 @@ impl NodeTask {
                 return Ok(Some(Ok(Admission::Joined(fence))));
             }
         }
-        let record = self.record();
-        let open = record.fence.as_ref().filter(|open| open.id == fence);
-        let kept = match open {
-            Some(open) => Ok(Some(open.clone())),
-            None => self.parts.store.fence(fence).await,
-        };
-        Ok(match kept {
+        Ok(match self.kept(fence).await {
             Ok(Some(ended)) if ended.sent_nothing() => None,
             Ok(Some(ended)) => Some(Ok(Admission::Superseded(Box::new(ended)))),
             Ok(None) => Some(Err(Stale::FenceGone(fence).into())),
             Err(error) => Some(refusal(store_failure(error))?),
         })
+    }
+
+    /// A fence of this node: the open one, or one of the history.
+    pub(super) async fn kept(&self, fence: FenceId) -> Result<Option<Fence>, StoreError> {
+        match self.record().fence.as_ref().filter(|open| open.id == fence) {
+            Some(open) => Ok(Some(open.clone())),
+            None => self.parts.store.fence(fence).await,
+        }
     }
 
     async fn open(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {

@@ -12,6 +12,7 @@ use picket_core::topology::Topology;
 
 use picket_driver::ErrorKind;
 
+use super::{refusal, store_failure};
 use crate::error::EngineError;
 use crate::node::looking::on;
 use crate::node::{Fatal, NodeTask};
@@ -21,7 +22,18 @@ use crate::request::{Admission, FenceCall};
 impl NodeTask {
     /// Admits it as any fence; a repetition is answered wherever the node stands.
     pub(super) async fn drill(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
-        let asked_before = matches!(self.bound(call.key.as_ref()).await, Ok(Ok(Some(_)) | Err(_)));
+        let asked_before = match self.bound(call.key.as_ref()).await {
+            Ok(Ok(entry)) => match entry.and_then(|entry| entry.fence) {
+                Some(fence) => match self.kept(fence).await {
+                    // What ended before its off does not bind the key: it is decided again, from the beginning.
+                    Ok(kept) => !kept.is_some_and(|fence| fence.sent_nothing()),
+                    Err(error) => return refusal(store_failure(error)),
+                },
+                None => false,
+            },
+            Ok(Err(error)) => return Ok(Err(error)),
+            Err(failure) => return refusal(failure),
+        };
         if !asked_before {
             // Before any device is asked; the step that opens the drill refuses it as well.
             if let Err(error) = self.plan.may_be_drilled(self.record()) {

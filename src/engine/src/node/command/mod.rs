@@ -9,9 +9,9 @@ mod wish;
 use std::sync::Arc;
 
 use picket_core::event::{BoundKey, Event};
-use picket_core::ids::{FenceId, Generation, ReceiptId, ReleaseId};
+use picket_core::ids::{Generation, ReceiptId, ReleaseId};
 use picket_core::record::NodeRecord;
-use picket_core::store::StoreError;
+use picket_core::store::{KeyEntry, StoreError};
 use picket_core::time::WallTime;
 use tokio::sync::oneshot;
 
@@ -150,7 +150,7 @@ impl NodeTask {
                 self.answer(asked, reply, answer)
             }
             Command::Unfence { holder, ask, reply } => {
-                let answer = self.people(ask, |person| Event::Unfence { holder, person }).await;
+                let answer = self.unfence(holder, ask).await;
                 self.answer(asked, reply, answer)
             }
             Command::Retry(ask, reply) => {
@@ -226,16 +226,15 @@ impl NodeTask {
         deliver(reply, answer)
     }
 
-    /// The fence to which a key is bound already. Bound to other parameters it is an error.
-    async fn bound(&self, key: Option<&BoundKey>) -> Result<Result<Option<FenceId>, EngineError>, Failure> {
+    /// How a key is bound already. Bound to other parameters it is an error.
+    async fn bound(&self, key: Option<&BoundKey>) -> Result<Result<Option<KeyEntry>, EngineError>, Failure> {
         let Some(bound) = key else { return Ok(Ok(None)) };
         let entry = self.parts.store.key(&self.record().node, &bound.key).await.map_err(store_failure)?;
         Ok(match entry {
             Some(entry) if entry.digest != bound.digest => {
                 Err(EngineError::KeyTaken(TakenKey { key: bound.key.clone(), fence: entry.fence }))
             }
-            Some(entry) => Ok(Some(entry.fence)),
-            None => Ok(None),
+            entry => Ok(entry),
         })
     }
 

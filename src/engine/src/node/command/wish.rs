@@ -159,7 +159,7 @@ impl NodeTask {
     /// The answer to a request that came before, or comes too late; `None`: it is to be done.
     async fn asked_before(&mut self, ask: &Ask) -> Result<Option<Result<Taken, EngineError>>, Fatal> {
         match self.bound(ask.key.as_ref()).await {
-            Ok(Ok(Some(fence))) => return Ok(Some(Ok(Taken::Before(fence)))),
+            Ok(Ok(Some(entry))) => return Ok(Some(Ok(Taken::Before(entry.fence)))),
             Ok(Ok(None)) => {}
             Ok(Err(error)) => return Ok(Some(Err(error))),
             Err(failure) => return Ok(Some(refusal(failure)?)),
@@ -179,6 +179,24 @@ impl NodeTask {
         };
         match self.apply(event).await {
             Ok(_) => Ok(Ok(Taken::Now(Box::new(self.record().clone())))),
+            Err(failure) => refusal(failure),
+        }
+    }
+
+    /// Drops a hold. A request that finds nothing to do binds its key, too: a copy of it that comes later undoes nothing that
+    /// was asked for after it (S20).
+    pub(super) async fn unfence(
+        &mut self,
+        holder: String,
+        ask: Ask,
+    ) -> Result<Result<Taken, EngineError>, Fatal> {
+        let key = ask.key.clone();
+        let taken = self.people(ask, |person| Event::Unfence { holder, person }).await?;
+        let is_so =
+            matches!(&taken, Err(EngineError::Refused(Refused::Phase { phase: "normal" | "unfencing", .. })));
+        let Some(key) = key.filter(|_| is_so) else { return Ok(taken) };
+        match self.apply(Event::Keyed { event: Box::new(Event::SoAlready), key }).await {
+            Ok(_) => Ok(taken),
             Err(failure) => refusal(failure),
         }
     }

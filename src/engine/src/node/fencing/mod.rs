@@ -71,6 +71,8 @@ struct Run {
     restarted: bool,
     /// A device of the node was reached by this run.
     reached: bool,
+    /// Why the off could not be stored; `None` once one was.
+    away: Option<String>,
 }
 
 const PAUSE: Duration = Duration::from_millis(250);
@@ -173,6 +175,7 @@ impl NodeTask {
             deadline: now + self.time_left(),
             restarted: false,
             reached: false,
+            away: None,
         };
         loop {
             if let Some(bar) = self.barred() {
@@ -290,12 +293,14 @@ impl NodeTask {
                     new.iter().for_each(|device| run.failed(device, now));
                     return Ok(());
                 }
-                Err(Failure::Unavailable(_)) => {
+                Err(Failure::Unavailable(why)) => {
+                    run.away = Some(why);
                     run.last_look.put_off();
                     new.iter().for_each(|device| run.hand(device).not_before = now + PAUSE);
                     return Ok(());
                 }
             };
+            run.away = None;
             run.last_look.over();
             for one in opened {
                 if let Opened::Off(order) = one {
@@ -329,6 +334,9 @@ impl NodeTask {
     }
 
     fn tell_wait(&mut self, run: &Run, now: BootTime) {
+        if let Some(why) = &run.away {
+            return self.wait_for(format!("the store ({why})"), "store", None);
+        }
         if let Some(until) = run.last_look.waited_for().filter(|until| *until > now) {
             return self.wait_for("whether the node recovered", LIVENESS_SOURCE, Some(until.since(now)));
         }

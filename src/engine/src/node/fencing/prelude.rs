@@ -42,14 +42,24 @@ impl NodeTask {
 
     /// The last look (S15) at pauses and limits, before the hold and again just before the first off; never once an off was sent.
     pub(super) fn barred(&self) -> Option<Bar> {
-        if self.is_undecided() { self.office.last_look(&self.plan) } else { None }
+        let fence = self.open_fence()?;
+        // To the budget a retry is no new fence; a pause is set aside by nobody.
+        match fence.round {
+            _ if !self.is_unsent() => None,
+            0 => self.office.last_look(&self.plan),
+            _ => self.office.paused(&self.plan),
+        }
     }
 
     /// Nothing was sent for the open fence, and nothing is known that wants it: it may still be let be (S15).
     pub(in crate::node) fn is_undecided(&self) -> bool {
+        self.is_unsent() && self.open_fence().is_some_and(|fence| fence.round == 0)
+    }
+
+    fn is_unsent(&self) -> bool {
         self.open_fence().is_some_and(|fence| {
             let begun = fence.releases.iter().any(|release| release.attempts > 0);
-            !fence.off_sent && fence.cause != Cause::Breach && fence.round == 0 && !begun
+            !fence.off_sent && fence.cause != Cause::Breach && !begun
         })
     }
 

@@ -1,0 +1,58 @@
+//! Sessions that nobody needs any more: closed shortly before their far side would end them by idleness.
+//!
+//! **Invariant.** A session that we closed is no loss; one that its far side ended is one as long as the driver cannot know
+//! that it did, and within a fence that wants a person (S2). Until shortly before, it stays: what restarts under it is seen.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use picket_core::ids::DeviceId;
+use picket_core::time::BootTime;
+
+use super::NodeTask;
+use super::hands::Doing;
+
+/// When each device was last asked something in a session that was not closed since.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Spoken(Arc<Mutex<BTreeMap<DeviceId, BootTime>>>);
+
+impl Spoken {
+    fn last(&self) -> MutexGuard<'_, BTreeMap<DeviceId, BootTime>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something is asked, whether the answer is waited for or not.
+    pub(super) fn asks(&self, device: &DeviceId, now: BootTime) {
+        self.last().insert(device.clone(), now);
+    }
+
+    /// A close that began then has ended. What was asked since was asked in another session.
+    pub(super) fn closed(&self, device: &DeviceId, began: BootTime) {
+        let mut last = self.last();
+        if last.get(device).is_some_and(|asked| *asked <= began) {
+            last.remove(device);
+        }
+    }
+}
+
+impl NodeTask {
+    /// When each session that may be open is to be closed: the far side's clock and ours, and the way there, have a tenth of
+    /// its idle limit.
+    fn closes_at(&self) -> Vec<(DeviceId, BootTime)> {
+        let last = self.spoken.last();
+        let idle = |device| self.plan.drivers.get(device).and_then(|driver| driver.shortest_idle());
+        last.iter().filter_map(|(device, at)| Some((device.clone(), *at + idle(device)? * 9 / 10))).collect()
+    }
+
+    /// The closes that are due.
+    pub(super) fn idle_closes(&self) -> impl Iterator<Item = Doing> {
+        let (now, hands) = (self.now(), self.hands.unheard());
+        let due = self.closes_at().into_iter().filter(move |(_, at)| *at <= now);
+        due.map(move |(device, _)| hands.quiesce_within_call(&device))
+    }
+
+    /// When the next one is.
+    pub(super) fn next_idle_close(&self) -> Option<BootTime> {
+        self.closes_at().into_iter().map(|(_, at)| at).min()
+    }
+}
