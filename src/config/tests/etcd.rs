@@ -184,7 +184,11 @@ fn the_example_s_etcd_holds() {
     let shown = etcd(&format!("{store}{election}"));
     assert_eq!(shown.endpoints.len(), 3);
     assert_eq!(
-        EtcdSettings { endpoints: vec!["https://etcd1:2379".to_owned()], ..shown },
+        EtcdSettings {
+            endpoints: vec!["https://etcd1:2379".to_owned()],
+            members: Default::default(),
+            ..shown
+        },
         etcd(SECURE),
         "its defaults"
     );
