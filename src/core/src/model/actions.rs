@@ -36,6 +36,8 @@ pub(super) enum Do {
     HearBack(usize),
     ReadOn(usize),
     SeenOn,
+    /// After a stand-down: whether a device says On.
+    SeenAlive,
 }
 
 /// How a question to a device goes.
@@ -78,6 +80,7 @@ pub(super) enum Action {
     Retries(usize),
     Attests(usize),
     Abandons(usize),
+    StandsDown(usize),
     /// A deadline of the engine passes.
     Overdue(usize),
     /// A watched node is looked at, and reads On.
@@ -107,7 +110,9 @@ pub(super) fn next(setup: &Setup, before: &State, action: &Action) -> State {
         Action::WantsFence(_) => left.fences -= 1,
         Action::WantsUnfence(_) if left.unfences < ALWAYS => left.unfences -= 1,
         Action::WantsReceipt(_) => left.receipts -= 1,
-        Action::Retries(_) | Action::Attests(_) | Action::Abandons(_) => left.people -= 1,
+        Action::Retries(_) | Action::Attests(_) | Action::Abandons(_) | Action::StandsDown(_) => {
+            left.people -= 1
+        }
         Action::Overdue(_) => left.overdue -= 1,
         Action::CycleBegins => left.cycles -= 1,
         Action::Button => left.buttons -= 1,
@@ -130,6 +135,7 @@ pub(super) fn next(setup: &Setup, before: &State, action: &Action) -> State {
         Action::Abandons(who) => {
             at!(who).person(Event::Abandon { release: detach(), person: ops() });
         }
+        Action::StandsDown(who) => at!(who).stands_down(),
         Action::Overdue(who) => at!(who).overdue(),
         Action::Notices(who) => at!(who).notices(),
         Action::Crashes(who) => {

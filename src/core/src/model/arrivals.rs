@@ -55,7 +55,7 @@ fn takes_effect(setup: &Setup, state: &mut State, message: &Message) -> bool {
             world.acted = Some(message.generation);
             // Of a button that is pressed after the look, or where nobody but a person saw anything, no rule can know.
             let unseen = message.unseen
-                || matches!(world.power, Some(Cause::Button(at)) if at + LOOK_LIFE.as_secs() >= message.sent_at);
+                || matches!(world.power, Some(Cause::Button(at)) if at + LOOK_LIFE.as_secs() >= message.since);
             if world.owned && world.power.is_some() && !unseen {
                 state.wrong.get_or_insert(properties::RELEASE);
             }
@@ -110,7 +110,7 @@ pub(super) fn tick(setup: &Setup, state: &mut State) {
         }
     }
     if setup.weak != Weak::FarSide {
-        state.world.messages.retain(|message| tick < message.sent_at + setup.life);
+        state.world.messages.retain(|message| tick < message.since + setup.life);
     }
     state.world.reliance = state.world.reliance.filter(|reliance| tick < reliance.until);
 }

@@ -11,11 +11,16 @@ use super::world::{DEVICES, Verb, device, number};
 use crate::event::Event;
 use crate::gate::{self, GateFault};
 use crate::order::{Opened, PendingOn, UnholdOrder};
+use crate::outcome::Reason;
 use crate::power::Power;
+use crate::record;
 use crate::store::StoreError;
 
 /// An on that was taken and is not seen is sent again after this.
 const REPEAT: u64 = 3;
+
+/// After a stand-down On is waited for so long.
+const UNSEEN: u64 = 2;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bringing {
@@ -58,6 +63,9 @@ impl Eye<'_> {
         }
         if self.gateway().record().fence.as_ref().is_some_and(|fence| !fence.holds.is_empty()) {
             return (tick >= run.send_at).then_some(Do::RestoreIntent);
+        }
+        if self.gateway().record().bringing == record::Bringing::StandDown {
+            return (tick >= run.read_at).then_some(Do::SeenAlive);
         }
         let Some(_) = &run.pending else { return Some(Do::OnIntent) };
         let unsent = (0..self.setup.hosts).find(|d| run.dark[*d] && !run.sent[*d]);
@@ -204,6 +212,21 @@ impl Turn<'_> {
     /// The sessions that carried the on end before anybody can want an off again.
     pub(super) fn seen_on(&mut self) {
         self.me().task = Task::Drain { kinds: Kinds::Proof, asked: [false; DEVICES], then: Then::Back };
+    }
+
+    /// After a stand-down no on is sent: it ends when a device says On, and else a person is asked.
+    pub(super) fn seen_alive(&mut self) {
+        let tick = self.tick();
+        let looks = self.look(false);
+        if looks.iter().any(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On)) {
+            return self.seen_on();
+        }
+        let Some(run) = self.bringing() else { return };
+        run.read_at = tick + 1;
+        let until = *run.again.get_or_insert(tick + UNSEEN);
+        if tick >= until {
+            self.gives_up(Reason::StandDownUnseen);
+        }
     }
 
     pub(super) fn back(&mut self) {

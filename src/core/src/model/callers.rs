@@ -34,6 +34,13 @@ impl Turn<'_> {
         let _ = self.apply(event);
     }
 
+    /// A person says that it was alive: it is left as it is, and what was begun is undone.
+    pub(super) fn stands_down(&mut self) {
+        if self.apply(Event::StandDown(ops())).is_ok() {
+            self.state.world.kept_off = false;
+        }
+    }
+
     pub(super) fn attests(&mut self) {
         let looks = self.look(false);
         let term = self.gateway().lead.map(|lead| lead.term);

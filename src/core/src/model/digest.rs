@@ -353,14 +353,14 @@ fn world(to: &mut Bytes, state: &State) {
     }
     // Those that differ in nothing but their order are the same.
     let mut messages: Vec<_> = world.messages.iter().collect();
-    messages.sort_by_key(|message| (message.verb, message.effect, message.sent_at, message.stray));
+    messages.sort_by_key(|message| (message.verb, message.effect, message.since, message.stray));
     to.put(messages.len() as u64);
     for message in messages {
         verb(to, message.verb);
         to.effect(message.effect);
         to.put(message.generation.0);
         to.put(message.sender.map_or(0, |who| 1 + who as u64));
-        to.age(message.sent_at);
+        to.age(message.since);
         to.flag(message.stray);
         to.flag(message.unseen);
     }

@@ -80,6 +80,7 @@ impl Turn<'_> {
             Do::HearBack(d) => self.hear_back(d),
             Do::ReadOn(d) => self.read_on(d, luck),
             Do::SeenOn => self.seen_on(),
+            Do::SeenAlive => self.seen_alive(),
         }
     }
 
@@ -91,6 +92,7 @@ impl Turn<'_> {
         }
         if luck != Luck::Fine {
             self.me().unclosed[d] = Some(tick);
+            self.says_something(d);
             return;
         }
         let Task::Drain { kinds, .. } = self.gateway().task else { return };

@@ -22,7 +22,7 @@
 //! - How long a level, a release and an on are waited for is not counted: `Overdue` may come at any time. A watched node is looked
 //!   at when it is on, and at no other time.
 //! - Whoever keeps the volume acts once per key, and for no older generation than it has seen, as `src/release/README.md` asks.
-//! - One level of host devices; no supplies, no identities, no budget, no last look, no stand-down, no retirement; the store
+//! - One level of host devices; no supplies, no identities, no budget, no last look, no retirement; the store
 //!   always answers, and always says what became of a write. These are `tests/properties`' and the engine's simulations'.
 //!
 //! **Non-goals.** No symmetry is used but that two processes that know nothing are one; no state is left out by chance. What a
@@ -60,7 +60,7 @@ use self::world::{Board, Budget, Cause, DEVICES, State, World};
 use crate::device::{DeviceSpec, MaxInFlight};
 use crate::event::{FenceRequest, PlannedRelease};
 use crate::ids::{FenceId, Generation, Revision, Term, Version};
-use crate::record::NodeRecord;
+use crate::record::{NodeRecord, Then};
 use crate::rules::Rules;
 use crate::store::Stored;
 use crate::support;
@@ -72,6 +72,8 @@ struct Setup {
     name: &'static str,
     /// Host devices, all in one level.
     hosts: usize,
+    /// Fences are reboots: the node is to come back once its volume is let go.
+    reboots: bool,
     /// Which of them know a hold.
     holds: [bool; DEVICES],
     /// Messages under way at once, at most.
@@ -117,7 +119,21 @@ impl Setup {
         let (cycle, life) = (1, 4);
         let topology = topology(hosts, life, cycle);
         let (holds, weak) = ([false; DEVICES], Weak::Nothing);
-        Self { name, hosts, holds, most: 2, budget, weak, permit: 1, lease: 2, life, cycle, rules, topology }
+        Self {
+            name,
+            hosts,
+            reboots: false,
+            holds,
+            most: 2,
+            budget,
+            weak,
+            permit: 1,
+            lease: 2,
+            life,
+            cycle,
+            rules,
+            topology,
+        }
     }
 
     /// The longest power cycle that anybody may have under way, as the devices' settings say, in ticks.
@@ -142,6 +158,7 @@ impl Setup {
         let max_in_flight = Some(Duration::from_secs(self.life));
         FenceRequest {
             id,
+            holder: support::holder("ops", if self.reboots { Then::PowerOn } else { Then::StayOff }),
             topology: self.topology.clone(),
             releases: vec![PlannedRelease { id: world::detach(), max_in_flight }],
             ..support::request(1, &[&[support::host("a")]], &[])

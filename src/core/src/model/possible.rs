@@ -118,7 +118,7 @@ fn gateways(setup: &Setup, state: &State, actions: &mut Vec<Action>) {
         }
         let mid = matches!(&gateway.task, Task::LetGo(run) if run.call.is_some() || run.order.is_some());
         let fenced = matches!(known.phase, Phase::Fenced | Phase::Released);
-        if left.receipts > 0 && fenced && gateway.ground.is_some() && !mid && state.world.reliance.is_none() {
+        if left.receipts > 0 && fenced && gateway.ground.is_some() && !mid {
             actions.push(Action::WantsReceipt(who));
         }
         if state.world.reliance.is_some() {
@@ -152,6 +152,9 @@ fn people(state: &State, gateway: &Gateway, who: usize, actions: &mut Vec<Action
     let dark = state.world.power.is_none() && state.world.cycle.is_none() && !under_way;
     if dark && matches!(phase, Phase::Fencing | Phase::NeedsOperator(_)) {
         actions.push(Action::Attests(who));
+    }
+    if matches!(phase, Phase::NeedsOperator(_)) {
+        actions.push(Action::StandsDown(who));
     }
     if matches!(phase, Phase::Fenced | Phase::NeedsOperator(Reason::ReleaseDeadline)) {
         actions.push(Action::Abandons(who));

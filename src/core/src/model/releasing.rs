@@ -183,8 +183,9 @@ impl Turn<'_> {
         }
         let Some(ground) = self.gateway().ground.clone() else { return };
         let Ok(seen) = SeenOff::of(&ground, &looks, boot(tick), Now(tick).wall()) else { return };
-        let number = u8::try_from(tick % 200).unwrap_or(0);
-        let id = crate::ids::ReceiptId::mint(Now(tick).wall(), [number; 10]);
+        // Asked for again, it takes the place of the one that is relied on.
+        let renews = self.state.world.reliance.map(|reliance| reliance.receipt);
+        let id = crate::ids::ReceiptId::mint(Now(tick).wall(), [self.state.left.receipts; 10]);
         let (life, margin) = (self.setup.rules.receipt_life, self.setup.rules.receipt_margin);
         let request = ReceiptRequest {
             id,
@@ -192,7 +193,7 @@ impl Turn<'_> {
             by: "other".to_owned(),
             audience: String::new(),
             system_uuid: String::new(),
-            renews: None,
+            renews,
             life,
             margin,
         };

@@ -53,7 +53,7 @@ fn cut(hosts: usize) -> Setup {
 
 /// Somebody asks for a receipt and relies on it; the leader dies.
 fn receipt(hosts: usize) -> Setup {
-    race("receipt", hosts, Budget { receipts: 1, crashes: 1, ..NONE })
+    race("receipt", hosts, Budget { receipts: 2, crashes: 1, ..NONE })
 }
 
 /// A device knows a hold, and to put back what it found.
@@ -100,6 +100,7 @@ explored! {
     somebody_else_switches_the_node: foreign(1);
     a_device_restarts: restarts();
     people_decide: people(1, 1);
+    a_reboot: Setup { reboots: true, ..crash(2) };
 }
 
 /// What takes more than CI has: more goes wrong at once, on more devices.
@@ -116,8 +117,9 @@ fn more_of_everything() {
     exhausts(race("both", 1, both));
     let twice = Budget { crashes: 2, late: 1, doubled: 1, ..NONE };
     exhausts(race("twice", 2, twice));
+    exhausts(Setup { reboots: true, ..race("reboots", 1, both) });
     exhausts(Setup { most: 3, ..doubled(2) });
-    exhausts(race("receipts", 2, Budget { receipts: 2, pauses: 1, ..NONE }));
+    exhausts(race("receipts", 2, Budget { receipts: 2, crashes: 1, pauses: 1, ..NONE }));
 }
 
 #[test]

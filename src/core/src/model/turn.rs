@@ -129,7 +129,11 @@ impl Turn<'_> {
         if !matches!(me.record().phase, Phase::Fenced | Phase::Released) {
             me.ground = None;
         }
-        if place(me.record()) != before {
+        let began = before.0 != "unfencing" && me.record().phase == Phase::Unfencing;
+        if began && self.setup.reboots {
+            self.state.world.kept_off = false;
+        }
+        if place(self.record()) != before {
             self.enter();
         }
         Ok(opened)
@@ -263,8 +267,8 @@ impl Turn<'_> {
         if self.leadership().is_none_or(|leadership| leadership.check().is_err()) {
             return false;
         }
-        let (sender, sent_at) = (Some(self.who), self.tick());
-        let message = Message { verb, effect, generation, sender, sent_at, stray: false, unseen };
+        let (sender, since) = (Some(self.who), self.tick());
+        let message = Message { verb, effect, generation, sender, since, stray: false, unseen };
         self.state.world.messages.push(message);
         let closes = match self.setup.weak {
             Weak::Ledger => true,
@@ -277,9 +281,22 @@ impl Turn<'_> {
         true
     }
 
+    /// A session lives as long as anything is said in it, and with it what was sent in it before.
+    pub(super) fn says_something(&mut self, d: usize) {
+        let (tick, who) = (self.tick(), self.who);
+        let of_session =
+            |message: &&mut Message| message.sender == Some(who) && message.verb.device() == Some(d);
+        self.state.world.messages.iter_mut().filter(of_session).for_each(|message| message.since = tick);
+        if matches!(self.gateway().task, Task::Drain { .. }) {
+            let unclosed = &mut self.me().unclosed[d];
+            *unclosed = unclosed.map(|_| tick);
+        }
+    }
+
     /// The session with a device, made anew where there is none or the device restarted under it.
     fn session(&mut self, d: usize) -> Epoch {
         let (life, tick) = (self.state.world.boards[d].life, self.tick());
+        self.says_something(d);
         let session = &mut self.me().sessions[d];
         let lost = session.open && session.life != life;
         if !session.open || lost {

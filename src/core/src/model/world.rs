@@ -61,7 +61,8 @@ pub(super) struct Message {
     pub(super) generation: Generation,
     /// The gateway, while its process lives: closing its session ends what it sent in it.
     pub(super) sender: Option<usize>,
-    pub(super) sent_at: u64,
+    /// When it was sent, or, to a device, when anything was last said in its session.
+    pub(super) since: u64,
     /// It is late: the world may go on without it.
     pub(super) stray: bool,
     /// A release whose look got no answer from a host device: a person's word alone stands behind it.
