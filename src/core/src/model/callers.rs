@@ -13,7 +13,7 @@ use crate::ledger::EffectKind;
 use crate::order::Opened;
 use crate::outcome::Reason;
 use crate::power::Power;
-use crate::record::{Phase, ReleaseStage};
+use crate::record::{Bringing, Phase, ReleaseStage};
 use crate::store::Stored;
 
 /// Whoever acts in person.
@@ -95,10 +95,23 @@ impl Turn<'_> {
 
     pub(super) fn overdue(&mut self) {
         match self.record().phase {
-            Phase::Fencing => self.gives_up(Reason::LevelsSpent),
+            Phase::Fencing => self.level_spent(Reason::LevelsSpent),
             Phase::Fenced => self.gives_up(Reason::ReleaseDeadline),
-            Phase::Unfencing => drop(self.persist(Event::OnFailed { detail: String::new() })),
+            Phase::Unfencing => self.overdue_on_the_way_back(),
             _ => {}
+        }
+    }
+
+    /// A board that refuses to take its policy back does not keep the node off; an on that is not seen waits for a person.
+    fn overdue_on_the_way_back(&mut self) {
+        let fence = self.record().fence.as_ref();
+        let held: Vec<_> = fence.iter().flat_map(|fence| fence.holds.keys().cloned()).collect();
+        if !held.is_empty() {
+            self.persist(Event::Unheld { devices: held, detail: String::new() });
+        } else if self.record().bringing == Bringing::StandDown {
+            self.gives_up(Reason::StandDownUnseen);
+        } else {
+            self.persist(Event::OnFailed { detail: String::new() });
         }
     }
 

@@ -162,6 +162,7 @@ fn record(to: &mut Bytes, record: &NodeRecord) {
     to.put(fence.generation.0);
     to.put(fence.cause as u64);
     to.put(u64::from(fence.round));
+    to.put(fence.level as u64);
     to.flag(fence.off_sent);
     set(to, &fence.switched_off);
     set(to, &fence.lost);

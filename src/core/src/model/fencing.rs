@@ -62,14 +62,17 @@ impl Eye<'_> {
             return Some(Do::Judge);
         }
         let ready = |d: &usize| run.hands[*d].call.is_none() && run.hands[*d].not_before <= tick;
-        for d in hosts.filter(ready).filter(|d| !run.hands[*d].live) {
+        let level = gateway.record().fence.as_ref().map_or(0, |fence| fence.level);
+        let of_level = |d: &usize| !self.setup.apart || *d == level;
+        for d in hosts.filter(of_level).filter(ready).filter(|d| !run.hands[*d].live) {
             match run.hands[d].order {
                 None => return Some(Do::HoldIntent(d)),
                 Some(_) if !self.is_full() => return Some(Do::SendHold(d)),
                 Some(_) => {}
             }
         }
-        let live = |d: &usize| ready(d) && run.hands[*d].live;
+        // The host devices of other levels are only asked, for what they object.
+        let live = |d: &usize| ready(d) && (run.hands[*d].live || !of_level(d));
         let due: Vec<usize> = run.judge.wants_off().iter().map(number).filter(live).collect();
         if due.iter().any(|d| run.hands[*d].order.is_none()) {
             return Some(Do::OffIntent);
@@ -85,16 +88,12 @@ impl Eye<'_> {
 }
 
 impl Turn<'_> {
-    /// A judge for the fence; every device told its identity.
+    /// A judge for the fence.
     pub(super) fn begin_fencing(&mut self) -> Option<Task> {
         let (term, gateway) = (self.gateway().lead?.term, self.gateway());
         let resumed = gateway.resumed && self.setup.weak != Weak::LongWindow;
         let judge = Judge::new(gateway.record(), term, &self.setup.rules, resumed)?;
-        let mut judge = judge.begun(gateway.began.map(boot).unwrap_or_default());
-        for d in 0..self.setup.hosts {
-            judge.contact(&device(d), None, boot(self.tick()));
-            judge.identified(&device(d), IdentityMatch::Match);
-        }
+        let judge = judge.begun(gateway.began.map(boot).unwrap_or_default());
         Some(Task::Fence(Box::new(Fencing { judge, hands: Default::default() })))
     }
 
@@ -109,7 +108,13 @@ impl Turn<'_> {
         Some(&mut self.run()?.hands[d])
     }
 
+    /// The device tells its identity, and what a hold would change.
     pub(super) fn hold_intent(&mut self, d: usize) {
+        let at = boot(self.tick());
+        if let Some(run) = self.run() {
+            run.judge.contact(&device(d), None, at);
+            run.judge.identified(&device(d), IdentityMatch::Match);
+        }
         if !self.setup.holds[d] {
             return self.held(d, Vec::new(), Vec::new());
         }
@@ -299,11 +304,25 @@ impl Turn<'_> {
                     self.confirmed();
                 }
             }
-            Verdict::Restarted(_) => self.gives_up(Reason::BmcRestarted),
+            Verdict::Restarted(_) => self.level_spent(Reason::BmcRestarted),
             Verdict::Contradiction(_) => self.gives_up(Reason::Contradiction),
-            Verdict::GradeTooLow(_) => self.gives_up(Reason::GradeTooLow),
+            Verdict::GradeTooLow(_) => self.level_spent(Reason::GradeTooLow),
             Verdict::Open => {}
         }
+    }
+
+    /// The next level is tried, or a person is asked.
+    pub(super) fn level_spent(&mut self, reason: Reason) {
+        let level = self.record().fence.as_ref().map_or(0, |fence| fence.level + 1);
+        if !self.setup.apart || level >= self.setup.hosts {
+            return self.gives_up(reason);
+        }
+        if self.persist(Event::NextLevel { why: String::new() }).is_none() {
+            return;
+        }
+        let Some(run) = self.run() else { return };
+        run.judge.try_level(level);
+        run.hands[level].live = false;
     }
 
     pub(super) fn gives_up(&mut self, reason: Reason) {

@@ -22,7 +22,7 @@
 //! - How long a level, a release and an on are waited for is not counted: `Overdue` may come at any time. A watched node is looked
 //!   at when it is on, and at no other time.
 //! - Whoever keeps the volume acts once per key, and for no older generation than it has seen, as `src/release/README.md` asks.
-//! - One level of host devices; no supplies, no identities, no budget, no last look, no retirement; the store
+//! - Host devices, in one level or in two; no supplies, no identities, no budget, no last look, no retirement; the store
 //!   always answers, and always says what became of a write. These are `tests/properties`' and the engine's simulations'.
 //!
 //! **Non-goals.** No symmetry is used but that two processes that know nothing are one; no state is left out by chance. What a
@@ -70,8 +70,10 @@ use crate::topology::Topology;
 #[derive(Debug)]
 struct Setup {
     name: &'static str,
-    /// Host devices, all in one level.
+    /// Host devices.
     hosts: usize,
+    /// Each of them is a level of its own.
+    apart: bool,
     /// Fences are reboots: the node is to come back once its volume is let go.
     reboots: bool,
     /// Which of them know a hold.
@@ -91,8 +93,8 @@ struct Setup {
     topology: Topology,
 }
 
-/// One level of host devices: a tick is a second, and every time as short as the rules go on to tell it from others.
-fn topology(hosts: usize, life: u64, cycle: u64) -> Topology {
+/// Levels of host devices: a tick is a second, and every time as short as the rules go on to tell it from others.
+fn topology(hosts: usize, apart: bool, life: u64, cycle: u64) -> Topology {
     let second = Duration::from_secs(1);
     let bound = Some(Duration::from_secs(life));
     let spec = |name| DeviceSpec {
@@ -103,7 +105,8 @@ fn topology(hosts: usize, life: u64, cycle: u64) -> Topology {
         ..support::host(name)
     };
     let level: Vec<DeviceSpec> = ["a", "b"].into_iter().take(hosts).map(spec).collect();
-    support::topology(&[&level])
+    let levels: Vec<&[DeviceSpec]> = level.chunks(if apart { 1 } else { hosts }).collect();
+    support::topology(&levels)
 }
 
 impl Setup {
@@ -117,11 +120,12 @@ impl Setup {
         };
         // A late message outlives a confirmation, also one by the long window.
         let (cycle, life) = (1, 4);
-        let topology = topology(hosts, life, cycle);
+        let topology = topology(hosts, false, life, cycle);
         let (holds, weak) = ([false; DEVICES], Weak::Nothing);
         Self {
             name,
             hosts,
+            apart: false,
             reboots: false,
             holds,
             most: 2,
@@ -138,8 +142,14 @@ impl Setup {
 
     /// The longest power cycle that anybody may have under way, as the devices' settings say, in ticks.
     fn with_cycle(self, cycle: u64) -> Self {
-        let topology = topology(self.hosts, self.life, cycle);
+        let topology = topology(self.hosts, self.apart, self.life, cycle);
         Self { cycle, topology, ..self }
+    }
+
+    /// Each device is a level of its own.
+    fn apart(self) -> Self {
+        let topology = topology(self.hosts, true, self.life, self.cycle);
+        Self { apart: true, topology, ..self }
     }
 
     fn without(self, weak: Weak) -> Self {
@@ -147,7 +157,8 @@ impl Setup {
     }
 
     fn bounds(&self) -> String {
-        format!("{} host devices, {} messages under way, {:?}", self.hosts, self.most, self.budget)
+        let levels = if self.apart { "levels" } else { "host devices" };
+        format!("{} {levels}, {} messages under way, {:?}", self.hosts, self.most, self.budget)
     }
 
     fn fence_id(&self, generation: Generation) -> FenceId {

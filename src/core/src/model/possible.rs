@@ -128,7 +128,10 @@ fn gateways(setup: &Setup, state: &State, actions: &mut Vec<Action>) {
             people(state, gateway, who, actions);
         }
         let can_be_overdue = match &gateway.task {
-            Task::Fence(_) | Task::Bring(_) => true,
+            Task::Fence(_) => true,
+            Task::Bring(run) => {
+                !run.is_busy() && (run.pending.is_some() || run.send_at > 0 || run.again.is_some())
+            }
             Task::LetGo(run) => run.call.is_none() && run.order.is_none() && gateway.ground.is_some(),
             _ => false,
         };

@@ -74,6 +74,11 @@ fn restarts() -> Setup {
     race("restarts", 1, Budget { restarts: 1, silences: 1, ..NONE })
 }
 
+/// Each of two devices is a level; one restarts under an off that it took, or its time passes.
+fn levels() -> Setup {
+    Setup::new("levels", 2, Budget { fences: 1, unfences: ALWAYS, restarts: 1, overdue: 1, ..NONE }).apart()
+}
+
 /// Deadlines pass, a device is silent, and a person decides.
 fn people(hosts: usize, people: u8) -> Setup {
     race("people", hosts, Budget { people, overdue: 1, silences: 1, ..NONE })
@@ -100,6 +105,8 @@ explored! {
     somebody_else_switches_the_node: foreign(1);
     a_device_restarts: restarts();
     people_decide: people(1, 1);
+    a_level_is_spent: race("levels", 2, Budget { overdue: 1, silences: 1, ..NONE }).apart();
+    a_device_restarts_and_another_is_asked: race("levels", 2, Budget { restarts: 1, late: 1, ..NONE }).apart();
     a_reboot: Setup { reboots: true, ..crash(2) };
 }
 
@@ -117,6 +124,14 @@ fn more_of_everything() {
     exhausts(race("both", 1, both));
     let twice = Budget { crashes: 2, late: 1, doubled: 1, ..NONE };
     exhausts(race("twice", 2, twice));
+    exhausts(race("overdue", 1, Budget { crashes: 1, late: 1, overdue: 1, people: 1, ..NONE }));
+    exhausts(Setup {
+        holds: [true; 2],
+        ..race("held", 1, Budget { late: 1, overdue: 1, pauses: 1, ..NONE })
+    });
+    let button = Budget { buttons: 1, crashes: 1, receipts: 1, late: 1, ..NONE };
+    exhausts(race("button", 1, button));
+    exhausts(race("levels", 2, Budget { restarts: 1, overdue: 1, people: 1, ..NONE }).apart());
     exhausts(Setup { reboots: true, ..race("reboots", 1, both) });
     exhausts(Setup { most: 3, ..doubled(2) });
     exhausts(race("receipts", 2, Budget { receipts: 2, crashes: 1, pauses: 1, ..NONE }));
@@ -124,7 +139,7 @@ fn more_of_everything() {
 
 #[test]
 fn what_has_one_number_goes_on_in_one_way() {
-    for setup in [crash(1), doubled(1), receipt(1), restarts(), held(1), foreign(1), cut(1)] {
+    for setup in [crash(1), doubled(1), receipt(1), restarts(), held(1), foreign(1), cut(1), levels()] {
         agrees(&setup);
     }
 }
