@@ -11,7 +11,7 @@ impl Judge {
         to.put(u64::from(self.round));
         to.put(self.level as u64);
         to.flag(self.first_host_off.is_some());
-        self.first_host_off.iter().for_each(|at| to.moment(*at, 6));
+        self.first_host_off.iter().for_each(|at| to.moment(*at));
         for trace in self.traces.values() {
             trace.digest(to, self.first_host_off);
         }

@@ -54,13 +54,12 @@ impl Run {
 impl Run {
     /// What decides how it goes on.
     pub(super) fn digest(&self, to: &mut crate::model::Bytes) {
-        const OLD: u64 = 6;
         for at in
             [self.first_asked, self.first_answered, self.last_asked, self.last_answered, self.counted_at]
         {
-            to.moment(at, OLD);
+            to.moment(at);
         }
-        to.put(self.lasted().as_secs().min(OLD));
+        to.put(self.lasted().as_secs().min(6));
         to.put(u64::from(self.count.min(3)));
     }
 }

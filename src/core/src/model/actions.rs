@@ -133,7 +133,7 @@ pub(super) fn next(setup: &Setup, before: &State, action: &Action) -> State {
         Action::Retries(who) => at!(who).person(Event::Retry(ops())),
         Action::Attests(who) => at!(who).attests(),
         Action::Abandons(who) => {
-            at!(who).person(Event::Abandon { release: detach(), person: ops() });
+            at!(who).person(Event::Abandon { release: detach(), person: ops(), orphan: false });
         }
         Action::StandsDown(who) => at!(who).stands_down(),
         Action::Overdue(who) => at!(who).overdue(),

@@ -36,7 +36,12 @@ fn takes_effect(setup: &Setup, state: &mut State, message: &Message) -> bool {
             }
             world.power.replace(Cause::Known).is_some()
         }
-        Verb::Hold(d) => std::mem::replace(&mut world.boards[d].kept, true),
+        Verb::Hold(d) => {
+            if state.stored.record.phase == crate::record::Phase::Normal {
+                state.wrong.get_or_insert(properties::HELD_BACK);
+            }
+            std::mem::replace(&mut world.boards[d].kept, true)
+        }
         Verb::Restore(d) => {
             let engaged = |device: &crate::record::HoldState| !device.engaged.is_empty();
             let fence = state.stored.record.fence.as_ref();

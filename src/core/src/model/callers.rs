@@ -60,6 +60,12 @@ impl Turn<'_> {
         if self.state.world.power == Some(Cause::Known) && !attested {
             self.state.wrong.get_or_insert(properties::LIT);
         }
+        let holds = self.record().fence.iter().flat_map(|fence| &fence.holds);
+        let mut engaged =
+            holds.filter(|(_, hold)| !hold.engaged.is_empty()).map(|(device, _)| number(device));
+        if engaged.any(|d| !self.state.world.boards[d].kept) {
+            self.state.wrong.get_or_insert(properties::HOLD);
+        }
     }
 
     pub(super) fn wants_unfence(&mut self) {

@@ -12,18 +12,23 @@ use super::world::{Cause, DEVICES, State, Verb, number};
 use crate::ids::EffectId;
 use crate::ledger::EffectKind;
 use crate::record::{NodeRecord, Phase};
-
-/// Ages that no deadline of the model is longer than.
-const OLD: u64 = 6;
+use crate::time::BootTime;
 
 /// The bytes of a state, as they are put together.
 pub(crate) struct Bytes {
     bytes: Vec<u8>,
     tick: u64,
+    /// An age that no deadline of the check is as long as, but that of an off that is ignored.
+    old: u64,
     effects: Vec<EffectId>,
 }
 
 impl Bytes {
+    fn new(setup: &Setup, tick: u64, effects: Vec<EffectId>) -> Self {
+        let old = setup.life.max(5) + 1;
+        Self { bytes: Vec::with_capacity(512), tick, old, effects }
+    }
+
     pub(crate) fn put(&mut self, value: u64) {
         // What is larger is as good as that: none of the numbers that are told apart comes near.
         self.bytes.push(u8::try_from(value).unwrap_or(u8::MAX));
@@ -35,17 +40,22 @@ impl Bytes {
 
     /// How long ago, as far as it matters.
     pub(crate) fn age(&mut self, at: u64) {
-        self.put(self.tick.saturating_sub(at).min(OLD));
+        self.put(self.tick.saturating_sub(at).min(self.old));
     }
 
     pub(crate) fn ages(&mut self, at: Option<u64>) {
-        self.put(at.map_or(0, |at| 1 + self.tick.saturating_sub(at).min(OLD)));
+        self.put(at.map_or(0, |at| 1 + self.tick.saturating_sub(at).min(self.old)));
     }
 
-    /// A moment on the boot-time clock, told apart up to `old` ticks ago.
-    pub(crate) fn moment(&mut self, at: crate::time::BootTime, old: u64) {
+    /// A moment on the boot-time clock.
+    pub(crate) fn moment(&mut self, at: BootTime) {
+        self.moment_up_to(at, self.old);
+    }
+
+    /// The same, told apart up to so many ticks ago.
+    pub(crate) fn moment_up_to(&mut self, at: BootTime, old: u64) {
         let age = boot(self.tick).since(at).as_secs();
-        self.put(age.min(old));
+        self.put(age.min(old.max(self.old)));
     }
 
     pub(crate) fn number(&mut self, value: Option<u64>) {
@@ -58,7 +68,7 @@ impl Bytes {
     }
 
     fn ahead(&mut self, at: u64) {
-        self.put(at.saturating_sub(self.tick).min(OLD));
+        self.put(at.saturating_sub(self.tick).min(self.old));
     }
 }
 
@@ -71,7 +81,7 @@ pub(super) fn of(setup: &Setup, state: &State) -> u64 {
     }
     effects.sort_unstable();
     effects.dedup();
-    let mut to = Bytes { bytes: Vec::with_capacity(512), tick: state.tick, effects };
+    let mut to = Bytes::new(setup, state.tick, effects);
     record(&mut to, &state.stored.record);
     to.put(state.term.0);
     match state.elected {
@@ -199,7 +209,7 @@ fn leads(setup: &Setup, state: &State, gateway: &Gateway) -> bool {
 /// Whether it makes no difference which of the two gateways does something.
 pub(super) fn are_twins(setup: &Setup, state: &State) -> bool {
     let bytes = |who: usize| {
-        let mut to = Bytes { bytes: Vec::new(), tick: state.tick, effects: Vec::new() };
+        let mut to = Bytes::new(setup, state.tick, Vec::new());
         one(&mut to, setup, state, &state.gateways[who]);
         to.bytes
     };
@@ -300,7 +310,7 @@ fn task(to: &mut Bytes, setup: &Setup, gateway: &Gateway) {
                 Some(looks) => {
                     to.put(1);
                     for look in looks {
-                        to.moment(look.asked_at, OLD);
+                        to.moment(look.asked_at);
                         to.put(look.reading.as_ref().map_or(0, |reading| 1 + reading.power as u64));
                         to.number(
                             look.reading.as_ref().and_then(|reading| reading.epoch).map(|epoch| epoch.id),
@@ -327,7 +337,7 @@ fn task(to: &mut Bytes, setup: &Setup, gateway: &Gateway) {
                 to.effect(on.effect());
             }
             to.ahead(run.send_at);
-            to.put(run.again.map_or(0, |at| 1 + at.saturating_sub(to.tick).min(OLD)));
+            to.put(run.again.map_or(0, |at| 1 + at.saturating_sub(to.tick).min(to.old)));
             to.ahead(run.read_at);
         }
     }

@@ -198,7 +198,8 @@ impl Turn<'_> {
             if let Some(run) = self.run() {
                 run.judge.contact(&device(d), None, boot(tick));
             }
-            return self.held(d, vec!["policy".to_owned()], vec![effect]);
+            let known = if self.setup.weak == Weak::LedgerOfHolds { vec![effect] } else { Vec::new() };
+            return self.held(d, vec!["policy".to_owned()], known);
         }
         self.me().counted.insert(effect, tick);
         let already = answer.already && self.setup.weak != Weak::LongWindow;

@@ -14,8 +14,10 @@ pub(super) const UNWANTED_ON: &str = "no on of ours arrives after a confirmation
 pub(super) const LIT: &str = "what is confirmed is off";
 /// Nobody relies on a receipt of a node that we switch on.
 pub(super) const RECEIPT: &str = "no on of ours arrives while somebody relies on a receipt";
-/// What the evidence calls held stays held.
-pub(super) const HOLD: &str = "no hold that was confirmed is undone by what was sent before";
+/// What the evidence calls held is held, and stays so.
+pub(super) const HOLD: &str = "what is confirmed as held is held, and not undone by what was sent before";
+/// A node that is back comes on by itself again where its power fails.
+pub(super) const HELD_BACK: &str = "nothing that is back is held by what was sent before";
 /// The phases ask only for what the rules allow.
 pub(super) const REFUSED: &str = "no step of our own is refused";
 
@@ -31,6 +33,7 @@ pub(super) fn all() -> Vec<Property<Checked>> {
         Property::always(LIT, |_, state: &State| !wrong(state, LIT)),
         Property::always(RECEIPT, |_, state: &State| !wrong(state, RECEIPT)),
         Property::always(HOLD, |_, state: &State| !wrong(state, HOLD)),
+        Property::always(HELD_BACK, |_, state: &State| !wrong(state, HELD_BACK)),
         Property::always(REFUSED, |_, state: &State| !wrong(state, REFUSED)),
         Property::sometimes("a volume is let go", |_, state: &State| !state.world.owned),
         Property::sometimes("a node that was fenced is back with its volume", is_back),

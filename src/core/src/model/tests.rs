@@ -5,7 +5,7 @@
 
 use super::Setup;
 use super::explore::{agrees, exhausts, sees};
-use super::properties::{HOLD, LIT, RECEIPT, RELEASE, UNWANTED_ON};
+use super::properties::{HELD_BACK, HOLD, LIT, RECEIPT, RELEASE, UNWANTED_ON};
 use super::weaken::Weak;
 use super::world::{ALWAYS, Budget};
 
@@ -62,6 +62,11 @@ fn held(hosts: usize) -> Setup {
     Setup { holds: [true, false], ..setup }
 }
 
+/// The same, with a bound on the far side that outlives a fence and an unfence.
+fn held_long(hosts: usize) -> Setup {
+    Setup { life: 8, ..held(hosts) }.with_cycle(1)
+}
+
 /// Somebody's power cycle is under way when the fence begins; somebody presses the button of a fenced node. Leases are so long
 /// that a gateway that stands still may lead on.
 fn foreign(hosts: usize) -> Setup {
@@ -102,6 +107,7 @@ explored! {
     a_leader_is_cut_off: cut(2);
     a_receipt_is_relied_on: receipt(2);
     a_device_is_held: held(2);
+    what_is_late_outlives_a_fence_and_an_unfence: held_long(1);
     somebody_else_switches_the_node: foreign(1);
     a_device_restarts: restarts();
     people_decide: people(1, 1);
@@ -133,13 +139,16 @@ fn more_of_everything() {
     exhausts(race("button", 1, button));
     exhausts(race("levels", 2, Budget { restarts: 1, overdue: 1, people: 1, ..NONE }).apart());
     exhausts(Setup { reboots: true, ..race("reboots", 1, both) });
+    exhausts(held_long(2));
     exhausts(Setup { most: 3, ..doubled(2) });
     exhausts(race("receipts", 2, Budget { receipts: 2, crashes: 1, pauses: 1, ..NONE }));
 }
 
 #[test]
 fn what_has_one_number_goes_on_in_one_way() {
-    for setup in [crash(1), doubled(1), receipt(1), restarts(), held(1), foreign(1), cut(1), levels()] {
+    for setup in
+        [crash(1), doubled(1), receipt(1), restarts(), held(1), held_long(1), foreign(1), cut(1), levels()]
+    {
         agrees(&setup);
     }
 }
@@ -167,6 +176,11 @@ fn s5_the_model_sees_a_ledger_that_forgets() {
 #[test]
 fn s5_the_model_sees_a_restore_that_is_forgotten() {
     sees(held(1).without(Weak::LedgerOfRestores), &[HOLD]);
+}
+
+#[test]
+fn s5_the_model_sees_a_hold_whose_answer_is_taken_for_its_end() {
+    sees(held_long(1).without(Weak::LedgerOfHolds), &[HELD_BACK]);
 }
 
 #[test]

@@ -271,7 +271,7 @@ impl Turn<'_> {
         let message = Message { verb, effect, generation, sender, since, stray: false, unseen };
         self.state.world.messages.push(message);
         let closes = match self.setup.weak {
-            Weak::Ledger => true,
+            Weak::Ledger => !matches!(verb, Verb::Hold(_)),
             Weak::LedgerOfRestores => matches!(verb, Verb::Restore(_)),
             _ => false,
         };

@@ -14,10 +14,12 @@ pub(super) enum Weak {
     LongWindow,
     /// S4: the permit is made without a look.
     Look,
-    /// S5: an effect leaves the ledger when it is sent, not when its end is known.
+    /// S5: an effect leaves the ledger when it is sent, not when its end is known; all but a hold.
     Ledger,
     /// S5: the same, of the undoing of a hold alone.
     LedgerOfRestores,
+    /// S5: a hold leaves the ledger when it is answered.
+    LedgerOfHolds,
     /// S6: no leadership ends, and the store compares nothing.
     Leadership,
     /// S7: an unfence is taken while releases are under way.
