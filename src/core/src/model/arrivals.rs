@@ -5,6 +5,7 @@ use super::weaken::Weak;
 use super::world::{Cause, Message, State, Verb};
 use super::{Setup, properties};
 use crate::ground::LOOK_LIFE;
+use crate::record::Phase;
 
 /// It arrives. `answered`: whoever waits for it hears so; `twice`: a copy of it is still under way.
 pub(super) fn arrives(setup: &Setup, state: &mut State, index: usize, answered: bool, twice: bool) {
@@ -27,7 +28,12 @@ fn takes_effect(setup: &Setup, state: &mut State, message: &Message) -> bool {
         return true;
     }
     match message.verb {
-        Verb::Off(_) => world.power.take().is_none(),
+        Verb::Off(_) => {
+            if state.stored.record.phase == Phase::Normal {
+                state.wrong.get_or_insert(properties::OFF_BACK);
+            }
+            world.power.take().is_none()
+        }
         Verb::On(_) => {
             if world.kept_off {
                 state.wrong.get_or_insert(properties::UNWANTED_ON);
@@ -37,7 +43,7 @@ fn takes_effect(setup: &Setup, state: &mut State, message: &Message) -> bool {
             world.power.replace(Cause::Known).is_some()
         }
         Verb::Hold(d) => {
-            if state.stored.record.phase == crate::record::Phase::Normal {
+            if state.stored.record.phase == Phase::Normal {
                 state.wrong.get_or_insert(properties::HELD_BACK);
             }
             std::mem::replace(&mut world.boards[d].kept, true)

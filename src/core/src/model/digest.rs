@@ -379,23 +379,5 @@ fn world(to: &mut Bytes, state: &State) {
 }
 
 fn left(to: &mut Bytes, state: &State) {
-    let left = &state.left;
-    for count in [
-        left.fences,
-        left.unfences,
-        left.receipts,
-        left.people,
-        left.crashes,
-        left.pauses,
-        left.cuts,
-        left.late,
-        left.doubled,
-        left.silences,
-        left.overdue,
-        left.cycles,
-        left.buttons,
-        left.restarts,
-    ] {
-        to.put(u64::from(count));
-    }
+    state.left.counts().into_iter().for_each(|(_, count)| to.put(u64::from(count)));
 }

@@ -158,7 +158,10 @@ impl Setup {
 
     fn bounds(&self) -> String {
         let levels = if self.apart { "levels" } else { "host devices" };
-        format!("{} {levels}, {} messages under way, {:?}", self.hosts, self.most, self.budget)
+        let (hosts, most, left) = (self.hosts, self.most, self.budget.words());
+        let times =
+            format!("permit {}, lease {}, life {}, cycle {}", self.permit, self.lease, self.life, self.cycle);
+        format!("{hosts} {levels}, {most} messages under way, {times}; {left}")
     }
 
     fn fence_id(&self, generation: Generation) -> FenceId {

@@ -18,6 +18,8 @@ pub(super) const RECEIPT: &str = "no on of ours arrives while somebody relies on
 pub(super) const HOLD: &str = "what is confirmed as held is held, and not undone by what was sent before";
 /// A node that is back comes on by itself again where its power fails.
 pub(super) const HELD_BACK: &str = "nothing that is back is held by what was sent before";
+/// Nothing of a fence is left once its node is back.
+pub(super) const OFF_BACK: &str = "no off of ours arrives at a node that is back";
 /// The phases ask only for what the rules allow.
 pub(super) const REFUSED: &str = "no step of our own is refused";
 
@@ -34,6 +36,7 @@ pub(super) fn all() -> Vec<Property<Checked>> {
         Property::always(RECEIPT, |_, state: &State| !wrong(state, RECEIPT)),
         Property::always(HOLD, |_, state: &State| !wrong(state, HOLD)),
         Property::always(HELD_BACK, |_, state: &State| !wrong(state, HELD_BACK)),
+        Property::always(OFF_BACK, |_, state: &State| !wrong(state, OFF_BACK)),
         Property::always(REFUSED, |_, state: &State| !wrong(state, REFUSED)),
         Property::sometimes("a volume is let go", |_, state: &State| !state.world.owned),
         Property::sometimes("a node that was fenced is back with its volume", is_back),

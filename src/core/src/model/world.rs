@@ -147,6 +147,37 @@ pub(super) struct Budget {
     pub(super) restarts: u8,
 }
 
+impl Budget {
+    /// What may happen, and how often.
+    pub(super) fn words(&self) -> String {
+        let some = self.counts().into_iter().filter(|(_, count)| *count > 0);
+        let word = |(name, count): (&str, u8)| {
+            if count == ALWAYS { name.to_owned() } else { format!("{count} {name}") }
+        };
+        some.map(word).collect::<Vec<String>>().join(", ")
+    }
+
+    /// The counts, one after the other.
+    pub(super) fn counts(&self) -> [(&'static str, u8); 14] {
+        [
+            ("fences", self.fences),
+            ("unfences", self.unfences),
+            ("receipts", self.receipts),
+            ("people", self.people),
+            ("crashes", self.crashes),
+            ("pauses", self.pauses),
+            ("cuts", self.cuts),
+            ("late", self.late),
+            ("doubled", self.doubled),
+            ("silences", self.silences),
+            ("overdue", self.overdue),
+            ("cycles", self.cycles),
+            ("buttons", self.buttons),
+            ("restarts", self.restarts),
+        ]
+    }
+}
+
 /// Everything, at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct State {
