@@ -104,7 +104,7 @@ pub enum Event<'a> {
         /// Device and what was found; what is stored already is never overwritten.
         found: BTreeMap<DeviceId, BTreeMap<String, String>>,
     },
-    /// What the holds did. Closes those that surely happened or surely did not.
+    /// What the holds did. Closes those whose end is known: an answer is none, a copy that was sent again may still land.
     HoldEnded {
         /// By device: what is engaged.
         results: Vec<(DeviceId, HoldState)>,

@@ -36,5 +36,7 @@ pub mod topology;
 #[cfg(test)]
 extern crate self as picket_core;
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 #[path = "../tests/support/mod.rs"]
 mod support;

@@ -3,6 +3,8 @@
 //! It sees every answer with its asked-at, answered-at and epoch, every off as the device took it, and the ledger.
 //! Nothing but an explicit Off, asked for after our own off was taken, in the same life of the device, counts (S1, S2).
 
+#[cfg(test)]
+mod digest;
 mod own_off;
 mod proof;
 mod run;
@@ -43,6 +45,7 @@ pub enum Verdict {
 
 /// Judges one node's fence, from the evidence that this process saw.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub struct Judge {
     node: NodeId,
     fence: FenceId,

@@ -85,3 +85,29 @@ async fn an_on_that_a_dead_gateway_sent_is_waited_out_before_another_is_sent() {
     lab.reach("normal", s(60)).await;
     assert!(lab.is_on() && lab.received("bmc").ons == 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_a_dead_gateway_sent_is_waited_out_before_an_on_also_where_it_was_answered() {
+    let mut whole = lab(1).await;
+    whole.fence().await;
+    let seen = whole.points.seen.lock().expect("whole").clone();
+    let answered = seen.iter().position(|point| point == "saved hold_ended").expect("it holds");
+    let mut lab = lab(1).await;
+    *lab.points.die_at.lock().expect("whole") = Some(answered + 1);
+    lab.open().await;
+    assert!(lab.died(s(60)).await);
+    // What was sent twice, since its answer was late, may still be under way in the dead gateway's session.
+    let fence = lab.record().fence.expect("a fence is open");
+    let life =
+        fence.topology.devices().filter_map(|spec| spec.max_in_flight.off).max().expect("it is bounded");
+    let began = tokio::time::Instant::now();
+    lab.crash().await;
+    lab.reach("released", s(120)).await;
+    assert!(began.elapsed() < life / 2, "the rest is fast: {:?}", began.elapsed());
+    lab.unfence().await.expect("it is let in");
+    while lab.received("bmc").ons == 0 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(began.elapsed() >= life, "on after {:?} of {life:?}", began.elapsed());
+    lab.reach("normal", s(60)).await;
+}

@@ -52,9 +52,11 @@ impl NodeTask {
                     }
                 }
             }
-            Did::Held(effect, Ok(report)) => {
+            Did::Held(_, Ok(report)) => {
                 run.judge.contact(&device, None, now);
-                self.held(run, device, Some(effect), report).await?;
+                // An answer is no end, as it is none of an off: a copy that was sent again while the answer was late may
+                // land until the session is closed, and would hold a node that is back.
+                self.held(run, device, None, report).await?;
             }
             Did::Held(effect, Err(error)) => {
                 tracing::warn!(%device, %error, "the hold was not seen to be engaged");

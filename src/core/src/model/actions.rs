@@ -1,0 +1,176 @@
+//! What can happen: a gateway does the next thing, a message arrives, somebody wants something, something goes wrong, or
+//! time passes. And what comes of it.
+
+use super::callers::ops;
+use super::gateways::Gateway;
+use super::turn::Turn;
+use super::world::{ALWAYS, Cause, GATEWAYS, State, Verb, detach};
+use super::{Setup, arrivals, digest, properties};
+use crate::event::Event;
+use crate::ids::EffectId;
+
+/// The next thing that a gateway does. It follows from its state alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Do {
+    Resign,
+    Close(Vec<EffectId>),
+    Quiesce(usize),
+    Back,
+    HoldIntent(usize),
+    SendHold(usize),
+    OffIntent,
+    SendOff(usize),
+    Read(usize),
+    Hear(usize),
+    GiveUpWaiting(usize),
+    Judge,
+    Unproven,
+    Look,
+    ReleaseIntent,
+    SendRelease,
+    HearRelease,
+    RestoreIntent,
+    SendRestore(usize),
+    OnIntent,
+    SendOn(usize),
+    HearBack(usize),
+    ReadOn(usize),
+    SeenOn,
+    /// After a stand-down: whether a device says On.
+    SeenAlive,
+}
+
+/// How a question to a device goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Luck {
+    Fine,
+    /// No answer.
+    Silent,
+    /// The answer comes when it is nearly given up.
+    Late,
+}
+
+/// One step of the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// A gateway does the next thing.
+    Does(usize, Do, Luck),
+    /// A message arrives, and its answer with it, if anybody waits for that.
+    Arrives(Verb, usize),
+    /// The same, and a copy of it is still under way.
+    ArrivesTwice(Verb, usize),
+    /// It arrives, and its answer does not.
+    Unanswered(Verb, usize),
+    /// It will be late.
+    Strays(Verb, usize),
+    /// The device takes an off, and restarts before it does anything: from then on it says Off, whatever is true.
+    RestartsUnder(usize),
+    /// It tells the truth again.
+    TellsTruth(usize),
+    Campaigns(usize),
+    Crashes(usize),
+    Pauses(usize),
+    GoesOn(usize),
+    /// It does not reach the election any more.
+    IsCut(usize),
+    WantsFence(usize),
+    WantsUnfence(usize),
+    WantsReceipt(usize),
+    HandsBack(usize),
+    Retries(usize),
+    Attests(usize),
+    Abandons(usize),
+    StandsDown(usize),
+    /// A deadline of the engine passes.
+    Overdue(usize),
+    /// A watched node is looked at, and reads On.
+    Notices(usize),
+    /// Somebody's power cycle begins, or ends.
+    CycleBegins,
+    CycleEnds,
+    /// Somebody presses the button of a node that is off.
+    Button,
+    /// The node is back, and gets its volume again.
+    Reattached,
+    Tick,
+}
+
+/// What comes of an action.
+pub(super) fn next(setup: &Setup, before: &State, action: &Action) -> State {
+    let mut state = before.clone();
+    let left = &mut state.left;
+    match action {
+        Action::Does(_, _, Luck::Silent | Luck::Late) => left.silences -= 1,
+        Action::Unanswered(..) | Action::Strays(..) => left.late -= 1,
+        Action::ArrivesTwice(..) => left.doubled -= 1,
+        Action::RestartsUnder(_) => left.restarts -= 1,
+        Action::Crashes(_) => left.crashes -= 1,
+        Action::Pauses(_) => left.pauses -= 1,
+        Action::IsCut(_) => left.cuts -= 1,
+        Action::WantsFence(_) => left.fences -= 1,
+        Action::WantsUnfence(_) if left.unfences < ALWAYS => left.unfences -= 1,
+        Action::WantsReceipt(_) => left.receipts -= 1,
+        Action::Retries(_) | Action::Attests(_) | Action::Abandons(_) | Action::StandsDown(_) => {
+            left.people -= 1
+        }
+        Action::Overdue(_) => left.overdue -= 1,
+        Action::CycleBegins => left.cycles -= 1,
+        Action::Button => left.buttons -= 1,
+        _ => {}
+    }
+    macro_rules! at {
+        ($who:expr) => {
+            Turn { setup, state: &mut state, who: $who }
+        };
+    }
+    match action.clone() {
+        Action::Does(who, what, luck) => at!(who).does(what, luck),
+        Action::Campaigns(who) => at!(who).campaign(),
+        Action::WantsFence(who) => at!(who).wants_fence(),
+        Action::WantsUnfence(who) => at!(who).wants_unfence(),
+        Action::WantsReceipt(who) => at!(who).issue(),
+        Action::HandsBack(who) => at!(who).hand_back(),
+        Action::Retries(who) => at!(who).person(Event::Retry(ops())),
+        Action::Attests(who) => at!(who).attests(),
+        Action::Abandons(who) => {
+            at!(who).person(Event::Abandon { release: detach(), person: ops(), orphan: false });
+        }
+        Action::StandsDown(who) => at!(who).stands_down(),
+        Action::Overdue(who) => at!(who).overdue(),
+        Action::Notices(who) => at!(who).notices(),
+        Action::Crashes(who) => {
+            for message in state.world.messages.iter_mut().filter(|message| message.sender == Some(who)) {
+                (message.sender, message.stray) = (None, true);
+            }
+            state.gateways[who] = Gateway::new(state.stored.clone());
+        }
+        Action::Pauses(who) => state.gateways[who].paused = true,
+        Action::GoesOn(who) => state.gateways[who].paused = false,
+        Action::IsCut(who) => state.gateways[who].cut = true,
+        Action::Arrives(_, index) => arrivals::arrives(setup, &mut state, index, true, false),
+        Action::ArrivesTwice(_, index) => arrivals::arrives(setup, &mut state, index, true, true),
+        Action::Unanswered(_, index) => arrivals::arrives(setup, &mut state, index, false, false),
+        Action::Strays(_, index) => state.world.messages[index].stray = true,
+        Action::RestartsUnder(index) => arrivals::restarts_under(&mut state, index),
+        Action::TellsTruth(d) => state.world.boards[d].lies = false,
+        Action::CycleBegins => {
+            state.world.power = None;
+            state.world.cycle = Some(state.tick + setup.cycle + 1);
+        }
+        Action::CycleEnds => {
+            state.world.cycle = None;
+            state.world.power = Some(Cause::Known);
+            if state.world.kept_off {
+                state.wrong.get_or_insert(properties::LIT);
+            }
+        }
+        Action::Button => state.world.power = Some(Cause::Button(state.tick)),
+        Action::Reattached => state.world.owned = true,
+        Action::Tick => arrivals::tick(setup, &mut state),
+    }
+    for who in 0..GATEWAYS {
+        Turn { setup, state: &mut state, who }.settle();
+    }
+    state.digest = digest::of(setup, &state);
+    state
+}

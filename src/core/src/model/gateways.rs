@@ -1,0 +1,167 @@
+//! A gateway: its leadership, and what its process remembers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::bringing::Bringing;
+use super::fencing::Fencing;
+use super::releasing::Releasing;
+use super::world::{DEVICES, number};
+use crate::ground::ReleaseGround;
+use crate::ids::{EffectId, Term};
+use crate::ledger::{EffectKind, OpenEffect};
+use crate::power::{Epoch, Power};
+use crate::record::NodeRecord;
+use crate::store::Stored;
+
+/// How long a call waits for its answer, in ticks.
+pub(super) const CALL: u64 = 1;
+
+/// A leadership that this process holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lead {
+    pub(super) term: Term,
+    /// When its permit ends.
+    pub(super) until: u64,
+}
+
+/// A session with a device: its number grows with each, and it belongs to one life of the device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Session {
+    pub(super) number: u64,
+    pub(super) open: bool,
+    pub(super) life: u64,
+    /// Something was answered in it.
+    pub(super) heard: bool,
+    /// When the device fell silent in it, if it did.
+    pub(super) silent: Option<u64>,
+    /// Since when the one before was lost, if it was.
+    pub(super) lost: Option<u64>,
+}
+
+/// What a device answered to an order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer {
+    pub(super) already: bool,
+    /// The device's life in which it was given.
+    pub(super) epoch: Option<Epoch>,
+}
+
+/// A call under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call {
+    /// The order that it carries; `None`: it asks for power.
+    pub(super) effect: Option<EffectId>,
+    /// The session in which it was made, with a device.
+    pub(super) epoch: Option<Epoch>,
+    pub(super) since: u64,
+    pub(super) answer: Option<Answer>,
+    /// What the device said to a question whose answer is late.
+    pub(super) late: Option<Power>,
+}
+
+/// What the gateway is at.
+#[derive(Clone, Debug)]
+pub(super) enum Task {
+    /// Watching, and waiting for callers.
+    Rest,
+    /// Waiting out open effects.
+    Drain {
+        kinds: Kinds,
+        asked: [bool; DEVICES],
+        then: Then,
+    },
+    Fence(Box<Fencing>),
+    LetGo(Releasing),
+    Bring(Bringing),
+}
+
+/// Which effects are waited out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kinds {
+    Proof,
+    On,
+    All,
+}
+
+impl Kinds {
+    pub(super) fn has(self, kind: &EffectKind) -> bool {
+        match self {
+            Kinds::Proof => kind.bars_proof(),
+            Kinds::On => kind.bars_on(),
+            Kinds::All => true,
+        }
+    }
+}
+
+/// What comes after a drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Then {
+    Fence,
+    Bring,
+    Back,
+}
+
+/// One process, and what it remembers.
+#[derive(Clone, Debug)]
+pub(super) struct Gateway {
+    pub(super) lead: Option<Lead>,
+    pub(super) paused: bool,
+    /// It does not reach the election.
+    pub(super) cut: bool,
+    /// The record as it knows it.
+    pub(super) stored: Arc<Stored>,
+    pub(super) own: BTreeSet<EffectId>,
+    pub(super) counted: BTreeMap<EffectId, u64>,
+    pub(super) unclosed: [Option<u64>; DEVICES],
+    pub(super) sessions: [Session; DEVICES],
+    /// When the fence began; `None` where another process began it.
+    pub(super) began: Option<u64>,
+    pub(super) resumed: bool,
+    pub(super) ground: Option<Arc<ReleaseGround>>,
+    pub(super) task: Task,
+}
+
+impl Gateway {
+    /// A process that has just begun.
+    pub(super) fn new(stored: Arc<Stored>) -> Self {
+        Self {
+            lead: None,
+            paused: false,
+            cut: false,
+            stored,
+            own: BTreeSet::new(),
+            counted: BTreeMap::new(),
+            unclosed: [None; DEVICES],
+            sessions: [Session::default(); DEVICES],
+            began: None,
+            resumed: false,
+            ground: None,
+            task: Task::Rest,
+        }
+    }
+
+    pub(super) fn record(&self) -> &NodeRecord {
+        &self.stored.record
+    }
+
+    /// When an open effect's life is over for this process; what it sent itself lives as long as its session.
+    pub(super) fn expires_at(&self, open: &OpenEffect, tick: u64) -> Option<u64> {
+        let life = open.life?.as_secs();
+        if let Some(device) = open.kind.device().filter(|_| self.own.contains(&open.id)) {
+            return Some(self.unclosed[number(device)]? + life);
+        }
+        Some(self.counted.get(&open.id).copied().unwrap_or(tick) + life)
+    }
+
+    /// What of these kinds has outlived its life.
+    pub(super) fn expired(&self, tick: u64, has: impl Fn(&EffectKind) -> bool) -> Vec<EffectId> {
+        let over = |open: &&OpenEffect| self.expires_at(open, tick).is_some_and(|at| at <= tick);
+        let open = self.record().ledger.open().iter().filter(|open| has(&open.kind));
+        open.filter(over).map(|open| open.id).collect()
+    }
+
+    pub(super) fn has_open(&self, kinds: Kinds) -> bool {
+        self.record().ledger.open().iter().any(|open| kinds.has(&open.kind))
+    }
+}

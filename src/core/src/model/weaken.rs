@@ -1,0 +1,33 @@
+//! Rules that a test takes away, to see that the model would notice.
+//!
+//! Nothing in the rules themselves knows of it: what stands between the gateways of the model and the rules tells them
+//! something else than is true, or does not ask them.
+
+/// Which rule does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weak {
+    /// None is taken away.
+    Nothing,
+    /// S2: the judge is not told of a device's new epoch.
+    Epochs,
+    /// S2: the judge is told that the node was seen on before every off, and that no off found it off.
+    LongWindow,
+    /// S4: the permit is made without a look.
+    Look,
+    /// S5: an effect leaves the ledger when it is sent, not when its end is known; all but a hold.
+    Ledger,
+    /// S5: the same, of the undoing of a hold alone.
+    LedgerOfRestores,
+    /// S5: a hold leaves the ledger when it is answered.
+    LedgerOfHolds,
+    /// S6: no leadership ends, and the store compares nothing.
+    Leadership,
+    /// S7: an unfence is taken while releases are under way.
+    Unfence,
+    /// S8: the far side keeps no bound.
+    FarSide,
+    /// S8: whoever keeps the volume acts on every copy of an attempt, where `src/release/README.md` says once per key.
+    OncePerKey,
+    /// S19: a receipt that was issued is not waited out.
+    Receipt,
+}
