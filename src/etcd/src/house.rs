@@ -54,7 +54,8 @@ impl From<StoreError> for Unseen {
     }
 }
 
-/// etcd, for one gateway. Cheap to clone; what it does in the background ends with the last one.
+/// etcd, for one gateway. Cheap to clone; what it does in the background ends with the last one. All of its calls want the
+/// same tokio runtime.
 #[derive(Clone, Debug)]
 pub struct Etcd {
     pub(crate) house: Arc<House>,

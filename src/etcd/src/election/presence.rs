@@ -40,7 +40,8 @@ async fn once(
 ) -> Result<(), Fault> {
     // The store comes first: it is made only where nothing stands under its prefix.
     house.life().await.map_err(|error| Fault::Elsewhere(error.to_string()))?;
-    let (id, ttl) = lease::grant(house, lease).await?;
+    let id = lease::new_id(house);
+    let ttl = lease::grant(house, id, lease).await?;
     loop {
         let value = said.borrow_and_update().clone();
         let bytes = serde_json::to_vec(&value).map_err(|error| Fault::Refused(error.to_string()))?;

@@ -34,10 +34,17 @@ impl EtcdElection {
             return Ok(Attempt::NotNow("another gateway leads".to_owned()));
         }
 
-        let asked = house.clock.boot();
-        let (lease_id, ttl) = lease::grant(house, candidate.lease).await.map_err(Fault::of_a_read)?;
+        let lease_id = lease::new_id(house);
         // From here on `resign` gives it back, also where this attempt is dropped before it ends.
         lock(&self.standing).push(lease_id);
+        let asked = house.clock.boot();
+        let ttl = match lease::grant(house, lease_id, candidate.lease).await {
+            Ok(ttl) => ttl,
+            Err(fault) => {
+                self.give_up(lease_id).await;
+                return Err(fault.of_a_read());
+            }
+        };
         let until = asked + ttl.saturating_sub(lease::margin(ttl));
 
         let term = life.term.next();
