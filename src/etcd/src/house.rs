@@ -54,7 +54,8 @@ impl From<StoreError> for Unseen {
     }
 }
 
-/// etcd, for one gateway. Cheap to clone; what it does in the background ends with the last one.
+/// etcd, for one gateway. Cheap to clone; what it does in the background ends with the last one. All of its calls want the
+/// same tokio runtime.
 #[derive(Clone, Debug)]
 pub struct Etcd {
     pub(crate) house: Arc<House>,
@@ -69,6 +70,8 @@ pub(crate) struct House {
     pub(crate) random: Random,
     life: Mutex<Option<Life>>,
     pub(crate) held: Mutex<Option<Held>>,
+    /// Leases that are to be given back: of attempts that came to no end that was heard, and of leaderships that were lost.
+    pub(crate) standing: Mutex<Vec<i64>>,
     pub(crate) sight: watch::Sender<Sight>,
     /// Whether somebody looks.
     observed: AtomicBool,
@@ -97,6 +100,7 @@ impl Etcd {
             random,
             life: Mutex::default(),
             held: Mutex::default(),
+            standing: Mutex::default(),
             sight,
             observed: AtomicBool::new(false),
         };
@@ -292,6 +296,7 @@ impl House {
         let mut held = lock(&self.held);
         if let Some(lost) = held.take_if(|held| held.revision == revision) {
             lost.lease.end();
+            lock(&self.standing).push(lost.lease_id);
             tracing::warn!(term = lost.term.0, why, "leads no more");
         }
     }

@@ -6,7 +6,8 @@
 //! lease, and core judges it. Nothing is restored, and no certificate made.
 //! **Invariants.** Every write is one transaction that compares the leader's key (by the revision in which we won it), the
 //! term, the store's life and the record's version (S6). A term is won in the transaction that takes leadership. Reads are
-//! linearizable. A request without an answer is *unknown* unless etcd surely did not take it. A lease counts from when its
+//! linearizable. A request without an answer is *unknown* unless etcd surely did not take it; it is sent a second time
+//! only where it compares what makes it happen once. A lease counts from when its
 //! keep-alive was *sent*, and one that ended is never renewed. What is stored has the form of [`picket_store::format`].
 
 mod changes;

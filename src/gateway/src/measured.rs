@@ -86,6 +86,10 @@ impl Store for Measured {
         self.inner.changed_since(since).await
     }
 
+    async fn changed(&self, since: Revision) -> Result<(), StoreError> {
+        self.inner.changed(since).await
+    }
+
     async fn note(&self, name: &str) -> Result<Option<Note>, StoreError> {
         self.inner.note(name).await
     }

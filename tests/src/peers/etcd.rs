@@ -80,12 +80,6 @@ impl EtcdMember {
         self.wait().await
     }
 
-    /// Kills it, and starts another version of it on what it had stored.
-    pub async fn replace(&mut self, which: Etcd) -> Result<()> {
-        self.which = which;
-        self.restart().await
-    }
-
     async fn wait(&mut self) -> Result<()> {
         let deadline = Instant::now() + READY_WITHIN;
         while Instant::now() < deadline {

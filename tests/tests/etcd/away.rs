@@ -6,6 +6,7 @@ use picket_core::election::{Election, lead};
 use picket_core::ids::Version;
 use picket_core::store::{Store, StoreError};
 use picket_tests::peers::{EtcdCluster, TcpFault};
+use tokio::runtime::Builder;
 
 use crate::common::{node, plain, write_of};
 use crate::house::{House, clock, guard, raw};
@@ -146,4 +147,41 @@ async fn the_way_to_a_member_is_cut() {
         ways[round % 3].heal();
     }
     house.election.resign().await.unwrap();
+}
+
+/// How long it takes from a leader's last keep-alive to the next leadership, whatever dies with it. The sleeper's runtime stands
+/// still, as a gateway that was killed or stopped does.
+#[test]
+fn a_successor_waits_for_the_lease_and_hardly_longer() {
+    let runtime = || Builder::new_current_thread().enable_all().build().unwrap();
+    let observer = runtime();
+    let mut cluster = observer.block_on(EtcdCluster::start(3)).unwrap();
+    for (etcds_leader_too, within) in
+        [(false, Duration::from_millis(3_000 + 1_000)), (true, Duration::from_secs(2 * 3 + 3))]
+    {
+        let (sleeper, other) = (runtime(), runtime());
+        let (house, won) = sleeper.block_on(async {
+            let house = House::named(cluster.endpoints(), "g1");
+            let won = house.lead().await;
+            (house, won)
+        });
+        if etcds_leader_too {
+            let leads = observer.block_on(etcds_leader(&mut cluster));
+            cluster.member(leads).process().kill();
+        }
+        let from = Instant::now();
+        let next = other.block_on(async {
+            let successor = House::named(cluster.endpoints(), "g2");
+            let next = successor.lead().await;
+            write_on(&successor, guard(&next), next.term.0).await;
+            successor.election.resign().await.unwrap();
+            next
+        });
+        let took = from.elapsed();
+        println!("etcd's leader died as well: {etcds_leader_too}; a successor wrote after {took:?}");
+        assert_eq!(next.term, won.term.next());
+        assert!(took > Duration::from_millis(2_000), "the lease is waited for: {took:?}");
+        assert!(took < within, "{took:?}");
+        drop((house, sleeper));
+    }
 }

@@ -34,6 +34,50 @@ async fn a_write_whose_answer_was_cut_off_is_unknown_and_was_done() {
     assert!(matches!(again, Err(StoreError::Conflict { found: Version(2), .. })), "{again:?}");
 }
 
+/// A second member knows what became of what the first one was asked: a write is not left unknown where it need not be.
+#[tokio::test]
+async fn a_write_whose_answer_was_cut_off_is_found_by_the_next_member() {
+    let mut cluster = EtcdCluster::start(3).await.unwrap();
+    let fault = TcpFault::before(cluster.member(0).client()).await.unwrap();
+    let mut endpoints = cluster.endpoints();
+    endpoints[0] = format!("http://{}", fault.address());
+    for n in 0..6 {
+        // A gateway that asks the first member first.
+        let house = House::named(endpoints.clone(), "g1");
+        let guard = guard(&house.lead().await);
+        let (store, round) = (&house.store, n / 2);
+        fault.cut_after_the_request();
+        if n % 2 == 0 {
+            let written = store.write(guard, write_of(plain("r1n01", round), round)).await.unwrap();
+            assert_eq!(written.version, Version(round + 1));
+            let stored = store.load(&node("r1n01")).await.unwrap().unwrap();
+            assert_eq!((stored.version, stored.revision), (written.version, written.revision));
+        } else {
+            let note = store.put_note(guard, "pause/1", Version(round), Some(round.to_string())).await;
+            assert_eq!(note, Ok(Version(round + 1)));
+        }
+        fault.heal();
+        house.election.resign().await.unwrap();
+    }
+}
+
+/// A transaction under a lease that is over changes nothing, whatever it compares: with the lease an attempt is given up wholly.
+#[tokio::test]
+async fn nothing_is_won_under_a_lease_that_was_given_back() {
+    let cluster = EtcdCluster::start(1).await.unwrap();
+    let mut raw = crate::house::raw(&cluster.endpoints()).await;
+    let lease = raw.lease_grant(5, None).await.unwrap().id();
+    raw.lease_revoke(lease).await.unwrap();
+    let under = Some(etcd_client::PutOptions::new().with_lease(lease));
+    let puts = [
+        etcd_client::TxnOp::put("/picket/term", "2", None),
+        etcd_client::TxnOp::put("/picket/election/leader", "late", under),
+    ];
+    raw.txn(etcd_client::Txn::new().and_then(puts)).await.expect_err("the lease is gone");
+    let nothing = raw.get("/picket/term", None).await.unwrap();
+    assert!(nothing.kvs().is_empty(), "all of it or nothing, and etcd lives");
+}
+
 #[tokio::test]
 async fn a_write_that_was_never_sent_is_unavailable() {
     let mut cluster = EtcdCluster::start(1).await.unwrap();

@@ -140,7 +140,10 @@ impl Connection {
             format!("etcd at {}: no answer {what} within {} ms", endpoint.url, patience.as_millis())
         };
         let ready = match timeout(patience, self.ready(at)).await {
-            Ok(ready) => ready?,
+            Ok(Ok(ready)) => ready,
+            // What was asked of it until here changes nothing: the request itself was not sent.
+            Ok(Err(Fault::Unknown(why))) => return Err(Fault::Elsewhere(why)),
+            Ok(Err(fault)) => return Err(fault),
             Err(_) => return Err(Fault::Elsewhere(silent("to the connection"))),
         };
         let ask_once = |client: Client| async move {

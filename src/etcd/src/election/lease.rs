@@ -22,11 +22,14 @@ pub(super) fn margin(lease: Duration) -> Duration {
     (lease / 10).max(Duration::from_millis(300))
 }
 
-/// Asks for a lease of so many seconds. Its id, and how long it is at least: etcd may give more, never less.
-pub(super) async fn grant(house: &House, lease: Duration) -> Result<(i64, Duration), Fault> {
+/// An id for a lease: it is ours to choose, so that one whose grant was not answered can be revoked.
+pub(super) fn new_id(house: &House) -> i64 {
+    (u64::from_be_bytes(house.random()) >> 1).max(1).cast_signed()
+}
+
+/// Asks for a lease of so many seconds. How long it is at least: etcd may give more, never less.
+pub(super) async fn grant(house: &House, id: i64, lease: Duration) -> Result<Duration, Fault> {
     let seconds = i64::try_from(lease.as_secs()).unwrap_or(i64::MAX);
-    // The id is ours, so that a lease whose grant was not answered can be revoked. A second grant of it is refused.
-    let id = (u64::from_be_bytes(house.random()) >> 1).max(1).cast_signed();
     let options = || LeaseGrantOptions::new().with_id(id);
     let granted = house
         .connection
@@ -48,7 +51,7 @@ pub(super) async fn grant(house: &House, lease: Duration) -> Result<(i64, Durati
             "etcd gives longer leases than was asked for (its --election-timeout is long): a successor waits so long"
         );
     }
-    Ok((id, ttl.min(lease)))
+    Ok(ttl.min(lease))
 }
 
 /// Gives a lease back, and with it all keys under it. One that is gone already is given back.

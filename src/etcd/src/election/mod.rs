@@ -6,7 +6,7 @@ mod standing;
 mod values;
 mod win;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -40,8 +40,6 @@ pub struct EtcdElection {
     /// What is told of it to the others, and whether it is.
     said: watch::Sender<MemberValue>,
     present: Mutex<bool>,
-    /// Leases of attempts that came to no end that was heard.
-    standing: Arc<Mutex<Vec<i64>>>,
 }
 
 impl EtcdElection {
@@ -60,7 +58,6 @@ impl EtcdElection {
             aside: Mutex::default(),
             said: watch::Sender::new(said),
             present: Mutex::default(),
-            standing: Arc::default(),
         }
     }
 
@@ -124,7 +121,7 @@ impl EtcdElection {
         if let Some(held) = &held {
             held.lease.end();
         }
-        let mut ids = std::mem::take(&mut *lock(&self.standing));
+        let mut ids = std::mem::take(&mut *lock(&house.standing));
         ids.extend(held.map(|held| held.lease_id));
         ids.sort_unstable();
         ids.dedup();
@@ -162,7 +159,7 @@ impl Election for EtcdElection {
                         match self.attempt(&own).await {
                             Ok(Attempt::Won(won)) => {
                                 // Heard: from here on the leadership itself is what has to be given back.
-                                lock(&self.standing).clear();
+                                lock(&self.etcd.house.standing).clear();
                                 tracing::info!(term = won.term.0, "won leadership");
                                 return Ok(won);
                             }

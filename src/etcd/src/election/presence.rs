@@ -11,6 +11,7 @@ use super::lease;
 use super::values::MemberValue;
 use crate::connection::{Fault, kv};
 use crate::house::House;
+use crate::page;
 
 /// How long is waited after what failed.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -40,7 +41,8 @@ async fn once(
 ) -> Result<(), Fault> {
     // The store comes first: it is made only where nothing stands under its prefix.
     house.life().await.map_err(|error| Fault::Elsewhere(error.to_string()))?;
-    let (id, ttl) = lease::grant(house, lease).await?;
+    let id = lease::new_id(house);
+    let ttl = lease::grant(house, id, lease).await?;
     loop {
         let value = said.borrow_and_update().clone();
         let bytes = serde_json::to_vec(&value).map_err(|error| Fault::Refused(error.to_string()))?;
@@ -52,10 +54,26 @@ async fn once(
                     Ok(()) => break,
                     Err(_) => std::future::pending().await,
                 },
-                () = sleep(ttl / 3) => lease::keep(house, id, ttl / 5).await?,
+                () = sleep(ttl / 3) => {
+                    lease::keep(house, id, ttl / 5).await?;
+                    if !is_ours(house, gateway, id).await? {
+                        tracing::error!(
+                            gateway,
+                            "another gateway has this name as well, and nobody can tell who leads: give each a name of its own \
+                             in [gateway]"
+                        );
+                        break;
+                    }
+                }
             }
         }
     }
+}
+
+/// Whether our key still stands under our lease.
+async fn is_ours(house: &House, gateway: &str, lease: i64) -> Result<bool, Fault> {
+    let found = page::one(&house.connection, house.keys.member(gateway)).await?;
+    Ok(found.is_some_and(|entry| entry.lease() == lease))
 }
 
 /// Writing it twice comes to the same.

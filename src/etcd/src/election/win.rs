@@ -34,10 +34,17 @@ impl EtcdElection {
             return Ok(Attempt::NotNow("another gateway leads".to_owned()));
         }
 
-        let asked = house.clock.boot();
-        let (lease_id, ttl) = lease::grant(house, candidate.lease).await.map_err(Fault::of_a_read)?;
+        let lease_id = lease::new_id(house);
         // From here on `resign` gives it back, also where this attempt is dropped before it ends.
-        lock(&self.standing).push(lease_id);
+        lock(&self.etcd.house.standing).push(lease_id);
+        let asked = house.clock.boot();
+        let ttl = match lease::grant(house, lease_id, candidate.lease).await {
+            Ok(ttl) => ttl,
+            Err(fault) => {
+                self.give_up(lease_id).await;
+                return Err(fault.of_a_read());
+            }
+        };
         let until = asked + ttl.saturating_sub(lease::margin(ttl));
 
         let term = life.term.next();
@@ -127,7 +134,7 @@ impl EtcdElection {
         if let Err(fault) = lease::revoke(&self.etcd.house, lease_id).await {
             tracing::debug!(why = %fault, "the lease of an attempt was not given back: it ends by itself");
         }
-        lock(&self.standing).retain(|id| *id != lease_id);
+        lock(&self.etcd.house.standing).retain(|id| *id != lease_id);
     }
 }
 

@@ -43,20 +43,35 @@ pub(super) async fn put(
     let held = house.held_for(guard)?;
     format::check_note_name(name)?;
     let key = house.keys.note(name);
-    let (change, version) = match text {
-        None => (TxnOp::delete(key.clone(), None), Version(0)),
+    let (bytes, version) = match text {
+        None => (None, Version(0)),
         Some(text) => {
             let note = Note { version: expected.next(), text };
-            (put_op(key.clone(), format::encode_note(name, &note)?), note.version)
+            (Some(format::encode_note(name, &note)?), note.version)
         }
+    };
+    let change = match &bytes {
+        None => TxnOp::delete(key.clone(), None),
+        Some(bytes) => put_op(key.clone(), bytes.clone()),
     };
     let number = i64::try_from(expected.0).unwrap_or(i64::MAX);
     let same = Compare::version(key.clone(), CompareOp::Equal, number);
-    match guarded(house, &held, vec![same], vec![change], vec![TxnOp::get(key, None)]).await? {
-        Ok(()) => Ok(version),
-        Err(read) => {
-            let found = read.into_iter().next().flatten().map_or(Version(0), |entry| version_of(&entry));
-            Err(StoreError::NoteChanged { name: name.to_owned(), expected, found })
-        }
+    let ask = || {
+        guarded(house, &held, vec![same.clone()], vec![change.clone()], vec![TxnOp::get(key.clone(), None)])
+    };
+    let (answer, lost) = match ask().await {
+        // Sent again it happens once at most, since it compares the version.
+        Err(StoreError::Unknown(why)) => match ask().await {
+            Err(StoreError::Unavailable(_)) => return Err(StoreError::Unknown(why)),
+            answer => (answer?, true),
+        },
+        answer => (answer?, false),
+    };
+    let Err(read) = answer else { return Ok(version) };
+    let found = read.into_iter().next().flatten();
+    let version_found = found.as_ref().map_or(Version(0), version_of);
+    if lost && version_found == version && found.map(|entry| entry.value().to_vec()) == bytes {
+        return Ok(version);
     }
+    Err(StoreError::NoteChanged { name: name.to_owned(), expected, found: version_found })
 }

@@ -63,12 +63,23 @@ async fn refused(house: &House, guard: Guard, write: &Write) -> StoreError {
     StoreError::Unavailable(format!("a write of {node} binds a key to two requests"))
 }
 
-fn puts(house: &House, write: &Write, keys: &[(&str, &KeyEntry)]) -> Result<Vec<TxnOp>, StoreError> {
+/// The record as it is to be stored. Its version and revision are etcd's own; what stands here is what they were meant to be.
+fn record_of(write: &Write) -> Result<Vec<u8>, StoreError> {
+    format::encode_record(&Stored {
+        version: write.expected.next(),
+        revision: Revision(0),
+        record: write.record.clone(),
+    })
+}
+
+fn puts(
+    house: &House,
+    write: &Write,
+    record: &[u8],
+    keys: &[(&str, &KeyEntry)],
+) -> Result<Vec<TxnOp>, StoreError> {
     let (names, node) = (&house.keys, &write.record.node);
-    // Its version and revision are etcd's own; what stands in the stored form is what they were meant to be.
-    let record =
-        Stored { version: write.expected.next(), revision: Revision(0), record: write.record.clone() };
-    let mut puts = vec![put(names.node(node), format::encode_record(&record)?)];
+    let mut puts = vec![put(names.node(node), record.to_vec())];
     let fences: BTreeMap<FenceId, &Fence> = write.fences.iter().map(|fence| (fence.id, fence)).collect();
     for (id, fence) in fences {
         puts.push(put(names.fence(id), format::encode_fence(fence)?));
@@ -85,7 +96,8 @@ pub(super) async fn write(house: &House, guard: Guard, write: &Write) -> Result<
     let names = &house.keys;
     let node = &write.record.node;
     let Some(keys) = keys_of(write) else { return Err(refused(house, guard, write).await) };
-    let puts = puts(house, write, &keys)?;
+    let record = record_of(write)?;
+    let puts = puts(house, write, &record, &keys)?;
     let mut reads = house.guard_reads();
     reads.push(TxnOp::get(names.node(node), None));
     reads.extend(keys.iter().map(|(name, _)| TxnOp::get(names.key(node, name), None)));
@@ -97,6 +109,8 @@ pub(super) async fn write(house: &House, guard: Guard, write: &Write) -> Result<
     }
     // What a key that is bound already was last written at; the others must not be there.
     let mut bound: BTreeMap<&str, i64> = BTreeMap::new();
+    // Why it is not known what became of the first copy.
+    let mut lost: Option<String> = None;
     for _ in 0..ATTEMPTS {
         let mut compares = house.guards(&held)?;
         compares.push(Compare::version(names.node(node), CompareOp::Equal, number(write.expected)));
@@ -105,7 +119,16 @@ pub(super) async fn write(house: &House, guard: Guard, write: &Write) -> Result<
             Compare::mod_revision(names.key(node, name), CompareOp::Equal, at)
         }));
         let txn = Txn::new().when(compares).and_then(puts.clone()).or_else(reads.clone());
-        let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
+        let answer = match house.connection.commit(txn).await {
+            Ok(answer) => answer,
+            // Sent again it happens once at most, since it compares the version; and whichever of the two comes later, after this
+            // one was answered, changes nothing any more.
+            Err(Fault::Unknown(why)) if lost.is_none() => {
+                lost = Some(why);
+                continue;
+            }
+            Err(fault) => return Err(lost.map_or_else(|| fault.of_a_write(), StoreError::Unknown)),
+        };
         if answer.succeeded() {
             let revision = revision_of(&answer).map_err(Fault::of_a_write)?;
             let revision = Revision(u64::try_from(revision).unwrap_or(0));
@@ -113,7 +136,14 @@ pub(super) async fn write(house: &House, guard: Guard, write: &Write) -> Result<
         }
         let mut read = gets(&answer);
         house.guard_says(&held, &mut read)?;
-        version_says(node, write.expected, read.next().flatten().as_ref())?;
+        let found = read.next().flatten();
+        let is_ours =
+            |found: &&KeyValue| version_of(found) == write.expected.next() && found.value() == record;
+        if let Some(ours) = found.as_ref().filter(is_ours).filter(|_| lost.is_some()) {
+            // The first copy came through.
+            return Ok(Written { version: version_of(ours), revision: super::revision_of(ours) });
+        }
+        version_says(node, write.expected, found.as_ref())?;
         for ((name, wanted), found) in keys.iter().zip(read) {
             let Some(found) = found else { continue };
             if format::decode_key(name, found.value())?.digest != wanted.digest {
