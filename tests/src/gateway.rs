@@ -99,12 +99,17 @@ impl Gateway {
             true => "",
             false => "[budget]\nat_once = 1000\ncool_down = \"0s\"\nbrake_least = 1000\n",
         };
-        let text = format!(
-            "[listen]\nunix = {:?}\n[store]\npath = {:?}\n{}\n{budget}",
-            dir.join("picket.sock"),
-            self.store_file(),
-            fleet.text()
-        );
+        let store = match fleet.text().contains("[store]") {
+            // What is beside an embedded store is beside the settings.
+            true => format!(
+                "[audit]\npath = {:?}\n[receipts]\nkey_file = {:?}",
+                dir.join("picket.audit"),
+                dir.join("picket.receipt.pem")
+            ),
+            false => format!("[store]\npath = {:?}", self.store_file()),
+        };
+        let text =
+            format!("[listen]\nunix = {:?}\n{store}\n{}\n{budget}", dir.join("picket.sock"), fleet.text());
         let path = self.settings_file();
         std::fs::write(&path, text).map_err(PeerError::io(format!("write {}", path.display())))
     }

@@ -23,5 +23,6 @@ pub use fleet::{Bmc, Fleet};
 pub use gateway::{Client, Daemon, Gateway, Said};
 pub use hooks::{SelfHarm, When};
 pub use once::{picket, picketd};
+pub use programs::program;
 pub use receiver::ExampleReceiver;
 pub use webhook::{Answer, Hook, Webhook};

@@ -30,7 +30,7 @@ static PROGRAMS: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
 });
 
 /// One of them.
-pub(crate) fn program(name: &str) -> Result<PathBuf> {
+pub fn program(name: &str) -> Result<PathBuf> {
     let failed = |output: String| PeerError::Ended {
         program: "cargo build of picketd and picket".to_owned(),
         status: "no programs to test".to_owned(),

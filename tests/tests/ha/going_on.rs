@@ -1,0 +1,108 @@
+//! A fence goes on, whoever led when it began.
+
+use picket_tests::Result;
+use std::time::Duration;
+use tokio::time::sleep;
+
+use crate::trio::Trio;
+
+/// The leader kills itself at that point of the fence; another one takes over.
+async fn killed_at(point: &str) -> Result<()> {
+    let trio = Trio::start(&[("PICKET_KILL_AT", point)]).await?;
+    let running = trio.fence("k1")?;
+    let said = trio.said(running).await?;
+    assert_eq!(said.code, 0, "killed at {point}: {said:?}\n{}", trio.logs());
+    assert_ne!(trio.leader().await?, 0, "killed at {point}");
+    trio.never(&said);
+    // At most one more off than a fence needs of a node that was not seen to fall: the first, the second's own, its seal.
+    assert!(trio.told("off") <= 3, "{}", trio.told("off"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_leader_dies_once_the_intent_is_stored() -> Result<()> {
+    killed_at("saved fence").await
+}
+
+#[tokio::test]
+async fn the_leader_dies_before_it_sends_the_off() -> Result<()> {
+    killed_at("sending off").await
+}
+
+#[tokio::test]
+async fn the_leader_dies_once_the_confirmation_is_stored() -> Result<()> {
+    killed_at("saved confirmed").await
+}
+
+/// S6: what a leader does that was frozen for longer than its lease is refused, and it follows.
+#[tokio::test]
+async fn a_leader_that_was_frozen_and_thaws_follows() -> Result<()> {
+    let mut trio = Trio::start(&[]).await?;
+    let running = trio.fence("k1")?;
+    while trio.told("off") == 0 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    trio.gateways[0].process()?.freeze();
+    let said = trio.said(running).await?;
+    assert_eq!(said.code, 0, "{said:?}\n{}", trio.logs());
+    let leader = trio.leader().await?;
+    assert_ne!(leader, 0);
+    trio.gateways[0].process()?.thaw();
+    // It finds out, and says who leads.
+    let name = format!("g{leader}");
+    loop {
+        let seen = trio.seen_by(0).await;
+        if seen.is_some_and(|seen| seen.gateways.iter().any(|one| one.leads && one.name == name)) {
+            break;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    trio.never(&said);
+    Ok(())
+}
+
+/// What one that does not lead is asked, it tells; the rest goes to whoever leads.
+#[tokio::test]
+async fn a_leader_that_is_told_to_stop_hands_over_and_the_node_is_brought_back_by_another() -> Result<()> {
+    let mut trio = Trio::start(&[]).await?;
+    let said = trio.said(trio.fence("k1")?).await?;
+    assert_eq!(said.code, 0, "{said:?}\n{}", trio.logs());
+    trio.never(&said);
+    let told = trio.gateways[1].picket(&["nodes"]).await?;
+    assert!(
+        told.out.contains("released") && told.err.contains("told by g1, which does not lead: g0 does"),
+        "{told:?}"
+    );
+    trio.gateways[0].stop().await?;
+    assert_ne!(trio.leader().await?, 0);
+    let again = trio.said(trio.fence("k1")?).await?;
+    assert_eq!(again.code, 0, "the same key is the same fence: {again:?}");
+    let back = trio.said(trio.command(&["unfence", "n1", "--reason", "a test"])?).await?;
+    assert_eq!(back.code, 0, "{back:?}\n{}", trio.logs());
+    assert!(trio.bmc.is_on()? && trio.told("on") == 1, "{} ons", trio.told("on"));
+    Ok(())
+}
+
+/// Without a quorum nothing is confirmed and nothing is told as the present; with it all goes on.
+#[tokio::test]
+async fn without_a_quorum_nothing_is_released_and_with_it_the_fence_goes_on() -> Result<()> {
+    let mut trio = Trio::start(&[]).await?;
+    trio.etcd.member(1).process().freeze();
+    trio.etcd.member(2).process().freeze();
+    let running = trio.fence("k1")?;
+    // Longer than a lease, and than what was read counts as the present.
+    sleep(Duration::from_secs(14)).await;
+    assert!(trio.webhook.releases().is_empty());
+    let told = trio.gateways[1].picket(&["gateways"]).await?;
+    assert!(!told.out.contains("leads, term") && told.code == 5, "{told:?}");
+    let nodes = trio.gateways[1].picket(&["nodes"]).await?;
+    assert_eq!(nodes.code, 5, "what is too old is not told as the present: {nodes:?}");
+    trio.said(running).await?;
+    trio.etcd.member(1).process().thaw();
+    trio.etcd.member(2).process().thaw();
+    trio.leader().await?;
+    let said = trio.said(trio.fence("k1")?).await?;
+    assert_eq!(said.code, 0, "{said:?}\n{}", trio.logs());
+    trio.never(&said);
+    Ok(())
+}

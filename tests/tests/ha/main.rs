@@ -1,0 +1,6 @@
+//! Three gateways, a real etcd, a real BMC: whoever leads may die, freeze, or be told to stop in the middle of a fence.
+//!
+//! The observer is the webhook: with each release it looks at the BMC's own truth.
+
+mod going_on;
+mod trio;
