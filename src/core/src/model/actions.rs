@@ -81,10 +81,14 @@ pub(super) enum Action {
     Attests(usize),
     Abandons(usize),
     StandsDown(usize),
+    /// A sign of life.
+    Recovers(usize),
     /// A deadline of the engine passes.
     Overdue(usize),
     /// A watched node is looked at, and reads On.
     Notices(usize),
+    /// The node goes off by itself.
+    Dies,
     /// Somebody's power cycle begins, or ends.
     CycleBegins,
     CycleEnds,
@@ -114,6 +118,8 @@ pub(super) fn next(setup: &Setup, before: &State, action: &Action) -> State {
             left.people -= 1
         }
         Action::Overdue(_) => left.overdue -= 1,
+        Action::Recovers(_) => left.aborts -= 1,
+        Action::Dies => left.deaths -= 1,
         Action::CycleBegins => left.cycles -= 1,
         Action::Button => left.buttons -= 1,
         _ => {}
@@ -135,6 +141,8 @@ pub(super) fn next(setup: &Setup, before: &State, action: &Action) -> State {
         Action::Abandons(who) => {
             at!(who).person(Event::Abandon { release: detach(), person: ops(), orphan: false });
         }
+        Action::Recovers(who) => at!(who).recovers(),
+        Action::Dies => state.world.power = None,
         Action::StandsDown(who) => at!(who).stands_down(),
         Action::Overdue(who) => at!(who).overdue(),
         Action::Notices(who) => at!(who).notices(),

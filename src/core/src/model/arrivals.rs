@@ -40,6 +40,7 @@ fn takes_effect(setup: &Setup, state: &mut State, message: &Message) -> bool {
             } else if world.reliance.is_some_and(|reliance| tick < reliance.until) {
                 state.wrong.get_or_insert(properties::RECEIPT);
             }
+            world.owed = false;
             world.power.replace(Cause::Known).is_some()
         }
         Verb::Hold(d) => {

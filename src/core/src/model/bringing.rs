@@ -64,7 +64,11 @@ impl Eye<'_> {
         if self.gateway().record().fence.as_ref().is_some_and(|fence| !fence.holds.is_empty()) {
             return (tick >= run.send_at).then_some(Do::RestoreIntent);
         }
-        if self.gateway().record().bringing == record::Bringing::StandDown {
+        let bringing = self.gateway().record().bringing;
+        if bringing == record::Bringing::Abort {
+            return Some(Do::SeenOn);
+        }
+        if bringing == record::Bringing::StandDown {
             return (tick >= run.read_at).then_some(Do::SeenAlive);
         }
         let Some(_) = &run.pending else { return Some(Do::OnIntent) };
@@ -231,6 +235,9 @@ impl Turn<'_> {
 
     pub(super) fn back(&mut self) {
         self.me().ground = None;
+        if self.state.world.owed && self.state.world.power.is_none() {
+            self.state.wrong.get_or_insert(super::properties::OWED);
+        }
         self.persist(Event::Back { detail: String::new() });
     }
 }

@@ -34,10 +34,15 @@ impl Turn<'_> {
         let _ = self.apply(event);
     }
 
+    /// A sign of life before the off: what was begun is undone.
+    pub(super) fn recovers(&mut self) {
+        self.persist(Event::Abort { why: String::new() });
+    }
+
     /// A person says that it was alive: it is left as it is, and what was begun is undone.
     pub(super) fn stands_down(&mut self) {
         if self.apply(Event::StandDown(ops())).is_ok() {
-            self.state.world.kept_off = false;
+            (self.state.world.kept_off, self.state.world.owed) = (false, false);
         }
     }
 
@@ -55,7 +60,7 @@ impl Turn<'_> {
 
     /// The node is held to be off from now on, until somebody unfences it.
     pub(super) fn confirmed(&mut self) {
-        self.state.world.kept_off = true;
+        (self.state.world.kept_off, self.state.world.owed) = (true, false);
         let attested = self.record().fence.as_ref().is_some_and(|fence| fence.attestation.is_some());
         if self.state.world.power == Some(Cause::Known) && !attested {
             self.state.wrong.get_or_insert(properties::LIT);
@@ -74,7 +79,7 @@ impl Turn<'_> {
             self.forge_released();
         }
         if self.apply(unfence).is_ok() {
-            self.state.world.kept_off = false;
+            (self.state.world.kept_off, self.state.world.owed) = (false, true);
         }
     }
 

@@ -174,6 +174,7 @@ fn record(to: &mut Bytes, record: &NodeRecord) {
     to.put(u64::from(fence.round));
     to.put(fence.level as u64);
     to.flag(fence.off_sent);
+    to.flag(fence.interrupted.is_some());
     set(to, &fence.switched_off);
     set(to, &fence.lost);
     set(to, &fence.silent);
@@ -357,6 +358,7 @@ fn world(to: &mut Bytes, state: &State) {
     to.flag(world.owned);
     to.number(world.acted.map(|generation| generation.0));
     to.flag(world.kept_off);
+    to.flag(world.owed);
     for board in &world.boards {
         to.put(board.life);
         to.flag(board.lies);

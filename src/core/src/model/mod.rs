@@ -12,7 +12,7 @@
 //! the model would notice.
 //!
 //! **Abstracted.**
-//! - Time is ticks of a second; all of the rules' times are one to four of them. Between two ticks everything happens that is
+//! - Time is ticks of a second; all of the rules' times are one to nine of them. Between two ticks everything happens that is
 //!   due: a gateway is slow only where it is paused, and a message only where it strays. A stray arrives at any time until its
 //!   bound, or never. All clocks run equally fast, and no wall clock jumps.
 //! - A process stopped between its permit and its sending is a message under way. A question to a device is answered within the
@@ -22,8 +22,9 @@
 //! - How long a level, a release and an on are waited for is not counted: `Overdue` may come at any time. A watched node is looked
 //!   at when it is on, and at no other time.
 //! - Whoever keeps the volume acts once per key, and for no older generation than it has seen, as `src/release/README.md` asks.
-//! - Host devices, in one level or in two; no supplies, no identities, no budget, no last look, no retirement; the store
-//!   always answers, and always says what became of a write. These are `tests/properties`' and the engine's simulations'.
+//! - Host devices, in one level or in two; no supplies, no identities, no budget, no retirement; of the last look only a sign of
+//!   life. The store always answers, and always says what became of a write. All that is `tests/properties`' and the engine's
+//!   simulations' matter.
 //!
 //! **Non-goals.** No symmetry is used but that two processes that know nothing are one; no state is left out by chance. What a
 //! state's number leaves out (`digest`) is compared once: states of one number go on to states of one number.
@@ -196,6 +197,7 @@ impl Setup {
                 owned: true,
                 acted: None,
                 kept_off: false,
+                owed: false,
                 boards: [Board::default(); DEVICES],
                 messages: Vec::new(),
                 reliance: None,

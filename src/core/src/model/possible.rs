@@ -7,7 +7,7 @@ use super::weaken::Weak;
 use super::world::{GATEWAYS, Message, State, Verb};
 use super::{Setup, digest, doing};
 use crate::outcome::Reason;
-use crate::record::Phase;
+use crate::record::{Cause, Phase};
 
 /// Whether a gateway's permit holds.
 fn leads(setup: &Setup, state: &State, who: usize) -> bool {
@@ -127,6 +127,13 @@ fn gateways(setup: &Setup, state: &State, actions: &mut Vec<Action>) {
         if left.people > 0 {
             people(state, gateway, who, actions);
         }
+        let undecided = known.fence.as_ref().is_some_and(|fence| {
+            let begun = fence.releases.iter().any(|release| release.attempts > 0);
+            !fence.off_sent && fence.cause == Cause::Asked && fence.round == 0 && !begun
+        });
+        if left.aborts > 0 && undecided && matches!(gateway.task, Task::Fence(_)) {
+            actions.push(Action::Recovers(who));
+        }
         let can_be_overdue = match &gateway.task {
             Task::Fence(_) => true,
             Task::Bring(run) => {
@@ -167,6 +174,9 @@ fn people(state: &State, gateway: &Gateway, who: usize, actions: &mut Vec<Action
 fn surroundings(setup: &Setup, state: &State, actions: &mut Vec<Action>) {
     let (left, world) = (&state.left, &state.world);
     let normal = state.stored.record.phase == Phase::Normal;
+    if left.deaths > 0 && normal && world.power.is_some() {
+        actions.push(Action::Dies);
+    }
     if left.cycles > 0 && normal && world.power.is_some() && state.stored.record.generation.0 == 0 {
         actions.push(Action::CycleBegins);
     }

@@ -20,6 +20,8 @@ pub(super) const HOLD: &str = "what is confirmed as held is held, and not undone
 pub(super) const HELD_BACK: &str = "nothing that is back is held by what was sent before";
 /// Nothing of a fence is left once its node is back.
 pub(super) const OFF_BACK: &str = "no off of ours arrives at a node that is back";
+/// Who was promised the node gets it.
+pub(super) const OWED: &str = "what was unfenced is not left off and forgotten";
 /// The phases ask only for what the rules allow.
 pub(super) const REFUSED: &str = "no step of our own is refused";
 
@@ -37,6 +39,7 @@ pub(super) fn all() -> Vec<Property<Checked>> {
         Property::always(HOLD, |_, state: &State| !wrong(state, HOLD)),
         Property::always(HELD_BACK, |_, state: &State| !wrong(state, HELD_BACK)),
         Property::always(OFF_BACK, |_, state: &State| !wrong(state, OFF_BACK)),
+        Property::always(OWED, |_, state: &State| !wrong(state, OWED)),
         Property::always(REFUSED, |_, state: &State| !wrong(state, REFUSED)),
         Property::sometimes("a volume is let go", |_, state: &State| !state.world.owned),
         Property::sometimes("a node that was fenced is back with its volume", is_back),

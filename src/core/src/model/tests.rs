@@ -24,6 +24,8 @@ const NONE: Budget = Budget {
     cycles: 0,
     buttons: 0,
     restarts: 0,
+    aborts: 0,
+    deaths: 0,
 };
 
 /// A fence, an unfence, and a fence that races with it, on a node with so many host devices.
@@ -80,6 +82,11 @@ fn restarts() -> Setup {
     race("restarts", 1, Budget { restarts: 1, silences: 1, ..NONE })
 }
 
+/// A node that went off by itself, and that a person may vouch for; a sign of life comes before the off.
+fn alive(hosts: usize) -> Setup {
+    race("alive", hosts, Budget { aborts: 1, deaths: 1, people: 1, ..NONE })
+}
+
 /// Each of two devices is a level; one restarts under an off that it took, or its time passes.
 fn levels() -> Setup {
     Setup::new("levels", 2, Budget { fences: 1, unfences: ALWAYS, restarts: 1, overdue: 1, ..NONE }).apart()
@@ -116,6 +123,7 @@ explored! {
     somebody_else_switches_the_node: foreign(1);
     a_device_restarts: restarts();
     people_decide: people(1, 1);
+    a_sign_of_life_comes: alive(2);
     a_level_is_spent: race("level spent", 2, Budget { overdue: 1, silences: 1, ..NONE }).apart();
     a_device_restarts_and_another_is_asked: race("restart, two levels", 2, Budget { restarts: 1, late: 1, ..NONE }).apart();
     a_reboot: Setup { reboots: true, name: "reboot", ..crash(2) };
@@ -135,6 +143,7 @@ fn more_of_everything() {
     exhausts(race("both", 1, both));
     let twice = Budget { crashes: 2, late: 1, doubled: 1, ..NONE };
     exhausts(race("twice", 2, twice));
+    exhausts(race("alive", 1, Budget { aborts: 1, deaths: 1, people: 2, late: 1, crashes: 1, ..NONE }));
     exhausts(race("overdue", 1, Budget { crashes: 1, late: 1, overdue: 1, people: 1, ..NONE }));
     exhausts(Setup {
         holds: [true; 2],
@@ -153,9 +162,18 @@ fn more_of_everything() {
 
 #[test]
 fn what_has_one_number_goes_on_in_one_way() {
-    for setup in
-        [crash(1), doubled(1), receipt(1), restarts(), held(1), long(held(1)), foreign(1), cut(1), levels()]
-    {
+    for setup in [
+        crash(1),
+        doubled(1),
+        receipt(1),
+        restarts(),
+        held(1),
+        long(held(1)),
+        foreign(1),
+        cut(1),
+        levels(),
+        alive(1),
+    ] {
         agrees(&setup);
     }
 }

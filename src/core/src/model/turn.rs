@@ -131,7 +131,7 @@ impl Turn<'_> {
         }
         let began = before.0 != "unfencing" && me.record().phase == Phase::Unfencing;
         if began && self.setup.reboots {
-            self.state.world.kept_off = false;
+            (self.state.world.kept_off, self.state.world.owed) = (false, true);
         }
         if place(self.record()) != before {
             self.enter();

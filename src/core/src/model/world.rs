@@ -109,6 +109,8 @@ pub(super) struct World {
     pub(super) acted: Option<Generation>,
     /// Confirmed, or vouched for, and nobody unfenced it since.
     pub(super) kept_off: bool,
+    /// Somebody unfenced the node, and it was not switched on since.
+    pub(super) owed: bool,
     pub(super) boards: [Board; DEVICES],
     pub(super) messages: Vec<Message>,
     pub(super) reliance: Option<Reliance>,
@@ -139,6 +141,10 @@ pub(super) struct Budget {
     pub(super) silences: u8,
     /// A deadline of the engine passes.
     pub(super) overdue: u8,
+    /// A sign of life comes before the off.
+    pub(super) aborts: u8,
+    /// The node goes off by itself.
+    pub(super) deaths: u8,
     /// Somebody's power cycle begins before a fence.
     pub(super) cycles: u8,
     /// Somebody presses the node's button.
@@ -158,7 +164,7 @@ impl Budget {
     }
 
     /// The counts, one after the other.
-    pub(super) fn counts(&self) -> [(&'static str, u8); 14] {
+    pub(super) fn counts(&self) -> [(&'static str, u8); 16] {
         [
             ("fences", self.fences),
             ("unfences", self.unfences),
@@ -171,6 +177,8 @@ impl Budget {
             ("doubled", self.doubled),
             ("silences", self.silences),
             ("overdue", self.overdue),
+            ("aborts", self.aborts),
+            ("deaths", self.deaths),
             ("cycles", self.cycles),
             ("buttons", self.buttons),
             ("restarts", self.restarts),
