@@ -54,7 +54,7 @@ const fn stream(name: &'static str, needs: Role) -> Call {
     Call { name, needs, stays: true }
 }
 
-static CALLS: [Call; 25] = [
+static CALLS: [Call; 26] = [
     call("GetNode", Viewer),
     call("ListNodes", Viewer),
     stream("WatchNodes", Viewer),
@@ -81,6 +81,8 @@ static CALLS: [Call; 25] = [
     call("Retire", Admin),
     call("AcceptIdentity", Admin),
     stream("Attest", Attest),
+    // Whoever has it knows the fleet, and it is of all nodes.
+    stream("Backup", Admin),
 ];
 
 /// What is behind a path (`/picket.v1.FencingService/Fence`).
