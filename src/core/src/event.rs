@@ -234,6 +234,26 @@ pub enum Event<'a> {
         /// How it is known (`session closed`, `its longest life has passed`).
         why: &'static str,
     },
+    /// The node came out of a backup: what may have been under way when its store was lost is waited out (S21).
+    Adopt {
+        /// The node's levels.
+        topology: Topology,
+        /// The node's releases.
+        releases: Vec<PlannedRelease>,
+        /// How long a receipt may be open at most.
+        receipts: Duration,
+    },
+    /// What the devices of a node say that came out of a backup (S21).
+    Read {
+        /// The id of a fence that stands for it, should it be off and have none.
+        id: FenceId,
+        /// The node's levels.
+        topology: Topology,
+        /// Its devices, asked just now.
+        looks: Vec<Look>,
+    },
+    /// An admin drops the hold under which a restore keeps the node off (S21).
+    DropRestored(Person),
     /// A person wants it tried again.
     Retry(Person),
     /// A person gives a release up.

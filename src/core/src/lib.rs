@@ -25,6 +25,7 @@ pub mod outcome;
 pub mod power;
 pub mod receipt;
 pub mod record;
+pub mod restore;
 pub mod roles;
 pub mod rules;
 pub mod step;

@@ -42,6 +42,8 @@ pub enum Reason {
     Expired,
     /// The request was withdrawn while it waited.
     Withdrawn,
+    /// The store was restored from a backup that says that the node was kept off, and no device says Off (S21).
+    Restored,
 }
 
 impl Reason {
@@ -71,6 +73,7 @@ impl Reason {
             Reason::Brake => "brake",
             Reason::Expired => "expired",
             Reason::Withdrawn => "withdrawn",
+            Reason::Restored => "restored",
         }
     }
 }

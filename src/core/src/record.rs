@@ -10,6 +10,7 @@ use crate::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId};
 use crate::ledger::Ledger;
 use crate::outcome::{Outcome, Reason};
 use crate::receipt::Issued;
+use crate::restore::Restored;
 use crate::time::WallTime;
 use crate::topology::Topology;
 
@@ -86,6 +87,8 @@ pub enum Cause {
     Breach,
     /// A drill: on purpose, to see that it works.
     Drill,
+    /// A restored store keeps the node off: nothing of it is proven, nothing is released, nothing is sent (S21).
+    Restored,
 }
 
 /// How far one release is. *Requested → accepted → observed complete.*
@@ -387,6 +390,9 @@ pub struct NodeRecord {
     /// That the hardware is gone for good; only in phase Retired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retired: Option<Retirement>,
+    /// The record came out of a backup, and no device has said since whether the node is on (S21).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<Restored>,
 }
 
 impl NodeRecord {
@@ -407,7 +413,18 @@ impl NodeRecord {
             wired: BTreeMap::new(),
             drilled_at: None,
             retired: None,
+            restored: None,
         }
+    }
+
+    /// Kept off since a restore and not by a fence: nothing of it is proven (S21).
+    pub fn is_groundless(&self) -> bool {
+        self.fence.as_ref().is_some_and(|fence| fence.cause == Cause::Restored)
+    }
+
+    /// Whether what its devices say decides where it stands: it came out of a backup, and nobody acted since (S21).
+    pub fn is_undecided(&self) -> bool {
+        crate::machine::is_undecided(self)
     }
 
     /// Nobody keeps it off and nothing is open: its settings may be changed, or taken away.

@@ -133,7 +133,9 @@ impl Books {
                 self.count.stands.remove(node);
             }
             _ => {
-                let is_open = matches!(record.phase, Phase::Fencing | Phase::Fenced);
+                // What a restore keeps off is under way nowhere (S21).
+                let is_open =
+                    matches!(record.phase, Phase::Fencing | Phase::Fenced) && !record.is_groundless();
                 let fence = record.fence.as_ref();
                 let named =
                     fence.is_some_and(|one| one.cause == Cause::Breach || one.budget_override.is_some());

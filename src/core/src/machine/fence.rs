@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Refused;
 use super::draft::Draft;
 use super::release::settle_released;
+use super::{Refused, restored};
 use crate::confirm::ConfirmedOff;
 use crate::device::{DeviceClass, Grade};
 use crate::event::{BoundKey, FenceRequest, Holder};
 use crate::ids::{DeviceId, EffectId, FenceId};
 use crate::ledger::EffectKind;
 use crate::outcome::{Outcome, Reason};
-use crate::record::{Bringing, Cause, Fence, HoldState, Phase, ReleaseStage, ReleaseState};
+use crate::record::{Bringing, Cause, Fence, Hold, HoldState, Phase, ReleaseStage, ReleaseState};
+use crate::restore::HOLD;
 use crate::time::WallTime;
 use crate::topology::Topology;
 
@@ -21,7 +22,9 @@ const RETRY_HINT: &str =
 pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refused> {
     // Also where a person is asked in the middle of an unfence: that fence was ended, and nobody switches it off.
     let ended = matches!(draft.record.phase, Phase::NeedsOperator(_)) && !draft.fence_is_current();
-    if !ended {
+    // A restore keeps off, and proves nothing: its fence is no other's to join (S21).
+    let groundless = draft.record.is_undecided() && draft.record.is_groundless();
+    if !ended && !groundless {
         draft.expect_phase("opening a fence", &["normal", "unfencing", "power_on_failed"], RETRY_HINT)?;
     }
     let before = draft.end_fence();
@@ -71,7 +74,10 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         moments: Vec::new(),
     };
     let as_before = inherit(&mut fence, before, draft.record.bringing);
+    // It is kept off already: an abort would leave it off without a fence, and without its hold.
+    fence.off_sent |= groundless && draft.record.holds.contains_key(HOLD);
     draft.record.fence = Some(fence);
+    restored::expect_other_name(&request.holder.name, draft.record.phase.label())?;
     draft.record.phase = Phase::Fencing;
     draft.record.bringing = Bringing::PowerOn;
     draft.place(&request.holder);
@@ -110,6 +116,9 @@ pub fn may_be_drilled(phase: &Phase, topology: &Topology, releases: bool) -> Res
 /// A fence of a node of which nothing is wrong: the same in everything, also in that its volumes are let go.
 pub(super) fn drill(draft: &mut Draft, request: FenceRequest) -> Result<(), Refused> {
     may_be_drilled(&draft.record.phase, &request.topology, !request.releases.is_empty())?;
+    if draft.record.restored.is_some() {
+        return Err(Refused::ForeignProof("no device has said since the restore whether the node is on"));
+    }
     open(draft, request)?;
     draft.record.drilled_at = Some(draft.at);
     draft.fence()?.cause = Cause::Drill;
@@ -134,9 +143,23 @@ fn inherit(fence: &mut Fence, before: Option<Fence>, bringing: Bringing) -> bool
     // Nobody saw it on since: what a device says that restarted is believed no more than before.
     fence.lost = before.lost;
     fence.silent = before.silent;
+    if before.cause == Cause::Restored {
+        inherit_releases(fence, before.releases);
+    }
     // Once an off was sent, an abort of the new fence would leave the node off without a fence.
     fence.off_sent = before.off_sent && !fence.switched_off.is_empty();
     as_before
+}
+
+/// What the old life let go, or was about to, and never saw complete: it is let go again, also what the settings do not
+/// have any more.
+fn inherit_releases(fence: &mut Fence, before: Vec<ReleaseState>) {
+    for old in before.into_iter().filter(|release| !release.stage.is_over()) {
+        match fence.releases.iter_mut().find(|release| release.id == old.id) {
+            Some(release) => release.unfinished |= old.unfinished,
+            None => fence.releases.push(old),
+        }
+    }
 }
 
 pub(super) fn join(draft: &mut Draft, holder: Holder, key: Option<BoundKey>) -> Result<(), Refused> {
@@ -148,6 +171,12 @@ pub(super) fn join(draft: &mut Draft, holder: Holder, key: Option<BoundKey>) -> 
     if !draft.fence_is_current() {
         return Err(Refused::ForeignProof("the fence was ended by an unfence: open a new one"));
     }
+    if draft.record.is_groundless() {
+        return Err(Refused::ForeignProof(
+            "it is kept off since a restore and not by a fence: open a new one",
+        ));
+    }
+    restored::expect_other_name(&holder.name, draft.record.phase.label())?;
     draft.place(&holder);
     draft.bind(key);
     draft.moment(format!("joined by {} for {}: {}", holder.by, holder.name, holder.reason));
@@ -174,6 +203,16 @@ pub(super) fn next_level(draft: &mut Draft, why: &str) -> Result<(), Refused> {
     Ok(())
 }
 
+/// A fence that stands for a restore does nothing (S21).
+pub(super) fn expect_ground(draft: &Draft) -> Result<(), Refused> {
+    if draft.record.is_groundless() {
+        return Err(Refused::ForeignProof(
+            "it is kept off since a restore and not by a fence: fence it first",
+        ));
+    }
+    Ok(())
+}
+
 fn known_device(draft: &mut Draft, device: &DeviceId) -> Result<Option<std::time::Duration>, Refused> {
     let fence = draft.fence()?;
     match fence.topology.device(device) {
@@ -191,6 +230,7 @@ pub(super) fn hold_intent(
     found: BTreeMap<DeviceId, BTreeMap<String, String>>,
 ) -> Result<(), Refused> {
     draft.expect_phase("a hold", &["fencing", "fenced", "released"], "a hold belongs to a fence")?;
+    expect_ground(draft)?;
     for (device, found) in found {
         let life = known_device(draft, &device)?;
         let state = draft.fence()?.holds.entry(device.clone()).or_default();
@@ -233,6 +273,13 @@ pub(super) fn off_intent(draft: &mut Draft, devices: &[DeviceId]) -> Result<(), 
     )?;
     if !draft.fence_is_current() {
         return Err(Refused::ForeignProof("the fence was ended by an unfence"));
+    }
+    expect_ground(draft)?;
+    // Nobody has seen it on since the restore: it stays held for an admin as if it had read Off before this fence.
+    if let Some(mark) = draft.record.restored.take() {
+        let reason = format!("fenced before any reading after the restore of {}", mark.at);
+        let hold = Hold { reason, by: "picket".to_owned(), since: draft.at, drop_when_released: false };
+        draft.record.holds.entry(HOLD.to_owned()).or_insert(hold);
     }
     for device in devices {
         let life = known_device(draft, device)?;
@@ -397,6 +444,8 @@ pub(super) fn give_up(draft: &mut Draft, reason: Reason, detail: &str) -> Result
     )?;
     let ours = draft.fence_is_current();
     if ours {
+        // A restore asks for a person by itself, and for what devices say (S21).
+        expect_ground(draft)?;
         draft.fence()?.outcome = Some(Outcome::NeedsOperator(reason));
     }
     draft.record.phase = Phase::NeedsOperator(reason);

@@ -2,6 +2,7 @@
 
 use super::Refused;
 use super::draft::Draft;
+use super::restored::expect_other_name;
 use crate::event::Person;
 use crate::record::Hold;
 
@@ -13,6 +14,7 @@ pub(super) fn hold(draft: &mut Draft, holder: &str, person: &Person) -> Result<(
         &["fencing", "fenced", "released", "needs_operator"],
         "a hold keeps off what is off or on its way there: fence the node",
     )?;
+    expect_other_name(holder, draft.record.phase.label())?;
     if !draft.fence_is_current() {
         return Err(Refused::Phase {
             wanted: "a hold",

@@ -11,6 +11,7 @@ mod identity;
 mod people;
 mod receipts;
 mod release;
+mod restored;
 mod retire;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ mod unfence;
 
 use draft::Draft;
 pub use fence::may_be_drilled;
+pub(crate) use restored::is_undecided;
 pub(crate) use unfence::may_switch_on;
 
 use crate::event::Event;
@@ -153,6 +155,11 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::Back { detail } => unfence::back(draft, &detail)?,
         Event::OnFailed { detail } => unfence::on_failed(draft, &detail)?,
         Event::Attest { person, looks } => people::attest(draft, person, looks)?,
+        Event::Adopt { topology, releases, receipts } => {
+            restored::adopt(draft, &topology, &releases, receipts)?;
+        }
+        Event::Read { id, topology, looks } => restored::read(draft, id, topology, &looks)?,
+        Event::DropRestored(person) => restored::drop_hold(draft, &person)?,
         Event::Retry(person) => people::retry(draft, &person)?,
         Event::Abandon { release, person, orphan } => people::abandon(draft, &release, &person, orphan)?,
         Event::StandDown(person) => people::stand_down(draft, &person)?,

@@ -1,8 +1,9 @@
 //! The exits for people (S12, S16): named, with role and reason.
 
 use super::draft::Draft;
-use super::fence::begin_from_zero;
+use super::fence::{begin_from_zero, expect_ground};
 use super::release::settle_released;
+use super::restored::expect_no_hold;
 use super::{Refused, describe};
 use crate::device::Grade;
 use crate::event::Person;
@@ -20,6 +21,7 @@ pub(super) fn attest(draft: &mut Draft, person: Person, looks: &[Look]) -> Resul
         "a person vouches for a node that is being fenced",
     )?;
     let (generation, at) = (draft.record.generation, draft.at);
+    expect_ground(draft)?;
     if !draft.fence_is_current() {
         return Err(Refused::ForeignProof("the fence was ended by an unfence"));
     }
@@ -56,6 +58,13 @@ pub(super) fn attest(draft: &mut Draft, person: Person, looks: &[Look]) -> Resul
 
 pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
     draft.expect_phase("a retry", &["needs_operator", "power_on_failed"], "nothing waits for a person")?;
+    if draft.record.phase == Phase::NeedsOperator(Reason::Restored) {
+        return Err(Refused::Phase {
+            wanted: "a retry",
+            phase: "needs_operator",
+            hint: "nothing was tried since the restore: fence the node, or stand down if it was brought back",
+        });
+    }
     if draft.record.phase == Phase::NeedsOperator(Reason::UnboundedEffect) {
         end_unbounded(draft, person);
     }
@@ -152,6 +161,7 @@ pub(super) fn stand_down(draft: &mut Draft, person: &Person) -> Result<(), Refus
         &["needs_operator"],
         "a fence that goes on by itself needs no person",
     )?;
+    expect_no_hold(&draft.record)?;
     let fence = draft.fence()?;
     let begun: Vec<String> = fence
         .releases

@@ -2,6 +2,7 @@
 
 use super::Refused;
 use super::draft::Draft;
+use super::fence::expect_ground;
 use crate::ids::{EffectId, ReleaseId};
 use crate::ledger::EffectKind;
 use crate::outcome::Outcome;
@@ -20,6 +21,7 @@ fn find<'a>(draft: &'a mut Draft, id: &ReleaseId) -> Result<&'a mut ReleaseState
 pub(super) fn intent(draft: &mut Draft, id: &ReleaseId) -> Result<(), Refused> {
     draft.expect_phase("a release", &["fenced"], "volumes are let go only once the node is proven off")?;
     find(draft, id)?;
+    expect_ground(draft)?;
     let fence = draft.fence()?;
     // They have an order: an earlier one that is not over bars the later ones.
     let waiting: Vec<String> = fence
@@ -87,7 +89,8 @@ pub(super) fn progress(
 /// Everything is let go: Released. Holds that were to last only so long are dropped; with none left it is brought back.
 pub(super) fn settle_released(draft: &mut Draft) {
     let Some(fence) = &mut draft.record.fence else { return };
-    if draft.record.phase != Phase::Fenced || !fence.all_released() {
+    // Also nothing that a person gives up makes a ground of a restore (S21).
+    if draft.record.phase != Phase::Fenced || fence.evidence.is_none() || !fence.all_released() {
         return;
     }
     fence.outcome = Some(Outcome::Fenced { released: true });

@@ -2,6 +2,7 @@
 //! out, also by whatever machine the settings bring under that name.
 
 use super::draft::Draft;
+use super::restored::expect_no_hold;
 use super::{Refused, describe};
 use crate::event::Person;
 use crate::ids::EffectId;
@@ -19,6 +20,7 @@ pub(super) fn retire(draft: &mut Draft, person: Person, settings: Option<String>
         anywhere,
         "what is not fenced is taken out of the settings; a fence, or an unfence, under way comes to its end first",
     )?;
+    expect_no_hold(&draft.record)?;
     if settings.is_none() {
         give_up_unbegun(draft, &person)?;
     }
@@ -44,6 +46,7 @@ pub(super) fn retire(draft: &mut Draft, person: Person, settings: Option<String>
     // Another machine under this name has other boards and other wiring.
     record.learned.clear();
     record.wired.clear();
+    record.restored = None;
     draft.moment(format!("retired by {}: {}{left}", person.name, person.reason));
     draft.end_fence();
     let Person { name: by, reason } = person;

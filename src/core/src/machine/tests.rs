@@ -11,4 +11,5 @@ mod people;
 mod receipting;
 mod recording;
 mod releasing;
+mod restoring;
 mod unfencing;

@@ -10,14 +10,25 @@ use crate::ids::DeviceId;
 use crate::ledger::EffectKind;
 use crate::outcome::Outcome;
 use crate::record::{Bringing, Fence, NodeRecord, Phase};
+use crate::restore::HOLD;
 
 pub(super) fn drop_hold(draft: &mut Draft, holder: &str, person: &Person) -> Result<(), Refused> {
-    draft.expect_phase(
-        "unfencing",
-        &["released", "power_on_failed"],
-        "a fence runs to its end first; where a person is needed: retry, attest, abandon, stand-down or retire",
-    )?;
-    if draft.record.phase == Phase::Released {
+    let groundless = draft.record.phase == Phase::Fenced && draft.record.is_groundless();
+    if !groundless {
+        draft.expect_phase(
+            "unfencing",
+            &["released", "power_on_failed"],
+            "a fence runs to its end first; where a person is needed: retry, attest, abandon, stand-down or retire",
+        )?;
+    }
+    if holder == HOLD && draft.record.holds.contains_key(HOLD) {
+        return Err(Refused::Phase {
+            wanted: "dropping the hold restored",
+            phase: draft.record.phase.label(),
+            hint: "only an admin drops it",
+        });
+    }
+    if groundless || draft.record.phase == Phase::Released {
         if draft.record.holds.remove(holder).is_none() {
             let holds = draft.record.holds.keys().cloned().collect();
             return Err(Refused::NoSuchHold { holder: holder.to_owned(), holds });
@@ -26,6 +37,10 @@ pub(super) fn drop_hold(draft: &mut Draft, holder: &str, person: &Person) -> Res
         if !draft.record.holds.is_empty() {
             return Ok(());
         }
+    }
+    // A step that is refused is dropped as a whole.
+    if groundless {
+        expect_released(&draft.record)?;
     }
     draft.begin_unfencing(Bringing::PowerOn);
     draft.moment(format!("unfencing, asked by {}: {}", person.name, person.reason));
@@ -48,6 +63,14 @@ fn gate(record: &NodeRecord, wanted: &'static str) -> Result<(), Refused> {
     let open: Vec<String> =
         record.ledger.open().iter().filter(|e| e.kind.bars_on()).map(|e| describe(&e.kind)).collect();
     if open.is_empty() { Ok(()) } else { Err(Refused::OpenEffects(open)) }
+}
+
+/// Every release observed complete or abandoned by name.
+pub(super) fn expect_released(record: &NodeRecord) -> Result<(), Refused> {
+    let releases = record.fence.iter().flat_map(|fence| &fence.releases);
+    let open: Vec<String> =
+        releases.filter(|release| !release.stage.is_over()).map(|release| release.id.to_string()).collect();
+    if open.is_empty() { Ok(()) } else { Err(Refused::NotReleased(open)) }
 }
 
 /// The whole of S7 but for the generation: phase, holds, open effects, releases.

@@ -29,6 +29,7 @@ mod records_come_back_from_json;
 mod refusals_change_nothing;
 mod releases_only_when_fenced;
 mod some_way_leads_back;
+mod what_is_restored_stands_on_nothing;
 mod what_is_retired_stays_so;
 mod wiring_is_verified_by_drills_alone;
 

@@ -2,12 +2,23 @@
 
 use picket_core::event::Event;
 use picket_core::outcome::Reason;
-use picket_core::record::Phase;
+use picket_core::record::{NodeRecord, Phase};
+use picket_core::restore::HOLD;
 use proptest::prelude::*;
 
 use crate::cases;
 use crate::support::{Player, person};
 use crate::walk::{moves, walk};
+
+fn drop_holds(player: &mut Player, record: &NodeRecord) {
+    for holder in record.holds.keys().cloned() {
+        let person = person();
+        player.apply(match holder.as_str() {
+            HOLD => Event::DropRestored(person),
+            _ => Event::Unfence { holder, person },
+        });
+    }
+}
 
 fn one_step(player: &mut Player) {
     let record = player.record().clone();
@@ -18,8 +29,15 @@ fn one_step(player: &mut Player) {
             drop(player.apply(Event::Resettled { settings: Some("another machine".to_owned()) }));
         }
         Phase::Fencing => player.give_up(Reason::LevelsSpent),
+        Phase::Fenced if record.is_groundless() => {
+            for open in record.fence.iter().flat_map(|fence| &fence.releases) {
+                player.apply(Event::Abandon { release: open.id.clone(), person: person() });
+            }
+            drop_holds(player, &record);
+        }
         Phase::Fenced => player.give_up(Reason::ReleaseDeadline),
         Phase::NeedsOperator(_) => {
+            let _ = player.try_apply(Event::DropRestored(person()));
             for open in record.fence.iter().flat_map(|fence| &fence.releases) {
                 let _ = player.try_apply(Event::Abandon {
                     release: open.id.clone(),
@@ -29,11 +47,7 @@ fn one_step(player: &mut Player) {
             }
             let _ = player.try_apply(Event::StandDown(person()));
         }
-        Phase::Released => {
-            for holder in record.holds.keys().cloned() {
-                player.apply(Event::Unfence { holder, person: person() });
-            }
-        }
+        Phase::Released => drop_holds(player, &record),
         Phase::PowerOnFailed => drop(player.apply(Event::Retry(person()))),
         Phase::Unfencing => {
             player.close_all();

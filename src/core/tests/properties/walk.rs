@@ -14,7 +14,8 @@ use picket_core::outcome::Reason;
 use picket_core::power::Power;
 use picket_core::receipt::{ReceiptRequest, SeenOff};
 use picket_core::record::{HoldState, NodeRecord, Phase, ReleaseStage, Then};
-use picket_core::store::Stored;
+use picket_core::restore::Restore;
+use picket_core::store::{Store, Stored};
 use picket_core::time::{Clock, WallTime};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -32,7 +33,7 @@ impl std::fmt::Debug for Move {
 }
 
 /// Kinds of moves; those that lead on come more often.
-const NAMES: [&str; 57] = [
+const NAMES: [&str; 63] = [
     "fence",
     "fence",
     "join",
@@ -90,6 +91,12 @@ const NAMES: [&str; 57] = [
     "receipt",
     "receipt with an old proof",
     "hand back",
+    "restore",
+    "adopt",
+    "read",
+    "read",
+    "read",
+    "drop restored",
 ];
 
 pub fn moves() -> impl Strategy<Value = Vec<Move>> {
@@ -134,7 +141,7 @@ pub fn walk(moves: &[Move], mut check: impl FnMut(&Taken, &Walk)) -> Walk {
 
 const DEVICES: [&str; 5] = ["bmc", "agent", "a", "b", "nobody"];
 const RELEASES: [&str; 3] = ["storage", "detach", "nobody"];
-const HOLDERS: [&str; 3] = ["ops", "scheduler", "nobody"];
+const HOLDERS: [&str; 4] = ["ops", "scheduler", "nobody", "restored"];
 const REASONS: [Reason; 4] =
     [Reason::LevelsSpent, Reason::Deadline, Reason::ReleaseDeadline, Reason::UnboundedEffect];
 const STAGES: [ReleaseStage; 5] = [
@@ -219,7 +226,14 @@ impl Walk {
         if what == "another leader" {
             self.player.succeeds();
         }
-        if matches!(what, "fence" | "drill") {
+        // Rarely, as a retirement.
+        if what == "restore" && a < 2 {
+            self.fences += 1;
+            let at = self.player.clock.wall();
+            let from = self.player.store.incarnation();
+            self.player.restores(Restore { at, taken_at: at, from }, self.fences);
+        }
+        if matches!(what, "fence" | "drill" | "read") {
             self.fences += 1;
         }
         if what == "confirm" {
@@ -244,6 +258,16 @@ impl Walk {
         let event = match what {
             "fence" => Some(Event::Fence(Box::new(fence_request(self.fences, a, b)))),
             "drill" => Some(Event::Drill(Box::new(fence_request(self.fences, a, b)))),
+            "adopt" => {
+                let FenceRequest { topology, releases, .. } = fence_request(self.fences, a, b);
+                Some(Event::Adopt { topology, releases, receipts: s(65) })
+            }
+            "read" => Some(Event::Read {
+                id: fence_id(self.fences),
+                topology: fence_request(self.fences, a, b).topology,
+                looks: looks.to_vec(),
+            }),
+            "drop restored" => Some(Event::DropRestored(person())),
             "hold" => Some(Event::Hold { holder: pick(&HOLDERS, a).to_owned(), person: person() }),
             "accepted" => Some(Event::Accepted {
                 device: name,

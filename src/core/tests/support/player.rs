@@ -18,6 +18,7 @@ use picket_core::order::Opened;
 use picket_core::outcome::Reason;
 use picket_core::power::{Power, Reading};
 use picket_core::record::{Fence, NodeRecord, Phase, ReleaseStage};
+use picket_core::restore::{Restore, reborn};
 use picket_core::step;
 use picket_core::store::{Store, Stored};
 use picket_core::time::{BootTime, Clock, WallTime};
@@ -96,6 +97,15 @@ impl Player {
     /// Another leadership takes the record over as it is stored.
     pub fn succeeds(&mut self) {
         self.leadership = Self::wins(&self.store, &self.clock);
+    }
+
+    /// The store comes out of a backup that has the record as it is now, and is led anew. Returns the fence that ended.
+    pub fn restores(&mut self, restore: Restore, fence: u8) -> Option<Fence> {
+        let (record, ended) = reborn(self.record().clone(), restore, fence_id(fence));
+        self.stored = Stored { version: Version(1), revision: Revision(1), record };
+        self.store.restores(self.stored.clone());
+        self.succeeds();
+        ended
     }
 
     /// A fence of these levels and releases was opened.

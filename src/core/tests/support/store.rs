@@ -50,6 +50,13 @@ impl OneNode {
         inner.term = inner.term.next();
     }
 
+    /// The store comes out of a backup, in which the record stands so.
+    pub fn restores(&self, stored: Stored) {
+        let mut inner = self.0.lock().unwrap();
+        inner.term = picket_core::restore::raised_term(inner.term);
+        inner.stored = Some(stored);
+    }
+
     /// Somebody else writes the record.
     pub fn overtakes(&self) {
         if let Some(stored) = &mut self.0.lock().unwrap().stored {

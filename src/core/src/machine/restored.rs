@@ -1,0 +1,170 @@
+//! Nodes of a restored store (S21): what their first reading makes of them, and the hold that only an admin drops.
+
+use std::time::Duration;
+
+use super::Refused;
+use super::draft::Draft;
+use super::unfence::expect_released;
+use crate::event::{Person, PlannedRelease};
+use crate::ground::Look;
+use crate::ids::FenceId;
+use crate::ledger::EffectKind;
+use crate::outcome::{Outcome, Reason};
+use crate::power::Power;
+use crate::record::{Bringing, Hold, NodeRecord, Phase};
+use crate::restore::{self, HOLD};
+use crate::topology::Topology;
+
+/// How long something of the old life may still take effect that nothing bounds: nobody knows that it is there.
+const UNBOUNDED: Duration = Duration::from_secs(600);
+
+/// In the ledger: whatever receipts the old life may have issued.
+const OLD_RECEIPT: &str = "of the life before the restore";
+
+/// What the old life may have sent after the backup was taken enters the ledger, and is waited out like what stood there:
+/// no Off counts, and no on is sent, while it may still take effect.
+pub(super) fn adopt(
+    draft: &mut Draft,
+    topology: &Topology,
+    releases: &[PlannedRelease],
+    receipts: Duration,
+) -> Result<(), Refused> {
+    let phase = draft.record.phase.label();
+    let Some(mark) = draft.record.restored.as_mut().filter(|mark| !mark.counted) else {
+        return Err(Refused::Phase { wanted: "adopting", phase, hint: "nothing was restored" });
+    };
+    mark.counted = true;
+    let (generation, term, at) = (draft.record.generation, draft.term, draft.at);
+    let ledger = &mut draft.record.ledger;
+    let mut enter = |kind: EffectKind, life: Option<Duration>| {
+        ledger.enter(kind, generation, term, at, Some(life.unwrap_or(UNBOUNDED)));
+    };
+    for device in topology.devices() {
+        enter(EffectKind::On(device.id.clone()), device.max_in_flight.on);
+        enter(EffectKind::Off(device.id.clone()), device.max_in_flight.off);
+    }
+    for release in releases {
+        enter(EffectKind::Release(release.id.clone()), release.max_in_flight);
+    }
+    enter(EffectKind::Receipt(OLD_RECEIPT.to_owned()), Some(receipts));
+    draft.moment("waiting out what may have been under way when the store was lost");
+    Ok(())
+}
+
+/// Whether a reading still decides where the node stands.
+pub(crate) fn is_undecided(record: &NodeRecord) -> bool {
+    match record.phase {
+        Phase::Normal => record.restored.is_some(),
+        Phase::NeedsOperator(Reason::Restored) => true,
+        Phase::Fenced => record.is_groundless(),
+        _ => false,
+    }
+}
+
+/// What the node's devices say now. Off: it is kept off, without a ground, until an admin says otherwise. On: it is what it
+/// was if nobody had fenced it, else a person decides.
+pub(super) fn read(
+    draft: &mut Draft,
+    id: FenceId,
+    topology: Topology,
+    looks: &[Look],
+) -> Result<(), Refused> {
+    if !is_undecided(&draft.record) {
+        return Err(Refused::Phase {
+            wanted: "a first reading",
+            phase: draft.record.phase.label(),
+            hint: "it decides only where a node of a restored store stands",
+        });
+    }
+    let own = draft.record.fence.as_ref().map(|fence| &fence.topology);
+    match restore::seen(own.unwrap_or(&topology), looks) {
+        Some(Power::Off) => found_off(draft, id, topology),
+        Some(Power::On) => found_on(draft),
+        _ => Err(Refused::ForeignProof("no device says whether it is on")),
+    }
+}
+
+fn found_off(draft: &mut Draft, id: FenceId, topology: Topology) -> Result<(), Refused> {
+    let words = match draft.record.restored.take() {
+        Some(mark) => format!("it reads Off after the restore of {}", mark.at),
+        None => "it reads Off again".to_owned(),
+    };
+    if draft.record.fence.is_none() {
+        draft.next_generation();
+        let fence = restore::empty(&draft.record, id, topology, words.clone(), draft.at);
+        draft.record.fence = Some(fence);
+    }
+    draft.fence()?.outcome = None;
+    draft.record.phase = Phase::Fenced;
+    let (by, since) = ("picket".to_owned(), draft.at);
+    let hold = Hold { reason: words.clone(), by, since, drop_when_released: false };
+    draft.record.holds.entry(HOLD.to_owned()).or_insert(hold);
+    draft.moment(format!("{words}: kept off, and nothing of it is proven or released"));
+    Ok(())
+}
+
+fn found_on(draft: &mut Draft) -> Result<(), Refused> {
+    let was = draft.record.restored.take();
+    match draft.record.phase {
+        // Nobody kept it off, and it is on.
+        Phase::Normal => {}
+        Phase::Fenced => {
+            draft.fence()?.outcome = Some(Outcome::NeedsOperator(Reason::Restored));
+            draft.record.phase = Phase::NeedsOperator(Reason::Restored);
+            draft.moment("it reads On although nobody unfenced it since the restore: a person decides");
+        }
+        _ if was.is_some() => {
+            draft.moment(
+                "it reads On, and the backup says that it was kept off: it was brought back since, or somebody else \
+                 switched it on; a person decides",
+            );
+        }
+        _ => return Err(Refused::ForeignProof("that is known")),
+    }
+    Ok(())
+}
+
+/// An admin drops the hold under which the restore keeps the node off; with none left it is brought back.
+pub(super) fn drop_hold(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
+    let phases = &["fenced", "released", "needs_operator"];
+    draft.expect_phase("dropping the hold restored", phases, "a fence runs to its end first")?;
+    let released = draft.record.phase == Phase::Released || draft.record.is_groundless();
+    if !released && draft.record.phase == Phase::Fenced {
+        return Err(Refused::Phase {
+            wanted: "dropping the hold restored",
+            phase: "fenced",
+            hint: "its releases come to their end first",
+        });
+    }
+    if draft.record.holds.remove(HOLD).is_none() {
+        let holds = draft.record.holds.keys().cloned().collect();
+        return Err(Refused::NoSuchHold { holder: HOLD.to_owned(), holds });
+    }
+    draft.moment(format!("hold {HOLD} dropped by {}: {}", person.name, person.reason));
+    let kept_off = matches!(draft.record.phase, Phase::Fenced | Phase::Released);
+    if !kept_off || !draft.record.holds.is_empty() {
+        return Ok(());
+    }
+    // A step that is refused is dropped as a whole: the hold stays.
+    expect_released(&draft.record)?;
+    draft.begin_unfencing(Bringing::PowerOn);
+    draft.moment(format!("unfencing, asked by {}: {}", person.name, person.reason));
+    Ok(())
+}
+
+/// What would let a node go that a restore keeps off is an admin's: the hold goes first.
+pub(super) fn expect_no_hold(record: &NodeRecord) -> Result<(), Refused> {
+    if record.holds.contains_key(HOLD) { Err(Refused::Held(vec![HOLD.to_owned()])) } else { Ok(()) }
+}
+
+/// Nobody but a restore places a hold of that name.
+pub(super) fn expect_other_name(holder: &str, phase: &'static str) -> Result<(), Refused> {
+    if holder != HOLD {
+        return Ok(());
+    }
+    Err(Refused::Phase {
+        wanted: "a hold named restored",
+        phase,
+        hint: "that name is a restore's own, and an admin drops it by its own call: choose another",
+    })
+}

@@ -1,0 +1,188 @@
+//! A store that came out of a backup (S21): what its records become, and which numbers no number of the old life reaches.
+//!
+//! **Invariants.** Nothing of the old life proves, releases or switches anything on: a restored record has no evidence, no
+//! person's word and no receipt that stands, and its fence is one of [`Cause::Restored`], which the rules let do nothing. What was
+//! open stays open and is waited out. Nothing is switched off on a backup's word alone: what it does not know may have
+//! happened since.
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::DeviceClass;
+use crate::ground::Look;
+use crate::ids::{FenceId, Generation, Incarnation, Term};
+use crate::outcome::{Outcome, Reason};
+use crate::power::Power;
+use crate::record::{Bringing, Cause, Fence, Moment, NodeRecord, Phase, ReleaseStage, ReleaseState};
+use crate::time::WallTime;
+use crate::topology::Topology;
+
+/// The name of the hold under which a node is kept off that a restored store found off. Only an admin drops it.
+pub const HOLD: &str = "restored";
+
+/// By how much a restore raises every generation and term, so that none of them is met again that was given out after the
+/// backup was taken. A fence, an unfence and a leadership each take one, and at least a second: 10⁹ are more than thirty
+/// years of them. A number stays exact in JSON (2⁵³) over nine million restores, and a person still reads the old one in
+/// its last digits.
+pub const RAISE: u64 = 1_000_000_000;
+
+/// A term that no leadership of the old life can have had.
+#[must_use]
+pub fn raised_term(term: Term) -> Term {
+    Term(term.0.saturating_add(RAISE))
+}
+
+fn raised(generation: Generation) -> Generation {
+    Generation(generation.0.saturating_add(RAISE))
+}
+
+/// That the record came out of a backup and no device has said since whether the node is on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restored {
+    /// When it was restored.
+    pub at: WallTime,
+    /// When the backup was taken.
+    pub taken_at: WallTime,
+    /// The life of the store from which it was taken.
+    pub from: Incarnation,
+    /// What phase the backup says.
+    pub phase: String,
+    /// What the old life may still have had under way stands in the ledger, to be waited out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counted: bool,
+}
+
+/// A restore: when, and of what.
+#[derive(Clone, Copy, Debug)]
+pub struct Restore {
+    /// When.
+    pub at: WallTime,
+    /// When the backup was taken.
+    pub taken_at: WallTime,
+    /// The life of the store from which it was taken.
+    pub from: Incarnation,
+}
+
+/// The record as the restored store has it, and the fence that ends with the old life, for the history.
+///
+/// `fence` is the id of the fence that stands for "kept off, says the backup". A node that was not fenced stays so until a
+/// device says otherwise. One that is fenced, or on its way there or back, wants a person until it reads Off.
+pub fn reborn(mut record: NodeRecord, restore: Restore, fence: FenceId) -> (NodeRecord, Option<Fence>) {
+    let Restore { at, taken_at, from } = restore;
+    record.generation = raised(record.generation);
+    record.bringing = Bringing::PowerOn;
+    record.breaches = 0;
+    if record.phase == Phase::Retired {
+        return (record, None);
+    }
+    let phase = record.phase.label().to_owned();
+    record.restored = Some(Restored { at, taken_at, from, phase: phase.clone(), counted: false });
+    let Some(mut old) = record.fence.take() else {
+        record.phase = Phase::Normal;
+        return (record, None);
+    };
+    let reason = format!("restored from the backup of {taken_at}, in which the node was {phase}");
+    let outcome = Some(Outcome::NeedsOperator(Reason::Restored));
+    let mut kept = empty(&record, fence, old.topology.clone(), reason, at);
+    kept.deadline = old.deadline;
+    kept.min_grade = old.min_grade;
+    kept.off_sent = old.off_sent;
+    kept.switched_off.clone_from(&old.switched_off);
+    kept.lost.clone_from(&old.lost);
+    kept.silent.clone_from(&old.silent);
+    kept.holds.clone_from(&old.holds);
+    kept.releases = old.releases.iter().filter(|release| !release.stage.is_over()).map(unfinished).collect();
+    kept.outcome = outcome;
+    record.phase = Phase::NeedsOperator(Reason::Restored);
+    let what = format!("restored by an admin; the backup is of {taken_at}, and says {phase}");
+    kept.moments.push(Moment { at, phase: record.phase.label().to_owned(), what });
+    record.fence = Some(kept);
+    old.ended_at = Some(at);
+    let what = format!("ended: the store was restored from the backup of {taken_at}");
+    old.moments.push(Moment { at, phase, what });
+    (record, Some(old))
+}
+
+/// What was begun may have been done since, and what was not begun may have been begun.
+fn unfinished(release: &ReleaseState) -> ReleaseState {
+    ReleaseState {
+        stage: ReleaseStage::Pending,
+        attempts: 0,
+        unfinished: release.unfinished || release.attempts > 0,
+        detail: String::new(),
+        ..release.clone()
+    }
+}
+
+/// A fence that stands for a restore, with nothing in it but the node's levels.
+pub(crate) fn empty(
+    record: &NodeRecord,
+    id: FenceId,
+    topology: Topology,
+    reason: String,
+    at: WallTime,
+) -> Fence {
+    Fence {
+        id,
+        node: record.node.clone(),
+        generation: record.generation,
+        cause: Cause::Restored,
+        reason,
+        by: "picket".to_owned(),
+        holder: HOLD.to_owned(),
+        opened_at: at,
+        deadline: std::time::Duration::ZERO,
+        confirming_since: None,
+        min_grade: crate::device::Grade::Claimed,
+        topology,
+        level: 0,
+        round: 0,
+        off_sent: false,
+        switched_off: Default::default(),
+        lost: Default::default(),
+        silent: Default::default(),
+        holds: Default::default(),
+        releases: Vec::new(),
+        attestation: None,
+        evidence: None,
+        outcome: None,
+        ended_at: None,
+        audit: None,
+        budget_override: None,
+        moments: Vec::new(),
+    }
+}
+
+/// Whether the node is on, as these looks at its devices say; `None`: none of them says.
+///
+/// It proves nothing: an Off keeps a node off, and no more. A host device that says On is believed before any that says Off.
+/// Supplies are asked where no host device speaks: all of a level off is off; one that is on says something only of a
+/// node without host devices.
+pub fn seen(topology: &Topology, looks: &[Look]) -> Option<Power> {
+    let said = |wanted: Power| {
+        move |look: &&Look| look.reading.as_ref().is_some_and(|reading| reading.power == wanted)
+    };
+    let is_host =
+        |look: &&Look| topology.device(&look.device).is_some_and(|spec| spec.class != DeviceClass::Supply);
+    let of_hosts = || looks.iter().filter(is_host);
+    if of_hosts().any(|look| said(Power::On)(&look)) {
+        return Some(Power::On);
+    }
+    if of_hosts().any(|look| said(Power::Off)(&look)) {
+        return Some(Power::Off);
+    }
+    let reads_off = |level: &&crate::topology::Level| {
+        !level.devices.is_empty()
+            && level.devices.iter().all(|spec| {
+                let off = |look: &Look| look.device == spec.id && said(Power::Off)(&look);
+                spec.class == DeviceClass::Supply && looks.iter().any(off)
+            })
+    };
+    if topology.levels().iter().any(|level| reads_off(&level)) {
+        return Some(Power::Off);
+    }
+    let has_hosts = topology.devices().any(|spec| spec.class != DeviceClass::Supply);
+    (!has_hosts && looks.iter().any(|look| said(Power::On)(&look))).then_some(Power::On)
+}
+
+#[cfg(test)]
+mod tests;
