@@ -117,6 +117,34 @@ pub struct Note {
     pub text: String,
 }
 
+/// An idempotency key, with the node of which it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundEntry {
+    /// The node.
+    pub node: NodeId,
+    /// The key.
+    pub key: String,
+    /// What it is bound to.
+    pub entry: KeyEntry,
+}
+
+/// All that a store keeps, at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// The store's life.
+    pub incarnation: Incarnation,
+    /// The highest term that was given out.
+    pub term: Term,
+    /// The records, by node.
+    pub records: Vec<Stored>,
+    /// The history, oldest first, and the open fences.
+    pub fences: Vec<Fence>,
+    /// What keys are bound to.
+    pub keys: Vec<BoundEntry>,
+    /// The notes, by name.
+    pub notes: Vec<(String, Note)>,
+}
+
 /// A narrow question to the history.
 #[derive(Clone, Debug, Default)]
 pub struct FenceQuery {
@@ -186,6 +214,11 @@ pub trait Store: Send + Sync + std::fmt::Debug {
         expected: Version,
         text: Option<String>,
     ) -> Result<Version, StoreError>;
+
+    /// All of it, as it was at one moment: for a backup.
+    async fn dump(&self) -> Result<Content, StoreError> {
+        Err(StoreError::Unavailable("this store takes no backup of itself".to_owned()))
+    }
 
     /// Forgets ended fences and keys older than `before`; open fences stay. Returns how many fences went.
     async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError>;

@@ -7,6 +7,8 @@
 //! the stores differ only in where the map lives. What is stored is written once, in [`mod@format`]. A write happens
 //! wholly or not at all, and is durable once it is answered. A file that cannot be read is an error, never an empty store.
 
+pub mod backup;
+mod content;
 mod embedded;
 pub mod format;
 mod map;
@@ -14,5 +16,5 @@ mod memory;
 mod notes;
 mod semantics;
 
-pub use embedded::{EmbeddedStore, OpenError};
+pub use embedded::{EmbeddedStore, OpenError, Sealed};
 pub use memory::MemoryStore;

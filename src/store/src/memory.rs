@@ -6,10 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
 use picket_core::record::Fence;
-use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written};
+use picket_core::store::{
+    Content, FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written,
+};
 use picket_core::time::WallTime;
 
-use crate::{notes, semantics};
+use crate::{content, notes, semantics};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -26,6 +28,13 @@ impl MemoryStore {
         let mut map = Map::new();
         semantics::create(&mut map, incarnation)?;
         Ok(Self { incarnation, map: Mutex::new(map) })
+    }
+
+    /// A store that begins with all of this.
+    pub fn filled(content: &Content) -> Result<Self, StoreError> {
+        let mut map = Map::new();
+        content::fill(&mut map, content)?;
+        Ok(Self { incarnation: content.incarnation, map: Mutex::new(map) })
     }
 
     /// A panic of another thread leaves the map whole, since no change of it can fail halfway.
@@ -102,6 +111,10 @@ impl Store for MemoryStore {
         text: Option<String>,
     ) -> Result<Version, StoreError> {
         notes::put(&mut *self.map(), guard, name, expected, text)
+    }
+
+    async fn dump(&self) -> Result<Content, StoreError> {
+        content::dump(&*self.map())
     }
 
     async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {

@@ -16,23 +16,31 @@ use serde::de::DeserializeOwned;
 use crate::format::{self, FORMAT, keys};
 use crate::map::{Change, Order, Read, entries};
 
-const FORMAT_KEY: &str = "format";
-const INCARNATION: &str = "incarnation";
-const TERM: &str = "term";
-const REVISION: &str = "revision";
+pub(crate) const FORMAT_KEY: &str = "format";
+pub(crate) const INCARNATION: &str = "incarnation";
+pub(crate) const TERM: &str = "term";
+pub(crate) const REVISION: &str = "revision";
 const COMMITS: &str = "commits";
+/// Where everything went, in a store that was sealed.
+pub(crate) const MOVED: &str = "moved";
+/// The format of a sealed store: none that any version reads.
+pub(crate) const SEALED: u64 = 1_000_000;
 
 /// How many entries one step of forgetting looks at, so that no write waits for long behind it.
 const FORGET_STEP: usize = 256;
 
-fn meta<T: DeserializeOwned>(map: &dyn Read, name: &'static str) -> Result<T, StoreError> {
+pub(crate) fn meta<T: DeserializeOwned>(map: &dyn Read, name: &'static str) -> Result<T, StoreError> {
     match map.get(&keys::meta(name))? {
         Some(bytes) => format::decode_meta(name, &bytes),
         None => Err(StoreError::Damaged(format!("the store's own value {name:?} is missing"))),
     }
 }
 
-fn put_meta<T: Serialize>(map: &mut dyn Change, name: &'static str, value: &T) -> Result<(), StoreError> {
+pub(crate) fn put_meta<T: Serialize>(
+    map: &mut dyn Change,
+    name: &'static str,
+    value: &T,
+) -> Result<(), StoreError> {
     map.put(keys::meta(name), format::encode_meta(name, value)?)
 }
 

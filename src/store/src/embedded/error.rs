@@ -46,6 +46,35 @@ pub enum OpenError {
         /// The lock file, which remembers it.
         lock: PathBuf,
     },
+    /// Everything was moved to another store.
+    #[error(
+        "the store {path} was moved to {to}, and is not used any more: two stores that both believe they know the fleet \
+         would each let go what the other keeps off. Use the new one; or, if that was never used, take the mark away: \
+         picketd unseal"
+    )]
+    Moved {
+        /// The store.
+        path: PathBuf,
+        /// Where everything went, as whoever sealed it said.
+        to: String,
+    },
+    /// There is no such mark.
+    #[error("the store {path} was not moved: there is no mark to take away")]
+    NotSealed {
+        /// The store.
+        path: PathBuf,
+    },
+    /// A backup is restored where there is no store, and nowhere else.
+    #[error(
+        "there is a store at {path} already, and a backup is restored into a new one only: move it away, and {lock} with \
+         it, if it is surely of no use any more"
+    )]
+    Exists {
+        /// The store.
+        path: PathBuf,
+        /// The lock file, which remembers it.
+        lock: PathBuf,
+    },
     /// The directory is not there.
     #[error(
         "the store's directory {directory} is not there (No such file or directory): make it, for the user who runs \
@@ -98,10 +127,13 @@ impl OpenError {
     /// As an answer to a caller of the store, when the file had to be opened again.
     pub(super) fn into_store_error(self) -> StoreError {
         match self {
-            OpenError::Damaged { .. } | OpenError::Gone { .. } | OpenError::Newer { .. } => {
-                StoreError::Damaged(self.to_string())
-            }
+            OpenError::Damaged { .. }
+            | OpenError::Gone { .. }
+            | OpenError::Newer { .. }
+            | OpenError::Moved { .. } => StoreError::Damaged(self.to_string()),
             OpenError::Locked { .. }
+            | OpenError::Exists { .. }
+            | OpenError::NotSealed { .. }
             | OpenError::NoDirectory { .. }
             | OpenError::Exposed { .. }
             | OpenError::Io { .. } => StoreError::Unavailable(self.to_string()),

@@ -22,16 +22,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
 use picket_core::record::Fence;
-use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written};
+use picket_core::store::{
+    Content, FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written,
+};
 use picket_core::time::WallTime;
 use tokio::task::spawn_blocking;
 
 use crate::map::{Change, Read};
-use crate::{notes, semantics};
+use crate::{content, notes, semantics};
 use queue::{Queue, Turn};
 use shelf::Shelf;
 
 pub use error::OpenError;
+pub use open::Sealed;
 
 /// Keeps everything in one file. Dropping it closes the file and frees its lock, after the commit under way.
 ///
@@ -58,6 +61,21 @@ impl EmbeddedStore {
 
     fn open_on(path: &Path, fresh: Incarnation, faults: disk::Faults) -> Result<Self, OpenError> {
         Ok(Self { shelf: Arc::new(Shelf::open(path, fresh, faults)?), queue: Arc::default() })
+    }
+
+    /// Makes the store at `path` with all of this in it; there must be none. Wholly, durably, or not at all.
+    pub fn restore(path: &Path, content: &Content) -> Result<(), OpenError> {
+        shelf::restore(path, content)
+    }
+
+    /// Marks the store as moved `to` another one, in words: from then on no gateway opens it.
+    pub async fn seal(&self, to: String) -> Result<(), StoreError> {
+        self.change(move |map| content::seal(map, &to)).await
+    }
+
+    /// Takes that mark away from the store at `path`. Answers what it said.
+    pub fn unseal(path: &Path) -> Result<Sealed, OpenError> {
+        shelf::unseal(path)
     }
 
     async fn read<T: Send + 'static>(
@@ -165,6 +183,10 @@ impl Store for EmbeddedStore {
     ) -> Result<Version, StoreError> {
         let name = name.to_owned();
         self.change(move |map| notes::put(map, guard, &name, expected, text)).await
+    }
+
+    async fn dump(&self) -> Result<Content, StoreError> {
+        self.read(content::dump).await
     }
 
     async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {

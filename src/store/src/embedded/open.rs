@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use picket_core::ids::Incarnation;
-use picket_core::store::StoreError;
+use picket_core::store::{Content, StoreError};
 use redb::{Database, DatabaseError, ReadableDatabase, TableError};
 use rustix::fs::{Access, Advice, AtFlags, CWD, accessat, fadvise};
 
@@ -17,8 +17,10 @@ use super::disk::Faults;
 use super::error::{Broken, OpenError};
 use super::lock::{LockFile, Refused, lock_path};
 use super::table::{RedbMap, TABLE};
+use crate::content;
 use crate::format::FORMAT;
-use crate::semantics;
+use crate::map::Change;
+use crate::semantics::{self, SEALED};
 
 /// What redb may keep in memory. A record takes about 4 kB, so that those of a thousand nodes fit.
 const CACHE: usize = 16 << 20;
@@ -91,7 +93,7 @@ pub(super) fn take_lock(path: &Path) -> Result<LockFile, OpenError> {
     })
 }
 
-/// Makes the store where there is none: under another name first, so that a crash never leaves half of one.
+/// Makes an empty store where there is none.
 pub(super) fn create_if_absent(
     path: &Path,
     lock: &LockFile,
@@ -105,6 +107,30 @@ pub(super) fn create_if_absent(
     if lock.made().map_err(io_error(&lock_file, "read"))?.is_some() {
         return Err(OpenError::Gone { path: path.to_owned(), lock: lock_file });
     }
+    make(path, faults, |map| semantics::create(map, fresh))
+}
+
+/// Makes the store with all of this in it, where there is none and was none.
+pub(super) fn restore(
+    path: &Path,
+    lock: &LockFile,
+    content: &Content,
+    faults: &Faults,
+) -> Result<(), OpenError> {
+    let lock_file = lock_path(path);
+    let made = lock.made().map_err(io_error(&lock_file, "read"))?.is_some();
+    if made || path.try_exists().map_err(io_error(path, "look for"))? {
+        return Err(OpenError::Exists { path: path.to_owned(), lock: lock_file });
+    }
+    make(path, faults, |map| content::fill(map, content))
+}
+
+/// Under another name first, so that a crash never leaves half of one.
+fn make(
+    path: &Path,
+    faults: &Faults,
+    begin: impl FnOnce(&mut dyn Change) -> Result<(), StoreError>,
+) -> Result<(), OpenError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let new = PathBuf::from(name);
@@ -116,7 +142,7 @@ pub(super) fn create_if_absent(
     let file = options.read(true).write(true).create_new(true).mode(0o600).open(&new);
     let file = file.map_err(io_error(&new, "make"))?;
     let database = redb_open(&new, file, faults).map_err(|error| named_as_made(error, &new))?.0;
-    let made = caught(|| fill(&database, fresh)).and_then(|()| {
+    let made = caught(|| fill(&database, begin)).and_then(|()| {
         caught(|| {
             drop(database);
             Ok(())
@@ -137,12 +163,15 @@ fn named_as_made(error: OpenError, new: &Path) -> OpenError {
     }
 }
 
-fn fill(database: &Database, fresh: Incarnation) -> Result<(), Broken> {
+fn fill(
+    database: &Database,
+    begin: impl FnOnce(&mut dyn Change) -> Result<(), StoreError>,
+) -> Result<(), Broken> {
     let mut transaction = database.begin_write().map_err(Broken::of)?;
     transaction.set_two_phase_commit(true);
     {
         let mut map = RedbMap::new(transaction.open_table(TABLE).map_err(Broken::of)?);
-        semantics::create(&mut map, fresh).map_err(|error| Broken::Io(error.to_string()))?;
+        begin(&mut map).map_err(|error| Broken::Io(error.to_string()))?;
     }
     transaction.commit().map_err(Broken::of)
 }
@@ -187,6 +216,7 @@ pub(super) fn open(
     match incarnation {
         Verified::Store(incarnation) => Ok((database, incarnation)),
         Verified::Damaged(what) => Err(damaged(what)),
+        Verified::Moved(to) => Err(OpenError::Moved { path: path.to_owned(), to }),
         Verified::Newer(found) => Err(OpenError::Newer { path: path.to_owned(), found, known: FORMAT }),
     }
 }
@@ -194,7 +224,28 @@ pub(super) fn open(
 enum Verified {
     Store(Incarnation),
     Damaged(String),
+    Moved(String),
     Newer(u64),
+}
+
+/// What the mark of a sealed store said, before it was taken away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sealed {
+    /// Where everything had been moved to, as whoever sealed it said.
+    pub to: String,
+}
+
+/// Takes the mark of a sealed store away; `None`: it has none.
+pub(super) fn unseal(path: &Path, faults: &Faults) -> Result<Option<Sealed>, OpenError> {
+    let sealed = match open(path, faults, false) {
+        Ok(_) => return Ok(None),
+        Err(OpenError::Moved { to, .. }) => Sealed { to },
+        Err(error) => return Err(error),
+    };
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(io_error(path, "open"))?;
+    let (database, _) = redb_open(path, file, faults)?;
+    caught(|| fill(&database, content::unseal)).map_err(|broken| broken_file(path, broken, "unseal"))?;
+    Ok(Some(sealed))
 }
 
 fn verify(database: &Database) -> Result<Verified, Broken> {
@@ -209,6 +260,7 @@ fn verify(database: &Database) -> Result<Verified, Broken> {
     let map = RedbMap::new(table);
     let said = semantics::stored_format(&map).and_then(|format| match format {
         None => Err(StoreError::Damaged("it names no format".to_owned())),
+        Some(SEALED) => content::moved(&map).map(|to| Verified::Moved(to.unwrap_or_default())),
         Some(format) if format > FORMAT => Ok(Verified::Newer(format)),
         Some(_) => semantics::verify(&map).map(Verified::Store),
     });

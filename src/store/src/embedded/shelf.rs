@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use picket_core::ids::Incarnation;
-use picket_core::store::StoreError;
+use picket_core::store::{Content, StoreError};
 use redb::{Database, ReadableDatabase};
 
 use super::disk::Faults;
 use super::error::{Broken, OpenError, named};
 use super::lock::LockFile;
-use super::open::{self, caught};
+use super::open::{self, Sealed, caught};
 use super::queue::Job;
 use super::table::{ChangeMap, ReadMap, TABLE};
 use crate::map::Read;
@@ -24,6 +24,30 @@ pub(super) struct Shelf {
     faults: Faults,
     slot: RwLock<Slot>,
     lock: Mutex<Option<LockFile>>,
+}
+
+/// Makes the store at `path` with all of this in it, and remembers it.
+pub(super) fn restore(path: &Path, content: &Content) -> Result<(), OpenError> {
+    open::check_directory(path)?;
+    let lock = open::take_lock(path)?;
+    open::restore(path, &lock, content, &Faults::default())?;
+    remember(path, &lock, content.incarnation)
+}
+
+/// Takes the mark of a sealed store away.
+pub(super) fn unseal(path: &Path) -> Result<Sealed, OpenError> {
+    open::check_directory(path)?;
+    let _lock = open::take_lock(path)?;
+    let unsealed = open::unseal(path, &Faults::default())?;
+    unsealed.ok_or_else(|| OpenError::NotSealed { path: path.to_owned() })
+}
+
+fn remember(path: &Path, lock: &LockFile, incarnation: Incarnation) -> Result<(), OpenError> {
+    lock.remember(incarnation).map_err(|source| OpenError::Io {
+        path: super::lock::lock_path(path),
+        doing: "write",
+        source,
+    })
 }
 
 enum Slot {
@@ -42,11 +66,7 @@ impl Shelf {
         open::create_if_absent(path, &lock, fresh, &faults)?;
         let (database, incarnation) = open::open(path, &faults, false)?;
         open::tell_if_replaced(path, &lock, incarnation)?;
-        lock.remember(incarnation).map_err(|source| OpenError::Io {
-            path: super::lock::lock_path(path),
-            doing: "write",
-            source,
-        })?;
+        remember(path, &lock, incarnation)?;
         let slot = RwLock::new(Slot::Open(database));
         Ok(Self { path: path.to_owned(), incarnation, faults, slot, lock: Mutex::new(Some(lock)) })
     }

@@ -1,0 +1,47 @@
+//! What a backup's content becomes in the store into which it is restored (S21).
+
+use std::collections::BTreeMap;
+
+use picket_core::ids::{FenceId, Incarnation, Version};
+use picket_core::restore::{self, Restore};
+use picket_core::store::{Content, Stored};
+use picket_core::time::WallTime;
+
+use super::Backup;
+
+/// Requests that waited are void after a restore: their nodes' generations have moved on.
+const QUEUE: &str = "queue/";
+
+/// A restore.
+pub struct Rebirth<'m> {
+    /// When.
+    pub at: WallTime,
+    /// The new life.
+    pub incarnation: Incarnation,
+    /// Makes ids of fences that stand for the restore.
+    pub mint: &'m mut dyn FnMut() -> FenceId,
+}
+
+/// The content of the restored store: a new life, higher numbers, and records of which nothing is proven. What was open
+/// when the backup was taken has ended in the history.
+pub fn reborn(backup: Backup, rebirth: Rebirth<'_>) -> Content {
+    let Backup { header, mut content } = backup;
+    let restore = Restore { at: rebirth.at, taken_at: header.taken_at, from: header.incarnation };
+    let mut fences: BTreeMap<FenceId, _> =
+        content.fences.into_iter().map(|fence| (fence.id, fence)).collect();
+    content.records = content
+        .records
+        .into_iter()
+        .map(|stored| {
+            let (record, ended) = restore::reborn(stored.record, restore, (rebirth.mint)());
+            let new = record.fence.clone();
+            fences.extend(ended.into_iter().chain(new).map(|fence| (fence.id, fence)));
+            Stored { version: Version(stored.version.0.max(1)), revision: stored.revision, record }
+        })
+        .collect();
+    content.fences = fences.into_values().collect();
+    content.notes.retain(|(name, _)| !name.starts_with(QUEUE));
+    content.term = restore::raised_term(content.term);
+    content.incarnation = rebirth.incarnation;
+    content
+}
