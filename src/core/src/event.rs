@@ -10,6 +10,7 @@ use crate::ids::{DeviceId, EffectId, FenceId, ReceiptId, ReleaseId};
 use crate::outcome::Reason;
 use crate::receipt::ReceiptRequest;
 use crate::record::{HoldState, ReleaseStage, SetAside, Then};
+use crate::restore::Restored;
 use crate::topology::Topology;
 
 /// A caller's idempotency key, and the digest of what it asked.
@@ -234,6 +235,8 @@ pub enum Event<'a> {
         /// How it is known (`session closed`, `its longest life has passed`).
         why: &'static str,
     },
+    /// The backup out of which the store came knows nothing of the node: whatever was stored of it since is lost (S21).
+    Marked(Restored),
     /// The node came out of a backup: what may have been under way when its store was lost is waited out (S21).
     Adopt {
         /// The node's levels.

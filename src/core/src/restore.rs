@@ -19,6 +19,9 @@ use crate::topology::Topology;
 /// The name of the hold under which a node is kept off that a restored store found off. Only an admin drops it.
 pub const HOLD: &str = "restored";
 
+/// The name of the note in which a restored store says what it came from, until every node knows: a [`Restored`] as JSON.
+pub const NOTE: &str = "restored";
+
 /// By how much a restore raises every generation and term, so that none of them is met again that was given out after the
 /// backup was taken. A fence, an unfence and a leadership each take one, and at least a second: 10⁹ are more than thirty
 /// years of them. A number stays exact in JSON (2⁵³) over nine million restores, and a person still reads the old one in
@@ -31,7 +34,7 @@ pub fn raised_term(term: Term) -> Term {
     Term(term.0.saturating_add(RAISE))
 }
 
-fn raised(generation: Generation) -> Generation {
+pub(crate) fn raised(generation: Generation) -> Generation {
     Generation(generation.0.saturating_add(RAISE))
 }
 
@@ -148,6 +151,7 @@ pub(crate) fn empty(
         ended_at: None,
         audit: None,
         budget_override: None,
+        interrupted: None,
         moments: Vec::new(),
     }
 }

@@ -6,7 +6,9 @@ use std::time::Instant;
 use async_trait::async_trait;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
 use picket_core::record::Fence;
-use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written};
+use picket_core::store::{
+    Content, FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written,
+};
 use picket_core::time::WallTime;
 use picket_metrics::{self as metrics, Metrics};
 
@@ -88,6 +90,10 @@ impl Store for Measured {
 
     async fn changed(&self, since: Revision) -> Result<(), StoreError> {
         self.inner.changed(since).await
+    }
+
+    async fn dump(&self) -> Result<Content, StoreError> {
+        self.inner.dump().await
     }
 
     async fn note(&self, name: &str) -> Result<Option<Note>, StoreError> {

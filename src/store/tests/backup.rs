@@ -171,7 +171,10 @@ async fn a_restored_store_is_another_life_in_which_nothing_is_proven() {
     let ended: Vec<_> = new.fences.iter().filter(|fence| fence.cause != Cause::Restored).collect();
     assert!(ended.len() == 2 && ended.iter().all(|fence| fence.ended_at == Some(at(TAKEN + 1_000))));
     assert_eq!(new.keys, old.keys);
-    assert_eq!(new.notes.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["pause/everything"]);
+    assert_eq!(
+        new.notes.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        ["pause/everything", "restored"]
+    );
 }
 
 #[tokio::test]

@@ -155,6 +155,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::Back { detail } => unfence::back(draft, &detail)?,
         Event::OnFailed { detail } => unfence::on_failed(draft, &detail)?,
         Event::Attest { person, looks } => people::attest(draft, person, looks)?,
+        Event::Marked(mark) => restored::mark(draft, mark)?,
         Event::Adopt { topology, releases, receipts } => {
             restored::adopt(draft, &topology, &releases, receipts)?;
         }

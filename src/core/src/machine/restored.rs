@@ -12,7 +12,7 @@ use crate::ledger::EffectKind;
 use crate::outcome::{Outcome, Reason};
 use crate::power::Power;
 use crate::record::{Bringing, Hold, NodeRecord, Phase};
-use crate::restore::{self, HOLD};
+use crate::restore::{self, HOLD, Restored};
 use crate::topology::Topology;
 
 /// How long something of the old life may still take effect that nothing bounds: nobody knows that it is there.
@@ -20,6 +20,17 @@ const UNBOUNDED: Duration = Duration::from_secs(600);
 
 /// In the ledger: whatever receipts the old life may have issued.
 const OLD_RECEIPT: &str = "of the life before the restore";
+
+/// A node of which the backup has nothing is as one that it says was not fenced.
+pub(super) fn mark(draft: &mut Draft, mark: Restored) -> Result<(), Refused> {
+    if draft.record != NodeRecord::new(draft.record.node.clone()) {
+        return Err(Refused::ForeignProof("something is stored of it"));
+    }
+    let generation = restore::raised(draft.record.generation);
+    draft.record.generation = generation;
+    draft.record.restored = Some(mark);
+    Ok(())
+}
 
 /// What the old life may have sent after the backup was taken enters the ledger, and is waited out like what stood there:
 /// no Off counts, and no on is sent, while it may still take effect.

@@ -9,6 +9,7 @@ mod pauses;
 mod queue;
 mod reads;
 mod receipts;
+mod restored;
 mod settled;
 mod wishes;
 
@@ -174,6 +175,7 @@ impl Engine {
         let mut stored: BTreeMap<NodeId, Stored> =
             parts.store.load_all().await?.into_iter().map(|one| (one.record.node.clone(), one)).collect();
         let plans = self.fleet().plans.clone();
+        restored::mark(&parts, &leadership, plans.keys(), &mut stored).await?;
         self.shared.office.begin(&*parts.store, &plans, &stored).await?;
         let waiting = queue::read(self).await?;
         let mut reign = Reign {

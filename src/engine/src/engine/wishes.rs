@@ -24,6 +24,11 @@ impl Engine {
         self.wish(node, Wish::Hold(holder), ask).await
     }
 
+    /// An admin drops the hold under which a restore keeps the node off (S21).
+    pub async fn drop_restored(&self, node: &NodeId, ask: impl Into<Ask>) -> Result<Taken, EngineError> {
+        self.wish(node, Wish::DropRestored, ask).await
+    }
+
     /// A person vouches that the node is off (S12). Every host device is asked first.
     pub async fn attest(&self, node: &NodeId, ask: impl Into<Ask>) -> Result<Taken, EngineError> {
         self.wish(node, Wish::Attest, ask).await

@@ -54,6 +54,7 @@ fn cause(fence: &Fence) -> &'static str {
         Cause::Asked => "asked",
         Cause::Breach => "breach",
         Cause::Drill => "drill",
+        Cause::Restored => "restored",
     }
 }
 

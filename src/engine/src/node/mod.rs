@@ -13,6 +13,7 @@ mod measuring;
 mod orphaned;
 mod own_host;
 mod releasing;
+mod restored;
 mod retired;
 mod schedule;
 mod sessions;
@@ -236,7 +237,7 @@ impl NodeTask {
         self.publish();
         self.recover();
         if self.orphan.is_none()
-            && let Err(fatal) = self.store_sessions().await
+            && let Err(fatal) = self.take_up().await
         {
             return Gone::Fatal(fatal.0);
         }
@@ -259,6 +260,7 @@ impl NodeTask {
                     return self.orphaned(&why).await;
                 }
                 match self.stored.record.phase.clone() {
+                    _ if self.stored.record.is_undecided() => self.restored().await,
                     Phase::Normal => self.normal().await,
                     Phase::Fencing => self.fencing().await,
                     Phase::Fenced => self.releasing().await,
@@ -276,6 +278,12 @@ impl NodeTask {
             }
             self.set_wait(None);
         }
+    }
+
+    /// What is stored before anything else is done.
+    async fn take_up(&mut self) -> Result<(), Fatal> {
+        self.store_sessions().await?;
+        self.adopt().await
     }
 
     /// What the crash table asks for at the start: a person's word is stored and still stands; what was confirmed by

@@ -143,6 +143,10 @@ impl NodeTask {
             self.counted_from.insert(id, now);
         }
         let ledger = &self.stored.record.ledger;
+        // What nobody of this life sent is counted from when it was entered.
+        for open in ledger.open() {
+            self.counted_from.entry(open.id).or_insert(now);
+        }
         self.counted_from.retain(|id, _| ledger.get(*id).is_some());
         self.own.retain(|id| ledger.get(*id).is_some());
     }

@@ -11,7 +11,7 @@ use picket_core::store::Store;
 use picket_core::time::{Clock, WallTime};
 use picket_driver_sim::{Act, Fault, Received, SharedWorld, SimClock, World};
 use picket_engine::{Admission, ChangeError, Changed, Engine, EngineError, FenceCall, NodeView, Until};
-use picket_store::MemoryStore;
+use picket_store::{MemoryStore, backup};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -137,6 +137,31 @@ impl Lab {
             running.abort();
             let _ = running.await;
         }
+    }
+
+    /// What the store keeps now, as a backup's file has it.
+    pub async fn backup(&self) -> Vec<u8> {
+        let content = self.store.dump().await.expect("a whole store");
+        let lines = backup::Lines::new(content, self.clock.wall(), "a test");
+        lines.collect::<Result<Vec<_>, _>>().expect("written").concat()
+    }
+
+    /// The gateway is gone, its store too, and a new one is made from a backup. Nothing is started.
+    pub async fn restore(&mut self, file: &[u8]) {
+        self.kill().await;
+        let mut number = 0;
+        let mut mint = || {
+            number += 1;
+            FenceId::mint(self.clock.wall(), [number; 10])
+        };
+        let rebirth = backup::Rebirth {
+            at: self.clock.wall(),
+            incarnation: Incarnation::mint(self.clock.wall(), [9; 10]),
+            mint: &mut mint,
+        };
+        let content = backup::reborn(backup::read(file).expect("a whole backup"), rebirth);
+        let memory: Arc<dyn Store> = Arc::new(MemoryStore::filled(&content).expect("a store"));
+        self.store = Arc::new(Weather::new(memory, self.clock.clone(), 1));
     }
 
     pub async fn crash(&mut self) {

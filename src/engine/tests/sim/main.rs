@@ -28,6 +28,7 @@ mod receipts;
 mod releases;
 mod reload;
 mod requests;
+mod restored;
 mod retired;
 mod sessions;
 mod setup;

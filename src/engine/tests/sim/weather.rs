@@ -6,7 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
 use picket_core::record::{Fence, NodeRecord};
-use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written};
+use picket_core::store::{
+    Content, FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written,
+};
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver_sim::{Random, SimClock};
 
@@ -208,6 +210,10 @@ impl Store for Weather {
     async fn changed_since(&self, since: Revision) -> Result<Vec<(Revision, NodeId)>, StoreError> {
         self.door().await?;
         self.inner.changed_since(since).await
+    }
+
+    async fn dump(&self) -> Result<Content, StoreError> {
+        self.inner.dump().await
     }
 
     async fn note(&self, name: &str) -> Result<Option<Note>, StoreError> {

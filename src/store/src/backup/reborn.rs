@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use picket_core::ids::{FenceId, Incarnation, Version};
-use picket_core::restore::{self, Restore};
-use picket_core::store::{Content, Stored};
+use picket_core::restore::{self, Restore, Restored};
+use picket_core::store::{Content, Note, Stored};
 use picket_core::time::WallTime;
 
 use super::Backup;
@@ -41,6 +41,17 @@ pub fn reborn(backup: Backup, rebirth: Rebirth<'_>) -> Content {
         .collect();
     content.fences = fences.into_values().collect();
     content.notes.retain(|(name, _)| !name.starts_with(QUEUE));
+    // For the nodes of which the backup has nothing.
+    let mark = Restored {
+        at: restore.at,
+        taken_at: restore.taken_at,
+        from: restore.from,
+        phase: "unknown".to_owned(),
+        counted: false,
+    };
+    content.notes.retain(|(name, _)| name != restore::NOTE);
+    let text = serde_json::to_string(&mark).unwrap_or_default();
+    content.notes.push((restore::NOTE.to_owned(), Note { version: Version(1), text }));
     content.term = restore::raised_term(content.term);
     content.incarnation = rebirth.incarnation;
     content

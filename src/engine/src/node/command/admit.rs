@@ -59,6 +59,8 @@ impl NodeTask {
             });
         }
         let way = match self.record().phase {
+            // A restore keeps it off, and proves nothing: a fence goes through its own off (S21).
+            _ if self.record().is_undecided() => Way::Open,
             Phase::Normal | Phase::Unfencing | Phase::PowerOnFailed => Way::Open,
             Phase::Fenced | Phase::Released => Way::JoinProven,
             // A person is asked in the middle of an unfence: the fence was ended by it, and nobody can join it.
@@ -87,7 +89,7 @@ impl NodeTask {
     async fn replay(&mut self, fence: FenceId) -> Result<Option<Result<Admission, EngineError>>, Fatal> {
         let record = self.record();
         let open = record.fence.as_ref().filter(|open| open.id == fence);
-        if open.is_some_and(|open| open.generation == record.generation) {
+        if open.is_some_and(|open| open.generation == record.generation) && !record.is_groundless() {
             // Fenced is said only with a proof in hand and an Off read just now, to whoever asks again too.
             if matches!(record.phase, Phase::Fenced | Phase::Released) {
                 self.prove_now().await?;

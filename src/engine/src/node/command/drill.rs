@@ -120,7 +120,7 @@ impl NodeTask {
     }
 
     /// The levels by which the node is fenced, with what drills have verified of their wiring.
-    pub(super) fn topology_to_fence(&self) -> Topology {
+    pub(in crate::node) fn topology_to_fence(&self) -> Topology {
         let topology = self.plan.with_wiring(self.record());
         if self.drilling { topology.supplies_first() } else { topology }
     }

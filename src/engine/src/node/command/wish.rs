@@ -20,6 +20,8 @@ use crate::request::{Ask, Taken};
 pub(crate) enum Wish {
     /// Another reason to keep it off.
     Hold(String),
+    /// An admin drops the hold under which a restore keeps it off.
+    DropRestored,
     /// They vouch that it is off (S12).
     Attest,
     /// The hardware is gone for good.
@@ -33,6 +35,7 @@ impl Wish {
     pub(crate) fn label(&self) -> &'static str {
         match self {
             Wish::Hold(_) => "hold",
+            Wish::DropRestored => "drop_restored",
             Wish::Attest => "attest",
             Wish::Retire => "retire",
             Wish::Accept { .. } => "accept_identity",
@@ -53,6 +56,7 @@ impl NodeTask {
         }
         match wish {
             Wish::Hold(holder) => self.grant(ask, |person| Event::Hold { holder, person }).await,
+            Wish::DropRestored => self.grant(ask, Event::DropRestored).await,
             Wish::Attest => self.attest(ask).await,
             Wish::Retire => {
                 let settings = self.settings_in_words();
@@ -65,7 +69,8 @@ impl NodeTask {
     async fn attest(&mut self, ask: Ask) -> Result<Result<Taken, EngineError>, Fatal> {
         let hosts = self.hosts();
         // Where it is not possible no device is asked for it.
-        let possible = matches!(self.record().phase, Phase::Fencing | Phase::NeedsOperator(_));
+        let possible = matches!(self.record().phase, Phase::Fencing | Phase::NeedsOperator(_))
+            && !self.record().is_groundless();
         let looks: Vec<Look> = if possible { self.look_at(&hosts).await? } else { Vec::new() };
         let taken = self.grant(ask, |person| Event::Attest { person, looks: &looks }).await?;
         if taken.is_ok() {
