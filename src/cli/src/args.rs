@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    abandon, accept_identity, attest, check, completions, drill, fence, gateways, history, hold, nodes,
+    abandon, accept_identity, attest, backup, check, completions, drain, drill, fence, gateways, history, hold, nodes,
     pause, pki, plan, receipt, resume, retire, retry, stand_down, status, unfence, watch,
 };
 use crate::{duration, exit};
@@ -100,6 +100,8 @@ pub enum Command {
     Plan(plan::Args),
     /// Let no new fence start: anywhere, in a group, or of nodes
     Pause(pause::Args),
+    /// Let no new fence start, and wait until none is under way: before a backup or a move
+    Drain(drain::Args),
     /// End a pause early; of everything, the brake as well
     Resume(resume::Args),
     /// Try again what a person was asked about
@@ -124,6 +126,8 @@ pub enum Command {
     AcceptIdentity(accept_identity::Args),
     /// Signed receipts that a node is dark: get, verify, return, keys
     Receipt(receipt::Args),
+    /// Take a backup of all that the gateway's store keeps
+    Backup(backup::Args),
     /// Keys and certificates for a first installation
     Pki(pki::Args),
     /// Completions for a shell

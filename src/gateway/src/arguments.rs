@@ -7,11 +7,37 @@ use std::path::PathBuf;
 #[command(name = "picketd", version)]
 pub struct Arguments {
     /// The settings file.
-    #[arg(long, short, env = "PICKET_CONFIG", default_value = "/etc/picket/picket.toml")]
+    #[arg(long, short, global = true, env = "PICKET_CONFIG", default_value = "/etc/picket/picket.toml")]
     pub config: PathBuf,
 
     /// Check the settings, and what a start by them needs (store, audit, receipts' key, the socket's directory), say
     /// every fault at once, and stop. Makes and sends nothing; run it as the user who runs picketd.
     #[arg(long)]
     pub check: bool,
+
+    /// What to do with the store, while no gateway runs.
+    #[command(subcommand)]
+    pub task: Option<Task>,
+}
+
+/// What is done with the store while no gateway runs. docs/backup.md has the way.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Task {
+    /// Write all that the store keeps into a file; of a gateway that runs: picket backup
+    Backup {
+        /// The file to make; one that is there is never overwritten.
+        #[arg(long, value_name = "FILE")]
+        to: PathBuf,
+        /// Mark the store as moved there, in words ("etcd at e1:2379"): no gateway opens it any more.
+        #[arg(long, value_name = "WHERE", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+        moved_to: Option<String>,
+    },
+    /// Make the store of the settings from a backup; there must be none. It begins another life, in which nothing is proven
+    Restore {
+        /// The backup.
+        #[arg(long, value_name = "FILE")]
+        from: PathBuf,
+    },
+    /// Take the mark of a store away that was moved, where the new one was never used
+    Unseal,
 }

@@ -24,6 +24,12 @@ pub(crate) enum Failure {
     /// The store cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// A backup cannot be read.
+    #[error("the backup {0}: {1}")]
+    Backup(std::path::PathBuf, #[source] picket_store::backup::BackupError),
+    /// A backup, or a restore, is not possible.
+    #[error("{0}")]
+    Refused(String),
     /// The audit cannot be opened.
     #[error(transparent)]
     Audit(#[from] picket_audit::OpenError),
@@ -89,7 +95,7 @@ fn hint(why: &Failure) -> String {
 }
 
 impl Failure {
-    /// Exit codes as in sysexits(3): 78 for wrong settings, 75 for what may work later, 70 for a damaged store.
+    /// Exit codes as in sysexits(3): 78 for wrong settings, 65 for a backup that is refused, 73 for a file that cannot be made, 75 for what may work later, 70 for a damaged store.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Settings(_) | Failure::Built(_) | Failure::Check { settings: Some(_), .. } => 78,
@@ -100,6 +106,8 @@ impl Failure {
             }
             Failure::Key(fault) if fault.is_for_a_person() => 78,
             Failure::Open(OpenError::Damaged { .. }) | Failure::Store(_) => 70,
+            Failure::Backup(..) => 65,
+            Failure::Refused(_) => 73,
             Failure::Open(_)
             | Failure::Audit(_)
             | Failure::Key(_)

@@ -6,6 +6,7 @@
 //! The shipped `main` passes no hooks.
 
 mod arguments;
+mod backup;
 mod build;
 mod doors;
 mod drivers;
@@ -21,5 +22,5 @@ mod run;
 mod sharing;
 mod sources;
 
-pub use arguments::Arguments;
+pub use arguments::{Arguments, Task};
 pub use run::main;

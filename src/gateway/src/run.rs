@@ -43,6 +43,13 @@ fn random() -> Random {
 }
 
 fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
+    if let Some(task) = &arguments.task {
+        return crate::backup::run(
+            task,
+            &arguments.config,
+            &Context { clock: Arc::new(SystemClock), random: random() },
+        );
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Start)?;
     // Before anything else: until a process takes this signal it dies of it, and whoever wants a reload does not know how
     // far the start is. One that comes meanwhile is a reload after the start.

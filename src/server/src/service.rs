@@ -44,6 +44,7 @@ impl FencingService for Service {
     type StandDownStream = Answers<v1::StandDownResponse>;
     type DrillStream = Answers<v1::DrillResponse>;
     type AttestStream = Answers<v1::AttestResponse>;
+    type BackupStream = Answers<v1::BackupResponse>;
     type CheckDevicesStream = Answers<v1::CheckDevicesResponse>;
 
     async fn fence(&self, request: Request<v1::FenceRequest>) -> Streamed<v1::FenceResponse> {
@@ -175,6 +176,11 @@ impl FencingService for Service {
     async fn plan_fence(&self, request: Request<v1::PlanFenceRequest>) -> Answered<v1::PlanFenceResponse> {
         let guest = self.0.door.call(&request)?;
         Ok(Response::new(self.0.of(&guest).plan_fence(guest, request.into_inner()).await?))
+    }
+
+    async fn backup(&self, request: Request<v1::BackupRequest>) -> Streamed<v1::BackupResponse> {
+        let guest = self.0.door.stream(&request)?;
+        Ok(Response::new(self.0.of(&guest).backup(guest, request.into_inner()).await?.boxed()))
     }
 
     async fn check_devices(

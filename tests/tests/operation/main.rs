@@ -1,6 +1,7 @@
 //! The daemon in operation: metrics and health, reload, orphans, its end, the service manager, and what is in deploy/.
 
 mod attest;
+mod backup;
 mod deploy;
 mod metrics;
 mod notify;

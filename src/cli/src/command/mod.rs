@@ -4,9 +4,11 @@ pub mod abandon;
 pub mod accept_identity;
 pub mod attest;
 pub mod audit;
+pub mod backup;
 mod calls;
 pub mod check;
 pub mod completions;
+pub mod drain;
 pub mod drill;
 pub mod fence;
 pub mod gateways;
@@ -72,6 +74,8 @@ pub async fn run(cli: Cli, console: &mut Console) -> Result<Exit, Fault> {
         Command::Check(args) => check::run(args, &mut session).await,
         Command::Drill(args) => drill::run(args, &mut session).await,
         Command::AcceptIdentity(args) => accept_identity::run(args, &mut session).await,
+        Command::Drain(args) => drain::run(args, &mut session).await,
+        Command::Backup(args) => backup::run(args, &mut session).await,
         Command::Receipt(args) => receipt::run(args, &mut session).await,
         Command::Completions(_) | Command::Pki(_) => Ok(Exit::Done),
     }

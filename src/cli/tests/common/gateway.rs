@@ -69,6 +69,8 @@ pub struct Script {
     /// Holds, dropped holds, retirements and accepted identities that were asked for, in words.
     pub called: Vec<String>,
     /// What devices are found to be.
+    /// The pieces of a backup.
+    pub backup: Vec<BackupResponse>,
     pub checked: Vec<CheckDevicesResponse>,
     /// Watches that were asked for.
     pub watched: Vec<WatchNodesRequest>,
@@ -298,6 +300,7 @@ impl FencingService for Service {
     type WatchNodesStream = Streaming<WatchNodesResponse>;
     type DrillStream = Streaming<DrillResponse>;
     type AttestStream = Streaming<AttestResponse>;
+    type BackupStream = Streaming<BackupResponse>;
     type CheckDevicesStream = Streaming<CheckDevicesResponse>;
 
     async fn fence(&self, request: Request<FenceRequest>) -> Answer<Self::FenceStream> {
@@ -443,6 +446,11 @@ impl FencingService for Service {
         let node = name_of(&request.node);
         self.script().attested.push(request);
         self.play(&node, |update| AttestResponse { update: Some(update) })
+    }
+
+    async fn backup(&self, _: Request<BackupRequest>) -> Answer<Self::BackupStream> {
+        let told: Vec<_> = self.script().backup.iter().cloned().map(Ok).collect();
+        Ok(Response::new(Box::pin(tokio_stream::iter(told))))
     }
 
     async fn check_devices(&self, _: Request<CheckDevicesRequest>) -> Answer<Self::CheckDevicesStream> {

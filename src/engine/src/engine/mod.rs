@@ -1,6 +1,7 @@
 //! The facade: leads, runs a task a node, and lets callers in.
 
 mod asks;
+mod backup;
 mod change;
 mod ending;
 mod fleet;

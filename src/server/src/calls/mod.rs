@@ -1,5 +1,6 @@
 //! The calls, one file a kind.
 
+pub(crate) mod backup;
 pub(crate) mod check;
 pub(crate) mod drill;
 pub(crate) mod fence;
@@ -22,7 +23,7 @@ use picket_audit::Told;
 use picket_core::ids::NodeId;
 use picket_core::record::Phase;
 use picket_core::roles::Role;
-use picket_engine::{Engine, NodeView};
+use picket_engine::{Ask, Engine, EngineError, NodeView, Taken};
 use picket_proto::v1::{self, ErrorReason};
 use serde_json::json;
 use tonic::Status;
@@ -113,6 +114,28 @@ impl Desk {
         );
         let fault = Fault::new(ErrorReason::HolderNotAllowed, message);
         Err(self.denied(fault.with("caller", &caller.name).with("holder", holder)))
+    }
+
+    /// Refuses to drop that hold of that node: one of a restore is an admin's, any other its holder's (S21).
+    pub(crate) fn may_drop(&self, holder: &str, node: &NodeId) -> Result<(), Fault> {
+        if holder == picket_core::restore::HOLD {
+            self.may_as(OVERRIDE, node)
+        } else {
+            self.may_act_for(holder, node)
+        }
+    }
+
+    /// Drops it.
+    pub(crate) async fn dropped(
+        &self,
+        node: &NodeId,
+        holder: String,
+        ask: Ask,
+    ) -> Result<Taken, EngineError> {
+        if holder == picket_core::restore::HOLD {
+            return self.engine.drop_restored(node, ask).await;
+        }
+        self.engine.unfence(node, holder, ask).await
     }
 
     /// Refuses what concerns all nodes, to whom the call is granted for some alone.

@@ -27,12 +27,12 @@ impl Desk {
     pub(crate) async fn unfence(&self, guest: Guest, request: v1::UnfenceRequest) -> Result<Updates, Status> {
         let asked = self.heard(&guest, "unfence", request::unfence(&request, &guest.caller))?;
         let node = self.heard(&guest, "unfence", asked.node.find(self))?;
-        self.may_act_for(&asked.holder, &node)?;
+        self.may_drop(&asked.holder, &node)?;
         let before = self.heard(&guest, "unfence", self.view(&node))?;
         log("unfence", &before, &guest, &asked);
         let withdrawn = self.withdraw(&guest, "unfence", &node, &asked).await?;
         let expected = asked.ask.expected_generation;
-        let updates = match self.engine.unfence(&node, asked.holder.clone(), asked.ask).await {
+        let updates = match self.dropped(&node, asked.holder.clone(), asked.ask).await {
             Ok(taken) => self.follow(guest, Verb::Unfence, before, taken, asked.deadline)?,
             Err(error) => {
                 let view = self.view(&node)?;

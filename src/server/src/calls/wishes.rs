@@ -35,11 +35,11 @@ impl Desk {
     ) -> Result<v1::Node, Status> {
         let asked = self.heard(&guest, "drop_hold", request::drop_hold(&request, &guest.caller))?;
         let node = self.heard(&guest, "drop_hold", asked.node.find(self))?;
-        self.may_act_for(&asked.holder, &node)?;
+        self.may_drop(&asked.holder, &node)?;
         log("drop-hold", &self.heard(&guest, "drop_hold", self.view(&node))?, &guest, &asked);
         self.withdraw(&guest, "drop_hold", &node, &asked).await?;
         let expected = asked.ask.expected_generation;
-        match self.engine.unfence(&node, asked.holder, asked.ask).await {
+        match self.dropped(&node, asked.holder, asked.ask).await {
             Ok(taken) => Ok(self.after(&node, taken)?),
             Err(error) => {
                 let view = self.view(&node)?;

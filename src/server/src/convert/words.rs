@@ -112,6 +112,7 @@ pub(crate) fn reason(reason: Reason) -> v1::Reason {
         Reason::Brake => v1::Reason::Brake,
         Reason::Expired => v1::Reason::Expired,
         Reason::Withdrawn => v1::Reason::Withdrawn,
+        Reason::Restored => v1::Reason::Restored,
     }
 }
 
@@ -141,6 +142,7 @@ pub(crate) fn cause(cause: Cause) -> v1::FenceCause {
         Cause::Asked => v1::FenceCause::Asked,
         Cause::Breach => v1::FenceCause::Breach,
         Cause::Drill => v1::FenceCause::Drill,
+        Cause::Restored => v1::FenceCause::Restored,
     }
 }
 

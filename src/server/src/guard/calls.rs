@@ -81,6 +81,8 @@ static CALLS: [Call; 25] = [
     call("Retire", Admin),
     call("AcceptIdentity", Admin),
     stream("Attest", Attest),
+    // Whoever has it knows the fleet, and it is of all nodes.
+    stream("Backup", Admin),
 ];
 
 /// What is behind a path (`/picket.v1.FencingService/Fence`).
