@@ -33,6 +33,31 @@ impl NodeTask {
         drained
     }
 
+    /// While what others may have sent keeps an Off from counting, power is read as of a fenced node: a session in which
+    /// nothing is asked ends by its idleness, and would be lost within the fence. What this process sent is left to a drain.
+    pub(super) async fn keep_in_sight(&mut self) -> Result<Drained, Fatal> {
+        loop {
+            self.close_expired(EffectKind::bars_proof).await?;
+            let now = self.now();
+            let foreign = |open: &&OpenEffect| open.kind.bars_proof() && !self.own.contains(&open.id);
+            let open: Vec<&OpenEffect> = self.record().ledger.open().iter().filter(foreign).collect();
+            let until = open.iter().filter_map(|open| self.expires_at(open)).max();
+            let Some(until) = until.filter(|_| open.iter().all(|open| open.life.is_some())) else {
+                return Ok(Drained::Yes);
+            };
+            let words: Vec<String> = open.iter().map(|open| describe(&open.kind)).collect();
+            self.wait_for(format!("the end of {}", words.join(", ")), "ledger", Some(until.since(now)));
+            let hosts = self.hosts();
+            if self.watch(&hosts).await?.is_none() {
+                return Ok(Drained::Moved);
+            }
+            let pause = self.parts.rules.watch.min(until.since(self.now()));
+            if self.pause(pause).await? {
+                return Ok(Drained::Moved);
+            }
+        }
+    }
+
     async fn wait_out(&mut self, barring: fn(&EffectKind) -> bool) -> Result<Drained, Fatal> {
         let here = self.place();
         let mut closing: FuturesUnordered<Doing> = FuturesUnordered::new();

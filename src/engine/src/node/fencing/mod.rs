@@ -151,6 +151,7 @@ impl NodeTask {
             return self.leave_own_host().await;
         }
         if self.back_off_a_breach().await? != Drained::Yes
+            || self.keep_in_sight().await? != Drained::Yes
             || self.drain(EffectKind::bars_proof).await? != Drained::Yes
         {
             return Ok(());
