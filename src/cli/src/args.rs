@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    abandon, accept_identity, attest, backup, check, completions, drain, drill, fence, gateways, history, hold, nodes,
-    pause, pki, plan, receipt, resume, retire, retry, stand_down, status, unfence, watch,
+    abandon, accept_identity, attest, backup, check, completions, drain, drill, fence, gateways, history,
+    hold, nodes, pause, pki, plan, receipt, resume, retire, retry, stand_down, status, unfence, watch,
 };
 use crate::{duration, exit};
 

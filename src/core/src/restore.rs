@@ -143,6 +143,7 @@ pub(crate) fn empty(
         switched_off: Default::default(),
         lost: Default::default(),
         silent: Default::default(),
+        handed_over: Default::default(),
         holds: Default::default(),
         releases: Vec::new(),
         attestation: None,

@@ -23,11 +23,9 @@ use crate::failure::Failure;
 pub(crate) fn run(task: &Task, config: &Path, context: &Context) -> Result<(), Failure> {
     match task {
         Task::Backup { to, moved_to } => {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Start)?;
-            runtime.block_on(take(&embedded(config)?, to, moved_to.as_deref(), context))
+            runtime()?.block_on(take(&embedded(config)?, to, moved_to.as_deref(), context))
         }
-        Task::Restore { from } => restore(&embedded(config)?, from, context),
+        Task::Restore { from } => restore(config, from, context),
         Task::Unseal => {
             let path = embedded(config)?;
             let sealed = EmbeddedStore::unseal(&path)?;
@@ -46,11 +44,23 @@ fn embedded(config: &Path) -> Result<PathBuf, Failure> {
     let (settings, _told) = Settings::read(&Sources::at(config)).map_err(Failure::Settings)?;
     match settings.store {
         StoreSettings::Embedded { path } => Ok(path),
-        StoreSettings::Memory => Err(Failure::Refused(format!(
-            "{}: the store is in memory, and ends with its gateway: there is nothing to take, and nowhere to restore to",
+        StoreSettings::Memory => Err(in_memory(config)),
+        StoreSettings::Etcd(_) => Err(Failure::Refused(format!(
+            "{}: the store is in etcd, and its gateways take its backup: picket backup FILE",
             config.display()
         ))),
     }
+}
+
+fn in_memory(config: &Path) -> Failure {
+    Failure::Refused(format!(
+        "{}: the store is in memory, and ends with its gateway: there is nothing to take, and nowhere to restore to",
+        config.display()
+    ))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Start)
 }
 
 async fn take(path: &Path, to: &Path, moved_to: Option<&str>, context: &Context) -> Result<(), Failure> {
@@ -104,7 +114,8 @@ fn write(to: &Path, lines: Lines) -> Result<(), Failure> {
     written
 }
 
-fn restore(path: &Path, from: &Path, context: &Context) -> Result<(), Failure> {
+fn restore(config: &Path, from: &Path, context: &Context) -> Result<(), Failure> {
+    let (settings, _told) = Settings::read(&Sources::at(config)).map_err(Failure::Settings)?;
     let refused = |error| Failure::Backup(from.to_owned(), error);
     let file = File::open(from).map_err(|error| refused(error.into()))?;
     let backup = backup::read(BufReader::new(file)).map_err(refused)?;
@@ -113,18 +124,43 @@ fn restore(path: &Path, from: &Path, context: &Context) -> Result<(), Failure> {
     let mut mint_fence = || FenceId::mint(context.clock.wall(), random(context));
     let at = context.clock.wall();
     let content = backup::reborn(backup, Rebirth { at, incarnation, mint: &mut mint_fence });
-    EmbeddedStore::restore(path, &content)?;
+    let place = match &settings.store {
+        StoreSettings::Memory => return Err(in_memory(config)),
+        StoreSettings::Embedded { path } => {
+            EmbeddedStore::restore(path, &content)?;
+            path.display().to_string()
+        }
+        StoreSettings::Etcd(etcd) => into_etcd(etcd, &content, context)?,
+    };
     println!(
         "{}: restored from the backup of {}, with {} nodes and {} fences. It begins the life {incarnation}: receipts of the \
          one before are void, and terms and generations go on beyond it.\nBefore you start picketd: see that no other \
          gateway runs on the old store.\nAfterwards: what reads Off is kept off, unproven, until an admin drops the hold: \
          picket unhold NODE --holder {HOLD}. What was kept off and is on wants a person: picket status.",
-        path.display(),
-        header.taken_at,
-        header.nodes,
-        header.fences,
+        place, header.taken_at, header.nodes, header.fences,
     );
     Ok(())
+}
+
+/// Says where it is now.
+#[cfg(feature = "etcd")]
+fn into_etcd(
+    etcd: &picket_config::EtcdSettings,
+    content: &picket_core::store::Content,
+    context: &Context,
+) -> Result<String, Failure> {
+    let there = picket_etcd::Etcd::new(etcd.clone(), context.clock.clone(), context.random.clone());
+    runtime()?.block_on(there.store().fill(content))?;
+    Ok(format!("{} in etcd", etcd.prefix))
+}
+
+#[cfg(not(feature = "etcd"))]
+fn into_etcd(
+    _: &picket_config::EtcdSettings,
+    _: &picket_core::store::Content,
+    _: &Context,
+) -> Result<String, Failure> {
+    Err(Failure::Refused("this picketd was built without etcd: use one that has it".to_owned()))
 }
 
 fn random(context: &Context) -> [u8; 10] {

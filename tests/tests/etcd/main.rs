@@ -4,6 +4,7 @@
 
 mod agree;
 mod away;
+mod backup;
 mod house;
 mod leading;
 mod locked;

@@ -3,6 +3,7 @@
 //! **Invariants.** A record's version is how often etcd wrote its key, and its revision is when etcd last did: both are
 //! etcd's, whatever stands in the stored form. A reading is linearizable, and of one moment.
 
+mod backup;
 mod forget;
 mod history;
 mod notes;
@@ -12,7 +13,9 @@ use async_trait::async_trait;
 use etcd_client::KeyValue;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
 use picket_core::record::Fence;
-use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written};
+use picket_core::store::{
+    Content, FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written,
+};
 use picket_core::time::WallTime;
 use picket_store::format;
 
@@ -48,6 +51,12 @@ fn stored(node: &str, entry: &KeyValue) -> Result<Stored, StoreError> {
 impl EtcdStore {
     pub(crate) fn new(etcd: Etcd) -> Self {
         Self { etcd }
+    }
+
+    /// Fills an empty prefix with all of this: it is a store once it is there wholly. Where that did not end, nobody uses what
+    /// is there, and it says so.
+    pub async fn fill(&self, content: &Content) -> Result<(), StoreError> {
+        backup::fill(&self.etcd.house, content).await
     }
 }
 
@@ -145,6 +154,10 @@ impl Store for EtcdStore {
         text: Option<String>,
     ) -> Result<Version, StoreError> {
         notes::put(&self.etcd.house, guard, name, expected, text).await
+    }
+
+    async fn dump(&self) -> Result<Content, StoreError> {
+        backup::dump(&self.etcd.house).await
     }
 
     async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {

@@ -54,7 +54,7 @@ const fn stream(name: &'static str, needs: Role) -> Call {
     Call { name, needs, stays: true }
 }
 
-static CALLS: [Call; 25] = [
+static CALLS: [Call; 26] = [
     call("GetNode", Viewer),
     call("ListNodes", Viewer),
     stream("WatchNodes", Viewer),

@@ -1,0 +1,134 @@
+//! All that the store keeps, at one revision; and a store that a backup fills (S21).
+//!
+//! **Invariants.** A store that is being filled has the key `filling` and no life of its own: nobody uses it, also where the
+//! filling never ends. Its life, its term and the end of `filling` are one transaction, the last.
+
+use etcd_client::{Compare, CompareOp, PutOptions, Txn, TxnOp};
+use picket_core::ids::NodeId;
+use picket_core::store::{BoundEntry, Content, StoreError, Stored};
+use picket_store::format::{self, FORMAT};
+
+use super::stored;
+use crate::connection::Fault;
+use crate::house::House;
+use crate::keys::{end_of, fence_id_of, name_in, node_and_key};
+use crate::life;
+use crate::page;
+
+/// How many keys are put by one transaction: fewer than etcd takes, its compare included.
+const TOGETHER: usize = 100;
+/// And how many bytes: etcd takes 1.5 MiB in a request.
+const BYTES: usize = 768 << 10;
+
+pub(super) async fn dump(house: &House) -> Result<Content, StoreError> {
+    let life = house.look().await?;
+    let keys = &house.keys;
+    let read = page::all(&house.connection, keys.all()).await.map_err(Fault::of_a_read)?;
+    let damaged = |what: &str| StoreError::Damaged(format!("{what} in etcd has a name that cannot be read"));
+    let mut content = Content {
+        incarnation: life.incarnation,
+        term: life.term,
+        records: Vec::new(),
+        fences: Vec::new(),
+        keys: Vec::new(),
+        notes: Vec::new(),
+    };
+    let (nodes, fences, bound, notes) = (keys.nodes(), keys.fences(), keys.all_keys(), keys.notes());
+    for entry in &read.entries {
+        let key = entry.key();
+        if key == keys.incarnation() && life::incarnation_of(entry.value())? != life.incarnation {
+            return Err(StoreError::Unavailable(
+                "the store was restored meanwhile: take it again".to_owned(),
+            ));
+        } else if key == keys.term() {
+            content.term = life::term_of(entry.value())?;
+        } else if key.starts_with(&nodes) {
+            let name = name_in(&nodes, key).ok_or_else(|| damaged("a record"))?;
+            content.records.push(stored(name, entry)?);
+        } else if key.starts_with(&fences) {
+            let id = fence_id_of(key).ok_or_else(|| damaged("a fence"))?;
+            content.fences.push(format::decode_fence(id, entry.value())?);
+        } else if key.starts_with(&bound) {
+            let named =
+                node_and_key(&bound, key).and_then(|(node, key)| Some((NodeId::new(node).ok()?, key)));
+            let (node, key) = named.ok_or_else(|| damaged("an idempotency key"))?;
+            let entry = format::decode_key(key, entry.value())?;
+            content.keys.push(BoundEntry { node, key: key.to_owned(), entry });
+        } else if key.starts_with(&notes) {
+            let name = name_in(&notes, key).ok_or_else(|| damaged("a note"))?;
+            content.notes.push((name.to_owned(), format::decode_note(name, entry.value())?));
+        }
+    }
+    Ok(content)
+}
+
+pub(super) async fn fill(house: &House, content: &Content) -> Result<(), StoreError> {
+    let keys = &house.keys;
+    let token: [u8; 16] = house.random();
+    let put = |key, bytes| TxnOp::put(key, bytes, None::<PutOptions>);
+    let nothing = Compare::version(keys.all(), CompareOp::Equal, 0).with_range(end_of(&keys.all()));
+    let begin = Txn::new().when([nothing]).and_then([put(keys.filling(), token.to_vec())]);
+    if !commit(house, begin).await? {
+        return Err(StoreError::Unavailable(format!(
+            "under {0} in etcd something stands already, and a backup is restored into an empty prefix only: name another \
+             prefix, or, if what stands there is surely of no use any more: etcdctl del --prefix {0}",
+            keys.prefix()
+        )));
+    }
+    let ours = || Compare::value(keys.filling(), CompareOp::Equal, token.to_vec());
+    let mut entries = entries(house, content)?.into_iter().peekable();
+    while entries.peek().is_some() {
+        let (mut ops, mut bytes) = (Vec::new(), 0);
+        while let Some((key, value)) = entries.next_if(|(key, value)| {
+            ops.is_empty() || ops.len() < TOGETHER && bytes + key.len() + value.len() <= BYTES
+        }) {
+            bytes += key.len() + value.len();
+            ops.push(put(key, value));
+        }
+        expect_ours(house, commit(house, Txn::new().when([ours()]).and_then(ops)).await?)?;
+    }
+    let end = [
+        put(keys.format(), format::encode_meta("format", &FORMAT)?),
+        put(keys.incarnation(), format::encode_meta("incarnation", &content.incarnation)?),
+        put(keys.term(), life::term_bytes(content.term)?),
+        TxnOp::delete(keys.filling(), None),
+    ];
+    expect_ours(house, commit(house, Txn::new().when([ours()]).and_then(end)).await?)
+}
+
+fn expect_ours(house: &House, done: bool) -> Result<(), StoreError> {
+    if done {
+        return Ok(());
+    }
+    let prefix = house.keys.prefix();
+    Err(StoreError::Unavailable(format!(
+        "somebody else fills, or emptied, {prefix} in etcd: nothing more was written"
+    )))
+}
+
+async fn commit(house: &House, txn: Txn) -> Result<bool, StoreError> {
+    let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
+    Ok(answer.succeeded())
+}
+
+/// Every key with its bytes. Records in the order of their last changes, so that their revisions have it too.
+fn entries(house: &House, content: &Content) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    let keys = &house.keys;
+    let mut records: Vec<&Stored> = content.records.iter().collect();
+    records.sort_by_key(|stored| stored.revision);
+    let mut all = Vec::new();
+    for stored in records {
+        all.push((keys.node(&stored.record.node), format::encode_record(stored)?));
+    }
+    for fence in &content.fences {
+        all.push((keys.fence(fence.id), format::encode_fence(fence)?));
+        all.push((keys.fence_of_node(&fence.node, fence.id), Vec::new()));
+    }
+    for bound in &content.keys {
+        all.push((keys.key(&bound.node, &bound.key), format::encode_key(&bound.key, &bound.entry)?));
+    }
+    for (name, note) in &content.notes {
+        all.push((keys.note(name), format::encode_note(name, note)?));
+    }
+    Ok(all)
+}
