@@ -2,7 +2,6 @@
 //! out, also by whatever machine the settings bring under that name.
 
 use super::draft::Draft;
-use super::restored::expect_no_hold;
 use super::{Refused, describe};
 use crate::event::Person;
 use crate::ids::EffectId;
@@ -20,7 +19,6 @@ pub(super) fn retire(draft: &mut Draft, person: Person, settings: Option<String>
         anywhere,
         "what is not fenced is taken out of the settings; a fence, or an unfence, under way comes to its end first",
     )?;
-    expect_no_hold(&draft.record)?;
     if settings.is_none() {
         give_up_unbegun(draft, &person)?;
     }

@@ -96,7 +96,6 @@ fn no_event_lets_anything_go_or_sends_anything_while_a_restore_keeps_it_off() {
         Event::Bar { reason: Reason::Paused, why: words() },
         Event::Retry(person()),
         Event::StandDown(person()),
-        Event::Retire { person: person(), settings: None },
         Event::Unfence { holder: HOLD.to_owned(), person: person() },
         Event::Hold { holder: HOLD.to_owned(), person: person() },
         Event::Drill(Box::new(request(31, &[&[host("bmc")]], &[]))),
@@ -107,7 +106,7 @@ fn no_event_lets_anything_go_or_sends_anything_while_a_restore_keeps_it_off() {
         assert_eq!(player.stored, before, "{name}");
     }
     // A release that somebody gives up by name makes no ground of it either.
-    player.apply(Event::Abandon { release: release("detach"), person: person() });
+    player.apply(Event::Abandon { release: release("detach"), person: person(), orphan: false });
     assert_eq!((player.phase(), player.open_fence().outcome.clone()), ("fenced", None));
 }
 
@@ -127,7 +126,7 @@ fn only_an_admin_s_word_drops_the_hold_and_the_releases_come_first() {
     let refused = drop_restored(&mut player).unwrap_err();
     assert_eq!(refused, Refused::NotReleased(vec!["detach".to_owned()]));
     assert!(player.record().holds.contains_key(HOLD));
-    player.apply(Event::Abandon { release: release("detach"), person: person() });
+    player.apply(Event::Abandon { release: release("detach"), person: person(), orphan: false });
     drop_restored(&mut player).unwrap();
     assert_eq!((player.phase(), player.record().bringing), ("unfencing", Bringing::PowerOn));
     assert!(player.open_fence().generation < player.record().generation);
@@ -203,7 +202,7 @@ fn one_that_was_fenced_and_is_on_waits_for_a_person_and_nothing_is_sent_to_it() 
     assert!(player.breach(30, "bmc").is_err());
     assert_eq!(
         player.try_apply(Event::Retry(person())).unwrap_err().to_string(),
-        "a retry is not possible in phase needs_operator: nothing was tried since the restore: fence the node, or stand \
+        "a retry is not possible in phase needs operator: nothing was tried since the restore: fence the node, or stand \
          down if it was brought back"
     );
     // It goes off after all: kept off like any other. On again: a person, not a breach.
@@ -219,7 +218,7 @@ fn one_that_was_fenced_and_is_on_waits_for_a_person_and_nothing_is_sent_to_it() 
     drop_restored(&mut player).unwrap();
     assert_eq!(player.phase(), "needs_operator");
     // What was let go and never seen complete is given up by name first.
-    player.apply(Event::Abandon { release: release("detach"), person: person() });
+    player.apply(Event::Abandon { release: release("detach"), person: person(), orphan: false });
     player.apply(Event::StandDown(person()));
     assert_eq!((player.phase(), player.record().bringing), ("unfencing", Bringing::StandDown));
 }
@@ -236,6 +235,26 @@ fn one_that_is_on_and_was_fenced_can_be_fenced_at_once() {
         (ReleaseStage::Pending, true),
         "not in the settings any more"
     );
+}
+
+#[test]
+fn a_node_of_which_the_backup_has_nothing_is_marked_like_one_that_was_not_fenced() {
+    let mark = crate::restore::Restored {
+        at: restore().at,
+        taken_at: restore().taken_at,
+        from: restore().from,
+        phase: "unknown".to_owned(),
+        counted: false,
+    };
+    let mut player = Player::new();
+    player.apply(Event::Marked(mark.clone()));
+    let record = player.record();
+    assert_eq!((record.phase.clone(), record.generation.0), (Phase::Normal, crate::restore::RAISE));
+    assert!(record.is_undecided() && record.restored.as_ref() == Some(&mark));
+    // Of what is stored already nobody says so.
+    assert!(player.try_apply(Event::Marked(mark)).is_err());
+    read(&mut player, Some(Power::Off)).unwrap();
+    assert!(player.record().is_groundless() && player.record().holds.contains_key(HOLD));
 }
 
 #[test]
