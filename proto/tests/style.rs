@@ -179,6 +179,7 @@ fn the_service_has_every_call_of_the_interface() {
         "Resume",
         "PlanFence",
         "CheckDevices",
+        "Backup",
     ];
     let all = files();
     let there: std::collections::BTreeSet<_> =
