@@ -83,6 +83,7 @@ impl std::fmt::Debug for House {
             .field("connection", &self.connection)
             .field("prefix", &self.keys.prefix())
             .field("held", &self.held)
+            .field("sight", &*self.sight.borrow())
             .finish_non_exhaustive()
     }
 }

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use picket_core::election::{Election, Known, lead};
+use picket_core::election::{Election, Known};
 use picket_core::store::{Store, StoreError};
 use picket_tests::peers::EtcdCluster;
 use tokio::time::timeout;
 
 use crate::common::{plain, write_of};
-use crate::house::{House, clock, guard, leader, raw, soon};
+use crate::house::{House, guard, leader, raw, soon};
 
 #[tokio::test]
 async fn one_leads_the_others_know_and_a_handover_takes_no_lease() {
@@ -47,7 +47,7 @@ async fn one_leads_the_others_know_and_a_handover_takes_no_lease() {
 async fn a_lease_is_kept_for_as_long_as_etcd_answers() {
     let cluster = EtcdCluster::start(1).await.unwrap();
     let house = House::named(cluster.endpoints(), "g1");
-    let leadership = lead(&house.election, clock(), Duration::from_secs(1)).await.unwrap();
+    let leadership = house.permit().await;
     let from = Instant::now();
     while from.elapsed() < Duration::from_secs(7) {
         leadership.check().expect("more than two leases long");
@@ -60,7 +60,7 @@ async fn a_lease_is_kept_for_as_long_as_etcd_answers() {
 async fn a_permit_ends_before_its_lease_and_stays_ended() {
     let mut cluster = EtcdCluster::start(1).await.unwrap();
     let house = House::named(cluster.endpoints(), "g1");
-    let leadership = lead(&house.election, clock(), Duration::from_secs(1)).await.unwrap();
+    let leadership = house.permit().await;
     cluster.member(0).process().freeze();
     let from = Instant::now();
     while leadership.check().is_ok() {
@@ -70,7 +70,7 @@ async fn a_permit_ends_before_its_lease_and_stays_ended() {
     cluster.member(0).process().thaw();
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(leadership.check().is_err());
-    let again = lead(&house.election, clock(), Duration::from_secs(1)).await.unwrap();
+    let again = house.permit().await;
     assert!(again.term() > leadership.term() && again.check().is_ok());
 }
 
@@ -78,7 +78,7 @@ async fn a_permit_ends_before_its_lease_and_stays_ended() {
 async fn a_leader_whose_key_was_removed_hears_of_it_at_once() {
     let cluster = EtcdCluster::start(1).await.unwrap();
     let house = House::named(cluster.endpoints(), "g1");
-    let leadership = lead(&house.election, clock(), Duration::from_secs(1)).await.unwrap();
+    let leadership = house.permit().await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     leadership.check().unwrap();
     raw(&cluster.endpoints()).await.delete("/picket/election/leader", None).await.unwrap();

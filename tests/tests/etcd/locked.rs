@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use etcd_client::Permission;
 use picket_config::{EtcdSettings, EtcdTls, EtcdUser, SecretSource};
-use picket_core::election::{Election, ElectionError, lead};
+use picket_core::election::{Election, ElectionError};
 use picket_core::ids::Version;
 use picket_core::store::{Store, StoreError};
 use picket_tests::peers::{Etcd, EtcdCluster};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 
 use crate::common::{plain, write_of};
-use crate::house::{House, candidate, clock, guard, raw, settings};
+use crate::house::{House, candidate, guard, raw, settings};
 
 fn new(settings: EtcdSettings) -> House {
     House::new(settings, candidate("g1"))
@@ -194,7 +194,7 @@ async fn a_token_that_expired_or_was_voided_is_replaced_without_a_word() {
     tokio::time::sleep(Duration::from_secs(4)).await;
     house.store.load_all().await.expect("a new token");
 
-    let leadership = lead(&house.election, clock(), Duration::from_secs(1)).await.unwrap();
+    let leadership = house.permit().await;
     house.store.write(leadership.guard(), write_of(plain("r1n01", 1), 0)).await.unwrap();
     // Any change of users voids what was handed out; so does a new password.
     let options = etcd_client::ConnectOptions::new().with_user("root", "toor");

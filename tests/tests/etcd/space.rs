@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use etcd_client::{AlarmAction, AlarmOptions, AlarmType};
-use picket_core::election::{Election, ElectionError, lead};
+use picket_core::election::{Election, ElectionError};
 use picket_core::ids::Version;
 use picket_core::store::{Store, StoreError};
 use picket_tests::peers::{Etcd, EtcdCluster};
 
 use crate::common::{node, plain, write_of};
-use crate::house::{House, clock, guard, raw, settings, soon};
+use crate::house::{House, guard, raw, settings, soon};
 
 #[tokio::test]
 async fn without_space_nothing_is_written_and_leadership_lasts() {
     let cluster =
         EtcdCluster::start_with(Etcd::Present, 1, &["--quota-backend-bytes=2097152"]).await.unwrap();
     let house = House::named(cluster.endpoints(), "g1");
-    let leadership = lead(&house.election, clock(), Duration::from_secs(1)).await.unwrap();
+    let leadership = house.permit().await;
     house.store.write(leadership.guard(), write_of(plain("r1n01", 1), 0)).await.unwrap();
     let mut raw = raw(&cluster.endpoints()).await;
     let filler = vec![b'x'; 200_000];

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use picket_core::election::{Election, Lease, lead};
+use picket_core::election::{Election, Lease};
 use picket_core::ids::Version;
 use picket_core::store::{Store, StoreError};
 use picket_tests::peers::{EtcdCluster, TcpFault};
 use tokio::runtime::Builder;
 
 use crate::common::{node, plain, write_of};
-use crate::house::{House, clock, guard};
+use crate::house::{House, guard};
 
 #[tokio::test]
 async fn a_write_whose_answer_was_cut_off_is_unknown_and_was_done() {
@@ -101,7 +101,7 @@ fn who_slept_through_its_lease_changes_nothing_and_may_send_nothing() {
     let cluster = observer.block_on(EtcdCluster::start(1)).unwrap();
     let (house, leadership) = sleeper.block_on(async {
         let house = House::named(cluster.endpoints(), "g1");
-        let leadership = lead(&house.election, clock(), Duration::from_secs(1)).await.unwrap();
+        let leadership = house.permit().await;
         let written = house.store.write(leadership.guard(), write_of(plain("r1n01", 1), 0)).await;
         assert_eq!(written.unwrap().version, Version(1));
         leadership.check().unwrap();
