@@ -18,16 +18,15 @@ use crate::build;
 use crate::failure::Failure;
 use crate::measured::Measured;
 
+/// Where what is decided stands, and who decides.
+pub(crate) type Shared = (Arc<dyn Store>, Arc<dyn Election>);
+
 /// The oldest version that reads what this one writes: an older gateway that shares the store follows, and does not lead.
 #[cfg(feature = "etcd")]
 const LEAST_VERSION: &str = "0.1.0";
 
 /// The store and the election of these settings. A store in etcd is not asked yet: the gateway starts while it is away.
-pub(crate) fn open(
-    settings: &Settings,
-    context: &Context,
-    metrics: &Metrics,
-) -> Result<(Arc<dyn Store>, Arc<dyn Election>), Failure> {
+pub(crate) fn open(settings: &Settings, context: &Context, metrics: &Metrics) -> Result<Shared, Failure> {
     let mut bytes = [0; 10];
     (context.random)(&mut bytes);
     let fresh = Incarnation::mint(context.clock.wall(), bytes);
@@ -50,7 +49,7 @@ fn shared(
     settings: &Settings,
     context: &Context,
     metrics: &Metrics,
-) -> Result<(Arc<dyn Store>, Arc<dyn Election>), Failure> {
+) -> Result<Shared, Failure> {
     let etcd = picket_etcd::Etcd::new(etcd.clone(), context.clock.clone(), context.random.clone());
     let election = etcd.election(picket_etcd::Candidate {
         me: me(settings),
@@ -67,7 +66,7 @@ fn shared(
     _: &Settings,
     _: &Context,
     _: &Metrics,
-) -> Result<(Arc<dyn Store>, Arc<dyn Election>), Failure> {
+) -> Result<Shared, Failure> {
     Err(Failure::Built("etcd"))
 }
 

@@ -18,7 +18,7 @@ fn a_node_that_was_not_fenced_stays_so_and_is_marked() {
         (Phase::Normal, Generation(1_000_000_006), None)
     );
     assert!(after.fence.is_none() && after.is_undecided() && !after.is_groundless());
-    let mark = after.restored.unwrap();
+    let mark = after.restored.expect("it is there");
     assert_eq!((mark.phase.as_str(), mark.from, mark.counted), ("normal", restore().from, false));
 }
 
@@ -31,7 +31,7 @@ fn what_was_proven_wants_a_person_and_keeps_what_was_done_to_it() {
     player.attempt("detach");
     let before = player.record().clone();
     let (after, ended) = reborn(before.clone(), restore(), fence_id(9));
-    let (old, kept) = (before.fence.unwrap(), after.fence.clone().unwrap());
+    let (old, kept) = (before.fence.expect("it is there"), after.fence.clone().expect("it is there"));
     assert_eq!(after.phase, Phase::NeedsOperator(Reason::Restored));
     assert!(after.is_groundless() && after.is_undecided());
     assert_eq!((after.ledger.clone(), after.holds.clone()), (before.ledger, before.holds));
@@ -42,10 +42,10 @@ fn what_was_proven_wants_a_person_and_keeps_what_was_done_to_it() {
     let (detach, storage) = (release("detach"), release("storage"));
     assert_eq!(releases, [(&detach, ReleaseStage::Pending, true), (&storage, ReleaseStage::Pending, false)]);
     // In the history the old fence has ended, as it stood.
-    let ended = ended.unwrap();
+    let ended = ended.expect("it is there");
     assert_eq!((ended.id, ended.ended_at, &ended.evidence), (old.id, Some(restore().at), &old.evidence));
     assert_eq!(
-        ended.moments.last().unwrap().what,
+        ended.moments.last().expect("it is there").what,
         "ended: the store was restored from the backup of 2030-03-17T17:46:40.000Z"
     );
 }
@@ -70,9 +70,9 @@ fn a_restore_of_a_restore_keeps_what_the_first_one_kept() {
     player.attempt("detach");
     let (once, _) = reborn(player.record().clone(), restore(), fence_id(8));
     let (twice, ended) = reborn(once.clone(), restore(), fence_id(9));
-    assert_eq!(ended.unwrap().id, fence_id(8));
+    assert_eq!(ended.expect("it is there").id, fence_id(8));
     assert_eq!(twice.generation.0, once.generation.0 + RAISE);
-    let (one, two) = (once.fence.unwrap(), twice.fence.unwrap());
+    let (one, two) = (once.fence.expect("it is there"), twice.fence.expect("it is there"));
     assert_eq!((one.releases, one.switched_off, one.holds), (two.releases, two.switched_off, two.holds));
 }
 

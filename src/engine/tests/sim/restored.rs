@@ -46,11 +46,11 @@ async fn a_node_that_reads_off_is_kept_off_for_an_admin_and_nothing_is_sent() {
     assert_eq!((record.phase.label(), record.is_groundless()), ("fenced", true), "{record:?}");
     assert_eq!(holders(&lab), ["db", HOLD]);
     assert!(record.ledger.open().is_empty(), "waited out: {:?}", record.ledger);
-    assert!(!lab.view().live.proven && record.fence.unwrap().evidence.is_none());
+    assert!(!lab.view().live.proven && record.fence.expect("it is there").evidence.is_none());
     assert_eq!(sent(&lab), before);
     // A caller drops its own; the other one is no caller's.
     lab.unfence().await.expect("its own");
-    let refused = lab.engine.unfence(&node(), HOLD.to_owned(), person()).await.unwrap_err();
+    let refused = lab.engine.unfence(&node(), HOLD.to_owned(), person()).await.expect_err("it is refused");
     assert!(refused.to_string().contains("only an admin drops it"), "{refused}");
     assert!(!lab.is_on() && sent(&lab) == before);
     lab.engine.drop_restored(&node(), person()).await.expect("an admin may");
@@ -79,7 +79,14 @@ async fn a_fence_at_once_waits_out_what_the_old_life_may_have_sent() {
     let file = lab.backup().await;
     lab.restore(&file).await;
     lab.start().await;
-    let longest = lab.view().plan.topology.devices().filter_map(|spec| spec.max_in_flight.on).max().unwrap();
+    let longest = lab
+        .view()
+        .plan
+        .topology
+        .devices()
+        .filter_map(|spec| spec.max_in_flight.on)
+        .max()
+        .expect("it is there");
     let began = tokio::time::Instant::now();
     // An on of the old life arrives as late as it may, after an off of ours would have been confirmed.
     lab.schedule(longest - s(5), by_hand(Verb::On));
@@ -132,7 +139,7 @@ async fn on_though_the_backup_says_fenced_it_waits_for_a_person_and_is_not_switc
     tokio::time::sleep(s(900)).await;
     assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::Restored));
     assert!(lab.is_on() && sent(&lab) == before);
-    lab.engine.retry(&node(), person()).await.unwrap_err();
+    lab.engine.retry(&node(), person()).await.expect_err("it is refused");
     lab.engine.stand_down(&node(), person()).await.expect("it was brought back");
     lab.reach("normal", s(300)).await;
     assert!(lab.is_on() && sent(&lab).0 == before.0);
@@ -248,7 +255,7 @@ async fn killed_at_every_point_after_a_restore_it_comes_to_the_same_end() {
     round(&mut whole).await;
     let points = whole.points.seen.lock().expect("whole").clone();
     assert!(points[first..].iter().any(|point| point == "saved read_restored"), "{points:?}");
-    for index in first..points.len() {
+    for (index, point) in points.iter().enumerate().skip(first) {
         let mut lab = was_fenced(3011).await;
         assert_eq!(lab.points.count(), first);
         *lab.points.die_at.lock().expect("whole") = Some(index + 1);
@@ -262,12 +269,7 @@ async fn killed_at_every_point_after_a_restore_it_comes_to_the_same_end() {
             lab.crash().await;
         }
         round(&mut lab).await;
-        assert!(
-            lab.record().ledger.open().is_empty(),
-            "killed at {}: {:?}",
-            points[index],
-            lab.record().ledger
-        );
+        assert!(lab.record().ledger.open().is_empty(), "killed at {}: {:?}", point, lab.record().ledger);
         assert!(lab.record().holds.is_empty() && lab.record().restored.is_none());
     }
 }

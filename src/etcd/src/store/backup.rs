@@ -111,8 +111,11 @@ async fn commit(house: &House, txn: Txn) -> Result<bool, StoreError> {
     Ok(answer.succeeded())
 }
 
+/// A key and what stands there.
+type Pair = (Vec<u8>, Vec<u8>);
+
 /// Every key with its bytes. Records in the order of their last changes, so that their revisions have it too.
-fn entries(house: &House, content: &Content) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+fn entries(house: &House, content: &Content) -> Result<Vec<Pair>, StoreError> {
     let keys = &house.keys;
     let mut records: Vec<&Stored> = content.records.iter().collect();
     records.sort_by_key(|stored| stored.revision);
