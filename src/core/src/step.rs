@@ -8,7 +8,7 @@ use crate::ids::{EffectId, Generation, Incarnation, Version};
 use crate::ledger::EffectKind;
 use crate::order::Opened;
 use crate::record::{AuditHead, Fence, NodeRecord};
-use crate::store::{KeyEntry, Store, StoreError, Stored, Write};
+use crate::store::{Guard, KeyEntry, Store, StoreError, Stored, Write, Written};
 
 /// One effect of a step, not to be sent yet.
 #[derive(Debug)]
@@ -84,6 +84,12 @@ impl Step {
         &self.record
     }
 
+    fn written(&self, written: Written, guard: Guard) -> Saved {
+        let (version, revision) = (written.version, written.revision);
+        let stored = Stored { version, revision, record: self.record.clone() };
+        Saved { nonce: self.nonce, stored, incarnation: guard.incarnation }
+    }
+
     /// Opens the effects with the proof that *this* step is stored.
     ///
     /// # Panics
@@ -99,13 +105,22 @@ impl Step {
     }
 }
 
+/// How often a write that was not answered is written again.
+const TRIES: u32 = 2;
+
 /// Stores a step under the leadership's guard. The only maker of [`Saved`].
 ///
 /// Where the store does not say whether the write happened, the record is read again: only if exactly this step
-/// stands there, under a guard that still holds, it is saved.
+/// stands there, under a guard that still holds, it is saved. If it is not there it may be on its way still, so it is
+/// written again: that one takes its place, or finds it there.
+///
+/// # Errors
+/// [`StoreError::Unavailable`] only where the write surely did not happen and never will; [`StoreError::Unknown`] where it
+/// may be stored, or may yet be.
 pub async fn save(store: &dyn Store, leadership: &Leadership, step: &Step) -> Result<Saved, StoreError> {
     // A leadership that is over decides nothing any more, also where the store does not know that yet (S6).
-    leadership.check().map_err(|ended| StoreError::Deposed(ended.to_string()))?;
+    let leads = || leadership.check().map_err(|ended| StoreError::Deposed(ended.to_string()));
+    leads()?;
     let guard = leadership.guard();
     let write = Write {
         expected: step.expected,
@@ -113,41 +128,39 @@ pub async fn save(store: &dyn Store, leadership: &Leadership, step: &Step) -> Re
         fences: step.fences.clone(),
         keys: step.keys.clone(),
     };
-    match store.write(guard, write).await {
-        Ok(written) => Ok(Saved {
-            nonce: step.nonce,
-            stored: Stored {
-                version: written.version,
-                revision: written.revision,
-                record: step.record.clone(),
-            },
-            incarnation: guard.incarnation,
-        }),
-        Err(StoreError::Unknown(why)) => {
-            let node = &step.record.node;
-            // A store that cannot be asked now leaves it unknown: "unavailable" would say that nothing was written.
-            let unknown = |error| match error {
-                StoreError::Unavailable(now) => StoreError::Unknown(format!("{why}; asked again: {now}")),
-                other => other,
-            };
-            let stored = store.load(node).await.map_err(unknown)?;
-            let stored = stored.ok_or_else(|| StoreError::Unknown(why.clone()))?;
+    let why = match store.write(guard, write.clone()).await {
+        Ok(written) => return Ok(step.written(written, guard)),
+        Err(StoreError::Unknown(why)) => why,
+        Err(error) => return Err(error),
+    };
+    // A store that cannot be asked now leaves it unknown: "unavailable" would say that nothing was written.
+    let unknown = |error| match error {
+        StoreError::Unavailable(now) => StoreError::Unknown(format!("{why}; asked again: {now}")),
+        other => other,
+    };
+    let node = &step.record.node;
+    for _ in 0..TRIES {
+        let stored = store.load(node).await.map_err(unknown)?;
+        if let Some(stored) = stored.filter(|stored| stored.version != step.expected) {
             if stored.version != step.expected.next() || stored.record != step.record {
-                return Err(if stored.version == step.expected {
-                    StoreError::Unavailable(why)
-                } else {
-                    StoreError::Conflict {
-                        node: node.clone(),
-                        expected: step.expected,
-                        found: stored.version,
-                    }
+                return Err(StoreError::Conflict {
+                    node: node.clone(),
+                    expected: step.expected,
+                    found: stored.version,
                 });
             }
             store.check(guard, node, stored.version).await.map_err(unknown)?;
-            Ok(Saved { nonce: step.nonce, stored, incarnation: guard.incarnation })
+            return Ok(Saved { nonce: step.nonce, stored, incarnation: guard.incarnation });
         }
-        Err(error) => Err(error),
+        leads()?;
+        match store.write(guard, write.clone()).await {
+            Ok(written) => return Ok(step.written(written, guard)),
+            // The first one may have arrived meanwhile: it is looked for once more.
+            Err(StoreError::Unknown(_) | StoreError::Conflict { .. }) => {}
+            Err(error) => return Err(unknown(error)),
+        }
     }
+    Err(StoreError::Unknown(why))
 }
 
 #[cfg(test)]

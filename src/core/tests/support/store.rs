@@ -17,6 +17,8 @@ pub enum Trouble {
     SilentlyDone,
     /// The write does not happen, and the store does not say so.
     SilentlyLost,
+    /// The store does not say so, and the write happens once the record was read again: it was on its way.
+    Late,
 }
 
 #[derive(Debug, Default)]
@@ -25,6 +27,10 @@ struct Inner {
     term: Term,
     trouble: Option<Trouble>,
     last: Option<Write>,
+    /// On its way, and not read past yet.
+    late: Option<Write>,
+    /// It lands before the next write.
+    lands: bool,
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +48,14 @@ impl OneNode {
     /// What was written last: with its fences and keys.
     pub fn last_write(&self) -> Write {
         self.0.lock().unwrap().last.clone().unwrap()
+    }
+
+    /// What is stored, once everything that was on its way has arrived.
+    pub fn in_the_end(&self) -> Option<Stored> {
+        let mut inner = self.0.lock().unwrap();
+        inner.lands = true;
+        inner.land();
+        inner.stored.clone()
     }
 
     /// Another gateway takes the term.
@@ -66,6 +80,24 @@ impl OneNode {
 }
 
 impl Inner {
+    fn put(&mut self, write: Write) -> Written {
+        let version = write.expected.next();
+        let revision = Revision(version.0);
+        self.stored = Some(Stored { version, revision, record: write.record.clone() });
+        self.last = Some(write);
+        Written { version, revision }
+    }
+
+    /// What was on its way arrives.
+    fn land(&mut self) {
+        if std::mem::take(&mut self.lands)
+            && let Some(late) = self.late.take()
+            && self.versioned(&late.record.node, late.expected).is_ok()
+        {
+            self.put(late);
+        }
+    }
+
     fn guarded(&self, guard: Guard) -> Result<(), StoreError> {
         let same = guard.term == self.term && guard.incarnation == incarnation();
         same.then_some(()).ok_or_else(|| StoreError::Deposed(format!("term {}", self.term)))
@@ -95,26 +127,30 @@ impl Store for OneNode {
     }
 
     async fn load(&self, _: &NodeId) -> Result<Option<Stored>, StoreError> {
-        Ok(self.0.lock().unwrap().stored.clone())
+        let mut inner = self.0.lock().unwrap();
+        inner.lands = inner.late.is_some();
+        Ok(inner.stored.clone())
     }
 
     async fn write(&self, guard: Guard, write: Write) -> Result<Written, StoreError> {
         let mut inner = self.0.lock().unwrap();
+        inner.land();
         inner.guarded(guard)?;
         inner.versioned(&write.record.node, write.expected)?;
         let trouble = inner.trouble.take();
         match trouble {
+            Some(Trouble::Late) => {
+                inner.late = Some(write);
+                return Err(StoreError::Unknown("no answer".to_owned()));
+            }
             Some(Trouble::Unavailable) => return Err(StoreError::Unavailable("disk full".to_owned())),
             Some(Trouble::SilentlyLost) => return Err(StoreError::Unknown("no answer".to_owned())),
             Some(Trouble::SilentlyDone) | None => {}
         }
-        let version = write.expected.next();
-        let revision = Revision(version.0);
-        inner.stored = Some(Stored { version, revision, record: write.record.clone() });
-        inner.last = Some(write);
+        let written = inner.put(write);
         match trouble {
             Some(_) => Err(StoreError::Unknown("no answer".to_owned())),
-            None => Ok(Written { version, revision }),
+            None => Ok(written),
         }
     }
 

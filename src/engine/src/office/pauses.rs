@@ -45,9 +45,9 @@ async fn write(
     }
     match store.put_note(leadership.guard(), name, found, text.clone()).await {
         Err(StoreError::Unknown(why)) => {
-            // Whether it happened shows when it is read again.
+            // That it happened shows when it is read again; that it did not, does not: it may be on its way.
             let now = store.note(name).await?.map(|note| note.text);
-            if now == text { Ok(()) } else { Err(StoreError::Unavailable(why)) }
+            if now == text { Ok(()) } else { Err(StoreError::Unknown(why)) }
         }
         written => written.map(|_| ()),
     }
