@@ -1,8 +1,7 @@
 //! What people ask of a node besides fencing it: holds, attestation, retirement, an exchanged board.
 
-use picket_core::ids::NodeId;
 use picket_core::record::NodeRecord;
-use picket_engine::Taken;
+use picket_engine::{NodeView, Taken};
 use picket_proto::v1;
 use tonic::Status;
 
@@ -11,7 +10,6 @@ use super::{Desk, Updates};
 use crate::convert::request;
 use crate::door::Guest;
 use crate::errors::{self, Verb};
-use crate::fault::Fault;
 
 impl Desk {
     /// Places a hold, or renews its reason.
@@ -19,9 +17,10 @@ impl Desk {
         let asked = self.heard(&guest, "hold", request::hold(&request, &guest.caller))?;
         let node = self.heard(&guest, "hold", asked.node.find(self))?;
         self.may_act_for(&asked.holder, &node)?;
-        log("hold", &self.heard(&guest, "hold", self.view(&node))?, &guest, &asked);
+        let before = self.heard(&guest, "hold", self.view(&node))?;
+        log("hold", &before, &guest, &asked);
         match self.engine.hold(&node, asked.holder, asked.ask).await {
-            Ok(taken) => Ok(self.after(&node, taken)?),
+            Ok(taken) => Ok(self.after(before, taken)),
             Err(error) => Err(errors::engine(error, Verb::Hold, &node, &self.engine).into()),
         }
     }
@@ -36,11 +35,12 @@ impl Desk {
         let asked = self.heard(&guest, "drop_hold", request::drop_hold(&request, &guest.caller))?;
         let node = self.heard(&guest, "drop_hold", asked.node.find(self))?;
         self.may_drop(&asked.holder, &node)?;
-        log("drop-hold", &self.heard(&guest, "drop_hold", self.view(&node))?, &guest, &asked);
+        let before = self.heard(&guest, "drop_hold", self.view(&node))?;
+        log("drop-hold", &before, &guest, &asked);
         self.withdraw(&guest, "drop_hold", &node, &asked).await?;
         let expected = asked.ask.expected_generation;
         match self.dropped(&node, asked.holder, asked.ask).await {
-            Ok(taken) => Ok(self.after(&node, taken)?),
+            Ok(taken) => Ok(self.after(before, taken)),
             Err(error) => {
                 let view = self.view(&node)?;
                 if is_repeated(&error, expected, &view) {
@@ -67,9 +67,10 @@ impl Desk {
     pub(crate) async fn retire(&self, guest: Guest, request: v1::RetireRequest) -> Result<v1::Node, Status> {
         let asked = self.heard(&guest, "retire", request::retire(&request, &guest.caller))?;
         let node = self.heard(&guest, "retire", asked.node.find(self))?;
-        log("retire", &self.heard(&guest, "retire", self.view(&node))?, &guest, &asked);
+        let before = self.heard(&guest, "retire", self.view(&node))?;
+        log("retire", &before, &guest, &asked);
         match self.engine.retire(&node, asked.ask).await {
-            Ok(taken) => Ok(self.after(&node, taken)?),
+            Ok(taken) => Ok(self.after(before, taken)),
             Err(error) => Err(errors::engine(error, Verb::Retire, &node, &self.engine).into()),
         }
     }
@@ -83,19 +84,20 @@ impl Desk {
         let came = request::accept_identity(&request, &guest.caller);
         let (asked, device, expected) = self.heard(&guest, "accept_identity", came)?;
         let node = self.heard(&guest, "accept_identity", asked.node.find(self))?;
-        log("accept-identity", &self.heard(&guest, "accept_identity", self.view(&node))?, &guest, &asked);
+        let before = self.heard(&guest, "accept_identity", self.view(&node))?;
+        log("accept-identity", &before, &guest, &asked);
         match self.engine.accept_identity(&node, device, expected, asked.ask).await {
-            Ok(taken) => Ok(self.after(&node, taken)?),
+            Ok(taken) => Ok(self.after(before, taken)),
             Err(error) => Err(errors::engine(error, Verb::Accept, &node, &self.engine).into()),
         }
     }
 
-    /// The node as it stood when what was asked was stored.
-    fn after(&self, node: &NodeId, taken: Taken) -> Result<v1::Node, Fault> {
-        let mut view = self.view(node)?;
+    /// The node as it stood when what was asked was stored. An orphan that was retired is not known any more by then.
+    fn after(&self, before: NodeView, taken: Taken) -> v1::Node {
+        let mut view = self.view(&before.plan.id).unwrap_or(before);
         if let Taken::Now(record) = taken {
             view.stored.record = NodeRecord::clone(&record);
         }
-        Ok(self.node(&view))
+        self.node(&view)
     }
 }
