@@ -47,12 +47,20 @@ pub fn request(data: &[u8]) -> bool {
     let Some((&kind, bytes)) = data.split_first() else { return false };
     // As much as the door lets in.
     let bytes = &bytes[..bytes.len().min(64 * 1_024)];
-    match kind % 5 {
+    match kind % 13 {
         0 => judged(bytes, |message: &v1::FenceRequest| request::fence(message, "db")),
         1 => judged(bytes, |message: &v1::UnfenceRequest| request::unfence(message, "db")),
         2 => judged(bytes, |message: &v1::RetryRequest| request::retry(message, "db")),
         3 => judged(bytes, |message: &v1::StandDownRequest| request::stand_down(message, "db")),
-        _ => judged(bytes, |message: &v1::AbandonReleaseRequest| request::abandon(message, "db")),
+        4 => judged(bytes, |message: &v1::AbandonReleaseRequest| request::abandon(message, "db")),
+        5 => judged(bytes, |message: &v1::HoldRequest| request::hold(message, "db")),
+        6 => judged(bytes, |message: &v1::DropHoldRequest| request::drop_hold(message, "db")),
+        7 => judged(bytes, |message: &v1::AttestRequest| request::attest(message, "db")),
+        8 => judged(bytes, |message: &v1::RetireRequest| request::retire(message, "db")),
+        9 => judged(bytes, |message: &v1::AcceptIdentityRequest| request::accept_identity(message, "db")),
+        10 => judged(bytes, |message: &v1::PauseRequest| request::pause::pause(message, "db")),
+        11 => judged(bytes, |message: &v1::ResumeRequest| request::pause::resume(message, "db")),
+        _ => judged(bytes, |message: &v1::DrillRequest| request::drill(message, "db")),
     }
 }
 
