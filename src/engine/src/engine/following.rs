@@ -144,8 +144,13 @@ impl Engine {
         let mut following = self.shared.following.subscribe();
         let campaign = async {
             loop {
-                drop(following.wait_for(|following| following.aside.is_none()).await);
-                election.set_aside(None);
+                // The others are told at once: nobody leaves its own host to one that does not stand.
+                let why = following.borrow().aside.clone();
+                election.set_aside(why.clone());
+                if why.is_some() {
+                    drop(following.wait_for(|following| following.aside != why).await);
+                    continue;
+                }
                 let parts = self.fleet().parts.clone();
                 tokio::select! {
                     biased;
@@ -154,7 +159,6 @@ impl Engine {
                     }
                     why = aside(&mut following) => {
                         tracing::warn!(why, "does not stand for election");
-                        election.set_aside(Some(why));
                         let _ = election.resign().await;
                     }
                 }

@@ -186,6 +186,8 @@ async fn a_leader_leaves_its_own_host_to_another_one_and_does_not_stand_meanwhil
     assert_eq!(outcome, Some(Outcome::Fenced { released: true }));
     let aside = two.a.engine.aside();
     assert!(aside.as_ref().is_some_and(|why| why.contains("stands on n1")), "{aside:?}");
+    // Else another one would leave its own host to this one, and nobody would stand.
+    assert_eq!(two.booth.borrow().members["a"].aside, aside, "the others are told");
     assert!(!two.a.is_on());
 }
 
