@@ -8,10 +8,10 @@ use crate::{licences, packages, place, run};
 /// A check of the sources, by what it looks at.
 type Check = (&'static str, fn() -> Result<(), Failure>);
 
-/// Formatting, clippy, documentation, licences. All are looked at, whichever fails.
+/// Formatting, clippy, documentation, licences, the fuzz targets' manifest. All are looked at, whichever fails.
 pub fn verify() -> Result<(), Failure> {
     packages::ensure(packages::FOR_BUILD, false)?;
-    let checks: [Check; 4] = [
+    let checks: [Check; 5] = [
         ("formatting (cargo xtask fix mends it)", || cargo(&["fmt", "--all", "--check"], &[])),
         ("clippy", || {
             cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"], &[])
@@ -20,6 +20,12 @@ pub fn verify() -> Result<(), Failure> {
             cargo(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "--deny warnings")])
         }),
         ("licences", licences::check),
+        // It lies outside of the workspace, and its targets want a compiler that is not asked for here.
+        ("the fuzz targets' manifest", || {
+            let mut command = place::cargo();
+            command.args(["read-manifest", "--manifest-path", "tests/fuzz/bodies/Cargo.toml"]);
+            run::output(command).map(drop)
+        }),
     ];
     let failed: Vec<String> = checks
         .into_iter()
