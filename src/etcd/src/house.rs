@@ -292,6 +292,11 @@ impl House {
         bytes
     }
 
+    /// Whether the leadership of `revision` is held here, and was not given up.
+    pub(crate) fn holds(&self, revision: i64) -> bool {
+        lock(&self.held).as_ref().is_some_and(|held| held.revision == revision)
+    }
+
     /// Ends the leadership of `revision`, if it is still the one that is held here.
     pub(crate) fn lose(&self, revision: i64, why: &str) {
         let mut held = lock(&self.held);
