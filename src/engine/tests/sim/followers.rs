@@ -10,7 +10,7 @@ use picket_core::ids::Term;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::store::Store;
 use picket_core::time::WallTime;
-use picket_driver_sim::Fault;
+use picket_driver_sim::{Fault, Verb};
 use picket_engine::{ChangeError, Engine, EngineError, NoHooks, Part, Until};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -115,6 +115,13 @@ async fn two(seed: u64, own_host: bool) -> Two {
 }
 
 impl Two {
+    /// Who leads does so no more, as if its lease were over.
+    fn depose(&self) {
+        let (_, _, lease) = self.booth.borrow().leader.clone().expect("somebody leads");
+        lease.end();
+        self.booth.send_modify(|booth| booth.leader = None);
+    }
+
     /// Who leads, once somebody does.
     async fn leader(&self) -> String {
         let mut seen = self.booth.subscribe();
@@ -243,4 +250,31 @@ async fn other_settings_are_taken_by_who_follows_unless_they_take_away_what_is_n
     let changed = two.b.change(change(&two, false)).await.expect("n1 is at rest");
     assert_eq!((changed.removed, changed.added.len()), (vec![node()], 1));
     assert!(two.b.node(&node()).is_err());
+}
+
+/// S5, S8: an on that was sent through drivers that other settings replaced may land as long as its session lives there, and
+/// the new drivers know nothing of that session. The next leadership here waits it out like anybody else's.
+#[tokio::test(start_paused = true)]
+async fn what_was_sent_through_drivers_that_were_replaced_is_waited_out() {
+    let mut two = two(8_008, false).await;
+    two.a.fence().await;
+    two.a.fault("bmc", Fault::Late { verb: Verb::On, after: s(40), answered: true, times: 1 });
+    two.a.unfence().await.expect("brought back");
+    while two.a.received("bmc").ons == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    two.depose();
+    tokio::time::sleep(s(3)).await;
+    assert_eq!(two.leader().await, "b");
+    two.a.setup.releases[0].0 = "let_go".to_owned();
+    let changed = two.a.reload().await.expect("taken: what is open goes on by its record");
+    assert_eq!(changed.later, [node()]);
+    two.stop.cancel();
+    two.a.engine.until_leading().await;
+    let id = two.a.open().await;
+    tokio::time::sleep(s(30)).await;
+    assert_eq!(two.a.phase(), "fencing", "no Off counts while that on may land");
+    assert_eq!(two.a.outcome(id, Until::Released).await, Outcome::Fenced { released: true });
+    tokio::time::sleep(s(60)).await;
+    assert!(!two.a.is_on());
 }
