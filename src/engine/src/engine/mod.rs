@@ -217,11 +217,12 @@ impl Engine {
         let leadership = won?;
         let Some(began) = stop.run_until_cancelled(self.begin_reign(leadership)).await else { return Ok(()) };
         let mut reign = began?;
-        let (parts, leadership) = (&self.shared.parts, reign.leadership.clone());
+        let leadership = reign.leadership.clone();
         self.shared.lead.send_replace(Lead::Yes(leadership.clone()));
-        let mut keys = JoinSet::new();
-        keys.spawn(self.key_task(leadership.clone()));
-        let mut forget_at = parts.clock.boot();
+        // They end with it, and it waits for neither.
+        let mut besides = JoinSet::new();
+        besides.spawn(self.key_task(leadership.clone()));
+        besides.spawn(self.clone().forgetting(leadership.clone()));
         let ended = loop {
             tokio::select! {
                 biased;
@@ -252,10 +253,6 @@ impl Engine {
                     if let Err(ended) = leadership.check() {
                         break Err(StoreError::Deposed(ended.to_string()));
                     }
-                    if parts.clock.boot() >= forget_at {
-                        forget_at = parts.clock.boot() + FORGETTING;
-                        self.forget(&leadership).await;
-                    }
                 }
             }
         };
@@ -279,6 +276,14 @@ impl Engine {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// Forgets now and every hour, for as long as that leadership lasts.
+    async fn forgetting(self, leadership: Arc<Leadership>) {
+        while leadership.check().is_ok() {
+            self.forget(&leadership).await;
+            tokio::time::sleep(FORGETTING).await;
         }
     }
 

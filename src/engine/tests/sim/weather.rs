@@ -32,6 +32,7 @@ struct Sky {
     mute: Option<Duration>,
     records_away_until: BootTime,
     linger: Duration,
+    forgets_for: Duration,
 }
 
 /// A store under the weather.
@@ -56,6 +57,7 @@ impl Weather {
             mute: None,
             records_away_until: BootTime::default(),
             linger: Duration::ZERO,
+            forgets_for: Duration::ZERO,
         };
         Self { inner, clock, sky: Mutex::new(sky), log: Mutex::default(), checks: Mutex::default() }
     }
@@ -84,6 +86,11 @@ impl Weather {
     /// What is written is told so much later.
     pub fn linger(&self, time: Duration) {
         self.sky.lock().expect("whole").linger = time;
+    }
+
+    /// Forgetting what is too old takes so long.
+    pub fn forgets_for(&self, time: Duration) {
+        self.sky.lock().expect("whole").forgets_for = time;
     }
 
     /// All is well again.
@@ -238,6 +245,10 @@ impl Store for Weather {
     }
 
     async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {
+        let time = self.sky.lock().expect("whole").forgets_for;
+        if !time.is_zero() {
+            tokio::time::sleep(time).await;
+        }
         self.inner.forget(guard, before).await
     }
 }
