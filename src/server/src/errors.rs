@@ -68,7 +68,7 @@ impl Verb {
     }
 }
 
-/// Nobody leads here, and why: another gateway does, or none.
+/// Nobody leads here, and why: another gateway does, or none. Only of what surely did nothing: clients send it to who leads.
 pub(crate) fn no_leader(engine: &Engine, why: &str) -> Fault {
     match engine.part() {
         Ok(Part::Follows { leader, .. }) => not_leader(&leader, "ask it, with the same key"),
@@ -90,6 +90,15 @@ fn not_leader(leader: &Member, hint: &str) -> Fault {
 
 fn nobody(why: &str) -> Fault {
     let message = format!("no gateway leads at the moment: {why}; ask again with the same key");
+    Fault::new(ErrorReason::NoLeader, message).retry_after(LEADER)
+}
+
+/// The leadership under which something was asked has ended. It may have been done, so that nobody is sent on with it.
+pub(crate) fn ended(why: &str) -> Fault {
+    let message = format!(
+        "this gateway leads no more ({why}), and what was asked may have been done: ask again with the same key, and it is \
+         done once; without one, look first"
+    );
     Fault::new(ErrorReason::NoLeader, message).retry_after(LEADER)
 }
 
@@ -148,6 +157,7 @@ pub(crate) fn engine(error: EngineError, verb: Verb, node: &NodeId, engine: &Eng
         EngineError::NoKey(_) | EngineError::NotAllowed(_) => Fault::new(ErrorReason::NotOffered, message),
         EngineError::Store(error) => store(error),
         EngineError::NoLeader(why) => no_leader(engine, &why),
+        EngineError::Unanswered => ended("it ended in the middle of it"),
         EngineError::Device { device, kind, detail } => failed(&device, kind, &detail, &message),
         EngineError::Field { field, what } => {
             let mut fields = Fields::default();
@@ -264,6 +274,7 @@ pub(crate) fn asked(error: EngineError) -> Fault {
     match error {
         EngineError::Store(error) => store(error),
         EngineError::NoLeader(why) => nobody(&why),
+        EngineError::Unanswered => ended("it ended in the middle of it"),
         other => internal(&other.to_string()),
     }
 }

@@ -278,3 +278,20 @@ async fn what_was_sent_through_drivers_that_were_replaced_is_waited_out() {
     tokio::time::sleep(s(60)).await;
     assert!(!two.a.is_on());
 }
+
+/// A request whose answer was cut off by the end of a leadership may have been done: it is not told as one that did nothing,
+/// which clients send to the next leader by themselves.
+#[tokio::test(start_paused = true)]
+async fn what_may_have_been_done_is_not_told_as_asked_of_the_wrong_gateway() {
+    let mut two = two(8_009, false).await;
+    two.a.store.linger(s(5));
+    let (engine, call) = (two.a.engine.clone(), two.a.call());
+    let asked = tokio::spawn(async move { engine.fence(&node(), call).await });
+    tokio::time::sleep(s(1)).await;
+    two.depose();
+    let answer = asked.await.expect("no panic");
+    assert!(matches!(answer, Err(EngineError::Unanswered)), "{answer:?}");
+    two.a.store.linger(s(0));
+    tokio::time::sleep(s(2)).await;
+    assert_ne!(two.phase_at_b(), "normal", "it was stored");
+}

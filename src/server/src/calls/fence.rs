@@ -104,7 +104,7 @@ impl Desk {
             Admission::Joined(_) => (Start::Joined, false),
             Admission::Already(_) => (Start::Joined, true),
             Admission::Superseded(fence) => {
-                let view = self.view(&node)?;
+                let view = self.view_after(&node)?;
                 let end = outcome::superseded(Some(fence), &view.stored.record.phase);
                 let update = follow::at_once(&view, self.now().wall, Some(fence), end);
                 return Ok(stream::iter([Ok(update)]).boxed());
@@ -113,7 +113,7 @@ impl Desk {
         let opened = matches!(start, Start::Opened);
         let first = wishes.superfluous(opened).map(|text| {
             let mut update =
-                follow::at_once(&self.view(&node)?, self.now().wall, None, v1::Outcome::default());
+                follow::at_once(&self.view_after(&node)?, self.now().wall, None, v1::Outcome::default());
             (update.text, update.outcome) = (text, None);
             Ok::<_, Fault>(update)
         });
