@@ -57,14 +57,15 @@ pub enum Part {
 impl Engine {
     /// In which part this gateway answers questions, or why it cannot.
     pub fn part(&self) -> Result<Part, Absent> {
-        let why = match &*self.shared.lead.borrow() {
-            Lead::Yes(leadership) => return Ok(Part::Leads(leadership.term())),
-            Lead::No(why) => why.clone(),
+        let why = match self.leading() {
+            Ok(term) => return Ok(Part::Leads(term)),
+            Err(why) => why,
         };
         let age = self.age();
         let absent = |why, since| Absent { why, since, age };
+        let known = |since: WallTime| Some(since).filter(|since| since.millis() > 0);
         let following = self.shared.following.borrow().clone();
-        match self.shared.parts.election.known() {
+        match self.known() {
             Known::Leader(leader, term) => match age {
                 Some(age) if age <= STALE => Ok(Part::Follows { leader, term, age }),
                 _ => {
@@ -75,8 +76,8 @@ impl Engine {
                     ))
                 }
             },
-            Known::Nobody(since) => Err(absent(why, Some(since))),
-            Known::Away(since, why) => Err(absent(why, Some(since).filter(|since| since.millis() > 0))),
+            Known::Nobody(since) => Err(absent(why, known(since))),
+            Known::Away(since, why) => Err(absent(why, known(since))),
         }
     }
 
@@ -91,9 +92,15 @@ impl Engine {
         self.shared.parts.election.me()
     }
 
-    /// Who leads, as last seen.
+    /// Who leads, as last seen. That it is this gateway, which does not lead yet or any more, helps nobody: then nobody does,
+    /// since a time that is not known (zero).
     pub fn known(&self) -> Known {
-        self.shared.parts.election.known()
+        match self.shared.parts.election.known() {
+            Known::Leader(leader, _) if leader.gateway == self.me().gateway && self.leading().is_err() => {
+                Known::Nobody(WallTime::from_millis(0))
+            }
+            known => known,
+        }
     }
 
     /// Who takes part in the election besides this gateway, by name.

@@ -295,3 +295,16 @@ async fn what_may_have_been_done_is_not_told_as_asked_of_the_wrong_gateway() {
     tokio::time::sleep(s(2)).await;
     assert_ne!(two.phase_at_b(), "normal", "it was stored");
 }
+
+/// A permit that is over says so at once, whenever the tasks of its leadership end; and who leads no more is not named as who does.
+#[tokio::test(start_paused = true)]
+async fn a_leadership_that_is_over_tells_nothing_as_its_own() {
+    let two = two(8_010, false).await;
+    assert!(matches!(two.a.engine.part(), Ok(Part::Leads(_))));
+    let (_, _, lease) = two.booth.borrow().leader.clone().expect("a leads");
+    lease.end();
+    assert!(two.a.engine.leading().is_err());
+    let absent = two.a.engine.part().expect_err("it leads no more, and read nothing as a follower");
+    assert!(absent.why.contains("lease"), "{absent:?}");
+    assert!(matches!(two.a.engine.known(), Known::Nobody(_)), "{:?}", two.a.engine.known());
+}
