@@ -8,7 +8,7 @@ use picket_core::budget::pause::PauseScope;
 use picket_core::election::{Election, ElectionError, Known, Lease, Member, Won};
 use picket_core::ids::Term;
 use picket_core::outcome::{Outcome, Reason};
-use picket_core::store::Store;
+use picket_core::store::{Store, StoreError};
 use picket_core::time::WallTime;
 use picket_driver_sim::{Fault, Verb};
 use picket_engine::{ChangeError, Engine, EngineError, NoHooks, Part, Until};
@@ -307,4 +307,16 @@ async fn a_leadership_that_is_over_tells_nothing_as_its_own() {
     let absent = two.a.engine.part().expect_err("it leads no more, and read nothing as a follower");
     assert!(absent.why.contains("lease"), "{absent:?}");
     assert!(matches!(two.a.engine.known(), Known::Nobody(_)), "{:?}", two.a.engine.known());
+}
+
+/// S19, S20: what was proven is said to whoever asks again only by who leads still. Another one may have brought it back.
+#[tokio::test(start_paused = true)]
+async fn a_deposed_leader_does_not_say_again_that_a_node_is_fenced() {
+    let mut two = two(8_011, false).await;
+    let call = two.a.call();
+    let id = two.a.engine.fence(&node(), call.clone()).await.expect("let in").fence();
+    two.a.outcome(id, Until::Released).await;
+    two.a.store.take_term().await.expect("another leadership, of which this one does not know yet");
+    let again = two.a.engine.fence(&node(), call).await;
+    assert!(matches!(again, Err(EngineError::Store(StoreError::Deposed(_)))), "{again:?}");
 }

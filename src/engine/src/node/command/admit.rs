@@ -92,7 +92,12 @@ impl NodeTask {
         if open.is_some_and(|open| open.generation == record.generation) && !record.is_groundless() {
             // Fenced is said only with a proof in hand and an Off read just now, to whoever asks again too.
             if matches!(record.phase, Phase::Fenced | Phase::Released) {
-                self.prove_now().await?;
+                // And only while this leadership stands: after it another one may have brought the node back.
+                if self.prove_now().await?
+                    && let Err(error) = self.ask_store().await
+                {
+                    return Ok(Some(refusal(store_failure(error))?));
+                }
             }
             if self.fence_id() == fence {
                 return Ok(Some(Ok(Admission::Joined(fence))));
