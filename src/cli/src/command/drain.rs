@@ -46,12 +46,15 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     };
     let mut client = session.client.clone();
     session.asked(client.pause(request)).await?;
+    let paused = Instant::now();
     let paint = session.console.paint(Stream::Err);
     let mut told = String::new();
     loop {
-        let (nodes, _, _) = hosts::list(session, ListNodesRequest::default()).await?;
-        let busy: Vec<&Node> = nodes.iter().filter(|node| is_under_way(node)).collect();
-        if busy.is_empty() {
+        let asked = Instant::now();
+        let listed = hosts::list_aged(session, ListNodesRequest::default()).await?;
+        let busy: Vec<&Node> = listed.nodes.iter().filter(|node| is_under_way(node)).collect();
+        // What a follower read before the pause was stored may lack a fence that had begun by then.
+        if busy.is_empty() && asked.duration_since(paused) >= listed.age {
             break;
         }
         let words: Vec<String> =
