@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use picket_core::election::{Election, Known};
 use picket_core::store::{Store, StoreError};
-use picket_tests::peers::EtcdCluster;
+use picket_tests::peers::{EtcdCluster, TcpFault};
 use tokio::time::timeout;
 
 use crate::common::{plain, write_of};
-use crate::house::{House, candidate, guard, leader, raw, settings, soon};
+use crate::house::{House, guard, leader, raw, soon};
 
 #[tokio::test]
 async fn one_leads_the_others_know_and_a_handover_takes_no_lease() {
@@ -89,14 +89,13 @@ async fn a_leader_whose_key_was_removed_hears_of_it_at_once() {
 #[tokio::test]
 async fn a_leadership_that_could_not_be_given_back_ends_by_itself() {
     let mut cluster = EtcdCluster::start(1).await.unwrap();
-    let mut settings = settings(cluster.endpoints());
-    settings.request = Duration::from_millis(200);
-    let house = House::new(settings, candidate("g1"));
+    let way = TcpFault::before(cluster.member(0).client()).await.unwrap();
+    let house = House::named(vec![format!("http://{}", way.address())], "g1");
     let leadership = house.permit().await;
-    cluster.member(0).process().freeze();
-    house.election.resign().await.expect_err("etcd does not answer");
+    way.shut();
+    house.election.resign().await.expect_err("etcd does not hear it");
     assert!(leadership.check().is_err(), "here it has ended all the same");
-    cluster.member(0).process().thaw();
+    way.heal();
     let other = House::named(cluster.endpoints(), "g2");
     let next = timeout(Duration::from_secs(10), other.election.campaign()).await;
     let next = next.expect("its lease of 3 s is over, and another one leads").unwrap();

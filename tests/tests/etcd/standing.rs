@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use picket_core::election::{Election, Known, Member};
 use picket_etcd::{Candidate, Version};
-use picket_tests::peers::EtcdCluster;
+use picket_tests::peers::{EtcdCluster, TcpFault};
 use tokio::time::timeout;
 
 use crate::house::{House, candidate, raw, settings, soon};
@@ -60,6 +60,26 @@ async fn who_has_other_settings_waits_until_it_has_them_or_is_told_to() {
     assert!(stands(&told).await, "it was told to");
     told.election.resign().await.unwrap();
     assert!(!stands(&two).await, "now these are the settings");
+}
+
+/// A reload while etcd does not answer is stored once it does: else nobody could follow that leader, whose settings all have.
+#[tokio::test]
+async fn settings_that_were_taken_while_etcd_was_away_are_known_once_it_is_back() {
+    let mut cluster = EtcdCluster::start(1).await.unwrap();
+    let way = TcpFault::before(cluster.member(0).client()).await.unwrap();
+    let house = House::named(vec![format!("http://{}", way.address())], "g1");
+    house.election.set_fleet("sha256:a").await.unwrap();
+    let leadership = house.permit().await;
+    way.shut();
+    house.election.set_fleet("sha256:b").await.expect_err("etcd does not hear it");
+    way.heal();
+    let mut raw = raw(&cluster.endpoints()).await;
+    soon("it is stored", 5, async || {
+        let stored = raw.get("/picket/election/digest", None).await.unwrap();
+        stored.kvs()[0].value() == b"sha256:b"
+    })
+    .await;
+    leadership.check().expect("it led all the while");
 }
 
 #[tokio::test]

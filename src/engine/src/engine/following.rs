@@ -109,10 +109,10 @@ impl Engine {
     }
 
     /// The digest of the settings by which this gateway works: who has others than the leader does not stand for election. What
-    /// cannot be stored now is stored with the next leadership.
+    /// cannot be stored now is stored by the election as soon as it can.
     pub async fn set_fleet(&self, digest: &str) {
         if let Err(error) = self.shared.parts.election.set_fleet(digest).await {
-            tracing::warn!(%error, "the digest of the settings was not stored");
+            tracing::warn!(%error, "the digest of the settings is not stored yet");
         }
     }
 

@@ -1,5 +1,6 @@
 //! The election: who leads, and who takes part.
 
+mod fleet;
 mod lease;
 mod presence;
 mod standing;
@@ -10,7 +11,6 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use etcd_client::{PutOptions, Txn, TxnOp};
 use futures::future::join_all;
 use picket_core::election::{Election, ElectionError, Known, Member, Won};
 use picket_core::store::StoreError;
@@ -65,14 +65,10 @@ impl EtcdElection {
     async fn store_digest(&self, digest: &str) -> Result<(), StoreError> {
         let house = &self.etcd.house;
         let held = lock(&house.held).clone();
-        let Some(held) = held else { return Ok(()) };
-        let put = TxnOp::put(house.keys.digest(), digest, None::<PutOptions>);
-        let txn = Txn::new().when(house.guards(&held)?).and_then([put]).or_else(house.guard_reads());
-        let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
-        if answer.succeeded() {
-            return Ok(());
+        match held {
+            Some(held) => fleet::store(house, &held, digest).await,
+            None => Ok(()),
         }
-        house.guard_says(&held, &mut crate::life::gets(&answer))
     }
 
     /// Says of itself what is so now.
@@ -215,7 +211,7 @@ impl Election for EtcdElection {
         others.map(|(gateway, member)| member.member(gateway)).collect()
     }
 
-    /// An error says that a leader's is not stored, or may not be: asked again, it is.
+    /// An error says that a leader's is not stored yet, or may not be: it is as soon as etcd takes it.
     async fn set_fleet(&self, digest: &str) -> Result<(), ElectionError> {
         self.digest.send_replace(digest.to_owned());
         self.tell();
