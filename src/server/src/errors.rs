@@ -71,8 +71,10 @@ impl Verb {
 /// Nobody leads here, and why: another gateway does, or none. Only of what surely did nothing: clients send it to who leads.
 pub(crate) fn no_leader(engine: &Engine, why: &str) -> Fault {
     match engine.part() {
-        Ok(Part::Follows { leader, .. }) => not_leader(&leader, "ask it, with the same key"),
-        Ok(Part::Leads(_)) => nobody(why),
+        Ok(Part::Follows { leader, .. }) if leader.gateway != engine.me().gateway => {
+            not_leader(&leader, "ask it, with the same key")
+        }
+        Ok(_) => nobody(why),
         Err(absent) => self::absent(engine, &absent),
     }
 }

@@ -65,9 +65,11 @@ impl Engine {
         let absent = |why, since| Absent { why, since, age };
         let known = |since: WallTime| Some(since).filter(|since| since.millis() > 0);
         let following = self.shared.following.borrow().clone();
-        match self.known() {
+        match self.shared.parts.election.known() {
             Known::Leader(leader, term) => match age {
+                // Also where it has just won, and does not lead yet.
                 Some(age) if age <= STALE => Ok(Part::Follows { leader, term, age }),
+                _ if leader.gateway == self.me().gateway => Err(absent(why, None)),
                 _ => {
                     let (since, why) = following.away.map_or((None, why), |(since, why)| (Some(since), why));
                     Err(absent(

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use picket_audit::Audit;
-use picket_core::groups::Groups;
 use picket_core::election::Leadership;
+use picket_core::groups::Groups;
 use picket_core::ids::{FenceId, NodeId, Revision, Term};
 use picket_core::near::near;
 use picket_core::outcome::{Outcome, Reason};
@@ -155,9 +155,7 @@ impl Engine {
     /// Waits until the leadership of `term` is over, or another one has begun here.
     pub async fn until_over(&self, term: Term) {
         let mut lead = self.shared.lead.subscribe();
-        let over = |lead: &Lead| {
-            !matches!(lead, Lead::Yes(leadership) if leadership.term() == term && leadership.check().is_ok())
-        };
+        let over = |lead: &Lead| !matches!(lead, Lead::Yes(leadership) if leadership.term() == term && leadership.check().is_ok());
         let _ = lead.wait_for(over).await;
     }
 
