@@ -68,7 +68,9 @@ pub enum EngineError {
     #[error("no gateway leads at the moment: {0}")]
     NoLeader(String),
     /// The leadership ended before anybody was told what became of it: it may have been done.
-    #[error("this gateway's leadership ended before it told what became of the request: it may have been done")]
+    #[error(
+        "this gateway's leadership ended before it told what became of the request: it may have been done"
+    )]
     Unanswered,
     /// A device did not do its part.
     #[error("{device}: {detail}")]

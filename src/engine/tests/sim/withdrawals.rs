@@ -119,7 +119,9 @@ async fn leaves(engine: Engine, node: NodeId, told: Arc<Mutex<Vec<u64>>>) {
                 told.lock().expect("whole").extend(ended);
                 break;
             }
-            Err(EngineError::Store(_) | EngineError::NoLeader(_) | EngineError::Unanswered) => tokio::time::sleep(s(1)).await,
+            Err(EngineError::Store(_) | EngineError::NoLeader(_) | EngineError::Unanswered) => {
+                tokio::time::sleep(s(1)).await
+            }
             Err(other) => panic!("{other:?}"),
         }
     }
