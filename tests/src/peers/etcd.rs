@@ -29,7 +29,8 @@ pub enum Etcd {
 }
 
 impl Etcd {
-    fn program(self) -> Result<PathBuf> {
+    /// The executable. An error says how to get it.
+    pub fn program(self) -> Result<PathBuf> {
         let (given, built) = match self {
             Etcd::Present => ("PICKET_TEST_ETCD", format!("go/etcd-{VERSION}/bin/etcd")),
             Etcd::Old => ("PICKET_TEST_OLD_ETCD", "debian/etcd-server/usr/bin/etcd".to_owned()),
@@ -109,8 +110,17 @@ impl EtcdCluster {
         Self::start_with(Etcd::Present, members, &[]).await
     }
 
+    /// So many members of 3.6, which force what they write to the disk as they do in the field: to be measured.
+    pub async fn durable(members: usize) -> Result<Self> {
+        Self::begin(Etcd::Present, members, &[], true).await
+    }
+
     /// So many members with these further arguments; where a certificate is among them, with TLS for clients.
     pub async fn start_with(which: Etcd, members: usize, arguments: &[&str]) -> Result<Self> {
+        Self::begin(which, members, arguments, false).await
+    }
+
+    async fn begin(which: Etcd, members: usize, arguments: &[&str], durable: bool) -> Result<Self> {
         let directory = tempfile::Builder::new()
             .prefix("picket-etcd-")
             .tempdir()
@@ -140,7 +150,7 @@ impl EtcdCluster {
                 format!("--initial-cluster-token={}", cluster.directory.path().display()),
             ];
             all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
-            if which == Etcd::Present {
+            if which == Etcd::Present && !durable {
                 // Nobody's power is cut here: what is written outlives the process.
                 all.push("--unsafe-no-fsync".to_owned());
             }
@@ -164,6 +174,11 @@ impl EtcdCluster {
     pub fn endpoints(&self) -> Vec<String> {
         let scheme = if self.secure { "https" } else { "http" };
         self.members.iter().map(|member| format!("{scheme}://{}", member.client())).collect()
+    }
+
+    /// How many members there are.
+    pub fn members(&self) -> usize {
+        self.members.len()
     }
 
     /// One member.
