@@ -7,6 +7,7 @@ pub const USAGE: &str = "\
 usage: cargo xtask <command>
 
   demo [--yes] [--keep]       fences a real virtual machine before your eyes: gateway, BMC, proof, release, and back
+  demo --ha [--yes]           the same by three gateways, of which the leader is killed in the middle of the fence
   test [--yes] [FILTER...]    all tests: units, models, end to end
   soak [--yes] [FILTER...]    the same with the long counts
   bench [--yes] [NAME ...]    measures beside what others wrote; without a name: which benches there are
@@ -25,6 +26,8 @@ pub enum Task {
     Demo {
         /// Install without asking.
         yes: bool,
+        /// With three gateways, of which the leader is killed.
+        ha: bool,
         /// Leave it running.
         keep: bool,
     },
@@ -69,7 +72,11 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
     let filters: Vec<String> = filters.into_iter().cloned().collect();
     let (task, known, takes_names): (_, &[&str], _) = match command.as_str() {
         "help" | "--help" | "-h" => (Task::Help, &[], false),
-        "demo" => (Task::Demo { yes: has("--yes"), keep: has("--keep") }, &["--yes", "--keep"], false),
+        "demo" => (
+            Task::Demo { yes: has("--yes"), ha: has("--ha"), keep: has("--keep") },
+            &["--yes", "--ha", "--keep"],
+            false,
+        ),
         "test" => (Task::Test { yes: has("--yes"), filters: filters.clone() }, &["--yes"], true),
         "soak" => (Task::Soak { yes: has("--yes"), filters: filters.clone() }, &["--yes"], true),
         "verify" => (Task::Verify, &[], false),
@@ -111,7 +118,8 @@ mod tests {
     #[test]
     fn commands_and_options() {
         assert_eq!(parsed(""), Ok(Task::Help));
-        assert_eq!(parsed("demo --keep"), Ok(Task::Demo { yes: false, keep: true }));
+        assert_eq!(parsed("demo --keep"), Ok(Task::Demo { yes: false, ha: false, keep: true }));
+        assert_eq!(parsed("demo --ha --yes"), Ok(Task::Demo { yes: true, ha: true, keep: false }));
         assert_eq!(
             parsed("test --yes heartbeat hold"),
             Ok(Task::Test { yes: true, filters: vec!["heartbeat".into(), "hold".into()] })

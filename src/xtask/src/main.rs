@@ -42,7 +42,7 @@ fn perform(task: Task) -> Result<(), Failure> {
             println!("{}", arguments::USAGE);
             Ok(())
         }
-        Task::Demo { yes, keep } => demo::demo(yes, keep),
+        Task::Demo { yes, ha, keep } => demo::demo(yes, ha, keep),
         Task::Test { yes, filters } => test::test(yes, &filters, test::Length::Short),
         Task::Soak { yes, filters } => test::test(yes, &filters, test::Length::Long),
         Task::Bench { yes, name, options } => bench::bench(yes, name.as_deref(), &options),
