@@ -29,11 +29,14 @@ struct Round {
     opened: Times,
     /// Until each was confirmed.
     confirmed: Times,
+    /// What was said of those that were not.
+    others: Vec<String>,
 }
 
 impl Round {
-    fn per_second(times: &Times, count: usize) -> f64 {
-        count as f64 / times.quantile(1.0).as_secs_f64().max(1e-9)
+    /// So many of them in a second.
+    fn per_second(&self, times: &Times, nodes: usize) -> f64 {
+        (nodes - self.others.len()) as f64 / times.quantile(1.0).as_secs_f64().max(1e-9)
     }
 }
 
@@ -57,6 +60,17 @@ pub async fn beside(options: Options) -> Result<(), Wrong> {
         on_etcd.push(took);
         writes.push(wrote);
     }
+    for (who, rounds) in [("etcd", &on_etcd), ("embedded", &embedded)] {
+        for (round, others) in
+            rounds.iter().map(|round| &round.others).enumerate().filter(|(_, o)| !o.is_empty())
+        {
+            let count = others.len();
+            println!(
+                "  round {round} on {who}: {count} of {nodes} were NOT CONFIRMED; the first: {}",
+                others[0]
+            );
+        }
+    }
     let (on_etcd, embedded) = (middle(on_etcd)?, middle(embedded)?);
     println!("  one after the other: from the question to \"its intent is stored\"");
     for (who, round) in [("etcd", &on_etcd), ("embedded", &embedded)] {
@@ -76,10 +90,10 @@ pub async fn beside(options: Options) -> Result<(), Wrong> {
             let [half, most] = [0.5, 0.99].map(|share| millis(of(round).quantile(share)));
             println!(
                 "    {who:<10} {:>7.0} /s   p50 {half:>11}   p99 {most:>11}",
-                Round::per_second(of(round), nodes)
+                round.per_second(of(round), nodes)
             );
         }
-        let [ours, theirs] = [&on_etcd, &embedded].map(|round| Round::per_second(of(round), nodes));
+        let [ours, theirs] = [&on_etcd, &embedded].map(|round| round.per_second(of(round), nodes));
         println!("    ratio: {:.2} of the embedded store's", ours / theirs);
     }
     let fences = (nodes + singly) as f64;
@@ -94,7 +108,7 @@ pub async fn beside(options: Options) -> Result<(), Wrong> {
     println!(
         "  etcd beside, bare puts of 2 KiB: {alone:.0} /s one after the other, {many:.0} /s by {WRITERS} at once"
     );
-    let of_etcd = Round::per_second(&on_etcd.opened, nodes);
+    let of_etcd = on_etcd.per_second(&on_etcd.opened, nodes);
     println!("    ratio: {:.2} intents stored a bare put of the {WRITERS}", of_etcd / many);
     Ok(())
 }
@@ -155,8 +169,11 @@ async fn ask(client: &mut Client, index: usize) -> Result<Streaming<FenceRespons
     Ok(client.fence(request).await?.into_inner())
 }
 
-/// Follows a fence to its proof; when its intent was told, since `began`.
-async fn follow(client: &mut Client, index: usize, began: Instant) -> Result<(Duration, Duration), Wrong> {
+/// A fence: when its intent was told and when it was proven, since the first was asked for; or what was said instead.
+type Followed = Result<(Duration, Duration), String>;
+
+/// Follows a fence to its proof.
+async fn follow(client: &mut Client, index: usize, began: Instant) -> Result<Followed, Wrong> {
     let mut stream = ask(client, index).await?;
     let (mut opened, mut last) = (None, None);
     while let Some(told) = stream.message().await? {
@@ -166,10 +183,15 @@ async fn follow(client: &mut Client, index: usize, began: Instant) -> Result<(Du
         }
         last = update.outcome.or(last);
     }
-    match last.map(|outcome| outcome.kind()) {
-        Some(OutcomeKind::Fenced) => Ok((opened.unwrap_or_default(), began.elapsed())),
-        other => Err(format!("n{index:05}: {other:?}").into()),
-    }
+    Ok(match last {
+        Some(outcome) if outcome.kind() == OutcomeKind::Fenced => {
+            Ok((opened.unwrap_or_default(), began.elapsed()))
+        }
+        Some(outcome) => {
+            Err(format!("n{index:05} after {:?}: {:?}: {}", began.elapsed(), outcome.kind(), outcome.detail))
+        }
+        None => return Err(format!("n{index:05}: its stream ended without an outcome").into()),
+    })
 }
 
 /// First some, each once the intent of the one before is stored; then all others at once.
@@ -188,11 +210,11 @@ async fn fence_all(daemon: &Daemon, options: Options) -> Result<Round, Wrong> {
         // It is followed to its end beside the next one.
         fences.spawn(async move {
             while stream.message().await?.is_some() {}
-            Ok::<_, Wrong>((Duration::ZERO, Duration::ZERO))
+            Ok::<Followed, Wrong>(Ok((Duration::ZERO, Duration::ZERO)))
         });
     }
     while let Some(ended) = fences.join_next().await {
-        ended??;
+        ended??.map_err(Wrong::from)?;
     }
     let began = Instant::now();
     for index in options.singly..options.singly + options.nodes {
@@ -202,11 +224,20 @@ async fn fence_all(daemon: &Daemon, options: Options) -> Result<Round, Wrong> {
         let mut client = client.clone();
         fences.spawn(async move { follow(&mut client, index, began).await });
     }
-    let (mut opened, mut confirmed) = (Vec::new(), Vec::new());
+    let (mut opened, mut confirmed, mut others) = (Vec::new(), Vec::new(), Vec::new());
     while let Some(ended) = fences.join_next().await {
-        let (first, last) = ended??;
-        opened.push(first);
-        confirmed.push(last);
+        match ended?? {
+            Ok((first, last)) => {
+                opened.push(first);
+                confirmed.push(last);
+            }
+            Err(why) => others.push(why),
+        }
     }
-    Ok(Round { singly: Times::of(singly), opened: Times::of(opened), confirmed: Times::of(confirmed) })
+    Ok(Round {
+        singly: Times::of(singly),
+        opened: Times::of(opened),
+        confirmed: Times::of(confirmed),
+        others,
+    })
 }
