@@ -116,7 +116,7 @@ pub async fn beside(options: Options) -> Result<(), Wrong> {
 /// A round on etcd, with what etcd wrote meanwhile.
 async fn counted(etcd: &EtcdCluster, store: &str, options: Options) -> Result<(Round, (f64, f64)), Wrong> {
     let (daemon, before) = begun(store, options, Some(etcd)).await?;
-    let round = fence_all(&daemon, options).await?;
+    let round = told(&daemon, fence_all(&daemon, options).await)?;
     let after = cluster::written(etcd).await?;
     let before = before.ok_or("etcd was not asked")?;
     let transactions = (after.revision - before.revision) as f64;
@@ -125,7 +125,12 @@ async fn counted(etcd: &EtcdCluster, store: &str, options: Options) -> Result<(R
 
 async fn one(store: &str, options: Options) -> Result<(Round, Option<Written>), Wrong> {
     let (daemon, before) = begun(store, options, None).await?;
-    Ok((fence_all(&daemon, options).await?, before))
+    Ok((told(&daemon, fence_all(&daemon, options).await)?, before))
+}
+
+/// What went wrong, with what the daemon said of it.
+fn told<T>(daemon: &Daemon, result: Result<T, Wrong>) -> Result<T, Wrong> {
+    result.map_err(|wrong| format!("{wrong}\nits log:\n{}", daemon.log()).into())
 }
 
 /// A daemon that has looked at all of its nodes; what etcd had written by then.

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 /// What `--help` prints.
 pub const USAGE: &str = "\
-usage: cargo xtask bench ha [--quick] [--seed=N] [--only=takeover|fences]
+usage: cargo xtask bench ha [--quick] [--seed=N] [--only=takeover|fences] [--nodes=N]
 
   --quick     few rounds and few nodes: shows that it runs, not how fast
   --seed=N    when within a keep-alive the leader dies; printed, so that a run can be repeated
-  --only=     one of the two parts alone";
+  --only=     one of the two parts alone
+  --nodes=N   so many nodes are fenced at once, rather than 1,000";
 
 /// What to do.
 #[derive(Debug)]
@@ -67,6 +68,11 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Task, String> {
     let quick = arguments.iter().any(|word| word == "--quick");
     let mut options = if quick { QUICK } else { WHOLE };
     for word in &arguments {
+        if let Some(nodes) = word.strip_prefix("--nodes=") {
+            let nodes = nodes.parse().ok().filter(|nodes| (1..=50_000).contains(nodes));
+            options.nodes = nodes.ok_or_else(|| format!("{word}: 1 to 50000 is expected\n\n{USAGE}"))?;
+            continue;
+        }
         match (word.as_str(), word.strip_prefix("--seed=").map(str::parse)) {
             ("--help" | "-h", _) => return Ok(Task::Help),
             ("--quick", _) => {}
