@@ -21,6 +21,11 @@ impl Dice {
         Self(seed)
     }
 
+    /// Dice by this seed.
+    pub fn by(seed: u64) -> Self {
+        Self(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

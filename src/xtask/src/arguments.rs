@@ -1,6 +1,7 @@
 //! What was asked for.
 
 use crate::failure::Failure;
+use crate::soak::{self, Soak};
 
 /// What `cargo xtask help` prints.
 pub const USAGE: &str = "\
@@ -9,6 +10,9 @@ usage: cargo xtask <command>
   demo [--yes] [--keep]       fences a real virtual machine before your eyes: gateway, BMC, proof, release, and back
   test [--yes] [FILTER...]    all tests: units, models, end to end
   soak [--yes] [FILTER...]    the same with the long counts
+  soak ha [--runs N] [--seed S]
+                              random runs of three gateways and three members of etcd that die, freeze and are cut off,
+                              300 without a number, and then every named step; what was met is added up
   bench [--yes] [NAME ...]    measures beside what others wrote; without a name: which benches there are
   verify                      formatting, clippy, documentation, licences; changes nothing
   fix                         formats, and lets clippy mend what it can
@@ -42,6 +46,17 @@ pub enum Task {
         /// Names of tests; none: all.
         filters: Vec<String>,
     },
+    /// Run one soak.
+    SoakOne {
+        /// Install without asking.
+        yes: bool,
+        /// Which.
+        soak: &'static Soak,
+        /// How many runs; none: as many as it makes by itself.
+        runs: Option<u64>,
+        /// From which seed; none: by chance.
+        seed: Option<u64>,
+    },
     /// Run a bench.
     Bench {
         /// Install without asking.
@@ -62,6 +77,11 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
     let Some((command, rest)) = arguments.split_first() else { return Ok(Task::Help) };
     if command == "bench" {
         return Ok(bench(rest));
+    }
+    if command == "soak"
+        && let Some(soak) = rest.iter().find_map(|word| soak::named(word))
+    {
+        return soak_one(soak, rest);
     }
     let (options, filters): (Vec<&String>, Vec<&String>) =
         rest.iter().partition(|word| word.starts_with('-'));
@@ -86,6 +106,27 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
         Some(name) if !takes_names => Err(Failure::new(format!("{command} takes no {name}\n\n{USAGE}"))),
         _ => Ok(task),
     }
+}
+
+fn soak_one(soak: &'static Soak, words: &[String]) -> Result<Task, Failure> {
+    let (mut yes, mut runs, mut seed) = (false, None, None);
+    let mut words = words.iter().filter(|word| *word != soak.name);
+    while let Some(word) = words.next() {
+        let number = match word.as_str() {
+            "--yes" => {
+                yes = true;
+                continue;
+            }
+            "--help" => return Ok(Task::Help),
+            "--runs" => &mut runs,
+            "--seed" => &mut seed,
+            _ => return Err(Failure::new(format!("soak {} takes no {word}\n\n{USAGE}", soak.name))),
+        };
+        *number = Some(words.next().and_then(|text| text.parse().ok()).ok_or_else(|| {
+            Failure::new(format!("{word} takes a whole number, as in {word} 300\n\n{USAGE}"))
+        })?);
+    }
+    Ok(Task::SoakOne { yes, soak, runs, seed })
 }
 
 /// A bench knows its options itself.
@@ -132,6 +173,24 @@ mod tests {
             Ok(bench(true, Some("ipmi"), &["--quick", "--seed=7"]))
         );
         assert_eq!(parsed("bench --help"), Ok(Task::Help));
+    }
+
+    #[test]
+    fn a_soak_has_a_name_a_number_of_runs_and_a_seed() {
+        let Ok(Task::SoakOne { yes, soak, runs, seed }) = parsed("soak ha --runs 12 --seed 7 --yes") else {
+            panic!("it was not taken")
+        };
+        assert_eq!((yes, soak.name, runs, seed), (true, "ha", Some(12), Some(7)));
+        assert_eq!(
+            parsed("soak heartbeat"),
+            Ok(Task::Soak { yes: false, filters: vec!["heartbeat".into()] })
+        );
+        for (line, word) in
+            [("soak ha --runs many", "--runs"), ("soak ha sim", "sim"), ("soak --runs 3", "--runs")]
+        {
+            let Err(Failure(message)) = parsed(line) else { panic!("{line} was taken") };
+            assert!(message.contains(word) && message.contains("usage:"), "{message}");
+        }
     }
 
     #[test]

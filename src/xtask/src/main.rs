@@ -16,6 +16,7 @@ mod packages;
 mod place;
 mod python;
 mod run;
+mod soak;
 mod spdx;
 mod test;
 mod verify;
@@ -45,6 +46,7 @@ fn perform(task: Task) -> Result<(), Failure> {
         Task::Demo { yes, keep } => demo::demo(yes, keep),
         Task::Test { yes, filters } => test::test(yes, &filters, test::Length::Short),
         Task::Soak { yes, filters } => test::test(yes, &filters, test::Length::Long),
+        Task::SoakOne { yes, soak, runs, seed } => soak::soak(yes, soak, runs, seed),
         Task::Bench { yes, name, options } => bench::bench(yes, name.as_deref(), &options),
         Task::Verify => verify::verify(),
         Task::Fix => fix::fix(),

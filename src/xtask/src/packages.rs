@@ -34,6 +34,10 @@ const IPMITOOL: Package = Package { name: "ipmitool", sign: Sign::Program("ipmit
 const IPMIPOWER: Package = Package { name: "freeipmi-tools", sign: Sign::Program("ipmipower") };
 const POWERMAN: Package = Package { name: "powerman", sign: Sign::Program("powermand") };
 
+/// Hosts with networks of their own, and cuts between them.
+const NAMESPACES: Package = Package { name: "iproute2", sign: Sign::Program("ip") };
+const CUTS: Package = Package { name: "iptables", sign: Sign::Program("iptables") };
+
 /// The crate etcd-client generates its messages when it is built.
 const PROTOC: Package = Package { name: "protobuf-compiler", sign: Sign::Program("protoc") };
 const PROTOC_FILES: Package =
@@ -57,6 +61,8 @@ pub const FOR_TESTS: &[Package] = &[
     VENV,
     IPMITOOL,
     IPMIPOWER,
+    NAMESPACES,
+    CUTS,
 ];
 /// What the bench of the IPMI driver needs: BMCs, and the others in the race.
 pub const FOR_BENCH_IPMI: &[Package] =

@@ -1,5 +1,6 @@
 //! `cargo xtask test` and `soak`: everything, with the peers that it needs.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
@@ -15,20 +16,28 @@ pub enum Length {
     Long,
 }
 
-/// Runs the tests whose name has one of `filters` in it; without filters all of them.
-pub fn test(yes: bool, filters: &[String], length: Length) -> Result<(), Failure> {
+/// Builds the programs and brings the peers; the variables by which tests find them.
+pub fn peers(yes: bool) -> Result<Vec<(&'static str, OsString)>, Failure> {
     packages::ensure(packages::FOR_TESTS, yes)?;
     let python = python::environment()?;
     let (etcd, old_etcd) = (etcd::present()?, etcd::old()?);
     let mut build = place::cargo();
     build.args(["build", "--workspace", "--bins", "--locked"]);
     run::shown(build)?;
+    Ok(vec![
+        ("PATH", place::search_path().into()),
+        ("PICKET_TEST_ETCD", etcd.into()),
+        ("PICKET_TEST_OLD_ETCD", old_etcd.into()),
+        ("PICKET_TEST_PYTHON", python.into()),
+        ("PICKET_BIN_DIR", place::built()?.into()),
+    ])
+}
 
+/// Runs the tests whose name has one of `filters` in it; without filters all of them.
+pub fn test(yes: bool, filters: &[String], length: Length) -> Result<(), Failure> {
     let mut command = place::cargo();
     command.args(["test", "--workspace", "--locked", "--no-fail-fast", "--"]).args(filters);
-    command.env("PATH", place::search_path());
-    command.env("PICKET_TEST_ETCD", etcd).env("PICKET_TEST_OLD_ETCD", old_etcd);
-    command.env("PICKET_TEST_PYTHON", python).env("PICKET_BIN_DIR", place::built()?);
+    command.envs(peers(yes)?);
     // Most of them wait for BMCs and machines rather than for a processor.
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

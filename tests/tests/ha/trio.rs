@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use picket_proto::v1::{ListGatewaysRequest, ListGatewaysResponse};
+use picket_proto::v1::ListGatewaysResponse;
 use picket_tests::peers::{EtcdCluster, IpmiSim};
 use picket_tests::{Bmc, Daemon, Fleet, Gateway, PeerError, Result, Said, Webhook, program};
 use tokio::process::Child;
@@ -51,11 +51,7 @@ impl Trio {
 
     /// What a gateway says of all of them; `None`: it does not answer.
     pub async fn seen_by(&self, n: usize) -> Option<ListGatewaysResponse> {
-        let ask = async {
-            let mut client = self.gateways[n].client().await.ok()?;
-            Some(client.list_gateways(ListGatewaysRequest {}).await.ok()?.into_inner())
-        };
-        tokio::time::timeout(Duration::from_secs(2), ask).await.ok()?
+        self.gateways[n].gateways().await
     }
 
     /// Who leads, as it says itself; waits until somebody does.
