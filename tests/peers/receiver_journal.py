@@ -31,10 +31,10 @@ class Book(example.Book):
         with self.turn:
             known = key in self.answers
             status, body = super().release(key, request)
-        words = ("key", "node", "generation", "term", "not_after", "evidence")
-        line = {"at": at, "status": status, "let_go": status == 200 and not known}
-        line.update((word, request.get(word)) for word in words)
-        os.write(journal, json.dumps(line).encode() + b"\n")
+            words = ("key", "node", "generation", "term", "not_after", "evidence")
+            line = {"at": at, "status": status, "let_go": status == 200 and not known}
+            line.update((word, request.get(word)) for word in words)
+            os.write(journal, json.dumps(line).encode() + b"\n")
         return status, body
 
 

@@ -158,6 +158,18 @@ impl Place {
         sockets.lines().filter_map(|line| line.split_whitespace().nth(1)).any(|local| local.ends_with(&end))
     }
 
+    /// Whether something lies before whoever listens on that TCP port there, and was not read yet.
+    pub fn has_unread(&self, port: u16) -> bool {
+        // proc_pid_net(5): "sl: local remote state tx_queue:rx_queue ...", in hexadecimal digits; 01 is established.
+        let sockets = std::fs::read_to_string(format!("/proc/{}/net/tcp", self.keeper)).unwrap_or_default();
+        let end = format!(":{port:04X}");
+        sockets.lines().any(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            matches!(words[..], [_, local, _, "01", queues, ..]
+                if local.ends_with(&end) && !queues.ends_with(":00000000"))
+        })
+    }
+
     fn shell(&self, script: &str) -> Result<()> {
         let mut command = self.command("sh");
         command.args(["-c", script]).stdin(Stdio::null());

@@ -21,6 +21,8 @@ pub struct Sums {
     beats: usize,
     margins: Vec<Duration>,
     violations: usize,
+    /// Takeovers that took longer than they may, where nothing else was wrong.
+    late: usize,
 }
 
 impl Sums {
@@ -44,6 +46,7 @@ impl Sums {
             let how = if takeover.alone { "nothing else wrong" } else { "other misfortunes meanwhile" };
             let name = format!("{} to the next device call, {how}", takeover.what);
             self.times.entry(name).or_default().push(takeover.time);
+            self.late += usize::from(takeover.alone && takeover.time > takeover.bound());
         }
         let verdict = &report.verdict;
         self.releases += verdict.releases;
@@ -65,6 +68,11 @@ impl Sums {
         for (what, count) in self.met.iter().chain(&self.ends) {
             let _ = writeln!(text, "{count:6}  {what}");
         }
+        let _ = writeln!(
+            text,
+            "{:6}  takeovers longer than their bound, where nothing else was wrong",
+            self.late
+        );
         for (what, times) in &self.times {
             let _ = writeln!(text, "{what}: {}", spread(times));
         }

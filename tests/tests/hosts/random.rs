@@ -12,7 +12,8 @@ use crate::run::{Report, run};
 /// Side by side; each mostly waits.
 const SIDE_BY_SIDE: usize = 4;
 
-fn number(name: &str) -> Option<u64> {
+/// A number that the environment gives.
+pub fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 

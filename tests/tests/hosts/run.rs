@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::caller::{Caller, End};
 use crate::plan::Plan;
-use crate::scene::Scene;
+use crate::scene::{LEASE, Scene};
 use crate::trouble::{Met, Trouble};
 
 /// No run takes longer.
@@ -37,6 +37,17 @@ pub struct Takeover {
     pub time: Duration,
     /// Whether nothing else was wrong meanwhile.
     pub alone: bool,
+}
+
+impl Takeover {
+    /// The longest that it may take, where nothing else is wrong.
+    pub fn bound(&self) -> Duration {
+        if self.what.contains("etcd") {
+            LEASE * 2 + Duration::from_secs(3)
+        } else {
+            LEASE + Duration::from_millis(2_500)
+        }
+    }
 }
 
 /// Makes the run.

@@ -19,7 +19,8 @@ pub const IDLE_LIMIT: Duration = Duration::from_secs(30);
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 const BMC_PORT: u16 = 10_623;
-const RECEIVER_PORT: u16 = 8_470;
+/// Where the receiver of releases listens.
+pub const RECEIVER_PORT: u16 = 8_470;
 /// More than a dozen heartbeats long.
 const LISTEN: Duration = Duration::from_millis(1_500);
 

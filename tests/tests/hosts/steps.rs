@@ -7,7 +7,7 @@ use picket_tests::{Dice, PeerError, Result, soak};
 
 use crate::figures::Sums;
 use crate::plan::Plan;
-use crate::random::side_by_side;
+use crate::random::{number, side_by_side};
 use crate::run::run;
 
 /// What CI tries. Three kills more are those of `tests/ha`.
@@ -38,7 +38,7 @@ async fn undisturbed() -> Result<Vec<String>> {
     Ok(points.collect())
 }
 
-/// Every named step in a soak, a few of them else.
+/// Every named step in a soak, or so many of them, evenly, as `PICKET_RUNS` says; a few of them else.
 #[tokio::test]
 async fn a_leader_that_dies_or_stops_at_a_named_step() -> Result<()> {
     let points = undisturbed().await?;
@@ -51,8 +51,11 @@ async fn a_leader_that_dies_or_stops_at_a_named_step() -> Result<()> {
             .collect(),
         false => FEW.iter().map(|(what, point)| (*what, (*point).to_owned())).collect(),
     };
-    println!("{} points; {} fates", points.len(), fates.len());
-    let runs = (1..).zip(fates).map(|(seed, (what, point))| async move {
+    let wanted =
+        number("PICKET_RUNS").and_then(|runs| usize::try_from(runs).ok()).unwrap_or(usize::MAX).max(1);
+    let every = fates.len().div_ceil(wanted);
+    println!("{} points; {} fates, one in {every} of them", points.len(), fates.len());
+    let runs = (1..).zip(fates.into_iter().step_by(every)).map(|(seed, (what, point))| async move {
         let plan = Plan { variables: vec![(what, point.clone())], ..Plan::calm() };
         let report = run(&plan, Dice::by(seed)).await;
         (format!("{what}={point:?}"), report)
