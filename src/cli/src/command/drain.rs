@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::session::Session;
 use crate::style::{Tone, clean};
-use crate::view::node_text;
+use crate::view::{node_text, restored};
 use crate::{duration, hosts};
 
 /// How often it is looked whether anything is under way still.
@@ -88,7 +88,7 @@ fn is_under_way(node: &Node) -> bool {
     match node.phase() {
         Phase::Fencing | Phase::Unfencing => true,
         // What a restored store keeps off stands still as well.
-        Phase::Fenced => node.proven || node.holds.iter().all(|hold| hold.holder != "restored"),
+        Phase::Fenced => !restored::is_kept_off(node),
         _ => false,
     }
 }
