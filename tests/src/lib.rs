@@ -19,7 +19,7 @@ mod receiver;
 mod webhook;
 
 pub use error::{PeerError, Result};
-pub use fleet::{Bmc, Fleet};
+pub use fleet::{Bmc, Fleet, PASSWORD_VARIABLE};
 pub use gateway::{Client, Daemon, Gateway, Said};
 pub use hooks::{SelfHarm, When};
 pub use once::{picket, picketd};

@@ -17,6 +17,7 @@ mod plan;
 mod readiness;
 mod receipts;
 mod request;
+mod successors;
 mod twins;
 mod view;
 mod work;

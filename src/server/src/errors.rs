@@ -241,7 +241,10 @@ fn failed(device: &DeviceId, kind: ErrorKind, detail: &str, message: &str) -> Fa
 pub(crate) fn store(error: StoreError) -> Fault {
     let message = error.to_string();
     match error {
-        StoreError::Unavailable(_) => Fault::new(ErrorReason::StoreUnavailable, message).retry_after(STORE),
+        // A store that was moved is one again once its mark is taken away; and another endpoint may have the new one.
+        StoreError::Unavailable(_) | StoreError::Moved(_) => {
+            Fault::new(ErrorReason::StoreUnavailable, message).retry_after(STORE)
+        }
         StoreError::Unknown(_) => {
             Fault::new(ErrorReason::StoreUnavailable, format!("{message}; ask again with the same key"))
                 .retry_after(STORE)
@@ -291,6 +294,7 @@ mod tests {
         for (error, code, word, again) in [
             (StoreError::Unavailable("disk full".to_owned()), Code::Unavailable, "STORE_UNAVAILABLE", true),
             (StoreError::Unknown("no answer".to_owned()), Code::Unavailable, "STORE_UNAVAILABLE", true),
+            (StoreError::Moved("to b".to_owned()), Code::Unavailable, "STORE_UNAVAILABLE", true),
             (StoreError::Deposed("term 7".to_owned()), Code::Unavailable, "NO_LEADER", true),
             (conflict, Code::Aborted, "CONFLICT", false),
             (StoreError::KeyTaken("k".to_owned()), Code::InvalidArgument, "KEY_REUSED", false),

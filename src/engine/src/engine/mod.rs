@@ -150,8 +150,13 @@ impl Engine {
             match ended {
                 Err(error @ StoreError::Damaged(_)) => break Err(error),
                 Err(error) => {
-                    tracing::warn!(%error, "leadership ended; standing again");
-                    self.shared.lead.send_replace(Lead::No(error.to_string()));
+                    let why = error.to_string();
+                    // What stays as it is, is told once: it is asked again every second.
+                    match &*self.shared.lead.borrow() {
+                        Lead::No(before) if *before == why => tracing::debug!(why, "stands again"),
+                        _ => tracing::warn!(why, "does not lead; standing again"),
+                    }
+                    self.shared.lead.send_replace(Lead::No(why));
                 }
                 Ok(()) => {}
             }

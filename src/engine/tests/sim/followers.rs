@@ -156,6 +156,17 @@ async fn what_is_too_old_is_not_told_as_the_present() {
     assert!(absent.age.is_some_and(|age| age > s(20)) && absent.since.is_some(), "{absent:?}");
 }
 
+/// The key of a leadership that is over stays until its lease ends.
+#[tokio::test(start_paused = true)]
+async fn nobody_is_sent_to_a_gateway_by_itself() {
+    let two = two(8_009, false).await;
+    assert!(matches!(two.b.part(), Ok(Part::Follows { .. })), "{:?}", two.b.part());
+    let former = ("b".to_owned(), Term(9), Lease::endless());
+    two.booth.send_modify(|booth| booth.leader = Some(former));
+    let absent = two.b.part().expect_err("it does not lead, and follows nobody");
+    assert!(absent.age.is_some(), "{absent:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_ends_hands_over_at_once_and_the_fence_goes_on() {
     let mut two = two(8_003, false).await;

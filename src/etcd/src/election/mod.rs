@@ -2,6 +2,7 @@
 
 mod lease;
 mod presence;
+mod settings;
 mod standing;
 mod values;
 mod win;
@@ -12,13 +13,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use etcd_client::{PutOptions, Txn, TxnOp};
 use futures::future::join_all;
-use picket_core::election::{Election, ElectionError, Known, Member, Won};
+use picket_core::election::{Digests, Election, ElectionError, Known, Member, Won};
 use picket_core::store::StoreError;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::connection::Fault;
 use crate::house::{Etcd, House, lock};
+pub use settings::Accepted;
+pub use standing::short;
 pub use values::Candidate;
 pub(crate) use values::{LeaderValue, MemberValue};
 use win::Attempt;
@@ -164,7 +167,7 @@ impl Election for EtcdElection {
                                 return Ok(won);
                             }
                             Ok(Attempt::NotNow(why)) => tracing::debug!(why, "did not win leadership"),
-                            Err(error @ StoreError::Damaged(_)) => {
+                            Err(error @ (StoreError::Damaged(_) | StoreError::Moved(_))) => {
                                 return Err(ElectionError::Unavailable(error.to_string()));
                             }
                             Err(error) => tracing::warn!(%error, "could not stand for leadership"),
@@ -213,6 +216,17 @@ impl Election for EtcdElection {
         let sight = self.etcd.house.sight.borrow();
         let others = sight.members.iter().filter(|(gateway, _)| **gateway != self.candidate.me.gateway);
         others.map(|(gateway, member)| member.member(gateway)).collect()
+    }
+
+    fn digests(&self) -> Digests {
+        let sight = self.etcd.house.sight.borrow();
+        let me = &self.candidate.me.gateway;
+        let others = sight.members.iter().filter(|(gateway, _)| *gateway != me);
+        Digests {
+            own: self.digest.borrow().clone(),
+            led_by: sight.digest.clone().unwrap_or_default(),
+            others: others.map(|(gateway, member)| (gateway.clone(), member.digest.clone())).collect(),
+        }
     }
 
     /// An error says that a leader's is not stored, or may not be: asked again, it is.

@@ -1,55 +1,90 @@
-//! What is done with the store while no gateway runs: backup, restore, and the mark of a store that was moved (S21).
+//! What is done with the store while no gateway is asked: backup, restore, the mark of a store that was moved (S21), and the
+//! word of a person that these are the fleet's settings from now on.
 //!
-//! **Invariants.** No file is overwritten. A store is marked as moved only once its backup is on the disk, under the one lock
-//! under which it was taken: nothing changed in between. A backup is restored into a new store alone.
+//! **Invariants.** No file is overwritten. A store is marked as moved only once its backup is on the disk, and only if nothing
+//! changed in between: the embedded one under the one lock under which it was taken, the one in etcd by what the mark's
+//! transaction compares. A backup is restored into a new store alone.
+
+#[cfg(feature = "etcd")]
+mod etcd;
+#[cfg(not(feature = "etcd"))]
+#[path = "without_etcd.rs"]
+mod etcd;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use picket_config::{Settings, Sources, StoreSettings};
 use picket_core::ids::{FenceId, Incarnation};
 use picket_core::restore::HOLD;
-use picket_core::store::Store;
+use picket_core::store::{Content, Store};
 use picket_driver::Context;
 use picket_store::EmbeddedStore;
-use picket_store::backup::{self, Lines, Rebirth};
+use picket_store::backup::{self, BackupError, Lines, Rebirth};
 
 use crate::arguments::Task;
 use crate::failure::Failure;
+use crate::{build, sharing};
 
 /// Does it, and says what was done.
 pub(crate) fn run(task: &Task, config: &Path, context: &Context) -> Result<(), Failure> {
     match task {
         Task::Backup { to, moved_to } => {
-            runtime()?.block_on(take(&embedded(config)?, to, moved_to.as_deref(), context))
+            let moved_to = moved_to.as_deref();
+            match store_of(config)? {
+                StoreSettings::Memory => Err(in_memory(config)),
+                StoreSettings::Embedded { path } => runtime()?.block_on(take(&path, to, moved_to, context)),
+                StoreSettings::Etcd(settings) => {
+                    runtime()?.block_on(etcd::take(&settings, to, moved_to, context))
+                }
+            }
         }
         Task::Restore { from } => restore(config, from, context),
-        Task::Unseal => {
-            let path = embedded(config)?;
-            let sealed = EmbeddedStore::unseal(&path)?;
-            println!(
-                "{}: no longer marked as moved to {}. Never let a gateway run on both",
-                path.display(),
-                sealed.to
-            );
-            Ok(())
-        }
+        Task::Unseal => unseal(config, context),
+        Task::AcceptSettings => accept(config, context),
     }
 }
 
-/// Where the store of these settings is. Nothing else of the settings matters here: also wrong ones have a store.
-fn embedded(config: &Path) -> Result<PathBuf, Failure> {
+/// Which store these settings name. Nothing else of them matters here: also wrong ones have a store.
+fn store_of(config: &Path) -> Result<StoreSettings, Failure> {
     let (settings, _told) = Settings::read(&Sources::at(config)).map_err(Failure::Settings)?;
-    match settings.store {
-        StoreSettings::Embedded { path } => Ok(path),
-        StoreSettings::Memory => Err(in_memory(config)),
-        StoreSettings::Etcd(_) => Err(Failure::Refused(format!(
-            "{}: the store is in etcd, and its gateways take its backup: picket backup FILE",
+    Ok(settings.store)
+}
+
+fn unseal(config: &Path, context: &Context) -> Result<(), Failure> {
+    let (place, to) = match store_of(config)? {
+        StoreSettings::Memory => return Err(in_memory(config)),
+        StoreSettings::Embedded { path } => {
+            let to = EmbeddedStore::unseal(&path)?.to;
+            (path.display().to_string(), to)
+        }
+        StoreSettings::Etcd(settings) => {
+            let to = runtime()?.block_on(etcd::unseal(&settings, context))?;
+            (etcd::place(&settings), to)
+        }
+    };
+    println!("{place}: no longer marked as moved to {to}. Never let a gateway run on both");
+    Ok(())
+}
+
+/// The settings must be right: by them the fleet is led from now on.
+fn accept(config: &Path, context: &Context) -> Result<(), Failure> {
+    let (settings, told) = Settings::read(&Sources::at(config)).map_err(Failure::Settings)?;
+    let (nodes, _tls) =
+        build::all(&settings, told, context, &crate::drivers::kinds()).map_err(Failure::Settings)?;
+    let StoreSettings::Etcd(there) = &settings.store else {
+        return Err(Failure::Refused(format!(
+            "{}: its gateway shares its store with no other one, and leads by whatever settings it has: nothing is to be \
+             accepted",
             config.display()
-        ))),
-    }
+        )));
+    };
+    let digest = sharing::digest(&settings, &nodes);
+    let said = runtime()?.block_on(etcd::accept(there, &digest, context))?;
+    println!("{}: {said}", config.display());
+    Ok(())
 }
 
 fn in_memory(config: &Path) -> Failure {
@@ -69,8 +104,21 @@ async fn take(path: &Path, to: &Path, moved_to: Option<&str>, context: &Context)
         return Err(Failure::Refused(format!("there is no store at {}", path.display())));
     }
     let store = EmbeddedStore::open(path, mint(context))?;
-    let content = store.dump().await?;
-    let lines = Lines::new(content, context.clock.wall(), concat!("picketd ", env!("CARGO_PKG_VERSION")));
+    let lines = lines(store.dump().await?, context);
+    keep(to, lines)?;
+    if let Some(there) = moved_to {
+        store.seal(there.to_owned()).await?;
+        tell_sealed(&path.display().to_string(), there);
+    }
+    Ok(())
+}
+
+fn tell_sealed(place: &str, there: &str) {
+    println!("{place}: marked as moved to {there}; no gateway opens it any more");
+}
+
+/// Writes the backup, and says what it is.
+fn keep(to: &Path, lines: Lines) -> Result<(), Failure> {
     let header = lines.header().clone();
     write(to, lines)?;
     println!(
@@ -80,11 +128,11 @@ async fn take(path: &Path, to: &Path, moved_to: Option<&str>, context: &Context)
         header.fences,
         header.incarnation
     );
-    if let Some(there) = moved_to {
-        store.seal(there.to_owned()).await?;
-        println!("{}: marked as moved to {there}; no gateway opens it any more", path.display());
-    }
     Ok(())
+}
+
+fn lines(content: Content, context: &Context) -> Lines {
+    Lines::new(content, context.clock.wall(), concat!("picketd ", env!("CARGO_PKG_VERSION")))
 }
 
 /// Writes a new file, for its owner alone; what is not whole is taken away again.
@@ -115,22 +163,25 @@ fn write(to: &Path, lines: Lines) -> Result<(), Failure> {
 }
 
 fn restore(config: &Path, from: &Path, context: &Context) -> Result<(), Failure> {
-    let (settings, _told) = Settings::read(&Sources::at(config)).map_err(Failure::Settings)?;
+    let store = store_of(config)?;
     let refused = |error| Failure::Backup(from.to_owned(), error);
-    let file = File::open(from).map_err(|error| refused(error.into()))?;
+    let file = File::open(from).map_err(|error| refused(BackupError::Open(error)))?;
     let backup = backup::read(BufReader::new(file)).map_err(refused)?;
     let header = backup.header.clone();
     let incarnation = mint(context);
     let mut mint_fence = || FenceId::mint(context.clock.wall(), random(context));
     let at = context.clock.wall();
     let content = backup::reborn(backup, Rebirth { at, incarnation, mint: &mut mint_fence });
-    let place = match &settings.store {
+    let place = match &store {
         StoreSettings::Memory => return Err(in_memory(config)),
         StoreSettings::Embedded { path } => {
             EmbeddedStore::restore(path, &content)?;
             path.display().to_string()
         }
-        StoreSettings::Etcd(etcd) => into_etcd(etcd, &content, context)?,
+        StoreSettings::Etcd(settings) => {
+            runtime()?.block_on(etcd::fill(settings, &content, context))?;
+            etcd::place(settings)
+        }
     };
     println!(
         "{}: restored from the backup of {}, with {} nodes and {} fences. It begins the life {incarnation}: receipts of the \
@@ -140,27 +191,6 @@ fn restore(config: &Path, from: &Path, context: &Context) -> Result<(), Failure>
         place, header.taken_at, header.nodes, header.fences,
     );
     Ok(())
-}
-
-/// Says where it is now.
-#[cfg(feature = "etcd")]
-fn into_etcd(
-    etcd: &picket_config::EtcdSettings,
-    content: &picket_core::store::Content,
-    context: &Context,
-) -> Result<String, Failure> {
-    let there = picket_etcd::Etcd::new(etcd.clone(), context.clock.clone(), context.random.clone());
-    runtime()?.block_on(there.store().fill(content))?;
-    Ok(format!("{} in etcd", etcd.prefix))
-}
-
-#[cfg(not(feature = "etcd"))]
-fn into_etcd(
-    _: &picket_config::EtcdSettings,
-    _: &picket_core::store::Content,
-    _: &Context,
-) -> Result<String, Failure> {
-    Err(Failure::Refused("this picketd was built without etcd: use one that has it".to_owned()))
 }
 
 fn random(context: &Context) -> [u8; 10] {
