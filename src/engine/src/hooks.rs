@@ -1,4 +1,9 @@
-//! Named points at which a test may stop or kill the gateway.
+//! Named points at which a test may stop or kill the gateway, and a gate by which a simulation stops all of it.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use async_trait::async_trait;
 
@@ -8,6 +13,29 @@ use async_trait::async_trait;
 pub trait Hooks: Send + Sync + std::fmt::Debug {
     /// The point `point` was reached.
     async fn reached(&self, point: &str);
+
+    /// The gate of everything that the engine runs as a task of its own; `None`: it is never stopped.
+    fn gate(&self) -> Option<Arc<dyn Gate>> {
+        None
+    }
+}
+
+/// Stops a process that is simulated, as SIGSTOP stops a real one: while it is shut nothing behind it is polled, whatever it
+/// waits for, and time goes on.
+pub trait Gate: Send + Sync + std::fmt::Debug {
+    /// Ready while it is open. Else whoever asks is woken once it opens.
+    fn poll_open(&self, context: &mut Context<'_>) -> Poll<()>;
+}
+
+/// Runs `work` behind a gate.
+pub async fn gated<F: Future>(gate: Option<Arc<dyn Gate>>, work: F) -> F::Output {
+    let Some(gate) = gate else { return work.await };
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        ready!(gate.poll_open(context));
+        work.as_mut().poll(context)
+    })
+    .await
 }
 
 /// Does nothing.

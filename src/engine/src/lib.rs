@@ -23,7 +23,7 @@ mod work;
 
 pub use engine::{Change, ChangeError, Changed, Engine, Part};
 pub use error::{Absent, EngineError, Stale, TakenKey};
-pub use hooks::{Hooks, NoHooks};
+pub use hooks::{Gate, Hooks, NoHooks, gated};
 pub use office::queue::{Queued, WaitState, Waits};
 pub use office::{OfficeNumbers, Resumed};
 pub use parts::{NodePlan, Parts, PlannedRelease};

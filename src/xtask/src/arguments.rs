@@ -9,6 +9,8 @@ usage: cargo xtask <command>
   demo [--yes] [--keep]       fences a real virtual machine before your eyes: gateway, BMC, proof, release, and back
   test [--yes] [FILTER...]    all tests: units, models, end to end
   soak [--yes] [FILTER...]    the same with the long counts
+  sim [--histories N] [--seed S] [--log]
+                              histories of several gateways in simulated time, from seed S on; --seed alone replays one
   bench [--yes] [NAME ...]    measures beside what others wrote; without a name: which benches there are
   verify                      formatting, clippy, documentation, licences; changes nothing
   fix                         formats, and lets clippy mend what it can
@@ -42,6 +44,11 @@ pub enum Task {
         /// Names of tests; none: all.
         filters: Vec<String>,
     },
+    /// Live through simulated histories.
+    Sim {
+        /// What the simulation itself is told.
+        options: Vec<String>,
+    },
     /// Run a bench.
     Bench {
         /// Install without asking.
@@ -62,6 +69,10 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
     let Some((command, rest)) = arguments.split_first() else { return Ok(Task::Help) };
     if command == "bench" {
         return Ok(bench(rest));
+    }
+    if command == "sim" {
+        // It knows its options itself.
+        return Ok(Task::Sim { options: rest.to_vec() });
     }
     let (options, filters): (Vec<&String>, Vec<&String>) =
         rest.iter().partition(|word| word.starts_with('-'));
@@ -132,6 +143,12 @@ mod tests {
             Ok(bench(true, Some("ipmi"), &["--quick", "--seed=7"]))
         );
         assert_eq!(parsed("bench --help"), Ok(Task::Help));
+    }
+
+    #[test]
+    fn the_simulation_has_options_of_its_own() {
+        let options = vec!["--histories".to_owned(), "7".to_owned()];
+        assert_eq!(parsed("sim --histories 7"), Ok(Task::Sim { options }));
     }
 
     #[test]

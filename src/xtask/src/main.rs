@@ -16,6 +16,7 @@ mod packages;
 mod place;
 mod python;
 mod run;
+mod sim;
 mod spdx;
 mod test;
 mod verify;
@@ -46,6 +47,7 @@ fn perform(task: Task) -> Result<(), Failure> {
         Task::Test { yes, filters } => test::test(yes, &filters, test::Length::Short),
         Task::Soak { yes, filters } => test::test(yes, &filters, test::Length::Long),
         Task::Bench { yes, name, options } => bench::bench(yes, name.as_deref(), &options),
+        Task::Sim { options } => sim::sim(&options),
         Task::Verify => verify::verify(),
         Task::Fix => fix::fix(),
     }

@@ -33,6 +33,7 @@ use tokio::sync::{Mutex, Semaphore, broadcast, mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::hooks::gated;
 use crate::node::{Gone, Kept, NodeTask, Outlets};
 use crate::office::Office;
 use crate::parts::Parts;
@@ -186,7 +187,9 @@ impl Engine {
             tasks: JoinSet::new(),
             queue: JoinSet::new(),
         };
-        reign.queue.spawn(queue::run(self.clone(), reign.leadership.clone(), waiting, reign.over.clone()));
+        let gate = parts.hooks.gate();
+        let queue = queue::run(self.clone(), reign.leadership.clone(), waiting, reign.over.clone());
+        reign.queue.spawn(gated(gate, queue));
         let known: Vec<NodeId> = self.fleet().plans.keys().cloned().collect();
         for id in known {
             stored.entry(id.clone()).or_insert_with(|| self.last_seen(&id));
@@ -220,7 +223,7 @@ impl Engine {
         let (parts, leadership) = (&self.shared.parts, reign.leadership.clone());
         self.shared.lead.send_replace(Lead::Yes(leadership.clone()));
         let mut keys = JoinSet::new();
-        keys.spawn(self.key_task(leadership.clone()));
+        keys.spawn(gated(parts.hooks.gate(), self.key_task(leadership.clone())));
         let mut forget_at = parts.clock.boot();
         let ended = loop {
             tokio::select! {
@@ -307,7 +310,8 @@ impl Engine {
             orphan: slot.orphan.clone(),
             office: self.shared.office.clone(),
         };
-        reign.tasks.spawn(async move {
+        let gate = parts.hooks.gate();
+        let work = async move {
             let mut kept = kept.lock().await;
             // The task owns its mailbox while it runs; the placeholder only stands in.
             let taken = std::mem::replace(&mut *kept, Kept::new(mpsc::channel(1).1));
@@ -324,6 +328,7 @@ impl Engine {
             let stored = task.stored.clone();
             *kept = task.keep();
             Ended { node, stored, gone }
-        });
+        };
+        reign.tasks.spawn(gated(gate, work));
     }
 }

@@ -5,21 +5,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
-use picket_core::record::{Fence, NodeRecord};
+use picket_core::record::Fence;
 use picket_core::store::{
     Content, FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written,
 };
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver_sim::{Random, SimClock};
 
-/// What was written, when, and under which term.
+/// What was written, and when.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub at: BootTime,
-    pub wall: WallTime,
-    pub term: Term,
     pub version: Version,
-    pub record: NodeRecord,
 }
 
 #[derive(Debug)]
@@ -92,12 +89,6 @@ impl Weather {
         self.rough(0, Duration::ZERO);
     }
 
-    /// The record of the node as it stood at `at`.
-    pub fn stood(&self, node: &NodeId, at: BootTime) -> Option<NodeRecord> {
-        let log = self.log.lock().expect("whole");
-        log.iter().rev().find(|entry| entry.at <= at && entry.record.node == *node).map(|e| e.record.clone())
-    }
-
     async fn door(&self) -> Result<(), StoreError> {
         let slow = {
             let mut sky = self.sky.lock().expect("whole");
@@ -120,9 +111,8 @@ impl Weather {
         sky.random.percent(percent).then(|| sky.random.percent(50))
     }
 
-    fn note(&self, guard: Guard, written: Written, record: NodeRecord) {
-        let (at, wall) = (self.clock.boot(), self.clock.wall());
-        let entry = Entry { at, wall, term: guard.term, version: written.version, record };
+    fn note(&self, written: Written) {
+        let entry = Entry { at: self.clock.boot(), version: written.version };
         self.log.lock().expect("whole").push(entry);
     }
 }
@@ -157,9 +147,8 @@ impl Store for Weather {
         if silent == Some(false) {
             return Err(StoreError::Unknown("no answer".to_owned()));
         }
-        let record = write.record.clone();
         let written = self.inner.write(guard, write).await?;
-        self.note(guard, written, record);
+        self.note(written);
         let linger = self.sky.lock().expect("whole").linger;
         if !linger.is_zero() {
             tokio::time::sleep(linger).await;

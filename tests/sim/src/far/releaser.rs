@@ -1,0 +1,193 @@
+//! What lets volumes go: a far side behind a network, which heeds the request's own end and answers at random.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::device::Grade;
+use picket_core::ground::{ATTEMPT_LIFE, ReleasePermit};
+use picket_core::ids::{Generation, NodeId};
+use picket_core::order::ReleaseOrder;
+use picket_core::time::BootTime;
+use picket_driver_sim::Random;
+use picket_release::{Progress, ReleaseError, Releaser, Subject};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::gate::{Leaving, Process};
+use crate::scene::{Scene, s};
+use crate::shape::Weakness;
+use crate::trace::{GatewayId, What};
+
+/// The far side, which all gateways share.
+#[derive(Debug)]
+pub(crate) struct FarSide {
+    scene: Arc<Scene>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    random: Random,
+    /// From now on it completes at once.
+    kind: bool,
+}
+
+/// How it answers, and whether it does what it was asked.
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    Complete,
+    Accept,
+    Refuse,
+    /// Done or not, nothing is said.
+    Silent(bool),
+}
+
+/// One gateway's way there.
+#[derive(Debug)]
+pub(crate) struct Way {
+    far: Arc<FarSide>,
+    gateway: GatewayId,
+    process: Arc<Process>,
+    unbounded: bool,
+}
+
+impl FarSide {
+    pub(crate) fn new(scene: Arc<Scene>, seed: u64) -> Arc<Self> {
+        let state = State { random: Random::new(seed), kind: false };
+        Arc::new(Self { scene, state: Mutex::new(state) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn be_kind(&self) {
+        self.state().kind = true;
+    }
+
+    pub(crate) fn way(self: &Arc<Self>, gateway: GatewayId, process: &Arc<Process>) -> Arc<dyn Releaser> {
+        let unbounded = self.scene.shape.unbounded;
+        Arc::new(Way { far: self.clone(), gateway, process: process.clone(), unbounded })
+    }
+
+    fn draw(&self) -> (Answer, Duration) {
+        let state = &mut *self.state();
+        if state.kind {
+            return (Answer::Complete, Duration::ZERO);
+        }
+        let answer = match state.random.below(10) {
+            0..5 => Answer::Complete,
+            5 | 6 => Answer::Accept,
+            7 => Answer::Refuse,
+            8 => Answer::Silent(true),
+            _ => Answer::Silent(false),
+        };
+        let quick = state.random.percent(60);
+        (answer, if quick { Duration::ZERO } else { state.random.between(Duration::ZERO, s(25)) })
+    }
+}
+
+/// What goes to the far side.
+#[derive(Clone, Debug)]
+struct Request {
+    node: NodeId,
+    generation: Generation,
+    grade: Grade,
+    permitted_at: BootTime,
+    bounded: bool,
+}
+
+impl Request {
+    /// It arrived: the volumes go, unless it came too late.
+    fn take_effect(&self, scene: &Scene) -> bool {
+        // The request says until when it may be acted upon, and the far side heeds that (S8).
+        if self.bounded && scene.now().since(self.permitted_at) > ATTEMPT_LIFE {
+            return false;
+        }
+        let Request { node, generation, grade, permitted_at, .. } = self.clone();
+        scene.note(What::Released { node, generation, permitted_at, grade });
+        true
+    }
+}
+
+impl Way {
+    async fn answered(&self, answer: Answer) -> Option<Answer> {
+        match answer {
+            Answer::Silent(_) => std::future::pending().await,
+            answer => Some(answer),
+        }
+    }
+}
+
+#[async_trait]
+impl Releaser for Way {
+    fn max_in_flight(&self) -> Option<Duration> {
+        (!self.unbounded).then_some(s(65))
+    }
+
+    fn deadline(&self) -> Duration {
+        s(300)
+    }
+
+    fn settle(&self) -> Duration {
+        s(2)
+    }
+
+    async fn attempt(
+        &self,
+        order: &ReleaseOrder,
+        permit: &ReleasePermit<'_>,
+        until: Instant,
+    ) -> Result<Progress, ReleaseError> {
+        let scene = &self.far.scene;
+        let request = Request {
+            node: permit.node().clone(),
+            generation: permit.generation(),
+            grade: permit.evidence().grade,
+            permitted_at: scene.now(),
+            bounded: !self.unbounded && scene.shape.weakness != Weakness::ReleasesHeedNoEnd,
+        };
+        scene.note(What::Attempt {
+            gateway: self.gateway,
+            node: request.node.clone(),
+            release: order.release().clone(),
+            effect: order.effect(),
+            generation: request.generation,
+            fence: permit.fence(),
+            grade: request.grade,
+        });
+        self.process.leaves(Leaving::Release).await;
+        let (answer, takes) = self.far.draw();
+        let (far, does) = (self.far.clone(), !matches!(answer, Answer::Refuse | Answer::Silent(false)));
+        // On its way, whatever becomes of who sent it.
+        let effect = tokio::spawn(async move {
+            sleep(takes).await;
+            does && request.take_effect(&far.scene)
+        });
+        let heard = timeout_at(until, async {
+            let done = effect.await.unwrap_or(false);
+            (done, self.answered(answer).await)
+        });
+        match heard.await {
+            Ok((_, Some(Answer::Refuse))) => Err(ReleaseError::DidNotHappen("refused".to_owned())),
+            Ok((false, Some(_))) => Err(ReleaseError::DidNotHappen("it came too late".to_owned())),
+            Ok((true, Some(Answer::Complete))) => Ok(Progress::Complete("gone".to_owned())),
+            Ok((true, Some(Answer::Accept))) => Ok(Progress::Accepted("working".to_owned())),
+            _ => Err(ReleaseError::Unknown("no answer".to_owned())),
+        }
+    }
+
+    async fn observe(&self, _subject: &Subject, until: Instant) -> Result<Progress, ReleaseError> {
+        let (answer, takes) = self.far.draw();
+        let heard = timeout_at(until, async {
+            sleep(takes).await;
+            self.answered(answer).await
+        });
+        match heard.await {
+            Ok(Some(Answer::Complete)) => Ok(Progress::Complete("gone".to_owned())),
+            Ok(Some(Answer::Accept)) => Ok(Progress::Accepted("working".to_owned())),
+            Ok(Some(Answer::Refuse)) => Ok(Progress::NotThere("never heard of".to_owned())),
+            _ => Err(ReleaseError::Unknown("no answer".to_owned())),
+        }
+    }
+}
