@@ -28,6 +28,8 @@ pub(crate) struct Weather {
     pub(crate) slow: Duration,
     /// 0 to 100.
     pub(crate) twice: u8,
+    /// 0 to 100: so many are late by seconds, and pass by what was sent after them.
+    pub(crate) late: u8,
 }
 
 /// How one request fares.
@@ -66,7 +68,7 @@ impl Sky {
     }
 
     pub(crate) fn set_devices(&self, mut weather: Weather) {
-        weather.slow = weather.slow.min(LATE);
+        (weather.slow, weather.late) = (weather.slow.min(LATE), 0);
         self.state().devices = weather;
     }
 
@@ -90,12 +92,13 @@ impl Weather {
     /// Something bad, drawn.
     pub(crate) fn draw(random: &mut Random) -> Self {
         let mut weather = Self::default();
-        match random.below(6) {
+        match random.below(7) {
             0 => (weather.cut_there, weather.cut_back) = (true, true),
             1 => weather.cut_there = true,
             2 => weather.cut_back = true,
             3 => weather.loss = u8::try_from(5 + random.below(50)).unwrap_or(5),
             4 => weather.slow = random.between(ms(10), s(6)),
+            5 => weather.late = u8::try_from(5 + random.below(40)).unwrap_or(5),
             _ => {
                 weather.twice = u8::try_from(20 + random.below(70)).unwrap_or(20);
                 weather.slow = random.between(ms(1), s(1));
@@ -105,12 +108,14 @@ impl Weather {
     }
 
     fn journey(&self, random: &mut Random) -> Journey {
-        if !(self.cut_there || self.cut_back || self.loss > 0 || self.twice > 0 || !self.slow.is_zero()) {
+        let troubles = [self.loss, self.twice, self.late];
+        if !self.cut_there && !self.cut_back && troubles == [0; 3] && self.slow.is_zero() {
             return Journey { there: Some(WAY), back: Some(WAY), again: None };
         }
         let mut way = |cut: bool| {
             let lost = random.percent(self.loss);
-            let time = WAY + random.between(Duration::ZERO, self.slow);
+            let late = if random.percent(self.late) { random.between(s(2), s(8)) } else { Duration::ZERO };
+            let time = WAY + late + random.between(Duration::ZERO, self.slow);
             (!cut && !lost).then_some(time)
         };
         let (there, back) = (way(self.cut_there), way(self.cut_back));
