@@ -4,7 +4,12 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use crate::failure::Failure;
-use crate::{etcd, packages, place, python, run};
+use crate::{etcd, packages, place, python, run, sim};
+
+/// How many histories are simulated with the tests.
+const HISTORIES: u32 = 2_000;
+/// And with the long counts.
+const LONG_HISTORIES: u32 = 100_000;
 
 /// How long the tests may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +28,10 @@ pub fn test(yes: bool, filters: &[String], length: Length) -> Result<(), Failure
     let mut build = place::cargo();
     build.args(["build", "--workspace", "--bins", "--locked"]);
     run::shown(build)?;
+    // Before the tests, whose results close the output; whatever becomes of it they run.
+    let histories = if length == Length::Long { LONG_HISTORIES } else { HISTORIES };
+    let options = ["--histories".to_owned(), histories.to_string()];
+    let lived = if filters.is_empty() { sim::sim(&options) } else { Ok(()) };
 
     let mut command = place::cargo();
     command.args(["test", "--workspace", "--locked", "--no-fail-fast", "--"]).args(filters);
@@ -56,7 +65,7 @@ pub fn test(yes: bool, filters: &[String], length: Length) -> Result<(), Failure
         "\nall together: {} passed, {} failed, in {} programs",
         tally.passed, tally.failed, tally.programs
     );
-    tally.verdict(status.success(), filters.is_empty())
+    tally.verdict(status.success(), filters.is_empty()).and(lived)
 }
 
 /// What cargo's result lines say, added up.

@@ -155,7 +155,7 @@ pub(crate) async fn once_more(cast: &mut Cast, node: &NodeId, random: &mut Rando
         cast.scene.happen(Act::ForeignOutlet { outlet: outlet.clone(), verb: Verb::On });
     }
     // Old sessions end, what is late has come, and what was back has cooled down.
-    tokio::time::sleep(s(300)).await;
+    tokio::time::sleep(s(210)).await;
     cast.scene.happen(Act::Foreign { machine: node.to_string(), verb: Verb::On });
     let found = cast.scene.world().hold(node.as_str());
     if random.percent(50) {

@@ -125,7 +125,7 @@ async fn history(seed: u64, weakness: Weakness, loud: bool) -> Result<Lived, Box
 async fn chaos(cast: &mut Cast, people: &mut People, random: &mut Random) {
     let mut misfortune = Misfortune::new(random.bits());
     for _ in 0..12 + random.below(36) {
-        let longest = if random.percent(85) { s(6) } else { s(80) };
+        let longest = if random.percent(90) { s(6) } else { s(70) };
         tokio::time::sleep(random.between(Duration::ZERO, longest)).await;
         cast.bury().await;
         if !cast.scene.violations().is_empty() {

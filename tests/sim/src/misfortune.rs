@@ -34,6 +34,9 @@ impl Misfortune {
     }
 
     pub(crate) async fn strike(&mut self, cast: &mut Cast) {
+        if cast.scene.shape.weakness != Weakness::None && self.0.percent(50) {
+            return self.probe(cast);
+        }
         if self.0.percent(cast.scene.shape.device_trouble) {
             return if self.0.percent(10) { self.late(cast) } else { self.device(cast) };
         }
@@ -68,6 +71,33 @@ impl Misfortune {
                 gateway.sky.set_devices(weather);
             }
             _ => self.relent(cast).await,
+        }
+    }
+
+    /// What brings the world's weakness to light, so that few histories are enough.
+    fn probe(&mut self, cast: &mut Cast) {
+        let shape = cast.scene.shape.clone();
+        let leader = cast.scene.past(|past| past.leader.map(|(gateway, _)| gateway));
+        let leading = leader.and_then(|leader| cast.gateways[leader].life.as_ref());
+        let (what, time) = match shape.weakness {
+            Weakness::None => return,
+            Weakness::LeasesEndEarly => {
+                // Longer than the store's lease, and shorter than the permit.
+                let time = self.0.between(ms(2_600), ms(4_400));
+                return leading.into_iter().for_each(|life| life.process.stop(time));
+            }
+            Weakness::StaleWritersAreHeard => (Leaving::Write, self.0.between(s(6), s(20))),
+            Weakness::SessionsNeverEnd => (Leaving::On, self.0.between(s(70), s(120))),
+            Weakness::ReleasesHeedNoEnd => (Leaving::Release, self.0.between(s(75), s(140))),
+            Weakness::EverybodyLies => {
+                let node = &shape.nodes[self.0.below(shape.nodes.len() as u64) as usize];
+                let faults = node.hosts().map(|host| (host.clone(), Fault::OffLied));
+                let lies: Vec<Act> = faults.map(|(device, fault)| Act::Fault { device, fault }).collect();
+                return lies.into_iter().for_each(|lie| cast.scene.happen(lie));
+            }
+        };
+        if let Some(life) = leading {
+            life.process.stop_before(what, time);
         }
     }
 

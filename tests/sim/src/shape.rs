@@ -141,7 +141,11 @@ impl Shape {
             },
             budget,
             at_once,
-            device_trouble: [0, 5, 30, 60][random.below(4) as usize],
+            // Of a weak world its weakness is looked for.
+            device_trouble: match weakness {
+                Weakness::None => [0, 5, 30, 60][random.below(4) as usize],
+                _ => 0,
+            },
         }
     }
 

@@ -13,7 +13,7 @@ use crate::scene::{Scene, ms, s};
 use crate::trace::{Control, GatewayId, What};
 
 /// The usual way, there or back.
-const WAY: Duration = Duration::from_micros(500);
+pub(crate) const WAY: Duration = Duration::from_micros(500);
 /// The longest that a network to devices delays a packet. Longer ones would outlive what the far side bounds (S8): devices
 /// are asked for such by faults of their own.
 const LATE: Duration = Duration::from_secs(1);
@@ -77,6 +77,10 @@ impl Sky {
         (state.store, state.devices) = (Weather::default(), Weather::default());
     }
 
+    pub(crate) fn is_store_calm(&self) -> bool {
+        self.state().store.is_calm()
+    }
+
     pub(crate) fn to_store(&self) -> Journey {
         let State { random, store, .. } = &mut *self.state();
         store.journey(random)
@@ -107,9 +111,13 @@ impl Weather {
         weather
     }
 
-    fn journey(&self, random: &mut Random) -> Journey {
+    fn is_calm(&self) -> bool {
         let troubles = [self.loss, self.twice, self.late];
-        if !self.cut_there && !self.cut_back && troubles == [0; 3] && self.slow.is_zero() {
+        !self.cut_there && !self.cut_back && troubles == [0; 3] && self.slow.is_zero()
+    }
+
+    fn journey(&self, random: &mut Random) -> Journey {
+        if self.is_calm() {
             return Journey { there: Some(WAY), back: Some(WAY), again: None };
         }
         let mut way = |cut: bool| {

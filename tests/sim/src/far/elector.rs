@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_core::election::{Election, ElectionError, Lease, Won};
+use picket_core::election::{Election, ElectionError, Known, Lease, Member, Won};
 use picket_core::ids::Term;
 use picket_core::time::{BootTime, Clock};
 use picket_driver_sim::Random;
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::client::Client;
-use super::quorum::LIFE;
+use super::quorum::{LIFE, Standing};
 use crate::gate::Process;
 use crate::trace::GatewayId;
 
@@ -21,6 +21,8 @@ use crate::trace::GatewayId;
 const LEASE: Duration = LIFE.saturating_sub(Duration::from_millis(500));
 /// How often a lease is renewed.
 const RENEWED: Duration = Duration::from_millis(1_667);
+/// How often the election is looked at by who stands, or does not.
+const WATCHED: Duration = Duration::from_secs(4);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -40,12 +42,42 @@ struct Held {
     campaign: Option<u64>,
     lease: Option<Arc<Lease>>,
     keeping: JoinSet<()>,
+    /// What looks at the election all the time, as long as the process lives.
+    watching: JoinSet<()>,
+    aside: Option<String>,
+    /// What was heard last, and when.
+    seen: Option<(Standing, BootTime)>,
 }
 
 impl Elector {
     pub(crate) fn new(client: Arc<Client>, process: Arc<Process>, seed: u64) -> Arc<Self> {
-        let held = Held { random: Random::new(seed), campaign: None, lease: None, keeping: JoinSet::new() };
-        Arc::new(Self { gateway: client.gateway, client, process, held: Mutex::new(held) })
+        let held = Held {
+            random: Random::new(seed),
+            campaign: None,
+            lease: None,
+            keeping: JoinSet::new(),
+            watching: JoinSet::new(),
+            aside: None,
+            seen: None,
+        };
+        let elector = Arc::new(Self { gateway: client.gateway, client, process, held: Mutex::new(held) });
+        let (gate, watch): (Arc<dyn Gate>, _) = (elector.process.clone(), elector.clone());
+        let watching = async move {
+            loop {
+                let _ = watch.look().await;
+                sleep(WATCHED).await;
+            }
+        };
+        elector.held().watching.spawn(gated(Some(gate), watching));
+        elector
+    }
+
+    /// How the election stands now.
+    async fn look(&self) -> Option<Standing> {
+        let (me, aside) = (self.gateway, self.held().aside.clone());
+        let standing = self.client.glance(move |quorum| quorum.standing(me, &aside)).await?.ok()?;
+        self.held().seen = Some((standing.clone(), self.now()));
+        Some(standing)
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -54,7 +86,9 @@ impl Elector {
 
     /// The process is gone: nobody renews anything.
     pub(crate) fn die(&self) {
-        self.held().keeping.abort_all();
+        let mut held = self.held();
+        held.keeping.abort_all();
+        held.watching.abort_all();
     }
 
     /// Sends nothing any more, and gives up what it has, if the store can be told.
@@ -78,7 +112,7 @@ impl Elector {
 
     /// One try; `None`: somebody else led, or nobody answers.
     async fn stand(&self) -> Option<(u64, Term, BootTime)> {
-        let (leader, read) = self.client.call(|quorum| quorum.standing()).await?.ok()?;
+        let Standing { leader, term: read, .. } = self.look().await?;
         if let Some(leader) = leader {
             // What watches the leader's key: it is heard when it goes, and looked for when its time is over.
             self.client.quorum.vacant(leader.ends).await;
@@ -96,7 +130,7 @@ impl Elector {
             Some(Err(_)) => None,
             None => {
                 // Not heard: it may have been won. The lease began after it was sent.
-                let (leader, term) = self.client.call(|quorum| quorum.standing()).await?.ok()?;
+                let Standing { leader, term, .. } = self.look().await?;
                 leader.filter(|leader| leader.campaign == campaign).map(|_| (campaign, term, sent))
             }
         }
@@ -120,6 +154,10 @@ impl Elector {
     }
 }
 
+fn member(gateway: GatewayId, aside: Option<String>) -> Member {
+    Member { gateway: format!("g{gateway}"), aside, ..Member::default() }
+}
+
 #[async_trait]
 impl Election for Elector {
     async fn campaign(&self) -> Result<Won, ElectionError> {
@@ -139,5 +177,30 @@ impl Election for Elector {
     async fn resign(&self) -> Result<(), ElectionError> {
         self.let_go().await;
         Ok(())
+    }
+
+    fn me(&self) -> Member {
+        member(self.gateway, self.held().aside.clone())
+    }
+
+    fn known(&self) -> Known {
+        let wall = self.client.clock.wall();
+        match &self.held().seen {
+            Some((standing, at)) if self.now().since(*at) < LIFE * 2 => match standing.leader {
+                Some(leader) => Known::Leader(member(leader.gateway, None), leader.term),
+                None => Known::Nobody(wall),
+            },
+            _ => Known::Away(wall, "the store was not heard lately".to_owned()),
+        }
+    }
+
+    fn others(&self) -> Vec<Member> {
+        let held = self.held();
+        let members = held.seen.iter().flat_map(|(standing, _)| &standing.members);
+        members.filter(|(id, _)| *id != self.gateway).map(|(id, aside)| member(*id, aside.clone())).collect()
+    }
+
+    fn set_aside(&self, why: Option<String>) {
+        self.held().aside = why;
     }
 }

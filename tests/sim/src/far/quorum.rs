@@ -3,6 +3,7 @@
 //! **Invariants.** A write is taken only while the writer's lease lives and its term is the newest. A lease never ends before
 //! its life has passed since it was last renewed *here*; it may end later.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +38,17 @@ struct State {
     leader: Option<Leader>,
     term: Term,
     away_until: BootTime,
+    /// Gateways that were heard of lately, and why they do not stand.
+    members: BTreeMap<GatewayId, (BootTime, Option<String>)>,
+}
+
+/// What the store says of the election.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Standing {
+    pub(crate) leader: Option<Leader>,
+    pub(crate) term: Term,
+    /// Everybody who takes part, and why they do not stand.
+    pub(crate) members: Vec<(GatewayId, Option<String>)>,
 }
 
 /// Who leads, as stored.
@@ -52,8 +64,13 @@ impl Quorum {
     pub(crate) fn new(scene: Arc<Scene>, seed: u64) -> Arc<Self> {
         let incarnation = Incarnation::mint(WallTime::from_millis(1), [7; 10]);
         let memory = MemoryStore::new(incarnation).expect("an empty store");
-        let state =
-            State { random: Random::new(seed), leader: None, term: Term(0), away_until: BootTime::default() };
+        let state = State {
+            random: Random::new(seed),
+            leader: None,
+            term: Term(0),
+            away_until: BootTime::default(),
+            members: BTreeMap::new(),
+        };
         Arc::new(Self { scene, memory, state: Mutex::new(state), vacant: Notify::new() })
     }
 
@@ -65,7 +82,7 @@ impl Quorum {
             return Err(StoreError::Unavailable("there is no quorum".to_owned()));
         }
         let early = self.scene.shape.weakness == Weakness::LeasesEndEarly;
-        let now = if early { now + LIFE.mul_f64(0.7) } else { now };
+        let now = if early { now + LIFE / 2 } else { now };
         if let Some(over) = state.leader.take_if(|leader| leader.ends <= now) {
             self.scene.note(What::Lapsed { term: over.term });
         }
@@ -98,10 +115,14 @@ impl Quorum {
         }
     }
 
-    /// Who leads, and the newest term.
-    pub(crate) fn standing(&self) -> Result<(Option<Leader>, Term), StoreError> {
-        let state = self.state()?;
-        Ok((state.leader, state.term))
+    /// How the election stands; whoever asks takes part.
+    pub(crate) fn standing(&self, me: GatewayId, aside: &Option<String>) -> Result<Standing, StoreError> {
+        let mut state = self.state()?;
+        let now = self.scene.now();
+        state.members.insert(me, (now + LIFE * 2, aside.clone()));
+        state.members.retain(|_, (until, _)| *until > now);
+        let members = state.members.iter().map(|(id, (_, aside))| (*id, aside.clone())).collect();
+        Ok(Standing { leader: state.leader, term: state.term, members })
     }
 
     /// Takes leadership and the next term, if nobody leads and no term came since.
