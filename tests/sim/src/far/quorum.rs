@@ -203,7 +203,10 @@ impl Quorum {
         let was = self.scene.past(|past| past.record(&node).clone());
         self.scene.note(What::Stored { gateway, term, version, record, was, wall });
         for (key, entry) in &write.keys {
-            self.scene.note(What::Bound { node: node.clone(), key: key.clone(), fence: entry.fence });
+            // What opens no fence has none.
+            if let Some(fence) = entry.fence {
+                self.scene.note(What::Bound { node: node.clone(), key: key.clone(), fence });
+            }
         }
         Ok(written)
     }
