@@ -156,6 +156,8 @@ pub(crate) async fn once_more(cast: &mut Cast, node: &NodeId, random: &mut Rando
     }
     // Old sessions end, what is late has come, and what was back has cooled down.
     tokio::time::sleep(s(210)).await;
+    // A request that waited in the queue may have had its turn meanwhile.
+    bring_back(cast, node, random).await;
     cast.scene.happen(Act::Foreign { machine: node.to_string(), verb: Verb::On });
     let found = cast.scene.world().hold(node.as_str());
     if random.percent(50) {

@@ -132,7 +132,7 @@ async fn chaos(cast: &mut Cast, people: &mut People, random: &mut Random) {
             return;
         }
         match random.below(10) {
-            0..4 => people.ask(random, &cast.gateways),
+            0..4 => people.ask(random, &cast.gateways, &cast.far),
             4..8 => misfortune.strike(cast).await,
             _ => misfortune.relent(cast).await,
         }

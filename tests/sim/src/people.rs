@@ -13,6 +13,7 @@ use picket_engine::{Engine, EngineError, FenceCall, Gate, LetIn, ReceiptCall, ga
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::far::FarSide;
 use crate::gate::Process;
 use crate::gateway::Gateway;
 use crate::scene::{Scene, s};
@@ -92,7 +93,7 @@ impl People {
     }
 
     /// Somebody asks for something.
-    pub(crate) fn ask(&mut self, random: &mut Random, gateways: &[Gateway]) {
+    pub(crate) fn ask(&mut self, random: &mut Random, gateways: &[Gateway], far: &FarSide) {
         let node =
             self.scene.shape.nodes[random.below(self.scene.shape.nodes.len() as u64) as usize].id.clone();
         let lines = Lines::to(gateways, random.below(gateways.len() as u64) as usize);
@@ -113,17 +114,19 @@ impl People {
                 )
             }),
             // A retry of what nothing bounds says that it has surely ended; so does giving a release up.
-            12..15 if self.is_calm(gateways) => self.spawn("retry", node.clone(), patience, async move {
-                words(
-                    lines
-                        .ask(|e| {
-                            let n = node.clone();
-                            async move { e.retry(&n, person(who)).await }
-                        })
-                        .await,
-                )
-            }),
-            15 if self.is_calm(gateways) => {
+            12..15 if self.is_calm(gateways) && far.is_quiet() => {
+                self.spawn("retry", node.clone(), patience, async move {
+                    words(
+                        lines
+                            .ask(|e| {
+                                let n = node.clone();
+                                async move { e.retry(&n, person(who)).await }
+                            })
+                            .await,
+                    )
+                })
+            }
+            15 if self.is_calm(gateways) && far.is_quiet() => {
                 let which = release(if random.percent(70) { "detach" } else { "notify" });
                 self.spawn("abandon", node.clone(), patience, async move {
                     words(

@@ -30,6 +30,8 @@ struct State {
     random: Random,
     /// From now on it completes at once.
     kind: bool,
+    /// Requests on their way.
+    under_way: u32,
 }
 
 /// How it answers, and whether it does what it was asked.
@@ -53,7 +55,7 @@ pub(crate) struct Way {
 
 impl FarSide {
     pub(crate) fn new(scene: Arc<Scene>, seed: u64) -> Arc<Self> {
-        let state = State { random: Random::new(seed), kind: false };
+        let state = State { random: Random::new(seed), kind: false, under_way: 0 };
         Arc::new(Self { scene, state: Mutex::new(state) })
     }
 
@@ -63,6 +65,11 @@ impl FarSide {
 
     pub(crate) fn be_kind(&self) {
         self.state().kind = true;
+    }
+
+    /// Nothing is on its way: whoever goes there and looks can say so.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.state().under_way == 0
     }
 
     pub(crate) fn way(self: &Arc<Self>, gateway: GatewayId, process: &Arc<Process>) -> Arc<dyn Releaser> {
@@ -160,8 +167,10 @@ impl Releaser for Way {
         let (answer, takes) = self.far.draw();
         let (far, does) = (self.far.clone(), !matches!(answer, Answer::Refuse | Answer::Silent(false)));
         // On its way, whatever becomes of who sent it.
+        far.state().under_way += 1;
         let effect = tokio::spawn(async move {
             sleep(takes).await;
+            far.state().under_way -= 1;
             does && request.take_effect(&far.scene)
         });
         let heard = timeout_at(until, async {
