@@ -30,6 +30,11 @@ pub fn person() -> Person {
     Person { name: "ada".to_owned(), reason: "a test".to_owned() }
 }
 
+/// A number that whoever runs the test gives it.
+pub fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+}
+
 pub fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }

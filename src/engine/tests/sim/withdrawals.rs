@@ -11,8 +11,7 @@ use picket_driver_sim::Random;
 use picket_engine::{Ask, Engine, EngineError, WaitState, Waits};
 
 use crate::budget::{at_once, fleet, name};
-use crate::chaos::number;
-use crate::lab::{Lab, node, person, s};
+use crate::lab::{Lab, node, number, person, s};
 use crate::queue::{end, wait};
 
 fn ask() -> Ask {
