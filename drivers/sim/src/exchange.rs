@@ -65,9 +65,20 @@ impl Wire {
             let detail = format!("an earlier call to {} is still under way", self.device);
             DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, detail)
         })?;
-        let mut again = true;
+        let on = *request == Request::Command(Verb::On);
+        if on && !self.sessionless {
+            // None is opened for an on: the store was asked after the one that is there began (S6, S8).
+            call.may_send()?;
+            self.let_idle_end(call, &mut line);
+            if line.session.is_none_or(|session| session.closing || session.doubtful.is_some()) {
+                let detail =
+                    format!("{}: no session that answered just now: power is read first", self.device);
+                return Err(DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, detail));
+            }
+        }
+        let mut again = !on;
         loop {
-            if !self.sessionless {
+            if !self.sessionless && !on {
                 self.ensure_session(call, end, &mut line).await?;
             }
             let epoch = line.session.map(|session| session.epoch);
@@ -84,6 +95,10 @@ impl Wire {
                 Err(Trouble::NoSession) if again => {
                     line.refused(exchanged.asked_at);
                     again = false;
+                }
+                Err(Trouble::NoSession) if on => {
+                    line.refused(exchanged.asked_at);
+                    return Ok(Exchanged { epoch, ..exchanged });
                 }
                 Err(Trouble::Silence) => {
                     if let Some(session) = &mut line.session {
