@@ -9,7 +9,7 @@ usage: cargo xtask <command>
   demo [--yes] [--keep]       fences a real virtual machine before your eyes: gateway, BMC, proof, release, and back
   test [--yes] [FILTER...]    all tests: units, models, end to end
   soak [--yes] [FILTER...]    the same with the long counts
-  sim [--histories N] [--seed S] [--log]
+  sim [--histories N] [--seed S] [--threads T] [--log]
                               histories of several gateways in simulated time, from seed S on; --seed alone replays one
   bench [--yes] [NAME ...]    measures beside what others wrote; without a name: which benches there are
   verify                      formatting, clippy, documentation, licences; changes nothing

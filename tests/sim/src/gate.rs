@@ -1,4 +1,5 @@
-//! A process that can be stopped like one that got SIGSTOP, at any moment or at a named point; and that dies at one.
+//! A process that can be stopped at any moment or at a named point, like one that got SIGSTOP or like one whose whole machine
+//! is stopped; and that dies at a point, or with the machine on which it stands.
 //!
 //! **Invariant.** While it is stopped none of its tasks is polled, and what it sent before still arrives: the network is
 //! not behind the gate.
@@ -9,12 +10,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use picket_core::time::BootTime;
+use picket_driver_sim::SimClock;
 use picket_engine::{Gate, Hooks};
 
 use crate::scene::Scene;
 use crate::trace::{GatewayId, What};
 
-/// What is about to leave a process.
+/// What is about to leave a process, or has just come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaving {
     Off,
@@ -23,6 +25,17 @@ pub(crate) enum Leaving {
     Release,
     /// A write to the store.
     Write,
+    /// Not out of it, but into it: the store's word that it leads.
+    Word,
+}
+
+/// What is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The process: its machine's clocks go on.
+    Process,
+    /// Its whole machine, with both clocks. `set_right`: once it goes on its host sets the wall clock right.
+    Machine { set_right: bool },
 }
 
 /// One process.
@@ -30,6 +43,7 @@ pub(crate) enum Leaving {
 pub(crate) struct Process {
     scene: Arc<Scene>,
     gateway: GatewayId,
+    clock: Arc<SimClock>,
     state: Mutex<State>,
 }
 
@@ -39,17 +53,19 @@ struct State {
     wakers: Vec<Waker>,
     /// So many points from now on.
     dies_in: Option<u32>,
-    stops_in: Option<(u32, Duration)>,
+    stops_in: Option<(u32, Duration, Stop)>,
     /// When the next of its kind was permitted, and before it leaves.
-    stops_before: Option<(Leaving, Duration)>,
+    stops_before: Option<(Leaving, Duration, Stop)>,
+    /// How it is stopped, while it is shut.
+    stopped: Option<Stop>,
     dead: bool,
     /// When it last went on.
     thawed: BootTime,
 }
 
 impl Process {
-    pub(crate) fn new(scene: Arc<Scene>, gateway: GatewayId) -> Arc<Self> {
-        Arc::new(Self { scene, gateway, state: Mutex::default() })
+    pub(crate) fn new(scene: Arc<Scene>, gateway: GatewayId, clock: Arc<SimClock>) -> Arc<Self> {
+        Arc::new(Self { scene, gateway, clock, state: Mutex::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -57,12 +73,20 @@ impl Process {
     }
 
     /// Stops it for so long; one that is stopped already stays as it is.
-    pub(crate) fn stop(self: &Arc<Self>, time: Duration) {
-        if std::mem::replace(&mut self.state().shut, true) {
-            return;
+    pub(crate) fn stop(self: &Arc<Self>, time: Duration, how: Stop) {
+        {
+            let mut state = self.state();
+            if std::mem::replace(&mut state.shut, true) {
+                return;
+            }
+            state.stopped = Some(how);
+        }
+        let machine = matches!(how, Stop::Machine { .. });
+        if machine {
+            self.clock.stand_still();
         }
         let until = self.scene.now() + time;
-        self.scene.note(What::Stopped { gateway: self.gateway, until });
+        self.scene.note(What::Stopped { gateway: self.gateway, until, machine });
         let process = self.clone();
         tokio::spawn(async move {
             tokio::time::sleep(time).await;
@@ -72,16 +96,21 @@ impl Process {
 
     /// Goes on, unless it died.
     pub(crate) fn go_on(&self) {
-        let wakers = {
+        let (wakers, how) = {
             let mut state = self.state();
             if state.dead || !state.shut {
                 return;
             }
             state.shut = false;
             state.thawed = self.scene.now();
-            std::mem::take(&mut state.wakers)
+            (std::mem::take(&mut state.wakers), state.stopped.take())
         };
-        self.scene.say(|| format!("g{} goes on", self.gateway));
+        self.clock.go_on();
+        if how == Some(Stop::Machine { set_right: true }) {
+            self.clock.set_right();
+            self.scene.note(What::Jumped { gateway: self.gateway });
+        }
+        self.scene.note(What::WentOn { gateway: self.gateway });
         wakers.into_iter().for_each(Waker::wake);
     }
 
@@ -103,12 +132,12 @@ impl Process {
         self.state().dies_in = Some(points);
     }
 
-    pub(crate) fn stop_in(&self, points: u32, time: Duration) {
-        self.state().stops_in = Some((points, time));
+    pub(crate) fn stop_in(&self, points: u32, time: Duration, how: Stop) {
+        self.state().stops_in = Some((points, time, how));
     }
 
-    pub(crate) fn stop_before(&self, what: Leaving, time: Duration) {
-        self.state().stops_before = Some((what, time));
+    pub(crate) fn stop_before(&self, what: Leaving, time: Duration, how: Stop) {
+        self.state().stops_before = Some((what, time, how));
     }
 
     /// Nothing is planned any more.
@@ -119,10 +148,10 @@ impl Process {
 
     /// Something was permitted and is about to leave. Whoever awaits this goes on once the process does.
     pub(crate) async fn leaves(self: &Arc<Self>, what: Leaving) {
-        let planned = self.state().stops_before.take_if(|(kind, _)| *kind == what);
-        if let Some((_, time)) = planned {
-            self.scene.say(|| format!("g{} is stopped before a {what:?} leaves", self.gateway));
-            self.stop(time);
+        let planned = self.state().stops_before.take_if(|(kind, _, _)| *kind == what);
+        if let Some((_, time, how)) = planned {
+            self.scene.say(|| format!("g{} is stopped before a {what:?} leaves: {how:?}", self.gateway));
+            self.stop(time, how);
             tokio::task::yield_now().await;
         }
     }
@@ -130,22 +159,38 @@ impl Process {
     fn die(&self) {
         let mut state = self.state();
         (state.dead, state.shut) = (true, true);
+        // Its machine begins anew some day.
+        self.clock.go_on();
+    }
+
+    /// It dies in the moment in which the machine under it goes off.
+    fn stands(&self) -> bool {
+        let Some(machine) = self.scene.shape.stands_on(self.gateway) else { return true };
+        let stands = self.scene.is_on(machine);
+        if !stands && !self.state().dead {
+            self.scene.say(|| format!("g{} dies with {machine}", self.gateway));
+            self.die();
+        }
+        stands
     }
 }
 
-fn countdown(planned: &mut Option<(u32, Duration)>) -> Option<Duration> {
-    let (left, time) = planned.as_mut()?;
+fn countdown(planned: &mut Option<(u32, Duration, Stop)>) -> Option<(Duration, Stop)> {
+    let (left, time, how) = planned.as_mut()?;
     *left = left.saturating_sub(1);
     if *left > 0 {
         return None;
     }
-    let time = *time;
+    let stop = (*time, *how);
     *planned = None;
-    Some(time)
+    Some(stop)
 }
 
 impl Gate for Process {
     fn poll_open(&self, context: &mut Context<'_>) -> Poll<()> {
+        if !self.stands() {
+            return Poll::Pending;
+        }
         let mut state = self.state();
         if !state.shut {
             return Poll::Ready(());
@@ -175,9 +220,9 @@ impl Hooks for Points {
             self.0.die();
             std::future::pending::<()>().await;
         }
-        if let Some(time) = stops {
-            self.0.scene.say(|| format!("g{} is stopped at {point:?}", self.0.gateway));
-            self.0.stop(time);
+        if let Some((time, how)) = stops {
+            self.0.scene.say(|| format!("g{} is stopped at {point:?}: {how:?}", self.0.gateway));
+            self.0.stop(time, how);
             tokio::task::yield_now().await;
         }
     }

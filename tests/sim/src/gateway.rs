@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use picket_audit::Audit;
 use picket_core::election::Election;
 use picket_core::store::Store;
 use picket_driver_sim::{Link, Random, SimClock};
@@ -15,7 +14,7 @@ use crate::far::{Client, Elector, FarSide, Quorum};
 use crate::gate::{Points, Process};
 use crate::scene::{Scene, ms, s};
 use crate::sky::{Sky, Wires};
-use crate::trace::{GatewayId, What};
+use crate::trace::{Blow, GatewayId, What};
 
 /// A machine on which the daemon runs, or does not.
 #[derive(Debug)]
@@ -65,12 +64,12 @@ impl Gateway {
 
     /// Begins a process, if none runs.
     pub(crate) fn start(&mut self) {
-        if self.life.is_some() {
+        if self.life.is_some() || !self.has_power() {
             return;
         }
         let (id, scene) = (self.id, self.scene.clone());
         scene.note(What::Began { gateway: id });
-        let process = Process::new(scene.clone(), id);
+        let process = Process::new(scene.clone(), id, self.clock.clone());
         let (sky, clock) = (self.sky.clone(), self.clock.clone());
         let client = Arc::new(Client {
             gateway: id,
@@ -82,7 +81,7 @@ impl Gateway {
         let elector = Elector::new(client.clone(), process.clone(), self.seed.bits());
         let link: Arc<dyn Link> =
             Arc::new(Wires { gateway: id, scene: scene.clone(), sky, process: process.clone() });
-        let releaser = self.far.way(id, &process);
+        let releaser = self.far.way(id, &process, &self.clock);
         let store: Arc<dyn Store> = client;
         let election: Arc<dyn Election> = elector.clone();
         let engine = Engine::new(Parts {
@@ -91,14 +90,14 @@ impl Gateway {
             store,
             election,
             hooks: Arc::new(Points(process.clone())),
-            audit: Audit::none(),
+            audit: scene.books.of(id),
             receipts: Arc::new(Receipts::new(Keys::ephemeral(&format!("g{id}"), &|bytes| {
                 bytes.fill(u8::try_from(id).unwrap_or(0) + 1);
             }))),
             metrics: Default::default(),
             rules: scene.shape.rules.clone(),
             budget: scene.shape.budget.clone(),
-            nodes: scene.shape.plans(&scene.world, &link, &releaser),
+            nodes: scene.shape.plans(id, &scene.world, &link, &releaser),
             twins: Arc::default(),
             check_at_start: false,
         });
@@ -115,8 +114,16 @@ impl Gateway {
 
     /// Gone at once, in the middle of anything; nothing is closed, and what was sent still arrives.
     pub(crate) async fn kill(&mut self) {
+        if self.life.is_some() {
+            self.scene.note(What::Struck(Blow::Killed));
+            self.scene.say(|| format!("g{} is killed", self.id));
+            self.go().await;
+        }
+    }
+
+    /// The same, when nobody counts it any more.
+    pub(crate) async fn go(&mut self) {
         let Some(life) = self.life.take() else { return };
-        self.scene.say(|| format!("g{} is killed", self.id));
         life.gone.cancel();
         life.elector.die();
         life.running.abort();
@@ -126,13 +133,18 @@ impl Gateway {
     /// Told to stop; until it has. One that hangs, or is stopped, is killed after a while, as an operator would.
     pub(crate) async fn end(&mut self) {
         let Some(life) = &self.life else { return };
+        self.scene.note(What::Struck(Blow::Ended));
         self.scene.say(|| format!("g{} is told to end", self.id));
         life.stop.cancel();
         let until = self.scene.now() + s(30);
         while !life.running.is_finished() && self.scene.now() < until {
             tokio::time::sleep(ms(50)).await;
         }
-        self.kill().await;
+        self.go().await;
+    }
+
+    fn has_power(&self) -> bool {
+        self.scene.shape.stands_on(self.id).is_none_or(|machine| self.scene.is_on(machine))
     }
 
     /// Whether its process reached its point of death.

@@ -49,10 +49,13 @@ pub(crate) async fn heal(cast: &mut Cast, people: &mut People) {
 }
 
 /// Waits until a node waits for somebody; false if it does not.
-async fn settles(cast: &Cast, node: &NodeId) -> bool {
+async fn settles(cast: &mut Cast, node: &NodeId) -> bool {
     let until = cast.scene.now() + LONGEST;
     let mut pause = Duration::from_millis(250);
     while cast.scene.now() < until {
+        // One stands on a machine, and goes and comes with it.
+        cast.bury().await;
+        cast.start_all();
         if waits_for_somebody(&cast.record(node)) {
             return true;
         }
@@ -63,7 +66,7 @@ async fn settles(cast: &Cast, node: &NodeId) -> bool {
 }
 
 /// Brings a node back.
-pub(crate) async fn bring_back(cast: &Cast, node: &NodeId, random: &mut Random) {
+pub(crate) async fn bring_back(cast: &mut Cast, node: &NodeId, random: &mut Random) {
     for round in 0..ROUNDS {
         if !settles(cast, node).await {
             cast.scene.broken(format!("every_fence_ends: it hangs: {:#?}", cast.record(node)));
@@ -169,6 +172,8 @@ pub(crate) async fn once_more(cast: &mut Cast, node: &NodeId, random: &mut Rando
     }
     let opened = async {
         loop {
+            cast.bury().await;
+            cast.start_all();
             let told = cast
                 .lines()
                 .ask(|engine| {

@@ -3,19 +3,22 @@
 //! **Purpose.** The real engine, two or three of them in one thread of paused time, over a store with leases, networks, devices
 //! and far sides that are simulated: crashes, stops, partitions, clock jumps, losses, doubles, lateness, lies. In each history
 //! the law holds (`law`, one file for each invariant), and once all misfortune is over every fence ends.
-//! **Non-goals.** No sockets, no processes, no audit (it writes from a thread of its own): the end-to-end tests have those.
+//! **Non-goals.** No sockets, no processes, no files (the audit is a chain in memory): the end-to-end tests have those.
 //! **Invariants.** The same seed gives the same history, to the last event: nothing here asks a real clock or real chance,
 //! iterates a hash map, or runs in another thread.
 //! **Boundary.** Whoever calls gives the runtime, with paused time: it is not compiled into anything that ships.
 //!
-//! What a simulated gateway is spared: its boot-time clock goes on while it is stopped, and runs as all others do.
+//! What a simulated gateway is spared: all clocks run at one speed. While its whole machine stands still its clocks do, and its
+//! timers go on: what it waits for by them is over sooner than it would be, as its clocks see it.
 
+mod book;
 mod cast;
 mod far;
 mod gate;
 mod gateway;
 mod healing;
 mod law;
+mod many;
 mod misfortune;
 mod people;
 mod scene;
@@ -30,6 +33,7 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use cast::Cast;
+pub use many::{Many, many};
 use misfortune::Misfortune;
 use people::People;
 use picket_driver_sim::Random;
@@ -105,13 +109,13 @@ async fn history(seed: u64, weakness: Weakness, loud: bool) -> Result<Lived, Box
     let scene = Scene::new(random.bits(), shape, loud);
     scene.say(|| format!("{:#?}", scene.shape));
     let mut cast = Cast::new(&scene, &mut random);
-    let mut people = People::new(scene.clone());
+    let mut people = People::new(scene.clone(), cast.quorum.clone());
     cast.start_all();
     chaos(&mut cast, &mut people, &mut random).await;
     if scene.violations().is_empty() {
         healing::heal(&mut cast, &mut people).await;
-        for node in &scene.shape.nodes {
-            healing::bring_back(&cast, &node.id, &mut random).await;
+        for node in &scene.shape.clone().nodes {
+            healing::bring_back(&mut cast, &node.id, &mut random).await;
         }
     }
     if scene.violations().is_empty() && random.percent(20) {
@@ -142,7 +146,7 @@ async fn chaos(cast: &mut Cast, people: &mut People, random: &mut Random) {
 async fn end(scene: &Arc<Scene>, mut cast: Cast, mut people: People) -> Result<Lived, Box<Broken>> {
     people.calls.shutdown().await;
     for gateway in &mut cast.gateways {
-        gateway.kill().await;
+        gateway.go().await;
     }
     let what = scene.violations();
     let (diary, hash, tally) = scene.end();

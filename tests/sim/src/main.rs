@@ -3,18 +3,21 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use picket_sim::{Broken, Lived, Tally, Weakness, live};
+use picket_sim::{Weakness, live, many};
+use tokio::runtime::Runtime;
 
 const USAGE: &str = "\
-usage: cargo xtask sim [--histories N] [--seed S] [--log]
+usage: cargo xtask sim [--histories N] [--seed S] [--threads T] [--log]
 
   --histories N   so many histories (10000), from seed S on (0)
   --seed S        without --histories: the one history of that seed, with its diary where it fails
+  --threads T     in so many threads (one for each core)
   --log           with the diary in any case, and the engine's log";
 
 struct Wanted {
     from: u64,
     count: Option<u64>,
+    threads: Option<u64>,
     log: bool,
 }
 
@@ -29,7 +32,7 @@ fn main() -> ExitCode {
 }
 
 fn wanted(mut words: impl Iterator<Item = String>) -> Result<Wanted, String> {
-    let mut wanted = Wanted { from: 0, count: None, log: false };
+    let mut wanted = Wanted { from: 0, count: None, threads: None, log: false };
     let mut one = false;
     while let Some(word) = words.next() {
         let mut number = |option: &str| {
@@ -39,6 +42,7 @@ fn wanted(mut words: impl Iterator<Item = String>) -> Result<Wanted, String> {
         match word.as_str() {
             "--histories" => wanted.count = Some(number("--histories")?),
             "--seed" => (wanted.from, one) = (number("--seed")?, true),
+            "--threads" => wanted.threads = Some(number("--threads")?.max(1)),
             "--log" => wanted.log = true,
             _ => return Err(format!("no such option: {word}\n\n{USAGE}")),
         }
@@ -49,9 +53,9 @@ fn wanted(mut words: impl Iterator<Item = String>) -> Result<Wanted, String> {
     Ok(wanted)
 }
 
-fn once(seed: u64, loud: bool) -> Result<Lived, Box<Broken>> {
+fn runtime() -> Runtime {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    live(runtime.expect("a runtime"), seed, Weakness::None, loud)
+    runtime.expect("a runtime")
 }
 
 fn run(wanted: &Wanted) -> ExitCode {
@@ -61,37 +65,27 @@ fn run(wanted: &Wanted) -> ExitCode {
         log.with_writer(std::io::stderr).init();
     }
     let Some(count) = wanted.count else { return replay(wanted.from, wanted.log) };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = wanted.threads.and_then(|threads| usize::try_from(threads).ok()).unwrap_or(cores);
     let began = Instant::now();
-    let (mut failed, mut tally, mut time) = (Vec::new(), Tally::default(), 0.0);
-    for seed in wanted.from..wanted.from + count {
-        match once(seed, false) {
-            Ok(lived) => {
-                tally = tally.and(lived.tally);
-                time += lived.time.as_secs_f64();
-            }
-            Err(broken) => {
-                let reason = broken.what.first().and_then(|what| what.lines().next()).unwrap_or_default();
-                eprintln!("seed {seed}: {}", reason.chars().take(300).collect::<String>());
-                eprintln!("  replay: cargo xtask sim --seed {seed}");
-                failed.push(seed);
-            }
-        }
-    }
+    let lived = many(wanted.from..wanted.from.saturating_add(count), threads, runtime);
     let took = began.elapsed().as_secs_f64();
+    lived.words().iter().for_each(|words| eprintln!("{words}"));
     println!(
-        "{count} histories from seed {}: {} failed; {:.1} days of their time, in {took:.1} s: {:.0} a second",
+        "{count} histories from seed {}: {} failed; {:.1} days of their time, in {took:.1} s: {:.0} a second, in {threads} threads",
         wanted.from,
-        failed.len(),
-        time / 86_400.0,
+        lived.failed.len(),
+        lived.time.as_secs_f64() / 86_400.0,
         count as f64 / took,
     );
-    let words: Vec<String> = tally.fields().iter().map(|(name, count)| format!("{name} {count}")).collect();
+    let words: Vec<String> =
+        lived.tally.fields().iter().map(|(name, count)| format!("{name} {count}")).collect();
     println!("{}", words.join(", "));
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if lived.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn replay(seed: u64, log: bool) -> ExitCode {
-    match once(seed, true) {
+    match live(runtime(), seed, Weakness::None, true) {
         Ok(lived) => {
             if log {
                 println!("{}", lived.diary);

@@ -5,11 +5,12 @@ use std::time::Duration;
 use picket_driver_sim::{Act, Fault, Random, Verb};
 
 use crate::cast::Cast;
-use crate::gate::Leaving;
+use crate::gate::{Leaving, Stop};
 use crate::gateway::Gateway;
 use crate::scene::{ms, s};
 use crate::shape::Weakness;
 use crate::sky::Weather;
+use crate::trace::{Blow, What};
 
 /// Draws one misfortune after the other.
 #[derive(Debug)]
@@ -54,20 +55,23 @@ impl Misfortune {
                 let millis = i64::try_from(self.0.below(20_000)).unwrap_or(0) - 10_000;
                 cast.scene.say(|| format!("the wall clock of g{which} jumps by {millis} ms"));
                 gateway.clock.jump_wall(millis);
-                cast.scene.note(crate::trace::What::Jumped { gateway: which });
+                cast.scene.note(What::Jumped { gateway: which });
             }
             11 => {
                 cast.scene.say(|| format!("the store has no quorum for {time:?}"));
+                cast.scene.note(What::Struck(Blow::NoQuorum));
                 cast.quorum.away(time);
             }
             12..16 => {
                 let weather = Weather::draw(&mut self.0);
                 cast.scene.say(|| format!("between g{which} and the store: {weather:?}"));
+                cast.scene.note(What::Struck(Blow::ToStore));
                 gateway.sky.set_store(weather);
             }
             16 => {
                 let weather = Weather::draw(&mut self.0);
                 cast.scene.say(|| format!("between g{which} and the devices: {weather:?}"));
+                cast.scene.note(What::Struck(Blow::ToDevices));
                 gateway.sky.set_devices(weather);
             }
             _ => self.relent(cast).await,
@@ -80,11 +84,12 @@ impl Misfortune {
         let leader = cast.scene.past(|past| past.leader.map(|(gateway, _)| gateway));
         let leading = leader.and_then(|leader| cast.gateways[leader].life.as_ref());
         let (what, time) = match shape.weakness {
-            Weakness::None => return,
+            // It does harm by itself.
+            Weakness::None | Weakness::NobodyKnowsItsHost => return,
             Weakness::LeasesEndEarly => {
                 // Longer than the store's lease, and shorter than the permit.
                 let time = self.0.between(ms(2_600), ms(4_400));
-                return leading.into_iter().for_each(|life| life.process.stop(time));
+                return leading.into_iter().for_each(|life| life.process.stop(time, Stop::Process));
             }
             Weakness::StaleWritersAreHeard => (Leaving::Write, self.0.between(s(6), s(20))),
             Weakness::SessionsNeverEnd => (Leaving::On, self.0.between(s(70), s(120))),
@@ -97,25 +102,44 @@ impl Misfortune {
             }
         };
         if let Some(life) = leading {
-            life.process.stop_before(what, time);
+            life.process.stop_before(what, time, Stop::Process);
+        }
+    }
+
+    /// What is stopped: more often than not the process alone.
+    fn how(&mut self) -> Stop {
+        match self.0.below(10) {
+            0..7 => Stop::Process,
+            7 | 8 => Stop::Machine { set_right: false },
+            _ => Stop::Machine { set_right: true },
         }
     }
 
     /// A process dies, or is stopped: now, or at a point to come.
     fn process(&mut self, gateway: &Gateway, time: Duration) {
         let Some(life) = &gateway.life else { return };
-        let points = self.few(12);
+        let (points, how) = (self.few(12), self.how());
         match self.0.below(8) {
-            0 => life.process.stop(time),
+            0 => life.process.stop(time, how),
             1 => life.process.die_in(points),
-            2 => life.process.stop_in(points, time),
+            2 => life.process.stop_in(points, time, how),
             _ => {
-                let kinds =
-                    [Leaving::Off, Leaving::On, Leaving::On, Leaving::Hold, Leaving::Release, Leaving::Write];
+                let kinds = [
+                    Leaving::Off,
+                    Leaving::On,
+                    Leaving::On,
+                    Leaving::Hold,
+                    Leaving::Release,
+                    Leaving::Write,
+                    Leaving::Word,
+                    Leaving::Word,
+                ];
                 let what = kinds[self.0.below(kinds.len() as u64) as usize];
                 // Those that the far side bounds are stopped for about as long as it does that, or longer.
-                let long = matches!(what, Leaving::On | Leaving::Release) && self.0.percent(60);
-                life.process.stop_before(what, if long { self.0.between(s(50), s(120)) } else { time });
+                let bounded = matches!(what, Leaving::On | Leaving::Release | Leaving::Word);
+                let long = bounded && self.0.percent(60);
+                let time = if long { self.0.between(s(50), s(120)) } else { time };
+                life.process.stop_before(what, time, how);
             }
         }
     }
@@ -152,6 +176,7 @@ impl Misfortune {
         } else {
             Fault::Late { verb, after, answered: self.0.percent(50), times: 2 }
         };
+        cast.scene.note(What::Struck(Blow::AtDevice));
         cast.scene.happen(Act::Fault { device: device.clone(), fault });
     }
 
@@ -169,6 +194,7 @@ impl Misfortune {
             _ => true,
         };
         if let Some(act) = drawn.filter(fair) {
+            cast.scene.note(What::Struck(Blow::AtDevice));
             cast.scene.happen(act);
         }
     }

@@ -6,14 +6,16 @@ use std::time::Duration;
 use picket_core::device::Grade;
 use picket_core::event::{BoundKey, Holder, Person};
 use picket_core::ids::{NodeId, ReceiptId, ReleaseId};
+use picket_core::receipt::Statement;
 use picket_core::record::{SetAside, Then};
 use picket_core::store::StoreError;
 use picket_driver_sim::Random;
 use picket_engine::{Engine, EngineError, FenceCall, Gate, LetIn, ReceiptCall, gated};
+use picket_receipt::{ListedKey, PublicKeys, Signed};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::far::FarSide;
+use crate::far::{FarSide, Quorum};
 use crate::gate::Process;
 use crate::gateway::Gateway;
 use crate::scene::{Scene, s};
@@ -45,7 +47,7 @@ impl Lines {
     pub(crate) fn to(gateways: &[Gateway], first: usize) -> Self {
         let order = (0..gateways.len()).map(|index| &gateways[(index + first) % gateways.len()]);
         let line = |gateway: &Gateway| {
-            let life = gateway.life.as_ref()?;
+            let life = gateway.life.as_ref().filter(|life| !life.process.is_dead())?;
             Some(Line { engine: life.engine.clone(), process: life.process.clone(), gone: life.gone.clone() })
         };
         Self(order.filter_map(line).collect())
@@ -76,11 +78,13 @@ pub(crate) struct People {
     pub(crate) calls: JoinSet<()>,
     /// Receipts that were issued to somebody.
     receipts: Arc<Mutex<Vec<(NodeId, ReceiptId, String)>>>,
+    /// Where the public keys are listed.
+    quorum: Arc<Quorum>,
 }
 
 impl People {
-    pub(crate) fn new(scene: Arc<Scene>) -> Self {
-        Self { scene, calls: JoinSet::new(), receipts: Arc::default() }
+    pub(crate) fn new(scene: Arc<Scene>, quorum: Arc<Quorum>) -> Self {
+        Self { scene, calls: JoinSet::new(), receipts: Arc::default(), quorum }
     }
 
     /// Whether a person can know that nothing of ours is on its way any more: no process is stopped, or was lately.
@@ -226,7 +230,7 @@ impl People {
     }
 
     fn receipt(&mut self, lines: Lines, node: NodeId, who: &'static str, patience: Duration) {
-        let receipts = self.receipts.clone();
+        let (receipts, scene, quorum) = (self.receipts.clone(), self.scene.clone(), self.quorum.clone());
         self.spawn("receipt", node.clone(), patience, async move {
             let call =
                 || ReceiptCall { by: who.to_owned(), fence: None, renews: None, audience: String::new() };
@@ -237,6 +241,8 @@ impl People {
                 })
                 .await;
             if let Some(Ok(receipted)) = &told {
+                let said = read(&receipted.signed, &quorum.listed());
+                scene.note(What::Receipted { node: node.clone(), id: receipted.id, said });
                 let mut receipts = receipts.lock().unwrap_or_else(PoisonError::into_inner);
                 receipts.push((node.clone(), receipted.id, who.to_owned()));
             }
@@ -265,6 +271,12 @@ impl People {
             )
         });
     }
+}
+
+/// What a receipt says to whoever has the keys that are listed.
+fn read(signed: &Signed, listed: &[ListedKey]) -> Result<Box<Statement>, String> {
+    let body = signed.verify(&PublicKeys::of(listed)?).map_err(|forged| forged.to_string())?;
+    body.statement().map(Box::new).map_err(|fault| fault.to_string())
 }
 
 fn words<T>(told: Option<Result<T, EngineError>>) -> String {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use picket_core::time::{BootTime, Clock};
 use picket_driver_sim::{Act, SharedWorld, SimClock, World};
 
+use crate::book::Books;
 use crate::law::Law;
 use crate::shape::Shape;
 use crate::tally::Tally;
@@ -17,6 +18,7 @@ pub(crate) struct Scene {
     pub(crate) world: SharedWorld,
     pub(crate) clock: Arc<SimClock>,
     pub(crate) shape: Arc<Shape>,
+    pub(crate) books: Arc<Books>,
     seen: Mutex<Seen>,
 }
 
@@ -33,9 +35,12 @@ impl Scene {
         let mut world = World::new(seed);
         shape.build(&mut world);
         let (world, shape) = (world.shared(), Arc::new(shape));
-        let law = Law::new(shape.clone(), world.clone());
-        let seen = Mutex::new(Seen { trace: Trace::new(loud), law, heard: 0 });
-        Arc::new(Self { world, clock: Arc::new(SimClock::new()), shape, seen })
+        Arc::new_cyclic(|scene| {
+            let books = Arc::new(Books::new(shape.gateways, scene));
+            let law = Law::new(shape.clone(), world.clone(), books.clone());
+            let seen = Mutex::new(Seen { trace: Trace::new(loud), law, heard: 0 });
+            Self { world, clock: Arc::new(SimClock::new()), shape, books, seen }
+        })
     }
 
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {

@@ -15,6 +15,7 @@ use picket_engine::{NodePlan, PlannedRelease};
 use picket_release::Releaser;
 
 use crate::scene::s;
+use crate::trace::GatewayId;
 
 /// After so long a device ends a session in which nothing is said.
 const IDLE: Duration = Duration::from_secs(60);
@@ -49,6 +50,8 @@ pub enum Weakness {
     ReleasesHeedNoEnd,
     /// Devices say Off for live machines, all of them.
     EverybodyLies,
+    /// The settings do not say which gateway stands on which node (S17).
+    NobodyKnowsItsHost,
 }
 
 /// Everything that is drawn before a history begins.
@@ -57,6 +60,8 @@ pub(crate) struct Shape {
     pub(crate) weakness: Weakness,
     pub(crate) nodes: Vec<NodeShape>,
     pub(crate) gateways: usize,
+    /// The gateway that stands on one of the nodes (S17), and on which.
+    guest: Option<(GatewayId, usize)>,
     trusted: bool,
     /// Releases that nothing bounds.
     pub(crate) unbounded: bool,
@@ -122,10 +127,13 @@ impl Shape {
             budget.fleet = Limits { at_once: Some(most), ..Limits::default() };
             budget.cool_down = s(random.below(60));
         }
+        let guest = (weakness == Weakness::NobodyKnowsItsHost || random.percent(25))
+            .then(|| (random.below(gateways as u64), random.below(count as u64)));
         Self {
             weakness,
             nodes,
             gateways,
+            guest: guest.map(|(gateway, node)| (gateway as usize, node as usize)),
             trusted: random.percent(20),
             unbounded: random.percent(10),
             releases: [&["detach"] as &[_], &["detach"], &["detach", "notify"], &[]]
@@ -147,6 +155,11 @@ impl Shape {
                 _ => 0,
             },
         }
+    }
+
+    /// The machine on which a gateway stands, if that is one of the nodes.
+    pub(crate) fn stands_on(&self, gateway: GatewayId) -> Option<&str> {
+        self.guest.filter(|(guest, _)| *guest == gateway).map(|(_, node)| self.nodes[node].name.as_str())
     }
 
     pub(crate) fn node(&self, id: &NodeId) -> &NodeShape {
@@ -182,12 +195,18 @@ impl Shape {
     /// The settings, as one process has them: its own drivers, and its own way to the far sides.
     pub(crate) fn plans(
         &self,
+        gateway: GatewayId,
         world: &SharedWorld,
         link: &Arc<dyn Link>,
         releaser: &Arc<dyn Releaser>,
     ) -> Vec<NodePlan> {
         self.sessions_live(world, 4, IDLE);
-        let plans = self.nodes.iter().map(|node| self.plan(node, world, link, releaser)).collect();
+        let own = self.stands_on(gateway);
+        let plan = |node: &NodeShape| NodePlan {
+            own_host: own == Some(node.name.as_str()) && self.weakness != Weakness::NobodyKnowsItsHost,
+            ..self.plan(node, world, link, releaser)
+        };
+        let plans = self.nodes.iter().map(plan).collect();
         if self.weakness == Weakness::SessionsNeverEnd {
             // After the drivers were made, who believe otherwise.
             self.sessions_live(world, usize::MAX, IDLE * 1_000);

@@ -86,6 +86,10 @@ impl Sky {
         store.journey(random)
     }
 
+    fn is_calm_at_devices(&self) -> bool {
+        self.state().devices.is_calm()
+    }
+
     fn to_devices(&self) -> Journey {
         let State { random, devices, .. } = &mut *self.state();
         devices.journey(random)
@@ -141,6 +145,19 @@ pub(crate) struct Wires {
     pub(crate) process: Arc<Process>,
 }
 
+impl Wires {
+    /// A question, while the network is calm: nobody but whoever asks notices when it arrives.
+    async fn look(&self, packet: &Packet) -> Answer {
+        sleep(WAY).await;
+        let now = self.scene.now();
+        let answer = self.scene.world().ask(now, &packet.device, packet.session, &packet.request);
+        if answer.what != Err(Trouble::Silence) {
+            sleep(WAY).await;
+        }
+        answer
+    }
+}
+
 fn control(request: &Request) -> Option<Control> {
     match request {
         Request::Command(verb) => Some(Control::Power(*verb)),
@@ -164,6 +181,8 @@ impl Link for Wires {
             self.process.leaves(leaving).await;
             let after = self.scene.now().since(permitted);
             self.scene.note(What::Sent { gateway, device, control, after });
+        } else if self.sky.is_calm_at_devices() {
+            return self.look(&packet).await;
         }
         let journey = self.sky.to_devices();
         let (reply, answer) = oneshot::channel();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use picket_core::record::Phase;
 use picket_driver_sim::Verb;
 
-use crate::trace::{Control, Event, What};
+use crate::trace::{Blow, Control, Event, What};
 
 /// Counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,22 @@ pub struct Tally {
     pub processes: u64,
     /// Times that a process was stopped for a while.
     pub stops: u64,
+    /// Of these with the whole machine, and its clocks.
+    pub machines: u64,
+    /// Processes that were killed, or died at a point or with their machine.
+    pub killed: u64,
+    /// Processes that were told to end.
+    pub ended: u64,
+    /// Times that the store lost its quorum.
+    pub no_quorum: u64,
+    /// Times that a network to the store went bad.
+    pub to_store: u64,
+    /// Times that a network to the devices went bad.
+    pub to_devices: u64,
+    /// Faults of devices, and what happened to machines.
+    pub at_devices: u64,
+    /// Jumps of wall clocks.
+    pub jumps: u64,
     /// Records that were stored.
     pub writes: u64,
     /// Fences that were confirmed, by devices or a person.
@@ -54,7 +70,21 @@ impl Tally {
         match &event.what {
             What::Won { .. } => self.terms += 1,
             What::Began { .. } => self.processes += 1,
-            What::Stopped { .. } => self.stops += 1,
+            What::Stopped { machine, .. } => {
+                self.stops += 1;
+                self.machines += u64::from(*machine);
+            }
+            What::Jumped { .. } => self.jumps += 1,
+            What::Struck(blow) => {
+                *match blow {
+                    Blow::Killed => &mut self.killed,
+                    Blow::Ended => &mut self.ended,
+                    Blow::NoQuorum => &mut self.no_quorum,
+                    Blow::ToStore => &mut self.to_store,
+                    Blow::ToDevices => &mut self.to_devices,
+                    Blow::AtDevice => &mut self.at_devices,
+                } += 1;
+            }
             What::Stored { record, was, .. } => {
                 self.writes += 1;
                 let moved = record.phase.label() != was.phase.label();
@@ -99,12 +129,20 @@ impl Tally {
         self.fields_mut().into_iter().map(|(name, count)| (name, *count)).collect()
     }
 
-    fn fields_mut(&mut self) -> [(&'static str, &mut u64); 18] {
+    fn fields_mut(&mut self) -> [(&'static str, &mut u64); 26] {
         [
             ("events", &mut self.events),
             ("terms", &mut self.terms),
             ("processes", &mut self.processes),
             ("stops", &mut self.stops),
+            ("whole machines", &mut self.machines),
+            ("killed", &mut self.killed),
+            ("told to end", &mut self.ended),
+            ("quorums lost", &mut self.no_quorum),
+            ("bad networks to the store", &mut self.to_store),
+            ("to devices", &mut self.to_devices),
+            ("troubles at devices", &mut self.at_devices),
+            ("clock jumps", &mut self.jumps),
             ("writes", &mut self.writes),
             ("confirmed", &mut self.confirmed),
             ("back", &mut self.back),

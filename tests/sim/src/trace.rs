@@ -1,11 +1,13 @@
 //! What happens in a history, in the order of time: for the law, for the hash by which two histories are compared, and
 //! for whoever reads why one failed.
 
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::device::Grade;
-use picket_core::ids::{EffectId, FenceId, Generation, NodeId, ReleaseId, Term, Version};
+use picket_core::ids::{EffectId, FenceId, Generation, NodeId, ReceiptId, ReleaseId, Term, Version};
+use picket_core::receipt::Statement;
 use picket_core::record::NodeRecord;
 use picket_core::time::{BootTime, WallTime};
 use picket_driver_sim::{Heard, Verb};
@@ -35,9 +37,28 @@ pub(crate) enum Told {
     Unknown,
 }
 
+/// What went wrong by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blow {
+    /// A process was killed, or died at a point or with its machine.
+    Killed,
+    /// A process was told to end.
+    Ended,
+    /// The store lost its quorum.
+    NoQuorum,
+    /// The network between a gateway and the store went bad.
+    ToStore,
+    /// That to the devices.
+    ToDevices,
+    /// A device, or something at a machine.
+    AtDevice,
+}
+
 /// Something that happened.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
+    /// Something went wrong by itself.
+    Struck(Blow),
     /// A gateway won at the store.
     Won { gateway: GatewayId, term: Term },
     /// Its lease ended there.
@@ -74,13 +95,25 @@ pub(crate) enum What {
         grade: Grade,
     },
     /// The far side let the volumes go.
-    Released { node: NodeId, generation: Generation, permitted_at: BootTime, grade: Grade },
+    Released {
+        gateway: GatewayId,
+        node: NodeId,
+        generation: Generation,
+        permitted_at: BootTime,
+        grade: Grade,
+    },
+    /// A receipt was handed out, and says so to whoever verifies it by the keys that are listed.
+    Receipted { node: NodeId, id: ReceiptId, said: Result<Box<Statement>, String> },
     /// A wall clock jumped.
     Jumped { gateway: GatewayId },
-    /// A process was stopped, and goes on at `until`.
-    Stopped { gateway: GatewayId, until: BootTime },
+    /// A process was stopped, and goes on at `until`; `machine`: with the whole machine under it, and both clocks of that.
+    Stopped { gateway: GatewayId, until: BootTime, machine: bool },
+    /// A process that was stopped goes on.
+    WentOn { gateway: GatewayId },
     /// A process began.
     Began { gateway: GatewayId },
+    /// A gateway's audit was told that a node came to that phase, or began another generation in it.
+    Told { gateway: GatewayId, node: NodeId, to: String },
     /// A caller with a key asks.
     Asks { node: NodeId, key: String },
     /// And is answered.
@@ -92,6 +125,16 @@ pub(crate) enum What {
 pub(crate) struct Event {
     pub(crate) at: BootTime,
     pub(crate) what: What,
+}
+
+/// Words, into a hash.
+struct Mixer<'t>(&'t mut Trace);
+
+impl Write for Mixer<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0.mix_text(text);
+        Ok(())
+    }
 }
 
 /// Everything that happened, as a hash; in words only if they are to be read.
@@ -145,7 +188,8 @@ impl Trace {
                 self.mix(2 + u64::from(heard.verb == Verb::On) * 2 + u64::from(heard.executed));
                 self.mix_text(&heard.device);
             }
-            other => self.mix_text(&format!("{other:?}")),
+            // Straight into the hash: nothing is kept of it. Writing there does not fail.
+            other => drop(write!(Mixer(self), "{other:?}")),
         }
         if self.loud {
             self.tell(event);

@@ -5,57 +5,31 @@
 //! failing seed is printed with the one command that replays it.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use picket_sim::{Broken, Lived, Tally, Weakness, live};
+use picket_sim::{Broken, Lived, Weakness, live, many};
+use tokio::runtime::Runtime;
 
 /// How many histories are lived through here, without optimisation.
 const HISTORIES: u64 = 150;
 /// In so many histories of a weak world at the most its weakness is seen.
 const MOST: u64 = 400;
 
-fn once(seed: u64, weakness: Weakness, loud: bool) -> Result<Lived, Box<Broken>> {
+fn runtime() -> Runtime {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    live(runtime.expect("a runtime"), seed, weakness, loud)
+    runtime.expect("a runtime")
 }
 
-/// Each history in one thread, as many threads as there are cores.
-fn all(count: u64) -> (Tally, Vec<String>) {
-    let (next, tally, failed) = (AtomicU64::new(0), Mutex::new(Tally::default()), Mutex::new(Vec::new()));
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= count {
-                        return;
-                    }
-                    match once(seed, Weakness::None, false) {
-                        Ok(lived) => {
-                            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-                            *tally = tally.and(lived.tally);
-                        }
-                        Err(broken) => {
-                            let reason = broken.what.first().map_or("", String::as_str);
-                            let words = format!("{reason}\n  replay: cargo xtask sim --seed {seed}");
-                            failed.lock().unwrap_or_else(PoisonError::into_inner).push(words);
-                        }
-                    }
-                }
-            });
-        }
-    });
-    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    (tally.into_inner().unwrap_or_else(PoisonError::into_inner), failed)
+fn once(seed: u64, weakness: Weakness, loud: bool) -> Result<Lived, Box<Broken>> {
+    live(runtime(), seed, weakness, loud)
 }
 
 #[test]
 fn in_every_history_the_law_holds_and_every_fence_ends() {
     let soak = std::env::var("PICKET_SOAK").is_ok_and(|on| on != "0");
     let count = if soak { HISTORIES * 20 } else { HISTORIES };
-    let (tally, failed) = all(count);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let lived = many(0..count, cores, runtime);
+    let (tally, failed) = (lived.tally, lived.words());
     println!("{count} histories: {:?}", tally.fields());
     assert!(failed.is_empty(), "{} of {count} failed:\n{}", failed.len(), failed.join("\n"));
     // What never happens is not shown to be safe.
@@ -117,4 +91,9 @@ fn releases_that_heed_no_end_are_seen() {
 #[test]
 fn devices_that_all_lie_are_seen() {
     seen(Weakness::EverybodyLies, &["confirmed_means_dark"]);
+}
+
+#[test]
+fn a_gateway_that_does_not_know_its_own_host_is_seen() {
+    seen(Weakness::NobodyKnowsItsHost, &["not_its_own_machine"]);
 }

@@ -142,7 +142,7 @@ impl Elector {
             loop {
                 sleep(RENEWED).await;
                 let sent = client.clock.boot();
-                match client.call(move |quorum| quorum.keep_alive(campaign)).await {
+                match client.glance(move |quorum| quorum.keep_alive(campaign)).await {
                     Some(Ok(true)) => lease.renew(sent + LEASE),
                     Some(Ok(false)) => return lease.end(),
                     Some(Err(_)) | None => {}

@@ -7,5 +7,5 @@ mod releaser;
 
 pub(crate) use client::Client;
 pub(crate) use elector::Elector;
-pub(crate) use quorum::Quorum;
+pub(crate) use quorum::{LIFE, Quorum};
 pub(crate) use releaser::FarSide;

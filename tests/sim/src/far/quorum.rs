@@ -12,6 +12,7 @@ use picket_core::ids::{Incarnation, NodeId, Term, Version};
 use picket_core::store::{Guard, Store, StoreError, Write, Written};
 use picket_core::time::{BootTime, WallTime};
 use picket_driver_sim::Random;
+use picket_receipt::{ListedKey, NOTES};
 use picket_store::MemoryStore;
 use tokio::sync::Notify;
 
@@ -238,6 +239,12 @@ impl Quorum {
     pub(crate) fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {
         let _state = self.guarded(guard)?;
         now(self.memory.forget(guard, before))
+    }
+
+    /// The public keys of receipts as they are listed: whoever verifies without asking anybody has them.
+    pub(crate) fn listed(&self) -> Vec<ListedKey> {
+        let notes = now(self.memory.notes(NOTES)).unwrap_or_default();
+        notes.iter().filter_map(|(_, note)| ListedKey::read(&note.text).ok()).collect()
     }
 
     /// A linearizable read.

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use picket_core::device::Grade;
-use picket_core::ground::{ATTEMPT_LIFE, ReleasePermit};
+use picket_core::ground::ReleasePermit;
 use picket_core::ids::{Generation, NodeId};
 use picket_core::order::ReleaseOrder;
-use picket_core::time::BootTime;
-use picket_driver_sim::Random;
+use picket_core::time::{BootTime, Clock};
+use picket_driver_sim::{Random, SimClock};
 use picket_release::{Progress, ReleaseError, Releaser, Subject};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::gate::{Leaving, Process};
-use crate::scene::{Scene, s};
+use crate::scene::{Scene, ms, s};
 use crate::shape::Weakness;
 use crate::trace::{GatewayId, What};
 
@@ -50,6 +50,7 @@ pub(crate) struct Way {
     far: Arc<FarSide>,
     gateway: GatewayId,
     process: Arc<Process>,
+    clock: Arc<SimClock>,
     unbounded: bool,
 }
 
@@ -72,9 +73,14 @@ impl FarSide {
         self.state().under_way == 0
     }
 
-    pub(crate) fn way(self: &Arc<Self>, gateway: GatewayId, process: &Arc<Process>) -> Arc<dyn Releaser> {
-        let unbounded = self.scene.shape.unbounded;
-        Arc::new(Way { far: self.clone(), gateway, process: process.clone(), unbounded })
+    pub(crate) fn way(
+        self: &Arc<Self>,
+        gateway: GatewayId,
+        process: &Arc<Process>,
+        clock: &Arc<SimClock>,
+    ) -> Arc<dyn Releaser> {
+        let (unbounded, clock) = (self.scene.shape.unbounded, clock.clone());
+        Arc::new(Way { far: self.clone(), gateway, process: process.clone(), clock, unbounded })
     }
 
     fn draw(&self) -> (Answer, Duration) {
@@ -101,23 +107,32 @@ struct Request {
     generation: Generation,
     grade: Grade,
     permitted_at: BootTime,
-    bounded: bool,
+    gateway: GatewayId,
+    /// Until when it may be acted upon, as the far side's clock has it; `None`: nothing is said of that.
+    not_after: Option<BootTime>,
 }
 
 impl Request {
     /// It arrived: the volumes go, unless it came too late.
     fn take_effect(&self, scene: &Scene) -> bool {
         // The request says until when it may be acted upon, and the far side heeds that (S8).
-        if self.bounded && scene.now().since(self.permitted_at) > ATTEMPT_LIFE {
+        if self.not_after.is_some_and(|not_after| scene.now() > not_after) {
             return false;
         }
-        let Request { node, generation, grade, permitted_at, .. } = self.clone();
-        scene.note(What::Released { node, generation, permitted_at, grade });
+        let Request { node, generation, grade, permitted_at, gateway, .. } = self.clone();
+        scene.note(What::Released { gateway, node, generation, permitted_at, grade });
         true
     }
 }
 
 impl Way {
+    /// Until when, by the far side's clock. What the gateway's wall clock is behind, because its machine stood still, the far
+    /// side's is not; other faults of it are within the margin of the release's life.
+    fn not_after(&self, permit: &ReleasePermit<'_>) -> BootTime {
+        let left = permit.not_after().millis().saturating_sub(self.clock.wall().millis());
+        self.far.scene.now() + ms(left).saturating_sub(self.clock.behind())
+    }
+
     async fn answered(&self, answer: Answer) -> Option<Answer> {
         match answer {
             Answer::Silent(_) => std::future::pending().await,
@@ -152,7 +167,9 @@ impl Releaser for Way {
             generation: permit.generation(),
             grade: permit.evidence().grade,
             permitted_at: scene.now(),
-            bounded: !self.unbounded && scene.shape.weakness != Weakness::ReleasesHeedNoEnd,
+            gateway: self.gateway,
+            not_after: (!self.unbounded && scene.shape.weakness != Weakness::ReleasesHeedNoEnd)
+                .then(|| self.not_after(permit)),
         };
         scene.note(What::Attempt {
             gateway: self.gateway,

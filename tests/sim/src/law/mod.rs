@@ -1,11 +1,13 @@
 //! What must hold in every history: one file each. They see every event in the order of time, and the truth.
 
+mod audit_follows;
 mod confirmed_means_dark;
 mod every_fence_ends;
 mod holds;
 mod keys;
 mod ledger_first;
 mod no_on_after_confirmation;
+mod not_its_own_machine;
 mod numbers_only_grow;
 mod one_leader_sends;
 mod one_writer;
@@ -21,6 +23,7 @@ use picket_driver_sim::SharedWorld;
 pub(crate) use every_fence_ends::waits_for_somebody;
 pub(crate) use past::Past;
 
+use crate::book::Books;
 use crate::shape::Shape;
 use crate::trace::Event;
 
@@ -45,14 +48,16 @@ pub(crate) struct Law {
 }
 
 impl Law {
-    pub(crate) fn new(shape: Arc<Shape>, world: SharedWorld) -> Self {
+    pub(crate) fn new(shape: Arc<Shape>, world: SharedWorld, books: Arc<Books>) -> Self {
         let invariants: Vec<Box<dyn Invariant + Send>> = vec![
+            Box::new(audit_follows::AuditFollows::new(books)),
             Box::new(confirmed_means_dark::ConfirmedMeansDark),
             Box::new(holds::Holds),
             Box::<keys::Keys>::default(),
             Box::new(ledger_first::LedgerFirst),
             Box::<numbers_only_grow::NumbersOnlyGrow>::default(),
             Box::<no_on_after_confirmation::NoOnAfterConfirmation>::default(),
+            Box::new(not_its_own_machine::NotItsOwnMachine),
             Box::<one_leader_sends::OneLeaderSends>::default(),
             Box::<one_writer::OneWriter>::default(),
             Box::<receipts::Receipts>::default(),

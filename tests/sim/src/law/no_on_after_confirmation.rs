@@ -1,6 +1,7 @@
 //! S5, S7, S8: nothing of ours switches a node on that is proven off, nor one off that was brought back.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use picket_core::record::{NodeRecord, Phase};
 use picket_core::time::BootTime;
@@ -8,6 +9,9 @@ use picket_driver_sim::Verb;
 
 use super::{Invariant, Past};
 use crate::trace::{Event, What};
+
+/// A stale off lands so long after its gateway went on, at the latest: a session's life, and what a device may delay in it.
+const STALE: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Default)]
 pub(super) struct NoOnAfterConfirmation {
@@ -41,8 +45,9 @@ impl Invariant for NoOnAfterConfirmation {
                     return Err(format!("{heard:?} hits a node that is proven off: {record:#?}"));
                 }
             }
-            // A stale off may land, where the device has no sessions that end it.
-            Verb::Off if sessionless => {}
+            // A stale off may land, where the device has no sessions that end it, or where the whole machine of a gateway
+            // stood still, which by its clocks leads on for as long as its lease has left, and an off needs no more.
+            Verb::Off if sessionless || past.any_stood_still(event.at, STALE) => {}
             Verb::Off => {
                 let began = past.node(&record.node).generation_began;
                 let switched_on = self.ons.get(&heard.device).is_some_and(|on| *on >= began);

@@ -1,5 +1,5 @@
 //! S6: whoever may send leads, as the store sees it; what writes, too; an on and a release follow right upon the store's
-//! word.
+//! word. Who does not lead any more, and whose whole machine stood still, may send what needs no word of the store.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,14 +39,18 @@ impl Invariant for OneLeaderSends {
     }
 
     fn see(&mut self, past: &Past, event: &Event) -> Result<(), String> {
-        let leads = |gateway: GatewayId| past.leader.is_some_and(|(leader, _)| leader == gateway);
+        let leads = |gateway: GatewayId| past.may_think_it_leads(gateway, event.at);
         match &event.what {
             What::Won { .. } if past.leader.is_some() => {
                 return Err(format!("{event:?} while {:?} leads", past.leader));
             }
             What::Began { gateway } => self.checked.retain(|(of, _), _| of != gateway),
-            What::Stopped { gateway, until } => {
+            What::Stopped { gateway, until, .. } => {
                 self.stopped.entry(*gateway).or_default().push((event.at, *until));
+            }
+            What::WentOn { gateway } => {
+                let stops = self.stopped.entry(*gateway).or_default();
+                stops.iter_mut().for_each(|(_, until)| *until = (*until).min(event.at));
             }
             What::Checked { gateway, node } => {
                 self.checked.insert((*gateway, node.clone()), event.at);

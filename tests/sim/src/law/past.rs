@@ -9,6 +9,7 @@ use picket_core::record::NodeRecord;
 use picket_core::time::BootTime;
 use picket_driver_sim::{Edge, SharedWorld, Verb};
 
+use crate::far::LIFE;
 use crate::scene::s;
 use crate::shape::Shape;
 use crate::trace::{Event, GatewayId, What};
@@ -37,6 +38,10 @@ pub(crate) struct Past {
     /// Who leads at the store.
     pub(crate) leader: Option<(GatewayId, Term)>,
     jumps: Vec<(BootTime, GatewayId)>,
+    /// Which machine of a gateway stood still with its clocks, from when until when.
+    still: Vec<(GatewayId, BootTime, BootTime)>,
+    /// Who led before, and when that ended.
+    led: BTreeMap<GatewayId, BootTime>,
 }
 
 /// The edge that switched it on; `None`: it is off. A machine that never was off is said to be on since the beginning.
@@ -57,7 +62,7 @@ impl Past {
             ons: Vec::new(),
         };
         let nodes = shape.nodes.iter().map(|node| (node.id.clone(), fresh(&node.id))).collect();
-        Self { shape, world, nodes, leader: None, jumps: Vec::new() }
+        Self { shape, world, nodes, leader: None, jumps: Vec::new(), still: Vec::new(), led: BTreeMap::new() }
     }
 
     pub(crate) fn node(&self, id: &NodeId) -> &NodePast {
@@ -95,11 +100,40 @@ impl Past {
         self.jumps.iter().any(|(jumped, who)| *who == gateway && at.since(*jumped) < s(120))
     }
 
+    /// For how long between those moments the machine of a gateway stood still with its clocks.
+    pub(crate) fn stood_still(&self, gateway: GatewayId, from: BootTime, to: BootTime) -> Duration {
+        let own = self.still.iter().filter(|(who, _, _)| *who == gateway);
+        own.map(|(_, began, ended)| (*ended).min(to).since((*began).max(from))).sum()
+    }
+
+    /// Whether a gateway may believe that it leads: it does; or its clocks stood still, and by them its lease is not over
+    /// (`safety.md`, "What remains": a stale off of it may still land).
+    pub(crate) fn may_think_it_leads(&self, gateway: GatewayId, at: BootTime) -> bool {
+        if self.leader.is_some_and(|(leader, _)| leader == gateway) {
+            return true;
+        }
+        let Some(ended) = self.led.get(&gateway) else { return false };
+        // From before the end: that is noted when somebody asks the store, which may be after it went on.
+        let before = BootTime::from_boot(ended.since_boot().saturating_sub(LIFE * 2));
+        let lost = self.stood_still(gateway, before, at);
+        !lost.is_zero() && at.since(*ended).saturating_sub(lost) <= LIFE
+    }
+
+    /// Whether the machine of any gateway stood still within so long before that moment.
+    pub(crate) fn any_stood_still(&self, at: BootTime, within: Duration) -> bool {
+        self.still.iter().any(|(_, _, ended)| *ended + within >= at)
+    }
+
     pub(crate) fn take(&mut self, event: &Event) {
         match &event.what {
             What::Won { gateway, term } => self.leader = Some((*gateway, *term)),
             What::Lapsed { term, .. } => {
-                self.leader.take_if(|(_, led)| led == term);
+                if let Some((gateway, _)) = self.leader.take_if(|(_, led)| led == term) {
+                    self.led.insert(gateway, event.at);
+                }
+            }
+            What::Stopped { gateway, until, machine: true } => {
+                self.still.push((*gateway, event.at, *until));
             }
             What::Stored { record, .. } => {
                 if let Some(node) = self.nodes.get_mut(&record.node) {
@@ -114,6 +148,10 @@ impl Past {
                 if let Some(node) = self.nodes.get_mut(&id) {
                     node.ons.push((heard.at, heard.device.clone()));
                 }
+            }
+            What::WentOn { gateway } => {
+                let own = self.still.iter_mut().filter(|(who, _, _)| who == gateway);
+                own.for_each(|(_, _, until)| *until = (*until).min(event.at));
             }
             What::Jumped { gateway } => self.jumps.push((event.at, *gateway)),
             _ => {}
