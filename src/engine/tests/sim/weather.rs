@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
-use picket_core::record::Fence;
+use picket_core::record::{Fence, NodeRecord};
 use picket_core::store::{
     Content, FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written,
 };
@@ -17,6 +17,7 @@ use picket_driver_sim::{Random, SimClock};
 pub struct Entry {
     pub at: BootTime,
     pub version: Version,
+    pub record: NodeRecord,
 }
 
 #[derive(Debug)]
@@ -111,8 +112,8 @@ impl Weather {
         sky.random.percent(percent).then(|| sky.random.percent(50))
     }
 
-    fn note(&self, written: Written) {
-        let entry = Entry { at: self.clock.boot(), version: written.version };
+    fn note(&self, written: Written, record: NodeRecord) {
+        let entry = Entry { at: self.clock.boot(), version: written.version, record };
         self.log.lock().expect("whole").push(entry);
     }
 }
@@ -147,8 +148,9 @@ impl Store for Weather {
         if silent == Some(false) {
             return Err(StoreError::Unknown("no answer".to_owned()));
         }
+        let record = write.record.clone();
         let written = self.inner.write(guard, write).await?;
-        self.note(written);
+        self.note(written, record);
         let linger = self.sky.lock().expect("whole").linger;
         if !linger.is_zero() {
             tokio::time::sleep(linger).await;
