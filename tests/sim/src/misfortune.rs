@@ -89,7 +89,11 @@ impl Misfortune {
             Weakness::LeasesEndEarly => {
                 // Longer than the store's lease, and shorter than the permit.
                 let time = self.0.between(ms(2_600), ms(4_400));
-                return leading.into_iter().for_each(|life| life.process.stop(time, Stop::Process));
+                let word = self.0.percent(70);
+                return leading.into_iter().for_each(|life| match word {
+                    true => life.process.stop_before(Leaving::Word, time, Stop::Process),
+                    false => life.process.stop(time, Stop::Process),
+                });
             }
             Weakness::StaleWritersAreHeard => (Leaving::Write, self.0.between(s(6), s(20))),
             Weakness::SessionsNeverEnd => (Leaving::On, self.0.between(s(70), s(120))),

@@ -14,8 +14,8 @@ use crate::trace::{Event, GatewayId, What};
 #[derive(Debug)]
 pub(super) struct AuditFollows {
     books: Arc<Books>,
-    /// The newest number that each gateway stored.
-    newest: BTreeMap<GatewayId, u64>,
+    /// The newest number that each gateway stored of each node: two nodes' writes may pass each other.
+    newest: BTreeMap<(GatewayId, NodeId), u64>,
     /// Moves that were stored and not told yet.
     untold: BTreeMap<(GatewayId, NodeId), String>,
 }
@@ -26,11 +26,11 @@ impl AuditFollows {
     }
 
     /// Where the audit stood, as that gateway stored it just now.
-    fn stood(&mut self, gateway: GatewayId, head: &AuditHead) -> Result<(), String> {
+    fn stood(&mut self, gateway: GatewayId, node: &NodeId, head: &AuditHead) -> Result<(), String> {
         if !self.books.has(gateway, head) {
             return Err(format!("g{gateway} stored {head:?}, which its audit does not have"));
         }
-        let before = self.newest.insert(gateway, head.seq).unwrap_or_default();
+        let before = self.newest.insert((gateway, node.clone()), head.seq).unwrap_or_default();
         if head.seq < before {
             return Err(format!("g{gateway} stored {head:?} after entry {before}"));
         }
@@ -62,7 +62,7 @@ impl Invariant for AuditFollows {
                     self.untold.insert((*gateway, record.node.clone()), to);
                 }
                 match now {
-                    Some(head) if before.as_ref() != Some(&head) => self.stood(*gateway, &head),
+                    Some(head) if before.as_ref() != Some(&head) => self.stood(*gateway, &record.node, &head),
                     _ => Ok(()),
                 }
             }

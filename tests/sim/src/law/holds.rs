@@ -17,7 +17,12 @@ impl Invariant for Holds {
 
     fn see(&mut self, past: &Past, event: &Event) -> Result<(), String> {
         let record = match &event.what {
-            What::Permitted { device, control: Control::Power(Verb::On), .. } => past.owner(device),
+            // Of one whose machine stood still, and which leads no more, the store's word was of before: `one_leader_sends`.
+            What::Permitted { gateway, device, control: Control::Power(Verb::On) }
+                if past.leads(*gateway) =>
+            {
+                past.owner(device)
+            }
             What::Stored { record, .. } => {
                 let old = past.record(&record.node);
                 let opened = record.ledger.open().iter().filter(|open| old.ledger.get(open.id).is_none());

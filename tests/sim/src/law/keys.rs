@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use picket_core::ids::{FenceId, NodeId};
+use picket_core::record::{Bringing, Phase};
 
 use super::{Invariant, Past};
 use crate::trace::{Event, Told, What};
@@ -27,6 +28,13 @@ impl Invariant for Keys {
 
     fn see(&mut self, _past: &Past, event: &Event) -> Result<(), String> {
         match &event.what {
+            // What ended before anything was sent does not bind: asked again, it is decided again.
+            What::Stored { record, was, .. }
+                if was.phase == Phase::Fencing && record.bringing == Bringing::Abort =>
+            {
+                let ended = was.fence.as_ref().map(|fence| fence.id);
+                self.bound.retain(|_, fence| Some(*fence) != ended);
+            }
             What::Bound { node, key, fence } => {
                 let key = (node.clone(), key.clone());
                 if let Some(told) = self.nothing.get(&key) {

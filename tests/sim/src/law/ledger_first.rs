@@ -17,7 +17,8 @@ impl Invariant for LedgerFirst {
 
     fn see(&mut self, past: &Past, event: &Event) -> Result<(), String> {
         match &event.what {
-            What::Permitted { device, control, .. } => {
+            // One whose machine stood still, and which leads no more, acts upon what the ledger was.
+            What::Permitted { gateway, device, control } if past.leads(*gateway) => {
                 let record = past.owner(device);
                 let open = record.ledger.open().iter().any(|open| match (&open.kind, control) {
                     (EffectKind::Off(to), Control::Power(Verb::Off))

@@ -28,7 +28,7 @@ impl OneLeaderSends {
     fn age(&self, gateway: GatewayId, node: &NodeId, now: BootTime) -> Option<Duration> {
         let at = *self.checked.get(&(gateway, node.clone()))?;
         let stops = self.stopped.get(&gateway).into_iter().flatten();
-        let stopped = stops.filter(|(from, _)| *from >= at).map(|(from, until)| until.since(*from));
+        let stopped = stops.map(|(from, until)| (*until).min(now).since((*from).max(at)));
         Some(now.since(at).saturating_sub(stopped.sum()))
     }
 }

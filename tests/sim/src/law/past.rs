@@ -106,10 +106,15 @@ impl Past {
         own.map(|(_, began, ended)| (*ended).min(to).since((*began).max(from))).sum()
     }
 
+    /// Whether a gateway leads, as the store sees it.
+    pub(crate) fn leads(&self, gateway: GatewayId) -> bool {
+        self.leader.is_some_and(|(leader, _)| leader == gateway)
+    }
+
     /// Whether a gateway may believe that it leads: it does; or its clocks stood still, and by them its lease is not over
     /// (`safety.md`, "What remains": a stale off of it may still land).
     pub(crate) fn may_think_it_leads(&self, gateway: GatewayId, at: BootTime) -> bool {
-        if self.leader.is_some_and(|(leader, _)| leader == gateway) {
+        if self.leads(gateway) {
             return true;
         }
         let Some(ended) = self.led.get(&gateway) else { return false };

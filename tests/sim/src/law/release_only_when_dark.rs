@@ -20,7 +20,7 @@ impl Invariant for ReleaseOnlyWhenDark {
         match &event.what {
             What::Attempt { gateway, node, release, effect, generation, fence, grade } => {
                 // One whose machine stood still may begin what was permitted before: what comes of it is looked at when it lands.
-                if past.leader.is_none_or(|(leader, _)| leader != *gateway) {
+                if !past.leads(*gateway) {
                     return Ok(());
                 }
                 let record = past.record(node);
