@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
-use picket_proto::v1::{ListNodesRequest, Readiness};
+use picket_proto::v1::{ListGatewaysRequest, ListGatewaysResponse, ListNodesRequest, Readiness};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 use tonic::transport::{Channel, Endpoint};
@@ -13,7 +13,7 @@ use tonic::transport::{Channel, Endpoint};
 use crate::error::{PeerError, Result};
 use crate::fleet::{Fleet, PASSWORD_VARIABLE};
 use crate::once::picketd;
-use crate::peers::{Process, SmallDisk};
+use crate::peers::{Place, Process, SmallDisk};
 use crate::programs::{hooked, program};
 
 /// A client of the service.
@@ -48,6 +48,7 @@ pub struct Gateway {
     // Ends before the directory goes.
     process: Option<Process>,
     disk: Option<SmallDisk>,
+    place: Option<Place>,
     directory: TempDir,
     starts: u32,
 }
@@ -64,9 +65,15 @@ impl Gateway {
             Daemon::Shipped => program("picketd")?,
             Daemon::Hooked => hooked()?,
         };
-        let gateway = Self { program, process: None, disk: None, directory: directory()?, starts: 0 };
+        let directory = directory()?;
+        let gateway = Self { program, process: None, disk: None, place: None, directory, starts: 0 };
         gateway.settings(fleet)?;
         Ok(gateway)
+    }
+
+    /// The same, to be started on a host of a [`crate::peers::Network`]. Its socket is reached from here all the same.
+    pub fn within(place: &Place, daemon: Daemon, fleet: &Fleet) -> Result<Self> {
+        Ok(Self { place: Some(place.clone()), ..Self::of(daemon, fleet)? })
     }
 
     /// The shipped daemon over this fleet, not yet started, with its store on a disk of its own of so many KiB.
@@ -77,6 +84,7 @@ impl Gateway {
             program: program("picketd")?,
             process: None,
             disk: Some(disk.clone()),
+            place: None,
             directory,
             starts: 0,
         };
@@ -133,9 +141,10 @@ impl Gateway {
     pub fn launch(&mut self, variables: &[(&str, &str)]) -> Result<()> {
         self.starts += 1;
         let log = self.directory.path().join(format!("picketd-{}.log", self.starts));
-        let mut command = match &self.disk {
-            Some(disk) => disk.command(&self.program),
-            None => Command::new(&self.program),
+        let mut command = match (&self.disk, &self.place) {
+            (Some(disk), _) => disk.command(&self.program),
+            (None, Some(place)) => place.command(&self.program),
+            (None, None) => Command::new(&self.program),
         };
         command.arg("--config").arg(self.settings_file()).env(PASSWORD_VARIABLE, Fleet::password());
         command.envs(variables.iter().copied());
@@ -255,6 +264,15 @@ impl Gateway {
         };
         let endpoint = Endpoint::from_shared(self.endpoint()).map_err(refused)?;
         Ok(FencingServiceClient::new(endpoint.connect().await.map_err(refused)?))
+    }
+
+    /// What it says of all gateways; `None` where it does not answer in two seconds.
+    pub async fn gateways(&self) -> Option<ListGatewaysResponse> {
+        let ask = async {
+            let mut client = self.client().await.ok()?;
+            Some(client.list_gateways(ListGatewaysRequest {}).await.ok()?.into_inner())
+        };
+        tokio::time::timeout(Duration::from_secs(2), ask).await.ok()?
     }
 
     /// A command line of `picket` to it, without a terminal.

@@ -76,6 +76,16 @@ impl SelfHarm {
     }
 }
 
+impl SelfHarm {
+    fn stop_at(&self, is: impl Fn(&When) -> bool) {
+        if self.stop.as_ref().is_some_and(is) {
+            let _ = kill_process(getpid(), Signal::STOP);
+            // The signal may take a moment; until it has come nothing more is done here, asynchronously or otherwise.
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
 #[async_trait]
 impl Hooks for SelfHarm {
     async fn reached(&self, point: &str) {
@@ -87,17 +97,25 @@ impl Hooks for SelfHarm {
             // The signal may take a moment; nothing more is done in it.
             std::future::pending::<()>().await;
         }
-        if self.stop.as_ref().is_some_and(is) {
-            let _ = kill_process(getpid(), Signal::STOP);
-            // The signal may take a moment; until it has come nothing more is done here, asynchronously or otherwise.
-            std::thread::sleep(Duration::from_millis(200));
-        }
+        self.stop_at(is);
         if let Some((_, file)) = self.pause.as_ref().filter(|(when, _)| is(when)) {
             let made = std::fs::write(file, point);
             while made.is_ok() && file.exists() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         }
+    }
+
+    /// Here nobody may wait: it kills or stops itself, and pauses nowhere.
+    fn permitted(&self, point: &str) {
+        let (time, overall) = self.count(point);
+        self.note(point);
+        let is = |when: &When| when.is(point, time, overall);
+        if self.kill.as_ref().is_some_and(is) {
+            let _ = kill_process(getpid(), Signal::KILL);
+            std::thread::sleep(Duration::from_secs(60));
+        }
+        self.stop_at(is);
     }
 }
 

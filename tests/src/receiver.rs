@@ -1,13 +1,13 @@
 //! The receiver of releases that Picket ships as an example (`deploy/examples/webhook_receiver.py`).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::error::{PeerError, Result};
-use crate::peers::{Process, eventually};
+use crate::peers::{Place, Process, eventually, peer_file};
 
 /// A running example receiver on loopback.
 #[derive(Debug)]
@@ -21,16 +21,21 @@ pub struct ExampleReceiver {
 impl ExampleReceiver {
     /// Starts it on a free port, and waits until it listens.
     pub async fn start() -> Result<Self> {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/examples/webhook_receiver.py");
-        let directory = tempfile::Builder::new()
-            .prefix("picket-receiver-")
-            .tempdir()
-            .map_err(PeerError::io("create a receiver's directory"))?;
         let mut command = Command::new("python3");
-        command
-            .arg(script)
-            .args(["--listen", "127.0.0.1:0", "--state"])
-            .arg(directory.path().join("state.json"));
+        command.arg(script());
+        Self::begin(command, directory()?, "127.0.0.1:0").await
+    }
+
+    /// Starts it on a host of a [`crate::peers::Network`], on that port, with a journal.
+    pub async fn within(place: &Place, port: u16) -> Result<Self> {
+        let directory = directory()?;
+        let mut command = place.command("python3");
+        command.arg(peer_file("receiver_journal.py")).arg(script()).arg(journal(&directory));
+        Self::begin(command, directory, &format!("{}:{port}", place.address())).await
+    }
+
+    async fn begin(mut command: Command, directory: TempDir, listen: &str) -> Result<Self> {
+        command.args(["--listen", listen, "--state"]).arg(directory.path().join("state.json"));
         let mut process = Process::start(command, &directory.path().join("receiver.log"), "python3")?;
         let mut place = None;
         eventually("the example receiver listens", Duration::from_secs(20), || {
@@ -49,6 +54,11 @@ impl ExampleReceiver {
         &self.url
     }
 
+    /// Its process, to be frozen.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
     /// What it printed of the requests that it got.
     pub fn said(&self) -> String {
         self.process
@@ -57,6 +67,11 @@ impl ExampleReceiver {
             .filter(|line| !line.starts_with("listening on "))
             .collect::<Vec<_>>()
             .join("\n")
+    }
+
+    /// What it did with each request and when, where it keeps a journal (`tests/peers/receiver_journal.py`).
+    pub fn journal(&self) -> PathBuf {
+        journal(&self.directory)
     }
 
     /// Its directory.
@@ -69,4 +84,17 @@ impl ExampleReceiver {
         let _kept = self.directory.keep();
         self.process.leave_running()
     }
+}
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/examples/webhook_receiver.py")
+}
+
+fn journal(directory: &TempDir) -> PathBuf {
+    directory.path().join("journal")
+}
+
+fn directory() -> Result<TempDir> {
+    let made = tempfile::Builder::new().prefix("picket-receiver-").tempdir();
+    made.map_err(PeerError::io("create a receiver's directory"))
 }

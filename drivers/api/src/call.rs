@@ -8,23 +8,36 @@ use tokio::time::Instant;
 
 use crate::error::{DriverError, Effect, ErrorKind};
 
+/// Told each time that the permit was asked and holds, between that and the sending: a test may stop the process there.
+pub trait Witness: Send + Sync + std::fmt::Debug {
+    /// A packet that changes something is sent next.
+    fn permitted(&self);
+}
+
 /// The frame of one call. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Call {
     deadline: Instant,
     clock: Arc<dyn Clock>,
     permit: Option<Arc<Leadership>>,
+    witness: Option<Arc<dyn Witness>>,
 }
 
 impl Call {
     /// A call that may only read: `may_send` always refuses.
     pub fn reading(deadline: Instant, clock: Arc<dyn Clock>) -> Self {
-        Self { deadline, clock, permit: None }
+        Self { deadline, clock, permit: None, witness: None }
     }
 
     /// A call that may also change power, as long as `permit` holds.
     pub fn control(deadline: Instant, clock: Arc<dyn Clock>, permit: Arc<Leadership>) -> Self {
-        Self { deadline, clock, permit: Some(permit) }
+        Self { deadline, clock, permit: Some(permit), witness: None }
+    }
+
+    /// The same call, before a witness.
+    #[must_use]
+    pub fn before(self, witness: Arc<dyn Witness>) -> Self {
+        Self { witness: Some(witness), ..self }
     }
 
     /// When the call must have ended. A driver returns before it, with [`ErrorKind::TimedOut`].
@@ -52,8 +65,12 @@ impl Call {
     pub fn may_send(&self) -> Result<(), DriverError> {
         let refused = |detail: String| DriverError::new(ErrorKind::NotLeader, Effect::DidNotHappen, detail);
         match &self.permit {
-            None => Err(refused("this call may only read".to_owned())),
-            Some(permit) => permit.check().map_err(|ended| refused(ended.to_string())),
+            None => return Err(refused("this call may only read".to_owned())),
+            Some(permit) => permit.check().map_err(|ended| refused(ended.to_string()))?,
         }
+        if let Some(witness) = &self.witness {
+            witness.permitted();
+        }
+        Ok(())
     }
 }

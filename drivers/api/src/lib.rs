@@ -14,7 +14,7 @@ pub mod error;
 pub mod registry;
 pub mod secret;
 
-pub use call::Call;
+pub use call::{Call, Witness};
 pub use driver::{Accepted, HoldFound, HoldReport, PowerDriver, Traits};
 pub use error::{DriverError, Effect, ErrorKind};
 pub use registry::{Context, DriverKind, Random, SettingFault};

@@ -12,7 +12,7 @@ enum Kind {
     /// The same, but never in a session that was opened after a loss and in which power was not read yet: who asks must
     /// see, and store, the loss before an off is sent in a new epoch (S2, S5).
     InSight,
-    /// Changes something; its copies end with the session that carried the first one.
+    /// Changes something; it belongs to the session that is there, and ends with it.
     Once,
 }
 
@@ -74,9 +74,9 @@ impl Effort {
         }
     }
 
-    /// Whether it must not be begun again in another session.
+    /// Whether it must be sent in the session that is there, and in no other.
     pub fn is_bound(&self) -> bool {
-        self.kind == Kind::Once && self.copies > 0
+        self.kind == Kind::Once
     }
 
     /// What a failure means now: every copy that was not refused may have had its effect, or may have it yet.
@@ -117,9 +117,11 @@ mod tests {
     #[test]
     fn an_on_is_bound_to_its_session_and_a_reading_has_no_effect() {
         let mut on = Effort::once();
-        assert!(!on.is_bound());
+        assert!(on.is_bound());
+        assert_eq!(on.effect(), Effect::DidNotHappen);
         on.sent();
         assert!(on.is_bound());
+        assert_eq!(on.effect(), Effect::Unknown);
         let mut reading = Effort::reading();
         reading.sent();
         assert_eq!(reading.effect(), Effect::DidNotHappen);

@@ -155,6 +155,9 @@ impl Line {
     ) -> Result<Heard, DriverError> {
         self.retire();
         loop {
+            if effort.is_bound() && self.session.is_none() {
+                return Err(self.silence(effort));
+            }
             self.warm_up(call, until).await.map_err(|error| effort.judge(error))?;
             if self.unseen && effort.wants_sight() {
                 let detail =

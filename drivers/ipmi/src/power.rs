@@ -99,15 +99,16 @@ pub async fn off(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> 
     }
 }
 
-/// On, once: after its first copy no other session is opened for it, and what is uncertain is not repeated.
+/// On, once, in the session in which power was read before. None is opened for it, neither before its first copy nor after: the
+/// store was asked after that session began, and whatever comes between its word and the packet, also a stop of the whole
+/// machine that neither of its clocks sees, the BMC ends by its idle limit (S6, S8).
 pub async fn on(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> {
     let mut effort = Effort::once();
-    // Nothing is left to chance: a session that may be gone is tried with a reading first. That, or a login, may take the
-    // most of the call, long after the store was asked; the permit is asked again before the packet itself (S6), and
-    // what is not sent until the call's end is never sent.
+    // Asked again before the packet itself (S6); what is not sent until the call's end is never sent.
     call.may_send()?;
     if !line.is_warm() {
-        read(line, call).await?;
+        let detail = "no session that answered just now: power is read first".to_owned();
+        return Err(effort.error(ErrorKind::Unreachable, detail));
     }
     let heard = line.command(ChassisControl::On, call, &mut effort).await?;
     let verdict = quirks::verdict(heard.answer.code);

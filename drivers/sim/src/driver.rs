@@ -1,6 +1,6 @@
 //! The driver on the simulated world, within one process.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::exchange::Wire;
+use crate::link::Link;
 use crate::machine::RestorePolicy;
 use crate::session::Line;
 use crate::wire::{HoldSettings, Request, Response, Trouble, Verb};
@@ -71,9 +72,17 @@ impl SimDriver {
                 sessionless: known.sessionless,
                 idle: known.idle,
                 latency: options.latency,
+                link: None,
                 line: Mutex::new(Line::default()),
             },
         }
+    }
+
+    /// The same, with a network between it and the device.
+    #[must_use]
+    pub fn over(mut self, link: Arc<dyn Link>) -> Self {
+        self.wire.link = Some(link);
+        self
     }
 
     async fn command(&self, call: &Call, verb: Verb) -> Result<Accepted, DriverError> {

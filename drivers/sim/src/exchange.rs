@@ -1,6 +1,6 @@
 //! The driver's way to its device: one exchange at a time, repeated while nothing answers, in a session.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use picket_core::power::Epoch;
@@ -9,8 +9,9 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
+use crate::link::{Link, Packet};
 use crate::session::Line;
-use crate::wire::{Request, Response, Trouble, Verb};
+use crate::wire::{Answer, Request, Response, SessionId, Trouble, Verb};
 use crate::world::{SharedWorld, World};
 
 /// A call ends so long before its deadline that its error still arrives in time.
@@ -27,6 +28,8 @@ pub(crate) struct Wire {
     pub(crate) idle: Duration,
     /// There and back.
     pub(crate) latency: Duration,
+    /// What lies between; `None`: nothing.
+    pub(crate) link: Option<Arc<dyn Link>>,
     pub(crate) line: Mutex<Line>,
 }
 
@@ -62,9 +65,20 @@ impl Wire {
             let detail = format!("an earlier call to {} is still under way", self.device);
             DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, detail)
         })?;
-        let mut again = true;
+        let on = *request == Request::Command(Verb::On);
+        if on && !self.sessionless {
+            // None is opened for an on: the store was asked after the one that is there began (S6, S8).
+            call.may_send()?;
+            self.let_idle_end(call, &mut line);
+            if line.session.is_none_or(|session| session.closing || session.doubtful.is_some()) {
+                let detail =
+                    format!("{}: no session that answered just now: power is read first", self.device);
+                return Err(DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, detail));
+            }
+        }
+        let mut again = !on;
         loop {
-            if !self.sessionless {
+            if !self.sessionless && !on {
                 self.ensure_session(call, end, &mut line).await?;
             }
             let epoch = line.session.map(|session| session.epoch);
@@ -81,6 +95,10 @@ impl Wire {
                 Err(Trouble::NoSession) if again => {
                     line.refused(exchanged.asked_at);
                     again = false;
+                }
+                Err(Trouble::NoSession) if on => {
+                    line.refused(exchanged.asked_at);
+                    return Ok(Exchanged { epoch, ..exchanged });
                 }
                 Err(Trouble::Silence) => {
                     if let Some(session) = &mut line.session {
@@ -166,10 +184,9 @@ impl Wire {
             });
             let silence =
                 |answered_at| Exchanged { what: Err(Trouble::Silence), asked_at, answered_at, epoch: None };
-            if timeout_at(end, sleep(self.latency / 2)).await.is_err() {
+            let Ok(answer) = timeout_at(end, self.carry(call, session, request, gap)).await else {
                 return Ok(silence(call.now()));
-            }
-            let answer = self.world().ask(call.now(), &self.device, session, request);
+            };
             let heard_nothing = answer.what == Err(Trouble::Silence);
             let wait = if heard_nothing { gap } else { answer.late_by + self.latency / 2 };
             if (heard_nothing && once) || timeout_at(end, sleep(wait)).await.is_err() {
@@ -189,6 +206,22 @@ impl Wire {
             }
             gap *= 2;
         }
+    }
+
+    /// One copy to the device, and its answer back.
+    async fn carry(
+        &self,
+        call: &Call,
+        session: Option<SessionId>,
+        request: &Request,
+        patience: Duration,
+    ) -> Answer {
+        if let Some(link) = &self.link {
+            let (device, request) = (self.device.clone(), request.clone());
+            return link.carry(Packet { device, session, request }, patience).await;
+        }
+        sleep(self.latency / 2).await;
+        self.world().ask(call.now(), &self.device, session, request)
     }
 
     /// What an answer that is not the one that was asked for means.

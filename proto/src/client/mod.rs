@@ -5,7 +5,8 @@
 //! **Non-goals.** No request is repeated whose fate is not known: whoever asks repeats it with the same idempotency key.
 //! Streams that break are opened again by whoever reads them.
 //! **Invariants.** A request is sent again only where it surely did nothing: nobody was connected to, or the gateway answered
-//! `NOT_LEADER`. An endpoint that a gateway names is followed only where the certificate of who answers there is checked, or on
+//! `NOT_LEADER`. Where there are several, nothing is asked of one that does not answer a harmless question first: a process that
+//! stands still takes connections. An endpoint that a gateway names is followed only where the certificate of who answers there is checked, or on
 //! the loopback.
 
 mod answer;
@@ -15,10 +16,12 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use answer::Redirect;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
+use prost::bytes::Bytes;
 use tonic::ConnectError;
 use tonic::body::Body;
 use tonic::transport::{Channel, Endpoint};
@@ -29,6 +32,9 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Makes the way to an endpoint from its name (`https://g1:7070`).
 pub type Maker = dyn Fn(&str) -> Result<Endpoint, BoxError> + Send + Sync;
+
+/// How long a gateway may take for its first answer, where another one could be asked.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 /// How often one request may be sent on from gateway to gateway.
 const HOPS: usize = 8;
@@ -43,6 +49,7 @@ pub struct Unreached(pub Vec<(String, BoxError)>);
 pub struct Gateways {
     make: Arc<Maker>,
     ways: Arc<Mutex<Ways>>,
+    answers_within: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +75,8 @@ impl Gateways {
     /// Gateways that answer at these endpoints, in the order in which they are tried. Nothing is sent yet.
     pub fn new(names: impl IntoIterator<Item = String>, make: Arc<Maker>) -> Self {
         let all = names.into_iter().map(|name| Way { name, channel: None }).collect();
-        Self { make, ways: Arc::new(Mutex::new(Ways { all, at: 0 })) }
+        let ways = Arc::new(Mutex::new(Ways { all, at: 0 }));
+        Self { make, ways, answers_within: ANSWERS_WITHIN }
     }
 
     /// Connects to the first that can be reached.
@@ -107,6 +115,11 @@ impl Gateways {
                 Err(error) => Err(error),
             };
             match connected {
+                Ok(channel) if count > 1 && !self.answers(channel.clone()).await => {
+                    let why =
+                        format!("it takes connections, and answers nothing in {:?}", self.answers_within);
+                    unreached.push((way.name, why.into()));
+                }
                 Ok(channel) => {
                     let mut ways = self.ways();
                     ways.all[at].channel = Some(channel.clone());
@@ -118,6 +131,21 @@ impl Gateways {
             at = (at + 1) % count;
         }
         Err(Unreached(unreached))
+    }
+
+    /// Whether whoever is there answers anything at all; what, does not matter.
+    async fn answers(&self, mut channel: Channel) -> bool {
+        // grpc.health.v1 asks for nothing and changes nothing; an empty message is five bytes.
+        let question = Request::post("/grpc.health.v1.Health/Check")
+            .header("content-type", "application/grpc")
+            .header("te", "trailers")
+            .body(Body::new(Full::new(Bytes::from_static(&[0; 5]))));
+        let Ok(question) = question else { return false };
+        let answer = async {
+            std::future::poll_fn(|cx| channel.poll_ready(cx)).await?;
+            channel.call(question).await
+        };
+        matches!(tokio::time::timeout(self.answers_within, answer).await, Ok(Ok(_)))
     }
 
     /// The one that was asked does not answer: the next one from here on.

@@ -128,6 +128,21 @@ async fn one_that_cannot_be_reached_is_passed_over_also_later() {
     assert_eq!(told.message(), "second");
 }
 
+/// One that stands still (SIGSTOP, a hung machine): the kernel takes the connection, and nobody answers.
+#[tokio::test]
+async fn one_that_takes_connections_and_answers_nothing_is_passed_over() {
+    let frozen = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let name = format!("http://{}", frozen.local_addr().expect("an address"));
+    let leading = gateway(leader("b")).await;
+    let following = gateway(follower(&leading.name)).await;
+    let mut gateways = client(&[&name, &following.name, &leading.name]);
+    gateways.answers_within = Duration::from_millis(300);
+    let told = tokio::time::timeout(Duration::from_secs(10), ask(&gateways)).await.expect("it goes on");
+    assert_eq!(told.message(), "b");
+    let alone = client(&[&name]);
+    alone.connect().await.expect("the only one is asked all the same: it says itself that it is not heard");
+}
+
 #[tokio::test]
 async fn a_foreign_endpoint_without_a_certificate_is_not_followed() {
     let leading = gateway(leader("b")).await;

@@ -33,7 +33,7 @@ mod writer;
 
 pub use entry::{Entry, GATEWAY, Head, NOBODY, Told};
 pub use error::{OpenError, ReadError};
-pub use log::{Audit, Now, Options};
+pub use log::{Audit, Keeper, Now, Options};
 pub use read::{Bounds, Exchange, Found, Window, exchanges, export};
 pub use state::State;
 pub use time::{from_rfc3339, rfc3339};

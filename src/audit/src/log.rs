@@ -69,14 +69,43 @@ impl std::fmt::Debug for Shared {
     }
 }
 
+/// Keeps entries elsewhere than in files: a simulation, which has no threads and a time of its own.
+pub trait Keeper: Send + Sync + std::fmt::Debug {
+    /// Takes an entry. Returns at once.
+    fn tell(&self, told: Told);
+
+    /// The newest entry that it keeps. `None`: nothing was told yet.
+    fn head(&self) -> Option<Head>;
+}
+
+/// Where entries go.
+#[derive(Clone, Debug)]
+enum Kept {
+    Files(Arc<Shared>),
+    Elsewhere(Arc<dyn Keeper>),
+}
+
 /// An audit, or none. Cheap to clone; all clones tell the same one.
 #[derive(Clone, Debug, Default)]
-pub struct Audit(Option<Arc<Shared>>);
+pub struct Audit(Option<Kept>);
 
 impl Audit {
     /// Nothing is kept.
     pub fn none() -> Self {
         Self(None)
+    }
+
+    /// Everything that is told goes to `keeper`, at once and uncounted. No files: there is nothing to be read back, and its
+    /// state is always good.
+    pub fn elsewhere(keeper: Arc<dyn Keeper>) -> Self {
+        Self(Some(Kept::Elsewhere(keeper)))
+    }
+
+    fn files(&self) -> Option<&Arc<Shared>> {
+        match &self.0 {
+            Some(Kept::Files(shared)) => Some(shared),
+            Some(Kept::Elsewhere(_)) | None => None,
+        }
     }
 
     /// Opens the audit of a directory, and goes on where it ended. A full disk is no error: it is told, counted, and
@@ -104,7 +133,7 @@ impl Audit {
             seen: Mutex::new(seen),
         });
         let writer = Writer::start(chain, options, shared.clone(), inbox, sender)?;
-        Ok((Self(Some(shared)), writer))
+        Ok((Self(Some(Kept::Files(shared))), writer))
     }
 
     /// Looks whether a start would find what it needs in `directory`, and makes and locks nothing: another gateway may write
@@ -120,7 +149,11 @@ impl Audit {
 
     /// Tells an entry. Returns at once, whatever the disk does: what has no place is counted.
     pub fn tell(&self, told: Told) {
-        let Some(shared) = &self.0 else { return };
+        let shared = match &self.0 {
+            Some(Kept::Files(shared)) => shared,
+            Some(Kept::Elsewhere(keeper)) => return keeper.tell(told),
+            None => return,
+        };
         match shared.sender.try_send(Message::Told(Box::new(told))) {
             Ok(()) => {}
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
@@ -132,7 +165,7 @@ impl Audit {
     /// Tells what somebody may make happen over and over: the first time at once, then as a count a minute, so that nothing
     /// else is crowded out. The same is what differs at most in its moment and in the details' `key`.
     pub fn tell_counted(&self, told: Told) {
-        let Some(shared) = &self.0 else { return };
+        let Some(shared) = self.files() else { return self.tell(told) };
         let first = shared.denials().note(told, Instant::now());
         if let Some(first) = first {
             self.tell(first);
@@ -141,13 +174,16 @@ impl Audit {
 
     /// The newest entry that is surely written. `None`: nothing is kept, or nothing was written yet.
     pub fn head(&self) -> Option<Head> {
-        let seen = self.0.as_ref()?.seen();
-        seen.head.clone().filter(|head| head.seq > 0)
+        let shared = match self.0.as_ref()? {
+            Kept::Files(shared) => shared,
+            Kept::Elsewhere(keeper) => return keeper.head(),
+        };
+        shared.seen().head.clone().filter(|head| head.seq > 0)
     }
 
     /// How it is.
     pub fn state(&self) -> State {
-        let Some(shared) = &self.0 else { return State::default() };
+        let Some(shared) = self.files() else { return State::default() };
         let mut state = shared.seen().state.clone();
         state.lost += shared.overflow.load(Ordering::Relaxed);
         state
@@ -155,7 +191,7 @@ impl Audit {
 
     /// Waits until what was told before this is written, or for two seconds. Blocks: not for a runtime's threads.
     pub fn flush(&self) {
-        let Some(shared) = &self.0 else { return };
+        let Some(shared) = self.files() else { return };
         let (done, written) = sync_channel(1);
         if shared.sender.try_send(Message::Flush(done)).is_ok() {
             let _ = written.recv_timeout(FLUSH);
@@ -180,7 +216,7 @@ impl Audit {
 
     /// Where it is kept.
     pub fn directory(&self) -> Option<&Path> {
-        self.0.as_ref().map(|shared| shared.directory.as_path())
+        self.files().map(|shared| shared.directory.as_path())
     }
 }
 

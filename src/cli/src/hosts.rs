@@ -1,6 +1,7 @@
 //! From host lists to nodes: the gateway expands them, so that both mean the same.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use picket_proto::v1::{ListNodesRequest, Node, NodeSelector, NodeSet, Served, node_selector, node_set};
 
@@ -33,12 +34,35 @@ fn second_hand(served: &Served) -> Option<String> {
     ))
 }
 
+/// How old what a gateway tells is: of one that follows and does not say, any age.
+fn age_of(served: &Served) -> Duration {
+    if served.leads { Duration::ZERO } else { served.age.as_ref().map_or(Duration::MAX, of_wire) }
+}
+
 /// All pages of a list of nodes, the revision of the first, and what should be known of who tells it.
 pub async fn list(
     session: &Session<'_>,
-    mut request: ListNodesRequest,
+    request: ListNodesRequest,
 ) -> Result<(Vec<Node>, String, Vec<String>), Fault> {
-    let (mut nodes, mut revision) = (Vec::new(), None);
+    let listed = list_aged(session, request).await?;
+    Ok((listed.nodes, listed.revision, listed.troubles))
+}
+
+/// A list of nodes, and how old it may be.
+pub struct Listed {
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// The revision of the first page.
+    pub revision: String,
+    /// What should be known of who tells it.
+    pub troubles: Vec<String>,
+    /// How old the oldest page was when it was told; zero where who leads told all of them.
+    pub age: Duration,
+}
+
+/// The same, with its age.
+pub async fn list_aged(session: &Session<'_>, mut request: ListNodesRequest) -> Result<Listed, Fault> {
+    let (mut nodes, mut revision, mut age) = (Vec::new(), None, Duration::ZERO);
     let mut troubles = Vec::new();
     request.page_size = PAGE;
     loop {
@@ -52,10 +76,11 @@ pub async fn list(
                 .collect();
             troubles.extend(answer.served.as_ref().and_then(second_hand));
         }
+        age = age.max(answer.served.as_ref().map(age_of).unwrap_or_default());
         revision.get_or_insert(answer.revision);
         nodes.extend(answer.nodes);
         if answer.next_page_token.is_empty() {
-            return Ok((nodes, revision.unwrap_or_default(), troubles));
+            return Ok(Listed { nodes, revision: revision.unwrap_or_default(), troubles, age });
         }
         if answer.next_page_token == request.page_token {
             return Err(Fault::Nonsense("the same page follows itself"));

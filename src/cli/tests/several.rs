@@ -103,6 +103,7 @@ fn gateways() -> ListGatewaysResponse {
         version: "0.1.0".to_owned(),
         leads,
         aside: aside.to_owned(),
+        settings: "5a0c6b1f2e3d4c5b6a79".to_owned(),
     };
     ListGatewaysResponse {
         gateways: vec![
@@ -112,6 +113,7 @@ fn gateways() -> ListGatewaysResponse {
         ],
         answered_by: "g2".to_owned(),
         term: 7,
+        settings: "5a0c6b1f2e3d4c5b6a79".to_owned(),
         ..Default::default()
     }
 }
@@ -125,6 +127,27 @@ async fn gateways_are_listed_with_who_leads_and_why_others_do_not_stand() {
     assert_eq!(ran.code, 0, "{ran:?}");
     let json = ask(&gateway, "gateways -o json").await;
     golden("gateways.txt", &format!("{}\n{}", ran.out, json.out));
+}
+
+#[tokio::test]
+async fn other_settings_are_told_with_where_they_are_and_what_to_do() {
+    let mut differ = gateways();
+    differ.gateways[2].settings = "c0ffee00c0ffee00c0ffee00".to_owned();
+    differ.gateways[2].aside = "its nodes, devices or rules are not those".to_owned();
+    let gateway = Gateway::start(Script { gateways: differ.clone(), ..Default::default() }).await;
+    let led = ask(&gateway, "gateways").await;
+    assert_eq!(led.code, 0, "somebody leads: {led:?}");
+    assert!(led.out.contains("g3 has others") && led.out.contains("reload first g1"), "{}", led.out);
+    // All were restarted with the new ones: nobody leads, and the old ones are nowhere.
+    for one in &mut differ.gateways {
+        (one.leads, one.settings) = (false, "c0ffee00c0ffee00c0ffee00".to_owned());
+    }
+    (differ.term, differ.trouble) = (0, "nobody stands for election".to_owned());
+    gateway.script().gateways = differ;
+    let none = ask(&gateway, "gateways").await;
+    assert_eq!(none.code, 5, "{none:?}");
+    assert!(none.out.contains("picketd accept-settings"), "{}", none.out);
+    golden("gateways_settings.txt", &format!("{}\n{}", led.out, none.out));
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use crate::time::{BootTime, Clock, WallTime};
 
 mod known;
 
-pub use known::{Known, Member};
+pub use known::{Digests, Known, Member};
 
 /// Why nobody leads here.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -67,6 +67,15 @@ impl Lease {
         self.ended.store(true, Ordering::SeqCst);
     }
 
+    /// How long it is still valid unless it is renewed; `None`: it has no end of its own.
+    fn left(&self, now: BootTime) -> Option<Duration> {
+        let until = self.until.load(Ordering::SeqCst);
+        if self.is_over(now) {
+            return Some(Duration::ZERO);
+        }
+        (until != u64::MAX).then(|| Duration::from_nanos(until).saturating_sub(now.since_boot()))
+    }
+
     fn is_over(&self, now: BootTime) -> bool {
         let until = self.until.load(Ordering::SeqCst);
         self.ended.load(Ordering::SeqCst)
@@ -114,6 +123,11 @@ pub trait Election: Send + Sync + std::fmt::Debug {
     /// not stand. Set before the first campaign, and whenever the settings change; whoever leads stores it at once.
     async fn set_fleet(&self, _digest: &str) -> Result<(), ElectionError> {
         Ok(())
+    }
+
+    /// By which settings each gateway works, as last seen. Asks nobody, and answers at once.
+    fn digests(&self) -> Digests {
+        Digests::default()
     }
 
     /// Says to the others why this gateway does not stand, or (`None`) that it does.
@@ -170,6 +184,12 @@ impl Leadership {
             return ended("the wall clock jumped against the boot-time clock");
         }
         Ok(())
+    }
+
+    /// How long something may still be sent unless the lease is renewed; `None`: no lease bounds it. For people: nothing is
+    /// sent on its word, but on that of [`Leadership::check`].
+    pub fn left(&self) -> Option<Duration> {
+        self.lease.left(self.clock.boot())
     }
 
     /// Its term.

@@ -61,8 +61,17 @@ pub struct FenceRequest {
     pub releases: Vec<PlannedRelease>,
     /// The caller's key.
     pub key: Option<BoundKey>,
-    /// Who set the budget aside for it, why, and what that changed, in words.
-    pub set_aside: Option<(SetAside, String)>,
+    /// Which limits were set aside for it.
+    pub set_aside: Option<Overrides>,
+}
+
+/// Limits that were set aside for a fence, each by its own name: by whom and why, and what that changed, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// Budget, cool-down and brake (S14).
+    pub budget: Option<(SetAside, String)>,
+    /// The store's quorum (S17).
+    pub quorum: Option<(SetAside, String)>,
 }
 
 /// A person who acts, and why.

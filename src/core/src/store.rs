@@ -46,6 +46,10 @@ pub enum StoreError {
     /// What is stored cannot be read; nothing may be done on its ground.
     #[error("the store is damaged: {0}")]
     Damaged(String),
+    /// Everything was moved to another store, which says the rest: nothing is done by this one any more. Where it went, in
+    /// words.
+    #[error("{0}")]
+    Moved(String),
     /// A watch wants to resume from changes that are no longer kept, or from another life of the store.
     #[error("changes since {0} are no longer kept")]
     Compacted(Revision),

@@ -10,7 +10,8 @@ use picket_core::store::StoreError;
 use picket_core::time::WallTime;
 use picket_driver::ErrorKind;
 
-/// Why the engine did not do what was asked. Nothing was changed.
+/// Why the engine did not do what was asked. Nothing was changed, but for what [`EngineError::Unanswered`] and
+/// [`StoreError::Unknown`] leave open.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EngineError {
     /// No such node.
@@ -66,6 +67,11 @@ pub enum EngineError {
     /// This gateway does not lead at the moment.
     #[error("no gateway leads at the moment: {0}")]
     NoLeader(String),
+    /// The leadership ended before anybody was told what became of it: it may have been done.
+    #[error(
+        "this gateway's leadership ended before it told what became of the request: it may have been done"
+    )]
+    Unanswered,
     /// A device did not do its part.
     #[error("{device}: {detail}")]
     Device {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use picket_core::budget::Ticket;
+use picket_core::budget::{Aside, Ticket};
 use picket_core::device::Grade;
 use picket_core::event::{BoundKey, Holder, Person};
 use picket_core::ids::{FenceId, Generation};
@@ -37,10 +37,26 @@ pub struct FenceCall {
     pub not_after: Option<WallTime>,
     /// The request changes something only in this generation.
     pub expected_generation: Option<Generation>,
-    /// Who sets the budget, the cool-down and the brake aside for it, and why.
-    pub set_aside: Option<SetAside>,
+    /// Which limits are set aside for it.
+    pub set_aside: Option<Asides>,
     /// It waited in the queue, and this is its turn; `None` for whoever comes from outside.
     pub turn: Option<Turn>,
+}
+
+/// Limits that are set aside for a request, each by its own name: by whom, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asides {
+    /// Budget, cool-down and brake.
+    pub budget: Option<SetAside>,
+    /// The store's quorum.
+    pub quorum: Option<SetAside>,
+}
+
+impl Asides {
+    pub(crate) fn which(asked: Option<&Self>) -> Aside {
+        let is_set = |of: fn(&Self) -> &Option<SetAside>| asked.is_some_and(|asides| of(asides).is_some());
+        Aside { budget: is_set(|asides| &asides.budget), quorum: is_set(|asides| &asides.quorum) }
+    }
 }
 
 /// The turn of a request that waited.

@@ -193,6 +193,15 @@ impl House {
         ))))
     }
 
+    /// The store's life, where there is a store: none is made.
+    pub(crate) async fn look_only(&self) -> Result<Life, StoreError> {
+        let answer = self.read_txn(life::look(&self.keys, None)?).await.map_err(Fault::of_a_read)?;
+        let life = life::found(&self.keys, &answer)?;
+        life.ok_or_else(|| {
+            StoreError::Unavailable(format!("there is no store under {} in etcd", self.keys.prefix()))
+        })
+    }
+
     /// The revision of the whole of etcd. With it the life is read anew, which a restore may have changed under us.
     pub(crate) async fn newest(&self) -> Result<Revision, StoreError> {
         let answer = self.read_txn(life::look(&self.keys, None)?).await.map_err(Fault::of_a_read)?;
@@ -290,6 +299,11 @@ impl House {
         let mut bytes = [0; N];
         (self.random)(&mut bytes);
         bytes
+    }
+
+    /// Whether the leadership of `revision` is held here, and was not given up.
+    pub(crate) fn holds(&self, revision: i64) -> bool {
+        lock(&self.held).as_ref().is_some_and(|held| held.revision == revision)
     }
 
     /// Ends the leadership of `revision`, if it is still the one that is held here.

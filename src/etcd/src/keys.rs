@@ -56,7 +56,7 @@ impl Keys {
         self.under("filling")
     }
 
-    /// There once the store was left for another one; says where it went.
+    /// There once everything was moved to another store; says where it went, in words.
     pub(crate) fn marked(&self) -> Vec<u8> {
         self.under("marked")
     }

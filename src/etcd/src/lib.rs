@@ -21,6 +21,6 @@ mod page;
 mod store;
 
 pub use connection::Version;
-pub use election::{Candidate, EtcdElection};
+pub use election::{Accepted, Candidate, EtcdElection, short};
 pub use house::{Etcd, Random};
-pub use store::EtcdStore;
+pub use store::{EtcdStore, Snapshot};

@@ -96,9 +96,11 @@ pub(crate) fn found(keys: &Keys, answer: &TxnResponse) -> Result<Option<Life>, S
 pub(crate) fn refusal(keys: &Keys, filling: bool, marked: Option<&KeyValue>) -> Option<StoreError> {
     let prefix = keys.prefix();
     if let Some(marked) = marked {
-        let said = String::from_utf8_lossy(marked.value()).into_owned();
-        return Some(StoreError::Damaged(format!(
-            "the store under {prefix} in etcd was left for another one, and what happened since is not in it: {said}"
+        let to = String::from_utf8_lossy(marked.value()).into_owned();
+        return Some(StoreError::Moved(format!(
+            "the store under {prefix} in etcd was moved to {to}, and is not used any more: two stores that both believe they \
+             know the fleet would each let go what the other keeps off. Use the new one; or, if that was never used, take \
+             the mark away: picketd unseal"
         )));
     }
     filling.then(|| {

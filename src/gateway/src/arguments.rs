@@ -15,20 +15,21 @@ pub struct Arguments {
     #[arg(long)]
     pub check: bool,
 
-    /// What to do with the store, while no gateway runs.
+    /// What to do with the store, without a gateway.
     #[command(subcommand)]
     pub task: Option<Task>,
 }
 
-/// What is done with the store while no gateway runs. docs/backup.md has the way.
+/// What is done with the store without a gateway. docs/backup.md has the way, docs/gateways.md that of settings.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Task {
-    /// Write all that the store keeps into a file; of a gateway that runs: picket backup
+    /// Write all that the store keeps into a file. An embedded store: while picketd does not run (else: picket backup); one in
+    /// etcd: at any time
     Backup {
         /// The file to make; one that is there is never overwritten.
         #[arg(long, value_name = "FILE")]
         to: PathBuf,
-        /// Mark the store as moved there, in words ("etcd at e1:2379"): no gateway opens it any more.
+        /// Mark the store as moved there, in words ("etcd at e1:2379"): no gateway opens it any more. No picketd may run.
         #[arg(long, value_name = "WHERE", value_parser = clap::builder::NonEmptyStringValueParser::new())]
         moved_to: Option<String>,
     },
@@ -40,4 +41,7 @@ pub enum Task {
     },
     /// Take the mark of a store away that was moved, where the new one was never used
     Unseal,
+    /// Say that these settings are the fleet's from now on, where no gateway leads because each has others than those by which
+    /// was led last. Once, on the machine of any gateway that has the right ones; running gateways need no restart
+    AcceptSettings,
 }

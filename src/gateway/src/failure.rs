@@ -30,13 +30,16 @@ pub(crate) enum Failure {
     /// A backup, or a restore, is not possible.
     #[error("{0}")]
     Refused(String),
+    /// Not now: something else has to happen first.
+    #[error("{0}")]
+    Later(String),
     /// The audit cannot be opened.
     #[error(transparent)]
     Audit(#[from] picket_audit::OpenError),
     /// The receipts' key is of no use.
     #[error(transparent)]
     Key(#[from] picket_receipt::KeyFault),
-    /// The store became unusable.
+    /// The store became unusable, or cannot be asked.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The settings want what this picketd was built without.
@@ -105,10 +108,12 @@ impl Failure {
                 codes.min_by_key(|code| *code == 75).unwrap_or(75)
             }
             Failure::Key(fault) if fault.is_for_a_person() => 78,
-            Failure::Open(OpenError::Damaged { .. }) | Failure::Store(_) => 70,
+            Failure::Open(OpenError::Damaged { .. }) | Failure::Store(StoreError::Damaged(_)) => 70,
             Failure::Backup(..) => 65,
             Failure::Refused(_) => 73,
             Failure::Open(_)
+            | Failure::Later(_)
+            | Failure::Store(_)
             | Failure::Audit(_)
             | Failure::Key(_)
             | Failure::Listen(_)

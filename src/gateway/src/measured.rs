@@ -29,6 +29,7 @@ impl Measured {
             Err(StoreError::Unavailable(_)) => "unavailable",
             Err(StoreError::Unknown(_)) => "unknown",
             Err(StoreError::Damaged(_)) => "damaged",
+            Err(StoreError::Moved(_)) => "moved",
             Err(StoreError::Compacted(_)) => "compacted",
         };
         self.metrics.count(&metrics::STORE_WRITES, &[word]);

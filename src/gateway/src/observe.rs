@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use picket_core::election::Known;
 use picket_core::record::{NodeRecord, Phase, ReleaseStage};
 use picket_core::time::WallTime;
-use picket_engine::{Engine, NodeView, Readiness, readiness};
+use picket_engine::{Engine, NodeView, Part, Readiness, readiness};
 use picket_metrics as metrics;
 use picket_metrics::Metrics;
 use picket_server::House;
@@ -21,6 +22,7 @@ const PHASES: [&str; 8] =
     ["normal", "fencing", "fenced", "released", "unfencing", "power_on_failed", "needs_operator", "retired"];
 const EFFECTS: [&str; 6] = ["off", "on", "hold", "unhold", "release", "receipt"];
 const STAGES: [&str; 5] = ["pending", "requested", "accepted", "complete", "abandoned"];
+const PARTS: [&str; 3] = ["leads", "stands_by", "aside"];
 const READINESS: [&str; 4] = ["ready", "degraded", "not_ready", "unchecked"];
 
 /// Looks at the engine and the doors.
@@ -64,9 +66,12 @@ impl Observer {
     }
 
     fn of_gateway(&self, metrics: &Metrics) {
-        let term = self.engine.leading().ok();
+        // A permit that is over leads no more, also where the engine has not yet looked at it.
+        let over = self.engine.permit_left() == Some(Duration::ZERO);
+        let term = self.engine.leading().ok().filter(|_| !over);
         metrics.set(&metrics::LEADING, &[], f64::from(u8::from(term.is_some())));
         metrics.set(&metrics::TERM, &[], term.map_or(0.0, |term| term.0 as f64));
+        self.of_several(metrics, term.is_some());
         let audit = self.engine.audit().state();
         metrics.stands_at(&metrics::AUDIT_WRITTEN, audit.written);
         metrics.stands_at(&metrics::AUDIT_LOST, audit.lost);
@@ -81,6 +86,49 @@ impl Observer {
         metrics.set(&metrics::CALLS, &[], calls as f64);
         for (of, end) in self.house.certificates() {
             metrics.set(&metrics::CERTIFICATE, &[of], end as f64);
+        }
+    }
+
+    /// What one gateway knows of itself and the others.
+    fn of_several(&self, metrics: &Metrics, leads: bool) {
+        let engine = &self.engine;
+        let flag = |is: bool| f64::from(u8::from(is));
+        let follows = !leads && matches!(engine.part(), Ok(Part::Follows { .. }));
+        let aside = engine.aside().is_some();
+        metrics.set(&metrics::FOLLOWING, &[], flag(follows));
+        metrics.set(&metrics::STANDING, &[], flag(leads || !aside));
+        metrics.set(&metrics::SETTINGS_DIFFER, &[], flag(engine.digests().differ()));
+        metrics.clear(&metrics::PERMIT);
+        if let Some(left) = engine.permit_left() {
+            metrics.set(&metrics::PERMIT, &[], left.as_secs_f64());
+        }
+        let (now, away) = (engine.clock().wall(), engine.store_away_since());
+        metrics.set(&metrics::STORE_AWAY, &[], away.map_or(0.0, |then| since(then, now)));
+        metrics.clear(&metrics::SHOWN_AGE);
+        let age = if leads { Some(Duration::ZERO) } else { engine.age() };
+        if let Some(age) = age {
+            metrics.set(&metrics::SHOWN_AGE, &[], age.as_secs_f64());
+        }
+        let leader = match engine.known() {
+            Known::Leader(leader, _) => Some(leader.gateway),
+            Known::Nobody(_) | Known::Away(..) => None,
+        };
+        let me = engine.me().gateway;
+        let others = engine.others().into_iter().filter(|other| other.gateway != me);
+        let others = others.map(|other| (leader.as_ref() == Some(&other.gateway), other.aside.is_some()));
+        let mut parts = BTreeMap::from(PARTS.map(|part| (part, 0_u32)));
+        for (leads, aside) in std::iter::once((leads, aside)).chain(others) {
+            let part = if leads {
+                "leads"
+            } else if aside {
+                "aside"
+            } else {
+                "stands_by"
+            };
+            *parts.entry(part).or_default() += 1;
+        }
+        for (part, count) in parts {
+            metrics.set(&metrics::GATEWAYS, &[part], f64::from(count));
         }
     }
 

@@ -84,6 +84,14 @@ metrics! {
     LEADING = "picket_leading", Kind::Gauge, [], "1 while this gateway leads";
     TERM = "picket_term", Kind::Gauge, [], "The term in which it leads; 0 while it does not";
 
+    PERMIT = "picket_permit_seconds", Kind::Gauge, [], "How long a leader may still send unless its lease is renewed; 0 once that is over, and not told where no lease bounds it";
+    FOLLOWING = "picket_following", Kind::Gauge, [], "1 while another gateway leads and this one tells what is stored";
+    STANDING = "picket_standing", Kind::Gauge, [], "1 while this gateway leads or stands for election; 0 while something keeps it from that";
+    GATEWAYS = "picket_gateways", Kind::Gauge, ["part"], "Gateways that share the store, this one included, as it sees them: leads, stands_by or aside";
+    SETTINGS_DIFFER = "picket_settings_differ", Kind::Gauge, [], "1 while the nodes, devices or rules of this gateway are not those by which the fleet was led last";
+    SHOWN_AGE = "picket_shown_age_seconds", Kind::Gauge, [], "How long ago what this gateway tells of nodes was read from the store; 0 while it leads, not told before it was read";
+    STORE_AWAY = "picket_store_away_seconds", Kind::Gauge, [], "For how long the store was not heard of or could not be read; 0: it is there";
+
     STORE_WRITES = "picket_store_writes_total", Kind::Counter, ["result"], "Writes to the store; the result is ok or why not";
     STORE_WRITE = "picket_store_write_seconds", Kind::Histogram(SHORT), [], "How long writes to the store took";
 

@@ -68,11 +68,13 @@ impl Verb {
     }
 }
 
-/// Nobody leads here, and why: another gateway does, or none.
+/// Nobody leads here, and why: another gateway does, or none. Only of what surely did nothing: clients send it to who leads.
 pub(crate) fn no_leader(engine: &Engine, why: &str) -> Fault {
     match engine.part() {
-        Ok(Part::Follows { leader, .. }) => not_leader(&leader, "ask it, with the same key"),
-        Ok(Part::Leads(_)) => nobody(why),
+        Ok(Part::Follows { leader, .. }) if leader.gateway != engine.me().gateway => {
+            not_leader(&leader, "ask it, with the same key")
+        }
+        Ok(_) => nobody(why),
         Err(absent) => self::absent(engine, &absent),
     }
 }
@@ -90,6 +92,15 @@ fn not_leader(leader: &Member, hint: &str) -> Fault {
 
 fn nobody(why: &str) -> Fault {
     let message = format!("no gateway leads at the moment: {why}; ask again with the same key");
+    Fault::new(ErrorReason::NoLeader, message).retry_after(LEADER)
+}
+
+/// The leadership under which something was asked has ended. It may have been done, so that nobody is sent on with it.
+pub(crate) fn ended(why: &str) -> Fault {
+    let message = format!(
+        "this gateway leads no more ({why}), and what was asked may have been done: ask again with the same key, and it is \
+         done once; without one, look first"
+    );
     Fault::new(ErrorReason::NoLeader, message).retry_after(LEADER)
 }
 
@@ -148,6 +159,7 @@ pub(crate) fn engine(error: EngineError, verb: Verb, node: &NodeId, engine: &Eng
         EngineError::NoKey(_) | EngineError::NotAllowed(_) => Fault::new(ErrorReason::NotOffered, message),
         EngineError::Store(error) => store(error),
         EngineError::NoLeader(why) => no_leader(engine, &why),
+        EngineError::Unanswered => ended("it ended in the middle of it"),
         EngineError::Device { device, kind, detail } => failed(&device, kind, &detail, &message),
         EngineError::Field { field, what } => {
             let mut fields = Fields::default();
@@ -241,7 +253,10 @@ fn failed(device: &DeviceId, kind: ErrorKind, detail: &str, message: &str) -> Fa
 pub(crate) fn store(error: StoreError) -> Fault {
     let message = error.to_string();
     match error {
-        StoreError::Unavailable(_) => Fault::new(ErrorReason::StoreUnavailable, message).retry_after(STORE),
+        // A store that was moved is one again once its mark is taken away; and another endpoint may have the new one.
+        StoreError::Unavailable(_) | StoreError::Moved(_) => {
+            Fault::new(ErrorReason::StoreUnavailable, message).retry_after(STORE)
+        }
         StoreError::Unknown(_) => {
             Fault::new(ErrorReason::StoreUnavailable, format!("{message}; ask again with the same key"))
                 .retry_after(STORE)
@@ -264,6 +279,7 @@ pub(crate) fn asked(error: EngineError) -> Fault {
     match error {
         EngineError::Store(error) => store(error),
         EngineError::NoLeader(why) => nobody(&why),
+        EngineError::Unanswered => ended("it ended in the middle of it"),
         other => internal(&other.to_string()),
     }
 }
@@ -291,6 +307,7 @@ mod tests {
         for (error, code, word, again) in [
             (StoreError::Unavailable("disk full".to_owned()), Code::Unavailable, "STORE_UNAVAILABLE", true),
             (StoreError::Unknown("no answer".to_owned()), Code::Unavailable, "STORE_UNAVAILABLE", true),
+            (StoreError::Moved("to b".to_owned()), Code::Unavailable, "STORE_UNAVAILABLE", true),
             (StoreError::Deposed("term 7".to_owned()), Code::Unavailable, "NO_LEADER", true),
             (conflict, Code::Aborted, "CONFLICT", false),
             (StoreError::KeyTaken("k".to_owned()), Code::InvalidArgument, "KEY_REUSED", false),

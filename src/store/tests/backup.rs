@@ -15,6 +15,7 @@ use picket_core::restore::RAISE;
 use picket_core::store::{Content, Guard, Store, StoreError, Write};
 use picket_store::backup::{self, Backup, BackupError, Lines, Rebirth};
 use picket_store::{EmbeddedStore, MemoryStore, OpenError};
+use sha2::{Digest, Sha256};
 
 const TAKEN: u64 = 1_795_260_000_000;
 
@@ -148,6 +149,79 @@ async fn what_is_not_whole_is_refused_with_what_is_wrong() {
         "{}",
         says(nonsense.as_bytes())
     );
+}
+
+#[tokio::test]
+async fn what_stands_in_it_twice_or_without_its_history_is_refused_with_where() {
+    let text = String::from_utf8(bytes(&taken().await)).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    // Somebody put it together by hand, and the digest is right.
+    let sealed = |body: &[&str]| {
+        let body = body.join("\n") + "\n";
+        let digest = Sha256::digest(body.as_bytes());
+        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{body}{{\"end\":{},\"sha256\":\"{digest}\"}}\n", body.lines().count())
+    };
+    let says = |body: &[&str]| read(sealed(body).as_bytes()).unwrap_err().to_string();
+    assert!(read(sealed(&lines[..11]).as_bytes()).is_ok());
+    for (from, of) in [
+        (1, "the record of a"),
+        (4, "fence "),
+        (6, "the key \"key of a\" of a"),
+        (9, "the note \"pause/everything\""),
+    ] {
+        let twice = [&lines[..11], &[lines[from]]].concat();
+        let said = says(&twice);
+        assert!(said.starts_with(&format!("line 12: {of}")), "{said}");
+        assert!(said.ends_with(&format!("stands in line {} already", from + 1)), "{said}");
+    }
+    let header = lines[0].replace("\"fences\":2", "\"fences\":1");
+    let without = [&[header.as_str()], &lines[1..4], &lines[5..11]].concat();
+    let said = says(&without);
+    assert!(said.starts_with("line 2: fence ") && said.ends_with(" of a is not in its history"), "{said}");
+    assert!(
+        says(&lines[..10])
+            .starts_with("it was changed since it was taken (its first line counts 2 notes, and there are 1"),
+        "{}",
+        says(&lines[..10])
+    );
+}
+
+/// Each `golden/backup-*.jsonl` is what one version wrote. They are never changed: where the form changes on purpose,
+/// `PICKET_GOLDEN=<another name>` writes one more, and this names it.
+const NEWEST: &str = "backup-v1.jsonl";
+
+#[tokio::test]
+async fn every_backup_ever_written_is_read_and_restored() {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let written = bytes(&taken().await);
+    if let Ok(name) = std::env::var("PICKET_GOLDEN") {
+        let path = directory.join(name);
+        assert!(!path.exists(), "goldens are never changed: name a new one");
+        std::fs::write(path, &written).unwrap();
+    }
+    let newest = std::fs::read(directory.join(NEWEST)).unwrap();
+    assert_eq!(
+        String::from_utf8(written).unwrap(),
+        String::from_utf8(newest).unwrap(),
+        "it is written otherwise"
+    );
+    let mut read_so_far = 0;
+    for file in std::fs::read_dir(directory).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_none_or(|is| is != "jsonl") {
+            continue;
+        }
+        let backup = read(&std::fs::read(&path).unwrap())
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert_eq!((backup.header.nodes, backup.header.fences, backup.header.notes), (3, 2, 2));
+        let mut mint = || fence_id(TAKEN, 100 + read_so_far);
+        let new =
+            backup::reborn(backup, Rebirth { at: at(TAKEN + 1), incarnation: life(9), mint: &mut mint });
+        MemoryStore::filled(&new).unwrap().load_all().await.unwrap();
+        read_so_far += 1;
+    }
+    assert!(read_so_far >= 1);
 }
 
 #[tokio::test]

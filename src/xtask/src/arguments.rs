@@ -1,14 +1,21 @@
 //! What was asked for.
 
 use crate::failure::Failure;
+use crate::soak::{self, Soak};
 
 /// What `cargo xtask help` prints.
 pub const USAGE: &str = "\
 usage: cargo xtask <command>
 
   demo [--yes] [--keep]       fences a real virtual machine before your eyes: gateway, BMC, proof, release, and back
+  demo --ha [--yes]           the same by three gateways, of which the leader is killed in the middle of the fence
   test [--yes] [FILTER...]    all tests: units, models, end to end
   soak [--yes] [FILTER...]    the same with the long counts
+  soak ha [--runs N] [--seed S]
+                              random runs of three gateways and three members of etcd that die, freeze and are cut off,
+                              300 without a number, and then every named step; what was met is added up
+  sim [--histories N] [--seed S] [--threads T] [--log]
+                              histories of several gateways in simulated time, from seed S on; --seed alone replays one
   bench [--yes] [NAME ...]    measures beside what others wrote; without a name: which benches there are
   verify                      formatting, clippy, documentation, licences; changes nothing
   fix                         formats, and lets clippy mend what it can
@@ -25,6 +32,8 @@ pub enum Task {
     Demo {
         /// Install without asking.
         yes: bool,
+        /// With three gateways, of which the leader is killed.
+        ha: bool,
         /// Leave it running.
         keep: bool,
     },
@@ -41,6 +50,22 @@ pub enum Task {
         yes: bool,
         /// Names of tests; none: all.
         filters: Vec<String>,
+    },
+    /// Run one soak.
+    SoakOne {
+        /// Install without asking.
+        yes: bool,
+        /// Which.
+        soak: &'static Soak,
+        /// How many runs; none: as many as it makes by itself.
+        runs: Option<u64>,
+        /// From which seed; none: by chance.
+        seed: Option<u64>,
+    },
+    /// Live through simulated histories.
+    Sim {
+        /// What the simulation itself is told.
+        options: Vec<String>,
     },
     /// Run a bench.
     Bench {
@@ -63,13 +88,26 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
     if command == "bench" {
         return Ok(bench(rest));
     }
+    if command == "soak"
+        && let Some(soak) = rest.iter().find_map(|word| soak::named(word))
+    {
+        return soak_one(soak, rest);
+    }
+    if command == "sim" {
+        // It knows its options itself.
+        return Ok(Task::Sim { options: rest.to_vec() });
+    }
     let (options, filters): (Vec<&String>, Vec<&String>) =
         rest.iter().partition(|word| word.starts_with('-'));
     let has = |name: &str| options.iter().any(|option| *option == name);
     let filters: Vec<String> = filters.into_iter().cloned().collect();
     let (task, known, takes_names): (_, &[&str], _) = match command.as_str() {
         "help" | "--help" | "-h" => (Task::Help, &[], false),
-        "demo" => (Task::Demo { yes: has("--yes"), keep: has("--keep") }, &["--yes", "--keep"], false),
+        "demo" => (
+            Task::Demo { yes: has("--yes"), ha: has("--ha"), keep: has("--keep") },
+            &["--yes", "--ha", "--keep"],
+            false,
+        ),
         "test" => (Task::Test { yes: has("--yes"), filters: filters.clone() }, &["--yes"], true),
         "soak" => (Task::Soak { yes: has("--yes"), filters: filters.clone() }, &["--yes"], true),
         "verify" => (Task::Verify, &[], false),
@@ -86,6 +124,27 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
         Some(name) if !takes_names => Err(Failure::new(format!("{command} takes no {name}\n\n{USAGE}"))),
         _ => Ok(task),
     }
+}
+
+fn soak_one(soak: &'static Soak, words: &[String]) -> Result<Task, Failure> {
+    let (mut yes, mut runs, mut seed) = (false, None, None);
+    let mut words = words.iter().filter(|word| *word != soak.name);
+    while let Some(word) = words.next() {
+        let number = match word.as_str() {
+            "--yes" => {
+                yes = true;
+                continue;
+            }
+            "--help" => return Ok(Task::Help),
+            "--runs" => &mut runs,
+            "--seed" => &mut seed,
+            _ => return Err(Failure::new(format!("soak {} takes no {word}\n\n{USAGE}", soak.name))),
+        };
+        *number = Some(words.next().and_then(|text| text.parse().ok()).ok_or_else(|| {
+            Failure::new(format!("{word} takes a whole number, as in {word} 300\n\n{USAGE}"))
+        })?);
+    }
+    Ok(Task::SoakOne { yes, soak, runs, seed })
 }
 
 /// A bench knows its options itself.
@@ -111,7 +170,8 @@ mod tests {
     #[test]
     fn commands_and_options() {
         assert_eq!(parsed(""), Ok(Task::Help));
-        assert_eq!(parsed("demo --keep"), Ok(Task::Demo { yes: false, keep: true }));
+        assert_eq!(parsed("demo --keep"), Ok(Task::Demo { yes: false, ha: false, keep: true }));
+        assert_eq!(parsed("demo --ha --yes"), Ok(Task::Demo { yes: true, ha: true, keep: false }));
         assert_eq!(
             parsed("test --yes heartbeat hold"),
             Ok(Task::Test { yes: true, filters: vec!["heartbeat".into(), "hold".into()] })
@@ -132,6 +192,30 @@ mod tests {
             Ok(bench(true, Some("ipmi"), &["--quick", "--seed=7"]))
         );
         assert_eq!(parsed("bench --help"), Ok(Task::Help));
+    }
+
+    #[test]
+    fn a_soak_has_a_name_a_number_of_runs_and_a_seed() {
+        let Ok(Task::SoakOne { yes, soak, runs, seed }) = parsed("soak ha --runs 12 --seed 7 --yes") else {
+            panic!("it was not taken")
+        };
+        assert_eq!((yes, soak.name, runs, seed), (true, "ha", Some(12), Some(7)));
+        assert_eq!(
+            parsed("soak heartbeat"),
+            Ok(Task::Soak { yes: false, filters: vec!["heartbeat".into()] })
+        );
+        for (line, word) in
+            [("soak ha --runs many", "--runs"), ("soak ha sim", "sim"), ("soak --runs 3", "--runs")]
+        {
+            let Err(Failure(message)) = parsed(line) else { panic!("{line} was taken") };
+            assert!(message.contains(word) && message.contains("usage:"), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_simulation_has_options_of_its_own() {
+        let options = vec!["--histories".to_owned(), "7".to_owned()];
+        assert_eq!(parsed("sim --histories 7"), Ok(Task::Sim { options }));
     }
 
     #[test]

@@ -2,13 +2,15 @@
 
 use crate::failure::Failure;
 use crate::packages::{self, Package};
-use crate::{place, run};
+use crate::{etcd, place, run};
 
 /// One bench of `tests/benches`.
 struct Bench {
     name: &'static str,
     about: &'static str,
     needs: &'static [Package],
+    /// Whether it wants etcd.
+    etcd: bool,
 }
 
 const BENCHES: &[Bench] = &[
@@ -16,11 +18,19 @@ const BENCHES: &[Bench] = &[
         name: "ipmi",
         about: "a confirmed off over IPMI: packets, latency, 64 and 512 at once, beside ipmipower and powerman",
         needs: packages::FOR_BENCH_IPMI,
+        etcd: false,
     },
     Bench {
         name: "server",
         about: "the service over 10,000 nodes: reads, watchers, memory, fences, beside a plain echo and a bare store",
         needs: packages::FOR_BUILD,
+        etcd: false,
+    },
+    Bench {
+        name: "ha",
+        about: "three gateways over etcd: killed or stopped to the next word to the BMC, and fences beside the embedded store",
+        needs: packages::FOR_BENCH_HA,
+        etcd: true,
     },
 ];
 
@@ -41,5 +51,8 @@ pub fn bench(yes: bool, name: Option<&str>, options: &[String]) -> Result<(), Fa
         .args(["bench", "--locked", "--package", "picket-tests", "--bench", bench.name, "--"])
         .args(options);
     command.env("PATH", place::search_path());
+    if bench.etcd {
+        command.env("PICKET_TEST_ETCD", etcd::present()?);
+    }
     run::shown(command)
 }

@@ -16,6 +16,8 @@ mod packages;
 mod place;
 mod python;
 mod run;
+mod sim;
+mod soak;
 mod spdx;
 mod test;
 mod verify;
@@ -42,10 +44,12 @@ fn perform(task: Task) -> Result<(), Failure> {
             println!("{}", arguments::USAGE);
             Ok(())
         }
-        Task::Demo { yes, keep } => demo::demo(yes, keep),
+        Task::Demo { yes, ha, keep } => demo::demo(yes, ha, keep),
         Task::Test { yes, filters } => test::test(yes, &filters, test::Length::Short),
         Task::Soak { yes, filters } => test::test(yes, &filters, test::Length::Long),
+        Task::SoakOne { yes, soak, runs, seed } => soak::soak(yes, soak, runs, seed),
         Task::Bench { yes, name, options } => bench::bench(yes, name.as_deref(), &options),
+        Task::Sim { options } => sim::sim(&options),
         Task::Verify => verify::verify(),
         Task::Fix => fix::fix(),
     }

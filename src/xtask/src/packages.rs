@@ -33,6 +33,12 @@ const VENV: Package = Package { name: "python3-venv", sign: Sign::PythonModule("
 const IPMITOOL: Package = Package { name: "ipmitool", sign: Sign::Program("ipmitool") };
 const IPMIPOWER: Package = Package { name: "freeipmi-tools", sign: Sign::Program("ipmipower") };
 const POWERMAN: Package = Package { name: "powerman", sign: Sign::Program("powermand") };
+/// deploy/three-machines makes certificates with it.
+const OPENSSL: Package = Package { name: "openssl", sign: Sign::Program("openssl") };
+
+/// Hosts with networks of their own, and cuts between them.
+const NAMESPACES: Package = Package { name: "iproute2", sign: Sign::Program("ip") };
+const CUTS: Package = Package { name: "iptables", sign: Sign::Program("iptables") };
 
 /// The crate etcd-client generates its messages when it is built.
 const PROTOC: Package = Package { name: "protobuf-compiler", sign: Sign::Program("protoc") };
@@ -44,6 +50,9 @@ pub const FOR_BUILD: &[Package] = &[PROTOC, PROTOC_FILES];
 /// What the demonstration needs: simulated BMCs before real machines.
 pub const FOR_DEMO: &[Package] =
     &[PROTOC, PROTOC_FILES, IPMI_SIM, IPMI_SIM_HEADERS, QEMU, NASM, COMPILER, PYTHON];
+/// What the demonstration of several gateways needs besides: where there is no Go, etcd's is of a Python package.
+pub const FOR_DEMO_HA: &[Package] =
+    &[PROTOC, PROTOC_FILES, IPMI_SIM, IPMI_SIM_HEADERS, QEMU, NASM, COMPILER, PYTHON, VENV];
 /// What the tests need besides: other people's clients, and a second BMC in Python.
 pub const FOR_TESTS: &[Package] = &[
     PROTOC,
@@ -57,10 +66,16 @@ pub const FOR_TESTS: &[Package] = &[
     VENV,
     IPMITOOL,
     IPMIPOWER,
+    NAMESPACES,
+    CUTS,
+    OPENSSL,
 ];
 /// What the bench of the IPMI driver needs: BMCs, and the others in the race.
 pub const FOR_BENCH_IPMI: &[Package] =
     &[PROTOC, PROTOC_FILES, IPMI_SIM, IPMI_SIM_HEADERS, COMPILER, IPMIPOWER, POWERMAN];
+/// What the bench of several gateways needs: a BMC and etcd.
+pub const FOR_BENCH_HA: &[Package] =
+    &[PROTOC, PROTOC_FILES, IPMI_SIM, IPMI_SIM_HEADERS, COMPILER, PYTHON, VENV];
 
 impl Package {
     fn is_there(self) -> bool {

@@ -1,10 +1,16 @@
 //! `cargo xtask test` and `soak`: everything, with the peers that it needs.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use crate::failure::Failure;
-use crate::{etcd, packages, place, python, run};
+use crate::{etcd, packages, place, python, run, sim};
+
+/// How many histories are simulated with the tests.
+const HISTORIES: u32 = 2_000;
+/// And with the long counts.
+const LONG_HISTORIES: u32 = 100_000;
 
 /// How long the tests may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,20 +21,34 @@ pub enum Length {
     Long,
 }
 
-/// Runs the tests whose name has one of `filters` in it; without filters all of them.
-pub fn test(yes: bool, filters: &[String], length: Length) -> Result<(), Failure> {
+/// Builds the programs and brings the peers; the variables by which tests find them.
+pub fn peers(yes: bool) -> Result<Vec<(&'static str, OsString)>, Failure> {
     packages::ensure(packages::FOR_TESTS, yes)?;
     let python = python::environment()?;
     let (etcd, old_etcd) = (etcd::present()?, etcd::old()?);
     let mut build = place::cargo();
     build.args(["build", "--workspace", "--bins", "--locked"]);
     run::shown(build)?;
+    Ok(vec![
+        ("PATH", place::search_path().into()),
+        ("PICKET_TEST_ETCD", etcd.into()),
+        ("PICKET_TEST_OLD_ETCD", old_etcd.into()),
+        ("PICKET_TEST_PYTHON", python.into()),
+        ("PICKET_BIN_DIR", place::built()?.into()),
+    ])
+}
+
+/// Runs the tests whose name has one of `filters` in it; without filters all of them.
+pub fn test(yes: bool, filters: &[String], length: Length) -> Result<(), Failure> {
+    let peers = peers(yes)?;
+    // Before the tests, whose results close the output; whatever becomes of it they run.
+    let histories = if length == Length::Long { LONG_HISTORIES } else { HISTORIES };
+    let options = ["--histories".to_owned(), histories.to_string()];
+    let lived = if filters.is_empty() { sim::sim(&options) } else { Ok(()) };
 
     let mut command = place::cargo();
     command.args(["test", "--workspace", "--locked", "--no-fail-fast", "--"]).args(filters);
-    command.env("PATH", place::search_path());
-    command.env("PICKET_TEST_ETCD", etcd).env("PICKET_TEST_OLD_ETCD", old_etcd);
-    command.env("PICKET_TEST_PYTHON", python).env("PICKET_BIN_DIR", place::built()?);
+    command.envs(peers);
     // Most of them wait for BMCs and machines rather than for a processor.
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -56,7 +76,7 @@ pub fn test(yes: bool, filters: &[String], length: Length) -> Result<(), Failure
         "\nall together: {} passed, {} failed, in {} programs",
         tally.passed, tally.failed, tally.programs
     );
-    tally.verdict(status.success(), filters.is_empty())
+    tally.verdict(status.success(), filters.is_empty()).and(lived)
 }
 
 /// What cargo's result lines say, added up.

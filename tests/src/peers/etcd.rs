@@ -2,22 +2,23 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
-use super::{Process, fresh_address};
+use super::{Place, Process, fresh_address, peer_file};
 use crate::error::{PeerError, Result};
 
 /// The version that `cargo xtask test` builds from its Go module.
 const VERSION: &str = "v3.6.16";
-/// Ports below those that the kernel hands to clients; each member has an address of its own.
-const CLIENT_PORT: u16 = 12_379;
+/// Where clients talk to each member. Below the ports that the kernel hands to clients; each has an address of its own.
+pub const CLIENT_PORT: u16 = 12_379;
 const PEER_PORT: u16 = 12_380;
 const READY_WITHIN: Duration = Duration::from_secs(30);
+const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Which etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,8 @@ pub enum Etcd {
 }
 
 impl Etcd {
-    fn program(self) -> Result<PathBuf> {
+    /// The executable. An error says how to get it.
+    pub fn program(self) -> Result<PathBuf> {
         let (given, built) = match self {
             Etcd::Present => ("PICKET_TEST_ETCD", format!("go/etcd-{VERSION}/bin/etcd")),
             Etcd::Old => ("PICKET_TEST_OLD_ETCD", "debian/etcd-server/usr/bin/etcd".to_owned()),
@@ -56,6 +58,7 @@ impl Etcd {
 pub struct EtcdMember {
     name: String,
     address: IpAddr,
+    place: Option<Place>,
     which: Etcd,
     arguments: Vec<String>,
     directory: PathBuf,
@@ -76,8 +79,26 @@ impl EtcdMember {
     /// Starts it again with what it had stored, after it was killed.
     pub async fn restart(&mut self) -> Result<()> {
         self.process.kill();
-        self.process = spawn(self.which, &self.name, &self.directory, &self.arguments)?;
+        self.begin_again()?;
         self.wait().await
+    }
+
+    /// The same, without waiting until it serves: without a quorum it does not.
+    pub fn begin_again(&mut self) -> Result<()> {
+        self.process.kill();
+        let place = self.place.as_ref();
+        self.process = spawn(self.which, place, &self.name, &self.directory, &self.arguments)?;
+        Ok(())
+    }
+
+    /// Whether it leads its cluster, as it says itself; `None` where it does not answer. Of members on hosts of a
+    /// [`super::Network`].
+    pub async fn leads(&self) -> Option<bool> {
+        let mut command = tokio::process::Command::from(self.place.as_ref()?.command("python3"));
+        command.arg(peer_file("etcd_leads.py")).arg(format!("http://{}", self.client()));
+        let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
+        let output = tokio::time::timeout(ANSWERS_WITHIN, output).await.ok()?.ok()?;
+        output.status.success().then(|| output.stdout.trim_ascii() == b"leads")
     }
 
     async fn wait(&mut self) -> Result<()> {
@@ -85,7 +106,11 @@ impl EtcdMember {
         while Instant::now() < deadline {
             self.process.still_runs()?;
             // The client's port opens once it is ready to serve.
-            if TcpStream::connect(self.client()).await.is_ok() {
+            let serves = match &self.place {
+                Some(_) => self.process.log().contains("ready to serve client requests"),
+                None => TcpStream::connect(self.client()).await.is_ok(),
+            };
+            if serves {
                 return Ok(());
             }
             sleep(Duration::from_millis(10)).await;
@@ -109,23 +134,39 @@ impl EtcdCluster {
         Self::start_with(Etcd::Present, members, &[]).await
     }
 
+    /// So many members of 3.6, which force what they write to the disk as they do in the field: to be measured.
+    pub async fn durable(members: usize) -> Result<Self> {
+        Self::begin(Etcd::Present, addresses_here(members), &[], true).await
+    }
+
     /// So many members with these further arguments; where a certificate is among them, with TLS for clients.
     pub async fn start_with(which: Etcd, members: usize, arguments: &[&str]) -> Result<Self> {
-        let directory = tempfile::Builder::new()
-            .prefix("picket-etcd-")
-            .tempdir()
-            .map_err(PeerError::io("create etcd's directory"))?;
-        let addresses: Vec<IpAddr> = (0..members).map(|_| fresh_address().ip()).collect();
+        Self::begin(which, addresses_here(members), arguments, false).await
+    }
+
+    /// A member of 3.6 on each of these hosts, without TLS.
+    pub async fn within(places: &[&Place]) -> Result<Self> {
+        let addresses = places.iter().map(|place| (place.address().into(), Some((*place).clone()))).collect();
+        Self::begin(Etcd::Present, addresses, &[], false).await
+    }
+
+    async fn begin(
+        which: Etcd,
+        addresses: Vec<(IpAddr, Option<Place>)>,
+        arguments: &[&str],
+        durable: bool,
+    ) -> Result<Self> {
+        let directory = directory()?;
         let secure = arguments.iter().any(|argument| argument.starts_with("--cert-file"));
         let scheme = if secure { "https" } else { "http" };
         let peers: Vec<String> = addresses
             .iter()
             .enumerate()
-            .map(|(n, address)| format!("e{n}=http://{address}:{PEER_PORT}"))
+            .map(|(n, (address, _))| format!("e{n}=http://{address}:{PEER_PORT}"))
             .collect();
         let peers = peers.join(",");
         let mut cluster = Self { members: Vec::new(), directory, secure };
-        for (n, address) in addresses.into_iter().enumerate() {
+        for (n, (address, place)) in addresses.into_iter().enumerate() {
             let name = format!("e{n}");
             let own = cluster.directory.path().join(&name);
             let (client, peer) =
@@ -140,14 +181,15 @@ impl EtcdCluster {
                 format!("--initial-cluster-token={}", cluster.directory.path().display()),
             ];
             all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
-            if which == Etcd::Present {
+            if which == Etcd::Present && !durable {
                 // Nobody's power is cut here: what is written outlives the process.
                 all.push("--unsafe-no-fsync".to_owned());
             }
-            let process = spawn(which, &name, &own, &all)?;
+            let process = spawn(which, place.as_ref(), &name, &own, &all)?;
             cluster.members.push(EtcdMember {
                 name,
                 address,
+                place,
                 which,
                 arguments: all,
                 directory: own,
@@ -166,14 +208,48 @@ impl EtcdCluster {
         self.members.iter().map(|member| format!("{scheme}://{}", member.client())).collect()
     }
 
+    /// How many members it has.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Which member leads, as it says itself.
+    pub async fn leader(&self) -> Option<usize> {
+        let asked = self.members.iter().map(EtcdMember::leads);
+        let told = futures::future::join_all(asked).await;
+        told.into_iter().position(|leads| leads == Some(true))
+    }
+
     /// One member.
     pub fn member(&mut self, n: usize) -> &mut EtcdMember {
         &mut self.members[n]
     }
 }
 
-fn spawn(which: Etcd, name: &str, directory: &Path, arguments: &[String]) -> Result<Process> {
-    let mut command = Command::new(which.program()?);
+/// For members that need no host of their own.
+fn addresses_here(members: usize) -> Vec<(IpAddr, Option<Place>)> {
+    (0..members).map(|_| (fresh_address().ip(), None)).collect()
+}
+
+fn directory() -> Result<TempDir> {
+    let made = tempfile::Builder::new().prefix("picket-etcd-").tempdir();
+    made.map_err(PeerError::io("create etcd's directory"))
+}
+
+fn spawn(
+    which: Etcd,
+    place: Option<&Place>,
+    name: &str,
+    directory: &Path,
+    arguments: &[String],
+) -> Result<Process> {
+    let program = which.program()?;
+    let mut command = place.map_or_else(|| Command::new(&program), |place| place.command(&program));
     command.arg(format!("--name={name}")).arg(format!("--data-dir={}", directory.display())).args(arguments);
     Process::start(command, &directory.with_extension("log"), "etcd-server")
 }

@@ -11,7 +11,8 @@ use tempfile::TempDir;
 
 use super::machine::{Machine, PowerEvent};
 use super::{
-    ADMIN, Knob, OPERATOR, PASSWORD, Process, Truth, built, fresh_address, knob, peer_file, wait_for_bmc,
+    ADMIN, Knob, OPERATOR, PASSWORD, Place, Process, Truth, built, eventually, fresh_address, knob,
+    peer_file, wait_for_bmc,
 };
 use crate::error::{PeerError, Result};
 
@@ -49,6 +50,7 @@ impl Power {
 #[derive(Debug)]
 pub struct IpmiSimBuilder {
     address: Option<SocketAddr>,
+    place: Option<Place>,
     guid: Option<u128>,
     power: Power,
     holds: bool,
@@ -60,6 +62,14 @@ impl IpmiSimBuilder {
     #[must_use]
     pub fn address(self, address: SocketAddr) -> Self {
         Self { address: Some(address), ..self }
+    }
+
+    /// On a host of a [`super::Network`], at this UDP port there. It is ready when the port is open: who would ask it from here
+    /// does not reach it.
+    #[must_use]
+    pub fn within(self, place: &Place, port: u16) -> Self {
+        let address = Some(SocketAddr::from((place.address(), port)));
+        Self { address, place: Some(place.clone()), ..self }
     }
 
     /// With this system GUID, most significant byte first on the wire, rather than a random one.
@@ -112,9 +122,10 @@ impl IpmiSimBuilder {
         knob::write_whole(&dir.join("power"), "1\n")?;
         knob::write_whole(&dir.join("lan.conf"), &self.lan_conf(dir, address, guid)?)?;
         knob::write_whole(&dir.join("bmc.emu"), BMC_EMU)?;
-        let process = spawn(dir)?;
-        let mut sim = IpmiSim { address, guid, power: self.power, holds: self.holds, process, directory };
-        wait_for_bmc(address, &mut sim.process, READY_WITHIN).await?;
+        let process = spawn(dir, self.place.as_ref())?;
+        let (power, holds, place) = (self.power, self.holds, self.place);
+        let mut sim = IpmiSim { address, place, guid, power, holds, process, directory };
+        sim.wait().await?;
         Ok(sim)
     }
 
@@ -151,8 +162,8 @@ impl IpmiSimBuilder {
 const BMC_EMU: &str =
     "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02\nmc_enable 0x20\n";
 
-fn spawn(dir: &Path) -> Result<Process> {
-    let mut command = Command::new("ipmi_sim");
+fn spawn(dir: &Path, place: Option<&Place>) -> Result<Process> {
+    let mut command = place.map_or_else(|| Command::new("ipmi_sim"), |place| place.command("ipmi_sim"));
     command.args(["-n", "-c", "lan.conf", "-f", "bmc.emu", "-s", "state"]).current_dir(dir);
     Process::start(command, &dir.join("ipmi_sim.log"), "openipmi")
 }
@@ -161,6 +172,7 @@ fn spawn(dir: &Path) -> Result<Process> {
 #[derive(Debug)]
 pub struct IpmiSim {
     address: SocketAddr,
+    place: Option<Place>,
     guid: u128,
     power: Power,
     holds: bool,
@@ -172,7 +184,14 @@ pub struct IpmiSim {
 impl IpmiSim {
     /// One over a state file, without holds, unless told otherwise. It starts switched on.
     pub fn builder() -> IpmiSimBuilder {
-        IpmiSimBuilder { address: None, guid: None, power: Power::Fast, holds: false, sessions: 10 }
+        IpmiSimBuilder {
+            address: None,
+            place: None,
+            guid: None,
+            power: Power::Fast,
+            holds: false,
+            sessions: 10,
+        }
     }
 
     /// The same at once.
@@ -208,10 +227,20 @@ impl IpmiSim {
     /// Starts it again after it was killed, at the same address, and waits until it answers.
     pub async fn start_again(&mut self) -> Result<()> {
         self.process.kill();
-        let fresh = spawn(self.directory.path())?;
+        let fresh = spawn(self.directory.path(), self.place.as_ref())?;
         // The dead simulator's process group may hold its machine: only the simulator itself ended.
         std::mem::replace(&mut self.process, fresh).leave_running();
-        wait_for_bmc(self.address, &mut self.process, READY_WITHIN).await
+        self.wait().await
+    }
+
+    async fn wait(&mut self) -> Result<()> {
+        let Some(place) = &self.place else {
+            return wait_for_bmc(self.address, &mut self.process, READY_WITHIN).await;
+        };
+        let (place, port) = (place.clone(), self.address.port());
+        let open = || place.has_udp(port) || self.process.ended().is_some();
+        eventually("a BMC's port is open", READY_WITHIN, open).await?;
+        self.process.still_runs()
     }
 
     /// Sets a fault.

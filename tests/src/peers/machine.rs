@@ -118,7 +118,12 @@ impl Machine {
 
     /// What was done to it, in order. A machine that is its BMC's own child has no such log.
     pub fn power_events(&self) -> Vec<PowerEvent> {
-        PowerEvent::read(&self.path.join("power.log"))
+        PowerEvent::read(&self.power_log())
+    }
+
+    /// Where they stand.
+    pub fn power_log(&self) -> PathBuf {
+        self.path.join("power.log")
     }
 
     /// A process of its own that watches the heartbeat from outside, from now on.

@@ -3,11 +3,14 @@
 mod address;
 mod bmc17;
 mod built;
+mod calls;
 mod etcd;
 mod foreign;
 mod ipmi_sim;
+mod judge;
 mod knob;
 mod machine;
+mod network;
 mod observer;
 mod observing;
 mod process;
@@ -26,11 +29,14 @@ use std::sync::Arc;
 
 pub use address::fresh_address;
 pub use bmc17::Bmc17;
-pub use etcd::{Etcd, EtcdCluster, EtcdMember};
+pub use calls::{Asked, Calls};
+pub use etcd::{CLIENT_PORT as ETCD_CLIENT_PORT, Etcd, EtcdCluster, EtcdMember};
 pub use foreign::Foreign;
 pub use ipmi_sim::{Hold, IpmiSim, IpmiSimBuilder};
+pub use judge::{Logs, Verdict, judge};
 pub use knob::Knob;
 pub use machine::{Machine, PowerEvent};
+pub use network::{Cut, Network, Place};
 pub use observer::{Beat, Observer};
 pub use observing::{parse_metrics, parse_yaml};
 pub use process::Process;
@@ -53,6 +59,6 @@ pub const PASSWORD: &str = "secret12";
 pub type Truth = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// A file of `tests/peers`.
-fn peer_file(name: &str) -> PathBuf {
+pub(crate) fn peer_file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(name)
 }

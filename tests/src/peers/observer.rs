@@ -1,6 +1,6 @@
 //! The witness: a process of its own that reads a machine's disk and nothing else (`tests/peers/observer.py`).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
@@ -57,9 +57,14 @@ impl Observer {
         Ok(observer)
     }
 
+    /// Where they stand.
+    pub fn log(&self) -> PathBuf {
+        self.directory.path().join("beats")
+    }
+
     /// All heartbeats so far, in order. One that was on the disk already when the observer started is the first.
     pub fn beats(&self) -> Vec<Beat> {
-        let text = std::fs::read_to_string(self.directory.path().join("beats")).unwrap_or_default();
+        let text = std::fs::read_to_string(self.log()).unwrap_or_default();
         // The last line may be half written.
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         whole.lines().filter_map(parse).collect()

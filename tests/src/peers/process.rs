@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -18,6 +19,8 @@ pub struct Process {
     name: String,
     child: Child,
     log: PathBuf,
+    /// Its end was taken note of: from then on its number may be another process's.
+    gone: AtomicBool,
 }
 
 impl Process {
@@ -35,7 +38,7 @@ impl Process {
                 },
             )?;
         reaper::group(child.id());
-        Ok(Self { name, child, log: log.to_owned() })
+        Ok(Self { name, child, log: log.to_owned(), gone: AtomicBool::new(false) })
     }
 
     /// Its process id.
@@ -50,7 +53,9 @@ impl Process {
 
     /// How it ended; `None` while it runs.
     pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+        let ended = self.child.try_wait().ok().flatten();
+        self.gone.fetch_or(ended.is_some(), Ordering::SeqCst);
+        ended
     }
 
     /// An error if it has ended, with what it said.
@@ -65,8 +70,11 @@ impl Process {
         }
     }
 
-    /// Sends a signal to the process itself, not to its group.
+    /// Sends a signal to the process itself, not to its group; none where it has ended.
     pub fn signal(&self, signal: Signal) {
+        if self.gone.load(Ordering::SeqCst) {
+            return;
+        }
         if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
             // An error says that it has ended already, which is no news to whoever asks `ended`.
             let _ = kill_process(pid, signal);
@@ -94,6 +102,7 @@ impl Process {
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        self.gone.store(true, Ordering::SeqCst);
     }
 
     /// Waits until it ends by itself, at most `within`.
@@ -128,7 +137,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if let Some(group) = Pid::from_raw(self.child.id().cast_signed()) {
+        // A number is given away anew only when its group is empty: then who has it now is somebody else.
+        let reused =
+            self.gone.load(Ordering::SeqCst) && Path::new("/proc").join(self.id().to_string()).exists();
+        if let Some(group) = Pid::from_raw(self.child.id().cast_signed()).filter(|_| !reused) {
             let _ = kill_process_group(group, Signal::KILL);
         }
         let _ = self.child.wait();

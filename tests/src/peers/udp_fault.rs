@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
@@ -94,6 +94,8 @@ struct State {
     requests: Direction,
     answers: Direction,
     logins: u64,
+    /// When each client's first datagram came, in order.
+    clients: Vec<(SocketAddr, Instant)>,
     /// Of a BMC that drops what comes twice, or too far ahead.
     windows: Option<Windows>,
 }
@@ -117,6 +119,7 @@ impl UdpFault {
             requests: Direction::new(seed),
             answers: Direction::new(!seed),
             logins: 0,
+            clients: Vec::new(),
             windows: None,
         };
         let state = Arc::new(Mutex::new(state));
@@ -151,6 +154,11 @@ impl UdpFault {
         lock(&self.state).windows = Some(Windows::default());
     }
 
+    /// Who spoke to the BMC so far, and when first, in order. Each session of a gateway's has a socket of its own.
+    pub fn clients(&self) -> Vec<(SocketAddr, Instant)> {
+        lock(&self.state).clients.clone()
+    }
+
     /// What passed so far.
     pub fn counts(&self) -> Counts {
         let State { requests, answers, logins, .. } = &*lock(&self.state);
@@ -171,6 +179,7 @@ async fn forward(front: Arc<UdpSocket>, bmc: SocketAddr, state: Arc<Mutex<State>
     let mut datagram = [0; 2048];
     loop {
         let Ok((length, client)) = front.recv_from(&mut datagram).await else { continue };
+        let came = Instant::now();
         while under_way.try_join_next().is_some() {}
         let back = match clients.get(&client) {
             Some(back) => Arc::clone(back),
@@ -181,6 +190,7 @@ async fn forward(front: Arc<UdpSocket>, bmc: SocketAddr, state: Arc<Mutex<State>
                 }
                 let back = Arc::new(back);
                 clients.insert(client, Arc::clone(&back));
+                lock(&state).clients.push((client, came));
                 under_way.spawn(answer(Arc::clone(&front), client, Arc::clone(&back), Arc::clone(&state)));
                 back
             }

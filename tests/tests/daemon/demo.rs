@@ -1,4 +1,4 @@
-//! The demonstration, run as a newcomer runs it: its observer's words, and what `--keep` leaves and its script ends.
+//! The demonstrations, run as a newcomer runs them: the observer's words, and what `--keep` leaves and its script ends.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -76,6 +76,35 @@ async fn it_is_told_to_its_end_and_leaves_nothing() -> Result<()> {
     tells_it_whole(&out);
     for process in machines(&out) {
         assert!(ended(&process), "machine {process} lives on");
+    }
+    Ok(())
+}
+
+/// What is told of a fence whose leader is killed in the middle: by other words than Picket's where it matters.
+#[tokio::test]
+async fn with_three_gateways_the_leader_is_killed_and_the_fence_goes_on() -> Result<()> {
+    let out = shown(&["--ha"]).await;
+    let lines: Vec<&str> = out.lines().map(str::trim).collect();
+    let at = |what: &str| {
+        let found = lines.iter().position(|line| line.contains(what));
+        found.unwrap_or_else(|| panic!("no {what:?} in {out}"))
+    };
+    let seen: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("observer: ")).collect();
+    let [(first, last), (again, on)] = lives(&seen)[..] else {
+        panic!("it lives before the fence and after the unfence: {seen:#?}")
+    };
+    assert!(first < last && again < on, "{seen:#?}");
+    let (killed, dead) = (at("$ kill -9"), at("none since"));
+    assert!(at("$ picket fence n1") < killed && killed < dead && dead < at("$ picket unfence n1"), "{out}");
+    let stood = numbers(lines[dead].split_once("of n1, ").expect("it says which").1);
+    assert!(stood[0] >= last && stood.last().is_some_and(|quiet| *quiet >= 1.5), "{seen:#?}");
+    let ended = lines[at("The fence that g")];
+    let who: Vec<&str> =
+        ended.split_whitespace().filter(|word| word.starts_with('g') && word.len() >= 2).collect();
+    assert!(who.len() >= 2 && who[0] != who[1].trim_end_matches(','), "another one ended it: {ended}");
+    assert!(seen.last().is_some_and(|line| line.contains("restore policy always-on")), "put back: {seen:#?}");
+    for process in machines(&out) {
+        assert!(self::ended(&process), "machine {process} lives on");
     }
     Ok(())
 }

@@ -235,3 +235,28 @@ async fn a_long_history_is_forgotten_wholly() {
     let refused = house.store.write(guard, too_much).await;
     assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("128")), "{refused:?}");
 }
+
+/// The history of all nodes is looked at from its newest days on: what is found is the same, however old it is.
+#[tokio::test]
+async fn the_newest_fences_are_found_whatever_their_age() {
+    const HOUR: u64 = 3_600_000;
+    let cluster = EtcdCluster::start(1).await.expect("an etcd");
+    let house = House::named(cluster.endpoints(), "g1");
+    let guard = crate::house::guard(&house.lead().await);
+    let now = crate::house::clock().wall().millis();
+    // The first is of a gateway whose clock runs ahead.
+    let ages = [now + HOUR, now - HOUR, now - 23 * HOUR, now - 25 * HOUR, now - 20 * 24 * HOUR, 1_000];
+    let name = node("r1n01");
+    let fences: Vec<_> = ages.iter().map(|then| fence(&name, fence_id(*then, 9), at(*then))).collect();
+    let write = Write { fences: fences.clone(), ..write_of(plain("r1n01", 1), 0) };
+    house.store.write(guard, write).await.unwrap();
+    for skipped in 0..=ages.len() {
+        let before = skipped.checked_sub(1).map(|last| fences[last].id);
+        for limit in 0..=ages.len() + 1 {
+            let query = FenceQuery { node: None, before, limit };
+            let found = house.store.fences(query).await.unwrap();
+            let wanted: Vec<_> = fences.iter().skip(skipped).take(limit).cloned().collect();
+            assert_eq!(found, wanted, "{limit} after {skipped}");
+        }
+    }
+}

@@ -1,8 +1,9 @@
 //! S21 in etcd: what is taken out is what was put in; a backup fills an empty prefix alone; what is half filled is nobody's.
 
+use picket_core::election::Election;
 use picket_core::ids::Version;
 use picket_core::record::{NodeRecord, Phase};
-use picket_core::store::{Content, Guard, Store, Write};
+use picket_core::store::{Content, Guard, Store, StoreError, Write};
 use picket_store::MemoryStore;
 use picket_tests::peers::EtcdCluster;
 
@@ -69,4 +70,55 @@ async fn what_is_half_filled_is_nobodys() {
     let refused = house.store.fill(&content().await).await.unwrap_err().to_string();
     assert!(refused.contains("something stands already"), "{refused}");
     assert!(house.store.dump().await.is_err());
+}
+
+#[tokio::test]
+async fn a_store_is_left_only_as_the_backup_saw_it_and_nobody_leads_over_it_then() {
+    let cluster = EtcdCluster::start(1).await.unwrap();
+    let house = House::named(cluster.endpoints(), "g1");
+    let nothing = house.store.snapshot().await.unwrap_err().to_string();
+    assert!(nothing.contains("there is no store under /picket/ in etcd"), "{nothing}");
+    house.store.fill(&content().await).await.unwrap();
+
+    // Somebody leads: what it writes next would be lost.
+    house.lead().await;
+    let led = house.store.snapshot().await.unwrap();
+    assert_eq!(led.leader.as_deref(), Some("g1"));
+    house.election.resign().await.unwrap();
+    let refused = house.store.seal("etcd at b", &led).await.unwrap_err().to_string();
+    assert!(refused.contains("g1 led when the backup was taken"), "{refused}");
+
+    // Somebody led between the backup and the mark.
+    let before = house.store.snapshot().await.unwrap();
+    let other = House::named(cluster.endpoints(), "g2");
+    other.lead().await;
+    for resigned in [false, true] {
+        let refused = house.store.seal("etcd at b", &before).await.unwrap_err().to_string();
+        assert!(
+            refused.contains("is not marked: a gateway led since the backup was taken"),
+            "{resigned}: {refused}"
+        );
+        other.election.resign().await.unwrap();
+    }
+    assert_eq!(house.store.moved().await.unwrap(), None);
+
+    let now = house.store.snapshot().await.unwrap();
+    house.store.seal("etcd at b", &now).await.unwrap();
+    house.store.seal("etcd at b", &now).await.expect("asked again it is so already");
+    let refused = house.store.seal("etcd at c", &now).await.unwrap_err().to_string();
+    assert!(refused.contains("is marked already, as moved to etcd at b"), "{refused}");
+    assert_eq!(house.store.moved().await.unwrap().as_deref(), Some("etcd at b"));
+    let words = "moved to etcd at b, and is not used any more";
+    // Also one that knew the store before, and stood by.
+    for house in [&other, &House::named(cluster.endpoints(), "g3")] {
+        let refused = house.election.campaign().await.unwrap_err().to_string();
+        assert!(refused.contains(words), "{refused}");
+    }
+    let refused = house.store.snapshot().await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Moved(why) if why.contains(words)), "{refused}");
+
+    assert_eq!(house.store.unseal().await.unwrap().as_deref(), Some("etcd at b"));
+    assert_eq!(house.store.unseal().await.unwrap(), None);
+    let again = House::named(cluster.endpoints(), "g3").lead().await;
+    assert_eq!(again.term, now.content.term.next());
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use picket_core::election::{Election, Known};
 use picket_core::store::{Store, StoreError};
-use picket_tests::peers::EtcdCluster;
+use picket_tests::peers::{EtcdCluster, TcpFault};
 use tokio::time::timeout;
 
 use crate::common::{plain, write_of};
@@ -83,6 +83,23 @@ async fn a_leader_whose_key_was_removed_hears_of_it_at_once() {
     leadership.check().unwrap();
     raw(&cluster.endpoints()).await.delete("/picket/election/leader", None).await.unwrap();
     soon("its permit ends", 1, async || leadership.check().is_err()).await;
+}
+
+/// What was given up while etcd did not answer is not renewed once it does: nobody else could ever lead.
+#[tokio::test]
+async fn a_leadership_that_could_not_be_given_back_ends_by_itself() {
+    let mut cluster = EtcdCluster::start(1).await.unwrap();
+    let way = TcpFault::before(cluster.member(0).client()).await.unwrap();
+    let house = House::named(vec![format!("http://{}", way.address())], "g1");
+    let leadership = house.permit().await;
+    way.shut();
+    house.election.resign().await.expect_err("etcd does not hear it");
+    assert!(leadership.check().is_err(), "here it has ended all the same");
+    way.heal();
+    let other = House::named(cluster.endpoints(), "g2");
+    let next = timeout(Duration::from_secs(10), other.election.campaign()).await;
+    let next = next.expect("its lease of 3 s is over, and another one leads").unwrap();
+    assert!(next.term > leadership.term());
 }
 
 /// Whoever stops waiting resigns, and what was won unheard goes with it: the next one need not wait for a lease.

@@ -84,13 +84,13 @@ async fn a_store_that_may_not_be_used_says_why() {
     let won = house.lead().await;
 
     // Left for another one: not even the leader goes on.
-    raw.put("/picket/marked", "moved to etcd at b, 2026-11-21", None).await.unwrap();
+    raw.put("/picket/marked", "etcd at b, 2026-11-21", None).await.unwrap();
     let left = house.store.write(guard(&won), write_of(plain("r1n01", 1), 0)).await;
     assert!(matches!(&left, Err(StoreError::Deposed(why)) if why.contains("moved to etcd at b")), "{left:?}");
     let fresh = || House::named(cluster.endpoints(), "g2");
     let refused = fresh().store.load_all().await;
     assert!(
-        matches!(&refused, Err(StoreError::Damaged(why)) if why.contains("moved to etcd at b")),
+        matches!(&refused, Err(StoreError::Moved(why)) if why.contains("moved to etcd at b")),
         "{refused:?}"
     );
     let refused = fresh().election.campaign().await;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use picket_core::election::{Election, Known, Member};
-use picket_etcd::{Candidate, Version};
-use picket_tests::peers::EtcdCluster;
+use picket_etcd::{Accepted, Candidate, Version};
+use picket_tests::peers::{EtcdCluster, TcpFault};
 use tokio::time::timeout;
 
 use crate::house::{House, candidate, raw, settings, soon};
@@ -35,7 +35,7 @@ async fn who_has_other_settings_waits_until_it_has_them_or_is_told_to() {
     soon("it says why", 3, async || {
         let others = one.election.others();
         others.iter().any(|m| {
-            m.gateway == "g2" && m.aside.as_deref().is_some_and(|why| why.contains("take_over_settings"))
+            m.gateway == "g2" && m.aside.as_deref().is_some_and(|why| why.contains("picketd accept-settings"))
         })
     })
     .await;
@@ -60,6 +60,64 @@ async fn who_has_other_settings_waits_until_it_has_them_or_is_told_to() {
     assert!(stands(&told).await, "it was told to");
     told.election.resign().await.unwrap();
     assert!(!stands(&two).await, "now these are the settings");
+}
+
+/// A reload while etcd does not answer is stored once it does: else nobody could follow that leader, whose settings all have.
+#[tokio::test]
+async fn settings_that_were_taken_while_etcd_was_away_are_known_once_it_is_back() {
+    let mut cluster = EtcdCluster::start(1).await.unwrap();
+    let way = TcpFault::before(cluster.member(0).client()).await.unwrap();
+    let house = House::named(vec![format!("http://{}", way.address())], "g1");
+    house.election.set_fleet("sha256:a").await.unwrap();
+    let leadership = house.permit().await;
+    way.shut();
+    house.election.set_fleet("sha256:b").await.expect_err("etcd does not hear it");
+    way.heal();
+    let mut raw = raw(&cluster.endpoints()).await;
+    soon("it is stored", 5, async || {
+        let stored = raw.get("/picket/election/digest", None).await.unwrap();
+        stored.kvs()[0].value() == b"sha256:b"
+    })
+    .await;
+    leadership.check().expect("it led all the while");
+}
+
+#[tokio::test]
+async fn a_word_of_a_person_makes_other_settings_the_fleets_once() {
+    let cluster = EtcdCluster::start(1).await.unwrap();
+    let one = House::named(cluster.endpoints(), "g1");
+    let none = one.etcd.accept_settings("b").await.unwrap_err().to_string();
+    assert!(none.contains("there is no store"), "nothing is made: {none}");
+    one.etcd.look().await.unwrap();
+    assert_eq!(one.etcd.accept_settings("b").await.unwrap(), Accepted::NobodyLedYet);
+    one.election.set_fleet("a").await.unwrap();
+    one.lead().await;
+    assert_eq!(one.etcd.accept_settings("a").await.unwrap(), Accepted::Already);
+    let refused = one.etcd.accept_settings("b").await.unwrap_err().to_string();
+    assert!(refused.contains("g1 leads by other settings (a): give it these (b) and reload it"), "{refused}");
+    one.election.resign().await.unwrap();
+
+    // Both have the new ones; neither stands, until the word is given, and then at once.
+    let two = House::named(cluster.endpoints(), "g2");
+    for house in [&one, &two] {
+        house.election.set_fleet("b").await.unwrap();
+        assert!(!stands(house).await);
+        assert!(house.election.digests().differ());
+    }
+    let mut waiting = Box::pin(two.election.campaign());
+    assert!(timeout(Duration::from_millis(300), &mut waiting).await.is_err());
+    assert_eq!(one.etcd.accept_settings("b").await.unwrap(), Accepted::Now("a".to_owned()));
+    timeout(Duration::from_secs(20), waiting).await.expect("it stands").unwrap();
+    let seen = one.election.digests();
+    assert_eq!((seen.own.as_str(), seen.led_by.as_str(), seen.differ()), ("b", "b", false));
+    soon("the other's is known", 20, async || {
+        one.election.digests().others.get("g2").is_some_and(|its| its == "b")
+    })
+    .await;
+    // Used up: who has the old ones does not stand any more, and nobody was told to take over for ever.
+    two.election.resign().await.unwrap();
+    one.election.set_fleet("a").await.unwrap();
+    assert!(!stands(&one).await);
 }
 
 #[tokio::test]

@@ -3,4 +3,6 @@
 //! The observer is the webhook: with each release it looks at the BMC's own truth.
 
 mod going_on;
+mod moving;
+mod settings;
 mod trio;

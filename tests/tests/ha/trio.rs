@@ -1,16 +1,21 @@
 //! Three gateways over one etcd and one node behind its BMC.
 
+use std::net::{SocketAddr, TcpListener};
 use std::process::Stdio;
 use std::time::Duration;
 
-use picket_proto::v1::{ListGatewaysRequest, ListGatewaysResponse};
+use picket_proto::v1::ListGatewaysResponse;
 use picket_tests::peers::{EtcdCluster, IpmiSim};
 use picket_tests::{Bmc, Daemon, Fleet, Gateway, PeerError, Result, Said, Webhook, program};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::process::Child;
 use tokio::time::{Instant, sleep};
 
 /// The longest that is waited for anything.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// The rules, quick.
+pub const RULES: &str = "[rules]\ndwell = \"500ms\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"";
 
 /// The scene. Gateways are called `g0`, `g1` and `g2`.
 pub struct Trio {
@@ -19,28 +24,32 @@ pub struct Trio {
     pub etcd: EtcdCluster,
     pub bmc: IpmiSim,
     pub webhook: Webhook,
+    /// Where each tells its metrics.
+    metrics: Vec<SocketAddr>,
+}
+
+/// A port that is free now.
+fn free() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port")
 }
 
 impl Trio {
     /// With these variables for whichever gateway comes first, which leads; waits until all three serve.
     pub async fn start(variables: &[(&str, &str)]) -> Result<Self> {
+        Self::with_lease("3s", variables).await
+    }
+
+    /// The same, with this lease.
+    pub async fn with_lease(lease: &str, variables: &[(&str, &str)]) -> Result<Self> {
         let etcd = EtcdCluster::start(3).await?;
         let bmc = IpmiSim::builder().holds().start().await?;
         let webhook = Webhook::with_witness(bmc.truth()).await?;
-        let mut gateways = Vec::new();
+        let metrics = vec![free(), free(), free()];
+        let mut trio = Self { gateways: Vec::new(), etcd, bmc, webhook, metrics };
         for n in 0..3 {
-            let fleet = Fleet::new()
-                .with(&format!("[gateway]\nname = \"g{n}\""))
-                .with(&format!(
-                    "[store]\nkind = \"etcd\"\nendpoints = {:?}\nallow_anonymous = true\n[election]\nlease = \"3s\"",
-                    etcd.endpoints()
-                ))
-                .with("[rules]\ndwell = \"500ms\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"")
-                .node("n1", &Bmc::at(bmc.address()).with("idle_limit = \"30s\""), &["detach"])
-                .webhook("detach", &webhook.url(), "settle = \"0s\"");
-            gateways.push(Gateway::of(Daemon::Hooked, &fleet)?);
+            let fleet = trio.fleet(n, lease, RULES);
+            trio.gateways.push(Gateway::of(Daemon::Hooked, &fleet)?);
         }
-        let mut trio = Self { gateways, etcd, bmc, webhook };
         trio.gateways[0].begin(variables).await?;
         trio.gateways[0].checked().await?;
         trio.gateways[1].begin(&[]).await?;
@@ -49,13 +58,60 @@ impl Trio {
         Ok(trio)
     }
 
+    /// The settings of one.
+    pub fn fleet(&self, n: usize, lease: &str, rules: &str) -> Fleet {
+        let endpoints = self.etcd.endpoints();
+        Fleet::new()
+            .with(&format!("[gateway]\nname = \"g{n}\"\n[metrics]\nlisten = \"{}\"", self.metrics[n]))
+            .with(&format!(
+                "[store]\nkind = \"etcd\"\nendpoints = {endpoints:?}\nallow_anonymous = true\n[election]\nlease = {lease:?}"
+            ))
+            .with(rules)
+            .node("n1", &Bmc::at(self.bmc.address()).with("idle_limit = \"30s\""), &["detach"])
+            .webhook("detach", &self.webhook.url(), "settle = \"0s\"")
+    }
+
+    /// The metrics of one, as text.
+    pub async fn metrics(&self, n: usize) -> String {
+        let mut stream = TcpStream::connect(self.metrics[n]).await.expect("it tells metrics");
+        let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).await.expect("asked");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("answered");
+        answer
+    }
+
+    /// One sample of them, by its name with its labels; `None`: it is not told.
+    pub async fn metric(&self, n: usize, sample: &str) -> Option<f64> {
+        let text = self.metrics(n).await;
+        let value = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '))?;
+        Some(value.trim().parse().expect("a number"))
+    }
+
+    /// Waits until a sample is as it should be.
+    pub async fn measures(&self, n: usize, sample: &str, is: impl Fn(f64) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let seen = self.metric(n, sample).await;
+            if seen.is_some_and(&is) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{sample} is {seen:?}\n{}", self.metrics(n).await);
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Freezes two members of etcd, or lets them go on.
+    pub fn quorum(&mut self, there: bool) {
+        for n in [1, 2] {
+            let process = self.etcd.member(n).process();
+            if there { process.thaw() } else { process.freeze() }
+        }
+    }
+
     /// What a gateway says of all of them; `None`: it does not answer.
     pub async fn seen_by(&self, n: usize) -> Option<ListGatewaysResponse> {
-        let ask = async {
-            let mut client = self.gateways[n].client().await.ok()?;
-            Some(client.list_gateways(ListGatewaysRequest {}).await.ok()?.into_inner())
-        };
-        tokio::time::timeout(Duration::from_secs(2), ask).await.ok()?
+        self.gateways[n].gateways().await
     }
 
     /// Who leads, as it says itself; waits until somebody does.

@@ -8,6 +8,7 @@ mod notify;
 mod orphans;
 mod reload;
 mod stop;
+mod three_machines;
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;

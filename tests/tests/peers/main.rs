@@ -2,6 +2,7 @@
 
 mod heartbeat;
 mod hold;
+mod hosts;
 mod network;
 mod power;
 mod receiver;

@@ -7,9 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use picket_proto::v1::{Fence, ListFencesRequest, NodeSelector, NodeSet, node_selector, node_set};
 use picket_tests::peers::{Beat, IpmiSim, Ipmitool, Knob, Machine, Observer};
-use picket_tests::{Bmc, Fleet, Gateway, Hook, PeerError, Result, Webhook};
-
-use crate::seed::{Dice, soak};
+use picket_tests::{Bmc, Dice, Fleet, Gateway, Hook, PeerError, Result, Webhook, soak};
 
 const BOOT: Duration = Duration::from_secs(120);
 /// More than a dozen heartbeats long.

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::StreamExt;
-use picket_tests::{PeerError, Result};
+use picket_tests::{Dice, PeerError, Result, soak};
 use tokio::time::{Instant, timeout};
 
 use crate::ends::{End, end, history, never};
 use crate::scene::{POLICY, Scene};
-use crate::seed::{Dice, soak};
 
 /// So many gateways are killed side by side: each mostly waits for what its predecessor may have left under way.
 const SIDE_BY_SIDE: usize = 24;

@@ -7,5 +7,4 @@ mod ends;
 mod heartbeat;
 mod killed;
 mod scene;
-mod seed;
 mod stopped;

@@ -91,6 +91,8 @@ impl<'a> Rig<'a> {
     }
 
     pub(super) async fn on(&self) -> Result<Accepted, String> {
+        // As its caller does it: no session is opened for an on.
+        self.must_read().await?;
         let order = self.orders.on().await?;
         let accepted = self.driver.power_on(order, &self.call()).await;
         accepted.map_err(|error| format!("the on was not taken: {error}"))

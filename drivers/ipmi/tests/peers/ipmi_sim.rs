@@ -312,6 +312,7 @@ async fn a_late_off_is_executed_in_its_open_session_and_not_after_the_session_wa
         if quiesced {
             bench.driver.quiesce(&bench.call()).await.expect("the close is answered");
         }
+        bench.read().await.expect("answered");
         bench.on().await.expect("taken");
         // Copies of one command follow each other.
         let heard = || {

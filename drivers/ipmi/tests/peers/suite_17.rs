@@ -104,6 +104,26 @@ async fn an_on_is_not_begun_again_in_another_session() {
     assert!(bmc.is_on(), "unknown, and it happened");
 }
 
+#[tokio::test]
+async fn no_session_is_opened_for_an_on() {
+    let bmc = Pyghmi::start("17");
+    bmc.set("power", "0");
+    let bench = Bench::new(bmc.address(), json!({ "cipher_suites": [17] })).await;
+    // Its order, and with it the store's word, may be of long ago: nothing bounds what a session carries that begins now.
+    let error = bench.on().await.expect_err("no session");
+    assert_eq!((error.kind, error.effect), (ErrorKind::Unreachable, Effect::DidNotHappen));
+    bench.read().await.expect("answered");
+    bench.driver.quiesce(&bench.call()).await.expect("closed");
+    let error = bench.on().await.expect_err("it was closed");
+    assert_eq!((error.kind, error.effect), (ErrorKind::Unreachable, Effect::DidNotHappen));
+    assert!(!bmc.is_on());
+    let sessions = bmc.commands().into_iter().filter(|what| what.starts_with("session")).count();
+    assert_eq!(sessions, 1);
+    bench.read().await.expect("answered");
+    bench.on().await.expect("taken");
+    assert!(bmc.is_on());
+}
+
 /// Three logins, one after the other, through three copies of everything and this loss.
 async fn three_logins(percent: u64, seed: u64) {
     let bmc = Pyghmi::start("17");

@@ -157,6 +157,28 @@ async fn an_off_is_repeated_and_an_on_never() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_session_is_opened_for_an_on() {
+    let bench = Bench::of(|world| {
+        world.happen(BootTime::default(), Act::Foreign { machine: "n1".to_owned(), verb: Verb::Off });
+    })
+    .await;
+    let refused = |error: DriverError| (error.kind, error.effect);
+    let none = (ErrorKind::Unreachable, Effect::DidNotHappen);
+    assert_eq!(refused(bench.on().await.expect_err("no session")), none);
+    bench.read().await.expect("answers");
+    bench.driver.quiesce(&bench.call()).await.expect("closed");
+    assert_eq!(refused(bench.on().await.expect_err("it was closed")), none);
+    // The whole machine of the gateway stood still after the store's word, and its clocks with it: the device ended the session.
+    bench.read().await.expect("answers");
+    bench.world().happen(bench.now(), Act::LoseSessions { device: DEV.to_owned() });
+    assert_eq!(bench.on().await.expect_err("it is over").effect, Effect::DidNotHappen);
+    assert_eq!(bench.world().edges("n1", bench.now()).len(), 1, "nothing switched it on");
+    bench.read().await.expect("answers");
+    bench.on().await.expect("taken");
+    assert!(bench.world().truth("n1", bench.now()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_silent_device_that_knows_the_old_session_did_not_restart() {
     let bench = Bench::new().await;
     let first = bench.read().await.expect("answers");
@@ -207,6 +229,7 @@ async fn after_quiesce_no_late_off_is_executed_and_the_epoch_is_fresh() {
     bench.fault(Fault::Twice { verb: Verb::Off, after: Duration::from_secs(20), times: 1 });
     bench.off().await.expect("taken");
     bench.driver.quiesce(&bench.call()).await.expect("closed");
+    bench.read().await.expect("answers");
     bench.on().await.expect("taken");
     tokio::time::sleep(Duration::from_secs(60)).await;
     let reading = bench.read().await.expect("answers");

@@ -90,3 +90,32 @@ fn more_than_can_be_written_is_counted_and_holds_nobody_up() {
     assert_eq!((report.fault, found as u64 + report.lost), (None, 50_000));
     assert_eq!(audit.state().lost, report.lost);
 }
+
+#[derive(Debug, Default)]
+struct Elsewhere(Mutex<Vec<Told>>);
+
+impl Keeper for Elsewhere {
+    fn tell(&self, told: Told) {
+        self.0.lock().expect("whole").push(told);
+    }
+
+    fn head(&self) -> Option<Head> {
+        let seq = self.0.lock().expect("whole").len() as u64;
+        (seq > 0).then(|| Head { seq, hash: "h".to_owned() })
+    }
+}
+
+#[test]
+fn what_is_kept_elsewhere_is_in_no_file_and_all_of_it_is_told() {
+    let keeper = Arc::new(Elsewhere::default());
+    let audit = Audit::elsewhere(keeper.clone());
+    assert!(audit.is_kept());
+    assert_eq!((audit.head(), audit.directory()), (None, None));
+    audit.tell(exchange("f1", 1));
+    audit.tell_counted(denial());
+    audit.tell_counted(denial());
+    assert_eq!(*keeper.0.lock().expect("whole"), [exchange("f1", 1), denial(), denial()]);
+    assert_eq!(audit.head().expect("three are told").seq, 3);
+    audit.flush();
+    assert_eq!(audit.state(), State::default());
+}

@@ -91,10 +91,10 @@ fn tell(session: &mut Session<'_>, path: &Path, about: BackupAbout, bytes: u64) 
     let BackupAbout { incarnation, nodes, fences, .. } = about;
     if session.for_people() {
         let words = format!(
-            "{}: {nodes} nodes and {fences} fences of the store's life {incarnation}; restore it with picketd restore\n",
+            "{}: {nodes} nodes and {fences} fences of the store's life {incarnation}; restore it with picketd restore",
             path.display()
         );
-        session.console.write(Stream::Out, &clean(&words))?;
+        session.console.write(Stream::Out, &format!("{}\n", clean(&words)))?;
     } else {
         let file = path.display().to_string();
         session.console.document(&Taken { file, incarnation, nodes, fences, bytes, exit_code: 0 })?;

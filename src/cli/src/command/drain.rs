@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::session::Session;
 use crate::style::{Tone, clean};
-use crate::view::node_text;
+use crate::view::{node_text, restored};
 use crate::{duration, hosts};
 
 /// How often it is looked whether anything is under way still.
@@ -46,12 +46,15 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     };
     let mut client = session.client.clone();
     session.asked(client.pause(request)).await?;
+    let paused = Instant::now();
     let paint = session.console.paint(Stream::Err);
     let mut told = String::new();
     loop {
-        let (nodes, _, _) = hosts::list(session, ListNodesRequest::default()).await?;
-        let busy: Vec<&Node> = nodes.iter().filter(|node| is_under_way(node)).collect();
-        if busy.is_empty() {
+        let asked = Instant::now();
+        let listed = hosts::list_aged(session, ListNodesRequest::default()).await?;
+        let busy: Vec<&Node> = listed.nodes.iter().filter(|node| is_under_way(node)).collect();
+        // What a follower read before the pause was stored may lack a fence that had begun by then.
+        if busy.is_empty() && asked.duration_since(paused) >= listed.age {
             break;
         }
         let words: Vec<String> =
@@ -88,7 +91,7 @@ fn is_under_way(node: &Node) -> bool {
     match node.phase() {
         Phase::Fencing | Phase::Unfencing => true,
         // What a restored store keeps off stands still as well.
-        Phase::Fenced => node.proven || node.holds.iter().all(|hold| hold.holder != "restored"),
+        Phase::Fenced => !restored::is_kept_off(node),
         _ => false,
     }
 }

@@ -61,8 +61,8 @@ pub struct Wishes {
     /// Set budget, cool-down and brake aside, for this reason; wants the role admin. A pause is not set aside: resume it
     #[arg(long, value_name = "REASON")]
     override_budget: Option<String>,
-    /// Fence although it costs the gateway's store its quorum, for this reason; wants the role admin. Stores of this version
-    /// have none, and the gateway says so
+    /// Fence although it costs the gateways' store its quorum, for this reason; wants the role admin. Nothing can be confirmed
+    /// or released then before a member is back
     #[arg(long, value_name = "REASON")]
     override_quorum: Option<String>,
 }

@@ -27,6 +27,8 @@ struct Document {
     trouble: Option<String>,
     /// Since when.
     since: Option<String>,
+    /// The digest of the settings by which was led last. Null: not known.
+    settings: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -37,13 +39,20 @@ struct One {
     version: String,
     /// Why it does not stand for election. Null: it does.
     aside: Option<String>,
+    /// The digest of its settings. Null: not known.
+    settings: Option<String>,
 }
 
 impl From<Gateway> for One {
     fn from(gateway: Gateway) -> Self {
-        let Gateway { name, leads, endpoints, version, aside } = gateway;
-        Self { name, leads, endpoints, version, aside: Some(aside).filter(|aside| !aside.is_empty()) }
+        let Gateway { name, leads, endpoints, version, aside, settings } = gateway;
+        Self { name, leads, endpoints, version, aside: said(aside), settings: said(settings) }
     }
+}
+
+/// `None`: nothing was said.
+fn said(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
 }
 
 /// Lists them. Ends with 5 where nobody leads.
@@ -55,13 +64,13 @@ pub async fn run(_: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
         let text = table(&answer, session);
         session.console.write(Stream::Out, &text)?;
     } else {
-        let trouble = Some(answer.trouble).filter(|trouble| !trouble.is_empty());
         session.console.document(&Document {
             gateways: answer.gateways.into_iter().map(One::from).collect(),
             answered_by: answer.answered_by,
             term: answer.term,
-            trouble,
+            trouble: said(answer.trouble),
             since: answer.since.as_ref().map(stamp),
+            settings: said(answer.settings),
         })?;
     }
     Ok(exit)
@@ -69,7 +78,13 @@ pub async fn run(_: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> {
 
 fn table(answer: &ListGatewaysResponse, session: &Session<'_>) -> String {
     let paint = session.console.paint(Stream::Out);
-    let mut table = Table::new(&["GATEWAY", "PART", "VERSION", "ENDPOINTS"]);
+    // Settings are told only where they are not the same everywhere: else they say nothing.
+    let others = others(answer);
+    let mut heads = vec!["GATEWAY", "PART", "VERSION", "ENDPOINTS"];
+    if !others.is_empty() {
+        heads.push("SETTINGS");
+    }
+    let mut table = Table::new(&heads);
     for gateway in &answer.gateways {
         let part = match (gateway.leads, gateway.aside.as_str()) {
             (true, _) => Cell::new(Tone::Good, &format!("leads, term {}", answer.term)),
@@ -77,14 +92,54 @@ fn table(answer: &ListGatewaysResponse, session: &Session<'_>) -> String {
             (false, why) => Cell::new(Tone::Bad, &format!("does not stand: {why}")),
         };
         let endpoints = gateway.endpoints.join(", ");
-        let cells = [gateway.name.as_str().into(), part, gateway.version.as_str().into(), endpoints.into()];
-        table.row(cells.into());
+        let mut cells =
+            vec![gateway.name.as_str().into(), part, gateway.version.as_str().into(), endpoints.into()];
+        if !others.is_empty() {
+            let tone = if others.contains(&gateway.name.as_str()) { Tone::Bad } else { Tone::Good };
+            cells.push(Cell::new(tone, short(&gateway.settings)));
+        }
+        table.row(cells);
     }
     let mut text = table.render(paint);
+    if !others.is_empty() {
+        text += &format!("{}\n", paint.tone(Tone::Bad, &clean(&advice(answer, &others))));
+    }
     if !answer.trouble.is_empty() {
         let since = answer.since.as_ref().map(|since| format!(" since {}", stamp(since))).unwrap_or_default();
         let head = if answer.term == 0 { "nobody leads" } else { "the store is not read here" };
-        text.push_str(&paint.tone(Tone::Bad, &clean(&format!("{head}{since}: {}\n", answer.trouble))));
+        text +=
+            &format!("{}\n", paint.tone(Tone::Bad, &clean(&format!("{head}{since}: {}", answer.trouble))));
     }
     text
+}
+
+/// The gateways whose settings are not those by which was led last, by name.
+fn others(answer: &ListGatewaysResponse) -> Vec<&str> {
+    let led_by = answer.settings.as_str();
+    let differs =
+        |gateway: &&Gateway| !led_by.is_empty() && !gateway.settings.is_empty() && gateway.settings != led_by;
+    answer.gateways.iter().filter(differs).map(|gateway| gateway.name.as_str()).collect()
+}
+
+/// What to do where settings differ.
+fn advice(answer: &ListGatewaysResponse, others: &[&str]) -> String {
+    let (led_by, who) = (short(&answer.settings), others.join(", "));
+    let verbs = if others.len() == 1 { "has others and does" } else { "have others and do" };
+    let first =
+        format!("the fleet was led last by the settings {led_by}; {who} {verbs} not stand for election:");
+    match answer.gateways.iter().find(|gateway| gateway.leads) {
+        Some(leader) => format!(
+            "{first} make the settings the same, and reload first {} (which leads), then the others",
+            leader.name
+        ),
+        None => format!(
+            "{first} if those are the right ones, run picketd accept-settings on a machine that has them, once; else put the \
+             old ones back and reload"
+        ),
+    }
+}
+
+/// Enough of a digest to tell two apart.
+fn short(digest: &str) -> &str {
+    digest.get(..12).unwrap_or(digest)
 }

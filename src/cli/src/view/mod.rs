@@ -11,6 +11,7 @@ pub mod node_text;
 pub mod outcome;
 pub mod plan;
 pub mod report;
+pub mod restored;
 pub mod result;
 pub mod update;
 pub mod words;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use picket_proto::v1::{Device, DeviceProblem, Node, Pause, Phase, Power, Readiness, Reason, Wait};
 
 use super::node::scope;
-use super::{evidence, words};
+use super::{evidence, restored, words};
 use crate::duration;
 use crate::style::{Paint, Tone, clean};
 use crate::table::{Cell, Table};
@@ -95,6 +95,7 @@ pub fn detail(node: &Node, paint: Paint) -> String {
     } else {
         ""
     };
+    rows.push(("next", Tone::Busy, restored::next(node).unwrap_or_default()));
     rows.push(("power", Tone::Plain, format!("{power}, read {}{proven}", age(node))));
     rows.push(("generation", Tone::Plain, node.generation.to_string()));
     let bringing = words::bringing(node.bringing).map(|word| word.replace('_', " "));

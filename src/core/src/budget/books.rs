@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::bar::Bar;
 use super::brake::Brake;
-use super::{Budget, Limits};
+use super::{Aside, Budget, Limits};
 use crate::groups::Groups;
 use crate::ids::NodeId;
 use crate::record::{Cause, Fence, NodeRecord, Phase};
@@ -24,6 +24,8 @@ pub(super) struct Stand {
     pub(super) is_exempt: bool,
     /// Its fence ended before an off was sent: it was taken out of the window, once.
     pub(super) is_undone: bool,
+    /// Somebody set the store's quorum aside for it. After another leadership began nobody did: it is asked for again.
+    pub(super) may_cost_quorum: bool,
 }
 
 /// What is counted by groups.
@@ -38,7 +40,7 @@ pub(super) struct Count {
 impl Count {
     pub(super) fn begin(&mut self, node: &NodeId, is_exempt: bool, now: BootTime) {
         let order = self.order();
-        let stand = Stand { is_open: true, order, is_exempt, is_undone: false };
+        let stand = Stand { is_open: true, order, is_exempt, is_undone: false, may_cost_quorum: false };
         self.stands.insert(node.clone(), stand);
         self.begun.push_back((now, node.clone()));
     }
@@ -151,7 +153,8 @@ impl Books {
                 if is_undone && old.is_some_and(|old| !old.is_undone) {
                     self.count.take_back(node);
                 }
-                let stand = Stand { is_open, order, is_exempt, is_undone };
+                let may_cost_quorum = kept.is_some_and(|old| old.may_cost_quorum && is_open);
+                let stand = Stand { is_open, order, is_exempt, is_undone, may_cost_quorum };
                 self.count.stands.insert(node.clone(), stand);
             }
         }
@@ -171,6 +174,14 @@ impl Books {
         let longest = self.budget.longest_window();
         while self.count.begun.front().is_some_and(|(at, _)| now.since(*at) > longest) {
             self.count.begun.pop_front();
+        }
+    }
+
+    /// The same, with what was set aside for it.
+    pub fn take_aside(&mut self, node: &NodeId, aside: Aside, now: BootTime) {
+        self.take(node, aside.budget, now);
+        if let Some(stand) = self.count.stands.get_mut(node) {
+            stand.may_cost_quorum = aside.quorum;
         }
     }
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
 
-use super::Limits;
 use super::bar::{Bar, LimitKind};
 use super::books::{Books, Count, Stand, Ticket};
+use super::{Aside, Limits};
 use crate::ids::NodeId;
 use crate::time::{BootTime, written};
 
@@ -30,10 +30,51 @@ impl Books {
     /// # Errors
     /// The first limit that bars it: the brake, the cool-down, then those of the fleet and of its groups.
     pub fn decide(&self, node: &NodeId, ticket: Option<&Ticket>, now: BootTime) -> Result<(), Bar> {
+        self.first_bar(node, ticket, false, now)
+    }
+
+    /// The same, where somebody sets limits aside. The quorum is set aside by its own name alone (S17): whoever sets a budget
+    /// aside may know nothing of it. What bars and was set aside.
+    ///
+    /// # Errors
+    /// The first limit that bars it all the same.
+    pub fn decide_aside(
+        &self,
+        node: &NodeId,
+        ticket: Option<&Ticket>,
+        aside: Aside,
+        now: BootTime,
+    ) -> Result<Vec<Bar>, Bar> {
+        let costs_quorum = self.quorum_bar(&self.count, node);
+        let mut bars = Vec::new();
+        if let Err(bar) = self.first_bar(node, ticket, aside.quorum, now) {
+            if !aside.budget || bar.kind == LimitKind::Quorum {
+                return Err(bar);
+            }
+            if let Some(bar) = costs_quorum.clone().filter(|_| !aside.quorum) {
+                return Err(bar);
+            }
+            bars.push(bar);
+        }
+        bars.extend(costs_quorum.filter(|_| aside.quorum));
+        Ok(bars)
+    }
+
+    fn first_bar(
+        &self,
+        node: &NodeId,
+        ticket: Option<&Ticket>,
+        may_cost_quorum: bool,
+        now: BootTime,
+    ) -> Result<(), Bar> {
+        let among = |count: &Count| match may_cost_quorum {
+            true => self.bar_in_groups(count, node, now),
+            false => self.bar_among(count, node, now),
+        };
         if let Some(bar) = self.bar_alone(node, now) {
             return Err(bar);
         }
-        if let Some(bar) = self.bar_among(&self.count, node, now) {
+        if let Some(bar) = among(&self.count) {
             return Err(bar);
         }
         // Whoever came before and could go now has the place.
@@ -49,7 +90,7 @@ impl Books {
                 count.begin(earlier, false, now);
             }
         }
-        match then.and_then(|count| self.bar_among(&count, node, now)) {
+        match then.and_then(|count| among(&count)) {
             Some(bar) => {
                 let text =
                     format!("{}, counting requests that came before and wait for their turn", bar.text);
@@ -91,7 +132,11 @@ impl Books {
             .map(|(node, stand)| (node.clone(), *stand))
             .collect();
         let count = Count { stands, ..Count::default() };
-        match self.bar_among(&count, node, now) {
+        let bar = match own.may_cost_quorum {
+            true => self.bar_in_groups(&count, node, now),
+            false => self.bar_among(&count, node, now),
+        };
+        match bar {
             Some(bar) => Err(bar),
             None => Ok(()),
         }
@@ -123,9 +168,14 @@ impl Books {
     }
 
     fn bar_among(&self, count: &Count, node: &NodeId, now: BootTime) -> Option<Bar> {
-        if let Some(bar) = self.budget.quorum.bar(node, |one| count.stands.contains_key(one)) {
-            return Some(bar);
-        }
+        self.quorum_bar(count, node).or_else(|| self.bar_in_groups(count, node, now))
+    }
+
+    fn quorum_bar(&self, count: &Count, node: &NodeId) -> Option<Bar> {
+        self.budget.quorum.bar(node, |one| count.stands.contains_key(one))
+    }
+
+    fn bar_in_groups(&self, count: &Count, node: &NodeId, now: BootTime) -> Option<Bar> {
         let of_node = self.groups.iter().filter(|(_, _, members)| members.contains(node));
         let mut bars = of_node.filter_map(|(whose, limits, members)| {
             at_once(whose, limits, members, count, node)

@@ -70,6 +70,15 @@ pub struct Budget {
     pub quorum: Quorum,
 }
 
+/// Which limits somebody with the right to it sets aside for one fence, each by its own name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Aside {
+    /// Budget, cool-down and brake (S14).
+    pub budget: bool,
+    /// The store's quorum (S17).
+    pub quorum: bool,
+}
+
 impl Default for Budget {
     fn default() -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! S6: a permit ends before its lease does, by a jump between the clocks, and for good.
 
-use super::Lease;
+use super::{Digests, Lease};
 use crate::support::{Player, boot, ms, s};
 
 #[test]
@@ -13,6 +13,30 @@ fn a_lease_ends_at_its_end_and_is_renewed_before() {
     lease.end();
     lease.renew(boot(60_000));
     assert!(lease.is_over(boot(8_000)), "over for good");
+}
+
+#[test]
+fn what_is_left_of_a_lease_is_told_until_it_is_over() {
+    let lease = Lease::until(boot(5_000));
+    assert_eq!(lease.left(boot(3_500)), Some(ms(1_500)));
+    assert_eq!(lease.left(boot(5_000)), Some(ms(0)));
+    lease.renew(boot(9_000));
+    assert_eq!(lease.left(boot(5_000)), Some(s(4)));
+    lease.end();
+    assert_eq!(lease.left(boot(5_000)), Some(ms(0)), "over for good");
+    assert_eq!(Lease::endless().left(boot(1)), None);
+}
+
+#[test]
+fn settings_differ_only_where_both_are_known() {
+    let digests = |own: &str, led_by: &str| Digests {
+        own: own.to_owned(),
+        led_by: led_by.to_owned(),
+        ..Digests::default()
+    };
+    for (own, led_by, differ) in [("a", "a", false), ("a", "b", true), ("", "b", false), ("a", "", false)] {
+        assert_eq!(digests(own, led_by).differ(), differ, "{own:?} {led_by:?}");
+    }
 }
 
 #[test]

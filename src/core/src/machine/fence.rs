@@ -30,7 +30,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
     let before = draft.end_fence();
     let generation = draft.next_generation();
     let (node, at) = (draft.record.node.clone(), draft.at);
-    let holder = &request.holder;
+    let (holder, set_aside) = (&request.holder, request.set_aside.unwrap_or_default());
     let mut fence = Fence {
         id: request.id,
         node,
@@ -69,7 +69,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         outcome: None,
         ended_at: None,
         audit: None,
-        budget_override: request.set_aside.as_ref().map(|(who, _)| who.clone()),
+        budget_override: set_aside.budget.as_ref().map(|(who, _)| who.clone()),
         interrupted: None,
         moments: Vec::new(),
     };
@@ -86,8 +86,10 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         "fence opened by {} for {}: {}",
         request.holder.by, request.holder.name, request.holder.reason
     ));
-    if let Some((who, words)) = &request.set_aside {
-        draft.moment(format!("the budget was set aside by {}: {} ({words})", who.by, who.reason));
+    for (what, aside) in [("budget", set_aside.budget), ("store's quorum", set_aside.quorum)] {
+        if let Some((who, words)) = aside {
+            draft.moment(format!("the {what} was set aside by {}: {} ({words})", who.by, who.reason));
+        }
     }
     if as_before {
         draft.moment(

@@ -6,7 +6,7 @@ use picket_core::record::NodeRecord;
 use picket_liveness::Look;
 use tokio::sync::oneshot;
 
-use super::{Engine, Lead};
+use super::Engine;
 use crate::error::EngineError;
 use crate::node::Command;
 use crate::plan::Plan;
@@ -36,16 +36,9 @@ impl Engine {
             error
         };
         let slot = self.slot(node).map_err(refused)?;
-        if let Lead::No(why) = &*self.shared.lead.borrow() {
-            return Err(refused(EngineError::NoLeader(why.clone())));
-        }
-        // A node that left the settings meanwhile is not known any more.
-        let gone = || {
-            let left = self.slot(node).err();
-            left.unwrap_or_else(|| {
-                EngineError::NoLeader("leadership ended while the request waited".to_owned())
-            })
-        };
+        self.leading().map_err(|why| refused(EngineError::NoLeader(why)))?;
+        // A node that left the settings meanwhile is not known any more. Of any other the task may have begun it.
+        let gone = || self.slot(node).err().unwrap_or(EngineError::Unanswered);
         slot.mailbox.send(command).await.map_err(|_| refused(gone()))?;
         answer.await.map_err(|_| refused(gone()))?
     }
@@ -106,7 +99,7 @@ impl Engine {
     pub async fn check(&self, node: &NodeId) -> Result<NodeView, EngineError> {
         match self.ask(node, Command::Check).await {
             // A fence ended the check: what is known is what its readings say.
-            Ok(_) | Err(EngineError::NoLeader(_)) => self.node(node),
+            Ok(_) | Err(EngineError::NoLeader(_) | EngineError::Unanswered) => self.node(node),
             Err(error) => Err(error),
         }
     }

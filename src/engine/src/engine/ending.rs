@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{Engine, Reign};
+use crate::hooks::gated;
 
 /// How long commands that were sent, and writes, may take to end.
 const UNDER_WAY: Duration = Duration::from_secs(10);
@@ -79,10 +80,11 @@ impl Engine {
         for driver in slots.iter().flat_map(|slot| slot.plan.drivers.values().cloned()) {
             let (clock, leadership) = (self.shared.parts.clock.clone(), reign.leadership.clone());
             let turns = turns.clone();
-            closing.spawn(async move {
+            let close = async move {
                 let _turn = turns.acquire_owned().await;
                 let _ = driver.quiesce(&Call::control(Instant::now() + CLOSING, clock, leadership)).await;
-            });
+            };
+            closing.spawn(gated(self.shared.parts.hooks.gate(), close));
         }
         while closing.join_next().await.is_some() {}
     }

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use picket_core::election::{self, Known, Leadership, Member};
+use picket_core::election::{self, Digests, Known, Leadership, Member};
 use picket_core::ids::{NodeId, Revision, Term};
 use picket_core::record::{NodeRecord, Phase};
 use picket_core::store::{StoreError, Stored};
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::change::{Asked, Change, ChangeError, Changed};
 use super::{Engine, Lead, queue};
 use crate::error::Absent;
+use crate::successors::Successors;
 
 /// The store is looked at so often where it does not say that something changed.
 const LOOK: Duration = Duration::from_secs(1);
@@ -57,16 +58,22 @@ pub enum Part {
 impl Engine {
     /// In which part this gateway answers questions, or why it cannot.
     pub fn part(&self) -> Result<Part, Absent> {
-        let why = match &*self.shared.lead.borrow() {
-            Lead::Yes(leadership) => return Ok(Part::Leads(leadership.term())),
-            Lead::No(why) => why.clone(),
+        let why = match self.leading() {
+            Ok(term) => return Ok(Part::Leads(term)),
+            Err(why) => why,
         };
         let age = self.age();
         let absent = |why, since| Absent { why, since, age };
+        let known = |since: WallTime| Some(since).filter(|since| since.millis() > 0);
         let following = self.shared.following.borrow().clone();
+        let me = self.me().gateway;
         match self.shared.parts.election.known() {
+            // Nobody is sent to himself: what was won is not begun yet, or what was lost not over.
+            Known::Leader(leader, _) if leader.gateway == me => Err(absent(why, None)),
             Known::Leader(leader, term) => match age {
+                // Also where it has just won, and does not lead yet.
                 Some(age) if age <= STALE => Ok(Part::Follows { leader, term, age }),
+                _ if leader.gateway == self.me().gateway => Err(absent(why, None)),
                 _ => {
                     let (since, why) = following.away.map_or((None, why), |(since, why)| (Some(since), why));
                     Err(absent(
@@ -75,13 +82,13 @@ impl Engine {
                     ))
                 }
             },
-            Known::Nobody(since) => Err(absent(why, Some(since))),
-            Known::Away(since, why) => Err(absent(why, Some(since).filter(|since| since.millis() > 0))),
+            Known::Nobody(since) => Err(absent(why, known(since))),
+            Known::Away(since, why) => Err(absent(why, known(since))),
         }
     }
 
-    /// How long ago what is shown was read, where this gateway does not lead.
-    fn age(&self) -> Option<Duration> {
+    /// How long ago what is shown was read, where this gateway does not lead; `None`: nothing was read yet.
+    pub fn age(&self) -> Option<Duration> {
         let synced = self.shared.following.borrow().synced?;
         Some(self.shared.parts.clock.boot().since(synced))
     }
@@ -91,9 +98,15 @@ impl Engine {
         self.shared.parts.election.me()
     }
 
-    /// Who leads, as last seen.
+    /// Who leads, as last seen. That it is this gateway, which does not lead yet or any more, helps nobody: then nobody does,
+    /// since a time that is not known (zero).
     pub fn known(&self) -> Known {
-        self.shared.parts.election.known()
+        match self.shared.parts.election.known() {
+            Known::Leader(leader, _) if leader.gateway == self.me().gateway && self.leading().is_err() => {
+                Known::Nobody(WallTime::from_millis(0))
+            }
+            known => known,
+        }
     }
 
     /// Who takes part in the election besides this gateway, by name.
@@ -101,17 +114,45 @@ impl Engine {
         self.shared.parts.election.others()
     }
 
+    /// By which settings each gateway works, as last seen.
+    pub fn digests(&self) -> Digests {
+        self.shared.parts.election.digests()
+    }
+
+    /// How long this gateway may still send unless its lease is renewed; `None`: it does not lead, or no lease bounds it.
+    pub fn permit_left(&self) -> Option<Duration> {
+        match &*self.shared.lead.borrow() {
+            Lead::Yes(leadership) => leadership.left(),
+            Lead::No(_) => None,
+        }
+    }
+
+    /// Since when the store is not heard of, or cannot be read, here; `None`: it is heard of.
+    pub fn store_away_since(&self) -> Option<WallTime> {
+        let unheard = match self.known() {
+            // At the beginning of time: this election does not tell.
+            Known::Away(since, _) if since.millis() > 0 => Some(since),
+            _ => None,
+        };
+        let unread = match &*self.shared.lead.borrow() {
+            Lead::Yes(_) => None,
+            Lead::No(_) => self.shared.following.borrow().away.as_ref().map(|(since, _)| *since),
+        };
+        unheard.into_iter().chain(unread).min()
+    }
+
     /// The digest of the settings by which this gateway works: who has others than the leader does not stand for election. What
-    /// cannot be stored now is stored with the next leadership.
+    /// cannot be stored now is stored by the election as soon as it can.
     pub async fn set_fleet(&self, digest: &str) {
         if let Err(error) = self.shared.parts.election.set_fleet(digest).await {
-            tracing::warn!(%error, "the digest of the settings was not stored");
+            tracing::warn!(%error, "the digest of the settings is not stored yet");
         }
     }
 
     /// Why this gateway does not stand for election; `None`: it does, or leads.
     pub fn aside(&self) -> Option<String> {
-        self.shared.following.borrow().aside.clone()
+        let aside = self.shared.following.borrow().aside.clone();
+        aside.or_else(|| self.me().aside)
     }
 
     /// Waits until questions are answered here: this gateway leads, or has read what is stored.
@@ -128,7 +169,11 @@ impl Engine {
 
     /// Whether another gateway would take over if this one went.
     pub(crate) fn has_successor(&self) -> bool {
-        self.others().iter().any(|other| other.aside.is_none())
+        self.successors().is_any()
+    }
+
+    fn successors(&self) -> Successors {
+        Successors::of(&*self.shared.parts.election)
     }
 
     /// Stands for election until it is won; meanwhile what is stored is shown.
@@ -283,10 +328,11 @@ impl Engine {
     /// S17: who stands on a machine that is kept off, or has let others try a fence, does not stand for election while
     /// somebody else does.
     fn why_aside(&self) -> Option<String> {
-        if !self.has_successor() {
+        let successors = self.successors();
+        if !successors.is_any() {
             return None;
         }
-        let (me, others) = (self.shared.parts.election.me().gateway, self.others());
+        let me = self.me().gateway;
         let fleet = self.fleet();
         let mut slots = fleet.slots.values();
         slots.find_map(|slot| {
@@ -297,8 +343,7 @@ impl Engine {
                 return Some(format!("it stands on {}, which is {}", record.node, record.phase.label()));
             }
             let tried = &record.fence.as_ref().filter(|_| record.phase == Phase::Fencing)?.handed_over;
-            let fresh = others.iter().any(|other| other.aside.is_none() && !tried.contains(&other.gateway));
-            (tried.contains(&me) && fresh).then(|| {
+            (tried.contains(&me) && successors.is_any_beside(tried)).then(|| {
                 format!("it reaches no device of {}, and another gateway has not tried yet", record.node)
             })
         })

@@ -33,6 +33,7 @@ use tokio::sync::{Mutex, Semaphore, broadcast, mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::hooks::gated;
 use crate::node::{Gone, Kept, NodeTask, Outlets};
 use crate::office::Office;
 use crate::parts::Parts;
@@ -150,8 +151,13 @@ impl Engine {
             match ended {
                 Err(error @ StoreError::Damaged(_)) => break Err(error),
                 Err(error) => {
-                    tracing::warn!(%error, "leadership ended; standing again");
-                    self.shared.lead.send_replace(Lead::No(error.to_string()));
+                    let why = error.to_string();
+                    // What stays as it is, is told once: it is asked again every second.
+                    match &*self.shared.lead.borrow() {
+                        Lead::No(before) if *before == why => tracing::debug!(why, "stands again"),
+                        _ => tracing::warn!(why, "does not lead; standing again"),
+                    }
+                    self.shared.lead.send_replace(Lead::No(why));
                 }
                 Ok(()) => {}
             }
@@ -186,7 +192,9 @@ impl Engine {
             tasks: JoinSet::new(),
             queue: JoinSet::new(),
         };
-        reign.queue.spawn(queue::run(self.clone(), reign.leadership.clone(), waiting, reign.over.clone()));
+        let gate = parts.hooks.gate();
+        let queue = queue::run(self.clone(), reign.leadership.clone(), waiting, reign.over.clone());
+        reign.queue.spawn(gated(gate, queue));
         let known: Vec<NodeId> = self.fleet().plans.keys().cloned().collect();
         for id in known {
             stored.entry(id.clone()).or_insert_with(|| self.last_seen(&id));
@@ -217,11 +225,12 @@ impl Engine {
         let leadership = won?;
         let Some(began) = stop.run_until_cancelled(self.begin_reign(leadership)).await else { return Ok(()) };
         let mut reign = began?;
-        let (parts, leadership) = (&self.shared.parts, reign.leadership.clone());
+        let leadership = reign.leadership.clone();
         self.shared.lead.send_replace(Lead::Yes(leadership.clone()));
-        let mut keys = JoinSet::new();
-        keys.spawn(self.key_task(leadership.clone()));
-        let mut forget_at = parts.clock.boot();
+        // They end with it, and it waits for neither.
+        let (mut besides, hooks) = (JoinSet::new(), &self.shared.parts.hooks);
+        besides.spawn(gated(hooks.gate(), self.key_task(leadership.clone())));
+        besides.spawn(gated(hooks.gate(), self.clone().forgetting(leadership.clone())));
         let ended = loop {
             tokio::select! {
                 biased;
@@ -252,10 +261,6 @@ impl Engine {
                     if let Err(ended) = leadership.check() {
                         break Err(StoreError::Deposed(ended.to_string()));
                     }
-                    if parts.clock.boot() >= forget_at {
-                        forget_at = parts.clock.boot() + FORGETTING;
-                        self.forget(&leadership).await;
-                    }
                 }
             }
         };
@@ -279,6 +284,14 @@ impl Engine {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// Forgets now and every hour, for as long as that leadership lasts.
+    async fn forgetting(self, leadership: Arc<Leadership>) {
+        while leadership.check().is_ok() {
+            self.forget(&leadership).await;
+            tokio::time::sleep(FORGETTING).await;
         }
     }
 
@@ -307,7 +320,8 @@ impl Engine {
             orphan: slot.orphan.clone(),
             office: self.shared.office.clone(),
         };
-        reign.tasks.spawn(async move {
+        let gate = parts.hooks.gate();
+        let work = async move {
             let mut kept = kept.lock().await;
             // The task owns its mailbox while it runs; the placeholder only stands in.
             let taken = std::mem::replace(&mut *kept, Kept::new(mpsc::channel(1).1));
@@ -324,6 +338,7 @@ impl Engine {
             let stored = task.stored.clone();
             *kept = task.keep();
             Ended { node, stored, gone }
-        });
+        };
+        reign.tasks.spawn(gated(gate, work));
     }
 }

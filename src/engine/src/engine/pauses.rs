@@ -11,16 +11,13 @@ use picket_core::event::Person;
 use picket_core::ids::NodeId;
 use serde_json::{Map, Value};
 
-use super::{Engine, Lead};
+use super::Engine;
 use crate::error::EngineError;
 use crate::office::{OfficeNumbers, Resumed};
 
 impl Engine {
     fn leadership(&self) -> Result<Arc<Leadership>, EngineError> {
-        match &*self.shared.lead.borrow() {
-            Lead::Yes(leadership) => Ok(leadership.clone()),
-            Lead::No(why) => Err(EngineError::NoLeader(why.clone())),
-        }
+        self.led().map_err(EngineError::NoLeader)
     }
 
     /// From now on no new fence starts within the scope, for so long. Fences that have sent an off, and breaches, go on.

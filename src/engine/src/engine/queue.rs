@@ -250,7 +250,7 @@ impl Runner<'_> {
             }
             // Whether it was begun is not known, and this leadership ends for it: the next one reads what is so, and goes on
             // with it. Until then it is on its way, and nobody is told that it was withdrawn, or expired.
-            Err(EngineError::NoLeader(_) | EngineError::Store(_)) => false,
+            Err(EngineError::NoLeader(_) | EngineError::Unanswered | EngineError::Store(_)) => false,
             decided => return self.end(ticket, decided),
         };
         entry.goes = !stays;
@@ -383,8 +383,8 @@ impl Engine {
         let generation = self.node(node)?.stored.record.generation;
         let (reply, answer) = oneshot::channel();
         let enter = Enter { node: node.clone(), generation, call, at_most, bar, reply };
-        let gone = || EngineError::NoLeader("leadership ended while the request came in".to_owned());
-        self.shared.office.queue.entrance.send(Asked::Enter(Box::new(enter))).await.map_err(|_| gone())?;
-        Ok(LetIn::Waits(answer.await.map_err(|_| gone())??))
+        let entrance = &self.shared.office.queue.entrance;
+        entrance.send(Asked::Enter(Box::new(enter))).await.map_err(|_| EngineError::Unanswered)?;
+        Ok(LetIn::Waits(answer.await.map_err(|_| EngineError::Unanswered)??))
     }
 }

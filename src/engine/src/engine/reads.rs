@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use picket_audit::Audit;
+use picket_core::election::Leadership;
 use picket_core::groups::Groups;
 use picket_core::ids::{FenceId, NodeId, Revision, Term};
 use picket_core::near::near;
@@ -125,10 +126,18 @@ impl Engine {
         Ok((Some(fence), outcome))
     }
 
-    /// The term led here, or why none is.
+    /// The term led here, or why none is. A leadership whose permit is over is none, also before its tasks have ended: a gateway
+    /// that was stopped for long would tell what was so then as the present.
     pub fn leading(&self) -> Result<Term, String> {
+        self.led().map(|leadership| leadership.term())
+    }
+
+    pub(super) fn led(&self) -> Result<Arc<Leadership>, String> {
         match &*self.shared.lead.borrow() {
-            Lead::Yes(leadership) => Ok(leadership.term()),
+            Lead::Yes(leadership) => {
+                leadership.check().map_err(|ended| ended.to_string())?;
+                Ok(leadership.clone())
+            }
             Lead::No(why) => Err(why.clone()),
         }
     }
@@ -146,13 +155,14 @@ impl Engine {
     /// Waits until the leadership of `term` is over, or another one has begun here.
     pub async fn until_over(&self, term: Term) {
         let mut lead = self.shared.lead.subscribe();
-        let over = |lead: &Lead| !matches!(lead, Lead::Yes(leadership) if leadership.term() == term);
+        let over = |lead: &Lead| !matches!(lead, Lead::Yes(leadership) if leadership.term() == term && leadership.check().is_ok());
         let _ = lead.wait_for(over).await;
     }
 
     /// Waits until this gateway leads.
     pub async fn until_leading(&self) {
         let mut lead = self.shared.lead.subscribe();
-        let _ = lead.wait_for(|lead| matches!(lead, Lead::Yes(_))).await;
+        let leads = |lead: &Lead| matches!(lead, Lead::Yes(leadership) if leadership.check().is_ok());
+        let _ = lead.wait_for(leads).await;
     }
 }

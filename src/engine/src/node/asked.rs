@@ -111,10 +111,12 @@ impl Command {
             Command::Fence(call, _) => {
                 let person = Person { name: call.holder.by.clone(), reason: call.holder.reason.clone() };
                 let asked = Asked::new("fence", &person, call.key.as_ref()).with("holder", &call.holder.name);
-                match &call.set_aside {
-                    Some(aside) => asked.with("set_aside", "budget").with("set_aside_for", &aside.reason),
-                    None => asked,
-                }
+                let Some(asides) = &call.set_aside else { return Some(asked) };
+                let given = [("budget", &asides.budget), ("quorum", &asides.quorum)];
+                let given = given.iter().filter_map(|(what, aside)| Some((*what, aside.as_ref()?)));
+                let (what, why): (Vec<&str>, Vec<&str>) =
+                    given.map(|(what, aside)| (what, aside.reason.as_str())).unzip();
+                asked.with("set_aside", what.join(", ")).with("set_aside_for", why.join("; "))
             }
             Command::Unfence { holder, ask, .. } => {
                 Asked::new("unfence", &ask.person, ask.key.as_ref()).with("holder", holder)

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::idling::Spoken;
 use super::telling::{Asking, POWER, Teller};
 use super::words;
+use crate::hooks::Permits;
 use crate::parts::{NodePlan, Parts};
 use crate::work::Work;
 
@@ -123,6 +124,11 @@ impl Hands {
         Ok((self.driver(device)?, self.call(time)))
     }
 
+    /// The call, before the hooks.
+    fn told(&self, call: Call, point: &'static str) -> Call {
+        call.before(Arc::new(Permits { hooks: self.parts.hooks.clone(), point }))
+    }
+
     pub(super) fn identify(&self, device: &DeviceId) -> Doing {
         let (hands, device) = (self.clone(), device.clone());
         Box::pin(async move {
@@ -199,7 +205,10 @@ impl Hands {
                     Effect::DidNotHappen,
                     "the look before it is too old: it is looked at again first".to_owned(),
                 )),
-                Ok((driver, call)) => bounded(time, driver.power_off(&order, &call)).await,
+                Ok((driver, call)) => {
+                    let call = hands.told(call, "permitted off");
+                    bounded(time, driver.power_off(&order, &call)).await
+                }
                 Err(error) => Err(error),
             };
             asking.answered(&result, words::accepted);
@@ -238,7 +247,10 @@ impl Hands {
             let time = hands.time(&device);
             let asking = hands.ask(&device, "power on");
             let result = match hands.ready(&device, time) {
-                Ok((driver, call)) => bounded(time, driver.power_on(order, &call)).await,
+                Ok((driver, call)) => {
+                    let call = hands.told(call, "permitted on");
+                    bounded(time, driver.power_on(order, &call)).await
+                }
                 Err(error) => Err(error),
             };
             asking.answered(&result, words::accepted);

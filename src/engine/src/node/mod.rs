@@ -34,7 +34,7 @@ use looking::Lingering;
 use orphaned::Aside;
 use picket_core::election::Leadership;
 use picket_core::ground::ReleaseGround;
-use picket_core::ids::{DeviceId, EffectId, FenceId, NodeId, Revision};
+use picket_core::ids::{DeviceId, EffectId, FenceId, Incarnation, NodeId, Revision};
 use picket_core::machine::Refused;
 use picket_core::record::{NodeRecord, Phase};
 use picket_core::store::{StoreError, Stored};
@@ -113,13 +113,29 @@ pub(crate) struct Kept {
     pub(crate) mailbox: mpsc::Receiver<Command>,
     /// Effects that this process sent: its drivers, and their sessions, outlive a leadership.
     own: BTreeSet<EffectId>,
+    /// By whose drivers, and in which life of the store.
+    of: Option<(Arc<NodePlan>, Incarnation)>,
     sessions: Sessions,
     spoken: Spoken,
 }
 
 impl Kept {
     pub(crate) fn new(mailbox: mpsc::Receiver<Command>) -> Self {
-        Self { mailbox, own: BTreeSet::new(), sessions: Sessions::default(), spoken: Spoken::default() }
+        Self {
+            mailbox,
+            own: BTreeSet::new(),
+            of: None,
+            sessions: Sessions::default(),
+            spoken: Spoken::default(),
+        }
+    }
+
+    /// What was sent in sessions that these drivers can close. Other drivers, of settings that were taken since, know nothing
+    /// of those sessions, and another life of the store gives the same numbers to other effects: what was sent so is waited
+    /// out like anybody else's (S5).
+    fn own_of(&self, plan: &Arc<NodePlan>, life: Incarnation) -> BTreeSet<EffectId> {
+        let same = |(of, then): &(Arc<NodePlan>, Incarnation)| Arc::ptr_eq(of, plan) && *then == life;
+        if self.of.as_ref().is_some_and(same) { self.own.clone() } else { BTreeSet::new() }
     }
 }
 
@@ -185,6 +201,7 @@ impl NodeTask {
         let resumed = stored.record.phase != Phase::Normal;
         let teller = Arc::new(Teller::new(&parts, &plan));
         teller.moved(&stored.record);
+        let own = kept.own_of(&plan, leadership.guard().incarnation);
         let hands = Hands::new(&parts, &plan, leadership, teller.clone(), work.clone(), kept.spoken.clone());
         // What devices showed before is still what was seen last.
         let mut live =
@@ -206,7 +223,7 @@ impl NodeTask {
             live,
             ground: None,
             counted_from,
-            own: kept.own,
+            own,
             unclosed: BTreeMap::new(),
             unchecked_holds: resumed,
             sessions,
@@ -229,7 +246,8 @@ impl NodeTask {
 
     /// What the next leadership in this process goes on with.
     pub(crate) fn keep(self) -> Kept {
-        Kept { mailbox: self.mailbox, own: self.own, sessions: self.sessions, spoken: self.spoken }
+        let of = Some((self.plan, self.hands.leadership().guard().incarnation));
+        Kept { mailbox: self.mailbox, own: self.own, of, sessions: self.sessions, spoken: self.spoken }
     }
 
     /// Walks the node through its phases until this leadership is over.

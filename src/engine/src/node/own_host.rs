@@ -6,6 +6,7 @@ use picket_core::outcome::Reason;
 use picket_core::store::StoreError;
 
 use super::{Failure, Fatal, NodeTask};
+use crate::successors::Successors;
 
 /// This leadership ends, so that another gateway goes on.
 pub(super) fn left(why: &str) -> Fatal {
@@ -18,7 +19,7 @@ pub(super) fn left(why: &str) -> Fatal {
 impl NodeTask {
     /// Whether another gateway stands for election, and would go on.
     pub(super) fn has_successor(&self) -> bool {
-        self.parts.election.others().iter().any(|other| other.aside.is_none())
+        Successors::of(&*self.parts.election).is_any()
     }
 
     /// The machine under this gateway is to be fenced. Alone, nothing is sent: BLOCKED, or a person's, where an off of
@@ -40,9 +41,7 @@ impl NodeTask {
         let gateway = self.parts.election.me().gateway;
         let Some(fence) = &self.record().fence else { return Ok(()) };
         let tried = &fence.handed_over;
-        let others = self.parts.election.others();
-        let fresh = others.iter().any(|other| other.aside.is_none() && !tried.contains(&other.gateway));
-        if !fresh || tried.contains(&gateway) {
+        if tried.contains(&gateway) || !Successors::of(&*self.parts.election).is_any_beside(tried) {
             return Ok(());
         }
         match self.apply(Event::HandOver { gateway: gateway.clone(), why: why.to_owned() }).await {

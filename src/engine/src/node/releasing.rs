@@ -223,6 +223,7 @@ impl NodeTask {
             .await;
             let result = match permit {
                 Ok(permit) => {
+                    parts.hooks.reached("permitted release").await;
                     let time = releaser.attempt_time();
                     bounded(time, releaser.attempt(&order, &permit, Instant::now() + time)).await
                 }

@@ -53,7 +53,7 @@ impl NodeTask {
             match self.record().phase {
                 Phase::Fenced => {
                     self.wait_for(
-                        format!("an admin to drop the hold {}, or a fence", restore::HOLD),
+                        format!("the hold {} to be dropped, or a fence", restore::HOLD),
                         "an admin",
                         None,
                     );

@@ -193,13 +193,14 @@ impl NodeTask {
         Ok(true)
     }
 
-    /// Sends each on once, right after the store was asked. Answers when it is to be sent again if nothing comes on.
+    /// Sends each on once, right after power was read and the store was asked. Answers when it is to be sent again if nothing comes on.
     async fn send_on(&mut self, pending: impl Iterator<Item = &PendingOn>) -> Result<Duration, Fatal> {
         let mut sending: FuturesUnordered<_> = pending.map(|on| self.send_one(on)).collect();
         let mut again = REPEAT;
-        while let Some(sent) = sending.next().await {
-            let (device, did) = match sent {
-                Ok(sent) => sent,
+        while let Some((device, looked, sent)) = sending.next().await {
+            self.show(&device, &looked);
+            let did = match sent {
+                Ok(did) => did,
                 Err(GateFault::Store(error @ (StoreError::Deposed(_) | StoreError::Conflict { .. }))) => {
                     return Err(Fatal(error));
                 }
@@ -224,16 +225,22 @@ impl NodeTask {
         Ok(again)
     }
 
-    /// Asks the store once more and sends at once: no other device's turn comes between.
+    /// Reads power, asks the store once more and sends at once: no other device's turn comes between. The reading makes the
+    /// session in which the on goes, and none is made for that after the store's word: what comes between the two, also a stop of
+    /// the whole machine that neither of its clocks sees, the device ends by its idle limit (S6, S8).
     fn send_one<'on>(
         &self,
         on: &'on PendingOn,
-    ) -> impl Future<Output = Result<(DeviceId, Did), GateFault>> + use<'on> {
+    ) -> impl Future<Output = (DeviceId, Did, Result<Did, GateFault>)> + use<'on> {
         let (parts, hands, stored) = (self.parts.clone(), self.hands.clone(), self.stored.clone());
         async move {
+            let (device, looked) = hands.read(on.device()).await;
             parts.hooks.reached("sending on").await;
-            let order = gate::on_order(&*parts.store, hands.leadership(), &stored, on).await?;
-            Ok(hands.on(order).await)
+            let sent = match gate::on_order(&*parts.store, hands.leadership(), &stored, on).await {
+                Ok(order) => Ok(hands.on(order).await.1),
+                Err(fault) => Err(fault),
+            };
+            (device, looked, sent)
         }
     }
 

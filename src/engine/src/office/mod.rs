@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub use pauses::Resumed;
 use picket_core::budget::pause::{Pause, Pauses};
-use picket_core::budget::{Bar, Books, Budget, Ticket};
+use picket_core::budget::{Aside, Bar, Books, Budget, LimitKind, Ticket};
 use picket_core::groups::Groups;
 use picket_core::ids::NodeId;
 use picket_core::record::NodeRecord;
@@ -43,13 +43,16 @@ struct Papers {
     queued: BTreeMap<Ticket, Seen>,
 }
 
-/// How a place was taken.
+/// How a place was taken: the limits that would have barred it and were set aside.
 #[derive(Debug)]
-pub(crate) enum Place {
-    /// No limit was reached.
-    Free,
-    /// This one was set aside.
-    SetAside(Box<Bar>),
+pub(crate) struct Place(Vec<Bar>);
+
+impl Place {
+    /// In words, what setting the store's quorum aside came to, or else (`false`) the rest.
+    pub(crate) fn words(&self, quorum: bool) -> Option<&str> {
+        let bar = self.0.iter().find(|bar| (bar.kind == LimitKind::Quorum) == quorum);
+        bar.map(|bar| bar.text.as_str())
+    }
 }
 
 /// What can be counted of the office, for whoever shows numbers.
@@ -90,17 +93,22 @@ impl Office {
     }
 
     /// Whether a fence of that node may begin: the decision alone. Nothing is counted.
-    pub(crate) fn decide(&self, plan: &NodePlan, aside: bool, ticket: Option<&Ticket>) -> Result<Place, Bar> {
+    pub(crate) fn decide(
+        &self,
+        plan: &NodePlan,
+        aside: Aside,
+        ticket: Option<&Ticket>,
+    ) -> Result<Place, Bar> {
         self.papers().decide(plan, aside, ticket, &*self.clock)
     }
 
     /// Decides, and takes the place if it is free, or a limit is set aside.
-    pub(crate) fn take(&self, plan: &NodePlan, aside: bool, ticket: Option<&Ticket>) -> Result<Place, Bar> {
+    pub(crate) fn take(&self, plan: &NodePlan, aside: Aside, ticket: Option<&Ticket>) -> Result<Place, Bar> {
         let now = self.clock.boot();
         let mut papers = self.papers();
         papers.books.ask(&plan.id, now);
         let place = papers.decide(plan, aside, ticket, &*self.clock)?;
-        papers.books.take(&plan.id, aside, now);
+        papers.books.take_aside(&plan.id, aside, now);
         Ok(place)
     }
 
@@ -180,7 +188,7 @@ impl Papers {
     fn decide(
         &self,
         plan: &NodePlan,
-        aside: bool,
+        aside: Aside,
         ticket: Option<&Ticket>,
         clock: &dyn Clock,
     ) -> Result<Place, Bar> {
@@ -189,10 +197,6 @@ impl Papers {
         if let Some(bar) = self.pauses.bar(&plan.id, &plan.groups, now) {
             return Err(bar);
         }
-        match self.books.decide(&plan.id, ticket, now) {
-            Ok(()) => Ok(Place::Free),
-            Err(bar) if aside => Ok(Place::SetAside(Box::new(bar))),
-            Err(bar) => Err(bar),
-        }
+        self.books.decide_aside(&plan.id, ticket, aside, now).map(Place)
     }
 }

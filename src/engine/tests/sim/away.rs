@@ -80,7 +80,9 @@ async fn an_answer_that_was_lost_is_asked_for_again() {
         let call = lab.call();
         match lab.engine.fence(&node(), call).await {
             Ok(admission) => break admission.fence(),
-            Err(EngineError::Store(_) | EngineError::NoLeader(_)) => tokio::time::sleep(s(2)).await,
+            Err(EngineError::Store(_) | EngineError::NoLeader(_) | EngineError::Unanswered) => {
+                tokio::time::sleep(s(2)).await
+            }
             Err(other) => panic!("{other:?}"),
         }
     };

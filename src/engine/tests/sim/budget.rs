@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use picket_core::budget::pause::PauseScope;
-use picket_core::budget::{Budget, LimitKind, Limits};
+use picket_core::budget::{Budget, LimitKind, Limits, Quorum};
 use picket_core::ids::NodeId;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::{Phase, SetAside};
 use picket_core::store::Store;
 use picket_driver_sim::Fault;
-use picket_engine::{Admission, EngineError, LetIn, Until, WaitState};
+use picket_engine::{Admission, Asides, EngineError, LetIn, Planned, Until, WaitState};
 
-use crate::lab::{Lab, node, person, s};
+use crate::lab::{Lab, budget_aside, node, person, s};
 use crate::setup::{NodeSetup, Setup, named};
 
 pub fn name(index: usize) -> NodeId {
@@ -98,7 +98,7 @@ async fn a_limit_is_set_aside_by_name_and_that_stands_in_the_fence() {
     let mut lab = fleet(312, 3, at_once(1)).await;
     lab.open().await;
     let mut call = lab.call();
-    call.set_aside = Some(SetAside { by: "ada".to_owned(), reason: "both are on fire".to_owned() });
+    call.set_aside = Some(budget_aside("both are on fire"));
     let Ok(Admission::Opened(second)) = lab.engine.fence(&name(2), call).await else { panic!("not let in") };
     let fence = lab.engine.get_fence(second).await.expect("a store").expect("kept");
     assert_eq!(fence.budget_override.as_ref().map(|aside| aside.by.as_str()), Some("ada"));
@@ -115,10 +115,46 @@ async fn a_limit_is_set_aside_by_name_and_that_stands_in_the_fence() {
     tokio::time::sleep(s(120)).await;
     assert_eq!(open(&lab).await, 0);
     let mut call = lab.call();
-    call.set_aside = Some(SetAside { by: "ada".to_owned(), reason: "to be sure".to_owned() });
+    call.set_aside = Some(budget_aside("to be sure"));
     let third = lab.engine.fence(&name(3), call).await.expect("let in").fence();
     let fence = lab.engine.get_fence(third).await.expect("a store").expect("kept");
     assert!(told(&fence, "no limit would have barred it"), "{:?}", fence.moments);
+}
+
+/// S17: the store's quorum is set aside by its own name, and by no other: whoever sets a budget aside may not know what a node carries.
+#[tokio::test(start_paused = true)]
+async fn a_quorum_is_set_aside_by_its_own_name_alone() {
+    let members = [("e1", Some(name(2))), ("e2", Some(name(3))), ("e3", None)];
+    let members = members.into_iter().map(|(member, on)| (member.to_owned(), on)).collect();
+    let budget = Budget { quorum: Quorum { members }, ..at_once(9) };
+    let mut lab = fleet(315, 4, budget).await;
+    let call = lab.call();
+    lab.engine.fence(&name(2), call).await.expect("two members are left");
+    let who = |reason: &str| Some(SetAside { by: "ada".to_owned(), reason: reason.to_owned() });
+    for budget in [None, who("all is on fire")] {
+        let mut call = lab.call();
+        call.set_aside = Some(Asides { budget, quorum: None });
+        let barred = lab.engine.fence(&name(3), call.clone()).await;
+        assert!(
+            matches!(&barred, Err(EngineError::Barred(bar)) if bar.reason() == Reason::Quorum),
+            "{barred:?}"
+        );
+        let plan = lab.engine.plan(&name(3), call).await.expect("planned");
+        assert!(matches!(plan.planned, Planned::Barred(_)), "{plan:?}");
+    }
+    let mut call = lab.call();
+    call.set_aside = Some(Asides { budget: None, quorum: who("its member is gone for good") });
+    let plan = lab.engine.plan(&name(3), call.clone()).await.expect("planned");
+    assert!(matches!(&plan.planned, Planned::Opens(words) if words.contains("n3 carries e2")), "{plan:?}");
+    let third = lab.engine.fence(&name(3), call).await.expect("let in").fence();
+    tokio::time::sleep(s(120)).await;
+    let fence = lab.engine.get_fence(third).await.expect("a store").expect("kept");
+    assert!(fence.off_sent && fence.budget_override.is_none(), "its last look lets it go too: {fence:?}");
+    let told = |words: &str| fence.moments.iter().any(|one| one.what.contains(words));
+    assert!(
+        told("the store's quorum was set aside by ada: its member is gone for good (n3 carries e2"),
+        "{fence:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,9 +8,9 @@ use picket_core::budget::pause::PauseScope;
 use picket_core::election::{Election, ElectionError, Known, Lease, Member, Won};
 use picket_core::ids::Term;
 use picket_core::outcome::{Outcome, Reason};
-use picket_core::store::Store;
+use picket_core::store::{Store, StoreError};
 use picket_core::time::WallTime;
-use picket_driver_sim::Fault;
+use picket_driver_sim::{Fault, Verb};
 use picket_engine::{ChangeError, Engine, EngineError, NoHooks, Part, Until};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -115,6 +115,13 @@ async fn two(seed: u64, own_host: bool) -> Two {
 }
 
 impl Two {
+    /// Who leads does so no more, as if its lease were over.
+    fn depose(&self) {
+        let (_, _, lease) = self.booth.borrow().leader.clone().expect("somebody leads");
+        lease.end();
+        self.booth.send_modify(|booth| booth.leader = None);
+    }
+
     /// Who leads, once somebody does.
     async fn leader(&self) -> String {
         let mut seen = self.booth.subscribe();
@@ -154,6 +161,17 @@ async fn what_is_too_old_is_not_told_as_the_present() {
     tokio::time::sleep(s(30)).await;
     let absent = two.b.part().expect_err("the store is away");
     assert!(absent.age.is_some_and(|age| age > s(20)) && absent.since.is_some(), "{absent:?}");
+}
+
+/// The key of a leadership that is over stays until its lease ends.
+#[tokio::test(start_paused = true)]
+async fn nobody_is_sent_to_a_gateway_by_itself() {
+    let two = two(8_009, false).await;
+    assert!(matches!(two.b.part(), Ok(Part::Follows { .. })), "{:?}", two.b.part());
+    let former = ("b".to_owned(), Term(9), Lease::endless());
+    two.booth.send_modify(|booth| booth.leader = Some(former));
+    let absent = two.b.part().expect_err("it does not lead, and follows nobody");
+    assert!(absent.age.is_some(), "{absent:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -243,4 +261,73 @@ async fn other_settings_are_taken_by_who_follows_unless_they_take_away_what_is_n
     let changed = two.b.change(change(&two, false)).await.expect("n1 is at rest");
     assert_eq!((changed.removed, changed.added.len()), (vec![node()], 1));
     assert!(two.b.node(&node()).is_err());
+}
+
+/// S5, S8: an on that was sent through drivers that other settings replaced may land as long as its session lives there, and
+/// the new drivers know nothing of that session. The next leadership here waits it out like anybody else's.
+#[tokio::test(start_paused = true)]
+async fn what_was_sent_through_drivers_that_were_replaced_is_waited_out() {
+    let mut two = two(8_008, false).await;
+    two.a.fence().await;
+    two.a.fault("bmc", Fault::Late { verb: Verb::On, after: s(40), answered: true, times: 1 });
+    two.a.unfence().await.expect("brought back");
+    while two.a.received("bmc").ons == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    two.depose();
+    tokio::time::sleep(s(3)).await;
+    assert_eq!(two.leader().await, "b");
+    two.a.setup.releases[0].0 = "let_go".to_owned();
+    let changed = two.a.reload().await.expect("taken: what is open goes on by its record");
+    assert_eq!(changed.later, [node()]);
+    two.stop.cancel();
+    two.a.engine.until_leading().await;
+    let id = two.a.open().await;
+    tokio::time::sleep(s(30)).await;
+    assert_eq!(two.a.phase(), "fencing", "no Off counts while that on may land");
+    assert_eq!(two.a.outcome(id, Until::Released).await, Outcome::Fenced { released: true });
+    tokio::time::sleep(s(60)).await;
+    assert!(!two.a.is_on());
+}
+
+/// A request whose answer was cut off by the end of a leadership may have been done: it is not told as one that did nothing,
+/// which clients send to the next leader by themselves.
+#[tokio::test(start_paused = true)]
+async fn what_may_have_been_done_is_not_told_as_asked_of_the_wrong_gateway() {
+    let mut two = two(8_009, false).await;
+    two.a.store.linger(s(5));
+    let (engine, call) = (two.a.engine.clone(), two.a.call());
+    let asked = tokio::spawn(async move { engine.fence(&node(), call).await });
+    tokio::time::sleep(s(1)).await;
+    two.depose();
+    let answer = asked.await.expect("no panic");
+    assert!(matches!(answer, Err(EngineError::Unanswered)), "{answer:?}");
+    two.a.store.linger(s(0));
+    tokio::time::sleep(s(2)).await;
+    assert_ne!(two.phase_at_b(), "normal", "it was stored");
+}
+
+/// A permit that is over says so at once, whenever the tasks of its leadership end; and who leads no more is not named as who does.
+#[tokio::test(start_paused = true)]
+async fn a_leadership_that_is_over_tells_nothing_as_its_own() {
+    let two = two(8_010, false).await;
+    assert!(matches!(two.a.engine.part(), Ok(Part::Leads(_))));
+    let (_, _, lease) = two.booth.borrow().leader.clone().expect("a leads");
+    lease.end();
+    assert!(two.a.engine.leading().is_err());
+    let absent = two.a.engine.part().expect_err("it leads no more, and read nothing as a follower");
+    assert!(absent.why.contains("lease"), "{absent:?}");
+    assert!(matches!(two.a.engine.known(), Known::Nobody(_)), "{:?}", two.a.engine.known());
+}
+
+/// S19, S20: what was proven is said to whoever asks again only by who leads still. Another one may have brought it back.
+#[tokio::test(start_paused = true)]
+async fn a_deposed_leader_does_not_say_again_that_a_node_is_fenced() {
+    let mut two = two(8_011, false).await;
+    let call = two.a.call();
+    let id = two.a.engine.fence(&node(), call.clone()).await.expect("let in").fence();
+    two.a.outcome(id, Until::Released).await;
+    two.a.store.take_term().await.expect("another leadership, of which this one does not know yet");
+    let again = two.a.engine.fence(&node(), call).await;
+    assert!(matches!(again, Err(EngineError::Store(StoreError::Deposed(_)))), "{again:?}");
 }

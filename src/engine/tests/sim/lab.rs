@@ -6,11 +6,13 @@ use std::time::Duration;
 use picket_core::event::{BoundKey, Holder, Person};
 use picket_core::ids::{FenceId, Incarnation, NodeId};
 use picket_core::outcome::Outcome;
-use picket_core::record::{NodeRecord, Then};
+use picket_core::record::{NodeRecord, SetAside, Then};
 use picket_core::store::Store;
 use picket_core::time::{Clock, WallTime};
 use picket_driver_sim::{Act, Fault, Received, SharedWorld, SimClock, World};
-use picket_engine::{Admission, ChangeError, Changed, Engine, EngineError, FenceCall, NodeView, Until};
+use picket_engine::{
+    Admission, Asides, ChangeError, Changed, Engine, EngineError, FenceCall, NodeView, Until,
+};
 use picket_store::{MemoryStore, backup};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -30,8 +32,19 @@ pub fn person() -> Person {
     Person { name: "ada".to_owned(), reason: "a test".to_owned() }
 }
 
+/// A number that whoever runs the test gives it.
+pub fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+}
+
 pub fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
+}
+
+/// The budget is set aside for this reason.
+pub fn budget_aside(reason: &str) -> Asides {
+    let who = SetAside { by: "ada".to_owned(), reason: reason.to_owned() };
+    Asides { budget: Some(who), quorum: None }
 }
 
 pub struct Lab {

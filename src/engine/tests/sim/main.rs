@@ -3,7 +3,6 @@
 mod audit;
 mod away;
 mod budget;
-mod chaos;
 mod checks;
 mod crash;
 mod devices;

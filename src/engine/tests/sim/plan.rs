@@ -3,14 +3,14 @@
 use picket_core::budget::pause::PauseScope;
 use picket_core::budget::{Budget, Limits};
 use picket_core::ids::NodeId;
-use picket_core::record::{Phase, SetAside};
+use picket_core::record::Phase;
 use picket_core::store::{FenceQuery, Store};
 use picket_core::time::Clock;
 use picket_driver_sim::Random;
 use picket_engine::{Admission, EngineError, FenceCall, PlanAction, Planned};
 
 use crate::budget::{fleet, name, setup};
-use crate::lab::{Lab, node, person, s};
+use crate::lab::{Lab, budget_aside, node, person, s};
 
 /// What a plan could have changed: fences, and of a node at rest its record and its power. What is under way goes on.
 async fn present(lab: &Lab, node: &NodeId) -> (usize, Option<(u64, usize)>) {
@@ -83,7 +83,7 @@ async fn over_random_histories_the_plan_and_the_fence_agree() {
                 0..=4 => {
                     let mut call = lab.call();
                     if random.bits().is_multiple_of(5) {
-                        call.set_aside = Some(SetAside { by: "ada".to_owned(), reason: "a test".to_owned() });
+                        call.set_aside = Some(budget_aside("a test"));
                     }
                     if random.bits().is_multiple_of(8) {
                         call.expected_generation = Some(picket_core::ids::Generation(1));

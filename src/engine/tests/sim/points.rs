@@ -6,6 +6,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use picket_engine::Hooks;
 
+/// Something that happens, once.
+pub struct Happens(pub Box<dyn FnOnce() + Send>);
+
+impl std::fmt::Debug for Happens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Happens")
+    }
+}
+
 /// Counts the points that are reached, and stops for ever, or for a while, at one of them.
 #[derive(Debug, Default)]
 pub struct Points {
@@ -14,6 +23,8 @@ pub struct Points {
     pub die_at: Mutex<Option<usize>>,
     /// Stops there for so long, and with it the whole process, while time goes on.
     pub stop_at: Mutex<Option<(usize, Duration)>>,
+    /// What happens when a point of that name is reached for the first time.
+    pub happens_at: Mutex<Option<(&'static str, Happens)>>,
     dead: tokio::sync::Notify,
 }
 
@@ -40,6 +51,10 @@ impl Hooks for Points {
                 stop_at.filter(|(at, _)| *at == seen.len()).map(|(_, time)| time),
             )
         };
+        let happens = self.happens_at.lock().expect("whole").take_if(|(at, _)| *at == point);
+        if let Some((_, Happens(happens))) = happens {
+            happens();
+        }
         if let Some(time) = stops {
             tokio::time::advance(time).await;
         }

@@ -113,7 +113,7 @@ async fn who_waits_for_a_node_that_somebody_else_fences_joins() {
     call.holder.name = "waiter".to_owned();
     let waits = wait(&lab, &node(), call, None).await;
     let mut aside = lab.call();
-    aside.set_aside = Some(picket_core::record::SetAside { by: "ada".to_owned(), reason: "now".to_owned() });
+    aside.set_aside = Some(crate::lab::budget_aside("now"));
     lab.engine.fence(&node(), aside).await.expect("let in");
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(matches!(end(&waits), Some(Ok(()))), "{:?}", end(&waits));

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use picket_core::outcome::Outcome;
+use picket_core::time::Clock;
+use picket_driver_sim::Act;
 use picket_engine::Until;
 
 use crate::lab::{Lab, lab, s};
+use crate::points::Happens;
 
 /// Fence, release, unfence.
 async fn round(lab: &mut Lab) {
@@ -34,4 +37,21 @@ async fn stopped_at_every_point_it_comes_to_the_same_end() {
             assert!(ledger.open().is_empty(), "stopped for {time:?} at {point}: {ledger:?}");
         }
     }
+}
+
+/// A virtual machine may stand still after the store's word and before the on, longer than a successor waits for what may be on
+/// its way: neither of its clocks sees that. The device has ended the session by then, and in another one the on is sent only on
+/// a new word of the store.
+#[tokio::test(start_paused = true)]
+async fn an_on_goes_in_no_session_that_is_younger_than_the_stores_word() {
+    let mut lab = lab(1).await;
+    let (world, clock) = (lab.world.clone(), lab.clock.clone());
+    let ends = move || {
+        world.lock().expect("whole").happen(clock.boot(), Act::LoseSessions { device: "bmc".to_owned() });
+    };
+    *lab.points.happens_at.lock().expect("whole") = Some(("sending on", Happens(Box::new(ends))));
+    round(&mut lab).await;
+    let asked = lab.points.seen.lock().expect("whole").iter().filter(|point| *point == "sending on").count();
+    assert_eq!(asked, 2, "the store's word is asked for again");
+    assert_eq!(lab.received("bmc").ons, 2, "one copy in the session that is over, and one in the next");
 }

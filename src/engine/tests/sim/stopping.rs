@@ -88,3 +88,21 @@ async fn told_twice_it_does_not_wait() {
     lab.start().await;
     assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
 }
+
+/// A long history takes its time to be looked through: neither the end of a gateway nor a jump of its clocks waits for that.
+#[tokio::test(start_paused = true)]
+async fn what_is_being_forgotten_keeps_nothing_waiting() {
+    let mut lab = lab(314).await;
+    lab.stop().await;
+    lab.store.forgets_for(s(600));
+    lab.start().await;
+    let term = lab.engine.leading().expect("it leads");
+    tokio::time::sleep(s(3)).await;
+    lab.clock.jump_wall(60_000);
+    tokio::time::sleep(s(3)).await;
+    assert!(lab.engine.leading().expect("it leads anew") > term, "a jump ends a leadership");
+    tokio::time::sleep(s(3)).await;
+    let began = Instant::now();
+    lab.stop().await;
+    assert!(began.elapsed() < s(16), "{:?}", began.elapsed());
+}

@@ -12,12 +12,10 @@ use picket_core::store::{
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver_sim::{Random, SimClock};
 
-/// What was written, when, and under which term.
+/// What was written, and when.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub at: BootTime,
-    pub wall: WallTime,
-    pub term: Term,
     pub version: Version,
     pub record: NodeRecord,
 }
@@ -32,6 +30,7 @@ struct Sky {
     mute: Option<Duration>,
     records_away_until: BootTime,
     linger: Duration,
+    forgets_for: Duration,
 }
 
 /// A store under the weather.
@@ -56,6 +55,7 @@ impl Weather {
             mute: None,
             records_away_until: BootTime::default(),
             linger: Duration::ZERO,
+            forgets_for: Duration::ZERO,
         };
         Self { inner, clock, sky: Mutex::new(sky), log: Mutex::default(), checks: Mutex::default() }
     }
@@ -86,16 +86,15 @@ impl Weather {
         self.sky.lock().expect("whole").linger = time;
     }
 
+    /// Forgetting what is too old takes so long.
+    pub fn forgets_for(&self, time: Duration) {
+        self.sky.lock().expect("whole").forgets_for = time;
+    }
+
     /// All is well again.
     pub fn clear(&self) {
         self.away(Duration::ZERO);
         self.rough(0, Duration::ZERO);
-    }
-
-    /// The record of the node as it stood at `at`.
-    pub fn stood(&self, node: &NodeId, at: BootTime) -> Option<NodeRecord> {
-        let log = self.log.lock().expect("whole");
-        log.iter().rev().find(|entry| entry.at <= at && entry.record.node == *node).map(|e| e.record.clone())
     }
 
     async fn door(&self) -> Result<(), StoreError> {
@@ -120,9 +119,8 @@ impl Weather {
         sky.random.percent(percent).then(|| sky.random.percent(50))
     }
 
-    fn note(&self, guard: Guard, written: Written, record: NodeRecord) {
-        let (at, wall) = (self.clock.boot(), self.clock.wall());
-        let entry = Entry { at, wall, term: guard.term, version: written.version, record };
+    fn note(&self, written: Written, record: NodeRecord) {
+        let entry = Entry { at: self.clock.boot(), version: written.version, record };
         self.log.lock().expect("whole").push(entry);
     }
 }
@@ -159,7 +157,7 @@ impl Store for Weather {
         }
         let record = write.record.clone();
         let written = self.inner.write(guard, write).await?;
-        self.note(guard, written, record);
+        self.note(written, record);
         let linger = self.sky.lock().expect("whole").linger;
         if !linger.is_zero() {
             tokio::time::sleep(linger).await;
@@ -238,6 +236,10 @@ impl Store for Weather {
     }
 
     async fn forget(&self, guard: Guard, before: WallTime) -> Result<usize, StoreError> {
+        let time = self.sky.lock().expect("whole").forgets_for;
+        if !time.is_zero() {
+            tokio::time::sleep(time).await;
+        }
         self.inner.forget(guard, before).await
     }
 }

@@ -11,8 +11,7 @@ use picket_driver_sim::Random;
 use picket_engine::{Ask, Engine, EngineError, WaitState, Waits};
 
 use crate::budget::{at_once, fleet, name};
-use crate::chaos::number;
-use crate::lab::{Lab, node, person, s};
+use crate::lab::{Lab, node, number, person, s};
 use crate::queue::{end, wait};
 
 fn ask() -> Ask {
@@ -65,7 +64,7 @@ async fn what_may_have_been_begun_is_not_told_as_withdrawn() {
     // Whether its intent was written is not told, nor can it be read; notes of the queue can be.
     lab.store.mute(s(3));
     let first = lab.engine.withdraw(&node(), "db", &ask()).await;
-    assert!(matches!(first, Err(EngineError::NoLeader(_))), "{first:?}");
+    assert!(matches!(first, Err(EngineError::Unanswered)), "{first:?}");
     lab.store.linger(s(0));
     assert!(end(&waits).is_none(), "nobody knew");
     lab.reach("fencing", s(60)).await;
@@ -119,7 +118,9 @@ async fn leaves(engine: Engine, node: NodeId, told: Arc<Mutex<Vec<u64>>>) {
                 told.lock().expect("whole").extend(ended);
                 break;
             }
-            Err(EngineError::Store(_) | EngineError::NoLeader(_)) => tokio::time::sleep(s(1)).await,
+            Err(EngineError::Store(_) | EngineError::NoLeader(_) | EngineError::Unanswered) => {
+                tokio::time::sleep(s(1)).await
+            }
             Err(other) => panic!("{other:?}"),
         }
     }

@@ -76,7 +76,8 @@ pub(super) async fn keep(house: &House, id: i64, patience: Duration) -> Result<(
         .await
 }
 
-/// Renews a leadership until it is over.
+/// Renews a leadership until it is over, or given up: then also where giving back its lease failed, which would otherwise bar
+/// everybody's way for as long as this process lives.
 pub(super) async fn keep_leading(house: Arc<House>, held: Held, lease: Duration, mut until: BootTime) {
     let clock = house.clock.clone();
     let mut sight = house.sight.subscribe();
@@ -86,6 +87,9 @@ pub(super) async fn keep_leading(house: Arc<House>, held: Held, lease: Duration,
             biased;
             () = lost(&mut sight, &held) => return house.lose(held.revision, "somebody else leads, or its key is gone"),
             () = sleep(pause) => {}
+        }
+        if !house.holds(held.revision) {
+            return;
         }
         let sent = clock.boot();
         if sent >= until {

@@ -1,7 +1,9 @@
 //! The election: who leads, and who takes part.
 
+mod fleet;
 mod lease;
 mod presence;
+mod settings;
 mod standing;
 mod values;
 mod win;
@@ -10,15 +12,16 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use etcd_client::{PutOptions, Txn, TxnOp};
 use futures::future::join_all;
-use picket_core::election::{Election, ElectionError, Known, Member, Won};
+use picket_core::election::{Digests, Election, ElectionError, Known, Member, Won};
 use picket_core::store::StoreError;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::connection::Fault;
 use crate::house::{Etcd, House, lock};
+pub use settings::Accepted;
+pub use standing::short;
 pub use values::Candidate;
 pub(crate) use values::{LeaderValue, MemberValue};
 use win::Attempt;
@@ -65,14 +68,10 @@ impl EtcdElection {
     async fn store_digest(&self, digest: &str) -> Result<(), StoreError> {
         let house = &self.etcd.house;
         let held = lock(&house.held).clone();
-        let Some(held) = held else { return Ok(()) };
-        let put = TxnOp::put(house.keys.digest(), digest, None::<PutOptions>);
-        let txn = Txn::new().when(house.guards(&held)?).and_then([put]).or_else(house.guard_reads());
-        let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
-        if answer.succeeded() {
-            return Ok(());
+        match held {
+            Some(held) => fleet::store(house, &held, digest).await,
+            None => Ok(()),
         }
-        house.guard_says(&held, &mut crate::life::gets(&answer))
     }
 
     /// Says of itself what is so now.
@@ -164,7 +163,7 @@ impl Election for EtcdElection {
                                 return Ok(won);
                             }
                             Ok(Attempt::NotNow(why)) => tracing::debug!(why, "did not win leadership"),
-                            Err(error @ StoreError::Damaged(_)) => {
+                            Err(error @ (StoreError::Damaged(_) | StoreError::Moved(_))) => {
                                 return Err(ElectionError::Unavailable(error.to_string()));
                             }
                             Err(error) => tracing::warn!(%error, "could not stand for leadership"),
@@ -215,7 +214,18 @@ impl Election for EtcdElection {
         others.map(|(gateway, member)| member.member(gateway)).collect()
     }
 
-    /// An error says that a leader's is not stored, or may not be: asked again, it is.
+    fn digests(&self) -> Digests {
+        let sight = self.etcd.house.sight.borrow();
+        let me = &self.candidate.me.gateway;
+        let others = sight.members.iter().filter(|(gateway, _)| *gateway != me);
+        Digests {
+            own: self.digest.borrow().clone(),
+            led_by: sight.digest.clone().unwrap_or_default(),
+            others: others.map(|(gateway, member)| (gateway.clone(), member.digest.clone())).collect(),
+        }
+    }
+
+    /// An error says that a leader's is not stored yet, or may not be: it is as soon as etcd takes it.
     async fn set_fleet(&self, digest: &str) -> Result<(), ElectionError> {
         self.digest.send_replace(digest.to_owned());
         self.tell();

@@ -22,16 +22,16 @@ pub(super) fn aside(candidate: &Candidate, digest: &str, seen: &Sight) -> Option
     let stored = seen.digest.as_deref()?;
     (stored != digest && !candidate.take_over_settings).then(|| {
         format!(
-            "its nodes, devices or rules are not those ({}) by which the fleet was led last ({}): make the settings the same \
-             and reload, or set take_over_settings = true in [election]",
+            "its nodes, devices or rules ({}) are not those by which the fleet was led last ({}): make the settings the same \
+             and reload it; or, where nobody leads and these are the right ones: picketd accept-settings, once, on its machine",
             short(digest),
             short(stored)
         )
     })
 }
 
-/// Enough of a digest to tell two apart.
-fn short(digest: &str) -> String {
+/// Enough of a digest of settings to tell two apart.
+pub fn short(digest: &str) -> String {
     digest.chars().take(12).collect()
 }
 
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(aside(&one, "a", &sight(None, None)), None, "nobody ever led");
         assert_eq!(aside(&one, "a", &sight(Some("a"), None)), None);
         let why = aside(&one, "a", &sight(Some("b"), None)).expect("other settings");
-        assert!(why.contains("take_over_settings"), "{why}");
+        assert!(why.contains("picketd accept-settings"), "{why}");
         one.take_over_settings = true;
         assert_eq!(aside(&one, "a", &sight(Some("b"), None)), None);
     }

@@ -6,7 +6,7 @@ use picket_core::store::StoreError;
 use uuid::Builder;
 
 use super::EtcdElection;
-use super::{lease, standing};
+use super::{fleet, lease, standing};
 use crate::connection::{Fault, Version};
 use crate::election::LeaderValue;
 use crate::house::{Held, lock};
@@ -107,8 +107,8 @@ impl EtcdElection {
         let held =
             Held { term, incarnation: life.incarnation, raw_life: life.raw, revision, lease_id, lease };
         *lock(&house.held) = Some(held.clone());
-        let keeping = lease::keep_leading(house.clone(), held, ttl, until);
-        self.etcd.spawn(keeping);
+        self.etcd.spawn(fleet::keep(house.clone(), held.clone(), self.digest.subscribe()));
+        self.etcd.spawn(lease::keep_leading(house.clone(), held, ttl, until));
         Ok(Attempt::Won(won))
     }
 

@@ -8,11 +8,13 @@ use picket_core::ids::NodeId;
 use picket_core::store::{BoundEntry, Content, StoreError, Stored};
 use picket_store::format::{self, FORMAT};
 
+use super::Snapshot;
 use super::stored;
 use crate::connection::Fault;
+use crate::election::LeaderValue;
 use crate::house::House;
 use crate::keys::{end_of, fence_id_of, name_in, node_and_key};
-use crate::life;
+use crate::life::{self, Life};
 use crate::page;
 
 /// How many keys are put by one transaction: fewer than etcd takes, its compare included.
@@ -22,10 +24,15 @@ const BYTES: usize = 768 << 10;
 
 pub(super) async fn dump(house: &House) -> Result<Content, StoreError> {
     let life = house.look().await?;
+    Ok(read(house, life).await?.content)
+}
+
+/// All that the store keeps at one revision, and what must be so still when the store is left.
+pub(super) async fn read(house: &House, life: Life) -> Result<Snapshot, StoreError> {
     let keys = &house.keys;
     let read = page::all(&house.connection, keys.all()).await.map_err(Fault::of_a_read)?;
     let damaged = |what: &str| StoreError::Damaged(format!("{what} in etcd has a name that cannot be read"));
-    let mut content = Content {
+    let content = Content {
         incarnation: life.incarnation,
         term: life.term,
         records: Vec::new(),
@@ -33,6 +40,8 @@ pub(super) async fn dump(house: &House) -> Result<Content, StoreError> {
         keys: Vec::new(),
         notes: Vec::new(),
     };
+    let mut seen = Snapshot { content, raw_life: life.raw, term_revision: life.term_revision, leader: None };
+    let content = &mut seen.content;
     let (nodes, fences, bound, notes) = (keys.nodes(), keys.fences(), keys.all_keys(), keys.notes());
     for entry in &read.entries {
         let key = entry.key();
@@ -42,6 +51,9 @@ pub(super) async fn dump(house: &House) -> Result<Content, StoreError> {
             ));
         } else if key == keys.term() {
             content.term = life::term_of(entry.value())?;
+            seen.term_revision = entry.mod_revision();
+        } else if key == keys.leader() {
+            seen.leader = Some(LeaderValue::read(entry.value()).gateway);
         } else if key.starts_with(&nodes) {
             let name = name_in(&nodes, key).ok_or_else(|| damaged("a record"))?;
             content.records.push(stored(name, entry)?);
@@ -59,7 +71,7 @@ pub(super) async fn dump(house: &House) -> Result<Content, StoreError> {
             content.notes.push((name.to_owned(), format::decode_note(name, entry.value())?));
         }
     }
-    Ok(content)
+    Ok(seen)
 }
 
 pub(super) async fn fill(house: &House, content: &Content) -> Result<(), StoreError> {

@@ -1,9 +1,12 @@
 //! Fences of the history.
 
-use etcd_client::{GetOptions, Txn, TxnOp};
+use std::time::Duration;
+
+use etcd_client::{GetOptions, KeyValue, Txn, TxnOp};
 use picket_core::ids::FenceId;
 use picket_core::record::Fence;
 use picket_core::store::{FenceQuery, StoreError};
+use picket_core::time::WallTime;
 use picket_store::format;
 
 use super::MOST_OPERATIONS;
@@ -17,7 +20,12 @@ fn no_id() -> StoreError {
     StoreError::Damaged("a fence of the history has no id".to_owned())
 }
 
-/// Newest first. etcd sorts the whole range before it cuts it, so a long history without a node costs it some work.
+/// How far back it is looked first, and then, in the history of all nodes.
+const BACK: [Duration; 2] = [Duration::from_secs(86_400), Duration::from_secs(16 * 86_400)];
+
+/// Newest first. etcd reads and sorts the whole range before it cuts it: with a history of some hundred thousand fences that takes
+/// longer than a request may, and each leadership begins with such a question. So it is asked of the last days first: ids grow with
+/// the time at which a fence was opened.
 pub(super) async fn fences(house: &House, query: &FenceQuery) -> Result<Vec<Fence>, StoreError> {
     if query.limit == 0 {
         return Ok(Vec::new());
@@ -29,6 +37,19 @@ pub(super) async fn fences(house: &House, query: &FenceQuery) -> Result<Vec<Fenc
         (Some(before), None) => names.fence(before),
         (Some(before), Some(node)) => names.fence_of_node(node, before),
     };
+    if query.node.is_none() {
+        let newest = query.before.and_then(format::opened_at).unwrap_or_else(|| house.clock.wall());
+        for back in BACK {
+            let back = u64::try_from(back.as_millis()).unwrap_or(u64::MAX);
+            let oldest = WallTime::from_millis(newest.millis().saturating_sub(back));
+            let from = names.fence(FenceId::mint(oldest, [0; 10]));
+            let last = page::last(&house.connection, &from, &to, query.limit).await;
+            let (entries, _) = last.map_err(Fault::of_a_read)?;
+            if entries.len() >= query.limit {
+                return decoded(&entries);
+            }
+        }
+    }
     let (entries, revision) =
         page::last(&house.connection, &room, &to, query.limit).await.map_err(Fault::of_a_read)?;
     if query.node.is_some() {
@@ -38,6 +59,10 @@ pub(super) async fn fences(house: &House, query: &FenceQuery) -> Result<Vec<Fenc
             .collect::<Result<_, _>>()?;
         return listed(house, &ids, revision).await;
     }
+    decoded(&entries)
+}
+
+fn decoded(entries: &[KeyValue]) -> Result<Vec<Fence>, StoreError> {
     let read = entries.iter().map(|entry| {
         let id = fence_id_of(entry.key()).ok_or_else(no_id)?;
         format::decode_fence(id, entry.value())

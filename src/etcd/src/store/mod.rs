@@ -6,6 +6,7 @@
 mod backup;
 mod forget;
 mod history;
+mod leave;
 mod notes;
 mod write;
 
@@ -24,6 +25,7 @@ use crate::connection::Fault;
 use crate::house::Etcd;
 use crate::keys::name_in;
 use crate::page;
+pub use leave::Snapshot;
 
 /// The most operations that etcd takes in one transaction (`--max-txn-ops`, 128 unless it was raised).
 pub(crate) const MOST_OPERATIONS: usize = 128;
@@ -57,6 +59,28 @@ impl EtcdStore {
     /// is there, and it says so.
     pub async fn fill(&self, content: &Content) -> Result<(), StoreError> {
         backup::fill(&self.etcd.house, content).await
+    }
+
+    /// All that the store keeps at one moment, for a backup that is taken while no gateway is asked. No store is made.
+    pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
+        let life = self.etcd.house.look_only().await?;
+        backup::read(&self.etcd.house, life).await
+    }
+
+    /// Marks the store as moved to `to`, in words, if nothing changed since `of` was taken: from then on nobody leads over
+    /// it and nothing is written. An error [`StoreError::Unknown`] says that it may be marked: asked again, it is found out.
+    pub async fn seal(&self, to: &str, of: &Snapshot) -> Result<(), StoreError> {
+        leave::seal(&self.etcd.house, to, of).await
+    }
+
+    /// Where everything was moved to; `None`: it is here.
+    pub async fn moved(&self) -> Result<Option<String>, StoreError> {
+        leave::moved(&self.etcd.house).await
+    }
+
+    /// Takes the mark away, and says where everything had been moved to; `None`: there was none.
+    pub async fn unseal(&self) -> Result<Option<String>, StoreError> {
+        leave::unseal(&self.etcd.house).await
     }
 }
 

@@ -104,7 +104,7 @@ impl Desk {
             Admission::Joined(_) => (Start::Joined, false),
             Admission::Already(_) => (Start::Joined, true),
             Admission::Superseded(fence) => {
-                let view = self.view(&node)?;
+                let view = self.view_after(&node)?;
                 let end = outcome::superseded(Some(fence), &view.stored.record.phase);
                 let update = follow::at_once(&view, self.now().wall, Some(fence), end);
                 return Ok(stream::iter([Ok(update)]).boxed());
@@ -113,7 +113,7 @@ impl Desk {
         let opened = matches!(start, Start::Opened);
         let first = wishes.superfluous(opened).map(|text| {
             let mut update =
-                follow::at_once(&self.view(&node)?, self.now().wall, None, v1::Outcome::default());
+                follow::at_once(&self.view_after(&node)?, self.now().wall, None, v1::Outcome::default());
             (update.text, update.outcome) = (text, None);
             Ok::<_, Fault>(update)
         });
@@ -139,8 +139,8 @@ pub(crate) struct Wishes {
     then: Then,
     deadline: Option<Duration>,
     key: Option<String>,
-    budget_aside: bool,
-    quorum_aside: bool,
+    /// Limits were to be set aside.
+    aside: bool,
 }
 
 impl Wishes {
@@ -152,24 +152,17 @@ impl Wishes {
             then: call.holder.then,
             deadline: call.deadline,
             key: call.key.as_ref().map(|bound| bound.key.clone()),
-            budget_aside: call.set_aside.is_some(),
-            quorum_aside: asked.quorum_aside.is_some(),
+            aside: call.set_aside.is_some(),
         }
     }
 
-    /// What was to be set aside and did not have to be. Of whoever opened a fence, its moments say so of the budget.
+    /// What was to be set aside and did not have to be. Of whoever opened a fence, its moments say so.
     fn superfluous(&self, opened: bool) -> Option<String> {
-        let budget = (self.budget_aside && !opened).then_some(
-            "override_budget was of no use: the fence was open already, and no limit bars who joins it",
-        );
-        let quorum = self.quorum_aside.then_some(NO_QUORUM);
-        let words: Vec<&str> = budget.into_iter().chain(quorum).collect();
-        (!words.is_empty()).then(|| words.join("; "))
+        let words =
+            "setting limits aside was of no use: the fence was open already, and none bars who joins it";
+        (self.aside && !opened).then(|| words.to_owned())
     }
 }
-
-/// Of what an embedded store has none.
-pub(crate) const NO_QUORUM: &str = "override_quorum was of no use: this gateway's store has no quorum";
 
 fn word(admission: &Admission) -> &'static str {
     match admission {

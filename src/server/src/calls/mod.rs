@@ -178,6 +178,12 @@ impl Desk {
         self.stored(node)
     }
 
+    /// The same, once something was asked of it that may have been done.
+    pub(crate) fn view_after(&self, node: &NodeId) -> Result<NodeView, Fault> {
+        self.engine.leading().map_err(|why| errors::ended(&why))?;
+        self.engine.node(node).map_err(|error| errors::engine(error, Verb::Look, node, &self.engine))
+    }
+
     /// What is stored of a node, as this gateway last read it.
     pub(crate) fn stored(&self, node: &NodeId) -> Result<NodeView, Fault> {
         self.tells()?;

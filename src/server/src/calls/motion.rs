@@ -35,7 +35,7 @@ impl Desk {
         let updates = match self.dropped(&node, asked.holder.clone(), asked.ask).await {
             Ok(taken) => self.follow(guest, Verb::Unfence, before, taken, asked.deadline)?,
             Err(error) => {
-                let view = self.view(&node)?;
+                let view = self.view_after(&node)?;
                 if !is_repeated(&error, expected, &view) {
                     return Err(errors::engine(error, Verb::Unfence, &node, &self.engine).into());
                 }
@@ -53,7 +53,7 @@ impl Desk {
             }
         };
         let Some(words) = withdrawn else { return Ok(updates) };
-        let base = follow::at_once(&self.view(&node)?, self.now().wall, None, v1::Outcome::default());
+        let base = follow::at_once(&self.view_after(&node)?, self.now().wall, None, v1::Outcome::default());
         let first = v1::FenceUpdate { text: words, outcome: None, ..base };
         Ok(stream::iter([Ok(first)]).chain(updates).boxed())
     }
@@ -123,7 +123,7 @@ impl Desk {
             .abandon(&node, release, asked.ask)
             .await
             .map_err(|error| errors::engine(error, Verb::Abandon, &node, &self.engine))?;
-        let mut view = self.view(&node)?;
+        let mut view = self.view_after(&node)?;
         view.stored.record = record;
         Ok(self.node(&view))
     }
@@ -140,7 +140,7 @@ impl Desk {
         let node = before.plan.id.clone();
         match taken {
             Taken::Before(None) => {
-                let view = self.view(&node)?;
+                let view = self.view_after(&node)?;
                 let record = &view.stored.record;
                 if record.fence.is_none() {
                     let detail = "it was not fenced when this was asked first, so nothing was to be done";
@@ -155,7 +155,7 @@ impl Desk {
                 Ok(stream::iter([Ok(update)]).boxed())
             }
             Taken::Before(Some(id)) => {
-                let goal = goal(verb, &self.view(&node)?.stored.record, id);
+                let goal = goal(verb, &self.view_after(&node)?.stored.record, id);
                 self.join(guest, node, id, goal, deadline)
             }
             Taken::Now(record) => {

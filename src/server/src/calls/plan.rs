@@ -6,7 +6,6 @@ use picket_engine::Plan;
 use picket_proto::v1;
 use tonic::Status;
 
-use super::fence::NO_QUORUM;
 use super::{Desk, Updates};
 use crate::convert::plan;
 use crate::convert::request::fence::FenceAsked;
@@ -44,15 +43,9 @@ impl Desk {
     }
 
     async fn planned(&self, node: &NodeId, asked: FenceAsked) -> Result<(Plan, v1::Outcome), Fault> {
-        let quorum_aside = asked.quorum_aside.is_some();
         let found = self.engine.plan(node, asked.call).await;
         let found = found.map_err(|error| errors::engine(error, Verb::Fence, node, &self.engine))?;
-        let mut outcome = plan::outcome_of(&found);
-        if quorum_aside {
-            let begun =
-                if outcome.detail.is_empty() { String::new() } else { format!("{}; ", outcome.detail) };
-            outcome.detail = format!("{begun}{NO_QUORUM}");
-        }
+        let outcome = plan::outcome_of(&found);
         Ok((found, outcome))
     }
 }

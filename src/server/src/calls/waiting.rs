@@ -42,7 +42,7 @@ pub(crate) fn stream(
     waits: Waits,
     wishes: Wishes,
 ) -> Result<Updates, Status> {
-    let term = desk.engine.leading().map_err(|why| errors::no_leader(&desk.engine, &why))?;
+    let term = desk.engine.leading().map_err(|why| errors::ended(&why))?;
     let desk = desk.clone();
     let waiting =
         Waiting { desk, place: Some(place), node, waits, wishes, term, told: None, rest: None, over: false };
@@ -95,7 +95,7 @@ impl Waiting {
         let engine = &self.desk.engine;
         let gone = || {
             let why = engine.leading().err();
-            Status::from(errors::no_leader(engine, why.as_deref().unwrap_or("another leadership has begun")))
+            Status::from(errors::ended(why.as_deref().unwrap_or("another leadership has begun")))
         };
         tokio::select! {
             biased;

@@ -42,7 +42,7 @@ impl Desk {
         match self.dropped(&node, asked.holder, asked.ask).await {
             Ok(taken) => Ok(self.after(before, taken)),
             Err(error) => {
-                let view = self.view(&node)?;
+                let view = self.view_after(&node)?;
                 if is_repeated(&error, expected, &view) {
                     return Ok(self.node(&view));
                 }

@@ -30,7 +30,9 @@ pub(crate) fn gateways(engine: &Engine) -> v1::ListGatewaysResponse {
     let (leader, term, absence) = match (engine.part(), engine.known()) {
         (Ok(Part::Leads(term)), _) => (Some(me.gateway.clone()), term, None),
         (Ok(Part::Follows { leader, term, .. }), _) => (Some(leader.gateway), term, None),
-        (Err(absent), Known::Leader(leader, term)) => (Some(leader.gateway), term, Some(absent)),
+        (Err(absent), Known::Leader(leader, term)) if leader.gateway != me.gateway => {
+            (Some(leader.gateway), term, Some(absent))
+        }
         (Err(absent), _) => (None, Term(0), Some(absent)),
     };
     let aside = engine.aside();
@@ -38,7 +40,10 @@ pub(crate) fn gateways(engine: &Engine) -> v1::ListGatewaysResponse {
     members.retain(|member| member.gateway != me.gateway);
     members.push(Member { aside, ..me.clone() });
     members.sort_by(|a, b| a.gateway.cmp(&b.gateway));
+    let mut digests = engine.digests();
+    digests.others.insert(me.gateway.clone(), digests.own);
     let gateways = members.into_iter().map(|member| v1::Gateway {
+        settings: digests.others.get(&member.gateway).cloned().unwrap_or_default(),
         leads: leader.as_ref() == Some(&member.gateway),
         name: member.gateway,
         endpoints: member.endpoints,
@@ -50,6 +55,7 @@ pub(crate) fn gateways(engine: &Engine) -> v1::ListGatewaysResponse {
         answered_by: me.gateway,
         term: term.0,
         since: absence.as_ref().and_then(|absent| absent.since).map(timestamp),
+        settings: digests.led_by,
         trouble: absence.map(|absent| absent.why).unwrap_or_default(),
     }
 }

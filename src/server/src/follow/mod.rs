@@ -81,7 +81,7 @@ impl Follower {
         stop: &CancellationToken,
         place: Place,
     ) -> Result<Self, Status> {
-        let term = engine.leading().map_err(|why| errors::no_leader(engine, &why))?;
+        let term = engine.leading().map_err(|why| errors::ended(&why))?;
         let node = &following.node;
         let view = engine.follow(node).map_err(|error| errors::engine(error, Verb::Look, node, engine))?;
         let mut told = Told::from_now(&view.borrow().live);
@@ -155,7 +155,7 @@ impl Follower {
             () = self.stop.cancelled() => Err(errors::shutting_down().into()),
             () = self.engine.until_over(self.term) => {
                 let why = self.engine.leading().err();
-                Err(errors::no_leader(&self.engine, why.as_deref().unwrap_or("another leadership has begun")).into())
+                Err(errors::ended(why.as_deref().unwrap_or("another leadership has begun")).into())
             }
             () = timer => Ok(()),
         }

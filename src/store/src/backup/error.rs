@@ -38,6 +38,14 @@ pub enum BackupError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The operating system said no.
-    #[error("it cannot be read: {0}")]
-    Io(#[from] std::io::Error),
+    #[error("it cannot be read in line {line}: {source}")]
+    Io {
+        /// Which, from 1.
+        line: u64,
+        /// What it said.
+        source: std::io::Error,
+    },
+    /// It cannot be opened.
+    #[error("it cannot be opened: {0}")]
+    Open(#[source] std::io::Error),
 }

@@ -1,5 +1,6 @@
 //! Lines to content. Nothing is believed before the last line was.
 
+use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use picket_core::ids::{FenceId, NodeId};
@@ -14,10 +15,10 @@ use crate::format;
 const LONGEST: u64 = 64 << 20;
 
 /// Reads a backup to its end and checks it: its format, its digest, its counts, each line, and that records and fences
-/// belong together. An error says what to do; nothing of the file is used then.
+/// belong together. An error says where, and what to do; nothing of the file is used then.
 pub fn read(mut from: impl BufRead) -> Result<Backup, BackupError> {
-    let (mut digest, mut number) = (Sha256::new(), 0);
-    let first = next_line(&mut from)?.ok_or_else(|| BackupError::Foreign("it is empty".to_owned()))?;
+    let mut digest = Sha256::new();
+    let first = next_line(&mut from, 1)?.ok_or_else(|| BackupError::Foreign("it is empty".to_owned()))?;
     let header = header(&first)?;
     digest.update(&first);
     let mut content = Content {
@@ -28,29 +29,47 @@ pub fn read(mut from: impl BufRead) -> Result<Backup, BackupError> {
         keys: Vec::new(),
         notes: Vec::new(),
     };
+    let mut seen = BTreeMap::new();
+    // The line that is read, from 1.
+    let mut number = 1;
     loop {
+        let before = number;
         number += 1;
-        let Some(line) = next_line(&mut from)?.filter(|line| line.ends_with(b"\n")) else {
-            return Err(BackupError::CutOff(number));
+        let Some(line) = next_line(&mut from, number)?.filter(|line| line.ends_with(b"\n")) else {
+            return Err(BackupError::CutOff(before));
         };
         if let Ok(last) = serde_json::from_slice::<Last>(&line) {
-            check_end(&last, number, &hexadecimal(&digest.finalize()))?;
+            check_end(&last, before, &hexadecimal(&digest.finalize()))?;
             break;
         }
         digest.update(&line);
-        take(&mut content, &line).map_err(|what| BackupError::Line { line: number + 1, what })?;
+        let wrong = |what| BackupError::Line { line: number, what };
+        let name = take(&mut content, &line).map_err(wrong)?;
+        if let Some(earlier) = seen.get(&name) {
+            return Err(wrong(format!("{name} stands in line {earlier} already")));
+        }
+        seen.insert(name, number);
     }
-    if next_line(&mut from)?.is_some() {
-        return Err(BackupError::Changed(format!("something follows its last line, {}", number + 1)));
+    if next_line(&mut from, number + 1)?.is_some() {
+        return Err(BackupError::Changed(format!("something follows its last line, {number}")));
     }
     check_counts(&header, &content)?;
-    check_whole(&content)?;
+    check_whole(&content, &seen)?;
     Ok(Backup { header, content })
 }
 
-fn next_line(from: &mut impl BufRead) -> Result<Option<Vec<u8>>, BackupError> {
+fn next_line(from: &mut impl BufRead, number: u64) -> Result<Option<Vec<u8>>, BackupError> {
     let mut line = Vec::new();
-    let read = std::io::Read::take(from, LONGEST).read_until(b'\n', &mut line)?;
+    let read = std::io::Read::take(&mut *from, LONGEST).read_until(b'\n', &mut line);
+    let read = read.map_err(|error| BackupError::Io { line: number, source: error })? as u64;
+    if read == LONGEST && !line.ends_with(b"\n") {
+        let what = format!("it is longer than {} MiB, as no line of a backup is", LONGEST >> 20);
+        return Err(if number == 1 {
+            BackupError::Foreign("its first line has no end".to_owned())
+        } else {
+            BackupError::Line { line: number, what }
+        });
+    }
     Ok((read > 0).then_some(line))
 }
 
@@ -78,12 +97,14 @@ fn check_end(last: &Last, lines: u64, digest: &str) -> Result<(), BackupError> {
     Ok(())
 }
 
-fn take(content: &mut Content, line: &[u8]) -> Result<(), String> {
+/// Takes a line in, and says of what it is.
+fn take(content: &mut Content, line: &[u8]) -> Result<String, String> {
     let line: Line = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     let words = |error: StoreError| error.to_string();
-    match line {
+    Ok(match line {
         Line::Node { name, stored } => {
             content.records.push(format::decode_record(&name, stored.to_string().as_bytes()).map_err(words)?);
+            record_of(&name)
         }
         Line::Fence { id, stored } => {
             let id: FenceId = id.parse().map_err(|_| format!("{id:?} is no fence's id"))?;
@@ -92,18 +113,30 @@ fn take(content: &mut Content, line: &[u8]) -> Result<(), String> {
                 return Err(format!("fence {id} says that it is {}", fence.id));
             }
             content.fences.push(fence);
+            fence_of(id)
         }
         Line::Key { node, key, stored } => {
             let node = NodeId::new(&node).map_err(|error| error.to_string())?;
             let entry = format::decode_key(&key, stored.to_string().as_bytes()).map_err(words)?;
+            let name = format!("the key {key:?} of {node}");
             content.keys.push(BoundEntry { node, key, entry });
+            name
         }
         Line::Note { name, stored } => {
             let note = format::decode_note(&name, stored.to_string().as_bytes()).map_err(words)?;
+            let named = format!("the note {name:?}");
             content.notes.push((name, note));
+            named
         }
-    }
-    Ok(())
+    })
+}
+
+fn record_of(node: &str) -> String {
+    format!("the record of {node}")
+}
+
+fn fence_of(id: FenceId) -> String {
+    format!("fence {id}")
 }
 
 fn check_counts(header: &Header, content: &Content) -> Result<(), BackupError> {
@@ -123,25 +156,15 @@ fn check_counts(header: &Header, content: &Content) -> Result<(), BackupError> {
     Ok(())
 }
 
-/// Each thing once, and the fence of every record in the history.
-fn check_whole(content: &Content) -> Result<(), BackupError> {
-    let twice = |what: String| Err(BackupError::Changed(format!("{what} is in it twice")));
-    let mut nodes = std::collections::BTreeSet::new();
+/// The fence of every record stands in the history.
+fn check_whole(content: &Content, lines: &BTreeMap<String, u64>) -> Result<(), BackupError> {
     for stored in &content.records {
-        if !nodes.insert(&stored.record.node) {
-            return twice(format!("the record of {}", stored.record.node));
-        }
-    }
-    let mut fences = std::collections::BTreeSet::new();
-    for fence in &content.fences {
-        if !fences.insert(fence.id) {
-            return twice(format!("fence {}", fence.id));
-        }
-    }
-    for stored in &content.records {
-        if let Some(open) = stored.record.fence.as_ref().filter(|open| !fences.contains(&open.id)) {
-            let what = format!("fence {} of {} is not in its history", open.id, stored.record.node);
-            return Err(BackupError::Changed(what));
+        let Some(open) = &stored.record.fence else { continue };
+        if !lines.contains_key(&fence_of(open.id)) {
+            let node = stored.record.node.as_str();
+            let line = lines.get(&record_of(node)).copied().unwrap_or(1);
+            let what = format!("fence {} of {node} is not in its history", open.id);
+            return Err(BackupError::Line { line, what });
         }
     }
     Ok(())

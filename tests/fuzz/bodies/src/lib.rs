@@ -5,6 +5,7 @@
 //! **Non-goals.** No input of our own making is tested here: that the units do.
 //! **Invariants.** A body is deterministic, leaves nothing behind, and asks nobody.
 
+mod backups;
 mod files;
 mod mutate;
 mod names;
@@ -33,7 +34,7 @@ const fn target(name: &'static str, body: fn(&[u8]) -> bool, runs: u32, memory: 
 const MIB: usize = 1 << 20;
 
 /// All of them.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     target("ipmi_packet", picket_driver_ipmi::fuzz::packet, 20_000, MIB),
     target("ipmi_handshake", picket_driver_ipmi::fuzz::handshake, 3_000, MIB),
     target("ipmi_session", picket_driver_ipmi::fuzz::session, 3_000, MIB),
@@ -42,6 +43,7 @@ pub const TARGETS: [Target; 13] = [
     target("hostlist", names::hostlist, 3_000, 64 * MIB),
     target("roles", names::roles, 20_000, MIB),
     target("stored", stored::stored, 5_000, 16 * MIB),
+    target("backup", backups::backup, 2_000, 64 * MIB),
     target("audit_line", picket_audit::fuzz::line, 10_000, 4 * MIB),
     target("audit_file", files::audit, 300, 16 * MIB),
     target("receipt", receipts::receipt, 2_000, 4 * MIB),

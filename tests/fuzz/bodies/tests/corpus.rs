@@ -100,6 +100,7 @@ targets!(
     hostlist,
     roles,
     stored,
+    backup,
     audit_line,
     audit_file,
     receipt,

@@ -1,26 +1,40 @@
 //! The demonstration behind `cargo xtask demo`: a real machine is fenced, proven off, let go and brought back.
 //!
 //! **Purpose.** Show a newcomer, within a minute, the whole line with the real programs, and numbers that come from
-//! somebody else than Picket: an observer that reads the machines' disks.
+//! somebody else than Picket: an observer that reads the machines' disks. With `--ha` by three gateways over etcd, of which
+//! the leader is killed in the middle of the fence.
 //! **Non-goals.** No test: what must hold is asserted in `tests/tests`. Still it fails if the proof fails.
 //! **Invariants.** No root, nothing but loopback. Without `--keep` nothing outlives it.
 
+mod ha;
+mod showing;
 mod stage;
 mod story;
 mod teller;
+mod trio;
 
 use std::process::ExitCode;
 
 use teller::Teller;
 
+/// Which story.
+#[derive(Clone, Copy, Debug)]
+enum Story {
+    /// One gateway.
+    One { keep: bool },
+    /// Three, of which one is killed.
+    Three,
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let keep = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => false,
-        ["--keep"] => true,
+    let story = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => Story::One { keep: false },
+        ["--keep"] => Story::One { keep: true },
+        ["--ha"] => Story::Three,
         _ => {
-            eprintln!("usage: picket-demo [--keep]    (or: cargo xtask demo)");
+            eprintln!("usage: picket-demo [--keep | --ha]    (or: cargo xtask demo)");
             return ExitCode::from(2);
         }
     };
@@ -29,10 +43,15 @@ async fn main() -> ExitCode {
     let told = tokio::select! {
         biased;
         _ = tokio::signal::ctrl_c() => {
-            eprintln!("\ninterrupted: the machines and the gateway end");
+            eprintln!("\ninterrupted: the machines, the gateways and all else end");
             return ExitCode::from(130);
         }
-        told = story::tell(&teller, keep) => told,
+        told = async {
+            match story {
+                Story::One { keep } => story::tell(&teller, keep).await,
+                Story::Three => ha::tell(&teller).await,
+            }
+        } => told,
     };
     match told {
         Ok(()) => ExitCode::SUCCESS,

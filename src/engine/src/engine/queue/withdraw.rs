@@ -92,9 +92,8 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         let (node, holder, person) = (node.clone(), holder.to_owned(), ask.person.clone());
         let asked = Asked::Withdraw(Withdraw { node, holder, person, ended: Vec::new(), reply });
-        let gone = || EngineError::NoLeader("leadership ended while the request waited".to_owned());
-        self.shared.office.queue.entrance.send(asked).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.shared.office.queue.entrance.send(asked).await.map_err(|_| EngineError::Unanswered)?;
+        answer.await.map_err(|_| EngineError::Unanswered)?
     }
 
     /// The requests that wait in the queue for that node, in their order.

@@ -1,6 +1,6 @@
 //! Whether a fence begins, is joined, stands already, or is not begun at all.
 
-use picket_core::event::{Event, FenceRequest, PlannedRelease};
+use picket_core::event::{Event, FenceRequest, Overrides, PlannedRelease};
 use picket_core::ids::FenceId;
 use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
@@ -10,8 +10,7 @@ use picket_core::store::StoreError;
 use super::{refusal, store_failure};
 use crate::error::{EngineError, Stale};
 use crate::node::{Fatal, NodeTask};
-use crate::office::Place;
-use crate::request::{Admission, FenceCall};
+use crate::request::{Admission, Asides, FenceCall};
 
 /// What becomes of a request for a fence, before any limit is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +91,12 @@ impl NodeTask {
         if open.is_some_and(|open| open.generation == record.generation) && !record.is_groundless() {
             // Fenced is said only with a proof in hand and an Off read just now, to whoever asks again too.
             if matches!(record.phase, Phase::Fenced | Phase::Released) {
-                self.prove_now().await?;
+                // And only while this leadership stands: after it another one may have brought the node back.
+                if self.prove_now().await?
+                    && let Err(error) = self.ask_store().await
+                {
+                    return Ok(Some(refusal(store_failure(error))?));
+                }
             }
             if self.fence_id() == fence {
                 return Ok(Some(Ok(Admission::Joined(fence))));
@@ -115,14 +119,15 @@ impl NodeTask {
     }
 
     async fn open(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
-        let aside = call.set_aside.is_some();
+        let aside = Asides::which(call.set_aside.as_ref());
         let place = match self.office.take(&self.plan, aside, call.turn.map(|turn| turn.ticket).as_ref()) {
             Ok(place) => place,
             Err(bar) => return Ok(Err(EngineError::Barred(Box::new(bar)))),
         };
-        let set_aside = call.set_aside.map(|who| match place {
-            Place::SetAside(bar) => (who, bar.text),
-            Place::Free => (who, "no limit would have barred it".to_owned()),
+        let words = |quorum, none: &str| place.words(quorum).unwrap_or(none).to_owned();
+        let set_aside = call.set_aside.map(|Asides { budget, quorum }| Overrides {
+            budget: budget.map(|who| (who, words(false, "no limit would have barred it"))),
+            quorum: quorum.map(|who| (who, words(true, "it does not cost the store its quorum"))),
         });
         let rules = &self.parts.rules;
         let request = FenceRequest {

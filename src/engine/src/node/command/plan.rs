@@ -9,9 +9,11 @@ use picket_core::topology::{Level, Topology};
 use super::admit::Way;
 use crate::error::EngineError;
 use crate::node::NodeTask;
-use crate::office::Place;
 use crate::plan::{Plan, PlanAction, PlanStep, Planned};
-use crate::request::FenceCall;
+use crate::request::{Asides, FenceCall};
+
+/// Of a quorum that was set aside for nothing.
+const NO_QUORUM: &str = "it does not cost the store its quorum: the override of the quorum is of no use";
 
 fn step(action: PlanAction, target: impl ToString, text: impl Into<String>) -> PlanStep {
     PlanStep {
@@ -53,18 +55,22 @@ impl NodeTask {
 
     fn would_open(&self, call: &FenceCall, recovered: Option<String>) -> Planned {
         let ticket = call.turn.map(|turn| turn.ticket);
-        let place = match self.office.decide(&self.plan, call.set_aside.is_some(), ticket.as_ref()) {
+        let aside = Asides::which(call.set_aside.as_ref());
+        let place = match self.office.decide(&self.plan, aside, ticket.as_ref()) {
             Ok(place) => place,
             Err(bar) => return Planned::Barred(Box::new(bar)),
         };
         if let Some(words) = recovered {
             return Planned::Aborts(format!("the node recovered: {words}"));
         }
-        Planned::Opens(match (place, &call.set_aside) {
-            (Place::SetAside(bar), _) => format!("a limit would be set aside: {}", bar.text),
-            (Place::Free, Some(_)) => "no limit bars it: the override of the budget is of no use".to_owned(),
-            (Place::Free, None) => String::new(),
-        })
+        let told = |is_asked, quorum, of_no_use: &str| match place.words(quorum) {
+            Some(bar) => Some(format!("a limit would be set aside: {bar}")),
+            None if is_asked => Some(of_no_use.to_owned()),
+            None => None,
+        };
+        let budget = told(aside.budget, false, "no limit bars it: the override of the budget is of no use");
+        let quorum = told(aside.quorum, true, NO_QUORUM);
+        Planned::Opens(budget.into_iter().chain(quorum).collect::<Vec<_>>().join("; "))
     }
 
     async fn would_be_already(&mut self) -> Planned {

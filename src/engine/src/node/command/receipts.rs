@@ -132,7 +132,7 @@ impl NodeTask {
     }
 
     /// One round trip: this leadership still leads, and the record is the newest (S19).
-    async fn ask_store(&self) -> Result<(), StoreError> {
+    pub(super) async fn ask_store(&self) -> Result<(), StoreError> {
         let leadership = self.hands.leadership();
         self.parts.store.check(leadership.guard(), &self.record().node, self.stored.version).await?;
         leadership.check().map_err(|ended| StoreError::Deposed(ended.to_string()))

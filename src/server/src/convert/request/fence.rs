@@ -6,7 +6,7 @@ use picket_core::device::Grade;
 use picket_core::event::{BoundKey, Holder};
 use picket_core::ids::Generation;
 use picket_core::record::{SetAside, Then};
-use picket_engine::{FenceCall, Until};
+use picket_engine::{Asides, FenceCall, Until};
 use picket_proto::v1;
 
 use super::fields::{REASON, choice, deadline, holder, key, lost, not_after, reason, with_deadline};
@@ -32,8 +32,6 @@ pub(crate) struct FenceAsked {
     pub(crate) dry_run: bool,
     /// It may wait in the queue; within, at most how long.
     pub(crate) queue: Option<Option<Duration>>,
-    /// Who would have a quorum set aside.
-    pub(crate) quorum_aside: Option<SetAside>,
 }
 
 /// Checks a fence request of `caller`.
@@ -48,8 +46,9 @@ pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceAsk
     let deadline = deadline(request.deadline.as_ref(), &mut fields);
     let not_after = not_after(request.not_after.as_ref(), &mut fields);
     let key = key(&request.idempotency_key, &mut fields);
-    let set_aside = aside("override_budget", request.override_budget.as_ref(), caller, &mut fields);
-    let quorum_aside = aside("override_quorum", request.override_quorum.as_ref(), caller, &mut fields);
+    let budget = aside("override_budget", request.override_budget.as_ref(), caller, &mut fields);
+    let quorum = aside("override_quorum", request.override_quorum.as_ref(), caller, &mut fields);
+    let set_aside = (budget.is_some() || quorum.is_some()).then_some(Asides { budget, quorum });
     let queue = queue(request.queue.as_ref(), &mut fields);
     fields.done()?;
     let then = match then {
@@ -72,7 +71,6 @@ pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceAsk
         },
         dry_run: request.dry_run,
         queue,
-        quorum_aside,
         until: match until {
             v1::FenceUntil::Confirmed => Until::Confirmed,
             v1::FenceUntil::Unspecified | v1::FenceUntil::Released => Until::Released,

@@ -126,7 +126,9 @@ fn what_is_to_be_set_aside_has_a_reason_and_a_wait_has_bounds() {
     let asked =
         v1::FenceRequest { override_budget: limit("storm"), queue: wish(60), dry_run: true, ..good() };
     let asked = fence(&asked, "me").expect("good");
-    let aside = asked.call.set_aside.expect("set aside");
+    let asides = asked.call.set_aside.expect("set aside");
+    assert_eq!(asides.quorum, None, "each by its own name");
+    let aside = asides.budget.expect("set aside");
     assert_eq!((aside.by.as_str(), aside.reason.as_str(), asked.dry_run), ("me", "storm", true));
     assert_eq!(asked.queue, Some(Some(std::time::Duration::from_secs(60))));
     let default = fence(&v1::FenceRequest { queue: Some(v1::QueueWish::default()), ..good() }, "me");

@@ -1,0 +1,70 @@
+//! A person's word that other settings are the fleet's from now on.
+//!
+//! **Invariants.** It binds in one transaction, which compares that nobody leads and that no other settings came meanwhile: by
+//! what a leader works is never changed under it. Nothing else is changed by it, and it is used up at once.
+
+use etcd_client::{Compare, CompareOp, PutOptions, Txn, TxnOp};
+use picket_core::store::StoreError;
+
+use super::LeaderValue;
+use super::standing::short;
+use crate::connection::Fault;
+use crate::house::Etcd;
+use crate::life::gets;
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// By these settings the fleet is led from now on; until now by those of this digest.
+    Now(String),
+    /// It was so already.
+    Already,
+    /// Nobody ever led: whoever does first, does by its own settings.
+    NobodyLedYet,
+}
+
+impl Etcd {
+    /// From now on gateways stand for election whose settings have this digest, and no others. Refused while somebody leads: a
+    /// leader takes other settings by a reload.
+    pub async fn accept_settings(&self, digest: &str) -> Result<Accepted, StoreError> {
+        let (house, names) = (&self.house, &self.house.keys);
+        house.look_only().await?;
+        let own = [names.leader(), names.digest()];
+        let reads = own.map(|key| TxnOp::get(key, None));
+        let answer = house.read_txn(Txn::new().and_then(reads)).await.map_err(Fault::of_a_read)?;
+        let mut read = gets(&answer);
+        let (leader, stored) = (read.next().flatten(), read.next().flatten());
+        let Some(stored) = stored else { return Ok(Accepted::NobodyLedYet) };
+        let before = String::from_utf8_lossy(stored.value()).into_owned();
+        if before == digest {
+            return Ok(Accepted::Already);
+        }
+        if let Some(leader) = leader {
+            return Err(StoreError::Unavailable(format!(
+                "{} leads by other settings ({}): give it these ({}) and reload it, then the others. Only where nobody leads \
+                 they are accepted so",
+                LeaderValue::read(leader.value()).gateway,
+                short(&before),
+                short(digest)
+            )));
+        }
+        let equal = CompareOp::Equal;
+        let same = [
+            Compare::version(names.leader(), equal, 0),
+            Compare::mod_revision(names.digest(), equal, stored.mod_revision()),
+            Compare::version(names.marked(), equal, 0),
+            Compare::version(names.filling(), equal, 0),
+        ];
+        let put = TxnOp::put(names.digest(), digest, None::<PutOptions>);
+        let txn = Txn::new().when(same).and_then([put]);
+        // Asked again after an answer that was lost, it is so already.
+        let answer = house.connection.commit(txn).await.map_err(Fault::of_a_write)?;
+        if answer.succeeded() {
+            return Ok(Accepted::Now(before));
+        }
+        Err(StoreError::Unavailable(
+            "somebody began to lead, or accepted settings, at the same moment: look (picket gateways), and ask again if need be"
+                .to_owned(),
+        ))
+    }
+}

@@ -1,0 +1,23 @@
+//! `cargo xtask sim`: many histories of several gateways, in simulated time.
+
+use crate::failure::Failure;
+use crate::{place, run};
+
+/// Lives through histories, as `options` say; fails where the law is broken in one of them.
+pub fn sim(options: &[String]) -> Result<(), Failure> {
+    let mut command = place::cargo();
+    command.args([
+        "run",
+        "--locked",
+        "--quiet",
+        "--profile",
+        "sim",
+        "--package",
+        "picket-sim",
+        "--features",
+        "run",
+        "--",
+    ]);
+    command.args(options);
+    run::shown(command)
+}

@@ -1,0 +1,43 @@
+//! `cargo xtask soak NAME`: one kind of long run, with its number and seed.
+
+use crate::failure::Failure;
+use crate::{place, run, test};
+
+/// A long run of a test that reads `PICKET_RUNS` and `PICKET_SEED`, and adds up what it met.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Soak {
+    /// As it is called.
+    pub name: &'static str,
+    /// Where its tests are, as cargo wants it.
+    place: &'static [&'static str],
+    /// Which of them.
+    tests: &'static [&'static str],
+}
+
+/// All of them. Another one is a line here, and one in the usage.
+const SOAKS: &[Soak] = &[Soak {
+    name: "ha",
+    place: &["--package", "picket-tests", "--test", "hosts"],
+    tests: &["random::", "steps::"],
+}];
+
+/// The one of that name.
+pub fn named(name: &str) -> Option<&'static Soak> {
+    SOAKS.iter().find(|soak| soak.name == name)
+}
+
+/// Runs it, one test after the other, and shows what they say.
+pub fn soak(yes: bool, soak: &Soak, runs: Option<u64>, seed: Option<u64>) -> Result<(), Failure> {
+    let peers = test::peers(yes)?;
+    let mut command = place::cargo();
+    command.args(["test", "--locked"]).args(soak.place);
+    command.args(["--", "--nocapture", "--test-threads=1"]).args(soak.tests);
+    command.envs(peers).env("PICKET_SOAK", "1");
+    for (name, number) in [("PICKET_RUNS", runs), ("PICKET_SEED", seed)] {
+        command.env_remove(name);
+        if let Some(number) = number {
+            command.env(name, number.to_string());
+        }
+    }
+    run::shown(command)
+}

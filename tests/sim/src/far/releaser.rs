@@ -1,0 +1,219 @@
+//! What lets volumes go: a far side behind a network, which heeds the request's own end and answers at random.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::device::Grade;
+use picket_core::ground::ReleasePermit;
+use picket_core::ids::{Generation, NodeId};
+use picket_core::order::ReleaseOrder;
+use picket_core::time::{BootTime, Clock};
+use picket_driver_sim::{Random, SimClock};
+use picket_release::{Progress, ReleaseError, Releaser, Subject};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::gate::{Leaving, Process};
+use crate::scene::{Scene, ms, s};
+use crate::shape::Weakness;
+use crate::trace::{GatewayId, What};
+
+/// The far side, which all gateways share.
+#[derive(Debug)]
+pub(crate) struct FarSide {
+    scene: Arc<Scene>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    random: Random,
+    /// From now on it completes at once.
+    kind: bool,
+    /// Requests on their way.
+    under_way: u32,
+}
+
+/// How it answers, and whether it does what it was asked.
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    Complete,
+    Accept,
+    Refuse,
+    /// Done or not, nothing is said.
+    Silent(bool),
+}
+
+/// One gateway's way there.
+#[derive(Debug)]
+pub(crate) struct Way {
+    far: Arc<FarSide>,
+    gateway: GatewayId,
+    process: Arc<Process>,
+    clock: Arc<SimClock>,
+    unbounded: bool,
+}
+
+impl FarSide {
+    pub(crate) fn new(scene: Arc<Scene>, seed: u64) -> Arc<Self> {
+        let state = State { random: Random::new(seed), kind: false, under_way: 0 };
+        Arc::new(Self { scene, state: Mutex::new(state) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn be_kind(&self) {
+        self.state().kind = true;
+    }
+
+    /// Nothing is on its way: whoever goes there and looks can say so.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.state().under_way == 0
+    }
+
+    pub(crate) fn way(
+        self: &Arc<Self>,
+        gateway: GatewayId,
+        process: &Arc<Process>,
+        clock: &Arc<SimClock>,
+    ) -> Arc<dyn Releaser> {
+        let (unbounded, clock) = (self.scene.shape.unbounded, clock.clone());
+        Arc::new(Way { far: self.clone(), gateway, process: process.clone(), clock, unbounded })
+    }
+
+    fn draw(&self) -> (Answer, Duration) {
+        let state = &mut *self.state();
+        if state.kind {
+            return (Answer::Complete, Duration::ZERO);
+        }
+        let answer = match state.random.below(10) {
+            0..5 => Answer::Complete,
+            5 | 6 => Answer::Accept,
+            7 => Answer::Refuse,
+            8 => Answer::Silent(true),
+            _ => Answer::Silent(false),
+        };
+        let quick = state.random.percent(60);
+        (answer, if quick { Duration::ZERO } else { state.random.between(Duration::ZERO, s(25)) })
+    }
+}
+
+/// What goes to the far side.
+#[derive(Clone, Debug)]
+struct Request {
+    node: NodeId,
+    generation: Generation,
+    grade: Grade,
+    permitted_at: BootTime,
+    gateway: GatewayId,
+    /// Until when it may be acted upon, as the far side's clock has it; `None`: nothing is said of that.
+    not_after: Option<BootTime>,
+}
+
+impl Request {
+    /// It arrived: the volumes go, unless it came too late.
+    fn take_effect(&self, scene: &Scene) -> bool {
+        // The request says until when it may be acted upon, and the far side heeds that (S8).
+        if self.not_after.is_some_and(|not_after| scene.now() > not_after) {
+            return false;
+        }
+        let Request { node, generation, grade, permitted_at, gateway, .. } = self.clone();
+        scene.note(What::Released { gateway, node, generation, permitted_at, grade });
+        true
+    }
+}
+
+impl Way {
+    /// Until when, by the far side's clock. What the gateway's wall clock is behind, because its machine stood still, the far
+    /// side's is not; other faults of it are within the margin of the release's life.
+    fn not_after(&self, permit: &ReleasePermit<'_>) -> BootTime {
+        let left = permit.not_after().millis().saturating_sub(self.clock.wall().millis());
+        self.far.scene.now() + ms(left).saturating_sub(self.clock.behind())
+    }
+
+    async fn answered(&self, answer: Answer) -> Option<Answer> {
+        match answer {
+            Answer::Silent(_) => std::future::pending().await,
+            answer => Some(answer),
+        }
+    }
+}
+
+#[async_trait]
+impl Releaser for Way {
+    fn max_in_flight(&self) -> Option<Duration> {
+        (!self.unbounded).then_some(s(65))
+    }
+
+    fn deadline(&self) -> Duration {
+        s(300)
+    }
+
+    fn settle(&self) -> Duration {
+        s(2)
+    }
+
+    async fn attempt(
+        &self,
+        order: &ReleaseOrder,
+        permit: &ReleasePermit<'_>,
+        until: Instant,
+    ) -> Result<Progress, ReleaseError> {
+        let scene = &self.far.scene;
+        let request = Request {
+            node: permit.node().clone(),
+            generation: permit.generation(),
+            grade: permit.evidence().grade,
+            permitted_at: scene.now(),
+            gateway: self.gateway,
+            not_after: (!self.unbounded && scene.shape.weakness != Weakness::ReleasesHeedNoEnd)
+                .then(|| self.not_after(permit)),
+        };
+        scene.note(What::Attempt {
+            gateway: self.gateway,
+            node: request.node.clone(),
+            release: order.release().clone(),
+            effect: order.effect(),
+            generation: request.generation,
+            fence: permit.fence(),
+            grade: request.grade,
+        });
+        self.process.leaves(Leaving::Release).await;
+        let (answer, takes) = self.far.draw();
+        let (far, does) = (self.far.clone(), !matches!(answer, Answer::Refuse | Answer::Silent(false)));
+        // On its way, whatever becomes of who sent it.
+        far.state().under_way += 1;
+        let effect = tokio::spawn(async move {
+            sleep(takes).await;
+            far.state().under_way -= 1;
+            does && request.take_effect(&far.scene)
+        });
+        let heard = timeout_at(until, async {
+            let done = effect.await.unwrap_or(false);
+            (done, self.answered(answer).await)
+        });
+        match heard.await {
+            Ok((_, Some(Answer::Refuse))) => Err(ReleaseError::DidNotHappen("refused".to_owned())),
+            Ok((false, Some(_))) => Err(ReleaseError::DidNotHappen("it came too late".to_owned())),
+            Ok((true, Some(Answer::Complete))) => Ok(Progress::Complete("gone".to_owned())),
+            Ok((true, Some(Answer::Accept))) => Ok(Progress::Accepted("working".to_owned())),
+            _ => Err(ReleaseError::Unknown("no answer".to_owned())),
+        }
+    }
+
+    async fn observe(&self, _subject: &Subject, until: Instant) -> Result<Progress, ReleaseError> {
+        let (answer, takes) = self.far.draw();
+        let heard = timeout_at(until, async {
+            sleep(takes).await;
+            self.answered(answer).await
+        });
+        match heard.await {
+            Ok(Some(Answer::Complete)) => Ok(Progress::Complete("gone".to_owned())),
+            Ok(Some(Answer::Accept)) => Ok(Progress::Accepted("working".to_owned())),
+            Ok(Some(Answer::Refuse)) => Ok(Progress::NotThere("never heard of".to_owned())),
+            _ => Err(ReleaseError::Unknown("no answer".to_owned())),
+        }
+    }
+}

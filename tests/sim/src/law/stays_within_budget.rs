@@ -1,0 +1,44 @@
+//! S14: no more fences at once than the settings allow, but for breaches and what a person set aside.
+
+use std::collections::BTreeSet;
+
+use picket_core::ids::NodeId;
+use picket_core::record::{Cause, NodeRecord, Phase};
+
+use super::{Invariant, Past};
+use crate::trace::{Event, What};
+
+#[derive(Debug, Default)]
+pub(super) struct StaysWithinBudget;
+
+/// Whether it takes a place: from the intent until Released, NeedsOperator or the end.
+fn is_open(record: &NodeRecord) -> bool {
+    matches!(record.phase, Phase::Fencing | Phase::Fenced)
+}
+
+impl Invariant for StaysWithinBudget {
+    fn name(&self) -> &'static str {
+        "stays_within_budget"
+    }
+
+    fn see(&mut self, past: &Past, event: &Event) -> Result<(), String> {
+        let (What::Stored { record, .. }, Some(most)) = (&event.what, past.shape.at_once) else {
+            return Ok(());
+        };
+        let old = past.record(&record.node);
+        let began = old.phase == Phase::Normal && record.phase == Phase::Fencing;
+        let exempt = record
+            .fence
+            .as_ref()
+            .is_none_or(|fence| fence.budget_override.is_some() || fence.cause == Cause::Breach);
+        if !began || exempt {
+            return Ok(());
+        }
+        let open: BTreeSet<&NodeId> =
+            past.records().filter(|record| is_open(record)).map(|record| &record.node).collect();
+        if open.len() >= usize::try_from(most).unwrap_or(usize::MAX) {
+            return Err(format!("{} begins beside {open:?}, and {most} may be open", record.node));
+        }
+        Ok(())
+    }
+}

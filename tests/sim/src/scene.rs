@@ -1,0 +1,143 @@
+//! What all parts of a history share: the world, its time, and what happened in it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use picket_core::time::{BootTime, Clock};
+use picket_driver_sim::{Act, SharedWorld, SimClock, World};
+
+use crate::book::Books;
+use crate::law::Law;
+use crate::shape::Shape;
+use crate::tally::Tally;
+use crate::trace::{Event, Trace, What};
+
+/// The world, its clock, and the observer who sees everything.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    pub(crate) world: SharedWorld,
+    pub(crate) clock: Arc<SimClock>,
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) books: Arc<Books>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    trace: Trace,
+    law: Law,
+    /// Commands of which the devices were already asked.
+    heard: usize,
+}
+
+impl Scene {
+    pub(crate) fn new(seed: u64, shape: Shape, loud: bool) -> Arc<Self> {
+        let mut world = World::new(seed);
+        shape.build(&mut world);
+        let (world, shape) = (world.shared(), Arc::new(shape));
+        Arc::new_cyclic(|scene| {
+            let books = Arc::new(Books::new(shape.gateways, scene));
+            let law = Law::new(shape.clone(), world.clone(), books.clone());
+            let seen = Mutex::new(Seen { trace: Trace::new(loud), law, heard: 0 });
+            Self { world, clock: Arc::new(SimClock::new()), shape, books, seen }
+        })
+    }
+
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn now(&self) -> BootTime {
+        self.clock.boot()
+    }
+
+    /// Something happened now. What devices heard before is noted first.
+    pub(crate) fn note(&self, what: What) {
+        let now = self.now();
+        let mut seen = self.seen();
+        self.catch_up(&mut seen, now);
+        seen.take(Event { at: now, what });
+    }
+
+    fn catch_up(&self, seen: &mut Seen, now: BootTime) {
+        let heard = {
+            let mut world = self.world();
+            let heard = world.heard(now);
+            let new = heard[seen.heard..].to_vec();
+            seen.heard = heard.len();
+            new
+        };
+        for heard in heard {
+            seen.take(Event { at: heard.at, what: What::Heard(heard) });
+        }
+    }
+
+    /// Writes into the diary, if somebody reads it.
+    pub(crate) fn say(&self, words: impl FnOnce() -> String) {
+        let now = self.now();
+        self.seen().trace.say(now, words);
+    }
+
+    /// Something is wrong that no invariant sees by itself.
+    pub(crate) fn broken(&self, words: String) {
+        let now = self.now();
+        let mut seen = self.seen();
+        seen.trace.say(now, || format!("BROKEN: {words}"));
+        seen.law.broken.push(words);
+    }
+
+    /// What was broken until now.
+    pub(crate) fn violations(&self) -> Vec<String> {
+        let now = self.now();
+        let mut seen = self.seen();
+        self.catch_up(&mut seen, now);
+        seen.law.broken.clone()
+    }
+
+    /// The diary, the hash of all that happened, and how much that was.
+    pub(crate) fn end(&self) -> (String, u64, Tally) {
+        let seen = self.seen();
+        (seen.trace.diary(), seen.trace.hash(), seen.trace.tally())
+    }
+
+    /// Looks at what is known of the past.
+    pub(crate) fn past<T>(&self, look: impl FnOnce(&crate::law::Past) -> T) -> T {
+        look(&self.seen().law.past)
+    }
+
+    pub(crate) fn happen(&self, act: Act) {
+        let now = self.now();
+        self.say(|| format!("{act:?}"));
+        self.world().happen(now, act);
+    }
+
+    pub(crate) fn is_on(&self, machine: &str) -> bool {
+        let now = self.now();
+        self.world().truth(machine, now)
+    }
+}
+
+impl Seen {
+    fn take(&mut self, event: Event) {
+        self.trace.take(&event);
+        let before = self.law.broken.len();
+        self.law.see(&event);
+        for broken in &self.law.broken[before..] {
+            self.trace.say(event.at, || format!("BROKEN: {broken}"));
+        }
+    }
+}
+
+/// Seconds.
+pub(crate) fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Milliseconds.
+pub(crate) fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}

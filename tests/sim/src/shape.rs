@@ -1,0 +1,284 @@
+//! The worlds in which histories happen: machines, devices, gateways, limits.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use picket_core::budget::{Budget, Limits};
+use picket_core::device::{DeviceClass, DeviceSpec, Identity};
+use picket_core::ids::{DeviceId, NodeId, ReleaseId};
+use picket_core::rules::Rules;
+use picket_core::topology::{Level, Topology};
+use picket_driver::PowerDriver;
+use picket_driver_sim::{Link, Random, RestorePolicy, SharedWorld, SimDriver, SimOptions, World};
+use picket_engine::{NodePlan, PlannedRelease};
+use picket_release::Releaser;
+
+use crate::scene::s;
+use crate::trace::GatewayId;
+
+/// After so long a device ends a session in which nothing is said.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// One node's devices, and which of them may lie.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeShape {
+    /// The machine is called the same.
+    pub(crate) name: String,
+    pub(crate) id: NodeId,
+    pub(crate) levels: Vec<Vec<String>>,
+    pub(crate) sessionless: Vec<String>,
+    /// A host device that may say Off for a live machine. Only one that shares its level with an honest one: a single
+    /// device that lies is believed, which `safety.md` says under "What remains".
+    pub(crate) liar: Option<String>,
+    restore: RestorePolicy,
+}
+
+/// A far side that does not keep what the law asks of it. A simulation that sees nothing then sees nothing ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weakness {
+    /// None: everything as it should be.
+    #[default]
+    None,
+    /// The store lets a lease end long before its time, and another gateway win.
+    LeasesEndEarly,
+    /// The store takes writes of whoever led once.
+    StaleWritersAreHeard,
+    /// Devices carry out what comes in a session that was silent for any time (S8).
+    SessionsNeverEnd,
+    /// What releases volumes heeds no end of a request (S8).
+    ReleasesHeedNoEnd,
+    /// Devices say Off for live machines, all of them.
+    EverybodyLies,
+    /// The settings do not say which gateway stands on which node (S17).
+    NobodyKnowsItsHost,
+}
+
+/// Everything that is drawn before a history begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    pub(crate) weakness: Weakness,
+    pub(crate) nodes: Vec<NodeShape>,
+    pub(crate) gateways: usize,
+    /// The gateway that stands on one of the nodes (S17), and on which.
+    guest: Option<(GatewayId, usize)>,
+    trusted: bool,
+    /// Releases that nothing bounds.
+    pub(crate) unbounded: bool,
+    pub(crate) releases: &'static [&'static str],
+    pub(crate) rules: Rules,
+    pub(crate) budget: Budget,
+    /// So many fences at once.
+    pub(crate) at_once: Option<u32>,
+    /// Of 100 misfortunes so many strike devices; the others strike gateways, networks and the store.
+    pub(crate) device_trouble: u8,
+}
+
+impl NodeShape {
+    fn draw(random: &mut Random, name: &str) -> Self {
+        let outlets: &[&str] = &["pdu-a", "pdu-b"];
+        let (levels, sessionless, liar): (&[&[&str]], &[&str], Option<&str>) = match random.below(8) {
+            0 | 1 => (&[&["bmc"]], &[], None),
+            2 => (&[&["bmc", "second"]], &[], Some("second")),
+            3 => (&[&["bmc"], &["second"]], &[], None),
+            4 => (&[&["bmc"], outlets], &[], None),
+            5 => (&[&["bmc"], outlets], outlets, None),
+            6 => (&[&["bmc"]], &["bmc"], None),
+            _ => (&[&["bmc", "second"], outlets], &["second"], Some("bmc")),
+        };
+        let restore = [RestorePolicy::AlwaysOff, RestorePolicy::LastState, RestorePolicy::AlwaysOn];
+        let of = |device: &&str| format!("{name}-{device}");
+        Self {
+            name: name.to_owned(),
+            id: NodeId::new(name).expect("a good name"),
+            levels: levels.iter().map(|level| level.iter().map(of).collect()).collect(),
+            sessionless: sessionless.iter().map(of).collect(),
+            liar: liar.filter(|_| random.percent(70)).map(|device| of(&device)),
+            restore: restore[random.below(3) as usize],
+        }
+    }
+
+    pub(crate) fn devices(&self) -> impl Iterator<Item = &String> {
+        self.levels.iter().flatten()
+    }
+
+    fn is_outlet(device: &str) -> bool {
+        device.contains("pdu")
+    }
+
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = &String> {
+        self.devices().filter(|device| !Self::is_outlet(device))
+    }
+
+    pub(crate) fn outlets(&self) -> impl Iterator<Item = &String> {
+        self.devices().filter(|device| Self::is_outlet(device))
+    }
+}
+
+impl Shape {
+    pub(crate) fn draw(random: &mut Random, weakness: Weakness) -> Self {
+        let count = [1, 1, 1, 2, 3][random.below(5) as usize];
+        let gateways = [2, 2, 3][random.below(3) as usize];
+        let names = ["n1", "n2", "n3"];
+        let nodes: Vec<_> = names[..count].iter().map(|name| NodeShape::draw(random, name)).collect();
+        let at_once = (count > 1 && random.percent(60)).then_some(1);
+        let mut budget = Budget::unlimited();
+        if let Some(most) = at_once {
+            budget.fleet = Limits { at_once: Some(most), ..Limits::default() };
+            budget.cool_down = s(random.below(60));
+        }
+        let guest = (weakness == Weakness::NobodyKnowsItsHost || random.percent(25))
+            .then(|| (random.below(gateways as u64), random.below(count as u64)));
+        Self {
+            weakness,
+            nodes,
+            gateways,
+            guest: guest.map(|(gateway, node)| (gateway as usize, node as usize)),
+            trusted: random.percent(20),
+            unbounded: random.percent(10),
+            releases: [&["detach"] as &[_], &["detach"], &["detach", "notify"], &[]]
+                [random.below(4) as usize],
+            rules: Rules {
+                // Longer than any foreign cycle, and any late command to a device without sessions, that is drawn.
+                longest_cycle: s(35),
+                on_deadline: s(20 + random.below(80)),
+                level_share: s(40 + random.below(80)),
+                watch: s(1 + random.below(20)),
+                check_every: s(0),
+                ..Rules::default()
+            },
+            budget,
+            at_once,
+            // Of a weak world its weakness is looked for.
+            device_trouble: match weakness {
+                Weakness::None => [0, 5, 30, 60][random.below(4) as usize],
+                _ => 0,
+            },
+        }
+    }
+
+    /// The machine on which a gateway stands, if that is one of the nodes.
+    pub(crate) fn stands_on(&self, gateway: GatewayId) -> Option<&str> {
+        self.guest.filter(|(guest, _)| *guest == gateway).map(|(_, node)| self.nodes[node].name.as_str())
+    }
+
+    pub(crate) fn node(&self, id: &NodeId) -> &NodeShape {
+        self.nodes.iter().find(|node| node.id == *id).expect("every node has a shape")
+    }
+
+    /// The node of a device.
+    pub(crate) fn owner(&self, device: &str) -> &NodeShape {
+        let owns = |node: &&NodeShape| node.devices().any(|own| own == device);
+        self.nodes.iter().find(owns).expect("every device has a node")
+    }
+
+    pub(crate) fn is_sessionless(&self, device: &str) -> bool {
+        self.owner(device).sessionless.iter().any(|name| name == device)
+    }
+
+    pub(crate) fn build(&self, world: &mut World) {
+        for node in &self.nodes {
+            world.add_machine(&node.name).set_restore(&node.name, node.restore);
+            for device in node.devices() {
+                if NodeShape::is_outlet(device) {
+                    world.add_supply(&node.name, device);
+                } else {
+                    world.add_host(&node.name, device);
+                }
+            }
+            for device in &node.sessionless {
+                world.set_sessionless(device);
+            }
+        }
+    }
+
+    /// The settings, as one process has them: its own drivers, and its own way to the far sides.
+    pub(crate) fn plans(
+        &self,
+        gateway: GatewayId,
+        world: &SharedWorld,
+        link: &Arc<dyn Link>,
+        releaser: &Arc<dyn Releaser>,
+    ) -> Vec<NodePlan> {
+        self.sessions_live(world, 4, IDLE);
+        let own = self.stands_on(gateway);
+        let plan = |node: &NodeShape| NodePlan {
+            own_host: own == Some(node.name.as_str()) && self.weakness != Weakness::NobodyKnowsItsHost,
+            ..self.plan(node, world, link, releaser)
+        };
+        let plans = self.nodes.iter().map(plan).collect();
+        if self.weakness == Weakness::SessionsNeverEnd {
+            // After the drivers were made, who believe otherwise.
+            self.sessions_live(world, usize::MAX, IDLE * 1_000);
+        }
+        plans
+    }
+
+    fn sessions_live(&self, world: &SharedWorld, most: usize, idle: Duration) {
+        let mut world = world.lock().unwrap_or_else(PoisonError::into_inner);
+        for device in self.nodes.iter().flat_map(NodeShape::devices) {
+            world.set_sessions(device, most, idle);
+        }
+    }
+
+    fn plan(
+        &self,
+        node: &NodeShape,
+        world: &SharedWorld,
+        link: &Arc<dyn Link>,
+        releaser: &Arc<dyn Releaser>,
+    ) -> NodePlan {
+        let mut drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> = BTreeMap::new();
+        let mut levels = Vec::new();
+        for level in &node.levels {
+            let mut devices = Vec::new();
+            for name in level {
+                let driver = SimDriver::new(world, name, &SimOptions::default()).over(link.clone());
+                let spec = self.spec(node, name, &driver, world);
+                drivers.insert(spec.id.clone(), Arc::new(driver));
+                devices.push(spec);
+            }
+            levels.push(Level { devices });
+        }
+        let releases = self.releases.iter().map(|id| PlannedRelease {
+            id: ReleaseId::new(id).expect("a good name"),
+            releaser: releaser.clone(),
+        });
+        NodePlan {
+            id: node.id.clone(),
+            topology: Topology::new(levels).expect("a good topology"),
+            drivers,
+            releases: releases.collect(),
+            own_host: false,
+            labels: BTreeMap::new(),
+            groups: Default::default(),
+            liveness: None,
+            mark: String::new(),
+            drills: false,
+        }
+    }
+
+    fn spec(&self, node: &NodeShape, name: &str, driver: &SimDriver, world: &SharedWorld) -> DeviceSpec {
+        let traits = driver.traits().clone();
+        let identity = match traits.class {
+            DeviceClass::Host => {
+                world.lock().unwrap_or_else(PoisonError::into_inner).identity(&node.name).clone()
+            }
+            _ => Identity::default(),
+        };
+        DeviceSpec {
+            id: DeviceId::new(name).expect("a good name"),
+            class: traits.class,
+            grade: traits.grade,
+            has_epochs: traits.has_epochs,
+            longest_cycle: self.rules.longest_cycle,
+            call: traits.call,
+            dwell: self.rules.dwell,
+            readings: self.rules.readings,
+            max_in_flight: traits.max_in_flight,
+            trust_after_restart: self.trusted.then(|| s(60)),
+            verified: true,
+            identity,
+        }
+    }
+}
