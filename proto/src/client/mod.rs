@@ -115,7 +115,7 @@ impl Gateways {
                 Err(error) => Err(error),
             };
             match connected {
-                Ok(channel) if count > 1 && !self.answers(channel.clone()).await => {
+                Ok(channel) if count > 1 && self.is_silent(channel.clone()).await => {
                     let why =
                         format!("it takes connections, and answers nothing in {:?}", self.answers_within);
                     unreached.push((way.name, why.into()));
@@ -133,8 +133,9 @@ impl Gateways {
         Err(Unreached(unreached))
     }
 
-    /// Whether whoever is there answers anything at all; what, does not matter.
-    async fn answers(&self, mut channel: Channel) -> bool {
+    /// Whether whoever is there answers nothing at all. What the answer is does not matter, also where it is a refusal, of a
+    /// certificate for instance: the request itself tells it.
+    async fn is_silent(&self, mut channel: Channel) -> bool {
         // grpc.health.v1 asks for nothing and changes nothing; an empty message is five bytes.
         let question = Request::post("/grpc.health.v1.Health/Check")
             .header("content-type", "application/grpc")
@@ -145,7 +146,7 @@ impl Gateways {
             std::future::poll_fn(|cx| channel.poll_ready(cx)).await?;
             channel.call(question).await
         };
-        matches!(tokio::time::timeout(self.answers_within, answer).await, Ok(Ok(_)))
+        tokio::time::timeout(self.answers_within, answer).await.is_err()
     }
 
     /// The one that was asked does not answer: the next one from here on.

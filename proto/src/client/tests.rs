@@ -143,6 +143,16 @@ async fn one_that_takes_connections_and_answers_nothing_is_passed_over() {
     alone.connect().await.expect("the only one is asked all the same: it says itself that it is not heard");
 }
 
+/// As one does that does not take the certificate which it was shown: TLS 1.3 tells that after its handshake.
+#[tokio::test]
+async fn one_that_refuses_is_not_taken_for_silent() {
+    let refusing = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let name = format!("http://{}", refusing.local_addr().expect("an address"));
+    let task = tokio::spawn(async move { while refusing.accept().await.is_ok() {} });
+    client(&[&name, &name]).connect().await.expect("the request itself tells why");
+    task.abort();
+}
+
 #[tokio::test]
 async fn a_foreign_endpoint_without_a_certificate_is_not_followed() {
     let leading = gateway(leader("b")).await;
