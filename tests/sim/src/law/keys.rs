@@ -13,6 +13,8 @@ type Key = (NodeId, String);
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     bound: BTreeMap<Key, FenceId>,
+    /// What was bound and ended before anything was sent: an answer that was under way meanwhile may name it still.
+    freed: BTreeSet<(Key, FenceId)>,
     /// Who asked with a key, and was told that nothing was changed.
     nothing: BTreeMap<Key, String>,
     /// How many ask with a key at the moment.
@@ -33,6 +35,8 @@ impl Invariant for Keys {
                 if was.phase == Phase::Fencing && record.bringing == Bringing::Abort =>
             {
                 let ended = was.fence.as_ref().map(|fence| fence.id);
+                let freed = self.bound.iter().filter(|(_, fence)| Some(**fence) == ended);
+                self.freed.extend(freed.map(|(key, fence)| (key.clone(), *fence)));
                 self.bound.retain(|_, fence| Some(*fence) != ended);
             }
             What::Bound { node, key, fence } => {
@@ -59,6 +63,7 @@ impl Invariant for Keys {
                 }
                 let alone = *others == 0 && !self.vague.contains(&key);
                 match (told, self.bound.get(&key)) {
+                    (Told::Fence(fence), _) if self.freed.contains(&(key.clone(), *fence)) => {}
                     (Told::Fence(fence), Some(bound)) if fence != bound => {
                         return Err(format!("{key:?} is bound to {bound} and was answered with {fence}"));
                     }
