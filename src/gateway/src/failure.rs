@@ -32,6 +32,7 @@ pub(crate) enum Failure {
     Refused(String),
     /// Not now: something else has to happen first.
     #[error("{0}")]
+    #[cfg_attr(not(feature = "etcd"), allow(dead_code))]
     Later(String),
     /// The audit cannot be opened.
     #[error(transparent)]
