@@ -42,7 +42,9 @@ impl IpmiDriver {
             class: DeviceClass::Host,
             grade: Grade::Observed,
             has_epochs: true,
-            max_in_flight: MaxInFlight { off: bound, on: bound },
+            // An on may be sent when its session is nearly over, where its process stood still after the permit, and renews that;
+            // a copy of it that the network kept may land until the session ends again.
+            max_in_flight: MaxInFlight { off: bound, on: bound.map(|idle| idle * 2) },
             call: CALL,
             endpoint: format!("ipmi {}", settings.authority()),
         };

@@ -53,6 +53,8 @@ impl SimDriver {
     pub fn new(world: &SharedWorld, device: &str, options: &SimOptions) -> Self {
         let known = world.lock().unwrap_or_else(PoisonError::into_inner).device(device).clone();
         let life = (!known.sessionless).then_some(known.idle + options.latency);
+        // It may be sent when its session is nearly over, and renews that; a copy of it may land until the session ends again.
+        let on = life.map(|life| life * 2);
         let grade = match known.class {
             DeviceClass::Parent => Grade::Hypervisor,
             DeviceClass::Host | DeviceClass::Supply => Grade::Observed,
@@ -62,7 +64,7 @@ impl SimDriver {
                 class: known.class,
                 grade,
                 has_epochs: !known.sessionless,
-                max_in_flight: MaxInFlight { off: life, on: life },
+                max_in_flight: MaxInFlight { off: life, on },
                 call: options.call,
                 endpoint: format!("sim {device}"),
             },

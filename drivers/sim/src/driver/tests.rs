@@ -392,3 +392,25 @@ async fn a_device_without_sessions_has_no_epochs_and_no_bound() {
     bench.on().await.expect_err("no answer");
     bench.driver.quiesce(&bench.call()).await.expect_err("an on may still land");
 }
+
+/// A process that stood still between the permit of an on and its sending may send it just before its session is over; that
+/// renews the session, and a copy that the network kept may land in it for one more idle limit (S8).
+#[tokio::test(start_paused = true)]
+async fn an_on_lives_as_long_as_its_session_before_it_was_sent_and_after() {
+    let bench = Bench::of(|world| {
+        world.happen(BootTime::default(), Act::Foreign { machine: "n1".to_owned(), verb: Verb::Off });
+    })
+    .await;
+    bench.read().await.expect("answers");
+    let permitted = bench.now();
+    bench.fault(Fault::Twice { verb: Verb::On, after: Duration::from_secs(58), times: 1 });
+    tokio::time::sleep(Duration::from_secs(58)).await;
+    bench.on().await.expect("its session is there still");
+    bench.world().happen(bench.now(), Act::Foreign { machine: "n1".to_owned(), verb: Verb::Off });
+    tokio::time::sleep(Duration::from_secs(59)).await;
+    assert!(bench.world().truth("n1", bench.now()), "the copy landed");
+    let landed = bench.now().since(permitted);
+    let life = bench.driver.traits().max_in_flight;
+    assert!(landed > life.off.expect("bounded"), "longer than one idle limit");
+    assert!(life.on.expect("bounded") >= landed, "{landed:?}");
+}
