@@ -20,6 +20,9 @@ use crate::programs::{hooked, program};
 pub type Client = FencingServiceClient<Channel>;
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
+/// What was under way to a BMC when a daemon died is waited out before its node is looked at: an on lives for two idle
+/// limits of its session, 126 s.
+const LOOKED_AT_WITHIN: Duration = Duration::from_secs(180);
 
 /// Which daemon.
 #[derive(Clone, Debug)]
@@ -196,7 +199,7 @@ impl Gateway {
             source: std::io::Error::other(status),
         };
         let mut client = self.client().await?;
-        let deadline = Instant::now() + READY_WITHIN;
+        let deadline = Instant::now() + LOOKED_AT_WITHIN;
         loop {
             let answer = client.list_nodes(ListNodesRequest::default()).await.map_err(failed)?;
             let nodes = answer.into_inner().nodes;
@@ -205,7 +208,7 @@ impl Gateway {
             }
             if Instant::now() >= deadline {
                 let what = "every device is looked at".to_owned();
-                return Err(PeerError::TimedOut { what, within: READY_WITHIN, seen: self.log() });
+                return Err(PeerError::TimedOut { what, within: LOOKED_AT_WITHIN, seen: self.log() });
             }
             sleep(Duration::from_millis(20)).await;
         }

@@ -156,7 +156,8 @@ impl Process {
         }
     }
 
-    fn die(&self) {
+    /// It is gone, wherever it stood, and what was to become of it does not any more.
+    pub(crate) fn die(&self) {
         let mut state = self.state();
         (state.dead, state.shut) = (true, true);
         // Its machine begins anew some day.

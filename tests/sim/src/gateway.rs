@@ -125,6 +125,7 @@ impl Gateway {
     pub(crate) async fn go(&mut self) {
         let Some(life) = self.life.take() else { return };
         life.gone.cancel();
+        life.process.die();
         life.elector.die();
         life.running.abort();
         let _ = life.running.await;

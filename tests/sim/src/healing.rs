@@ -13,6 +13,7 @@ use crate::cast::Cast;
 use crate::law::waits_for_somebody;
 use crate::people::{HOLDERS, People, fence_call, person, release};
 use crate::scene::s;
+use crate::trace;
 
 /// Longer than any deadline of the rules, one after the other.
 const LONGEST: Duration = Duration::from_secs(1_500);
@@ -29,6 +30,11 @@ pub(crate) async fn heal(cast: &mut Cast, people: &mut People) {
         if let Some(life) = &gateway.life {
             life.process.calm();
             life.process.go_on();
+        }
+        // What is bounded by the wall clock comes too late from a gateway whose clock nobody sets right (S8).
+        if !gateway.clock.behind().is_zero() {
+            gateway.clock.set_right();
+            cast.scene.note(trace::What::Jumped { gateway: gateway.id });
         }
     }
     cast.bury().await;
@@ -192,6 +198,10 @@ pub(crate) async fn once_more(cast: &mut Cast, node: &NodeId, random: &mut Rando
     }
     if !settles(cast, node).await || cast.record(node).phase != Phase::Released {
         return cast.scene.broken(format!("every_fence_ends: once more: {:#?}", cast.record(node)));
+    }
+    // Whoever switches it on by hand gives it its supplies first, if it was those that were switched off.
+    for outlet in shape.node(node).outlets() {
+        cast.scene.happen(Act::ForeignOutlet { outlet: outlet.clone(), verb: Verb::On });
     }
     cast.scene.happen(Act::Foreign { machine: node.to_string(), verb: Verb::On });
     let fenced_again = async {

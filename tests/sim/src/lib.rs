@@ -128,7 +128,8 @@ async fn history(seed: u64, weakness: Weakness, loud: bool) -> Result<Lived, Box
 /// Misfortune, callers, and now and then relief.
 async fn chaos(cast: &mut Cast, people: &mut People, random: &mut Random) {
     let mut misfortune = Misfortune::new(random.bits());
-    for _ in 0..12 + random.below(36) {
+    let least = if cast.scene.shape.weakness.is_of_what_is_late() { 60 } else { 12 };
+    for _ in 0..least + random.below(36) {
         let longest = if random.percent(90) { s(6) } else { s(70) };
         tokio::time::sleep(random.between(Duration::ZERO, longest)).await;
         cast.bury().await;

@@ -12,12 +12,15 @@ usage: cargo xtask sim [--histories N] [--seed S] [--threads T] [--log]
   --histories N   so many histories (10000), from seed S on (0)
   --seed S        without --histories: the one history of that seed, with its diary where it fails
   --threads T     in so many threads (one for each core)
+  --weak W        in worlds that break the law themselves, so that a history ought to fail: LeasesEndEarly,
+                  StaleWritersAreHeard, SessionsNeverEnd, ReleasesHeedNoEnd, EverybodyLies or NobodyKnowsItsHost
   --log           with the diary in any case, and the engine's log";
 
 struct Wanted {
     from: u64,
     count: Option<u64>,
     threads: Option<u64>,
+    weakness: Weakness,
     log: bool,
 }
 
@@ -32,7 +35,7 @@ fn main() -> ExitCode {
 }
 
 fn wanted(mut words: impl Iterator<Item = String>) -> Result<Wanted, String> {
-    let mut wanted = Wanted { from: 0, count: None, threads: None, log: false };
+    let mut wanted = Wanted { from: 0, count: None, threads: None, weakness: Weakness::None, log: false };
     let mut one = false;
     while let Some(word) = words.next() {
         let mut number = |option: &str| {
@@ -43,6 +46,13 @@ fn wanted(mut words: impl Iterator<Item = String>) -> Result<Wanted, String> {
             "--histories" => wanted.count = Some(number("--histories")?),
             "--seed" => (wanted.from, one) = (number("--seed")?, true),
             "--threads" => wanted.threads = Some(number("--threads")?.max(1)),
+            "--weak" => {
+                let word = words.next().unwrap_or_default();
+                let named = |weakness: &&Weakness| format!("{weakness:?}") == word;
+                let weakness = Weakness::ALL.iter().find(named);
+                wanted.weakness =
+                    *weakness.ok_or_else(|| format!("no such weakness: {word:?}\n\n{USAGE}"))?;
+            }
             "--log" => wanted.log = true,
             _ => return Err(format!("no such option: {word}\n\n{USAGE}")),
         }
@@ -64,11 +74,11 @@ fn run(wanted: &Wanted) -> ExitCode {
         let log = tracing_subscriber::fmt().with_max_level(level).with_ansi(false).without_time();
         log.with_writer(std::io::stderr).init();
     }
-    let Some(count) = wanted.count else { return replay(wanted.from, wanted.log) };
+    let Some(count) = wanted.count else { return replay(wanted) };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = wanted.threads.and_then(|threads| usize::try_from(threads).ok()).unwrap_or(cores);
     let began = Instant::now();
-    let lived = many(wanted.from..wanted.from.saturating_add(count), threads, runtime);
+    let lived = many(wanted.from..wanted.from.saturating_add(count), threads, wanted.weakness, runtime);
     let took = began.elapsed().as_secs_f64();
     lived.words().iter().for_each(|words| eprintln!("{words}"));
     println!(
@@ -84,10 +94,11 @@ fn run(wanted: &Wanted) -> ExitCode {
     if lived.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn replay(seed: u64, log: bool) -> ExitCode {
-    match live(runtime(), seed, Weakness::None, true) {
+fn replay(wanted: &Wanted) -> ExitCode {
+    let seed = wanted.from;
+    match live(runtime(), seed, wanted.weakness, true) {
         Ok(lived) => {
-            if log {
+            if wanted.log {
                 println!("{}", lived.diary);
             }
             let (events, time, hash) = (lived.tally.events, lived.time, lived.hash);

@@ -18,6 +18,7 @@ pub struct Many {
     pub time: Duration,
     /// The seeds of the others, in order, and what is broken there.
     pub failed: Vec<(u64, Box<Broken>)>,
+    weakness: Weakness,
 }
 
 impl Many {
@@ -33,18 +34,27 @@ impl Many {
 
     /// What is wrong, and how to see it again: of each that failed.
     pub fn words(&self) -> Vec<String> {
+        let weak = match self.weakness {
+            Weakness::None => String::new(),
+            weakness => format!(" --weak {weakness:?}"),
+        };
         let words = |(seed, broken): &(u64, Box<Broken>)| {
             let reason = broken.what.first().and_then(|what| what.lines().next()).unwrap_or_default();
             let reason: String = reason.chars().take(300).collect();
-            format!("seed {seed}: {reason}\n  replay: cargo xtask sim --seed {seed}")
+            format!("seed {seed}: {reason}\n  replay: cargo xtask sim --seed {seed}{weak}")
         };
         self.failed.iter().map(words).collect()
     }
 }
 
-/// Lives through the histories of `seeds` in `threads` threads. `runtime` makes runtimes of one thread whose time is paused.
-pub fn many(seeds: Range<u64>, threads: usize, runtime: impl Fn() -> Runtime + Sync) -> Many {
-    let (next, all) = (AtomicU64::new(seeds.start), Mutex::new(Many::default()));
+/// Lives through the histories of `seeds` in worlds of that weakness, in `threads` threads. `runtime` makes runtimes of one thread whose time is paused.
+pub fn many(
+    seeds: Range<u64>,
+    threads: usize,
+    weakness: Weakness,
+    runtime: impl Fn() -> Runtime + Sync,
+) -> Many {
+    let (next, all) = (AtomicU64::new(seeds.start), Mutex::new(Many { weakness, ..Many::default() }));
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
@@ -53,7 +63,7 @@ pub fn many(seeds: Range<u64>, threads: usize, runtime: impl Fn() -> Runtime + S
                     if seed >= seeds.end {
                         return;
                     }
-                    let lived = live(runtime(), seed, Weakness::None, false);
+                    let lived = live(runtime(), seed, weakness, false);
                     all.lock().unwrap_or_else(PoisonError::into_inner).take(seed, lived);
                 }
             });

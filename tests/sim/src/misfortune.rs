@@ -30,7 +30,7 @@ impl Misfortune {
         match self.0.below(3) {
             0 => self.0.between(ms(100), s(4)),
             1 => self.0.between(s(3), s(12)),
-            _ => self.0.between(s(10), s(110)),
+            _ => self.0.between(s(10), s(140)),
         }
     }
 
@@ -96,7 +96,7 @@ impl Misfortune {
                 });
             }
             Weakness::StaleWritersAreHeard => (Leaving::Write, self.0.between(s(6), s(20))),
-            Weakness::SessionsNeverEnd => (Leaving::On, self.0.between(s(70), s(120))),
+            Weakness::SessionsNeverEnd => (Leaving::On, self.0.between(s(150), s(300))),
             Weakness::ReleasesHeedNoEnd => (Leaving::Release, self.0.between(s(75), s(140))),
             Weakness::EverybodyLies => {
                 let node = &shape.nodes[self.0.below(shape.nodes.len() as u64) as usize];
@@ -142,7 +142,7 @@ impl Misfortune {
                 // Those that the far side bounds are stopped for about as long as it does that, or longer.
                 let bounded = matches!(what, Leaving::On | Leaving::Release | Leaving::Word);
                 let long = bounded && self.0.percent(60);
-                let time = if long { self.0.between(s(50), s(120)) } else { time };
+                let time = if long { self.0.between(s(50), s(140)) } else { time };
                 life.process.stop_before(what, time, how);
             }
         }

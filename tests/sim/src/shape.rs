@@ -54,6 +54,23 @@ pub enum Weakness {
     NobodyKnowsItsHost,
 }
 
+impl Weakness {
+    /// All that there are.
+    pub const ALL: [Self; 6] = [
+        Self::LeasesEndEarly,
+        Self::StaleWritersAreHeard,
+        Self::SessionsNeverEnd,
+        Self::ReleasesHeedNoEnd,
+        Self::EverybodyLies,
+        Self::NobodyKnowsItsHost,
+    ];
+
+    /// What is sent long after its permit does harm. Much has to happen meanwhile.
+    pub(crate) fn is_of_what_is_late(self) -> bool {
+        matches!(self, Self::SessionsNeverEnd | Self::ReleasesHeedNoEnd)
+    }
+}
+
 /// Everything that is drawn before a history begins.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
@@ -117,7 +134,8 @@ impl NodeShape {
 
 impl Shape {
     pub(crate) fn draw(random: &mut Random, weakness: Weakness) -> Self {
-        let count = [1, 1, 1, 2, 3][random.below(5) as usize];
+        // What is late does harm to the node that it was meant for: where that is looked for there is one.
+        let count = if weakness.is_of_what_is_late() { 1 } else { [1, 1, 1, 2, 3][random.below(5) as usize] };
         let gateways = [2, 2, 3][random.below(3) as usize];
         let names = ["n1", "n2", "n3"];
         let nodes: Vec<_> = names[..count].iter().map(|name| NodeShape::draw(random, name)).collect();

@@ -28,7 +28,7 @@ fn in_every_history_the_law_holds_and_every_fence_ends() {
     let soak = std::env::var("PICKET_SOAK").is_ok_and(|on| on != "0");
     let count = if soak { HISTORIES * 20 } else { HISTORIES };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let lived = many(0..count, cores, runtime);
+    let lived = many(0..count, cores, Weakness::None, runtime);
     let (tally, failed) = (lived.tally, lived.words());
     println!("{count} histories: {:?}", tally.fields());
     assert!(failed.is_empty(), "{} of {count} failed:\n{}", failed.len(), failed.join("\n"));

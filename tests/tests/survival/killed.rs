@@ -12,7 +12,7 @@ use crate::scene::{POLICY, Scene};
 
 /// So many gateways are killed side by side: each mostly waits for what its predecessor may have left under way.
 const SIDE_BY_SIDE: usize = 24;
-/// The longest wait is that for a release whose end is not known: 65 s.
+/// The longest waits are those for a release whose end is not known, 65 s, and for such an on, 126 s.
 const LONGEST: Duration = Duration::from_secs(400);
 
 /// Points that every fence and unfence goes through. One that is gone or has another name would be killed at no more.

@@ -18,7 +18,7 @@ use crate::sky::{Sky, WAY};
 use crate::trace::GatewayId;
 
 /// How long a request is waited for.
-const REQUEST: Duration = Duration::from_secs(2);
+pub(crate) const REQUEST: Duration = Duration::from_secs(2);
 
 /// A connection to the store.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ mod elector;
 mod quorum;
 mod releaser;
 
-pub(crate) use client::Client;
+pub(crate) use client::{Client, REQUEST};
 pub(crate) use elector::Elector;
 pub(crate) use quorum::{LIFE, Quorum};
 pub(crate) use releaser::FarSide;

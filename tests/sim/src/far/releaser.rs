@@ -14,7 +14,7 @@ use picket_release::{Progress, ReleaseError, Releaser, Subject};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::gate::{Leaving, Process};
-use crate::scene::{Scene, ms, s};
+use crate::scene::{Scene, s};
 use crate::shape::Weakness;
 use crate::trace::{GatewayId, What};
 
@@ -130,7 +130,9 @@ impl Way {
     /// side's is not; other faults of it are within the margin of the release's life.
     fn not_after(&self, permit: &ReleasePermit<'_>) -> BootTime {
         let left = permit.not_after().millis().saturating_sub(self.clock.wall().millis());
-        self.far.scene.now() + ms(left).saturating_sub(self.clock.behind())
+        // It may be over already.
+        let then = self.far.scene.now().since_boot() + Duration::from_millis(left);
+        BootTime::from_boot(then.saturating_sub(self.clock.behind()))
     }
 
     async fn answered(&self, answer: Answer) -> Option<Answer> {

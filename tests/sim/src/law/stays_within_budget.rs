@@ -1,15 +1,21 @@
 //! S14: no more fences at once than the settings allow, but for breaches and what a person set aside.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use picket_core::ids::NodeId;
 use picket_core::record::{Cause, NodeRecord, Phase};
+use picket_core::time::BootTime;
 
 use super::{Invariant, Past};
+use crate::far::REQUEST;
 use crate::trace::{Event, What};
 
 #[derive(Debug, Default)]
-pub(super) struct StaysWithinBudget;
+pub(super) struct StaysWithinBudget {
+    /// Nodes that were released and are proven anew for somebody who joins, which no limit bars: since when. Whoever took the
+    /// last place before that may have his intent on its way to the store still.
+    again: BTreeMap<NodeId, BootTime>,
+}
 
 /// Whether it takes a place: from the intent until Released, NeedsOperator or the end.
 fn is_open(record: &NodeRecord) -> bool {
@@ -26,6 +32,10 @@ impl Invariant for StaysWithinBudget {
             return Ok(());
         };
         let old = past.record(&record.node);
+        let same = old.generation == record.generation;
+        if same && old.phase == Phase::Released && record.phase == Phase::Fencing {
+            self.again.insert(record.node.clone(), event.at);
+        }
         let began = old.phase == Phase::Normal && record.phase == Phase::Fencing;
         let exempt = record
             .fence
@@ -34,8 +44,13 @@ impl Invariant for StaysWithinBudget {
         if !began || exempt {
             return Ok(());
         }
-        let open: BTreeSet<&NodeId> =
-            past.records().filter(|record| is_open(record)).map(|record| &record.node).collect();
+        let just_now = |node: &NodeId| self.again.get(node).is_some_and(|at| event.at.since(*at) <= REQUEST);
+        let open: BTreeSet<&NodeId> = past
+            .records()
+            .filter(|record| is_open(record))
+            .map(|record| &record.node)
+            .filter(|node| !just_now(node))
+            .collect();
         if open.len() >= usize::try_from(most).unwrap_or(usize::MAX) {
             return Err(format!("{} begins beside {open:?}, and {most} may be open", record.node));
         }
