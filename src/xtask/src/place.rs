@@ -2,16 +2,21 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::run;
 
-/// The top of the sources.
+/// The top of the sources: of those that cargo runs us from. Where two checkouts share a target folder the program may have been
+/// built from the other.
 pub fn top() -> &'static Path {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).unwrap_or(here)
+    static HERE: LazyLock<PathBuf> = LazyLock::new(|| {
+        let here = std::env::var_os("CARGO_MANIFEST_DIR");
+        here.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from)
+    });
+    HERE.ancestors().nth(2).unwrap_or(&HERE)
 }
 
 /// Cargo, the one that started us.

@@ -6,6 +6,10 @@ use std::time::Instant;
 use picket_sim::{Weakness, live, many};
 use tokio::runtime::Runtime;
 
+/// A history is made of small things that live shortly.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const USAGE: &str = "\
 usage: cargo xtask sim [--histories N] [--seed S] [--threads T] [--log]
 
