@@ -24,7 +24,7 @@ async fn one_leads_the_others_know_and_a_handover_takes_no_lease() {
         }
         other => panic!("{other:?}"),
     }
-    soon("each knows of the other", 5, async || {
+    soon("each knows of the other", 20, async || {
         let names =
             |house: &House| house.election.others().into_iter().map(|m| m.gateway).collect::<Vec<_>>();
         names(&one) == ["g2"] && names(&two) == ["g1"]
@@ -127,13 +127,13 @@ async fn a_campaign_that_nobody_waits_for_leaves_nothing_behind() {
         .await;
     }
     // A grant that was dropped on its way leaves a lease with nothing under it, which ends by itself.
-    soon("no lease is left but the one of its presence", 5, async || {
+    soon("no lease is left but the one of its presence", 20, async || {
         raw.leases().await.unwrap().leases().len() <= 1
     })
     .await;
     println!("{heard} heard, {unheard} not");
     assert!(unheard > 0);
-    soon("it is seen", 2, async || leader(&house).is_none()).await;
+    soon("it is seen", 20, async || leader(&house).is_none()).await;
     let from = Instant::now();
     house.lead().await;
     assert!(from.elapsed() < Duration::from_secs(2), "{:?}", from.elapsed());

@@ -32,7 +32,7 @@ async fn who_has_other_settings_waits_until_it_has_them_or_is_told_to() {
     two.election.set_fleet("sha256:b").await.unwrap();
     one.election.resign().await.unwrap();
     assert!(!stands(&two).await, "its settings are others");
-    soon("it says why", 3, async || {
+    soon("it says why", 20, async || {
         let others = one.election.others();
         others.iter().any(|m| {
             m.gateway == "g2" && m.aside.as_deref().is_some_and(|why| why.contains("picketd accept-settings"))
@@ -46,7 +46,7 @@ async fn who_has_other_settings_waits_until_it_has_them_or_is_told_to() {
     let mut waiting = Box::pin(two.election.campaign());
     assert!(timeout(Duration::from_millis(300), &mut waiting).await.is_err());
     two.election.set_fleet("sha256:a").await.unwrap();
-    let won = timeout(Duration::from_secs(3), waiting).await.expect("it stands").unwrap();
+    let won = timeout(Duration::from_secs(20), waiting).await.expect("it stands").unwrap();
     assert_eq!(won.term.0, 2);
     assert_eq!(two.election.me().aside, None);
 
@@ -74,7 +74,7 @@ async fn settings_that_were_taken_while_etcd_was_away_are_known_once_it_is_back(
     house.election.set_fleet("sha256:b").await.expect_err("etcd does not hear it");
     way.heal();
     let mut raw = raw(&cluster.endpoints()).await;
-    soon("it is stored", 5, async || {
+    soon("it is stored", 20, async || {
         let stored = raw.get("/picket/election/digest", None).await.unwrap();
         stored.kvs()[0].value() == b"sha256:b"
     })
@@ -152,7 +152,7 @@ async fn what_the_engine_sets_aside_is_told_to_the_others() {
     let waiting = two.election.campaign();
     let told = async {
         let aside = async |wanted: Option<&str>| {
-            soon("it is told", 3, async || {
+            soon("it is told", 20, async || {
                 let others = one.election.others();
                 others.iter().any(|m| m.gateway == "g2" && m.aside.as_deref() == wanted)
             })

@@ -76,7 +76,7 @@ async fn a_watch_outlives_compaction_and_a_restart_of_etcd() {
     };
     let heard = news(&two, second.revision).await;
     assert_eq!(heard, [(third.revision, node("r1n01"))]);
-    soon("it is known again who leads", 5, async || leader(&two).as_deref() == Some("g1")).await;
+    soon("it is known again who leads", 20, async || leader(&two).as_deref() == Some("g1")).await;
 }
 
 #[tokio::test]
