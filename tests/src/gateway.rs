@@ -1,7 +1,7 @@
 //! The real daemon, as a process, and the real command line before it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
@@ -42,6 +42,14 @@ pub struct Said {
     pub out: String,
     /// What it complained of.
     pub err: String,
+}
+
+impl Said {
+    /// By a program that has ended.
+    pub fn of(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Self { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    }
 }
 
 /// A gateway with its directory: settings, store, socket, log. It can be killed and started again over the same store.
@@ -292,12 +300,7 @@ impl Gateway {
             .output()
             .await
             .map_err(PeerError::io(format!("run picket {}", arguments.join(" "))))?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Said {
-            code: output.status.code().unwrap_or(-1),
-            out: text(output.stdout),
-            err: text(output.stderr),
-        })
+        Ok(Said::of(output))
     }
 
     /// Lets it outlive this run, with its directory; its process id.

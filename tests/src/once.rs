@@ -36,7 +36,5 @@ async fn run(mut command: tokio::process::Command, what: &str) -> Result<Said> {
         within: LONGEST,
         seen: "it runs".to_owned(),
     })?;
-    let output = ended.map_err(PeerError::io("run a program"))?;
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Said { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) })
+    Ok(Said::of(ended.map_err(PeerError::io("run a program"))?))
 }

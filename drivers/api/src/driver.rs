@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
+use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity, MaxInFlight};
+use picket_core::ids::DeviceId;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::{Epoch, Reading};
+use picket_core::rules::Rules;
 use picket_core::time::BootTime;
 
 use crate::call::Call;
@@ -27,6 +29,27 @@ pub struct Traits {
     pub call: Duration,
     /// What no two devices of the fleet may share (`ipmi 10.0.0.7:623`): two nodes with one BMC is a fault.
     pub endpoint: String,
+}
+
+impl Traits {
+    /// The device as a topology has it where no settings say otherwise: by these rules, of unknown identity, not trusted after
+    /// a restart, and a supply's wiring not verified.
+    pub fn spec(&self, id: DeviceId, rules: &Rules) -> DeviceSpec {
+        DeviceSpec {
+            id,
+            class: self.class,
+            grade: self.grade,
+            has_epochs: self.has_epochs,
+            longest_cycle: rules.longest_cycle,
+            call: self.call,
+            dwell: rules.dwell,
+            readings: rules.readings,
+            max_in_flight: self.max_in_flight,
+            trust_after_restart: None,
+            verified: false,
+            identity: Identity::default(),
+        }
+    }
 }
 
 /// The device took a command.

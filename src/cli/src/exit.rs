@@ -15,7 +15,8 @@ pub enum Exit {
     Blocked,
     /// 4: a person must decide, or the power-on was not seen.
     NeedsOperator,
-    /// 5: no gateway answers, or the way to it broke and stayed broken.
+    /// 5: no gateway answers, or the way to it broke and stayed broken; none leads, or its store cannot be asked or written.
+    /// Asked again with the same key it may be done.
     Unreachable,
     /// 6: no such node, fence, release, hold or receipt.
     NotFound,
@@ -85,13 +86,12 @@ impl From<Exit> for ExitCode {
 pub const HELP: &str = "\
 Exit codes (with several nodes, the worst):
   0   done: fenced, unfenced, listed
-  1   any other error; also: the gateway cannot write its store, and nothing was begun; a receipt that is
-      not the gateway's
+  1   any other error; also: a receipt that is not the gateway's
   2   wrong arguments or settings, or a question not answered with yes
   3   blocked: the gateway stands on that node, or a budget or a pause bars it, nothing was sent;
       or, of unfence, others still hold the node, and it stays off
   4   needs an operator, or the power-on was not seen
-  5   no gateway answers
+  5   no gateway answers, none leads, or its store cannot be written: worth asking again, with the same key
   6   no such node, fence, release, hold or receipt
   7   not known to the gateway, or not allowed
   8   overtaken: superseded, stood down, another generation, or not possible now;

@@ -84,7 +84,6 @@ impl Told {
             Code::ResourceExhausted => Exit::Blocked,
             Code::DeadlineExceeded => Exit::TimedOut,
             _ if self.is_of_the_way() => Exit::Unreachable,
-            Code::Unavailable if self.reason() == ErrorReason::StoreUnavailable => Exit::Failed,
             Code::Unavailable => Exit::Unreachable,
             _ => Exit::Failed,
         }
@@ -287,6 +286,6 @@ mod tests {
         details.set_error_info("STORE_UNAVAILABLE", DOMAIN, []);
         let told = Told::from(&Status::with_error_details(Code::Unavailable, "disk full", details));
         assert!(!told.is_passing());
-        assert_eq!(told.exit(), Exit::Failed);
+        assert_eq!(told.exit(), Exit::Unreachable, "asked again later it may be done");
     }
 }

@@ -46,6 +46,11 @@ impl Grade {
 
 /// How long a command may still take effect after its sender stopped (S8). *The far side* keeps that bound.
 /// `None`: nothing bounds it; while such an effect is open no power-on is sent.
+///
+/// Where a session bounds it, an off lives for one idle limit of that session, and an on for two. A process that stood still
+/// after its permit may send just before the session is over, which renews the session; a copy that the network kept may then
+/// land until the session ends again. An on that lands so late would start a node whose volumes were let go; an off costs a
+/// node that runs again, and no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaxInFlight {
     /// Of an off, and of a hold or its undoing.

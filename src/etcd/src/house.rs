@@ -124,6 +124,15 @@ impl Etcd {
         Ok(self.house.life().await?.incarnation)
     }
 
+    /// Looks whether there is a store that may be used, and makes none; `None`: there is nothing yet, and a start makes one.
+    ///
+    /// # Errors
+    /// [`StoreError::Moved`] and [`StoreError::Damaged`]: nobody leads over it until a person mends it. Others: etcd cannot be
+    /// asked now; a gateway starts all the same, and waits for it.
+    pub async fn check(&self) -> Result<Option<Incarnation>, StoreError> {
+        Ok(self.house.found().await?.map(|life| life.incarnation))
+    }
+
     /// Runs something in the background until the last of us goes.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = lock(&self.tasks);
@@ -195,11 +204,14 @@ impl House {
 
     /// The store's life, where there is a store: none is made.
     pub(crate) async fn look_only(&self) -> Result<Life, StoreError> {
-        let answer = self.read_txn(life::look(&self.keys, None)?).await.map_err(Fault::of_a_read)?;
-        let life = life::found(&self.keys, &answer)?;
-        life.ok_or_else(|| {
+        self.found().await?.ok_or_else(|| {
             StoreError::Unavailable(format!("there is no store under {} in etcd", self.keys.prefix()))
         })
+    }
+
+    async fn found(&self) -> Result<Option<Life>, StoreError> {
+        let answer = self.read_txn(life::look(&self.keys, None)?).await.map_err(Fault::of_a_read)?;
+        life::found(&self.keys, &answer)
     }
 
     /// The revision of the whole of etcd. With it the life is read anew, which a restore may have changed under us.

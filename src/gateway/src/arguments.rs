@@ -11,7 +11,8 @@ pub struct Arguments {
     pub config: PathBuf,
 
     /// Check the settings, and what a start by them needs (store, audit, receipts' key, the socket's directory), say
-    /// every fault at once, and stop. Makes and sends nothing; run it as the user who runs picketd.
+    /// every fault at once, and stop. Makes nothing, and sends nothing but a question to a store in etcd: whether it is of use,
+    /// or was moved. Run it as the user who runs picketd.
     #[arg(long)]
     pub check: bool,
 
@@ -42,6 +43,7 @@ pub enum Task {
     /// Take the mark of a store away that was moved, where the new one was never used
     Unseal,
     /// Say that these settings are the fleet's from now on, where no gateway leads because each has others than those by which
-    /// was led last. Once, on the machine of any gateway that has the right ones; running gateways need no restart
+    /// was led last. Once, on the machine of any gateway that has the right ones; running gateways need no restart. It stands
+    /// in no audit: a gateway's audit is written by that gateway alone, and none is asked here
     AcceptSettings,
 }

@@ -1,29 +1,39 @@
 //! `picketd --check`: what a start needs besides its settings, looked at as the user who runs the check.
 //!
-//! **Non-goals.** Nothing is sent, and no port is bound: who has it may be the gateway that runs. **Invariants.** Nothing is
-//! made, written or locked. What another gateway holds now is no fault: it may be the one whose settings are checked.
+//! **Non-goals.** Nothing is sent but a question to a store in etcd, and no port is bound: who has it may be the gateway that
+//! runs. **Invariants.** Nothing is made, written or locked. What another gateway holds now is no fault: it may be the one whose
+//! settings are checked. Nor is an etcd that is away: a gateway starts, and waits for it.
 
 use std::path::Path;
 
 use picket_audit::Audit;
 use picket_config::{Faults, Settings, StoreSettings};
+use picket_driver::Context;
 use picket_receipt::Keys;
 use picket_store::EmbeddedStore;
+use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, Need};
 use crate::run::addresses;
+use crate::sharing;
 
 /// What the systemd unit makes at each start, with its modes.
 const BY_THE_UNIT: [(&str, u32); 2] = [("/var/lib/picket", 700), ("/run/picket", 750)];
 
 /// Tells what is wrong with the settings and with what a start by them needs, all at once. `built`: how many nodes they
 /// have, or their faults.
-pub(crate) fn check(file: &Path, settings: &Settings, built: Result<usize, Faults>) -> Result<(), Failure> {
+pub(crate) fn check(
+    file: &Path,
+    settings: &Settings,
+    built: Result<usize, Faults>,
+    runtime: &Runtime,
+    context: &Context,
+) -> Result<(), Failure> {
     let (nodes, faults) = match built {
         Ok(nodes) => (nodes, None),
         Err(faults) => (0, Some(faults)),
     };
-    let (needs, notes) = look(settings, faults.as_ref());
+    let (needs, notes) = look(settings, faults.as_ref(), runtime, context);
     match (faults, needs.is_empty()) {
         (Some(faults), true) => return Err(Failure::Settings(faults)),
         (settings, false) => return Err(Failure::Check { settings, needs }),
@@ -37,13 +47,29 @@ pub(crate) fn check(file: &Path, settings: &Settings, built: Result<usize, Fault
 }
 
 /// What is missing, and what is worth a word. What stands in a table with faults is not looked at: it may be a default.
-fn look(settings: &Settings, faults: Option<&Faults>) -> (Vec<Need>, Vec<String>) {
+fn look(
+    settings: &Settings,
+    faults: Option<&Faults>,
+    runtime: &Runtime,
+    context: &Context,
+) -> (Vec<Need>, Vec<String>) {
     let sound = |tables: &[&str]| {
         let told = faults.into_iter().flat_map(Faults::all);
         told.into_iter()
             .all(|fault| !tables.iter().any(|table| fault.place.key.split('.').next() == Some(table)))
     };
-    let (mut needs, mut absent) = (Vec::new(), Vec::new());
+    let (mut needs, mut notes, mut absent) = (Vec::new(), Vec::new(), Vec::new());
+    if let StoreSettings::Etcd(etcd) = &settings.store
+        && sound(&["store"])
+    {
+        match runtime.block_on(sharing::check(etcd, context)) {
+            Ok(None) => {}
+            Ok(Some(away)) => {
+                notes.push(format!("the store cannot be asked now, and a gateway waits until it can: {away}"))
+            }
+            Err(why) => needs.push(Need { key: "store.prefix", why: Box::new(why) }),
+        }
+    }
     let mut need = |key: &'static str, path: &Path, found: Result<(), Failure>| {
         // What would be missing below it is made with it, or by the start.
         if let Some(made) =
@@ -77,5 +103,6 @@ fn look(settings: &Settings, faults: Option<&Faults>) -> (Vec<Need>, Vec<String>
              -d -m {mode} {path}"
         )
     };
-    (needs, absent.into_iter().map(by_hand).collect())
+    notes.extend(absent.into_iter().map(by_hand));
+    (needs, notes)
 }

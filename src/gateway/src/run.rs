@@ -63,7 +63,8 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
     let built = build::all(&settings, told, &context, &kinds);
     if arguments.check {
         let nodes = built.as_ref().map(|(nodes, _)| nodes.len());
-        return needs::check(&arguments.config, &settings, nodes.map_err(Faults::clone));
+        let nodes = nodes.map_err(Faults::clone);
+        return needs::check(&arguments.config, &settings, nodes, &runtime, &context);
     }
     let (nodes, tls) = built.map_err(Failure::Settings)?;
     let level = log::start(settings.log.format == LogFormat::Json, settings.log.level.word());

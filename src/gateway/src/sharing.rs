@@ -6,6 +6,8 @@ use picket_config::{Settings, StoreSettings};
 use picket_core::election::{Election, Member};
 use picket_core::ids::Incarnation;
 use picket_core::store::Store;
+#[cfg(feature = "etcd")]
+use picket_core::store::StoreError;
 use picket_driver::Context;
 use picket_election::Single;
 use picket_engine::NodePlan;
@@ -58,6 +60,28 @@ fn shared(
         lease: settings.election.lease,
     });
     Ok((measured(Arc::new(etcd.store()), metrics), Arc::new(election)))
+}
+
+/// Looks at a store in etcd as a start would find it, and makes none. `Some`: it cannot be asked now, and why.
+///
+/// # Errors
+/// Nobody leads over it until a person mends it.
+#[cfg(feature = "etcd")]
+pub(crate) async fn check(
+    etcd: &picket_config::EtcdSettings,
+    context: &Context,
+) -> Result<Option<String>, Failure> {
+    let etcd = picket_etcd::Etcd::new(etcd.clone(), context.clock.clone(), context.random.clone());
+    match etcd.check().await {
+        Ok(_) => Ok(None),
+        Err(error @ (StoreError::Moved(_) | StoreError::Damaged(_))) => Err(error.into()),
+        Err(error) => Ok(Some(error.to_string())),
+    }
+}
+
+#[cfg(not(feature = "etcd"))]
+pub(crate) async fn check(_: &picket_config::EtcdSettings, _: &Context) -> Result<Option<String>, Failure> {
+    Err(Failure::Built("etcd"))
 }
 
 #[cfg(not(feature = "etcd"))]

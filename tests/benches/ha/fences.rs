@@ -2,18 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use picket_proto::v1::{
-    FenceRequest, FenceResponse, FenceUntil, NodeSelector, OutcomeKind, Phase, node_selector,
-};
+use picket_proto::v1::{OutcomeKind, Phase};
 use picket_tests::Client;
 use picket_tests::peers::EtcdCluster;
 use tokio::task::JoinSet;
-use tonic::Streaming;
 
 use crate::Wrong;
 use crate::cluster::{self, Written};
 use crate::crowd::{Times, millis, ratio};
 use crate::daemon::Daemon;
+use crate::fence::ask;
 use crate::options::Options;
 
 /// Writers at once of the bare puts.
@@ -163,15 +161,8 @@ fn middle(mut rounds: Vec<Round>) -> Result<Round, Wrong> {
     rounds.into_iter().nth(at).ok_or_else(|| "no round".into())
 }
 
-async fn ask(client: &mut Client, index: usize) -> Result<Streaming<FenceResponse>, Wrong> {
-    let by = node_selector::By::Name(format!("n{index:05}"));
-    let request = FenceRequest {
-        node: Some(NodeSelector { by: Some(by) }),
-        reason: "a bench".to_owned(),
-        until: FenceUntil::Confirmed.into(),
-        ..FenceRequest::default()
-    };
-    Ok(client.fence(request).await?.into_inner())
+fn name(index: usize) -> String {
+    format!("n{index:05}")
 }
 
 /// A fence: when its intent was told and when it was proven, since the first was asked for; or what was said instead.
@@ -179,7 +170,7 @@ type Followed = Result<(Duration, Duration), String>;
 
 /// Follows a fence to its proof.
 async fn follow(client: &mut Client, index: usize, began: Instant) -> Result<Followed, Wrong> {
-    let mut stream = ask(client, index).await?;
+    let mut stream = ask(client, name(index)).await?;
     let (mut opened, mut last) = (None, None);
     while let Some(told) = stream.message().await? {
         let update = told.update.unwrap_or_default();
@@ -205,7 +196,7 @@ async fn fence_all(daemon: &Daemon, options: Options) -> Result<Round, Wrong> {
     let (mut singly, mut fences) = (Vec::new(), JoinSet::new());
     for index in 0..options.singly {
         let began = Instant::now();
-        let mut stream = ask(&mut client, index).await?;
+        let mut stream = ask(&mut client, name(index)).await?;
         while let Some(told) = stream.message().await? {
             if told.update.unwrap_or_default().phase() == Phase::Fencing {
                 break;

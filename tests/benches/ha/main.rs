@@ -13,6 +13,10 @@ mod cluster;
 #[allow(dead_code)]
 mod crowd;
 mod daemon;
+#[path = "../common/edge.rs"]
+mod edge;
+#[path = "../common/fence.rs"]
+mod fence;
 mod fences;
 mod fleet;
 #[path = "../ipmi/goals.rs"]
@@ -23,11 +27,9 @@ mod takeover;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use crate::edge::{Wrong, print_load};
 use crate::goals::Goals;
 use crate::options::{Options, Task};
-
-/// What ends the bench. It is an edge: whatever it is, it is printed once.
-type Wrong = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {
     let ended = match options::parse(std::env::args().skip(1)) {
@@ -35,23 +37,14 @@ fn main() -> ExitCode {
             println!("{}", options::USAGE);
             Ok(())
         }
-        Ok(Task::Bench(options)) => {
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-            runtime.map_err(Wrong::from).and_then(|runtime| runtime.block_on(bench(options)))
-        }
+        Ok(Task::Bench(options)) => edge::runtime().and_then(|runtime| runtime.block_on(bench(options))),
         Ok(Task::Daemon(config)) => {
             let arguments = picket_gateway::Arguments { config, check: false, task: None };
             return picket_gateway::main(&arguments, Arc::new(picket_engine::NoHooks));
         }
         Err(wrong) => Err(wrong.into()),
     };
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(wrong) => {
-            eprintln!("ha bench: {wrong}");
-            ExitCode::FAILURE
-        }
-    }
+    edge::exit("ha", ended)
 }
 
 async fn bench(options: Options) -> Result<(), Wrong> {
@@ -79,11 +72,4 @@ fn print_surroundings(options: Options) {
         );
     }
     print_load("at the start");
-}
-
-/// How busy the machine is.
-fn print_load(when: &str) {
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load: Vec<&str> = load.split_whitespace().take(2).collect();
-    println!("  load {when}: {} (1 and 5 minutes)", load.join(" "));
 }

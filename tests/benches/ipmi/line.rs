@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::try_join_all;
-use picket_core::device::{DeviceSpec, Grade, Identity};
+use picket_core::device::Grade;
 use picket_core::event::Holder;
 use picket_core::ids::{DeviceId, Incarnation, NodeId};
 use picket_core::record::Then;
@@ -151,21 +151,8 @@ impl Line {
 }
 
 fn plan(index: usize, driver: &Arc<IpmiDriver>, rules: &Rules) -> Result<NodePlan, Wrong> {
-    let (bmc, traits) = (DeviceId::new("bmc")?, driver.traits());
-    let spec = DeviceSpec {
-        id: bmc.clone(),
-        class: traits.class,
-        grade: traits.grade,
-        has_epochs: traits.has_epochs,
-        longest_cycle: rules.longest_cycle,
-        call: traits.call,
-        dwell: rules.dwell,
-        readings: rules.readings,
-        max_in_flight: traits.max_in_flight,
-        trust_after_restart: None,
-        verified: false,
-        identity: Identity::default(),
-    };
+    let bmc = DeviceId::new("bmc")?;
+    let spec = driver.traits().spec(bmc.clone(), rules);
     let topology =
         Topology::new(vec![Level { devices: vec![spec] }]).map_err(|wrong| format!("{wrong:?}"))?;
     let driver: Arc<dyn PowerDriver> = driver.clone();

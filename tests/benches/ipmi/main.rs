@@ -8,6 +8,8 @@
 
 mod contest;
 mod cost;
+#[path = "../common/edge.rs"]
+mod edge;
 mod farm;
 mod floor;
 mod goals;
@@ -23,10 +25,8 @@ mod weigh;
 
 use std::process::ExitCode;
 
+use crate::edge::{Wrong, print_load, runtime};
 use crate::options::{Options, Task};
-
-/// What ends the bench. It is an edge: whatever it is, it is printed once.
-type Wrong = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {
     let ended = match options::parse(std::env::args().skip(1)) {
@@ -40,18 +40,7 @@ fn main() -> ExitCode {
         }
         Err(wrong) => Err(wrong.into()),
     };
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(wrong) => {
-            eprintln!("ipmi bench: {wrong}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// As the daemon's.
-fn runtime() -> Result<tokio::runtime::Runtime, Wrong> {
-    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+    edge::exit("ipmi", ended)
 }
 
 async fn bench(options: &Options) -> Result<(), Wrong> {
@@ -64,6 +53,6 @@ async fn bench(options: &Options) -> Result<(), Wrong> {
     line::beside(options).await?;
     weigh::nodes(options.most()).await?;
     goals.print();
-    surroundings::print_load("at the end");
+    print_load("at the end");
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use crate::edge::print_load;
+
 /// What a program says of its version: the first word with a digit and a dot in what it prints first.
 fn version(program: &str, option: &str) -> String {
     let Ok(output) = Command::new(program).arg(option).output() else { return "not there".to_owned() };
@@ -50,11 +52,4 @@ pub fn print(seed: u64) {
         "  The BMCs run on this machine too, and take most of its time; other work on it disturbs everybody.\n  \
          All take turns in every round: compare the ratios, not the milliseconds, and not those of another machine."
     );
-}
-
-/// How busy the machine is.
-pub fn print_load(when: &str) {
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load: Vec<&str> = load.split_whitespace().take(2).collect();
-    println!("  load {when}: {} (1 and 5 minutes)", load.join(" "));
 }

@@ -3,35 +3,20 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use picket_proto::v1::{
-    FenceRequest, FenceResponse, FenceUntil, NodeSelector, OutcomeKind, Phase, node_selector,
-};
-use picket_tests::Client;
+use picket_proto::v1::{OutcomeKind, Phase};
 use redb::{Database, TableDefinition};
 use tokio::task::JoinSet;
-use tonic::Streaming;
 
 use crate::Wrong;
 use crate::child::{Child, name};
 use crate::crowd::{Times, millis};
+use crate::fence::ask;
 use crate::options::Options;
 
 const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records");
 /// About what a record of a node that is being fenced has.
 const RECORD: usize = 2 * 1024;
 const FOR: Duration = Duration::from_secs(2);
-
-/// Asks for a fence, until it is confirmed.
-pub async fn ask(client: &mut Client, index: usize) -> Result<Streaming<FenceResponse>, Wrong> {
-    let by = node_selector::By::Name(name(index));
-    let request = FenceRequest {
-        node: Some(NodeSelector { by: Some(by) }),
-        reason: "a bench".to_owned(),
-        until: FenceUntil::Confirmed.into(),
-        ..FenceRequest::default()
-    };
-    Ok(client.fence(request).await?.into_inner())
-}
 
 /// Fences many at once; then commits as fast as the store takes it.
 pub async fn beside(daemon: &Child, home: &Path, options: Options) -> Result<(), Wrong> {
@@ -46,7 +31,7 @@ pub async fn beside(daemon: &Child, home: &Path, options: Options) -> Result<(),
         }
         let mut client = client.clone();
         fences.spawn(async move {
-            let mut stream = ask(&mut client, index).await?;
+            let mut stream = ask(&mut client, name(index)).await?;
             let (mut opened, mut last) = (None, None);
             while let Some(told) = stream.message().await? {
                 let update = told.update.unwrap_or_default();

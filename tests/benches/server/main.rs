@@ -13,6 +13,10 @@ mod child;
 mod cost;
 mod crowd;
 mod echo;
+#[path = "../common/edge.rs"]
+mod edge;
+#[path = "../common/fence.rs"]
+mod fence;
 mod fences;
 mod options;
 mod reads;
@@ -22,10 +26,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use crate::child::Child;
+use crate::edge::{Wrong, print_load, runtime};
 use crate::options::{Options, Task};
-
-/// What ends the bench. It is an edge: whatever it is, it is printed once.
-type Wrong = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {
     let ended = match options::parse(std::env::args().skip(1)) {
@@ -43,18 +45,7 @@ fn main() -> ExitCode {
         }
         Err(wrong) => Err(wrong.into()),
     };
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(wrong) => {
-            eprintln!("server bench: {wrong}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// As the daemon's.
-fn runtime() -> Result<tokio::runtime::Runtime, Wrong> {
-    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+    edge::exit("server", ended)
 }
 
 async fn bench(options: Options) -> Result<(), Wrong> {
@@ -85,11 +76,4 @@ fn print_surroundings(options: Options) {
         println!("  NOT A RELEASE BUILD: only the ratios mean something, and those less than in one");
     }
     print_load("at the start");
-}
-
-/// How busy the machine is.
-fn print_load(when: &str) {
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load: Vec<&str> = load.split_whitespace().take(2).collect();
-    println!("  load {when}: {} (1 and 5 minutes)", load.join(" "));
 }

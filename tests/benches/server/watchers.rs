@@ -11,7 +11,7 @@ use crate::Wrong;
 use crate::child::{Child, name};
 use crate::cost;
 use crate::crowd::{Times, millis, ratio};
-use crate::fences;
+use crate::fence::ask;
 use crate::options::Options;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -99,7 +99,7 @@ pub async fn beside(daemon: &Child, echo: &Child, options: Options) -> Result<u6
     for change in 0..options.changes {
         watchers.forget();
         let began = Instant::now();
-        let mut fence = fences::ask(&mut daemon.client().await?, change).await?;
+        let mut fence = ask(&mut daemon.client().await?, name(change)).await?;
         fence.message().await?.ok_or("the fence's stream ended")?;
         let stored = Instant::now();
         let last = watchers.last(&name(change)).await?;

@@ -277,26 +277,13 @@ impl Shape {
     }
 
     fn spec(&self, node: &NodeShape, name: &str, driver: &SimDriver, world: &SharedWorld) -> DeviceSpec {
-        let traits = driver.traits().clone();
-        let identity = match traits.class {
+        let plain = driver.traits().spec(DeviceId::new(name).expect("a good name"), &self.rules);
+        let identity = match plain.class {
             DeviceClass::Host => {
                 world.lock().unwrap_or_else(PoisonError::into_inner).identity(&node.name).clone()
             }
             _ => Identity::default(),
         };
-        DeviceSpec {
-            id: DeviceId::new(name).expect("a good name"),
-            class: traits.class,
-            grade: traits.grade,
-            has_epochs: traits.has_epochs,
-            longest_cycle: self.rules.longest_cycle,
-            call: traits.call,
-            dwell: self.rules.dwell,
-            readings: self.rules.readings,
-            max_in_flight: traits.max_in_flight,
-            trust_after_restart: self.trusted.then(|| s(60)),
-            verified: true,
-            identity,
-        }
+        DeviceSpec { trust_after_restart: self.trusted.then(|| s(60)), verified: true, identity, ..plain }
     }
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use picket_core::device::{Grade, Identity};
+use picket_core::device::Grade;
 use picket_core::event::Holder;
 use picket_core::ids::{DeviceId, FenceId, Incarnation, NodeId, ReleaseId};
 use picket_core::outcome::Outcome;
@@ -56,22 +56,8 @@ impl Inside {
         });
         let table = settings.as_object().expect("a table");
         let driver = picket_driver_ipmi::kind().make(table, &context).expect("good settings");
-        let traits = driver.traits().clone();
         let id = DeviceId::new("bmc").expect("a good name");
-        let spec = picket_core::device::DeviceSpec {
-            id: id.clone(),
-            class: traits.class,
-            grade: traits.grade,
-            has_epochs: traits.has_epochs,
-            longest_cycle: rules.longest_cycle,
-            call: traits.call,
-            dwell: rules.dwell,
-            readings: rules.readings,
-            max_in_flight: traits.max_in_flight,
-            trust_after_restart: None,
-            verified: false,
-            identity: Identity::default(),
-        };
+        let spec = driver.traits().spec(id.clone(), &rules);
         let release = json!({ "url": webhook.url(), "settle": "500ms" });
         let release = release.as_object().expect("a table");
         let plan = NodePlan {

@@ -78,7 +78,9 @@ async fn a_store_is_left_only_as_the_backup_saw_it_and_nobody_leads_over_it_then
     let house = House::named(cluster.endpoints(), "g1");
     let nothing = house.store.snapshot().await.unwrap_err().to_string();
     assert!(nothing.contains("there is no store under /picket/ in etcd"), "{nothing}");
+    assert_eq!(house.etcd.check().await.unwrap(), None, "and none is made by looking");
     house.store.fill(&content().await).await.unwrap();
+    assert_eq!(house.etcd.check().await.unwrap(), Some(life(9)));
 
     // Somebody leads: what it writes next would be lost.
     house.lead().await;
@@ -113,6 +115,8 @@ async fn a_store_is_left_only_as_the_backup_saw_it_and_nobody_leads_over_it_then
     for house in [&other, &House::named(cluster.endpoints(), "g3")] {
         let refused = house.election.campaign().await.unwrap_err().to_string();
         assert!(refused.contains(words), "{refused}");
+        let checked = house.etcd.check().await.unwrap_err();
+        assert!(matches!(&checked, StoreError::Moved(why) if why.contains(words)), "{checked}");
     }
     let refused = house.store.snapshot().await.unwrap_err();
     assert!(matches!(&refused, StoreError::Moved(why) if why.contains(words)), "{refused}");

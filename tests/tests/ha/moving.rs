@@ -164,12 +164,16 @@ async fn from_etcd_to_another_prefix_and_the_old_one_is_refused() -> Result<()> 
     let refused = task(&old, &["backup", "--to", &file, "--moved-to", "/new/"]).await?;
     assert!(refused.code == 75 && refused.err.contains("g1 leads over the store under /old/"), "{refused:?}");
     assert!(!std::path::Path::new(&file).exists(), "and no backup was taken");
-    // While it leads a backup alone is fine.
+    // While it leads a backup alone is fine, and so is a check.
     done(&old, &["backup", "--to", &file]).await?;
+    let checked = done(&old, &["--check"]).await?;
+    assert!(checked.contains("right, with 2 nodes") && !checked.contains("note"), "{checked}");
     let file = leave(&mut old, "etcd at /new/").await?;
     let words = "the store under /old/ in etcd was moved to etcd at /new/, and is not used any more";
     let twice = task(&old, &["backup", "--to", &format!("{file}.2")]).await?;
     assert!(twice.code == 75 && twice.err.contains(words), "{twice:?}");
+    let checked = task(&old, &["--check"]).await?;
+    assert!(checked.code == 75 && checked.err.contains(&format!("store.prefix: {words}")), "{checked:?}");
     // A gateway over the old one leads nothing, and says why wherever it is asked.
     old.launch(&[])?;
     eventually("it says so", PATIENCE, || old.log().contains(words)).await?;
@@ -179,7 +183,9 @@ async fn from_etcd_to_another_prefix_and_the_old_one_is_refused() -> Result<()> 
     assert!(fence.code != 0 && scene.normal.is_on()?, "{fence:?}");
     assert_eq!(old.log().matches("leading term").count(), 1, "only before it was left: {}", old.log());
 
+    // A check makes no store: there is room for the restore after it.
     let mut new = scene.shared("g1", "/new/")?;
+    done(&new, &["--check"]).await?;
     done(&new, &["restore", "--from", &file]).await?;
     new.begin(&[]).await?;
     is_restored(&new, &scene).await?;

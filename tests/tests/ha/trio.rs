@@ -154,12 +154,7 @@ impl Trio {
             return Err(PeerError::TimedOut { what, within: PATIENCE * 2, seen: self.logs() });
         };
         let output = output.map_err(PeerError::io("wait for picket"))?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Said {
-            code: output.status.code().unwrap_or(-1),
-            out: text(output.stdout),
-            err: text(output.stderr),
-        })
+        Ok(Said::of(output))
     }
 
     /// Fences the node, by the caller's key.

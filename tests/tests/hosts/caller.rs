@@ -70,10 +70,8 @@ impl Caller {
                 0 => return Ok(End::Done),
                 4 => return Ok(End::Person(said.out + &said.err)),
                 8 => format!("overtaken: {said:?}"),
-                // Blocked, unreachable, not within the patience: not yet.
+                // Blocked, unreachable or without its store, not within the patience: not yet.
                 3 | 5 | 10 => format!("{said:?}"),
-                // A gateway without its store is refused for the moment, and says so.
-                1 if (said.out.clone() + &said.err).contains("worth asking again") => format!("{said:?}"),
                 _ => {
                     let (program, status) = (arguments.join(" "), said.code.to_string());
                     return Err(PeerError::Ended { program, status, output: format!("{said:?}") });
@@ -97,11 +95,6 @@ impl Caller {
             .output()
             .await
             .map_err(PeerError::io(format!("run picket {}", arguments.join(" "))))?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Said {
-            code: output.status.code().unwrap_or(-1),
-            out: text(output.stdout),
-            err: text(output.stderr),
-        })
+        Ok(Said::of(output))
     }
 }

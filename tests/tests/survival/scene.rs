@@ -145,11 +145,7 @@ impl Scene {
                 biased;
                 said = &mut caller => {
                     let said = said.map_err(std::io::Error::other).flatten().map_err(PeerError::io(what))?;
-                    return Ok(Said {
-                        code: said.status.code().unwrap_or(-1),
-                        out: String::from_utf8_lossy(&said.stdout).into_owned(),
-                        err: String::from_utf8_lossy(&said.stderr).into_owned(),
-                    });
+                    return Ok(Said::of(said));
                 }
                 () = sleep(kill.min(Duration::from_millis(10))) => {
                     if self.kill_at.is_some_and(|at| Instant::now() >= at) {

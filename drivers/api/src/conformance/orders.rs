@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_core::device::{DeviceSpec, Grade, Identity};
+use picket_core::device::{DeviceSpec, Grade};
 use picket_core::election::{Election, ElectionError, Leadership, Lease, Won, lead};
 use picket_core::event::{Event, FenceRequest, Holder, Person};
 use picket_core::gate;
@@ -15,6 +15,7 @@ use picket_core::ids::{DeviceId, FenceId, Incarnation, NodeId, Revision, Term, V
 use picket_core::machine;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, Opened, PendingOn, UnholdOrder};
 use picket_core::record::{Fence, HoldState, NodeRecord, Then};
+use picket_core::rules::Rules;
 use picket_core::step;
 use picket_core::store::{FenceQuery, Guard, KeyEntry, Note, Store, StoreError, Stored, Write, Written};
 use picket_core::time::{Clock, WallTime};
@@ -38,20 +39,7 @@ impl Orders {
     /// For a device with these traits, under a leadership that lasts until it is ended.
     pub async fn new(traits: &Traits, clock: Arc<dyn Clock>) -> Result<Self, String> {
         let leadership = lead(&Alone, clock.clone(), Duration::from_secs(3_600)).await.map_err(words)?;
-        let spec = DeviceSpec {
-            id: DeviceId::new("device").map_err(words)?,
-            class: traits.class,
-            grade: traits.grade,
-            has_epochs: traits.has_epochs,
-            longest_cycle: Duration::from_secs(15),
-            call: traits.call,
-            dwell: Duration::from_secs(1),
-            readings: 2,
-            max_in_flight: traits.max_in_flight,
-            trust_after_restart: None,
-            verified: false,
-            identity: Identity::default(),
-        };
+        let spec = traits.spec(DeviceId::new("device").map_err(words)?, &Rules::default());
         Ok(Self { clock, spec, leadership })
     }
 

@@ -1,6 +1,6 @@
 //! A gateway that says what a script tells it, and the real binary against it.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
 
 pub mod gateway;
 pub mod make;

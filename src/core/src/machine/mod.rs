@@ -4,11 +4,14 @@
 //! Every transition that opens an effect enters it into the ledger of the same record (S5).
 
 mod draft;
+mod ending;
 mod fence;
 mod hand_over;
 mod hold;
 mod identity;
+mod opening;
 mod people;
+mod proof;
 mod receipts;
 mod release;
 mod restored;
@@ -18,7 +21,7 @@ mod tests;
 mod unfence;
 
 use draft::Draft;
-pub use fence::may_be_drilled;
+pub use opening::may_be_drilled;
 pub(crate) use restored::is_undecided;
 pub(crate) use unfence::may_switch_on;
 
@@ -126,9 +129,9 @@ pub fn step(
 
 fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
     match event {
-        Event::Fence(request) => fence::open(draft, *request)?,
-        Event::Drill(request) => fence::drill(draft, *request)?,
-        Event::Join { holder, key } => fence::join(draft, holder, key)?,
+        Event::Fence(request) => opening::open(draft, *request)?,
+        Event::Drill(request) => opening::drill(draft, *request)?,
+        Event::Join { holder, key } => opening::join(draft, holder, key)?,
         Event::NextLevel { why } => fence::next_level(draft, &why)?,
         Event::HandOver { gateway, why } => hand_over::hand_over(draft, gateway, &why)?,
         Event::HoldIntent { found } => fence::hold_intent(draft, found)?,
@@ -136,12 +139,12 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::OffIntent { devices } => fence::off_intent(draft, &devices)?,
         Event::Lost { device } => fence::lost(draft, device)?,
         Event::Silent { device, silent } => fence::silent(draft, device, silent)?,
-        Event::Confirmed(proof) => fence::confirmed(draft, proof)?,
-        Event::Unproven { why } => fence::unproven(draft, &why)?,
-        Event::Breach { id, device } => fence::breach(draft, id, &device)?,
-        Event::GiveUp { reason, detail } => fence::give_up(draft, reason, &detail)?,
-        Event::Abort { why } => fence::abort(draft, &why)?,
-        Event::Bar { reason, why } => fence::bar(draft, reason, &why)?,
+        Event::Confirmed(proof) => proof::confirmed(draft, proof)?,
+        Event::Unproven { why } => proof::unproven(draft, &why)?,
+        Event::Breach { id, device } => proof::breach(draft, id, &device)?,
+        Event::GiveUp { reason, detail } => ending::give_up(draft, reason, &detail)?,
+        Event::Abort { why } => ending::abort(draft, &why)?,
+        Event::Bar { reason, why } => ending::bar(draft, reason, &why)?,
         Event::ReleaseIntent { release } => release::intent(draft, &release)?,
         Event::ReleaseProgress { release, stage, detail, known } => {
             release::progress(draft, &release, stage, detail, known)?;

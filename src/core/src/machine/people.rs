@@ -1,7 +1,8 @@
 //! The exits for people (S12, S16): named, with role and reason.
 
 use super::draft::Draft;
-use super::fence::{begin_from_zero, expect_ground};
+use super::fence::expect_ground;
+use super::proof::begin_from_zero;
 use super::release::settle_released;
 use super::restored::expect_no_hold;
 use super::{Refused, describe};

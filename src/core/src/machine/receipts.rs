@@ -2,7 +2,7 @@
 
 use super::Refused;
 use super::draft::Draft;
-use super::fence::expect_present;
+use super::proof::expect_present;
 use crate::ids::ReceiptId;
 use crate::ledger::EffectKind;
 use crate::receipt::{Ended, Issued, MOST, MOST_EACH, ReceiptRequest};

@@ -1,10 +1,13 @@
 //! Random walks of a record through the machine: every event, most of them at the wrong time, with names and ids that
 //! exist or nearly do.
 
+mod choices;
+mod kinds;
+
 use std::collections::BTreeMap;
 
 use picket_core::confirm::{ConfirmedOff, Verdict};
-use picket_core::device::{Identity, MaxInFlight};
+use picket_core::device::Identity;
 use picket_core::event::{BoundKey, Event, FenceRequest};
 use picket_core::ground::{Look, ReleaseGround};
 use picket_core::ids::{EffectId, ReceiptId};
@@ -13,96 +16,16 @@ use picket_core::order::Opened;
 use picket_core::outcome::Reason;
 use picket_core::power::Power;
 use picket_core::receipt::{ReceiptRequest, SeenOff};
-use picket_core::record::{HoldState, NodeRecord, Phase, ReleaseStage, Then};
+use picket_core::record::{HoldState, NodeRecord, Phase};
 use picket_core::restore::Restore;
 use picket_core::store::{Store, Stored};
 use picket_core::time::{Clock, WallTime};
-use proptest::prelude::*;
-use proptest::strategy::ValueTree;
+use proptest::strategy::{Strategy, ValueTree};
 
+use self::choices::*;
+pub use self::kinds::moves;
+use self::kinds::{Move, NAMES};
 use crate::support::*;
-
-/// What is done next, as small numbers: a kind of event, and two that choose its parameters.
-#[derive(Clone, Copy)]
-pub struct Move(u8, u8, u8);
-
-impl std::fmt::Debug for Move {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}({}, {})", NAMES[usize::from(self.0) % NAMES.len()], self.1, self.2)
-    }
-}
-
-/// Kinds of moves; those that lead on come more often.
-const NAMES: [&str; 63] = [
-    "fence",
-    "fence",
-    "join",
-    "next level",
-    "hold intent",
-    "hold ended",
-    "off intent",
-    "off intent",
-    "lost",
-    "confirm",
-    "confirm",
-    "confirm",
-    "confirm with an old proof",
-    "attest",
-    "attest",
-    "release intent",
-    "release intent",
-    "release progress",
-    "release progress",
-    "unproven",
-    "breach",
-    "give up",
-    "abort",
-    "bar",
-    "unfence",
-    "unfence",
-    "unfence",
-    "unhold intent",
-    "unheld",
-    "on intent",
-    "on intent",
-    "supplies on",
-    "back",
-    "back",
-    "on failed",
-    "close one",
-    "close all",
-    "close all",
-    "retry",
-    "retry",
-    "abandon",
-    "stand down",
-    "learned",
-    "drill",
-    "hold",
-    "hold",
-    "accepted",
-    "verified",
-    "retire",
-    "resettled",
-    "resettled",
-    "another leader",
-    "keyed retry",
-    "receipt",
-    "receipt",
-    "receipt with an old proof",
-    "hand back",
-    "restore",
-    "adopt",
-    "read",
-    "read",
-    "read",
-    "drop restored",
-];
-
-pub fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let one = (0..NAMES.len() as u8, 0..8u8, 0..8u8).prop_map(|(kind, a, b)| Move(kind, a, b));
-    prop::collection::vec(one, 1..120)
-}
 
 /// What one move came to.
 pub struct Taken {
@@ -137,43 +60,6 @@ pub fn walk(moves: &[Move], mut check: impl FnMut(&Taken, &Walk)) -> Walk {
         check(&taken, &walk);
     }
     walk
-}
-
-const DEVICES: [&str; 5] = ["bmc", "agent", "a", "b", "nobody"];
-const RELEASES: [&str; 3] = ["storage", "detach", "nobody"];
-const HOLDERS: [&str; 4] = ["ops", "scheduler", "nobody", "restored"];
-const REASONS: [Reason; 4] =
-    [Reason::LevelsSpent, Reason::Deadline, Reason::ReleaseDeadline, Reason::UnboundedEffect];
-const STAGES: [ReleaseStage; 5] = [
-    ReleaseStage::Complete,
-    ReleaseStage::Accepted,
-    ReleaseStage::Pending,
-    ReleaseStage::Requested,
-    ReleaseStage::Abandoned,
-];
-
-fn pick<T: Copy>(of: &[T], number: u8) -> T {
-    of[usize::from(number) % of.len()]
-}
-
-fn then(number: u8) -> Then {
-    if number.is_multiple_of(2) { Then::StayOff } else { Then::PowerOn }
-}
-
-/// One level, a second one of supplies, a second host device; one of them without a bound.
-fn fence_request(id: u8, a: u8, b: u8) -> FenceRequest {
-    let (pdus, bmc) = ([supply("a"), supply("b")], [host("bmc")]);
-    let mut agent = host("agent");
-    agent.max_in_flight = MaxInFlight { off: None, on: None };
-    let both = [host("bmc"), agent];
-    let levels: [&[&[_]]; 3] = [&[&bmc], &[&bmc, &pdus], &[&both, &pdus]];
-    let releases: [&[&str]; 3] = [&[], &["detach"], &["storage", "detach"]];
-    let mut request = request(id, pick(&levels, a), pick(&releases, b));
-    request.holder = holder("ops", then(b / 3));
-    if let Some(release) = request.releases.last_mut().filter(|_| a == 7) {
-        release.max_in_flight = None;
-    }
-    request
 }
 
 impl Walk {

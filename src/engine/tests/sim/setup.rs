@@ -144,25 +144,12 @@ impl Setup {
     }
 
     fn spec(&self, node: &NodeSetup, name: &str, driver: &SimDriver, world: &SharedWorld) -> DeviceSpec {
-        let traits = driver.traits().clone();
-        let identity = match traits.class {
+        let plain = driver.traits().spec(DeviceId::new(name).expect("a good name"), &self.rules);
+        let identity = match plain.class {
             DeviceClass::Host => world.lock().expect("whole").identity(&node.name).clone(),
             _ => Identity::default(),
         };
-        let mut spec = DeviceSpec {
-            id: DeviceId::new(name).expect("a good name"),
-            class: traits.class,
-            grade: traits.grade,
-            has_epochs: traits.has_epochs,
-            longest_cycle: self.rules.longest_cycle,
-            call: traits.call,
-            dwell: self.rules.dwell,
-            readings: self.rules.readings,
-            max_in_flight: traits.max_in_flight,
-            trust_after_restart: None,
-            verified: true,
-            identity,
-        };
+        let mut spec = DeviceSpec { verified: true, identity, ..plain };
         (self.adjust)(&mut spec);
         spec
     }

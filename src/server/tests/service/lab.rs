@@ -1,43 +1,36 @@
 //! A gateway in paused time: simulated machines, a store in memory, the service on a Unix socket, and a client.
 
+mod far;
+mod fleet;
+mod updates;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use hyper_util::rt::TokioIo;
 use picket_audit::Audit;
 use picket_core::budget::Budget;
-use picket_core::device::{DeviceSpec, Identity};
-use picket_core::election::{Election, ElectionError, Lease, Won};
-use picket_core::ground::ReleasePermit;
-use picket_core::ids::{DeviceId, Incarnation, NodeId, ReleaseId};
-use picket_core::order::ReleaseOrder;
-use picket_core::rules::Rules;
+use picket_core::ids::{Incarnation, NodeId};
 use picket_core::store::Store;
 use picket_core::time::{Clock, WallTime};
-use picket_core::topology::{Level, Topology};
-use picket_driver::PowerDriver;
-use picket_driver_sim::{Act, Fault, SharedWorld, SimClock, SimDriver, SimOptions, World};
-use picket_engine::{Engine, NoHooks, NodePlan, Parts, PlannedRelease, Receipts};
+use picket_driver_sim::{Act, Fault, SharedWorld, SimClock, World};
+use picket_engine::Engine;
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
-use picket_proto::v1::{
-    FenceRequest, FenceUpdate, NodeSelector, Outcome, OutcomeKind, UnfenceRequest, node_selector,
-};
-use picket_receipt::Keys;
-use picket_release::{Progress, ReleaseError, Releaser, Subject};
+use picket_proto::v1::{FenceRequest, NodeSelector, Outcome, OutcomeKind, UnfenceRequest, node_selector};
 use picket_server::{Addresses, Limits, SocketFile, serve_within};
 use picket_store::MemoryStore;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
-use tokio_stream::StreamExt;
 use tokio_util::sync::CancellationToken;
+use tonic::Status;
 use tonic::transport::{Channel, Endpoint, Uri};
-use tonic::{Status, Streaming};
 use tonic_types::StatusExt;
+
+use self::far::Volumes;
+pub use self::updates::Updates;
 
 pub type Client = FencingServiceClient<Channel>;
 
@@ -71,79 +64,6 @@ pub fn unfence_request(key: &str) -> UnfenceRequest {
         idempotency_key: key.to_owned(),
         holder: "db".to_owned(),
         ..Default::default()
-    }
-}
-
-#[derive(Debug)]
-struct StoreElection(Arc<dyn Store>);
-
-#[async_trait]
-impl Election for StoreElection {
-    async fn campaign(&self) -> Result<Won, ElectionError> {
-        let term = self.0.take_term().await.map_err(|error| ElectionError::Unavailable(error.to_string()))?;
-        Ok(Won { term, incarnation: self.0.incarnation(), lease: Lease::endless() })
-    }
-
-    async fn resign(&self) -> Result<(), ElectionError> {
-        Ok(())
-    }
-}
-
-/// Says that the node recovered.
-#[derive(Debug)]
-struct Alive;
-
-#[async_trait]
-impl picket_liveness::Liveness for Alive {
-    fn patience(&self) -> Duration {
-        s(2)
-    }
-
-    async fn look(&self) -> picket_liveness::Look {
-        picket_liveness::Look::Recovered("ready".to_owned())
-    }
-}
-
-/// Completes at once, or only accepts as long as it is told to.
-#[derive(Debug, Default)]
-pub struct Volumes {
-    pub accepts_only: AtomicBool,
-}
-
-impl Volumes {
-    fn answer(&self) -> Progress {
-        match self.accepts_only.load(Ordering::SeqCst) {
-            true => Progress::Accepted("working".to_owned()),
-            false => Progress::Complete("detached".to_owned()),
-        }
-    }
-}
-
-#[async_trait]
-impl Releaser for Volumes {
-    fn max_in_flight(&self) -> Option<Duration> {
-        Some(s(60))
-    }
-
-    fn deadline(&self) -> Duration {
-        s(600)
-    }
-
-    fn settle(&self) -> Duration {
-        s(2)
-    }
-
-    async fn attempt(
-        &self,
-        _order: &ReleaseOrder,
-        _permit: &ReleasePermit<'_>,
-        _until: Instant,
-    ) -> Result<Progress, ReleaseError> {
-        Ok(self.answer())
-    }
-
-    async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
-        Ok(self.answer())
     }
 }
 
@@ -187,7 +107,7 @@ pub async fn lab_of(nodes: &[&str], limits: Limits, audit: Audit, budget: Budget
     let incarnation = Incarnation::mint(WallTime::from_millis(1), [7; 10]);
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(incarnation).expect("a store"));
     let volumes = Arc::new(Volumes::default());
-    let engine = engine(nodes, &world, &clock, &store, &volumes, audit, budget);
+    let engine = fleet::engine(nodes, &world, &clock, &store, &volumes, audit, budget);
     let stop = CancellationToken::new();
     let working = (engine.clone(), stop.clone());
     tokio::spawn(async move { working.0.run(working.1).await.expect("a whole store") });
@@ -269,53 +189,6 @@ impl Lab {
     }
 }
 
-type Stream = std::pin::Pin<Box<dyn futures::Stream<Item = Result<FenceUpdate, Status>> + Send>>;
-
-/// A stream that follows a node.
-pub struct Updates(Stream);
-
-impl Updates {
-    pub fn of<T: Send + 'static>(stream: Streaming<T>, update: fn(T) -> Option<FenceUpdate>) -> Self {
-        Self(Box::pin(stream.map(move |answer| answer.map(|answer| update(answer).expect("an update")))))
-    }
-
-    /// The next message, within an hour.
-    pub async fn next(&mut self) -> Option<Result<FenceUpdate, Status>> {
-        tokio::time::timeout(s(3_600), self.0.next()).await.expect("a message, or the end, within an hour")
-    }
-
-    pub async fn update(&mut self) -> FenceUpdate {
-        self.next().await.expect("a message").expect("no error")
-    }
-
-    /// All messages until the stream's end.
-    pub async fn all(mut self) -> Vec<FenceUpdate> {
-        let mut all = Vec::new();
-        while let Some(update) = self.next().await {
-            all.push(update.expect("no error"));
-        }
-        all
-    }
-
-    /// The outcome, which stands in the last message and in no other.
-    pub async fn outcome(self) -> Outcome {
-        let all = self.all().await;
-        let (last, others) = all.split_last().expect("at least one message");
-        assert!(others.iter().all(|update| update.outcome.is_none()), "{all:#?}");
-        last.outcome.clone().unwrap_or_else(|| panic!("{all:#?}"))
-    }
-
-    /// The error with which the stream ends.
-    pub async fn error(mut self) -> Status {
-        loop {
-            match self.next().await.expect("an error") {
-                Ok(update) => assert_eq!(update.outcome, None),
-                Err(status) => return status,
-            }
-        }
-    }
-}
-
 /// The reason of an error, and its metadata.
 pub fn reason(status: &Status) -> (String, BTreeMap<String, String>) {
     let details = status.get_error_details();
@@ -333,87 +206,4 @@ pub fn wrong_fields(status: &Status) -> Vec<String> {
 
 pub fn kind(outcome: &Outcome) -> OutcomeKind {
     outcome.kind()
-}
-
-fn engine(
-    nodes: &[&str],
-    world: &SharedWorld,
-    clock: &Arc<SimClock>,
-    store: &Arc<dyn Store>,
-    volumes: &Arc<Volumes>,
-    audit: Audit,
-    budget: Budget,
-) -> Engine {
-    let rules = Rules::default();
-    let nodes = nodes.iter().map(|node| plan(world, node, &rules, volumes)).collect();
-    let random = Mutex::new(picket_driver_sim::Random::new(1));
-    Engine::new(Parts {
-        clock: clock.clone(),
-        random: Arc::new(move |bytes: &mut [u8]| {
-            let mut random = random.lock().unwrap_or_else(PoisonError::into_inner);
-            bytes.iter_mut().for_each(|byte| *byte = random.bits() as u8);
-        }),
-        store: store.clone(),
-        election: Arc::new(StoreElection(store.clone())),
-        hooks: Arc::new(NoHooks),
-        audit,
-        receipts: Arc::new(Receipts::new(Keys::ephemeral("gateway", &|bytes| bytes.fill(7)))),
-        metrics: Default::default(),
-        rules,
-        budget,
-        nodes,
-        twins: Arc::default(),
-        check_at_start: false,
-    })
-}
-
-fn plan(world: &SharedWorld, node: &str, rules: &Rules, volumes: &Arc<Volumes>) -> NodePlan {
-    let driver = SimDriver::new(world, &format!("{node}-bmc"), &SimOptions::default());
-    let traits = driver.traits().clone();
-    let id = DeviceId::new("bmc").expect("a good name");
-    // That of n10 is not set: a check has to learn it.
-    let identity = match node {
-        "n10" => Identity::default(),
-        _ => world.lock().expect("whole").identity(node).clone(),
-    };
-    let spec = DeviceSpec {
-        id: id.clone(),
-        class: traits.class,
-        grade: traits.grade,
-        has_epochs: traits.has_epochs,
-        longest_cycle: rules.longest_cycle,
-        call: traits.call,
-        dwell: rules.dwell,
-        readings: rules.readings,
-        max_in_flight: traits.max_in_flight,
-        trust_after_restart: None,
-        verified: false,
-        identity,
-    };
-    let mut levels = vec![Level { devices: vec![spec.clone()] }];
-    let mut drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> = BTreeMap::from([(id, Arc::new(driver) as _)]);
-    if node.ends_with("unwired") {
-        let driver = SimDriver::new(world, &format!("{node}-outlet"), &SimOptions::default());
-        let (id, class) = (DeviceId::new("outlet").expect("a good name"), driver.traits().class);
-        let has_epochs = driver.traits().has_epochs;
-        let outlet = DeviceSpec { id: id.clone(), class, has_epochs, identity: Identity::default(), ..spec };
-        levels.push(Level { devices: vec![outlet] });
-        drivers.insert(id, Arc::new(driver));
-    }
-    NodePlan {
-        id: NodeId::new(node).expect("a good name"),
-        topology: Topology::new(levels).expect("a good topology"),
-        drivers,
-        releases: vec![PlannedRelease {
-            id: ReleaseId::new("detach").expect("a good name"),
-            releaser: volumes.clone(),
-        }],
-        own_host: node == "me",
-        labels: BTreeMap::new(),
-        // All that have a number are in one.
-        drills: node != "n10",
-        groups: node.strip_prefix('n').map(|_| "rack=r1".to_owned()).into_iter().collect(),
-        liveness: node.ends_with("alive").then(|| Arc::new(Alive) as _),
-        mark: String::new(),
-    }
 }

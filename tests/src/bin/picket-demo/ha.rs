@@ -5,8 +5,7 @@ use std::time::{Duration, SystemTime};
 use picket_tests::{Hook, PeerError, Result};
 use tokio::time::{Instant, sleep};
 
-use crate::showing::{BOOT, dead_before, heart_beats, picket, stays_off, unproven};
-use crate::stage::hosts;
+use crate::showing::{BOOT, dead_before, heart_beats, picket, stays_off, two_machines, unproven};
 use crate::teller::Teller;
 use crate::trio::{Trio, name};
 
@@ -22,16 +21,7 @@ struct Death {
 
 /// Tells it from the start to the end.
 pub async fn tell(teller: &Teller) -> Result<()> {
-    teller.chapter("Two machines, each behind a BMC");
-    teller.say("Each is a real virtual machine (qemu) whose only program writes a counter to its disk about nine times a");
-    teller.say("second: its heartbeat. Before each stands OpenIPMI's BMC simulator, an IPMI 2.0 BMC that we did not write.");
-    let hosts = hosts().await?;
-    for host in &hosts {
-        let process = host.machine.process().unwrap_or_default();
-        teller.say(&format!("{}: process {process}, BMC at {}", host.name, host.bmc.address()));
-    }
-    heart_beats(teller, "n1", &hosts[0].observer).await?;
-    stays_off(teller, &hosts[0])?;
+    let hosts = two_machines(teller).await?;
 
     teller.chapter("Three gateways over three members of etcd");
     let mut trio = Trio::build(hosts).await?;

@@ -6,13 +6,28 @@ use std::time::{Duration, SystemTime};
 use picket_tests::peers::{Beat, Observer};
 use picket_tests::{PeerError, Result, program};
 
-use crate::stage::Host;
+use crate::stage::{Host, hosts};
 use crate::teller::Teller;
 
 /// More than a dozen heartbeats long.
 const LISTEN: Duration = Duration::from_millis(1500);
 /// How long a machine may take until its heart beats.
 pub const BOOT: Duration = Duration::from_secs(60);
+
+/// How both stories begin: the two machines come up, and live.
+pub async fn two_machines(teller: &Teller) -> Result<[Host; 2]> {
+    teller.chapter("Two machines, each behind a BMC");
+    teller.say("Each is a real virtual machine (qemu) whose only program writes a counter to its disk about nine times a");
+    teller.say("second: its heartbeat. Before each stands OpenIPMI's BMC simulator, an IPMI 2.0 BMC that we did not write.");
+    let hosts = hosts().await?;
+    for host in &hosts {
+        let process = host.machine.process().unwrap_or_default();
+        teller.say(&format!("{}: process {process}, BMC at {}", host.name, host.bmc.address()));
+    }
+    heart_beats(teller, "n1", &hosts[0].observer).await?;
+    stays_off(teller, &hosts[0])?;
+    Ok(hosts)
+}
 
 /// Shows a command of `picket`, and runs it before the reader's eyes against these endpoints.
 pub async fn picket(teller: &Teller, endpoints: &str, arguments: &[&str]) -> Result<()> {

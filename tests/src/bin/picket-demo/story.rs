@@ -5,22 +5,13 @@ use std::time::SystemTime;
 use picket_proto::v1::{Fence, ListFencesRequest};
 use picket_tests::{Gateway, PeerError, Result};
 
-use crate::showing::{BOOT, dead_before, heart_beats, picket, stays_off, unproven};
-use crate::stage::{Stage, hosts};
+use crate::showing::{BOOT, dead_before, heart_beats, picket, stays_off, two_machines, unproven};
+use crate::stage::Stage;
 use crate::teller::Teller;
 
 /// Tells it from the start to the end.
 pub async fn tell(teller: &Teller, keep: bool) -> Result<()> {
-    teller.chapter("Two machines, each behind a BMC");
-    teller.say("Each is a real virtual machine (qemu) whose only program writes a counter to its disk about nine times a");
-    teller.say("second: its heartbeat. Before each stands OpenIPMI's BMC simulator, an IPMI 2.0 BMC that we did not write.");
-    let hosts = hosts().await?;
-    for host in &hosts {
-        let process = host.machine.process().unwrap_or_default();
-        teller.say(&format!("{}: process {process}, BMC at {}", host.name, host.bmc.address()));
-    }
-    heart_beats(teller, "n1", &hosts[0].observer).await?;
-    stays_off(teller, &hosts[0])?;
+    let hosts = two_machines(teller).await?;
 
     teller.chapter("A gateway, on its embedded store");
     let stage = Stage::build(hosts).await?;

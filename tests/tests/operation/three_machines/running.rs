@@ -181,12 +181,7 @@ impl Running {
             return Err(PeerError::TimedOut { what, within: PATIENCE * 2, seen: self.logs() });
         };
         let output = ended.map_err(PeerError::io("run picket"))?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Said {
-            code: output.status.code().unwrap_or(-1),
-            out: text(output.stdout),
-            err: text(output.stderr),
-        })
+        Ok(Said::of(output))
     }
 
     /// `picket gateways`, as JSON; null where nobody answers.

@@ -1,0 +1,150 @@
+//! At once, in a window of time, how much is left, and who goes first.
+
+use super::*;
+use crate::outcome::Reason;
+use crate::support::{fence_id, person, request, s};
+use crate::time::WallTime;
+
+#[test]
+fn a_small_fleet_fences_one_at_once_and_a_large_one_a_tenth() {
+    for (nodes, most) in [(1, 1), (9, 1), (10, 1), (19, 1), (20, 2), (1_000, 100)] {
+        let mut books = books(calm(), nodes, &[]);
+        for number in 1..=most {
+            assert_eq!(kind(&books, number, boot(0)), None, "{number} of {nodes}");
+            books.take(&node(number), false, boot(0));
+        }
+        if most < nodes {
+            let bar = books.decide(&node(most + 1), None, boot(0)).unwrap_err();
+            assert_eq!((bar.kind, bar.reason(), bar.found), (LimitKind::AtOnce, Reason::Budget, most as u32));
+            assert!(bar.text.contains("the fleet may have") && bar.text.contains("n1"), "{}", bar.text);
+        }
+    }
+}
+
+#[test]
+fn a_place_is_free_once_it_is_released_or_waits_for_a_person_and_what_is_kept_off_is_not_left() {
+    let limits = Limits { at_once: Some(1), min_not_fenced: Some(2), ..Limits::default() };
+    let budget = Budget { groups: [("rack=r1".to_owned(), limits)].into(), ..calm() };
+    let budget = Budget { fleet: Limits { at_once: Some(9), ..Limits::default() }, ..budget };
+    let mut books = books(budget, 9, &[("rack=r1", &[1, 2, 3, 4])]);
+    books.take(&node(1), false, boot(0));
+    for phase in [Phase::Fencing, Phase::Fenced] {
+        books.stored(&at(1, phase), boot(0));
+        assert_eq!(kind(&books, 2, boot(0)), Some(LimitKind::AtOnce));
+        assert_eq!(kind(&books, 5, boot(0)), None, "of another rack");
+    }
+    for phase in [Phase::Released, Phase::NeedsOperator(Reason::Deadline), Phase::Unfencing] {
+        books.stored(&at(1, phase), boot(0));
+        assert_eq!(kind(&books, 2, boot(0)), None);
+    }
+    books.take(&node(2), false, boot(0));
+    books.stored(&at(2, Phase::Released), boot(0));
+    let bar = books.decide(&node(3), None, boot(0)).unwrap_err();
+    assert_eq!((bar.kind, bar.allowed, bar.found), (LimitKind::MinNotFenced, 2, 1));
+    assert_eq!(bar.whose, "group rack=r1");
+    books.stored(&at(1, Phase::Normal), boot(0));
+    assert_eq!(kind(&books, 3, boot(0)), None);
+}
+
+#[test]
+fn a_window_and_a_cool_down_say_when_to_ask_again() {
+    let fleet = Limits { at_once: Some(9), per_window: Some((2, s(3_600))), ..Limits::default() };
+    let mut books = books(Budget { fleet, ..calm() }, 9, &[]);
+    for (number, millis) in [(1, 0), (2, 60_000)] {
+        books.take(&node(number), false, boot(millis));
+        let back =
+            NodeRecord { back_since: Some(WallTime::from_millis(millis)), ..at(number, Phase::Normal) };
+        books.stored(&back, boot(millis));
+    }
+    let bar = books.decide(&node(3), None, boot(120_000)).unwrap_err();
+    assert_eq!((bar.kind, bar.retry_after), (LimitKind::PerWindow, Some(s(3_480))));
+    assert!(bar.detail().ends_with("ask again in 58m"), "{}", bar.detail());
+    let bar = books.decide(&node(2), None, boot(120_000)).unwrap_err();
+    assert_eq!((bar.kind, bar.retry_after), (LimitKind::CoolDown, Some(s(540))));
+    assert_eq!(kind(&books, 3, boot(3_600_000)), None);
+    assert_eq!(kind(&books, 2, boot(3_600_000)), None);
+}
+
+#[test]
+fn what_ended_before_an_off_takes_no_place_in_the_window() {
+    let fleet = Limits { at_once: Some(9), per_window: Some((2, s(3_600))), ..Limits::default() };
+    let aborted = || ended(Event::Abort { why: "recovered".to_owned() });
+    let barred = || ended(Event::Bar { reason: Reason::Paused, why: "a pause".to_owned() });
+    for mut player in [aborted(), barred()] {
+        let mut books = books(Budget { fleet: fleet.clone(), cool_down: s(0), ..calm() }, 9, &[]);
+        // One of the same node that was sent stays counted.
+        books.take(&node(1), false, boot(0));
+        books.stored(&at(1, Phase::Fencing), boot(0));
+        books.stored(&at(1, Phase::Normal), boot(0));
+        books.take(&node(1), false, boot(1_000));
+        books.stored(&at(1, Phase::Fencing), boot(1_000));
+        assert_eq!(kind(&books, 2, boot(1_000)), Some(LimitKind::PerWindow));
+        // The hold is undone in more than one write, and may want a person.
+        books.stored(player.record(), boot(1_000));
+        assert_eq!(kind(&books, 2, boot(1_000)), None, "nothing was switched off");
+        books.stored(player.record(), boot(1_000));
+        player.give_up(Reason::UnboundedEffect);
+        books.stored(player.record(), boot(1_000));
+        player.apply(Event::Retry(person()));
+        books.stored(player.record(), boot(1_000));
+        // Counted is what is begun meanwhile, whether its intent is stored or not.
+        books.take(&node(1), false, boot(2_000));
+        assert_eq!(kind(&books, 2, boot(2_000)), Some(LimitKind::PerWindow));
+        books.give_back(player.record(), boot(2_000));
+        assert_eq!(kind(&books, 2, boot(2_000)), None);
+        books.take(&node(1), false, boot(2_000));
+        player.fence(request(2, &[&[host("bmc")]], &[]));
+        assert_eq!(player.open_fence().id, fence_id(2));
+        books.stored(player.record(), boot(2_000));
+        books.stored(&at(1, Phase::Normal), boot(2_000));
+        let bar = books.decide(&node(2), None, boot(2_000)).unwrap_err();
+        assert_eq!((bar.kind, bar.found), (LimitKind::PerWindow, 2));
+    }
+}
+
+#[test]
+fn what_is_read_from_the_store_as_ended_before_an_off_takes_nothing_away() {
+    let fleet = Limits { at_once: Some(9), per_window: Some((1, s(3_600))), ..Limits::default() };
+    let mut books = books(Budget { fleet, cool_down: s(0), ..calm() }, 9, &[]);
+    let player = ended(Event::Abort { why: "recovered".to_owned() });
+    // The history has an earlier one of it that was sent, too.
+    books.remember(&node(1), boot(0), false);
+    books.remember(&node(1), boot(500), true);
+    books.stored(player.record(), boot(1_000));
+    books.stored(player.record(), boot(1_000));
+    assert_eq!(kind(&books, 2, boot(1_000)), Some(LimitKind::PerWindow));
+}
+
+#[test]
+fn whoever_came_first_goes_first_unless_another_limit_bars_it() {
+    let one = Limits { at_once: Some(1), ..Limits::default() };
+    let budget = Budget { groups: [("rack=r1".to_owned(), one)].into(), ..calm() };
+    let budget = Budget { fleet: Limits { at_once: Some(2), ..Limits::default() }, ..budget };
+    let mut books = books(budget, 9, &[("rack=r1", &[1, 2])]);
+    books.take(&node(1), false, boot(0));
+    books.wait(ticket(1), node(2));
+    books.wait(ticket(2), node(3));
+    let now = boot(0);
+    assert!(books.decide(&node(2), Some(&ticket(1)), now).is_err(), "its rack has its one");
+    assert_eq!(books.decide(&node(3), Some(&ticket(2)), now), Ok(()), "what bars the first does not bar it");
+    let bar = books.decide(&node(4), None, now).unwrap_err();
+    assert!(bar.text.contains("came before"), "{}", bar.text);
+    books.stored(&at(1, Phase::Released), now);
+    assert_eq!(books.decide(&node(2), Some(&ticket(1)), now), Ok(()));
+    assert_eq!(books.decide(&node(3), Some(&ticket(2)), now), Ok(()));
+    assert!(books.decide(&node(4), None, now).is_err());
+    assert_eq!(books.decide(&node(3), None, now), Ok(()), "its own request waits, and this one joins it");
+}
+
+#[test]
+fn the_last_look_bars_what_was_begun_before_and_not_what_came_after() {
+    let mut books = books(calm(), 9, &[]);
+    books.take(&node(1), false, boot(0));
+    books.take(&node(2), true, boot(0));
+    assert_eq!(books.recheck(&node(1), boot(0)), Ok(()), "an override came after it");
+    assert_eq!(books.recheck(&node(2), boot(0)), Ok(()), "it is the override");
+    books.take(&node(3), false, boot(0));
+    assert_eq!(books.recheck(&node(3), boot(0)).unwrap_err().kind, LimitKind::AtOnce);
+    books.give_back(&at(3, Phase::Normal), boot(0));
+    assert_eq!((books.open(), books.recheck(&node(3), boot(0))), (2, Ok(())));
+}

@@ -1,0 +1,64 @@
+//! A fence that does not come to a proof: a person is asked, or it ends before anything was sent.
+
+use super::Refused;
+use super::draft::Draft;
+use super::fence::expect_ground;
+use crate::outcome::{Outcome, Reason};
+use crate::record::{Bringing, Cause, Phase};
+
+pub(super) fn give_up(draft: &mut Draft, reason: Reason, detail: &str) -> Result<(), Refused> {
+    draft.expect_phase(
+        "asking a person",
+        &["fencing", "fenced", "released", "unfencing", "needs_operator"],
+        "nothing is under way",
+    )?;
+    let ours = draft.fence_is_current();
+    if ours {
+        // A restore asks for a person by itself, and for what devices say (S21).
+        expect_ground(draft)?;
+        draft.fence()?.outcome = Some(Outcome::NeedsOperator(reason));
+    }
+    draft.record.phase = Phase::NeedsOperator(reason);
+    draft.moment(format!("needs an operator ({}): {detail}", reason.words()));
+    Ok(())
+}
+
+pub(super) fn abort(draft: &mut Draft, why: &str) -> Result<(), Refused> {
+    undo(draft, Outcome::AbortedRecovered)?;
+    draft.moment(format!("aborted before anything was sent: {why}"));
+    Ok(())
+}
+
+/// A pause or a limit came before the first off.
+pub(super) fn bar(draft: &mut Draft, reason: Reason, why: &str) -> Result<(), Refused> {
+    undo(draft, Outcome::Blocked(reason))?;
+    draft.moment(format!("blocked ({}) before anything was sent: {why}", reason.words()));
+    Ok(())
+}
+
+/// Ends a fence that has sent no off: its holds go, and what they changed is put back. An unfence that it interrupted goes
+/// on, with its on, and with the releases as they were then: those of this fence never began.
+fn undo(draft: &mut Draft, outcome: Outcome) -> Result<(), Refused> {
+    draft.expect_phase("an abort", &["fencing"], "only a fence that has not sent an off can be aborted")?;
+    // On a person's word volumes may have been let go although no off could be sent.
+    let fence = draft.fence()?;
+    let begun: Vec<String> =
+        fence.releases.iter().filter(|one| one.attempts > 0).map(|one| one.id.to_string()).collect();
+    if fence.off_sent || fence.cause == Cause::Breach {
+        return Err(Refused::OffSent);
+    }
+    if !begun.is_empty() {
+        return Err(Refused::NotReleased(begun));
+    }
+    fence.outcome = Some(outcome);
+    let bringing = match fence.interrupted.take() {
+        Some(releases) => {
+            fence.releases = releases;
+            Bringing::PowerOn
+        }
+        None => Bringing::Abort,
+    };
+    draft.record.holds.clear();
+    draft.begin_unfencing(bringing);
+    Ok(())
+}

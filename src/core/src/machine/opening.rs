@@ -1,0 +1,184 @@
+//! The intent: a fence is opened, drilled, joined, and takes over what the one before left undone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::draft::Draft;
+use super::{Refused, restored};
+use crate::device::DeviceClass;
+use crate::event::{BoundKey, FenceRequest, Holder};
+use crate::record::{Bringing, Cause, Fence, Phase, ReleaseStage, ReleaseState};
+use crate::restore::HOLD;
+use crate::topology::Topology;
+
+const RETRY_HINT: &str =
+    "a fence is opened from normal, unfencing or power on failed; others join the open one";
+
+pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refused> {
+    // Also where a person is asked in the middle of an unfence: that fence was ended, and nobody switches it off.
+    let ended = matches!(draft.record.phase, Phase::NeedsOperator(_)) && !draft.fence_is_current();
+    // A restore keeps off, and proves nothing: its fence is no other's to join (S21).
+    let groundless = draft.record.is_undecided() && draft.record.is_groundless();
+    if !ended && !groundless {
+        draft.expect_phase("opening a fence", &["normal", "unfencing", "power_on_failed"], RETRY_HINT)?;
+    }
+    let before = draft.end_fence();
+    let generation = draft.next_generation();
+    let (node, at) = (draft.record.node.clone(), draft.at);
+    let (holder, set_aside) = (&request.holder, request.set_aside.unwrap_or_default());
+    let mut fence = Fence {
+        id: request.id,
+        node,
+        generation,
+        cause: Cause::Asked,
+        reason: holder.reason.clone(),
+        by: holder.by.clone(),
+        holder: holder.name.clone(),
+        opened_at: at,
+        deadline: request.deadline,
+        confirming_since: Some(at),
+        min_grade: request.min_grade,
+        topology: request.topology,
+        level: 0,
+        round: 0,
+        off_sent: false,
+        switched_off: BTreeSet::new(),
+        lost: BTreeSet::new(),
+        handed_over: BTreeSet::new(),
+        silent: BTreeSet::new(),
+        holds: BTreeMap::new(),
+        releases: request
+            .releases
+            .into_iter()
+            .map(|release| ReleaseState {
+                id: release.id,
+                max_in_flight: release.max_in_flight,
+                stage: ReleaseStage::Pending,
+                attempts: 0,
+                unfinished: false,
+                detail: String::new(),
+            })
+            .collect(),
+        attestation: None,
+        evidence: None,
+        outcome: None,
+        ended_at: None,
+        audit: None,
+        budget_override: set_aside.budget.as_ref().map(|(who, _)| who.clone()),
+        interrupted: None,
+        moments: Vec::new(),
+    };
+    let as_before = inherit(&mut fence, before, draft.record.bringing);
+    // It is kept off already: an abort would leave it off without a fence, and without its hold.
+    fence.off_sent |= groundless && draft.record.holds.contains_key(HOLD);
+    draft.record.fence = Some(fence);
+    restored::expect_other_name(&request.holder.name, draft.record.phase.label())?;
+    draft.record.phase = Phase::Fencing;
+    draft.record.bringing = Bringing::PowerOn;
+    draft.place(&request.holder);
+    draft.bind(request.key);
+    draft.moment(format!(
+        "fence opened by {} for {}: {}",
+        request.holder.by, request.holder.name, request.holder.reason
+    ));
+    for (what, aside) in [("budget", set_aside.budget), ("store's quorum", set_aside.quorum)] {
+        if let Some((who, words)) = aside {
+            draft.moment(format!("the {what} was set aside by {}: {} ({words})", who.by, who.reason));
+        }
+    }
+    if as_before {
+        draft.moment(
+            "the settings lack a device that is still to be brought back: the topology stays as it was",
+        );
+    }
+    Ok(())
+}
+
+/// Whether a node in this phase may be drilled by these levels, as far as the rules go. `releases`: it has volumes that the
+/// drill would let go.
+///
+/// # Errors
+/// It is not Normal, or it has volumes and supplies whose wiring nobody knows: outlets that feed something else, such as the
+/// switch before the BMC, would prove a machine dark that runs.
+pub fn may_be_drilled(phase: &Phase, topology: &Topology, releases: bool) -> Result<(), Refused> {
+    if *phase != Phase::Normal {
+        let hint = "a drill is of a node of which nothing is wrong";
+        return Err(Refused::Phase { wanted: "a drill", phase: phase.label(), hint });
+    }
+    let unknown = topology.devices().filter(|spec| spec.class == DeviceClass::Supply && !spec.verified);
+    let unknown: Vec<String> = unknown.map(|spec| spec.id.to_string()).collect();
+    if releases && !unknown.is_empty() { Err(Refused::WiringUnknown(unknown)) } else { Ok(()) }
+}
+
+/// A fence of a node of which nothing is wrong: the same in everything, also in that its volumes are let go.
+pub(super) fn drill(draft: &mut Draft, request: FenceRequest) -> Result<(), Refused> {
+    may_be_drilled(&draft.record.phase, &request.topology, !request.releases.is_empty())?;
+    if draft.record.restored.is_some() {
+        return Err(Refused::ForeignProof("no device has said since the restore whether the node is on"));
+    }
+    open(draft, request)?;
+    draft.record.drilled_at = Some(draft.at);
+    draft.fence()?.cause = Cause::Drill;
+    Ok(())
+}
+
+/// What the fence before left undone belongs to the new one: what was found before the first hold is what is put back.
+/// True if the topology had to stay as it was, because the new one lacks a device of that.
+fn inherit(fence: &mut Fence, before: Option<Fence>, bringing: Bringing) -> bool {
+    let Some(before) = before else { return false };
+    // Nobody saw the on that the unfence owes.
+    if bringing == Bringing::PowerOn && before.all_released() {
+        fence.interrupted = Some(before.releases.clone());
+    }
+    let mut undone = before.holds.keys().chain(&before.switched_off);
+    let as_before = undone.any(|id| fence.topology.device(id).is_none());
+    if as_before {
+        fence.topology = before.topology;
+    }
+    fence.holds = before.holds;
+    fence.switched_off = before.switched_off;
+    // Nobody saw it on since: what a device says that restarted is believed no more than before.
+    fence.lost = before.lost;
+    fence.silent = before.silent;
+    if before.cause == Cause::Restored {
+        inherit_releases(fence, before.releases);
+    }
+    // Once an off was sent, an abort of the new fence would leave the node off without a fence.
+    fence.off_sent = before.off_sent && !fence.switched_off.is_empty();
+    as_before
+}
+
+/// What the old life let go, or was about to, and never saw complete: it is let go again, also what the settings do not
+/// have any more.
+fn inherit_releases(fence: &mut Fence, before: Vec<ReleaseState>) {
+    for old in before.into_iter().filter(|release| !release.stage.is_over()) {
+        match fence.releases.iter_mut().find(|release| release.id == old.id) {
+            Some(release) => release.unfinished |= old.unfinished,
+            None => fence.releases.push(old),
+        }
+    }
+}
+
+pub(super) fn join(draft: &mut Draft, holder: Holder, key: Option<BoundKey>) -> Result<(), Refused> {
+    draft.expect_phase(
+        "joining",
+        &["fencing", "fenced", "released", "needs_operator"],
+        "there is no open fence",
+    )?;
+    if !draft.fence_is_current() {
+        return Err(Refused::ForeignProof("the fence was ended by an unfence: open a new one"));
+    }
+    if draft.record.is_groundless() {
+        return Err(Refused::ForeignProof(
+            "it is kept off since a restore and not by a fence: open a new one",
+        ));
+    }
+    restored::expect_other_name(&holder.name, draft.record.phase.label())?;
+    draft.place(&holder);
+    draft.bind(key);
+    draft.moment(format!("joined by {} for {}: {}", holder.by, holder.name, holder.reason));
+    if draft.record.phase == Phase::Released {
+        // Everything is released already: a hold that was to last until then is dropped at once.
+        draft.drop_released();
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! The confirmation, and what voids it: a proof that does not hold any more, a breach.
+
+use super::Refused;
+use super::draft::Draft;
+use super::release::settle_released;
+use crate::confirm::ConfirmedOff;
+use crate::device::Grade;
+use crate::ids::{DeviceId, FenceId};
+use crate::ledger::EffectKind;
+use crate::outcome::Outcome;
+use crate::record::{Cause, Fence, Phase, ReleaseStage, ReleaseState};
+use crate::time::WallTime;
+
+/// Whether the proof was made of this fence as it is now, by this leadership.
+pub(super) fn expect_present(draft: &mut Draft, proof: &ConfirmedOff) -> Result<(), Refused> {
+    let (generation, term, node) = (draft.record.generation, draft.term, draft.record.node.clone());
+    let fence = draft.fence()?;
+    if proof.fence() != fence.id || proof.generation() != generation || *proof.node() != node {
+        return Err(Refused::ForeignProof("it was made for another fence"));
+    }
+    if proof.term() != term {
+        return Err(Refused::ForeignProof("it was made under another leadership"));
+    }
+    if proof.round() != fence.round {
+        return Err(Refused::ForeignProof("it was made before the evidence began from zero"));
+    }
+    Ok(())
+}
+
+pub(super) fn confirmed(draft: &mut Draft, proof: &ConfirmedOff) -> Result<(), Refused> {
+    draft.expect_phase("a confirmation", &["fencing"], "only a node being fenced is confirmed")?;
+    draft.bars(EffectKind::bars_proof)?;
+    expect_present(draft, proof)?;
+    let fence = draft.fence()?;
+    if proof.evidence().grade < fence.min_grade {
+        return Err(Refused::ForeignProof("its grade is below the least that was asked for"));
+    }
+    let grade = proof.evidence().grade;
+    fence.evidence = Some(proof.evidence().clone());
+    fence.attestation = None;
+    fence.outcome = Some(Outcome::Fenced { released: false });
+    draft.record.phase = Phase::Fenced;
+    draft.moment(format!("confirmed off, {}", grade_word(grade)));
+    settle_released(draft);
+    Ok(())
+}
+
+fn grade_word(grade: Grade) -> &'static str {
+    match grade {
+        Grade::Observed => "observed",
+        Grade::Hypervisor => "graded hypervisor",
+        Grade::Claimed => "claimed",
+        Grade::Attested => "attested",
+    }
+}
+
+/// What was proven so far is void.
+pub(super) fn begin_from_zero(fence: &mut Fence, at: WallTime) {
+    fence.confirming_since = Some(at);
+    fence.round += 1;
+    fence.level = 0;
+    fence.evidence = None;
+    fence.outcome = None;
+}
+
+pub(super) fn unproven(draft: &mut Draft, why: &str) -> Result<(), Refused> {
+    let phases = &["fenced", "released", "needs_operator"];
+    draft.expect_phase("going back to fencing", phases, "nothing was confirmed")?;
+    if !draft.fence_is_current() || draft.fence()?.evidence.is_none() {
+        return Err(Refused::ForeignProof("it was never proven off"));
+    }
+    let at = draft.at;
+    begin_from_zero(draft.fence()?, at);
+    draft.record.phase = Phase::Fencing;
+    draft.moment(format!("the confirmation does not hold any more ({why}); evidence from zero"));
+    Ok(())
+}
+
+pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Result<(), Refused> {
+    draft.expect_phase(
+        "a breach",
+        &["fenced", "released", "needs_operator"],
+        "only a fenced node can be in breach",
+    )?;
+    if !draft.fence_is_current() {
+        return Err(Refused::ForeignProof("the fence was ended by an unfence"));
+    }
+    let fence = draft.fence()?;
+    if fence.evidence.is_none() && fence.releases.iter().all(|release| release.attempts == 0) {
+        return Err(Refused::ForeignProof("it was never proven off"));
+    }
+    let Some(before) = draft.end_fence() else {
+        return Err(Refused::ForeignProof("there is no fence"));
+    };
+    let generation = draft.next_generation();
+    draft.record.breaches += 1;
+    let count = draft.record.breaches;
+    let at = draft.at;
+    let releases = before
+        .releases
+        .iter()
+        .map(|release| match release.stage {
+            // What a person gave up stays given up; all else is let go anew, now that the node was on.
+            ReleaseStage::Abandoned => release.clone(),
+            _ => ReleaseState {
+                stage: ReleaseStage::Pending,
+                attempts: 0,
+                unfinished: !release.stage.is_over() && (release.unfinished || release.attempts > 0),
+                detail: String::new(),
+                ..release.clone()
+            },
+        })
+        .collect();
+    draft.record.fence = Some(Fence {
+        id,
+        generation,
+        cause: Cause::Breach,
+        reason: format!("breach {count}: {device} reads On although nobody unfenced the node"),
+        opened_at: at,
+        confirming_since: Some(at),
+        level: 0,
+        releases,
+        attestation: None,
+        evidence: None,
+        outcome: None,
+        ended_at: None,
+        budget_override: None,
+        moments: Vec::new(),
+        ..before
+    });
+    draft.record.phase = Phase::Fencing;
+    draft.moment(format!("breach {count}: {device} reads On"));
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! What is stored of one fence.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Attestation, Evidence, ReleaseState};
+use crate::device::Grade;
+use crate::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId};
+use crate::outcome::Outcome;
+use crate::time::WallTime;
+use crate::topology::Topology;
+
+/// Why a fence was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// A caller asked.
+    Asked,
+    /// The node was found on although nobody unfenced it.
+    Breach,
+    /// A drill: on purpose, to see that it works.
+    Drill,
+    /// A restored store keeps the node off: nothing of it is proven, nothing is released, nothing is sent (S21).
+    Restored,
+}
+
+/// What the device was told so that it stays off (S11).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldState {
+    /// What was found before anything was changed, in the driver's own keys. Never overwritten while held.
+    pub found: BTreeMap<String, String>,
+    /// What was engaged; empty: nothing, and the evidence says "hold: none".
+    pub engaged: Vec<String>,
+    /// Why something could not be engaged; for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+}
+
+/// Something that happened in a fence, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// When it was stored.
+    pub at: WallTime,
+    /// The phase it led to.
+    pub phase: String,
+    /// What happened, in words.
+    pub what: String,
+}
+
+/// Where the audit stood: the number and the hash of its newest entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditHead {
+    /// The number of the entry, from 1.
+    pub seq: u64,
+    /// SHA-256 in hexadecimal digits.
+    pub hash: String,
+}
+
+/// A limit was set aside, by name (S14).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetAside {
+    /// Who.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// One fence of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fence {
+    /// Its id.
+    pub id: FenceId,
+    /// The node.
+    pub node: NodeId,
+    /// The generation that it opened.
+    pub generation: Generation,
+    /// Why it was opened.
+    pub cause: Cause,
+    /// The first caller's reason.
+    pub reason: String,
+    /// The first caller.
+    pub by: String,
+    /// The holder that the first caller placed.
+    pub holder: String,
+    /// When the intent was stored.
+    pub opened_at: WallTime,
+    /// How long the first caller gives it, from the intent to the confirmation.
+    pub deadline: Duration,
+    /// Since when it is being confirmed: the intent, or what made its evidence begin from zero. The deadline counts from
+    /// here, whichever process goes on with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirming_since: Option<WallTime>,
+    /// The least grade that lets it be confirmed.
+    pub min_grade: Grade,
+    /// The node's levels as they were then.
+    pub topology: Topology,
+    /// The level being tried, from 0.
+    pub level: usize,
+    /// How often the evidence began from zero within this fence; what was proven before is void.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub round: u32,
+    /// Whether an off may have been sent: from here on it runs to its end.
+    pub off_sent: bool,
+    /// Every device that was, or may have been, switched off.
+    pub switched_off: BTreeSet<DeviceId>,
+    /// Devices whose session was lost within this fence; binds successors (S2).
+    pub lost: BTreeSet<DeviceId>,
+    /// Devices that answered within this fence and fell silent since, in the same session. A successor, whose own
+    /// sessions are new ones, stores them as lost before anything else.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub silent: BTreeSet<DeviceId>,
+    /// Gateways that reached none of its devices and let another one try, by name.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub handed_over: BTreeSet<String>,
+    /// Holds, by device.
+    pub holds: BTreeMap<DeviceId, HoldState>,
+    /// Releases, in their order.
+    pub releases: Vec<ReleaseState>,
+    /// A person's word, if one was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attestation: Option<Attestation>,
+    /// Why the node is held to be off, once it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+    /// How it ended, or where it stands for whoever asks for its outcome.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// When it ended (unfence, breach, abort, stand-down).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<WallTime>,
+    /// The newest entry of the audit when the fence last came to another phase: its confirmation, its end. Whoever cuts
+    /// the audit's end off would have to change the store as well. A breach's fence begins with that of the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditHead>,
+    /// Who set the budget aside for it, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_override: Option<SetAside>,
+    /// The releases of the unfence that it interrupted before the node was seen on, all over: where it ends before an off of
+    /// its own was sent, that goes on. `None`: it interrupted none that owes an on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<Vec<ReleaseState>>,
+    /// What happened, oldest first; at most [`Fence::MOMENTS`].
+    pub moments: Vec<Moment>,
+}
+
+impl Fence {
+    /// How many moments are kept.
+    pub const MOMENTS: usize = 200;
+
+    /// The release of that name.
+    pub fn release(&self, id: &ReleaseId) -> Option<&ReleaseState> {
+        self.releases.iter().find(|release| release.id == *id)
+    }
+
+    /// It ended before an off was sent.
+    pub fn sent_nothing(&self) -> bool {
+        self.outcome.as_ref().is_some_and(Outcome::sent_nothing)
+    }
+
+    /// Whether every release is complete or abandoned.
+    pub fn all_released(&self) -> bool {
+        self.releases.iter().all(|release| release.stage.is_over())
+    }
+}

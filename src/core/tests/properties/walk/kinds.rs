@@ -1,0 +1,85 @@
+//! What a walk is made of: moves as small numbers, which shrink.
+
+use proptest::prelude::*;
+
+/// What is done next, as small numbers: a kind of event, and two that choose its parameters.
+#[derive(Clone, Copy)]
+pub struct Move(pub u8, pub u8, pub u8);
+
+impl std::fmt::Debug for Move {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}({}, {})", NAMES[usize::from(self.0) % NAMES.len()], self.1, self.2)
+    }
+}
+
+/// Kinds of moves; those that lead on come more often.
+pub const NAMES: [&str; 63] = [
+    "fence",
+    "fence",
+    "join",
+    "next level",
+    "hold intent",
+    "hold ended",
+    "off intent",
+    "off intent",
+    "lost",
+    "confirm",
+    "confirm",
+    "confirm",
+    "confirm with an old proof",
+    "attest",
+    "attest",
+    "release intent",
+    "release intent",
+    "release progress",
+    "release progress",
+    "unproven",
+    "breach",
+    "give up",
+    "abort",
+    "bar",
+    "unfence",
+    "unfence",
+    "unfence",
+    "unhold intent",
+    "unheld",
+    "on intent",
+    "on intent",
+    "supplies on",
+    "back",
+    "back",
+    "on failed",
+    "close one",
+    "close all",
+    "close all",
+    "retry",
+    "retry",
+    "abandon",
+    "stand down",
+    "learned",
+    "drill",
+    "hold",
+    "hold",
+    "accepted",
+    "verified",
+    "retire",
+    "resettled",
+    "resettled",
+    "another leader",
+    "keyed retry",
+    "receipt",
+    "receipt",
+    "receipt with an old proof",
+    "hand back",
+    "restore",
+    "adopt",
+    "read",
+    "read",
+    "read",
+    "drop restored",
+];
+
+pub fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let one = (0..NAMES.len() as u8, 0..8u8, 0..8u8).prop_map(|(kind, a, b)| Move(kind, a, b));
+    prop::collection::vec(one, 1..120)
+}

@@ -1,0 +1,88 @@
+//! The lab's nodes, and the engine that has them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use picket_audit::Audit;
+use picket_core::budget::Budget;
+use picket_core::device::{DeviceSpec, Identity};
+use picket_core::ids::{DeviceId, NodeId, ReleaseId};
+use picket_core::rules::Rules;
+use picket_core::store::Store;
+use picket_core::topology::{Level, Topology};
+use picket_driver::PowerDriver;
+use picket_driver_sim::{SharedWorld, SimClock, SimDriver, SimOptions};
+use picket_engine::{Engine, NoHooks, NodePlan, Parts, PlannedRelease, Receipts};
+use picket_receipt::Keys;
+
+use super::far::{Alive, StoreElection, Volumes};
+
+/// An engine with these nodes.
+pub fn engine(
+    nodes: &[&str],
+    world: &SharedWorld,
+    clock: &Arc<SimClock>,
+    store: &Arc<dyn Store>,
+    volumes: &Arc<Volumes>,
+    audit: Audit,
+    budget: Budget,
+) -> Engine {
+    let rules = Rules::default();
+    let nodes = nodes.iter().map(|node| plan(world, node, &rules, volumes)).collect();
+    let random = Mutex::new(picket_driver_sim::Random::new(1));
+    Engine::new(Parts {
+        clock: clock.clone(),
+        random: Arc::new(move |bytes: &mut [u8]| {
+            let mut random = random.lock().unwrap_or_else(PoisonError::into_inner);
+            bytes.iter_mut().for_each(|byte| *byte = random.bits() as u8);
+        }),
+        store: store.clone(),
+        election: Arc::new(StoreElection(store.clone())),
+        hooks: Arc::new(NoHooks),
+        audit,
+        receipts: Arc::new(Receipts::new(Keys::ephemeral("gateway", &|bytes| bytes.fill(7)))),
+        metrics: Default::default(),
+        rules,
+        budget,
+        nodes,
+        twins: Arc::default(),
+        check_at_start: false,
+    })
+}
+
+fn plan(world: &SharedWorld, node: &str, rules: &Rules, volumes: &Arc<Volumes>) -> NodePlan {
+    let driver = SimDriver::new(world, &format!("{node}-bmc"), &SimOptions::default());
+    let id = DeviceId::new("bmc").expect("a good name");
+    // That of n10 is not set: a check has to learn it.
+    let identity = match node {
+        "n10" => Identity::default(),
+        _ => world.lock().expect("whole").identity(node).clone(),
+    };
+    let spec = DeviceSpec { identity, ..driver.traits().spec(id.clone(), rules) };
+    let mut levels = vec![Level { devices: vec![spec.clone()] }];
+    let mut drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> = BTreeMap::from([(id, Arc::new(driver) as _)]);
+    if node.ends_with("unwired") {
+        let driver = SimDriver::new(world, &format!("{node}-outlet"), &SimOptions::default());
+        let (id, class) = (DeviceId::new("outlet").expect("a good name"), driver.traits().class);
+        let has_epochs = driver.traits().has_epochs;
+        let outlet = DeviceSpec { id: id.clone(), class, has_epochs, identity: Identity::default(), ..spec };
+        levels.push(Level { devices: vec![outlet] });
+        drivers.insert(id, Arc::new(driver));
+    }
+    NodePlan {
+        id: NodeId::new(node).expect("a good name"),
+        topology: Topology::new(levels).expect("a good topology"),
+        drivers,
+        releases: vec![PlannedRelease {
+            id: ReleaseId::new("detach").expect("a good name"),
+            releaser: volumes.clone(),
+        }],
+        own_host: node == "me",
+        labels: BTreeMap::new(),
+        // All that have a number are in one.
+        drills: node != "n10",
+        groups: node.strip_prefix('n').map(|_| "rack=r1".to_owned()).into_iter().collect(),
+        liveness: node.ends_with("alive").then(|| Arc::new(Alive) as _),
+        mark: String::new(),
+    }
+}
