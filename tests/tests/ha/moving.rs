@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use picket_tests::peers::{EtcdCluster, IpmiSim, eventually};
-use picket_tests::{Bmc, Fleet, Gateway, Result, Said, Webhook, picketd};
+use picket_tests::{Bmc, Fleet, Gateway, PASSWORD_VARIABLE, Result, Said, Webhook, picketd};
 use tokio::time::{Instant, sleep};
 
 /// What may have been under way is waited out after a restore: receipts, releases, half a minute of the BMC's sessions.
@@ -58,9 +58,9 @@ impl Scene {
     }
 }
 
-/// A task of `picketd` with that gateway's settings.
+/// A task of `picketd` with that gateway's settings. A check reads secrets as well.
 async fn task(gateway: &Gateway, arguments: &[&str]) -> Result<Said> {
-    picketd(&gateway.settings_file(), arguments, &[]).await
+    picketd(&gateway.settings_file(), arguments, &[(PASSWORD_VARIABLE, "a test")]).await
 }
 
 async fn done(gateway: &Gateway, arguments: &[&str]) -> Result<String> {
