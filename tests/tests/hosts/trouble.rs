@@ -85,9 +85,17 @@ impl Trouble {
         // One that stops or kills itself while the rest is healed is found, too.
         loop {
             self.watch(scene)?;
-            let Some((_, action)) = self.agenda.pop() else { return Ok(()) };
+            let Some((_, action)) = self.agenda.pop() else { break };
             self.perform(scene, action).await?;
         }
+        // One that was told to stop as the story ended: nobody waited for it any more.
+        for n in 0..scene.gateways.len() {
+            if self.down[n] {
+                scene.gateways[n].process()?.wait(Duration::from_secs(30)).await?;
+                self.remedy(scene, Remedy::StartGateway(n))?;
+            }
+        }
+        Ok(())
     }
 
     /// Finds gateways that killed or stopped themselves at a named point.
