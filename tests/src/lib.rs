@@ -24,7 +24,7 @@ pub use error::{PeerError, Result};
 pub use fleet::{Bmc, Fleet, PASSWORD_VARIABLE};
 pub use gateway::{Client, Daemon, Gateway, Said};
 pub use hooks::{SelfHarm, When};
-pub use once::{picket, picketd};
+pub use once::{fence_picket, picket, picketd};
 pub use programs::program;
 pub use receiver::ExampleReceiver;
 pub use seed::{Dice, soak};

@@ -29,6 +29,16 @@ pub async fn picket(arguments: &[&str]) -> Result<Said> {
     run(command, "picket ends").await
 }
 
+/// Runs the shipped `fence_picket` with these arguments, until it ends.
+pub async fn fence_picket(arguments: &[&str]) -> Result<Said> {
+    let mut command = tokio::process::Command::new(program("fence_picket")?);
+    for name in ["PICKET_ENDPOINT", "PICKET_CONTEXT"] {
+        command.env_remove(name);
+    }
+    command.args(arguments);
+    run(command, "fence_picket ends").await
+}
+
 async fn run(mut command: tokio::process::Command, what: &str) -> Result<Said> {
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
     let ended = tokio::time::timeout(LONGEST, output).await.map_err(|_elapsed| PeerError::TimedOut {

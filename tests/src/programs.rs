@@ -14,7 +14,7 @@ static PROGRAMS: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
     }
     let profile = profile().map_err(|error| format!("find the running executable: {error}"))?;
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["build", "--quiet", "--bin", "picketd", "--bin", "picket", "--target-dir"]);
+    command.args(["build", "--quiet", "--bin", "picketd", "--bin", "picket", "--bin", "fence_picket", "--target-dir"]);
     command
         .arg(profile.parent().unwrap_or(&profile))
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
@@ -32,7 +32,7 @@ static PROGRAMS: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
 /// One of them.
 pub fn program(name: &str) -> Result<PathBuf> {
     let failed = |output: String| PeerError::Ended {
-        program: "cargo build of picketd and picket".to_owned(),
+        program: "cargo build of picketd, picket and fence_picket".to_owned(),
         status: "no programs to test".to_owned(),
         output,
     };

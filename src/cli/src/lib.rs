@@ -16,6 +16,7 @@
 //!
 //! They are stable, and stand in [`exit::Exit`]; with several nodes the worst one counts.
 
+pub mod agent;
 pub mod args;
 mod certificates;
 mod command;

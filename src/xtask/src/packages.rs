@@ -40,6 +40,11 @@ const OPENSSL: Package = Package { name: "openssl", sign: Sign::Program("openssl
 const NAMESPACES: Package = Package { name: "iproute2", sign: Sign::Program("ip") };
 const CUTS: Package = Package { name: "iptables", sign: Sign::Program("iptables") };
 
+/// Others who fence: `fence_picket` is run by them.
+const PACEMAKER: Package =
+    Package { name: "pacemaker", sign: Sign::File("/usr/lib/pacemaker/pacemaker-fenced") };
+const STONITH_ADMIN: Package = Package { name: "pacemaker-cli-utils", sign: Sign::Program("stonith_admin") };
+
 /// The crate etcd-client generates its messages when it is built.
 const PROTOC: Package = Package { name: "protobuf-compiler", sign: Sign::Program("protoc") };
 const PROTOC_FILES: Package =
@@ -69,6 +74,8 @@ pub const FOR_TESTS: &[Package] = &[
     NAMESPACES,
     CUTS,
     OPENSSL,
+    PACEMAKER,
+    STONITH_ADMIN,
 ];
 /// What the bench of the IPMI driver needs: BMCs, and the others in the race.
 pub const FOR_BENCH_IPMI: &[Package] =
