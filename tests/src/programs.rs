@@ -14,7 +14,17 @@ static PROGRAMS: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
     }
     let profile = profile().map_err(|error| format!("find the running executable: {error}"))?;
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["build", "--quiet", "--bin", "picketd", "--bin", "picket", "--bin", "fence_picket", "--target-dir"]);
+    command.args([
+        "build",
+        "--quiet",
+        "--bin",
+        "picketd",
+        "--bin",
+        "picket",
+        "--bin",
+        "fence_picket",
+        "--target-dir",
+    ]);
     command
         .arg(profile.parent().unwrap_or(&profile))
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));

@@ -73,8 +73,7 @@ impl Fencer {
             seen: self.log(),
         })?;
         let output = ended.map_err(PeerError::io("run stonith_admin"))?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Said { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) })
+        Ok(Said::of(output))
     }
 
     /// What it and its agents said.

@@ -40,7 +40,8 @@ async fn undisturbed() -> Result<Vec<String>> {
     Ok(points.filter(|point| !point.contains(" learned")).collect())
 }
 
-/// Every named step in a soak, or so many of them, evenly, as `PICKET_RUNS` says; a few of them else.
+/// Every named step in a soak (`PICKET_SKIP`: without the first so many), or so many of them, evenly, as `PICKET_RUNS` says; a few
+/// of them else.
 #[tokio::test]
 async fn a_leader_that_dies_or_stops_at_a_named_step() -> Result<()> {
     let points = undisturbed().await?;
@@ -55,13 +56,19 @@ async fn a_leader_that_dies_or_stops_at_a_named_step() -> Result<()> {
     };
     let wanted =
         number("PICKET_RUNS").and_then(|runs| usize::try_from(runs).ok()).unwrap_or(usize::MAX).max(1);
+    let skipped = number("PICKET_SKIP").and_then(|skip| usize::try_from(skip).ok()).unwrap_or_default();
     let every = fates.len().div_ceil(wanted);
-    println!("{} points; {} fates, one in {every} of them", points.len(), fates.len());
-    let runs = (1..).zip(fates.into_iter().step_by(every)).map(|(seed, (what, point))| async move {
-        let plan = Plan { variables: vec![(what, point.clone())], ..Plan::calm() };
-        let report = run(&plan, Dice::by(seed)).await;
-        (format!("{what}={point:?}"), report)
-    });
+    println!(
+        "{} points; {} fates, one in {every} of them but the first {skipped}",
+        points.len(),
+        fates.len()
+    );
+    let runs =
+        (1..).zip(fates.into_iter().step_by(every)).skip(skipped).map(|(seed, (what, point))| async move {
+            let plan = Plan { variables: vec![(what, point.clone())], ..Plan::calm() };
+            let report = run(&plan, Dice::by(seed)).await;
+            (format!("{what}={point:?}"), report)
+        });
     let mut running = futures::stream::iter(runs).buffer_unordered(side_by_side());
     let (mut sums, mut wrong) = (Sums::default(), Vec::new());
     while let Some((name, report)) = running.next().await {

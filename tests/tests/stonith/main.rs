@@ -83,7 +83,10 @@ async fn pacemaker_reboots_a_node_which_is_proven_off_in_between() -> Result<()>
 async fn what_the_gateway_refuses_is_a_failure_to_pacemaker() -> Result<()> {
     let scene = Scene::set().await?;
     let fencer = scene.fencer().await?;
-    let pause = scene.gateway.picket(&["pause", "--everything", "--for", "10m", "--reason", "a test", "--yes"]).await?;
+    let pause = scene
+        .gateway
+        .picket(&["pause", "--everything", "--for", "10m", "--reason", "a test", "--yes"])
+        .await?;
     assert_eq!(pause.code, 0, "{pause:?}");
     let off = fencer.admin(&["-F", "db1", "-t", "60"]).await?;
     assert_ne!(off.code, 0, "{off:?}");
@@ -118,7 +121,8 @@ async fn on_the_command_line_only_an_off_is_told_by_two() -> Result<()> {
     assert_eq!((status.code, status.out.trim()), (2, "Status: OFF"), "{status:?}");
 
     // Another's hold keeps it off: that is no success.
-    let hold = scene.gateway.picket(&["hold", "r1n07", "--holder", "ops", "--reason", "a test", "--yes"]).await?;
+    let hold =
+        scene.gateway.picket(&["hold", "r1n07", "--holder", "ops", "--reason", "a test", "--yes"]).await?;
     assert_eq!(hold.code, 0, "{hold:?}");
     let on = ask(&scene, "-o on -n r1n07").await?;
     assert!(on.code == 1 && on.err.contains("ops"), "{on:?}");

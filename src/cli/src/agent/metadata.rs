@@ -56,10 +56,11 @@ fn parameter(parameter: &Parameter) -> String {
 /// All of it.
 pub(super) fn xml() -> String {
     let parameters: String = PARAMETERS.iter().map(parameter).collect();
-    let actions: String = ["off", "reboot", "status", "monitor", "metadata", "list", "list-status", "validate-all"]
-        .iter()
-        .map(|name| format!("\t<action name=\"{name}\" />\n"))
-        .collect();
+    let actions: String =
+        ["off", "reboot", "status", "monitor", "metadata", "list", "list-status", "validate-all"]
+            .iter()
+            .map(|name| format!("\t<action name=\"{name}\" />\n"))
+            .collect();
     format!(
         "<?xml version=\"1.0\" ?>\n<resource-agent name=\"fence_picket\" shortdesc=\"Fences through a Picket gateway, with proof\" >\n\
          <longdesc>{}</longdesc>\n<vendor-url></vendor-url>\n<parameters>\n{parameters}</parameters>\n\

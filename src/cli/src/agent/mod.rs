@@ -74,7 +74,11 @@ fn told() -> Result<Options, String> {
         return Err("options are read from standard input, a key=value a line; --help tells them".to_owned());
     }
     let mut text = String::new();
-    input.by_ref().take(MOST).read_to_string(&mut text).map_err(|error| format!("standard input: {error}"))?;
+    input
+        .by_ref()
+        .take(MOST)
+        .read_to_string(&mut text)
+        .map_err(|error| format!("standard input: {error}"))?;
     let (options, ignored) = Options::of_lines(&text)?;
     for name in ignored {
         eprintln!("fence_picket: the option {name:?} is not known and left out");

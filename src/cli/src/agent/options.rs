@@ -317,7 +317,9 @@ mod tests {
 
     #[test]
     fn the_command_line_is_read_as_other_agents_read_theirs() {
-        for line in ["-o off -n r1n07", "-ooff -nr1n07", "--action=off --plug=r1n07", "--action off --plug r1n07"] {
+        for line in
+            ["-o off -n r1n07", "-ooff -nr1n07", "--action=off --plug=r1n07", "--action off --plug r1n07"]
+        {
             let options = words(line).expect(line);
             assert_eq!((options.action, options.plug.as_deref()), (Action::Off, Some("r1n07")), "{line}");
         }
