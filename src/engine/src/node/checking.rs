@@ -33,13 +33,18 @@ struct Run {
 impl NodeTask {
     pub(super) async fn normal(&mut self) -> Result<(), Fatal> {
         let here = self.place();
-        let first = std::mem::take(&mut self.unchecked) && self.check_in_turn().await?;
-        if first || self.steps_aside() {
-            return Ok(());
-        }
         let mut check_at = self.schedule.next(self.now());
         let mut closing: FuturesUnordered<Doing> = FuturesUnordered::new();
         loop {
+            // The first one, and one that another request ended: nobody waits an interval for what is not known yet.
+            if std::mem::take(&mut self.unchecked) {
+                closing.clear();
+                if self.check_in_turn().await? || self.steps_aside() {
+                    return Ok(());
+                }
+                check_at = self.schedule.next(self.now());
+                continue;
+            }
             self.close_expired(|_| true).await?;
             if closing.is_empty() {
                 closing.extend(self.idle_closes());
@@ -141,6 +146,7 @@ impl NodeTask {
                     command => {
                         // It may ask the same devices, which would wait for calls that nobody goes on with.
                         drop(run.doing);
+                        self.unchecked = self.schedule.next(self.now()).is_some();
                         self.command(command).await?;
                         // Those who wait are told so by their replies' closing.
                         return Ok(self.place() != here);

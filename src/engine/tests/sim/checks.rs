@@ -7,7 +7,7 @@ use picket_driver_sim::Fault;
 use picket_engine::Until;
 use tokio::time::Instant;
 
-use crate::lab::{Lab, NODE, lab, node, s};
+use crate::lab::{Lab, NODE, lab, node, person, s};
 use crate::setup::{NodeSetup, Setup, named};
 
 /// What a first off may take from the request on: identity, hold and look of a BMC that answers in milliseconds. A call
@@ -69,6 +69,25 @@ async fn a_fence_ends_a_readiness_call_that_hangs() {
     let view = caller.await.expect("it ends").expect("what is known is told");
     assert_eq!(view.plan.id, node());
     assert!(began.elapsed() < s(30));
+}
+
+/// What another request ended is asked again soon, and not after the interval.
+#[tokio::test(start_paused = true)]
+async fn a_check_that_another_request_ended_is_made_up_for() {
+    let mut setup = Setup::new(NODE, &[&["bmc"]]);
+    setup.check_at_start = true;
+    setup.rules.check_every = s(300);
+    let mut lab = Lab::dark(403, setup, world);
+    lab.fault("bmc", Fault::Silent);
+    lab.start().await;
+    tokio::time::sleep(HUNG).await;
+    assert!(lab.view().live.devices.is_empty(), "the check still waits for an answer");
+    // Nothing holds it: nothing is done, and the node stays where it is.
+    let _ = lab.engine.unfence(&node(), "db".to_owned(), person()).await;
+    assert!(lab.view().live.devices.is_empty(), "the request ended the check");
+    lab.mend("bmc");
+    tokio::time::sleep(s(10)).await;
+    assert!(!lab.view().live.devices.is_empty(), "it is checked by now");
 }
 
 /// More nodes than are checked side by side, all but ours behind dead BMCs.
