@@ -5,6 +5,7 @@
 //! (S2). Every other request ends a check, or a close, at once.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -21,6 +22,9 @@ use super::{Fatal, NodeTask, sleep_until};
 use crate::readiness::{problems, readiness};
 use crate::view::Checked;
 
+/// Until a check that another request ended is made up for: devices are not asked as often as callers ask.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// A check under way.
 struct Run {
     doing: FuturesUnordered<Doing>,
@@ -33,18 +37,13 @@ struct Run {
 impl NodeTask {
     pub(super) async fn normal(&mut self) -> Result<(), Fatal> {
         let here = self.place();
-        let mut check_at = self.schedule.next(self.now());
+        let first = std::mem::take(&mut self.unchecked) && self.check_in_turn().await?;
+        if first || self.steps_aside() {
+            return Ok(());
+        }
+        let mut check_at = self.next_check();
         let mut closing: FuturesUnordered<Doing> = FuturesUnordered::new();
         loop {
-            // The first one, and one that another request ended: nobody waits an interval for what is not known yet.
-            if std::mem::take(&mut self.unchecked) {
-                closing.clear();
-                if self.check_in_turn().await? || self.steps_aside() {
-                    return Ok(());
-                }
-                check_at = self.schedule.next(self.now());
-                continue;
-            }
             self.close_expired(|_| true).await?;
             if closing.is_empty() {
                 closing.extend(self.idle_closes());
@@ -67,6 +66,9 @@ impl NodeTask {
                             if self.check(devices, Some(reply)).await? {
                                 return Ok(());
                             }
+                            if self.unchecked {
+                                check_at = self.next_check();
+                            }
                         }
                         command => self.command(command).await?,
                     }
@@ -80,12 +82,22 @@ impl NodeTask {
                     if self.check_in_turn().await? {
                         return Ok(());
                     }
-                    check_at = self.schedule.next(self.now());
+                    check_at = self.next_check();
                 }
             }
             if self.place() != here || self.steps_aside() {
                 return Ok(());
             }
+        }
+    }
+
+    /// When it is checked by itself again: soon, where another request ended the last check; nobody waits an interval for what is
+    /// not known yet.
+    fn next_check(&mut self) -> Option<BootTime> {
+        let now = self.now();
+        match std::mem::take(&mut self.unchecked) {
+            true => Some(now + AGAIN),
+            false => self.schedule.next(now),
         }
     }
 
