@@ -1,6 +1,6 @@
 //! What each action asks of the gateway.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use picket_proto::v1::{
     FenceRequest, FenceThen, GetNodeRequest, ListNodesRequest, Node, Phase, Power, UnfenceRequest,
@@ -18,6 +18,9 @@ use crate::session::Session;
 
 /// For how long a broken way to the gateways is tried again: longer than a change of leadership takes.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How much older than the question a reading may be that is told as one of now: a reading may have been under way already.
+const UNDER_WAY: Duration = Duration::from_secs(5);
 
 /// Acts, and says in words how it went.
 pub(super) async fn act(options: &Options, console: &mut Console) -> Result<Ended, Fault> {
@@ -108,9 +111,10 @@ async fn fence(options: &Options, node: &str, session: &mut Session<'_>) -> Resu
         ..FenceRequest::default()
     };
     Ok(match follow(session, node, Motion::Fence(request)).await? {
-        Ok(()) if then == FenceThen::PowerOn => {
-            (Ended::Done, "Success: Powered OFF, proven; it is powered on again\n".to_owned())
-        }
+        Ok(()) if then == FenceThen::PowerOn => (
+            Ended::Done,
+            "Success: Powered OFF, proven; it is powered on again unless others hold it\n".to_owned(),
+        ),
         Ok(()) => (Ended::Done, "Success: Powered OFF, proven\n".to_owned()),
         Err(why) => (Ended::Failed, format!("{node} is not proven off: {why}")),
     })
@@ -118,9 +122,9 @@ async fn fence(options: &Options, node: &str, session: &mut Session<'_>) -> Resu
 
 /// Drops the hold. Of a node that nobody fenced there is none to drop: it is on, or a person switched it off.
 async fn on(options: &Options, node: &str, session: &mut Session<'_>) -> Result<(Ended, String), Fault> {
-    let found = look(node, session).await?;
+    let (found, power) = look(node, session).await?;
     if found.phase() == Phase::Normal {
-        return Ok(match power(&found) {
+        return Ok(match power {
             Power::On => (Ended::Done, "Success: Already ON\n".to_owned()),
             _ => {
                 let words = "it was not fenced, and only what was fenced is powered on; switch it on by hand";
@@ -141,31 +145,33 @@ async fn on(options: &Options, node: &str, session: &mut Session<'_>) -> Result<
     })
 }
 
-/// The node, with its power read now.
-async fn look(node: &str, session: &Session<'_>) -> Result<Node, Fault> {
+/// The node, and its power as it was read now.
+async fn look(node: &str, session: &Session<'_>) -> Result<(Node, Power), Fault> {
+    let asked = Instant::now();
     let request = GetNodeRequest { node: Some(hosts::selector(node)), fresh: true };
     let mut client = session.client.clone();
     let answer = session.asked(client.get_node(request)).await?.into_inner();
-    answer.node.ok_or(Fault::Nonsense("no node"))
+    let found = answer.node.ok_or(Fault::Nonsense("no node"))?;
+    let power = power(&found, asked.elapsed() + UNDER_WAY);
+    Ok((found, power))
 }
 
-/// What it reads; of one that nobody can read, what is proven.
-fn power(node: &Node) -> Power {
-    let read = node.power.as_ref().map(|power| power.power()).unwrap_or_default();
-    let kept_off = node.proven && matches!(node.phase(), Phase::Fenced | Phase::Released);
-    match read {
-        Power::On | Power::Off => read,
-        _ if kept_off => Power::Off,
+/// What it reads, where that is not older. A proof without a reading is no reading: only an explicit Off is told as off.
+fn power(node: &Node, oldest: Duration) -> Power {
+    let Some(read) = &node.power else { return Power::Unknown };
+    let is_of_now = read.age.and_then(|age| Duration::try_from(age).ok()).is_some_and(|age| age <= oldest);
+    match read.power() {
+        power @ (Power::On | Power::Off) if is_of_now => power,
         _ => Power::Unknown,
     }
 }
 
 async fn status(node: &str, session: &Session<'_>) -> Result<(Ended, String), Fault> {
-    let found = look(node, session).await?;
-    Ok(match power(&found) {
+    let (found, power) = look(node, session).await?;
+    Ok(match power {
         Power::On => (Ended::Done, "Status: ON\n".to_owned()),
         Power::Off => (Ended::Off, "Status: OFF\n".to_owned()),
-        _ => (Ended::Failed, format!("the power of {node} cannot be read: {}", found.detail)),
+        _ => (Ended::Failed, format!("the power of {node} cannot be read now: {}", found.detail)),
     })
 }
 
@@ -194,10 +200,11 @@ async fn monitor(options: &Options, session: &Session<'_>) -> Result<(Ended, Str
 async fn list(options: &Options, session: &Session<'_>) -> Result<(Ended, String), Fault> {
     let fresh = options.action == Action::ListStatus;
     let request = ListNodesRequest { fresh, ..ListNodesRequest::default() };
+    let asked = Instant::now();
     let (nodes, _, _) = hosts::list(session, request).await?;
-    let separator = &options.separator;
+    let (separator, oldest) = (&options.separator, asked.elapsed() + UNDER_WAY);
     let line = |node: &Node| {
-        let power = match power(node) {
+        let power = match power(node, oldest) {
             Power::On => "ON",
             Power::Off => "OFF",
             _ => "UNKNOWN",
@@ -207,4 +214,34 @@ async fn list(options: &Options, session: &Session<'_>) -> Result<(Ended, String
         format!("{}{separator}{state}\n", node.name)
     };
     Ok((Ended::Done, nodes.iter().map(line).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use picket_proto::v1::NodePower;
+
+    use super::*;
+
+    #[test]
+    fn only_an_explicit_off_of_now_is_off() {
+        let node = |power: Power, age: Option<i64>| Node {
+            phase: Phase::Released.into(),
+            proven: true,
+            power: Some(NodePower {
+                power: power.into(),
+                age: age.map(|seconds| prost_types::Duration { seconds, nanos: 0 }),
+                ..NodePower::default()
+            }),
+            ..Node::default()
+        };
+        let told = |node: Node| power(&node, Duration::from_secs(6));
+        assert_eq!(told(node(Power::Off, Some(1))), Power::Off);
+        assert_eq!(told(node(Power::On, Some(1))), Power::On);
+        assert_eq!(told(node(Power::Off, Some(60))), Power::Unknown, "read long ago");
+        assert_eq!(told(node(Power::Off, Some(-1))), Power::Unknown, "no age");
+        assert_eq!(told(node(Power::Off, None)), Power::Unknown, "nobody knows when");
+        assert_eq!(told(node(Power::Unspecified, Some(1))), Power::Unknown);
+        assert_eq!(told(node(Power::Unknown, Some(1))), Power::Unknown, "a proof is no reading");
+        assert_eq!(told(Node { power: None, ..node(Power::Off, Some(1)) }), Power::Unknown);
+    }
 }

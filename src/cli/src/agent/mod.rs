@@ -6,7 +6,7 @@
 //! **Invariants.**
 //! - `off` and `reboot` end with 0 only when the gateway told that the node is proven off (and, unless it is wished otherwise,
 //!   that its volumes are released). Whatever is not understood is a failure: who believes an agent starts a second writer.
-//! - `status` says off only of a node that the gateway read off just now, or keeps off by a proof that stands.
+//! - `status` says off only of a node that the gateway read off just now.
 //! - Whoever ends this process (Pacemaker does, when its time is over) ends no fence: the gateway goes on, and who asks again
 //!   joins.
 //!
