@@ -1,12 +1,12 @@
 //! A child process that dies with its value.
 
-use std::fs::File;
+use std::fs::{DirEntry, File};
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
@@ -81,16 +81,31 @@ impl Process {
         }
     }
 
-    /// Stops it where it stands (SIGSTOP): it answers nobody, and knows nothing of it.
+    /// Stops it where it stands (SIGSTOP): it answers nobody, and knows nothing of it. It stands when this returns: the signal
+    /// alone is on its way, and a thread that runs on another processor may still send an answer.
     pub fn freeze(&self) {
         self.signal(Signal::STOP);
+        let from = Instant::now();
+        while self.threads().is_some_and(|states| !states.iter().all(|state| "TZX".contains(*state))) {
+            assert!(from.elapsed() < Duration::from_secs(10), "{} does not stand still", self.name);
+            std::thread::yield_now();
+        }
     }
 
     /// Whether it stands frozen, whoever froze it.
     pub fn is_frozen(&self) -> bool {
-        // proc_pid_stat(5): the state follows the name, which is in parentheses and may hold anything.
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+        self.threads().is_some_and(|states| states.iter().all(|state| *state == 'T'))
+    }
+
+    /// The state of each of its threads, as proc_pid_stat(5) says; `None` where there is no such process any more.
+    fn threads(&self) -> Option<Vec<char>> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.id())).ok()?;
+        let state = |task: DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).ok()?;
+            // It follows the name, which is in parentheses and may hold anything.
+            stat.rsplit_once(") ")?.1.chars().next()
+        };
+        Some(tasks.flatten().filter_map(state).collect())
     }
 
     /// Lets a frozen one go on (SIGCONT).

@@ -117,15 +117,16 @@ async fn who_is_alone_answers_nothing() {
     let mut cluster = EtcdCluster::start(3).await.unwrap();
     let endpoint = cluster.endpoints()[0].clone();
     let house = House::named(vec![endpoint], "g1");
-    let won = house.lead().await;
-    house.store.write(guard(&won), write_of(plain("r1n01", 1), 0)).await.unwrap();
-    house.store.check(guard(&won), &node("r1n01"), Version(1)).await.unwrap();
+    let leadership = house.permit().await;
+    let won = leadership.guard();
+    write_on(&house, won, 1).await;
+    house.store.check(won, &node("r1n01"), Version(1)).await.unwrap();
     cluster.member(1).process().freeze();
     cluster.member(2).process().freeze();
     let from = Instant::now();
     let mut said = Vec::new();
     while from.elapsed() < Duration::from_secs(5) {
-        said.push(house.store.check(guard(&won), &node("r1n01"), Version(1)).await);
+        said.push(house.store.check(won, &node("r1n01"), Version(1)).await);
         said.push(house.store.load(&node("r1n01")).await.map(drop));
     }
     assert!(said.iter().all(Result::is_err), "{said:?}");
