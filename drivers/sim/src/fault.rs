@@ -91,6 +91,14 @@ pub enum Fault {
         /// 0 to 100.
         percent: u8,
     },
+    /// In so many of 100 cases a packet, or an answer, comes so much later, and after those that were sent after it. For real
+    /// packets ([`World::passage`](crate::World::passage)) alone: the driver within one process asks one thing after the other.
+    Reordered {
+        /// 0 to 100.
+        percent: u8,
+        /// How much later.
+        by: Duration,
+    },
     /// It says that it controls something else.
     SaysIdentity(Identity),
     /// It knows nothing of holds.

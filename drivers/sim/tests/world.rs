@@ -353,3 +353,19 @@ fn acts_are_data_and_happen_when_they_are_due() {
     assert!(world.truth("n1", at(6)) && !world.truth("n1", at(7)));
     assert_eq!(world.first_write_since("n1", at(7), at(90)), None);
 }
+
+#[test]
+fn a_world_that_goes_on_for_days_keeps_a_bounded_history() {
+    let mut world = world();
+    world.set_history(10);
+    world.set_sessions(DEV, 4, secs(60));
+    let s = open(&mut world, DEV, at(1));
+    for turn in 1..1000 {
+        let verb = if turn % 2 == 1 { Verb::Off } else { Verb::On };
+        assert_eq!(command(&mut world, DEV, s, verb, at(turn)), Ok(false));
+        assert_eq!(world.truth("n1", at(turn)), verb == Verb::On);
+    }
+    assert!((10..=20).contains(&world.heard(at(1000)).len()));
+    assert!((10..=20).contains(&world.edges("n1", at(1000)).len()));
+    assert_eq!(world.last_write("n1", at(1000)), Some(at(999)));
+}
