@@ -13,10 +13,16 @@ mod account;
 mod bmc;
 mod fleet;
 mod ipmi;
+mod pki;
 mod redfish;
+mod room;
+mod settings;
 
 pub use account::{Account, Role};
-pub use bmc::{Bmc, BmcOptions};
+pub use bmc::{Bmc, BmcOptions, RedfishPlace};
 pub use fleet::{Fleet, StartError};
 pub use ipmi::{IpmiBmc, IpmiOptions};
+pub use pki::{Authority, PkiError};
 pub use redfish::{RedfishBmc, RedfishOptions};
+pub use room::{NoRoom, room_for};
+pub use settings::{Event, Settings, SettingsError, What};

@@ -35,6 +35,7 @@ mod machine;
 mod passage;
 mod random;
 mod session;
+pub mod span;
 mod wire;
 mod world;
 

@@ -1,10 +1,11 @@
 //! A BMC that speaks Redfish (DSP0266 1.20), without any I/O: a request in, an answer out.
 //!
 //! **Invariants.** Power, hold and identity are the world's. A session that the world does not know any more is none.
-//! Tables are bounded: sessions by the world's device, tasks by [`TASKS`].
+//! Tables are bounded: sessions by the world's device, tasks by `task::TASKS`.
 
 mod power;
 mod resources;
+pub(crate) mod server;
 mod session;
 mod task;
 
@@ -18,8 +19,6 @@ use serde_json::{Value, json};
 use crate::account::Account;
 use session::Session;
 use task::Task;
-
-pub use task::TASKS;
 
 /// What a BMC is like.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use picket_driver_sim::{Act, Fault, HoldSettings};
 
+use super::task::TASKS;
 use super::*;
 use crate::account::Role;
 
