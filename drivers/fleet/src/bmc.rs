@@ -212,11 +212,12 @@ impl Bmc {
         self.world().happen(now, act);
     }
 
-    /// Answers for ever.
+    /// Answers until the runtime ends.
     pub(crate) async fn serve(self: Arc<Self>) {
         loop {
             if self.socket.readable().await.is_err() {
-                continue;
+                // The runtime ends.
+                return;
             }
             // The buffer lives on the stack, and not in each of ten thousand waiting tasks.
             while self.receive() {}
@@ -231,7 +232,7 @@ impl Bmc {
                 self.arrive(from, &buffer[..len]);
                 true
             }
-            Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+            Err(_) => false,
         }
     }
 

@@ -26,6 +26,7 @@ pub fn options(name: &str, ipmi: SocketAddr) -> BmcOptions {
         suites: vec![Suite::Sha1, Suite::Sha256],
         sessions: 4,
         idle: Duration::from_secs(60),
+        redfish: None,
         seed: 1,
     }
 }

@@ -6,9 +6,10 @@ use picket_core::power::Power;
 use picket_driver_sim::{Act, HoldSettings, Request as Asked, Response, RestorePolicy, Verb};
 
 use super::IpmiBmc;
-use super::command::{Caller, Silence, UNTOLD, out_of_range};
+use super::command::{Caller, Silence};
 use super::message::{
-    INVALID_COMMAND, INVALID_DATA, NOT_IN_STATE, Outcome, Request, UNSPECIFIED, WRONG_LENGTH,
+    INVALID_COMMAND, INVALID_DATA, NO_RESPONSE, NOT_IN_STATE, OUT_OF_RANGE, Outcome, Request, UNSPECIFIED,
+    WRONG_LENGTH,
 };
 
 /// All four buttons may be disabled (table 28-3, bits 7:4).
@@ -54,7 +55,8 @@ impl IpmiBmc {
         let power = match caller.ask(self, &Asked::Read)? {
             Ok(Response::Power(Power::On)) => 1,
             Ok(Response::Power(Power::Off)) => 0,
-            Ok(_) => return Ok(Err(UNTOLD)),
+            // It answers, and neither On nor Off.
+            Ok(_) => return Ok(Err(NO_RESPONSE)),
             Err(code) => return Ok(Err(code)),
         };
         // A device without holds still tells a policy: "unknown".
@@ -125,7 +127,7 @@ impl IpmiBmc {
             [2] => RestorePolicy::AlwaysOn,
             // "No change".
             [3] => return Ok(caller.touch(self)?.map(|()| vec![0x07])),
-            [_] => return Ok(caller.touch(self)?.and(out_of_range())),
+            [_] => return Ok(caller.touch(self)?.and(Err(OUT_OF_RANGE))),
             _ => return Ok(caller.touch(self)?.and(Err(WRONG_LENGTH))),
         };
         Ok(self.set_hold(caller, |held| HoldSettings { restore, ..held })?.map(|_| vec![0x07]))

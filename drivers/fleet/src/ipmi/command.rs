@@ -6,8 +6,7 @@ use picket_driver_sim::{Request as Asked, Response, Trouble, World};
 
 use super::IpmiBmc;
 use super::message::{
-    BUSY, FORBIDDEN, INVALID_COMMAND, INVALID_DATA, NO_RESPONSE, NOT_IN_STATE, OUT_OF_RANGE, Outcome,
-    Request, UNSPECIFIED, WRONG_LENGTH,
+    BUSY, FORBIDDEN, INVALID_COMMAND, INVALID_DATA, NOT_IN_STATE, Outcome, Request, UNSPECIFIED, WRONG_LENGTH,
 };
 use super::session::Stage;
 use crate::account::Role;
@@ -191,14 +190,6 @@ impl Caller<'_> {
         Ok(self.ask(bmc, &Asked::Touch)?.map(|_| ()))
     }
 }
-
-/// What a setting that is neither of the known ones is refused with.
-pub(super) fn out_of_range<T>() -> Result<T, u8> {
-    Err(OUT_OF_RANGE)
-}
-
-/// What a state that cannot be told is answered with: an answer, and neither On nor Off.
-pub(super) const UNTOLD: u8 = NO_RESPONSE;
 
 /// The least that one must be to say this (IPMI 2.0 appendix G).
 fn least(request: &Request<'_>) -> Role {

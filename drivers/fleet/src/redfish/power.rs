@@ -61,10 +61,9 @@ impl RedfishBmc {
             Ok(_) => return Err(Trouble::Refused),
             Err(trouble) => return Err(trouble),
         }
-        match self.ask(now, world, caller, &Asked::InspectHold) {
-            Ok(Response::Hold(held)) => system["PowerRestorePolicy"] = json!(policy_word(held.restore)),
-            // It has no such property.
-            _ => {}
+        // Otherwise it has no such property.
+        if let Ok(Response::Hold(held)) = self.ask(now, world, caller, &Asked::InspectHold) {
+            system["PowerRestorePolicy"] = json!(policy_word(held.restore));
         }
         Ok(system)
     }
