@@ -341,7 +341,7 @@ fn ons_may_be_dropped_devices_silent_slow_busy_or_closed_to_us() {
 #[test]
 fn acts_are_data_and_happen_when_they_are_due() {
     let act: Act = serde_json::from_str(
-        r#"{"fault": {"device": "n1-bmc", "fault": {"off_takes": {"least": {"secs": 1, "nanos": 0}, "most": {"secs": 1, "nanos": 0}}}}}"#,
+        r#"{"fault": {"device": "n1-bmc", "fault": {"off_takes": {"least": "1s", "most": "1s"}}}}"#,
     )
     .expect("an act");
     let mut world = world();
