@@ -3,4 +3,7 @@
 
 mod faults;
 mod ipmi;
+mod powerman;
+mod redfish;
+mod rehearsal;
 mod scene;

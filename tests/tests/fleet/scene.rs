@@ -7,7 +7,7 @@ use std::time::Duration;
 use picket_core::time::Clock;
 use picket_driver_ipmi::crypto::Suite;
 use picket_driver_sim::SimClock;
-use picket_fleet::{Account, Bmc, BmcOptions, Fleet, Role};
+use picket_fleet::{Account, Bmc, BmcOptions, Fleet, RedfishPlace, Role};
 use picket_tests::peers::{ADMIN, OPERATOR, PASSWORD, fresh_address};
 pub use picket_tests::{Result, peers};
 
@@ -26,7 +26,12 @@ pub fn options(name: &str, ipmi: SocketAddr) -> BmcOptions {
         suites: vec![Suite::Sha1, Suite::Sha256],
         sessions: 4,
         idle: Duration::from_secs(60),
-        redfish: None,
+        redfish: Some(RedfishPlace {
+            address: ipmi,
+            sessions: 4,
+            idle: Duration::from_secs(300),
+            tasks: false,
+        }),
         seed: 1,
     }
 }
@@ -38,7 +43,7 @@ pub fn clock() -> Arc<dyn Clock> {
 
 /// One BMC alone.
 pub struct Scene {
-    _fleet: Fleet,
+    fleet: Fleet,
     /// It.
     pub bmc: Arc<Bmc>,
 }
@@ -55,7 +60,7 @@ impl Scene {
         let fleet = Fleet::start(&[options], &clock()).await;
         let fleet = fleet.expect("a free address");
         let bmc = fleet.bmc("n1").expect("it was asked for").clone();
-        Self { _fleet: fleet, bmc }
+        Self { fleet, bmc }
     }
 
     /// ipmitool as administrator.
@@ -66,6 +71,11 @@ impl Scene {
     /// ipmipower as administrator.
     pub fn ipmipower(&self, suite: u8) -> peers::Ipmipower {
         peers::Ipmipower::new(self.bmc.address()).suite(suite)
+    }
+
+    /// What clients of its Redfish trust.
+    pub fn authority(&self) -> &str {
+        self.fleet.authority()
     }
 
     /// How many sessions are open.
