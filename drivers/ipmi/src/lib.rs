@@ -8,12 +8,12 @@
 //!
 //! From the wire inwards: `wire` and `crypto` (packets), `handshake` and `session` (protocol, without I/O), `link`,
 //! `attempt`, `live` (one socket), `door` (opening), `line` (one conversation), `power`, `hold`, `closing` (what is said
-//! in it), `driver`.
+//! in it), `driver`. `wire` and `crypto` are open to the simulated BMCs of `drivers/fleet`, which speak the other side of it.
 
 mod attempt;
 mod closing;
 mod command;
-mod crypto;
+pub mod crypto;
 mod door;
 mod driver;
 mod effort;
@@ -31,7 +31,7 @@ mod quirks;
 mod session;
 mod settings;
 mod source;
-mod wire;
+pub mod wire;
 
 use std::sync::Arc;
 

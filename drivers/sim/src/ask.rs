@@ -5,6 +5,7 @@ use picket_core::time::BootTime;
 
 use crate::fault::Fault;
 use crate::machine::Pending;
+use crate::passage::Way;
 use crate::wire::{Answer, HoldSettings, Request, Response, SessionId, Trouble, Verb};
 use crate::world::{Event, Heard, World};
 
@@ -19,15 +20,7 @@ impl World {
     ) -> Answer {
         self.advance(now);
         let silence = Answer { late_by: std::time::Duration::ZERO, what: Err(Trouble::Silence) };
-        let lost = {
-            let Self { devices, random, .. } = self;
-            devices.get(name).is_some_and(|device| device.loses(random))
-        };
-        let lost = self.device_mut(name).wears(|fault| match fault {
-            Fault::RequestLost { times } => Some(times),
-            _ => None,
-        }) || lost;
-        if lost || self.is_dead(name) {
+        if self.is_lost(name, Way::There) || self.is_dead(name) {
             return silence;
         }
         self.device_mut(name).count(request);
@@ -37,20 +30,42 @@ impl World {
             // Whoever asked throws the second answer away.
             let _ = self.consider(name, session, request);
         }
-        let device = self.device_mut(name);
-        let late_by = device.faults.iter().find_map(|fault| match fault {
-            Fault::Slow(by) => Some(*by),
-            _ => None,
-        });
-        let unanswered = device.wears(|fault| match fault {
-            Fault::AnswerLost { times } => Some(times),
-            _ => None,
-        });
-        let Self { devices, random, .. } = self;
-        if unanswered || devices.get(name).is_some_and(|device| device.loses(random)) {
+        let late_by = self.device(name).late_by();
+        if self.is_lost(name, Way::Back) {
             return silence;
         }
-        Answer { late_by: late_by.unwrap_or_default(), what }
+        Answer { late_by, what }
+    }
+
+    /// What a device makes of one request that has arrived: [`World::ask`] without what happens on the way, for who carries
+    /// real packets and asks [`World::passage`] about each.
+    ///
+    /// # Errors
+    /// Why there is no such answer.
+    pub fn hand(
+        &mut self,
+        now: BootTime,
+        name: &str,
+        session: Option<SessionId>,
+        request: &Request,
+    ) -> Result<Response, Trouble> {
+        self.advance(now);
+        if self.is_dead(name) {
+            return Err(Trouble::Silence);
+        }
+        self.device_mut(name).count(request);
+        self.consider(name, session, request)
+    }
+
+    /// The same of a request that brings its credentials along and belongs to no session, as with HTTP's basic authentication.
+    ///
+    /// # Errors
+    /// Why there is no such answer.
+    pub fn hand_alone(&mut self, now: BootTime, name: &str, request: &Request) -> Result<Response, Trouble> {
+        let before = std::mem::replace(&mut self.device_mut(name).sessionless, true);
+        let answer = self.hand(now, name, None, request);
+        self.device_mut(name).sessionless = before;
+        answer
     }
 
     /// Whether nothing at all answers: no power, restarting, broken.
@@ -76,7 +91,9 @@ impl World {
         if *request == Request::Open {
             return self.open(name);
         }
-        if !device.hears(session, now) {
+        // What belongs to no session asks for none.
+        let outside = *request == Request::Touch && session.is_none();
+        if !outside && !device.hears(session, now) {
             if let Request::Command(verb) = request {
                 self.hear(name, session, *verb, false);
             }
@@ -107,6 +124,7 @@ impl World {
             Request::Identify => Ok(self.identify(name)),
             Request::InspectHold => self.hold_settings(name).map(Response::Hold),
             Request::SetHold(settings) => self.set_hold(name, *settings),
+            Request::Touch => Ok(Response::Touched),
         }
     }
 
@@ -165,7 +183,7 @@ impl World {
 
     fn hear(&mut self, name: &str, session: Option<SessionId>, verb: Verb, executed: bool) {
         let (at, device) = (self.now, name.to_owned());
-        self.heard.push(Heard { at, device, verb, session, late: false, executed });
+        self.note(Heard { at, device, verb, session, late: false, executed });
     }
 
     /// Throws the switch behind a device.

@@ -43,6 +43,8 @@ pub(crate) struct Device {
     pub(crate) max_sessions: usize,
     /// A session that is not heard of for so long is over.
     pub(crate) idle: Duration,
+    /// When it began to live, last: the world's begin, the end of its last restart, or when its power came back.
+    pub(crate) born: BootTime,
     /// Restarting until then.
     pub(crate) down_until: BootTime,
     /// It believes that its machine is off and has lost its hand on it.
@@ -65,6 +67,7 @@ impl Device {
             sessionless: false,
             max_sessions: 4,
             idle: Duration::from_secs(60),
+            born: BootTime::default(),
             down_until: BootTime::default(),
             estranged: false,
             lying: false,
@@ -95,6 +98,15 @@ impl Device {
         self.faults.iter().any(|fault| matches!(fault, Fault::Loss { percent } if random.percent(*percent)))
     }
 
+    /// How much later than usual its answers come.
+    pub(crate) fn late_by(&self) -> Duration {
+        let slow = self.faults.iter().find_map(|fault| match fault {
+            Fault::Slow(by) => Some(*by),
+            _ => None,
+        });
+        slow.unwrap_or_default()
+    }
+
     pub(crate) fn count(&mut self, request: &Request) {
         let received = &mut self.received;
         let counter = match request {
@@ -105,7 +117,7 @@ impl Device {
             Request::Command(Verb::On) => &mut received.ons,
             Request::Identify => &mut received.identifies,
             Request::SetHold(_) => &mut received.holds,
-            Request::InspectHold => return,
+            Request::InspectHold | Request::Touch => return,
         };
         *counter += 1;
     }

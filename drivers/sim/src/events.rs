@@ -36,15 +36,9 @@ impl World {
                 let known = self.device_mut(&device);
                 known.count(&Request::Command(verb));
                 let alive = !self.is_dead(&device);
-                let executed = alive && self.device_mut(&device).knows(session, now);
-                self.heard.push(Heard {
-                    at: now,
-                    device: device.clone(),
-                    verb,
-                    session,
-                    late: true,
-                    executed,
-                });
+                // What came without a session stands alone, and no session's end ends it.
+                let executed = alive && (session.is_none() || self.device_mut(&device).knows(session, now));
+                self.note(Heard { at: now, device: device.clone(), verb, session, late: true, executed });
                 if executed {
                     // Nobody waits for this answer any more.
                     let _ = self.execute(&device, verb);
@@ -66,6 +60,7 @@ impl World {
                 let device = self.device_mut(&device);
                 device.sessions.clear();
                 device.down_until = now + down;
+                device.born = now + down;
                 device.lying = false;
                 device.estranged = estranged;
             }
@@ -141,11 +136,13 @@ impl World {
 
     /// Its BMCs have lost their power.
     fn lose_sessions_of(&mut self, machine: &str) {
+        let now = self.now;
         for name in self.machine(machine).devices.clone() {
             let device = self.device_mut(&name);
             if device.class != DeviceClass::Supply {
                 device.sessions.clear();
                 device.lying = false;
+                device.born = now;
             }
         }
     }

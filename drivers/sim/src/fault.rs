@@ -14,15 +14,19 @@ pub enum Fault {
     /// An off is acknowledged at once; the fall comes between `least` and `most` later.
     OffTakes {
         /// Least.
+        #[serde(with = "crate::span")]
         least: Duration,
         /// Most.
+        #[serde(with = "crate::span")]
         most: Duration,
     },
     /// The same for an on.
     OnTakes {
         /// Least.
+        #[serde(with = "crate::span")]
         least: Duration,
         /// Most.
+        #[serde(with = "crate::span")]
         most: Duration,
     },
     /// An off is acknowledged and ignored; the device goes on to say On.
@@ -53,12 +57,13 @@ pub enum Fault {
     /// No answer to questions for its identity and for what a hold would change: it does not know them.
     DropsQuestions,
     /// Every answer comes so much later; what was asked happens at once.
-    Slow(Duration),
+    Slow(#[serde(with = "crate::span")] Duration),
     /// The command is executed so much later, if its session is still open then.
     Late {
         /// Which command.
         verb: Verb,
         /// How much later.
+        #[serde(with = "crate::span")]
         after: Duration,
         /// Whether it is acknowledged at once; else no answer comes.
         answered: bool,
@@ -70,6 +75,7 @@ pub enum Fault {
         /// Which command.
         verb: Verb,
         /// How much later.
+        #[serde(with = "crate::span")]
         after: Duration,
         /// So many times.
         times: u32,
@@ -90,6 +96,15 @@ pub enum Fault {
     Loss {
         /// 0 to 100.
         percent: u8,
+    },
+    /// In so many of 100 cases a packet, or an answer, comes so much later, and after those that were sent after it. For real
+    /// packets ([`World::passage`](crate::World::passage)) alone: the driver within one process asks one thing after the other.
+    Reordered {
+        /// 0 to 100.
+        percent: u8,
+        /// How much later.
+        #[serde(with = "crate::span")]
+        by: Duration,
     },
     /// It says that it controls something else.
     SaysIdentity(Identity),
@@ -129,6 +144,7 @@ pub enum Act {
         /// The device.
         device: String,
         /// How long it is silent.
+        #[serde(with = "crate::span")]
         down: Duration,
         /// Afterwards it believes that its machine is off, and does nothing for an off, until it switches on.
         estranged: bool,
@@ -148,6 +164,7 @@ pub enum Act {
         /// The machine.
         machine: String,
         /// How long it stays off.
+        #[serde(with = "crate::span")]
         off_for: Duration,
     },
     /// Somebody else switches the machine, by no device of ours.
@@ -169,6 +186,7 @@ pub enum Act {
         /// The machine.
         machine: String,
         /// How long it stays off.
+        #[serde(with = "crate::span")]
         off_for: Duration,
     },
     /// The power button is pressed: on if it is off, off if it is on; nothing where it is locked.

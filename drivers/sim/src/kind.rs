@@ -8,6 +8,7 @@ use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
 use serde_json::{Map, Value};
 
 use crate::driver::{SimDriver, SimOptions};
+use crate::span;
 use crate::world::{SharedWorld, World};
 
 /// `driver = "sim"`: for trying things out, and for tests of a whole gateway. Keys:
@@ -15,7 +16,7 @@ use crate::world::{SharedWorld, World};
 /// - `machine` (required): the simulated machine; it is made, and is on, when it is first named.
 /// - `device`: the device's name in the world; `<machine>` for a host device, `<machine>-outlet` for a supply.
 /// - `class`: `host` (default) or `supply`.
-/// - `latency`: there and back, `0ms` to `60s`, as `250ms` or `5s` (default `1ms`).
+/// - `latency`: there and back, `0ms` to `60s`, as `250ms`, `5s` or `1m` (default `1ms`).
 ///
 /// The world dies with the process: after a restart every machine is on again.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ impl DriverKind for SimKind {
             }
         };
         let mut options = SimOptions::default();
-        match settings.get("latency").map(|value| (value, value.as_str().and_then(duration))) {
+        match settings.get("latency").map(|value| (value, value.as_str().and_then(span::parse))) {
             None => {}
             Some((_, Some(latency))) if latency <= Duration::from_secs(60) => options.latency = latency,
             Some((value, _)) => {
@@ -103,18 +104,6 @@ impl DriverKind for SimKind {
         }
         drop(world);
         Ok(Arc::new(SimDriver::new(&self.world, &device, &options)))
-    }
-}
-
-/// `250ms` or `5s`.
-fn duration(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(digits);
-    let number = number.parse().ok()?;
-    match unit {
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => Some(Duration::from_secs(number)),
-        _ => None,
     }
 }
 

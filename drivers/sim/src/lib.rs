@@ -3,7 +3,7 @@
 //! **Purpose.** A pure [`World`] (no runtime, no clock of its own: whoever asks says what time it is) and
 //! [`SimDriver`], the driver on it within one process. What truly happened can be asked of the world afterwards,
 //! apart from what any device said.
-//! **Non-goals.** No wire format and no sockets; no policy. The driver is as good as an honest driver can be:
+//! **Non-goals.** No wire format and no sockets (`drivers/fleet` puts BMCs on real ones in front of a world); no policy. The driver is as good as an honest driver can be:
 //! it repeats reads and offs when no answer comes, never an on, and tells a lost session from one it closed.
 //! **Invariants.** The same seed and the same calls give the same history. Faults are data. Time in a world only grows.
 //! A packet of a closed session is never executed.
@@ -32,8 +32,10 @@ mod fault;
 mod kind;
 mod link;
 mod machine;
+mod passage;
 mod random;
 mod session;
+pub mod span;
 mod wire;
 mod world;
 
@@ -44,6 +46,7 @@ pub use fault::{Act, Fault};
 pub use kind::SimKind;
 pub use link::{Link, Packet};
 pub use machine::{Edge, RestorePolicy};
+pub use passage::{Passage, Way};
 pub use random::Random;
 pub use wire::{Answer, HoldSettings, Request, Response, SessionId, Trouble, Verb};
 pub use world::{Heard, SharedWorld, World};

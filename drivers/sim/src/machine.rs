@@ -8,6 +8,7 @@ use picket_core::time::BootTime;
 use serde::{Deserialize, Serialize};
 
 use crate::wire::{HoldSettings, Verb};
+use crate::world::forget;
 
 /// What a machine does when its mains come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,6 +158,13 @@ impl Machine {
                 RestorePolicy::AlwaysOn => true,
             };
         });
+    }
+
+    /// Forgets all but about the last `most` changes.
+    pub(crate) fn forget(&mut self, most: usize) {
+        if let Some(last) = forget(&mut self.edges, most) {
+            (self.born, self.born_on) = (last.at, last.on);
+        }
     }
 
     fn change(&mut self, now: BootTime, by: &str, change: impl FnOnce(&mut Self)) {

@@ -57,6 +57,8 @@ pub enum Request {
     InspectHold,
     /// Set the settings of the hold. The watchdog is never started by it (S11).
     SetHold(HoldSettings),
+    /// Anything that whoever carries real packets answers by itself: it keeps its session alive and changes nothing.
+    Touch,
 }
 
 /// What a device answers.
@@ -77,6 +79,8 @@ pub enum Response {
     Identity(Identity),
     /// The settings of the hold.
     Hold(HoldSettings),
+    /// A [`Request::Touch`] came in its session.
+    Touched,
 }
 
 /// Why there is no such answer.

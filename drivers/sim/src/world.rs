@@ -68,6 +68,8 @@ pub struct World {
     queue: BTreeMap<(BootTime, u64), Event>,
     pub(crate) last_id: u64,
     pub(crate) heard: Vec<Heard>,
+    /// How much of what was is kept.
+    history: usize,
 }
 
 impl World {
@@ -81,7 +83,25 @@ impl World {
             queue: BTreeMap::new(),
             last_id: 0,
             heard: Vec::new(),
+            history: usize::MAX,
         }
+    }
+
+    /// Keeps only about so many of the last commands, and of each machine's last changes of power: for a world that goes on
+    /// for days. What was before counts as the state of the first that is kept.
+    pub fn set_history(&mut self, most: usize) -> &mut Self {
+        self.history = most.max(1);
+        self
+    }
+
+    pub(crate) fn note(&mut self, heard: Heard) {
+        let history = self.history;
+        if history < usize::MAX {
+            let machine = self.device(&heard.device).machine.clone();
+            self.machine_mut(&machine).forget(history);
+        }
+        self.heard.push(heard);
+        forget(&mut self.heard, history);
     }
 
     /// For drivers and a test together.
@@ -178,10 +198,14 @@ impl World {
 
     /// Does all that is due until `now`.
     pub fn advance(&mut self, now: BootTime) {
+        let history = self.history;
         while let Some(entry) = self.queue.first_entry().filter(|entry| entry.key().0 <= now) {
             let (at, event) = (entry.key().0, entry.remove());
             self.now = self.now.max(at);
             self.occur(event);
+            if history < usize::MAX {
+                self.machines.values_mut().for_each(|machine| machine.forget(history));
+            }
         }
         self.now = self.now.max(now);
     }
@@ -225,6 +249,41 @@ impl World {
         self.machine(machine).hold
     }
 
+    /// Whether this session of the device is open at `at`; asking does not keep it so.
+    pub fn knows(&mut self, device: &str, session: SessionId, at: BootTime) -> bool {
+        self.advance(at);
+        let now = self.now;
+        self.device_mut(device).knows(Some(session), now)
+    }
+
+    /// How many sessions the device has, and after how long an idle one ends.
+    pub fn session_limits(&self, device: &str) -> (usize, Duration) {
+        let device = self.device(device);
+        (device.max_sessions, device.idle)
+    }
+
+    /// Since when the device lives without a restart.
+    pub fn device_born(&self, device: &str) -> BootTime {
+        self.device(device).born
+    }
+
+    /// Whether nothing at all comes from the device at `at`.
+    pub fn is_silent(&mut self, device: &str, at: BootTime) -> bool {
+        self.advance(at);
+        self.is_dead(device)
+    }
+
+    /// What the machine is in the middle of.
+    pub fn under_way(&self, machine: &str) -> Option<Verb> {
+        self.machine(machine).pending.as_ref().map(|pending| pending.verb)
+    }
+
+    /// Whether the machine's watchdog runs: for who sets it from inside the machine, as its own system does.
+    pub fn set_watchdog(&mut self, machine: &str, runs: bool) -> &mut Self {
+        self.machine_mut(machine).hold.watchdog = runs;
+        self
+    }
+
     /// What a device was asked until `at`.
     pub fn received(&mut self, device: &str, at: BootTime) -> Received {
         self.advance(at);
@@ -266,6 +325,12 @@ impl World {
     pub(crate) fn device_mut(&mut self, name: &str) -> &mut Device {
         self.devices.get_mut(name).unwrap_or_else(|| panic!("the world has no device {name:?}"))
     }
+}
+
+/// Forgets the older half of what has grown to twice of `most`, and tells the last that was forgotten.
+pub(crate) fn forget<T>(all: &mut Vec<T>, most: usize) -> Option<T> {
+    let over = all.len().checked_sub(most).filter(|over| *over >= most)?;
+    all.drain(..over).next_back()
 }
 
 /// A machine's identity, the same in every world.

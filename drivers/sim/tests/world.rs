@@ -341,7 +341,7 @@ fn ons_may_be_dropped_devices_silent_slow_busy_or_closed_to_us() {
 #[test]
 fn acts_are_data_and_happen_when_they_are_due() {
     let act: Act = serde_json::from_str(
-        r#"{"fault": {"device": "n1-bmc", "fault": {"off_takes": {"least": {"secs": 1, "nanos": 0}, "most": {"secs": 1, "nanos": 0}}}}}"#,
+        r#"{"fault": {"device": "n1-bmc", "fault": {"off_takes": {"least": "1s", "most": "1s"}}}}"#,
     )
     .expect("an act");
     let mut world = world();
@@ -352,4 +352,20 @@ fn acts_are_data_and_happen_when_they_are_due() {
     assert_eq!(command(&mut world, DEV, s, Verb::Off, at(6)), Ok(false));
     assert!(world.truth("n1", at(6)) && !world.truth("n1", at(7)));
     assert_eq!(world.first_write_since("n1", at(7), at(90)), None);
+}
+
+#[test]
+fn a_world_that_goes_on_for_days_keeps_a_bounded_history() {
+    let mut world = world();
+    world.set_history(10);
+    world.set_sessions(DEV, 4, secs(60));
+    let s = open(&mut world, DEV, at(1));
+    for turn in 1..1000 {
+        let verb = if turn % 2 == 1 { Verb::Off } else { Verb::On };
+        assert_eq!(command(&mut world, DEV, s, verb, at(turn)), Ok(false));
+        assert_eq!(world.truth("n1", at(turn)), verb == Verb::On);
+    }
+    assert!((10..=20).contains(&world.heard(at(1000)).len()));
+    assert!((10..=20).contains(&world.edges("n1", at(1000)).len()));
+    assert_eq!(world.last_write("n1", at(1000)), Some(at(999)));
 }

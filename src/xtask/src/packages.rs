@@ -76,6 +76,7 @@ pub const FOR_TESTS: &[Package] = &[
     OPENSSL,
     PACEMAKER,
     STONITH_ADMIN,
+    POWERMAN,
 ];
 /// What the bench of the IPMI driver needs: BMCs, and the others in the race.
 pub const FOR_BENCH_IPMI: &[Package] =

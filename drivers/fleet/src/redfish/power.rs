@@ -1,0 +1,155 @@
+//! The system: its power, its hold, and what changes them.
+
+use std::time::Duration;
+
+use picket_core::power::Power;
+use picket_core::time::BootTime;
+use picket_driver_sim::{Act, HoldSettings, Request as Asked, Response, RestorePolicy, Trouble, Verb, World};
+use serde_json::{Value, json};
+
+use super::{Answer, Caller, Handled, RedfishBmc, Request};
+
+/// What may be asked for. There is no graceful one: a machine without a system cannot obey it.
+pub(super) const RESET_TYPES: [&str; 4] = ["On", "ForceOff", "ForceRestart", "PowerCycle"];
+/// How long somebody's power cycle stays off.
+const CYCLE: Duration = Duration::from_secs(2);
+/// How long a BMC restarts that is told to.
+const RESTART: Duration = Duration::from_secs(20);
+
+fn policy_word(policy: RestorePolicy) -> &'static str {
+    match policy {
+        RestorePolicy::AlwaysOff => "AlwaysOff",
+        RestorePolicy::LastState => "LastState",
+        RestorePolicy::AlwaysOn => "AlwaysOn",
+    }
+}
+
+impl RedfishBmc {
+    /// The system as a resource.
+    pub(super) fn system(&self, now: BootTime, world: &mut World, caller: Caller) -> Result<Value, Trouble> {
+        let Response::Power(power) = self.ask(now, world, caller, &Asked::Read)? else {
+            return Err(Trouble::Refused);
+        };
+        let power = match (power, world.under_way(&self.options.machine)) {
+            (Power::On, _) => json!("On"),
+            (Power::Off, _) => json!("Off"),
+            (Power::Unknown, Some(Verb::Off)) => json!("PoweringOff"),
+            (Power::Unknown, Some(Verb::On)) => json!("PoweringOn"),
+            (Power::Unknown, None) => Value::Null,
+        };
+        let mut system = json!({
+            "@odata.id": "/redfish/v1/Systems/1",
+            "@odata.type": "#ComputerSystem.v1_13_0.ComputerSystem",
+            "Id": "1", "Name": self.options.machine, "SystemType": "Physical",
+            "Manufacturer": "Picket", "Model": "simulated",
+            "PowerState": power,
+            "Status": {"State": "Enabled", "Health": "OK"},
+            "Links": {"ManagedBy": [{"@odata.id": "/redfish/v1/Managers/1"}]},
+            "Actions": {"#ComputerSystem.Reset": {
+                "target": "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset",
+                "ResetType@Redfish.AllowableValues": RESET_TYPES,
+                "@Redfish.ActionInfo": "/redfish/v1/Systems/1/ResetActionInfo",
+            }},
+        });
+        match self.ask(now, world, caller, &Asked::Identify) {
+            Ok(Response::Identity(identity)) => {
+                system["UUID"] = json!(identity.uuid.map(|uuid| dashed(&uuid)));
+                system["SerialNumber"] = json!(identity.serial);
+            }
+            // It leaves the question open.
+            Err(Trouble::Silence) => {}
+            Ok(_) => return Err(Trouble::Refused),
+            Err(trouble) => return Err(trouble),
+        }
+        // Otherwise it has no such property.
+        if let Ok(Response::Hold(held)) = self.ask(now, world, caller, &Asked::InspectHold) {
+            system["PowerRestorePolicy"] = json!(policy_word(held.restore));
+        }
+        Ok(system)
+    }
+
+    /// `PowerRestorePolicy` is what can be set.
+    pub(super) fn patch_system(
+        &mut self,
+        now: BootTime,
+        world: &mut World,
+        caller: Caller,
+        request: &Request,
+    ) -> Handled {
+        let system = match self.system(now, world, caller) {
+            Ok(system) => system,
+            Err(trouble) => return Answer::trouble(trouble),
+        };
+        if request.headers.get("if-match").is_some_and(|tag| *tag != super::resources::tag(&system)) {
+            return Ok(Answer::error(412, "PreconditionFailed", "The resource has changed."));
+        }
+        let said: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let Some(said) = said.as_object().filter(|said| !said.is_empty()) else {
+            return Ok(Answer::error(400, "MalformedJSON", "The body is no object with properties."));
+        };
+        if let Some(other) = said.keys().find(|key| *key != "PowerRestorePolicy") {
+            let words = format!("The property {other} is unknown, or cannot be set.");
+            return Ok(Answer::error(400, "PropertyUnknown", words));
+        }
+        let word = said["PowerRestorePolicy"].as_str().unwrap_or_default();
+        let all = [RestorePolicy::AlwaysOff, RestorePolicy::LastState, RestorePolicy::AlwaysOn];
+        let Some(restore) = all.into_iter().find(|policy| policy_word(*policy) == word) else {
+            return Ok(Answer::error(400, "PropertyValueNotInList", "No such PowerRestorePolicy."));
+        };
+        let held = match self.ask(now, world, caller, &Asked::InspectHold) {
+            Ok(Response::Hold(held)) => HoldSettings { restore, ..held },
+            Ok(_) => return Answer::trouble(Trouble::Refused),
+            Err(trouble) => return Answer::trouble(trouble),
+        };
+        match self.ask(now, world, caller, &Asked::SetHold(held)) {
+            Ok(_) => Ok(Answer::empty(204)),
+            Err(trouble) => Answer::trouble(trouble),
+        }
+    }
+
+    /// `ComputerSystem.Reset`.
+    pub(super) fn reset(&mut self, now: BootTime, world: &mut World, caller: Caller, body: &[u8]) -> Handled {
+        let said: Value = serde_json::from_slice(body).unwrap_or_default();
+        let machine = self.options.machine.clone();
+        let verb = match said["ResetType"].as_str() {
+            Some("On") => Verb::On,
+            Some("ForceOff") => Verb::Off,
+            Some("ForceRestart" | "PowerCycle") => {
+                if !world.truth(&machine, now) {
+                    return Ok(Answer::error(409, "NoOperation", "It is off."));
+                }
+                if said["ResetType"] == "PowerCycle" {
+                    world.happen(now, Act::ForeignCycle { machine, off_for: CYCLE });
+                }
+                return Ok(Answer::empty(204));
+            }
+            Some(other) => {
+                let words = format!("The value {other} for ResetType is not in the list.");
+                return Ok(Answer::error(400, "ActionParameterValueNotInList", words));
+            }
+            None => {
+                return Ok(Answer::error(400, "ActionParameterMissing", "ResetType is missing."));
+            }
+        };
+        match self.ask(now, world, caller, &Asked::Command(verb)) {
+            Ok(_) if self.options.tasks => Ok(self.accepted(now)),
+            Ok(_) => Ok(Answer::empty(204)),
+            Err(trouble) => Answer::trouble(trouble),
+        }
+    }
+
+    /// `Manager.Reset`.
+    pub(super) fn restart(&mut self, now: BootTime, world: &mut World) -> Answer {
+        let device = self.options.device.clone();
+        world.happen(now, Act::RestartBmc { device, down: RESTART, estranged: false });
+        Answer::empty(204)
+    }
+}
+
+/// A UUID as people write it.
+fn dashed(uuid: &str) -> String {
+    match [uuid.get(..8), uuid.get(8..12), uuid.get(12..16), uuid.get(16..20), uuid.get(20..)] {
+        [Some(a), Some(b), Some(c), Some(d), Some(e)] if uuid.len() == 32 => format!("{a}-{b}-{c}-{d}-{e}"),
+        _ => uuid.to_owned(),
+    }
+}

@@ -1,0 +1,170 @@
+//! HTTP/1.1 over TLS in front of a [`RedfishBmc`](super::RedfishBmc).
+//!
+//! **Invariants.** Connections of one BMC, and the bytes of a request, are bounded. A BMC that is silent neither answers nor
+//! refuses; its connections end with its restart.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use picket_driver_sim::Way;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::{Answer, Request, Silence};
+use crate::bmc::Bmc;
+
+/// The most bytes of a body.
+const BODY: usize = 64 << 10;
+/// How many connections a BMC has at once.
+const CONNECTIONS: usize = 32;
+/// How long an idle connection stays, and how long somebody who gets no answer is kept waiting.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Serves one BMC for ever.
+pub(crate) async fn serve(bmc: Arc<Bmc>, listener: TcpListener) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok(place) = room.clone().acquire_owned().await else { return };
+        // Whatever is wrong with one connection is not wrong with the next; without descriptors there is none for a while.
+        let Ok((stream, _)) = listener.accept().await else {
+            sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let bmc = bmc.clone();
+        connections.spawn(async move {
+            converse(bmc, stream).await;
+            drop(place);
+        });
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+/// One connection, to its end.
+async fn converse(bmc: Arc<Bmc>, stream: TcpStream) {
+    let Some(redfish) = bmc.redfish() else { return };
+    if bmc.is_silent(&redfish.device) {
+        // It took the connection as a kernel does, and says nothing.
+        sleep(PATIENCE).await;
+        return;
+    }
+    let Ok(config) = redfish.pki.server(redfish.address.ip()) else { return };
+    let _ = stream.set_nodelay(true);
+    let born = bmc.world().device_born(&redfish.device);
+    let handshake = timeout(PATIENCE, TlsAcceptor::from(config).accept(stream)).await;
+    let Ok(Ok(stream)) = handshake else { return };
+    let service = service_fn(|request| {
+        let bmc = bmc.clone();
+        async move {
+            match answer(&bmc, request, born).await {
+                Ok(answer) => Ok(answer),
+                // Hyper ends a connection whose service fails.
+                Err(Silence) => Err(std::io::Error::other("silent")),
+            }
+        }
+    });
+    // A client that breaks off ends its own connection.
+    let _ = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+async fn answer(
+    bmc: &Bmc,
+    request: hyper::Request<Incoming>,
+    born: picket_core::time::BootTime,
+) -> Result<Response<Full<Bytes>>, Silence> {
+    let redfish = bmc.redfish().ok_or(Silence)?;
+    let request = match read(request).await {
+        Ok(request) => request,
+        Err(refused) => return Ok(write(refused)),
+    };
+    travel(bmc, Way::There).await?;
+    if bmc.world().device_born(&redfish.device) != born {
+        // It restarted since: what was connected is not any more.
+        return Err(Silence);
+    }
+    let answer = {
+        let (mut world, now) = (bmc.world(), bmc.now());
+        redfish
+            .bmc
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .handle(now, &mut world, &request)
+    };
+    let Ok(answer) = answer else { return hang().await };
+    travel(bmc, Way::Back).await?;
+    Ok(write(answer))
+}
+
+/// What happens on the way.
+async fn travel(bmc: &Bmc, way: Way) -> Result<(), Silence> {
+    let redfish = bmc.redfish().ok_or(Silence)?;
+    let passage = bmc.world().stream_passage(bmc.now(), &redfish.device, way);
+    match passage {
+        None => hang().await,
+        Some(delay) if delay.is_zero() => Ok(()),
+        Some(delay) => {
+            sleep(delay).await;
+            Ok(())
+        }
+    }
+}
+
+/// Nothing comes, until who waits has had enough.
+async fn hang<T>() -> Result<T, Silence> {
+    sleep(PATIENCE).await;
+    Err(Silence)
+}
+
+/// A request as it matters; else what is answered at once.
+async fn read(request: hyper::Request<Incoming>) -> Result<Request, Answer> {
+    let (head, body) = request.into_parts();
+    let body = timeout(PATIENCE, Limited::new(body, BODY).collect()).await;
+    let Ok(Ok(body)) = body else {
+        return Err(Answer { status: 413, ..Answer::default() });
+    };
+    let text = |value: &HeaderValue| value.to_str().map(str::to_owned).ok();
+    let headers = head
+        .headers
+        .iter()
+        .filter_map(|(name, value)| Some((name.as_str().to_owned(), text(value)?)))
+        .collect();
+    Ok(Request {
+        method: head.method.as_str().to_owned(),
+        path: head.uri.path().to_owned(),
+        headers,
+        body: body.to_bytes().to_vec(),
+    })
+}
+
+fn write(answer: Answer) -> Response<Full<Bytes>> {
+    let body = if answer.body.is_null() { Bytes::new() } else { answer.body.to_string().into() };
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert("odata-version", HeaderValue::from_static("4.0"));
+    headers.insert("cache-control", HeaderValue::from_static("no-cache"));
+    if !answer.body.is_null() {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    for (name, value) in answer.headers {
+        let name = HeaderName::from_bytes(name.as_bytes()).unwrap_or(ALLOW);
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
+    }
+    response
+}
