@@ -39,6 +39,12 @@ async fn every_settings_file_of_deploy_is_right() {
     assert!(files.len() >= 3, "{files:?}");
     for file in files {
         let text = std::fs::read_to_string(&file).expect("read");
+        // The settings of a simulated fleet are those of another program.
+        if file.ends_with("rehearse.toml") {
+            picket_fleet::Settings::parse(&text)
+                .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            continue;
+        }
         assert_eq!(faults(&text).await, Vec::<String>::new(), "{}", file.display());
     }
 }
