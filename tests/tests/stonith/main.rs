@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_tests::peers::{Fencer, IpmiSim, eventually};
-use picket_tests::{Bmc, Fleet, Gateway, Result, Said, Webhook, fence_picket};
+use picket_tests::{Answer, Bmc, Fleet, Gateway, Result, Said, Webhook, fence_picket};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -76,6 +76,26 @@ async fn pacemaker_reboots_a_node_which_is_proven_off_in_between() -> Result<()>
     eventually("it is powered on again, by itself", SOON, is_on).await?;
     let history = scene.gateway.picket(&["history", "r1n07"]).await?;
     assert!(history.out.contains("observed"), "{history:?}");
+    Ok(())
+}
+
+/// Pacemaker ends an agent when its time is over, and the gateway goes on all the same.
+#[tokio::test]
+async fn pacemakers_time_limit_ends_no_fence_and_who_asks_again_joins() -> Result<()> {
+    let scene = Scene::set().await?;
+    let fencer = scene.fencer().await?;
+    scene.webhook.answer(Answer::Accepted);
+    scene.webhook.answer_status(Answer::Accepted);
+    let off = fencer.admin(&["-F", "db1", "-t", "10"]).await?;
+    assert_ne!(off.code, 0, "its volumes are not let go: {off:?}");
+    scene.webhook.wait_for(1, SOON).await?;
+    assert!(!scene.bmc.is_on()?);
+    scene.webhook.answer_status(Answer::Complete);
+    let again = fencer.admin(&["-F", "db1", "-t", "120"]).await?;
+    assert_eq!(again.code, 0, "{again:?}\n{}\n{}", fencer.log(), scene.gateway.log());
+    let history = scene.gateway.picket(&["history", "r1n07"]).await?;
+    assert_eq!(history.out.matches("r1n07").count(), 1, "it was one fence: {history:?}");
+    assert_eq!(scene.webhook.releases().len(), 1);
     Ok(())
 }
 
