@@ -12,14 +12,17 @@ use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::hosts;
 use crate::session::Session;
-use crate::style::clean;
 use crate::table::{Cell, Table};
 use crate::told::Told;
+use crate::view::ability::{self, could, usable_of};
 use crate::view::node::DeviceView;
-use crate::view::{node_text, words};
+use crate::view::words;
 
 /// How long it may take to hear of the next device.
 const NEXT: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Up to so many devices all are told; of more, those that are not ready.
+const ROWS: usize = 50;
 
 /// Its arguments.
 #[derive(Debug, clap::Args)]
@@ -39,6 +42,7 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Checked {
     nodes: Vec<NodeChecked>,
+    could_be_fenced: usize,
     exit_code: u8,
 }
 
@@ -99,23 +103,13 @@ fn devices(told: &[CheckDevicesResponse]) -> Vec<Device> {
     told.iter().filter_map(|one| one.device.clone()).collect()
 }
 
-/// Whether all devices of some level could be used.
-fn could(devices: &[Device]) -> bool {
-    let usable = |device: &&Device| {
-        matches!(Readiness::try_from(device.readiness), Ok(Readiness::Ready | Readiness::Degraded))
-    };
-    devices
-        .iter()
-        .any(|one| devices.iter().filter(|other| other.level == one.level).all(|other| usable(&other)))
-}
-
 fn document(all: &[(String, Vec<CheckDevicesResponse>)], exit: Exit) -> Checked {
     let nodes = all.iter().map(|(node, told)| {
         let of = devices(told);
         NodeChecked {
             node: node.clone(),
             could_be_fenced: could(&of),
-            ready: node_text::usable_of(&of),
+            ready: usable_of(&of),
             devices: told
                 .iter()
                 .filter_map(|one| {
@@ -125,20 +119,26 @@ fn document(all: &[(String, Vec<CheckDevicesResponse>)], exit: Exit) -> Checked 
                 .collect(),
         }
     });
-    Checked { nodes: nodes.collect(), exit_code: exit.code() }
+    let nodes: Vec<NodeChecked> = nodes.collect();
+    let could_be_fenced = nodes.iter().filter(|node| node.could_be_fenced).count();
+    Checked { nodes, could_be_fenced, exit_code: exit.code() }
 }
 
 fn table(all: &[(String, Vec<CheckDevicesResponse>)], session: &Session<'_>) -> String {
     let paint = session.console.paint(Stream::Out);
     let mut table = Table::new(&["NODE", "DEVICE", "READY", "POWER", "TOOK", "WHAT IS WRONG"]);
+    let short = all.iter().map(|(_, told)| told.len()).sum::<usize>() <= ROWS;
     for (node, told) in all {
         for one in told {
             let Some(device) = &one.device else { continue };
+            if !short && device.readiness == i32::from(Readiness::Ready) {
+                continue;
+            }
             let readiness = words::readiness(device.readiness)
                 .unwrap_or_else(|| "not_checked".to_owned())
                 .replace('_', " ");
             let power = device.reading.as_ref().and_then(|reading| words::power(reading.power));
-            let problems: Vec<String> = device.problems.iter().map(node_text::problem_words).collect();
+            let problems: Vec<String> = device.problems.iter().map(ability::problem_words).collect();
             table.row(vec![
                 node.as_str().into(),
                 device.id.as_str().into(),
@@ -153,11 +153,6 @@ fn table(all: &[(String, Vec<CheckDevicesResponse>)], session: &Session<'_>) -> 
             ]);
         }
     }
-    let mut text = table.render(paint);
-    for (node, told) in all {
-        let of = devices(told);
-        let fit = if could(&of) { "could be fenced now" } else { "could NOT be fenced now" };
-        text += &format!("{}: {fit}: {}\n", clean(node), node_text::could(&of));
-    }
-    text
+    let nodes: Vec<(&str, Vec<Device>)> = all.iter().map(|(node, told)| (&**node, devices(told))).collect();
+    table.render(paint) + "\n" + &ability::summary(nodes.iter().map(|(node, of)| (*node, &**of)), paint)
 }

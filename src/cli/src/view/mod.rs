@@ -3,6 +3,7 @@
 //! The serde types here are a contract of their own: their keys are stable, words are snake_case, moments RFC 3339 in
 //! UTC, spans seconds (`_s`); what is not known is null, and no key is ever left out.
 
+pub mod ability;
 pub mod evidence;
 pub mod fence;
 pub mod fence_text;

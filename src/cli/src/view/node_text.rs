@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use picket_proto::v1::{Device, DeviceProblem, Node, Pause, Phase, Power, Readiness, Reason, Wait};
+use picket_proto::v1::{Device, Node, Pause, Phase, Power, Readiness, Reason, Wait};
 
+use super::ability::{problem_words, usable_of};
 use super::node::scope;
-use super::{evidence, restored, words};
+use super::{ability, evidence, restored, words};
 use crate::duration;
 use crate::style::{Paint, Tone, clean};
 use crate::table::{Cell, Table};
@@ -202,26 +203,6 @@ fn device_lines(device: &Device, is_orphans: bool, paint: Paint, out: &mut Strin
     }
 }
 
-/// How many of the devices could be used for a fence now.
-pub fn usable_of(devices: &[Device]) -> usize {
-    devices.iter().filter(|device| usable(device)).count()
-}
-
-/// The same in words: `1 of 2`.
-pub fn could(devices: &[Device]) -> String {
-    format!("{} of {}", usable_of(devices), devices.len())
-}
-
-fn usable(device: &Device) -> bool {
-    matches!(Readiness::try_from(device.readiness), Ok(Readiness::Ready | Readiness::Degraded))
-}
-
-/// A driver's errors begin with their kind already.
-pub fn problem_words(problem: &DeviceProblem) -> String {
-    let (kind, text) = (words::spoken(words::problem(problem.kind)), &problem.text);
-    if text.starts_with(&format!("{kind}: ")) { text.clone() } else { format!("{kind}: {text}") }
-}
-
 /// The fleet in a line, and a table of those that are not as usual.
 pub fn overview(nodes: &[Node], paint: Paint) -> String {
     let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
@@ -249,6 +230,7 @@ pub fn overview(nodes: &[Node], paint: Paint) -> String {
     for line in paused {
         out += &format!("{} {}\n", paint.tone(Tone::Busy, "paused:"), clean(&line));
     }
+    out += &ability::of_fleet(nodes, paint);
     let unusual = |node: &&Node| {
         node.phase != i32::from(Phase::Normal)
             || node.orphaned
@@ -273,21 +255,4 @@ pub fn change(node: &Node, at: &str, paint: Paint) -> String {
         text += &format!("; waits for {}", wait(waited));
     }
     format!("{} {}  {text}\n", paint.tone(Tone::Faint, at), clean(&node.name))
-}
-
-#[cfg(test)]
-mod tests {
-    use picket_proto::v1::DeviceProblemKind;
-
-    use super::*;
-
-    #[test]
-    fn the_kind_of_a_problem_is_told_once() {
-        let words = |text: &str| {
-            let kind = DeviceProblemKind::TimedOut.into();
-            problem_words(&DeviceProblem { kind, text: text.to_owned() })
-        };
-        assert_eq!(words("timed out: no answer"), "timed out: no answer");
-        assert_eq!(words("no answer"), "timed out: no answer");
-    }
 }

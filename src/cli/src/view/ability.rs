@@ -1,0 +1,130 @@
+//! Which nodes could be fenced now, and what is in the way of the others.
+
+use picket_proto::v1::{Device, DeviceProblem, Node, Phase, Readiness};
+
+use super::words;
+use crate::style::{Paint, Tone, clean};
+
+/// How many of those that could not be fenced are told one by one.
+const TOLD: usize = 20;
+
+/// Whether it could be used for a fence now.
+fn usable(device: &Device) -> bool {
+    matches!(Readiness::try_from(device.readiness), Ok(Readiness::Ready | Readiness::Degraded))
+}
+
+/// How many of the devices could be used for a fence now.
+pub fn usable_of(devices: &[Device]) -> usize {
+    devices.iter().filter(|device| usable(device)).count()
+}
+
+/// Whether all devices of some level could be used.
+pub fn could(devices: &[Device]) -> bool {
+    devices.iter().any(|one| devices.iter().filter(|other| other.level == one.level).all(usable))
+}
+
+/// A driver's errors begin with their kind already.
+pub fn problem_words(problem: &DeviceProblem) -> String {
+    let (kind, text) = (words::spoken(words::problem(problem.kind)), &problem.text);
+    if text.starts_with(&format!("{kind}: ")) { text.clone() } else { format!("{kind}: {text}") }
+}
+
+/// What is in the way, device by device.
+pub fn obstacles(devices: &[Device]) -> String {
+    let of = |device: &Device| {
+        let problems: Vec<String> = device.problems.iter().map(problem_words).collect();
+        let told = match problems.is_empty() {
+            true => words::spoken(words::readiness(device.readiness)).replace('_', " "),
+            false => problems.join("; "),
+        };
+        format!("{} {told}", device.id)
+    };
+    let told: Vec<String> = devices.iter().filter(|device| !usable(device)).map(of).collect();
+    if told.is_empty() { "no device".to_owned() } else { told.join("; ") }
+}
+
+/// `Could be fenced now: 998 of 1000`, and why the others could not; `nodes` by name, each with its devices.
+pub fn summary<'a>(nodes: impl Iterator<Item = (&'a str, &'a [Device])>, paint: Paint) -> String {
+    let all: Vec<(&str, &[Device])> = nodes.collect();
+    let (fine, not): (Vec<_>, Vec<_>) = all.iter().partition(|(_, devices)| could(devices));
+    let tone = if not.is_empty() { Tone::Good } else { Tone::Bad };
+    let mut text = paint.tone(tone, &format!("Could be fenced now: {} of {}", fine.len(), all.len())) + "\n";
+    for (node, devices) in not.iter().take(TOLD) {
+        text += &format!("  {}: {}\n", clean(node), clean(&obstacles(devices)));
+    }
+    if not.len() > TOLD {
+        text += &format!("  and {} more\n", not.len() - TOLD);
+    }
+    text
+}
+
+/// The same of nodes as they are listed: those that were checked and are not gone for good. Empty: there are none.
+pub fn of_fleet(nodes: &[Node], paint: Paint) -> String {
+    let gone = |node: &&Node| node.phase == i32::from(Phase::Retired) || node.orphaned;
+    let (present, was_checked) = (nodes.iter().filter(|node| !gone(node)).count(), |node: &&Node| {
+        !gone(node) && node.devices.iter().any(|device| device.readiness != 0)
+    });
+    let checked: Vec<&Node> = nodes.iter().filter(was_checked).collect();
+    if checked.is_empty() {
+        return String::new();
+    }
+    let mut text = summary(checked.iter().map(|node| (&*node.name, &*node.devices)), paint);
+    if checked.len() < present {
+        text += &format!("  not checked yet: {}\n", present - checked.len());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use picket_proto::v1::DeviceProblemKind;
+
+    use super::*;
+
+    fn device(id: &str, level: u32, readiness: Readiness) -> Device {
+        Device { id: id.to_owned(), level, readiness: readiness.into(), ..Device::default() }
+    }
+
+    #[test]
+    fn the_kind_of_a_problem_is_told_once() {
+        let words = |text: &str| {
+            let kind = DeviceProblemKind::TimedOut.into();
+            problem_words(&DeviceProblem { kind, text: text.to_owned() })
+        };
+        assert_eq!(words("timed out: no answer"), "timed out: no answer");
+        assert_eq!(words("no answer"), "timed out: no answer");
+    }
+
+    #[test]
+    fn a_level_is_as_good_as_its_worst_device_and_one_level_is_enough() {
+        let (ready, bad) = (Readiness::Ready, Readiness::NotReady);
+        assert!(could(&[device("bmc", 1, bad), device("a", 2, ready), device("b", 2, Readiness::Degraded)]));
+        assert!(!could(&[device("bmc", 1, bad), device("a", 2, ready), device("b", 2, bad)]));
+        assert!(!could(&[device("bmc", 1, Readiness::Unspecified)]));
+        assert!(!could(&[]), "no device proves nothing");
+    }
+
+    #[test]
+    fn of_many_the_few_are_told_that_could_not_be_fenced() {
+        let node = |n: usize| {
+            let mut bmc = device("bmc", 1, if n % 40 == 7 { Readiness::NotReady } else { Readiness::Ready });
+            if n % 40 == 7 {
+                let kind = DeviceProblemKind::Authentication.into();
+                bmc.problems = vec![DeviceProblem { kind, text: "the password is wrong".to_owned() }];
+            }
+            Node { name: format!("n{n}"), devices: vec![bmc], ..Node::default() }
+        };
+        let mut nodes: Vec<Node> = (0..1_000).map(node).collect();
+        nodes[1].devices[0].readiness = 0;
+        nodes[2].phase = Phase::Retired.into();
+        let text = of_fleet(&nodes, Paint { colours: false });
+        assert!(
+            text.starts_with(
+                "Could be fenced now: 973 of 998\n  n7: bmc authentication: the password is wrong\n"
+            ),
+            "{text}"
+        );
+        assert!(text.ends_with("  and 5 more\n  not checked yet: 1\n"), "{text}");
+        assert_eq!(of_fleet(&nodes[1..3], Paint { colours: false }), "");
+    }
+}
