@@ -26,7 +26,7 @@ async fn holds_checks_drills_and_retirement_by_the_command() -> Result<()> {
     gateway.checked().await?;
     let checked = gateway.picket(&["check"]).await?;
     assert_eq!(checked.code, 0, "{checked:?}");
-    assert!(checked.out.contains("Could be fenced now: 1 of 1"), "{checked:?}");
+    assert!(checked.out.contains("Could be fenced now: 2 of 2"), "{checked:?}");
 
     let drilled = gateway.picket(&["drill", "--group", "rack=r1", "--yes", "--reason", "spring"]).await?;
     assert_eq!(drilled.code, 0, "{drilled:?}");
