@@ -94,7 +94,9 @@ pub fn problems(spec: &DeviceSpec, live: &DeviceLive) -> Vec<Problem> {
 
 /// Whether the device could be used now.
 pub fn readiness(spec: &DeviceSpec, live: &DeviceLive) -> Readiness {
-    let asked = live.checked.is_some() || live.power.is_some() || live.fault.is_some();
+    // One that told its power alone may be another machine's.
+    let known = spec.class != DeviceClass::Host || live.identity_match.is_some();
+    let asked = live.checked.is_some() || live.fault.is_some() || live.power.is_some() && known;
     match problems(spec, live) {
         _ if !asked => Readiness::Unchecked,
         none if none.is_empty() => Readiness::Ready,
@@ -143,6 +145,8 @@ mod tests {
         let host = spec(DeviceClass::Host);
         assert_eq!(readiness(&host, &DeviceLive::default()), Readiness::Unchecked);
         assert_eq!(readiness(&host, &answered()), Readiness::Ready);
+        let of_whom = DeviceLive { identity_match: None, ..answered() };
+        assert_eq!(readiness(&host, &of_whom), Readiness::Unchecked, "it told its power alone");
         let unknown = DeviceLive { identity_match: Some(IdentityMatch::Unknown), ..answered() };
         assert_eq!(readiness(&host, &unknown), Readiness::Degraded);
         let other = DeviceLive { identity_match: Some(IdentityMatch::Mismatch), ..answered() };
