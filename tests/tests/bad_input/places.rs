@@ -66,7 +66,8 @@ async fn a_store_that_is_damaged_is_named_and_left_as_it_is() -> Result<()> {
     let backup = file.with_extension("backup");
     std::fs::copy(&file, &backup).expect("it can be copied");
     let whole = std::fs::read(&file).expect("it is there");
-    let half = whole.get(..whole.len() / 2).unwrap_or_default().to_vec();
+    // Not half of it: where it was closed while it was long, all that matters stands in its beginning, and nothing is damaged.
+    let half = whole.get(..16 << 10).expect("it is longer").to_vec();
     for damaged in [half, vec![0xA5; 4096], b"not a store".to_vec(), Vec::new()] {
         std::fs::write(&file, &damaged).expect("it can be written");
         let said = gateway.refuses().await?;
