@@ -112,10 +112,9 @@ impl PowerDriver for RedfishDriver {
         let text = |key: &str| {
             system.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
         };
-        Ok(Identity {
-            uuid: text("UUID").and_then(Identity::usable_uuid),
-            serial: text("SerialNumber").map(str::to_owned),
-        })
+        let uuid = text("UUID").and_then(Identity::usable_uuid);
+        turn.0.uuid.clone_from(&uuid);
+        Ok(Identity { uuid, serial: text("SerialNumber").map(str::to_owned) })
     }
 
     async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError> {

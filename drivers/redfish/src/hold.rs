@@ -6,8 +6,9 @@ use picket_driver::{Call, DriverError, ErrorKind, HoldFound, HoldReport};
 use serde_json::{Map, Value, json};
 
 use crate::answer::tame;
+use crate::ask::Ask;
 use crate::effort::Effort;
-use crate::line::{Ask, Line};
+use crate::line::Line;
 use crate::quirks::{self, Verdict};
 use crate::service::{Service, unread};
 

@@ -38,11 +38,13 @@
 //! changes something (S6), and nothing is sent twice that the caller did not count. So the driver holds its one connection
 //! itself (hyper's HTTP/1 on tokio-rustls).
 //!
-//! From the wire inwards: `trust` (whom we believe), `connection` (one request after another), `answer`, `session` (tokens),
-//! `service` (what was found), `life` (restarts of the manager), `line` (one conversation), `power`, `task`, `hold`, `closing`
+//! From the wire inwards: `trust` (whom we believe), `connection` (one request after another), `ask` and `answer`, `session` (tokens),
+//! `service` (what was found), `life` (restarts of the manager), `line` (one conversation; `login` and
+//! `looking` are its parts), `power`, `task`, `hold`, `closing`
 //! (what is said in it), `quirks` (what vendors do), `driver`.
 
 mod answer;
+mod ask;
 mod closing;
 mod connection;
 mod driver;
@@ -51,6 +53,8 @@ mod hold;
 mod kind;
 mod life;
 mod line;
+mod login;
+mod looking;
 mod pool;
 mod power;
 mod quirks;

@@ -7,98 +7,41 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, IF_MATCH, USER_AGENT};
-use http::{HeaderValue, Method, Request};
-use http_body_util::Full;
-use hyper::body::Bytes;
-use picket_core::power::{Epoch, EpochOrigin};
+use picket_core::power::Epoch;
 use picket_core::time::BootTime;
-use picket_driver::{Call, DriverError, Effect, ErrorKind, Secret};
+use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use rustls::pki_types::ServerName;
-use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 use tokio_rustls::TlsConnector;
-use zeroize::Zeroizing;
 
 use crate::answer::Answer;
+use crate::ask::Ask;
 use crate::connection::{Broken, Connection};
 use crate::effort::Effort;
 use crate::life::Life;
+use crate::login::Lockout;
 use crate::pool::Pool;
 use crate::quirks;
-use crate::service::{Later, Service};
+use crate::service::Service;
 use crate::session::Session;
 use crate::settings::{Authentication, Settings};
 
 /// Wait before the same is asked again; it doubles.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// Wait after refused credentials, first and longest: services lock accounts. The longest is short, as a fence has to wait for
-/// what the checks before it have earned.
-const LOCKOUT: Duration = Duration::from_secs(1);
-const LONGEST_LOCKOUT: Duration = Duration::from_secs(10);
-/// How long basic authentication is used once the service had no session left.
-const WITHOUT_SESSION: Duration = Duration::from_secs(30);
-
-/// A request.
-#[derive(Debug)]
-pub struct Ask {
-    method: Method,
-    path: String,
-    body: Option<Value>,
-    if_match: Option<String>,
-    /// It needs no authentication.
-    open: bool,
-    /// In a session of its own.
-    token: Option<Secret>,
-}
-
-impl Ask {
-    /// Read that.
-    pub fn get(path: impl Into<String>) -> Self {
-        Self { method: Method::GET, path: path.into(), body: None, if_match: None, open: false, token: None }
-    }
-
-    /// The same, before we said who we are.
-    pub fn open(path: impl Into<String>) -> Self {
-        Self { open: true, ..Self::get(path) }
-    }
-
-    /// Do that.
-    pub fn post(path: impl Into<String>, body: Value) -> Self {
-        Self { method: Method::POST, body: Some(body), ..Self::get(path) }
-    }
-
-    /// Change that, if it is still as it was read.
-    pub fn patch(path: impl Into<String>, body: Value, if_match: Option<String>) -> Self {
-        Self { method: Method::PATCH, body: Some(body), if_match, ..Self::get(path) }
-    }
-
-    /// Delete that session, in itself.
-    pub fn end(session: &Session) -> Self {
-        Self { method: Method::DELETE, token: Some(session.token.clone()), ..Self::get(&session.path) }
-    }
-}
-
-struct Lockout {
-    until: Instant,
-    pause: Duration,
-    error: DriverError,
-}
-
 /// The state of the conversation.
 pub struct Line {
     pub(crate) settings: Arc<Settings>,
     tls: TlsConnector,
     name: ServerName<'static>,
     pool: Pool,
-    connection: Option<Connection>,
+    pub(crate) connection: Option<Connection>,
     connections: u64,
     /// Where sessions are made.
     pub(crate) sessions: Option<String>,
     /// What was found at the service.
     pub(crate) service: Option<Service>,
+    /// Whose machine it was when that was asked last.
+    pub(crate) uuid: Option<String>,
     pub(crate) session: Option<Session>,
     /// Sessions that carried a command, or whose deletion was begun and its answer not seen.
     pub(crate) orphans: Vec<Session>,
@@ -109,14 +52,14 @@ pub struct Line {
     /// A task that cannot be followed was begun then.
     pub(crate) unfollowed: Option<Instant>,
     /// Something that changes something was sent since the last quiesce.
-    carried: bool,
-    no_session_until: Option<Instant>,
-    lockout: Option<Lockout>,
-    epochs: u64,
+    pub(crate) carried: bool,
+    pub(crate) no_session_until: Option<Instant>,
+    pub(crate) lockout: Option<Lockout>,
+    pub(crate) epochs: u64,
     pub(crate) epoch: Option<Epoch>,
     pub(crate) life: Option<Life>,
     /// The connection on which the manager's life was looked at last.
-    looked: Option<u64>,
+    pub(crate) looked: Option<u64>,
     /// The epoch began after a loss, and power was not read in it yet.
     pub(crate) unseen: bool,
     /// Power was read in this session, or since we show who we are without one.
@@ -152,6 +95,7 @@ impl Line {
             connections: 0,
             sessions: None,
             service: None,
+            uuid: None,
             session: None,
             orphans: Vec::new(),
             unanswered_command: None,
@@ -187,7 +131,7 @@ impl Line {
     }
 
     /// Whether a request says who we are. Where there are sessions, what needs none is asked without.
-    fn is_authenticated(&self, ask: &Ask) -> bool {
+    pub(crate) fn is_authenticated(&self, ask: &Ask) -> bool {
         !ask.open || !self.is_by_session()
     }
 
@@ -211,7 +155,7 @@ impl Line {
     }
 
     /// A connection that stands.
-    async fn connect(&mut self, until: Instant) -> Result<&mut Connection, DriverError> {
+    pub(crate) async fn connect(&mut self, until: Instant) -> Result<&mut Connection, DriverError> {
         let usable = match &mut self.connection {
             Some(connection) => connection.is_usable().await,
             None => false,
@@ -225,45 +169,6 @@ impl Line {
         }
         let gone = DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, "the connection is gone");
         self.connection.as_mut().ok_or(gone)
-    }
-
-    fn basic(&self) -> Option<HeaderValue> {
-        let Settings { username, password, .. } = &*self.settings;
-        let mut plain = Zeroizing::new(Vec::with_capacity(username.len() + 1 + password.expose().len()));
-        plain.extend_from_slice(username.as_bytes());
-        plain.push(b':');
-        plain.extend_from_slice(password.expose());
-        let text = Zeroizing::new(format!("Basic {}", STANDARD.encode(&*plain)));
-        let mut value = HeaderValue::from_str(&text).ok()?;
-        value.set_sensitive(true);
-        Some(value)
-    }
-
-    fn request(&self, ask: &Ask, token: Option<&Secret>, by_basic: bool) -> Option<Request<Full<Bytes>>> {
-        let body = ask.body.as_ref().map(|body| Bytes::from(body.to_string())).unwrap_or_default();
-        let mut request = Request::builder()
-            .method(ask.method.clone())
-            .uri(&ask.path)
-            .header(HOST, self.settings.authority())
-            .header(USER_AGENT, concat!("picket/", env!("CARGO_PKG_VERSION")))
-            .header(ACCEPT, "application/json")
-            .header("OData-Version", "4.0")
-            .header(CACHE_CONTROL, "no-cache");
-        if ask.body.is_some() {
-            request = request.header(CONTENT_TYPE, "application/json");
-        }
-        if let Some(version) = &ask.if_match {
-            request = request.header(IF_MATCH, version);
-        }
-        if let Some(token) = token {
-            let mut value = HeaderValue::from_bytes(token.expose()).ok()?;
-            value.set_sensitive(true);
-            request = request.header("X-Auth-Token", value);
-        }
-        if by_basic {
-            request = request.header(AUTHORIZATION, self.basic()?);
-        }
-        request.body(Full::new(body)).ok()
     }
 
     /// One request on the connection that stands, and its answer.
@@ -408,7 +313,7 @@ impl Line {
         if let Some(lockout) = self.lockout.as_ref().filter(|lockout| Instant::now() < lockout.until) {
             return Err(lockout.error.clone());
         }
-        if effort.is_bound() && !self.sighted {
+        if effort.is_bound() && (!self.sighted || self.is_by_session() && self.session.is_none()) {
             let why = "power was not read in this session: it is read first";
             return Err(self.error(effort, ErrorKind::Unreachable, why));
         }
@@ -429,141 +334,6 @@ impl Line {
         }
         self.connect(until).await?;
         Ok(())
-    }
-
-    fn refusal(&self, answer: &Answer) -> String {
-        format!("the service refuses user {:?} or its password: {}", self.settings.username, answer.words())
-    }
-
-    fn lock_out(&mut self, error: DriverError) -> DriverError {
-        let pause = self.lockout.as_ref().map_or(LOCKOUT, |last| (last.pause * 2).min(LONGEST_LOCKOUT));
-        tracing::warn!(endpoint = %self.settings.authority(), wait = ?pause, %error, "login refused");
-        self.lockout = Some(Lockout { until: Instant::now() + pause, pause, error: error.clone() });
-        error
-    }
-
-    /// Opens a session, or finds that there is none to be had and that the settings allow to go without.
-    async fn log_in(&mut self, call: &Call, until: Instant) -> Result<(), DriverError> {
-        let Some(path) = Service::sessions(self, call).await? else {
-            return self.go_without("the service has no sessions");
-        };
-        let password = String::from_utf8_lossy(self.settings.password.expose()).into_owned();
-        let body = serde_json::json!({ "UserName": self.settings.username, "Password": password });
-        let ask = Ask { open: true, ..Ask::post(path, body) };
-        let mut pause = FIRST_PAUSE;
-        loop {
-            self.connect(until).await?;
-            let effort = &mut Effort::reading();
-            let (kind, why, wait) = match self.one(&ask, call, until, effort).await? {
-                Ok(answer) if answer.is_success() => {
-                    self.lockout = None;
-                    return self.take_session(answer);
-                }
-                Ok(answer) if quirks::has_no_session_left(&answer) => {
-                    if self.settings.authentication == Authentication::SessionOrBasic {
-                        return self.go_without(&answer.words());
-                    }
-                    let wait = answer.retry_after.unwrap_or(pause).max(pause);
-                    let why = format!("all sessions of the service are taken: {}", answer.words());
-                    (ErrorKind::Throttled, why, wait)
-                }
-                Ok(answer) if matches!(answer.status, 404 | 405 | 501) => {
-                    if self.settings.authentication == Authentication::SessionOrBasic {
-                        return self.go_without(&answer.words());
-                    }
-                    let why = format!("the service makes no sessions ({}): {}", answer.words(), NO_SESSIONS);
-                    return Err(self.error(effort, ErrorKind::Unsupported, why));
-                }
-                Ok(answer) if matches!(answer.status, 400 | 401 | 403) => {
-                    let error = self.error(effort, ErrorKind::Authentication, self.refusal(&answer));
-                    return Err(self.lock_out(error));
-                }
-                Ok(answer) => (ErrorKind::Protocol, format!("the login: {}", answer.words()), pause),
-                Err(Broken::NotSent(why) | Broken::Silent(why)) => (ErrorKind::Unreachable, why, pause),
-                Err(Broken::Late) => {
-                    return Err(self.error(effort, ErrorKind::TimedOut, "no answer to the login in time"));
-                }
-            };
-            let next = Instant::now() + wait;
-            if next >= until {
-                return Err(self.error(effort, kind, why));
-            }
-            sleep_until(next).await;
-            pause *= 2;
-        }
-    }
-
-    fn take_session(&mut self, answer: Answer) -> Result<(), DriverError> {
-        let named = || answer.object()?.get("@odata.id")?.as_str().and_then(crate::answer::path_of);
-        let path = answer.location.clone().or_else(named);
-        let (Some(token), Some(path)) = (answer.token, path) else {
-            let why = "the service made a session and does not say its token and place";
-            return Err(self.error(&Effort::reading(), ErrorKind::Protocol, why));
-        };
-        tracing::debug!(endpoint = %self.settings.authority(), "session opened");
-        self.session = Some(Session { path, token, last_used: Instant::now(), carried: false });
-        self.no_session_until = None;
-        self.sighted = false;
-        Ok(())
-    }
-
-    /// For a while, by name and password.
-    fn go_without(&mut self, why: &str) -> Result<(), DriverError> {
-        tracing::warn!(endpoint = %self.settings.authority(), why, "no session is to be had: basic authentication");
-        self.no_session_until = Some(Instant::now() + WITHOUT_SESSION);
-        self.sighted = false;
-        Ok(())
-    }
-
-    /// Asks the manager whether it is in the same life, and knows by that in which epoch we are.
-    ///
-    /// # Errors
-    /// It does not answer, or does not say.
-    pub fn look_at_life<'a>(&'a mut self, call: &'a Call) -> Later<'a, Epoch> {
-        // Boxed: looking is itself a request, of the kind that needs no look.
-        Box::pin(self.see_life(call))
-    }
-
-    async fn see_life(&mut self, call: &Call) -> Result<Epoch, DriverError> {
-        let effort = &mut Effort::reading();
-        let managers = self.service.as_ref().map(|service| service.managers.clone()).unwrap_or_default();
-        let [manager] = &managers[..] else {
-            let why = format!(
-                "the system names {} managers (Links.ManagedBy), and the restarts of one would have to be seen: \
-                 set last_reset_time = false",
-                managers.len()
-            );
-            return Err(self.error(effort, ErrorKind::Settings, why));
-        };
-        let answer = self.ask(&Ask::get(manager), call, effort).await?;
-        let found = match answer.object().filter(|_| answer.status == 200) {
-            Some(object) => {
-                Life::read(&object).map_err(|why| self.error(effort, ErrorKind::Settings, why))?
-            }
-            None => {
-                let why = format!("its manager: {}", answer.words());
-                return Err(self.error(effort, ErrorKind::Protocol, why));
-            }
-        };
-        let goes_on = self.life.as_ref().map(|life| life.goes_on_in(&found));
-        let since = self.unanswered_since.take().unwrap_or(answer.asked_at);
-        self.looked = self.connection.as_ref().map(Connection::id);
-        self.life = Some(found);
-        if let (Some(true), Some(epoch)) = (goes_on, self.epoch) {
-            return Ok(epoch);
-        }
-        let origin = match goes_on {
-            Some(false) => EpochOrigin::AfterLoss { since },
-            _ => EpochOrigin::Fresh,
-        };
-        self.epochs += 1;
-        let epoch = Epoch { id: self.epochs, origin };
-        if origin.is_loss() {
-            tracing::warn!(endpoint = %self.settings.authority(), epoch = epoch.id, "the manager restarted");
-        }
-        self.unseen = origin.is_loss();
-        self.epoch = Some(epoch);
-        Ok(epoch)
     }
 }
 

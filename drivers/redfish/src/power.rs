@@ -1,13 +1,15 @@
 //! Off, on, and what the system says of its power.
 
+use picket_core::device::Identity;
 use picket_core::power::{Power, Reading};
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use crate::answer::{Answer, tame};
+use crate::ask::Ask;
 use crate::effort::Effort;
-use crate::line::{Ask, FIRST_PAUSE, Line, end_of};
+use crate::line::{FIRST_PAUSE, Line, end_of};
 use crate::quirks::{self, Verdict};
 use crate::service::{Service, unread};
 use crate::settings::Believed;
@@ -18,7 +20,12 @@ pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> 
     let service = found(line, call).await?;
     let answer = line.ask(&Ask::get(&service.system), call, &mut Effort::reading()).await?;
     let (power, mut said) = match answer.status {
-        200 => interpret(&answer),
+        200 => {
+            if let Some(object) = answer.object() {
+                same_machine(line, &object)?;
+            }
+            interpret(&answer)
+        }
         404 | 410 => {
             // It is looked for again, and whose machine it is then is asked before any off of another fence.
             line.service = None;
@@ -70,7 +77,25 @@ pub(crate) fn interpret(answer: &Answer) -> (Power, String) {
 async fn found(line: &mut Line, call: &Call) -> Result<Service, DriverError> {
     match &line.service {
         Some(service) => Ok(service.clone()),
-        None => Ok(Service::discover(line, call).await?.0),
+        None => {
+            let (service, system) = Service::discover(line, call).await?;
+            same_machine(line, &system)?;
+            Ok(service)
+        }
+    }
+}
+
+/// Whether the system is the one of which it was asked last whose machine it is (S13): another may stand in its slot by now.
+fn same_machine(line: &mut Line, system: &Map<String, Value>) -> Result<(), DriverError> {
+    let now = system.get("UUID").and_then(Value::as_str).and_then(Identity::usable_uuid);
+    match (&line.uuid, &now) {
+        (Some(before), Some(now)) if before != now => {
+            let why = format!(
+                "the system says that it is {now}, and was {before}: another machine is in its place"
+            );
+            Err(line.error(&Effort::reading(), ErrorKind::IdentityMismatch, why))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -164,10 +189,6 @@ pub async fn off(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> 
 pub async fn on(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> {
     let mut effort = Effort::once();
     call.may_send()?;
-    if !line.sighted || line.is_by_session() && line.session.is_none() {
-        let why = "power was not read in this session: it is read first";
-        return Err(line.error(&effort, ErrorKind::Unreachable, why));
-    }
     let Some(service) = line.service.clone() else {
         return Err(line.error(
             &effort,

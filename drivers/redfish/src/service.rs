@@ -9,8 +9,9 @@ use picket_driver::{Call, DriverError, ErrorKind};
 use serde_json::{Map, Value};
 
 use crate::answer::{Answer, path_of, tame};
+use crate::ask::Ask;
 use crate::effort::Effort;
-use crate::line::{Ask, Line, NO_SESSIONS};
+use crate::line::{Line, NO_SESSIONS};
 use crate::settings::Authentication;
 
 /// Where everything begins (DSP0266, "Protocol version" and "Service root request").

@@ -5,12 +5,13 @@
 
 use std::time::Duration;
 
-use picket_driver::{Call, DriverError, ErrorKind};
+use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use tokio::time::{Instant, sleep_until};
 
 use crate::answer::{Answer, path_of};
+use crate::ask::Ask;
 use crate::effort::Effort;
-use crate::line::{Ask, FIRST_PAUSE, Line, end_of};
+use crate::line::{FIRST_PAUSE, Line, end_of};
 
 /// How long it is looked whether a task fails at once.
 const GLANCE: Duration = Duration::from_millis(500);
@@ -60,7 +61,9 @@ pub async fn begin(line: &mut Line, call: &Call, answer: &Answer) -> Result<(), 
 /// One may still be running.
 pub async fn finish(line: &mut Line, call: &Call) -> Result<(), DriverError> {
     while let Some(monitor) = line.tasks.last().cloned() {
-        match follow(line, &monitor, call).await? {
+        // What cannot be asked may be running.
+        let unknown = |error| DriverError { effect: Effect::Unknown, ..error };
+        match follow(line, &monitor, call).await.map_err(unknown)? {
             State::Over | State::Failed => drop(line.tasks.pop()),
             State::Runs => {
                 let mut effort = Effort::repeatable();

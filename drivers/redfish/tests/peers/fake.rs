@@ -91,6 +91,8 @@ pub struct World {
     pub session_life: Duration,
     /// Whether there are sessions.
     pub has_sessions: bool,
+    /// Its UUID.
+    pub uuid: &'static str,
     /// `LastResetTime`.
     pub last_reset: Value,
     /// `PowerRestorePolicy`; `None`: it has none.
@@ -139,6 +141,7 @@ impl World {
             session_timeout: 1_800,
             session_life: Duration::from_secs(1_800),
             has_sessions: true,
+            uuid: "8d3f2f1e-64a1-4c2e-9d43-0f5a0a2b6c41",
             last_reset: json!("2026-11-22T01:00:00Z"),
             policy: Some("LastState".to_owned()),
             allowed: vec!["On", "ForceOff", "GracefulShutdown", "ForceRestart", "PushPowerButton"],
@@ -173,6 +176,11 @@ impl World {
     pub fn open_sessions(&mut self) -> usize {
         self.settle();
         self.sessions.len()
+    }
+
+    /// Ends all sessions, as their idleness would.
+    pub fn end_sessions(&mut self) {
+        self.sessions.clear();
     }
 
     /// Somebody else's hand.
@@ -214,7 +222,7 @@ impl World {
             reset["ResetType@Redfish.AllowableValues"] = json!(self.allowed);
         }
         let mut system = json!({
-            "@odata.id": SYSTEM, "Id": "437", "UUID": "8d3f2f1e-64a1-4c2e-9d43-0f5a0a2b6c41",
+            "@odata.id": SYSTEM, "Id": "437", "UUID": self.uuid,
             "SerialNumber": " SN-0041 ", "PowerState": power,
             "Links": { "ManagedBy": [{ "@odata.id": MANAGER }] },
             "Actions": { "#ComputerSystem.Reset": reset },
@@ -360,6 +368,7 @@ struct Asked {
 }
 
 /// A running service.
+#[derive(Debug)]
 pub struct Fake {
     address: SocketAddr,
     world: Arc<Mutex<World>>,

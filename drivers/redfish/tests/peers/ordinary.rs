@@ -1,9 +1,10 @@
 //! What is ordinary: how many requests a fence takes, who it says it is, holds, sessions that end with what they carried.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::power::Power;
-use picket_driver::{Effect, ErrorKind, PowerDriver};
+use picket_driver::{Effect, ErrorKind, PowerDriver, Witness};
 use serde_json::json;
 
 use crate::fake::{Fake, Reply};
@@ -72,9 +73,7 @@ async fn an_on_is_not_sent_in_another_session_than_that_of_its_reading() {
     let hand = Hand::of(&fake, json!({})).await;
     assert_eq!(hand.power().await, Power::Off);
     // As when its idle limit has passed over a machine that stood still.
-    fake.world().session_life = Duration::ZERO;
-    fake.world().open_sessions();
-    fake.world().session_life = Duration::from_secs(1_800);
+    fake.world().end_sessions();
     let refused = hand.on().await.expect_err("its session is over");
     assert_eq!((refused.kind, refused.effect), (ErrorKind::Unreachable, Effect::DidNotHappen), "{refused}");
     assert!(!fake.world().is_on() && fake.world().open_sessions() == 0);
@@ -85,9 +84,7 @@ async fn a_session_that_the_service_ended_is_opened_again_for_an_off() {
     let fake = Fake::start().await;
     let hand = Hand::of(&fake, json!({})).await;
     hand.power().await;
-    fake.world().session_life = Duration::ZERO;
-    fake.world().open_sessions();
-    fake.world().session_life = Duration::from_secs(1_800);
+    fake.world().end_sessions();
     hand.off().await.expect("taken in another session");
     assert!(!fake.world().is_on());
 }
@@ -119,7 +116,7 @@ async fn full_sessions_are_said_or_gone_without_where_the_settings_allow_it() {
     let fake = Fake::start().await;
     fake.world().most_sessions = 0;
     let hand = Hand::of(&fake, json!({})).await;
-    let full = hand.driver.read_power(&hand.call_of(Duration::from_millis(500))).await.expect_err("full");
+    let full = hand.driver.read_power(&hand.call_of(Duration::from_secs(4))).await.expect_err("full");
     assert_eq!((full.kind, full.effect), (ErrorKind::Throttled, Effect::DidNotHappen), "{full}");
     assert!(full.detail.contains("all sessions"), "{full}");
 
@@ -149,14 +146,14 @@ async fn what_went_without_a_session_and_was_not_answered_is_over_when_the_opera
     hand.off().await.expect("taken");
     hand.quiesce().await.expect_err("the first one may land still");
 
-    let hand = Hand::of(&fake, json!({ "authentication": "basic", "max_life": "5s" })).await;
-    assert_eq!(hand.driver.traits().max_in_flight.off, Some(Duration::from_secs(5)));
+    let hand = Hand::of(&fake, json!({ "authentication": "basic", "max_life": "8s" })).await;
+    assert_eq!(hand.driver.traits().max_in_flight.off, Some(Duration::from_secs(8)));
     fake.world().script.extend((0..9).map(|_| ("POST", hang())));
     let order = hand.orders.off().await.expect("an order");
     let call = hand.call_of(Duration::from_millis(400));
     hand.driver.power_off(&order, &call).await.expect_err("no answer");
     hand.driver.quiesce(&hand.call_of(Duration::from_secs(1))).await.expect_err("not yet");
-    hand.driver.quiesce(&hand.call_of(Duration::from_secs(7))).await.expect("five seconds have passed");
+    hand.driver.quiesce(&hand.call_of(Duration::from_secs(20))).await.expect("eight seconds have passed");
 }
 
 #[tokio::test]
@@ -198,4 +195,43 @@ async fn a_task_counts_as_taken_and_is_over_before_the_session_is() {
     assert_eq!(short.effect, Effect::Unknown);
     hand.quiesce().await.expect("it is over");
     assert!(fake.world().asked("TaskMonitors") >= 2);
+}
+
+/// The process, or its whole machine, stands still between the permit and the sending, for longer than a session lives.
+#[derive(Debug)]
+struct Stopped(Arc<Fake>);
+
+impl Witness for Stopped {
+    fn permitted(&self) {
+        self.0.world().end_sessions();
+    }
+}
+
+#[tokio::test]
+async fn what_was_stopped_between_permit_and_sending_comes_to_nothing() {
+    let fake = Arc::new(Fake::start().await);
+    fake.world().set_power(false);
+    let hand = Hand::of(&fake, json!({})).await;
+    assert_eq!(hand.power().await, Power::Off);
+    let order = hand.orders.on().await.expect("an order");
+    // The first permit is asked before anything else, the second with the connection standing.
+    let stopped = hand.call().before(Arc::new(Stopped(fake.clone())));
+    let late = hand.driver.power_on(order, &stopped).await.expect_err("its session is over");
+    assert_eq!((late.kind, late.effect), (ErrorKind::Unreachable, Effect::DidNotHappen), "{late}");
+    assert!(!fake.world().is_on());
+    assert_eq!(fake.world().shown, ["token"], "it came, and came to nothing");
+    assert_eq!(fake.world().open_sessions(), 0, "and no session was opened for it");
+}
+
+#[tokio::test]
+async fn another_machine_in_its_place_is_not_spoken_for() {
+    let fake = Fake::start().await;
+    let hand = Hand::of(&fake, json!({})).await;
+    hand.driver.identify(&hand.call()).await.expect("an answer");
+    fake.world().uuid = "11111111-64a1-4c2e-9d43-0f5a0a2b6c41";
+    fake.world().set_power(false);
+    let other = hand.read().await.expect_err("it is another");
+    assert_eq!(other.kind, ErrorKind::IdentityMismatch, "{other}");
+    hand.driver.identify(&hand.call()).await.expect("who decides on it is the engine");
+    assert_eq!(hand.power().await, Power::Off);
 }

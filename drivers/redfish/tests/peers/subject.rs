@@ -61,7 +61,8 @@ impl Hand {
 
     /// A call.
     pub fn call(&self) -> Call {
-        self.call_of(Duration::from_secs(5))
+        // No bound of an idle machine: what is slow here is the machine.
+        self.call_of(Duration::from_secs(30))
     }
 
     pub async fn read(&self) -> Result<Reading, DriverError> {
