@@ -24,6 +24,8 @@ use crate::{closing, hold, power, trust};
 
 /// How long one call may take unless the settings say otherwise.
 const CALL: Duration = Duration::from_secs(5);
+/// A system without an id, at the end of its endpoint; no id has a space in it.
+const ITS_ONLY: &str = " its only system";
 /// After so long without a question connection and session are given back: services have few of either.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -45,7 +47,6 @@ impl RedfishDriver {
         let name = ServerName::try_from(settings.host.clone())
             .map_err(|_| vec![SettingFault::new("host", "is no name that a certificate could name")])?;
         let bound = settings.bound();
-        let system = settings.system.as_deref().unwrap_or("its only system");
         let traits = Traits {
             class: DeviceClass::Host,
             // Whoever is on the way may have said it.
@@ -54,7 +55,10 @@ impl RedfishDriver {
             // An on may leave when its session is nearly over, where its process stood still after the permit, and renews that.
             max_in_flight: MaxInFlight { off: bound, on: bound.map(|life| life * 2) },
             call: CALL,
-            endpoint: format!("redfish {} {system}", settings.authority()),
+            endpoint: match &settings.system {
+                Some(system) => format!("redfish {} {system}", settings.authority()),
+                None => format!("redfish {}{ITS_ONLY}", settings.authority()),
+            },
         };
         let idle = IDLE.min(settings.session_timeout - settings.session_timeout / 20);
         let line = Line::new(Arc::new(settings), TlsConnector::from(Arc::new(tls)), name, pool.clone());
@@ -88,6 +92,10 @@ impl PowerDriver for RedfishDriver {
 
     fn shortest_idle(&self) -> Option<Duration> {
         Some(self.idle)
+    }
+
+    fn alone_at(&self) -> Option<&str> {
+        self.traits.endpoint.strip_suffix(ITS_ONLY)
     }
 
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
