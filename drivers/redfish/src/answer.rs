@@ -8,6 +8,8 @@ use picket_core::time::BootTime;
 use picket_driver::Secret;
 use serde_json::Value;
 
+/// No service is left alone for longer, whatever it asks for.
+const LONGEST_REST: u64 = 86_400;
 /// The largest body that is read. A system's description is some ten kilobytes.
 pub const LARGEST: usize = 1 << 20;
 
@@ -43,7 +45,9 @@ impl Answer {
             status,
             location: text(LOCATION).and_then(path_of),
             // RFC 9110 §10.2.3 allows a date as well; no service is known to send one, and our own pauses are short.
-            retry_after: text(RETRY_AFTER).and_then(|text| text.trim().parse().ok()).map(Duration::from_secs),
+            retry_after: text(RETRY_AFTER)
+                .and_then(|text| text.trim().parse::<u64>().ok())
+                .map(|seconds| Duration::from_secs(seconds.min(LONGEST_REST))),
             token,
             etag: text(ETAG).map(str::to_owned),
             body: Vec::new(),
@@ -76,16 +80,24 @@ impl Answer {
 
     /// For people: the status, and the service's own first words where it has some.
     pub fn words(&self) -> String {
-        let said = self.object().and_then(|object| {
-            let error = object.get("error")?;
-            let extended = error.get("@Message.ExtendedInfo").and_then(|list| list.get(0));
-            let message = extended.and_then(|one| one.get("Message")).or_else(|| error.get("message"))?;
-            Some(tame(message.as_str()?))
-        });
-        match said {
-            Some(said) if !said.is_empty() => format!("HTTP {} ({said})", self.status),
-            _ => format!("HTTP {}", self.status),
-        }
+        let said = self.said().map(|said| tame(&said)).filter(|said| !said.is_empty());
+        said.map_or_else(|| format!("HTTP {}", self.status), |said| format!("HTTP {} ({said})", self.status))
+    }
+
+    /// The same of an answer to who told this secret: some messages of the Base registry (DSP8011) repeat the value that they do
+    /// not like. Then the status alone is said (S18).
+    pub fn words_without(&self, secret: &Secret) -> String {
+        let repeats =
+            |said: String| String::from_utf8(secret.expose().to_vec()).is_ok_and(|text| said.contains(&text));
+        if self.said().is_some_and(repeats) { format!("HTTP {}", self.status) } else { self.words() }
+    }
+
+    fn said(&self) -> Option<String> {
+        let object = self.object()?;
+        let error = object.get("error")?;
+        let extended = error.get("@Message.ExtendedInfo").and_then(|list| list.get(0));
+        let message = extended.and_then(|one| one.get("Message")).or_else(|| error.get("message"))?;
+        message.as_str().map(str::to_owned)
     }
 }
 
@@ -133,10 +145,25 @@ mod tests {
     }
 
     #[test]
+    fn a_rest_is_never_longer_than_time_itself() {
+        for (text, rest) in
+            [("7", Some(7)), (" 7 ", Some(7)), ("18446744073709551615", Some(86_400)), ("-1", None)]
+        {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().expect("a header"))]);
+            assert_eq!(Answer::begun(503, &headers).retry_after, rest.map(Duration::from_secs), "{text}");
+        }
+    }
+
+    #[test]
     fn words_are_tame() {
         let mut answer = Answer::begun(409, &HeaderMap::new());
         answer.body = br#"{"error": {"message": "no\u001b[31m\nway", "code": "x"}}"#.to_vec();
         assert_eq!(answer.words(), "HTTP 409 (no[31mway)");
+        let secret = |text: &str| Secret::new(text.as_bytes());
+        assert_eq!(answer.words_without(&secret("nono")), "HTTP 409 (no[31mway)");
+        answer.body =
+            br#"{"error": {"message": "The value \"hunter2\\\" of Password is too short"}}"#.to_vec();
+        assert_eq!(answer.words_without(&secret("hunter2\\")), "HTTP 409");
         answer.body = b"<html>".to_vec();
         assert_eq!(answer.words(), "HTTP 409");
     }

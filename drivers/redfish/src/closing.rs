@@ -76,7 +76,17 @@ async fn is_deleted(line: &mut Line, session: &Session, call: &Call) -> bool {
     let until = end_of(call).min(Instant::now() + PATIENCE);
     let told = timeout_at(until, line.once(&Ask::end(session), call, until)).await;
     match told {
-        Ok(Ok(Ok(answer))) => answer.is_success() || matches!(answer.status, 401 | 404 | 410),
+        Ok(Ok(Ok(answer))) if matches!(answer.status, 200 | 204 | 401) => true,
+        // It knew the token, or did not look at it: it may be known still.
+        Ok(Ok(Ok(_))) => is_unknown(line, session, call, until).await,
         Ok(Ok(Err(Broken::NotSent(_) | Broken::Silent(_) | Broken::Late)) | Err(_)) | Err(_) => false,
     }
+}
+
+/// Whether the service does not know the session's token, asked for what only the known may read.
+async fn is_unknown(line: &mut Line, session: &Session, call: &Call, until: Instant) -> bool {
+    let Some(path) = line.sessions.clone() else { return false };
+    let ask = Ask { token: Some(session.token.clone()), ..Ask::get(path) };
+    let told = timeout_at(until, line.once(&ask, call, until)).await;
+    matches!(told, Ok(Ok(Ok(answer))) if answer.status == 401)
 }

@@ -137,14 +137,21 @@ impl Connection {
         self.id
     }
 
+    /// Whether nothing is under way on it.
+    pub fn is_at_rest(&self) -> bool {
+        !self.busy && !self.ended
+    }
+
     /// Whether it is at rest, and open as far as can be known here.
     pub async fn is_usable(&mut self) -> bool {
         if self.busy || self.ended {
             return false;
         }
-        // So that the runtime has seen what has arrived.
-        tokio::task::yield_now().await;
-        self.glance().await;
+        // So that the runtime has seen what has arrived; more than once, as TLS may first take in what is for itself alone.
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+            self.glance().await;
+        }
         !self.ended && self.sender.is_ready()
     }
 
@@ -215,3 +222,6 @@ fn broken(error: hyper::Error) -> Broken {
     // Canceled: the wire ended before it took the request from us.
     if error.is_canceled() { Broken::NotSent(why) } else { Broken::Silent(why) }
 }
+
+#[cfg(test)]
+mod tests;

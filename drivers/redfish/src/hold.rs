@@ -11,6 +11,7 @@ use crate::effort::Effort;
 use crate::line::Line;
 use crate::quirks::{self, Verdict};
 use crate::service::{Service, unread};
+use crate::task;
 
 const POLICY: &str = "PowerRestorePolicy";
 const ALWAYS_OFF: &str = "AlwaysOff";
@@ -85,7 +86,12 @@ async fn set(line: &mut Line, call: &Call, wanted: &str) -> Result<HoldReport, D
         let ask = Ask::patch(system, json!({ POLICY: wanted }), etag);
         let answer = line.ask(&ask, call, &mut effort).await?;
         match quirks::verdict(answer.status) {
-            Verdict::Done | Verdict::Task => break,
+            Verdict::Done => break,
+            Verdict::Task => {
+                // Followed like any other: one that lands late would hold what was let go.
+                task::begin(line, call, &answer).await.map_err(|error| effort.judge(error))?;
+                break;
+            }
             _ if matches!(answer.status, 412 | 428) => effort.refused(),
             Verdict::NotInThisState | Verdict::Unsupported | Verdict::Forbidden | Verdict::Refused => {
                 effort.refused();

@@ -19,7 +19,7 @@ use crate::ask::Ask;
 use crate::connection::{Broken, Connection};
 use crate::effort::Effort;
 use crate::life::Life;
-use crate::login::Lockout;
+use crate::login::{Lockout, Login};
 use crate::pool::Pool;
 use crate::quirks;
 use crate::service::Service;
@@ -54,14 +54,16 @@ pub struct Line {
     /// Something that changes something was sent since the last quiesce.
     pub(crate) carried: bool,
     pub(crate) no_session_until: Option<Instant>,
+    /// A login that is not answered yet.
+    pub(crate) logging_in: Option<Login>,
     pub(crate) lockout: Option<Lockout>,
     pub(crate) epochs: u64,
     pub(crate) epoch: Option<Epoch>,
     pub(crate) life: Option<Life>,
     /// The connection on which the manager's life was looked at last.
     pub(crate) looked: Option<u64>,
-    /// The epoch began after a loss, and power was not read in it yet.
-    pub(crate) unseen: bool,
+    /// The manager restarted, and no reading told that yet; since when it was not answered.
+    pub(crate) untold: Option<BootTime>,
     /// Power was read in this session, or since we show who we are without one.
     pub(crate) sighted: bool,
     /// Since when questions are not answered, or not by a manager that is known to be in the same life.
@@ -103,12 +105,13 @@ impl Line {
             unfollowed: None,
             carried: false,
             no_session_until: None,
+            logging_in: None,
             lockout: None,
             epochs: 0,
             epoch: None,
             life: None,
             looked: None,
-            unseen: false,
+            untold: None,
             sighted: false,
             unanswered_since: None,
         }
@@ -137,6 +140,8 @@ impl Line {
 
     /// At the end of a call: only so many connections are kept that did nothing but look.
     pub fn settle(&mut self) {
+        // What a caller left in the middle of: nothing of it is sent any more.
+        self.connection = self.connection.take().filter(Connection::is_at_rest);
         let Some(connection) = &mut self.connection else { return };
         if !self.carried && connection.place.is_none() {
             connection.place = self.pool.place();
@@ -155,7 +160,11 @@ impl Line {
     }
 
     /// A connection that stands.
-    pub(crate) async fn connect(&mut self, until: Instant) -> Result<&mut Connection, DriverError> {
+    pub(crate) async fn connect(
+        &mut self,
+        call: &Call,
+        until: Instant,
+    ) -> Result<&mut Connection, DriverError> {
         let usable = match &mut self.connection {
             Some(connection) => connection.is_usable().await,
             None => false,
@@ -163,8 +172,12 @@ impl Line {
         if !usable {
             self.connection = None;
             self.connections += 1;
+            // Who does not let us in answers no question either; a caller who leaves does not wait for that.
+            let silent_before = self.unanswered_since;
+            self.unanswered_since.get_or_insert(call.now());
             let opened =
                 Connection::open(self.connections, &self.settings, &self.tls, &self.name, until).await?;
+            self.unanswered_since = silent_before;
             self.connection = Some(opened);
         }
         let gone = DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, "the connection is gone");
@@ -239,7 +252,7 @@ impl Line {
         call: &Call,
         until: Instant,
     ) -> Result<Result<Answer, Broken>, DriverError> {
-        self.connect(until).await?;
+        self.connect(call, until).await?;
         self.one(ask, call, until, &mut Effort::reading()).await
     }
 
@@ -321,18 +334,18 @@ impl Line {
             self.log_in(call, until).await?;
         }
         if effort.wants_sight() && self.settings.last_reset_time {
-            let fresh = self.connect(until).await?.id();
+            let fresh = self.connect(call, until).await?.id();
             // A connection does not outlive the manager at its other end. Where each is closed after an answer, the look is the
             // last thing before.
             if self.looked != Some(fresh) || self.epoch.is_none() {
                 self.look_at_life(call).await?;
             }
-            if self.unseen {
+            if self.untold.is_some() {
                 let why = "its manager restarted; power is read first";
                 return Err(self.error(effort, ErrorKind::Unreachable, why));
             }
         }
-        self.connect(until).await?;
+        self.connect(call, until).await?;
         Ok(())
     }
 }

@@ -48,16 +48,15 @@ impl Line {
         if let (Some(true), Some(epoch)) = (goes_on, self.epoch) {
             return Ok(epoch);
         }
-        let origin = match goes_on {
-            Some(false) => EpochOrigin::AfterLoss { since },
-            _ => EpochOrigin::Fresh,
-        };
+        // A loss that no reading told yet is told by the next one, also where everything was closed in between.
+        let lost = if goes_on == Some(false) { Some(since) } else { self.untold };
+        let origin = lost.map_or(EpochOrigin::Fresh, |since| EpochOrigin::AfterLoss { since });
         self.epochs += 1;
         let epoch = Epoch { id: self.epochs, origin };
         if origin.is_loss() {
             tracing::warn!(endpoint = %self.settings.authority(), epoch = epoch.id, "the manager restarted");
         }
-        self.unseen = origin.is_loss();
+        self.untold = lost;
         self.epoch = Some(epoch);
         Ok(epoch)
     }

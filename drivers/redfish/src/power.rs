@@ -1,8 +1,12 @@
 //! Off, on, and what the system says of its power.
 
+use std::fmt;
+
 use picket_core::device::Identity;
 use picket_core::power::{Power, Reading};
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
@@ -18,32 +22,50 @@ use crate::task;
 /// One fresh reading. Everything but a whole answer with exactly `On` or `Off` is `Unknown` (S1).
 pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> {
     let service = found(line, call).await?;
-    let answer = line.ask(&Ask::get(&service.system), call, &mut Effort::reading()).await?;
-    let (power, mut said) = match answer.status {
-        200 => {
-            if let Some(object) = answer.object() {
-                same_machine(line, &object)?;
+    let mut anew = false;
+    loop {
+        let answer = line.ask(&Ask::get(&service.system), call, &mut Effort::reading()).await?;
+        let (mut power, mut said) = match answer.status {
+            200 => {
+                if let Some(object) = answer.object() {
+                    same_machine(line, &object)?;
+                }
+                interpret(&answer)
             }
-            interpret(&answer)
+            404 | 410 => (Power::Unknown, answer.words()),
+            _ => return Err(unread(line, &answer, "the system")),
+        };
+        if line.settings.believed == Believed::Anyone {
+            said.push_str(", certificate not checked");
         }
-        404 | 410 => {
+        let before = line.epoch;
+        let epoch = match line.settings.last_reset_time {
+            // Asked after the power: a restart before that answer would show in it.
+            true => Some(line.look_at_life(call).await?),
+            false => None,
+        };
+        if epoch.is_some_and(|epoch| epoch.origin.is_loss() && before != Some(epoch)) {
+            // What was read may be a word of the life before: an On of then takes nothing back of a loss.
+            if !anew {
+                anew = true;
+                continue;
+            }
+            (power, said) = (Power::Unknown, "the manager restarted while it was asked".to_owned());
+        }
+        if answer.status != 200 {
             // It is looked for again, and whose machine it is then is asked before any off of another fence.
             line.service = None;
-            (Power::Unknown, answer.words())
         }
-        _ => return Err(unread(line, &answer, "the system")),
-    };
-    if line.settings.believed == Believed::Anyone {
-        said.push_str(", certificate not checked");
+        line.untold = None;
+        line.sighted = true;
+        return Ok(Reading {
+            power,
+            asked_at: answer.asked_at,
+            answered_at: answer.answered_at,
+            epoch,
+            said,
+        });
     }
-    let epoch = match line.settings.last_reset_time {
-        // Asked after the power: a restart before that answer would show in it.
-        true => Some(line.look_at_life(call).await?),
-        false => None,
-    };
-    line.unseen = false;
-    line.sighted = true;
-    Ok(Reading { power, asked_at: answer.asked_at, answered_at: answer.answered_at, epoch, said })
 }
 
 /// What an answer says of power. Total: any answer gets one of the three.
@@ -51,25 +73,51 @@ pub(crate) fn interpret(answer: &Answer) -> (Power, String) {
     if answer.status != 200 {
         return (Power::Unknown, answer.words());
     }
-    let Some(object) = answer.object() else {
+    let states = if answer.cut { None } else { serde_json::from_slice(&answer.body).ok() };
+    let Some(States(states)) = states else {
         return (Power::Unknown, "an answer that is no JSON object".to_owned());
     };
-    match object.get("PowerState") {
-        Some(Value::String(state)) => {
+    match &states[..] {
+        [Value::String(state)] => {
             let power = match state.as_str() {
                 "On" => Power::On,
                 "Off" => Power::Off,
                 _ => Power::Unknown,
             };
-            // The last of two is what is kept of them: one of them is wrong.
-            match String::from_utf8_lossy(&answer.body).matches("\"PowerState\"").count() {
-                1 => (power, format!("PowerState {}", tame(state))),
-                _ if power == Power::On => (power, "PowerState On, among several".to_owned()),
-                _ => (Power::Unknown, "several PowerState".to_owned()),
+            (power, format!("PowerState {}", tame(state)))
+        }
+        [other] => (Power::Unknown, format!("PowerState {}", tame(&other.to_string()))),
+        [] => (Power::Unknown, "no PowerState".to_owned()),
+        // One of them is wrong, and nobody knows which.
+        _ => (Power::Unknown, "several PowerState".to_owned()),
+    }
+}
+
+/// Every `PowerState` of the object itself, however its name is written, and none of what is inside it.
+struct States(Vec<Value>);
+
+impl<'de> Deserialize<'de> for States {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = States;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<States, A::Error> {
+                let mut states = Vec::new();
+                while let Some(name) = members.next_key::<String>()? {
+                    match name.as_str() {
+                        "PowerState" => states.push(members.next_value()?),
+                        _ => drop(members.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Ok(States(states))
             }
         }
-        Some(other) => (Power::Unknown, format!("PowerState {}", tame(&other.to_string()))),
-        None => (Power::Unknown, "no PowerState".to_owned()),
+        deserializer.deserialize_map(Members)
     }
 }
 
@@ -114,8 +162,16 @@ async fn already(
 ) -> Result<Option<Accepted>, DriverError> {
     let before = accepted(line, answer);
     let reading = read(line, call).await.map_err(|error| effort.judge(error))?;
-    let same = reading.power == wanted && reading.epoch == before.epoch;
-    Ok(same.then_some(Accepted { answered_at: reading.answered_at, already: true, ..before }))
+    if reading.epoch != before.epoch {
+        // Who asked did not see that reading: nothing is sent before the loss was told, and stored.
+        line.untold = Some(reading.asked_at);
+        return Err(line.error(effort, ErrorKind::Unreachable, "its manager restarted; power is read first"));
+    }
+    Ok((reading.power == wanted).then_some(Accepted {
+        answered_at: reading.answered_at,
+        already: true,
+        ..before
+    }))
 }
 
 fn refused(line: &mut Line, verb: &str, answer: &Answer, effort: &Effort) -> DriverError {
@@ -243,6 +299,14 @@ mod tests {
             (200, r#"{"PowerState": null}"#, Power::Unknown),
             (200, r#"{"PowerState": ["Off"]}"#, Power::Unknown),
             (200, r#"{"PowerState": "On", "PowerState": "Off"}"#, Power::Unknown),
+            (200, r#"{"PowerState": "Off", "PowerState": "Off"}"#, Power::Unknown),
+            (200, r#"{"PowerState": "On", "Power\u0053tate": "Off"}"#, Power::Unknown),
+            (
+                200,
+                r#"{"PowerState": "Off", "Oem": {"PowerState": "On", "x": [{"PowerState": 7}]}}"#,
+                Power::Off,
+            ),
+            (200, r#"{"PowerState": "Off"} {"PowerState": "On"}"#, Power::Unknown),
             (200, r#"{"Oem": {"PowerState": "Off"}}"#, Power::Unknown),
             (200, r#"{"PowerState": "Off""#, Power::Unknown),
             (200, r#"[{"PowerState": "Off"}]"#, Power::Unknown),

@@ -201,9 +201,15 @@ impl Service {
             let Some(page) = next.take() else { break };
             let (_, object) = Self::read(line, call, Ask::get(page), "the list of systems").await?;
             let listed = object.get("Members").and_then(Value::as_array);
-            members.extend(
-                listed.into_iter().flatten().filter_map(|one| path_of(one.get("@odata.id")?.as_str()?)),
-            );
+            for one in listed.into_iter().flatten() {
+                let path = one.get("@odata.id").and_then(Value::as_str).and_then(path_of);
+                let Some(path) = path else {
+                    // The only one that can be read need not be the only one.
+                    let why = "the list of systems has one without a link that can be followed";
+                    return Err(line.error(&Effort::reading(), ErrorKind::Protocol, why));
+                };
+                members.push(path);
+            }
             next = object.get("Members@odata.nextLink").and_then(Value::as_str).and_then(path_of);
         }
         Ok(members)

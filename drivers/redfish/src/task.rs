@@ -24,6 +24,8 @@ enum State {
     Over,
     /// It ended otherwise.
     Failed,
+    /// We are not let look at it.
+    Hidden,
 }
 
 /// Notes a task that was begun, and looks whether it fails at once.
@@ -50,6 +52,10 @@ pub async fn begin(line: &mut Line, call: &Call, answer: &Answer) -> Result<(), 
             line.tasks.retain(|one| *one != monitor);
             Ok(())
         }
+        Ok(State::Hidden) => {
+            hidden(line, &monitor);
+            Ok(())
+        }
         // It was taken; what became of it is looked at again before the opposite command.
         Ok(State::Runs) | Err(_) => Ok(()),
     }
@@ -65,6 +71,7 @@ pub async fn finish(line: &mut Line, call: &Call) -> Result<(), DriverError> {
         let unknown = |error| DriverError { effect: Effect::Unknown, ..error };
         match follow(line, &monitor, call).await.map_err(unknown)? {
             State::Over | State::Failed => drop(line.tasks.pop()),
+            State::Hidden => hidden(line, &monitor),
             State::Runs => {
                 let mut effort = Effort::repeatable();
                 effort.sent();
@@ -74,6 +81,12 @@ pub async fn finish(line: &mut Line, call: &Call) -> Result<(), DriverError> {
         }
     }
     Ok(())
+}
+
+/// It is waited out like one that has no monitor.
+fn hidden(line: &mut Line, monitor: &str) {
+    line.tasks.retain(|one| one != monitor);
+    line.unfollowed = Some(Instant::now());
 }
 
 async fn follow(line: &mut Line, monitor: &str, call: &Call) -> Result<State, DriverError> {
@@ -102,6 +115,8 @@ fn state(answer: &Answer) -> State {
         // It ended and was forgotten.
         (404 | 410, _) => State::Over,
         (429 | 503, _) => State::Runs,
+        // That speaks of who looks, and not of the task: some let only the session look that began it.
+        (401 | 403 | 405, _) => State::Hidden,
         // Asked when it is over, a monitor answers as the operation itself would have (DSP0266).
         (400..=499, _) => State::Failed,
         _ => State::Runs,
@@ -127,6 +142,8 @@ mod tests {
             (200, r#"{"TaskState": "Exception"}"#, State::Failed),
             (404, "", State::Over),
             (409, "", State::Failed),
+            (403, "", State::Hidden),
+            (405, "", State::Hidden),
             (500, "", State::Runs),
             (302, "", State::Runs),
         ] {

@@ -2,6 +2,7 @@
 //! manager says when it restarted.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use picket_core::time::Clock;
@@ -85,7 +86,11 @@ impl Subject for FakeSubject {
             world.drop_connections();
         }
         (world.silent, world.says, world.already_is_error) = (false, None, false);
-        world.fall = std::time::Duration::ZERO;
+        world.fall = Duration::ZERO;
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        Some(Duration::from_secs(60))
     }
 
     fn secrets(&self) -> Vec<String> {

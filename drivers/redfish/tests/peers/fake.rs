@@ -66,6 +66,22 @@ impl Reply {
     }
 }
 
+/// What becomes so when a request was answered.
+pub struct Then(Box<dyn FnOnce(&mut World) + Send>);
+
+impl Then {
+    /// That.
+    pub fn is(what: impl FnOnce(&mut World) + Send + 'static) -> Self {
+        Self(Box::new(what))
+    }
+}
+
+impl std::fmt::Debug for Then {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Then(..)")
+    }
+}
+
 /// A session there.
 #[derive(Debug)]
 struct Session {
@@ -118,6 +134,10 @@ pub struct World {
     pub script: VecDeque<(&'static str, Reply)>,
     /// The same, of requests that are carried out before.
     pub after: VecDeque<(&'static str, Reply)>,
+    /// What becomes so once the next request whose line holds this text was answered, and before the answer is heard.
+    pub then: VecDeque<(&'static str, Then)>,
+    /// Requests whose line holds this text are answered so much later.
+    pub slow: Option<(&'static str, Duration)>,
     /// Requests that came, in order, with the answer's status.
     pub log: Vec<String>,
     /// How many requests came that change something.
@@ -155,6 +175,8 @@ impl World {
             closes: false,
             script: VecDeque::new(),
             after: VecDeque::new(),
+            then: VecDeque::new(),
+            slow: None,
             log: Vec::new(),
             commands: 0,
             connections: 0,
@@ -247,6 +269,11 @@ impl World {
             "On" | "ForceOn" => self.set_power(true),
             _ => {}
         }
+        self.done()
+    }
+
+    /// At once, or as a task.
+    fn done(&mut self) -> Reply {
         let Some(task) = self.task else { return Reply::raw(204, "") };
         self.tasks.push(Instant::now() + task);
         let monitor = format!("/redfish/v1/TaskService/TaskMonitors/{}", self.tasks.len() - 1);
@@ -277,14 +304,24 @@ impl World {
             self.commands += 1;
             self.shown.push(if request.token.is_some() { "token" } else { "basic" });
         }
-        if let Some(at) = self.script.iter().position(|(what, _)| line.contains(what)) {
-            return self.script.remove(at).expect("there").1;
+        let mut reply = match self.script.iter().position(|(what, _)| line.contains(what)) {
+            Some(at) => self.script.remove(at).expect("there").1,
+            None => {
+                let reply = self.carry_out(request);
+                match self.after.iter().position(|(what, _)| line.contains(what)) {
+                    Some(at) => self.after.remove(at).expect("there").1,
+                    None => reply,
+                }
+            }
+        };
+        if let Some(at) = self.then.iter().position(|(what, _)| line.contains(what)) {
+            let (_, Then(then)) = self.then.remove(at).expect("there");
+            then(self);
         }
-        let reply = self.carry_out(request);
-        match self.after.iter().position(|(what, _)| line.contains(what)) {
-            Some(at) => self.after.remove(at).expect("there").1,
-            None => reply,
+        if let Some((_, late)) = self.slow.filter(|(what, _)| line.contains(what)) {
+            reply.after = late;
         }
+        reply
     }
 
     fn carry_out(&mut self, request: &Asked) -> Reply {
@@ -331,7 +368,7 @@ impl World {
             ("PATCH", SYSTEM) => match request.body["PowerRestorePolicy"].as_str() {
                 Some(policy) if self.policy.is_some() && request.if_match.as_deref() == Some("W/\"7\"") => {
                     self.policy = Some(policy.to_owned());
-                    Reply::json(200, json!({}))
+                    self.done()
                 }
                 _ => Reply::json(412, json!({})),
             },

@@ -196,6 +196,9 @@ async fn a_system_is_named_or_the_only_one() {
     let fake = Fake::start().await;
     let error = found(&fake, json!({ "system": "438" })).await;
     assert!(error.kind == ErrorKind::Settings && error.detail.contains("\"437\""), "{error}");
+    fake.world().others = vec!["a system without a path"];
+    let error = found(&fake, json!({})).await;
+    assert!(error.kind == ErrorKind::Protocol && error.detail.contains("list of systems"), "{error}");
     fake.world().others = vec!["1", "2"];
     let error = found(&fake, json!({})).await;
     assert!(error.kind == ErrorKind::Settings && error.detail.contains("several systems"), "{error}");
@@ -222,13 +225,15 @@ async fn settings_that_promise_more_than_the_service_keeps_are_told() {
 #[tokio::test]
 async fn a_service_that_lost_the_system_says_unknown_and_is_looked_at_anew() {
     let fake = Fake::start().await;
-    let hand = Hand::of(&fake, json!({})).await;
-    hand.power().await;
-    fake.world().script.extend([(SYSTEM, Reply::json(404, json!({})))]);
-    assert_eq!(hand.power().await, Power::Unknown);
-    let before = fake.world().asked("GET /redfish/v1/ ");
-    assert_eq!(hand.power().await, Power::On);
-    assert!(fake.world().asked("GET /redfish/v1/ ") > before);
+    for more in [json!({}), json!({ "last_reset_time": true })] {
+        let hand = Hand::of(&fake, more).await;
+        hand.power().await;
+        fake.world().script.extend([(SYSTEM, Reply::json(404, json!({})))]);
+        assert_eq!(hand.power().await, Power::Unknown);
+        let before = fake.world().asked("GET /redfish/v1/ ");
+        assert_eq!(hand.power().await, Power::On);
+        assert!(fake.world().asked("GET /redfish/v1/ ") > before);
+    }
 }
 
 #[tokio::test]

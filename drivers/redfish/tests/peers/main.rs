@@ -3,5 +3,6 @@
 mod conformance;
 mod fake;
 mod faults;
+mod law;
 mod ordinary;
 mod subject;

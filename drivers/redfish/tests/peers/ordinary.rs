@@ -1,7 +1,7 @@
 //! What is ordinary: how many requests a fence takes, who it says it is, holds, sessions that end with what they carried.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use picket_core::power::Power;
 use picket_driver::{Effect, ErrorKind, PowerDriver, Witness};
@@ -148,12 +148,17 @@ async fn what_went_without_a_session_and_was_not_answered_is_over_when_the_opera
 
     let hand = Hand::of(&fake, json!({ "authentication": "basic", "max_life": "8s" })).await;
     assert_eq!(hand.driver.traits().max_in_flight.off, Some(Duration::from_secs(8)));
+    hand.power().await;
+    let (before, began) = (fake.world().commands, Instant::now());
     fake.world().script.extend((0..9).map(|_| ("POST", hang())));
-    let order = hand.orders.off().await.expect("an order");
-    let call = hand.call_of(Duration::from_millis(400));
-    hand.driver.power_off(&order, &call).await.expect_err("no answer");
-    hand.driver.quiesce(&hand.call_of(Duration::from_secs(1))).await.expect_err("not yet");
-    hand.driver.quiesce(&hand.call_of(Duration::from_secs(20))).await.expect("eight seconds have passed");
+    while fake.world().commands == before {
+        let order = hand.orders.off().await.expect("an order");
+        let call = hand.call_of(Duration::from_millis(400));
+        hand.driver.power_off(&order, &call).await.expect_err("no answer");
+    }
+    hand.driver.quiesce(&hand.call_of(Duration::from_millis(1))).await.expect_err("not yet");
+    hand.quiesce().await.expect("eight seconds have passed");
+    assert!(began.elapsed() >= Duration::from_secs(8), "{:?}", began.elapsed());
 }
 
 #[tokio::test]
