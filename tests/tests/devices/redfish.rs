@@ -15,7 +15,8 @@ const WINDOW: Duration = Duration::from_secs(15);
 async fn a_machine_behind_sushy_is_switched_off_proven_off_let_go_and_brought_back() -> Result<()> {
     let sushy = Sushy::start().await?;
     let (truth, bystander) = (sushy.truth(SYSTEMS[0]), sushy.truth(SYSTEMS[1]));
-    let device = Bmc::redfish(&sushy, SYSTEMS[0]).with("call = \"20s\"");
+    let identity = format!("call = \"20s\"\nidentity = {{ uuid = {:?} }}", SYSTEMS[0]);
+    let device = Bmc::redfish(&sushy, SYSTEMS[0]).with(&identity);
     let scene = Plan::over(truth.clone(), &[("bmc", device)]).start().await?;
     let fenced = scene.fence().await?;
     fenced.tell("sushy-emulator");
