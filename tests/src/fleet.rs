@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 use std::net::SocketAddr;
+use std::path::Path;
 
-use crate::peers::{OPERATOR, PASSWORD};
+use crate::peers::{ADMIN, OPERATOR, PASSWORD, Sushy};
 
 /// The variable in which the simulated BMCs' password stands, for the daemon alone.
 pub const PASSWORD_VARIABLE: &str = "PICKET_TEST_BMC_PASSWORD";
@@ -11,6 +12,7 @@ pub const PASSWORD_VARIABLE: &str = "PICKET_TEST_BMC_PASSWORD";
 /// A BMC as a node's device.
 #[derive(Clone, Debug)]
 pub struct Bmc {
+    driver: &'static str,
     address: SocketAddr,
     user: String,
     password: String,
@@ -21,7 +23,22 @@ impl Bmc {
     /// By the account that may switch power and no more, with suites 17 and 3.
     pub fn at(address: SocketAddr) -> Self {
         let (user, password) = (OPERATOR.to_owned(), PASSWORD_VARIABLE.to_owned());
-        Self { address, user, password, more: "cipher_suites = [17, 3]\n".to_owned() }
+        Self { driver: "ipmi", address, user, password, more: "cipher_suites = [17, 3]\n".to_owned() }
+    }
+
+    /// A system of sushy's, by name and password.
+    pub fn redfish(sushy: &Sushy, system: &str) -> Self {
+        let (user, password) = (ADMIN.to_owned(), PASSWORD_VARIABLE.to_owned());
+        let more = format!("system = {system:?}\nauthentication = \"basic\"\n");
+        Self { driver: "redfish", address: sushy.address(), user, password, more }.trusting(&sushy.ca_file())
+    }
+
+    /// Believed by this CA.
+    #[must_use]
+    pub fn trusting(mut self, ca: &Path) -> Self {
+        let kept = self.more.lines().filter(|line| !line.starts_with("ca_file"));
+        self.more = kept.map(|line| format!("{line}\n")).collect();
+        self.with(&format!("ca_file = {ca:?}"))
     }
 
     /// As somebody else.
@@ -81,9 +98,9 @@ impl Fleet {
             let (host, port) = (bmc.address.ip(), bmc.address.port());
             let _ = writeln!(
                 self.text,
-                "[nodes.{name:?}.devices.{device:?}]\ndriver = \"ipmi\"\nhost = \"{host}\"\nport = {port}\n\
+                "[nodes.{name:?}.devices.{device:?}]\ndriver = {:?}\nhost = \"{host}\"\nport = {port}\n\
                  username = {:?}\npassword_env = {:?}\n{}",
-                bmc.user, bmc.password, bmc.more
+                bmc.driver, bmc.user, bmc.password, bmc.more
             );
         }
         self

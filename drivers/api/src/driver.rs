@@ -92,6 +92,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// The beginning of its endpoint, where nobody else's device may begin so: it takes whatever is the only one there. `None`: it
+    /// is told by name.
+    fn alone_at(&self) -> Option<&str> {
+        None
+    }
+
     /// One fresh, uncached answer. An answer that is neither On nor Off is `Ok` with `Power::Unknown`;
     /// no answer is an error.
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError>;

@@ -32,6 +32,7 @@ pub(crate) fn all(
         context,
         releasers,
         endpoints: BTreeMap::new(),
+        alone: BTreeMap::new(),
         grouping: &settings.groups,
         groups: settings.groups.members().by_node(),
         sources,
@@ -124,6 +125,8 @@ struct Builder<'a> {
     releasers: BTreeMap<ReleaseId, Arc<dyn Releaser>>,
     /// Which device has which endpoint: two nodes with one BMC would be fenced for one another.
     endpoints: BTreeMap<String, String>,
+    /// Which device takes whatever is the only one at a place.
+    alone: BTreeMap<String, String>,
     /// What says whether the nodes of a group recovered.
     sources: Sources,
     /// The rules of groups.
@@ -224,9 +227,29 @@ impl Builder<'_> {
             let message =
                 format!("device {id} is {endpoint}, and so is {other}: each device belongs to one node");
             self.faults.push(node.fault("devices", &message));
+        } else if let Some(other) = self.neighbour(&endpoint, driver.alone_at()) {
+            let message = format!(
+                "device {id} is {endpoint}, and {other} is there too: where several are, each has to be named, one for \
+                 each node (system)"
+            );
+            self.faults.push(node.fault("devices", &message));
         } else {
+            if let Some(place) = driver.alone_at() {
+                self.alone.insert(place.to_owned(), here.clone());
+            }
             self.endpoints.insert(endpoint, here);
         }
         Some(driver)
+    }
+
+    /// Who may be the same device under another endpoint: one of the two takes whatever is the only one there.
+    fn neighbour(&self, endpoint: &str, alone_at: Option<&str>) -> Option<&String> {
+        let alone = endpoint.match_indices(' ').find_map(|(at, _)| self.alone.get(&endpoint[..at]));
+        let named = || {
+            let place = format!("{} ", alone_at?);
+            let (first, here) = self.endpoints.range(place.clone()..).next()?;
+            first.starts_with(&place).then_some(here)
+        };
+        alone.or_else(named)
     }
 }

@@ -4,7 +4,11 @@ use picket_driver::DriverKind;
 
 /// All of them. A new driver is one more line here.
 pub(crate) fn kinds() -> Vec<Box<dyn DriverKind>> {
-    vec![Box::new(picket_driver_ipmi::IpmiKind), Box::new(picket_driver_sim::SimKind::default())]
+    vec![
+        Box::new(picket_driver_ipmi::IpmiKind),
+        Box::new(picket_driver_redfish::RedfishKind::default()),
+        Box::new(picket_driver_sim::SimKind::default()),
+    ]
 }
 
 #[cfg(test)]
@@ -28,7 +32,7 @@ mod tests {
         let mut lines = lines.skip_while(|text| !begins(text, line));
         let first = lines.next().unwrap_or_else(|| panic!("{line} is not in the example"));
         let rest = lines.take_while(|text| !text.trim_start_matches('#').starts_with('['));
-        let is_key = |c: char| c.is_ascii_lowercase() || c == '_';
+        let is_key = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         std::iter::once(first).chain(rest).flat_map(move |text| text.split(move |c| !is_key(c))).collect()
     }
 

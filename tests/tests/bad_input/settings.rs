@@ -70,6 +70,35 @@ async fn two_nodes_with_one_bmc() {
 }
 
 #[tokio::test]
+async fn two_nodes_at_one_redfish_service() {
+    let device = |node: &str, system: &str| {
+        format!(
+            "[nodes.{node}.devices.bmc]\ndriver = \"redfish\"\nhost = \"127.0.0.7\"\nusername = \"picket\"\n\
+             password_file = \"{{home}}/password\"\naccept_any_certificate = true\n{system}\n"
+        )
+    };
+    let doors = "[listen]\nunix = \"{home}/picket.sock\"\n[store]\npath = \"{home}/picket.redb\"\n";
+    let (first, second) = ("system = \"1\"", "system = \"2\"");
+    // Both without an id, both with the same one, and one that takes whatever is the only one there, in both orders.
+    for (one, other, word) in [
+        ("", "", "each device belongs to one node"),
+        (first, first, "each device belongs to one node"),
+        (first, "", "each has to be named"),
+        ("", second, "each has to be named"),
+    ] {
+        let home = Home::with(&format!("{doors}{}{}", device("n1", one), device("n2", other)));
+        let said = home.says(&["--check"]).await;
+        let faults = faults(&said);
+        assert_eq!(faults.len(), 1, "{one} {other}: {faults:#?}");
+        for word in [word, "nodes.", "n2", "n1/bmc", "redfish 127.0.0.7:443"] {
+            assert!(faults[0].contains(word), "{one} {other}: {word:?} in {faults:#?}");
+        }
+    }
+    let home = Home::with(&format!("{doors}{}{}", device("n1", first), device("n2", second)));
+    assert_eq!(home.says(&["--check"]).await.code, 0);
+}
+
+#[tokio::test]
 async fn a_level_without_devices() {
     let word = ["level 2 has no device", "no device proves nothing"];
     one_fault("[[\"bmc\"]]", "[[\"bmc\"], []]", "6: templates.rack.levels", &word).await;

@@ -62,6 +62,11 @@ pub trait Subject: Send + Sync {
     /// Ends all troubles.
     async fn mend(&self);
 
+    /// How long a call may take that is not about time, where the driver's own is too short for a machine that is busy.
+    fn patience(&self) -> Option<Duration> {
+        None
+    }
+
     /// What no debug print and no error may contain.
     fn secrets(&self) -> Vec<String>;
 }

@@ -33,7 +33,7 @@ pub(super) enum Shown {
 }
 
 /// The calls of a check may be late by this much: the machine is busy, not the driver.
-const SLACK: Duration = Duration::from_millis(500);
+const SLACK: Duration = Duration::from_secs(2);
 
 pub(super) struct Rig<'a> {
     pub(super) subject: &'a dyn Subject,
@@ -51,7 +51,11 @@ impl<'a> Rig<'a> {
 
     /// A call that may do everything.
     pub(super) fn call(&self) -> Call {
-        self.call_of(self.driver.traits().call)
+        self.call_of(self.life())
+    }
+
+    fn life(&self) -> Duration {
+        self.subject.patience().unwrap_or(self.driver.traits().call)
     }
 
     pub(super) fn call_of(&self, life: Duration) -> Call {
@@ -60,7 +64,7 @@ impl<'a> Rig<'a> {
 
     /// A call that may only read.
     pub(super) fn reading_call(&self) -> Call {
-        Call::reading(Instant::now() + self.driver.traits().call, self.clock.clone())
+        Call::reading(Instant::now() + self.life(), self.clock.clone())
     }
 
     pub(super) async fn read(&self) -> Result<Reading, DriverError> {

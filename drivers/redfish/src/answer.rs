@@ -1,0 +1,170 @@
+//! What came back: status, the few headers that matter, and a bounded body.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::header::{ETAG, LOCATION, RETRY_AFTER};
+use picket_core::time::BootTime;
+use picket_driver::Secret;
+use serde_json::Value;
+
+/// No service is left alone for longer, whatever it asks for.
+const LONGEST_REST: u64 = 86_400;
+/// The largest body that is read. A system's description is some ten kilobytes.
+pub const LARGEST: usize = 1 << 20;
+
+/// One answer.
+#[derive(Debug)]
+pub struct Answer {
+    /// HTTP's status.
+    pub status: u16,
+    /// The path of `Location`, wherever else it points.
+    pub location: Option<String>,
+    /// How long the service asks to be left alone.
+    pub retry_after: Option<Duration>,
+    /// A new session's token.
+    pub token: Option<Secret>,
+    /// The version of what was read.
+    pub etag: Option<String>,
+    /// The body; cut at [`LARGEST`].
+    pub body: Vec<u8>,
+    /// It was longer.
+    pub cut: bool,
+    /// When the first copy of the request was sent.
+    pub asked_at: BootTime,
+    /// When the answer was whole.
+    pub answered_at: BootTime,
+}
+
+impl Answer {
+    /// With nothing but what its headers say; times and body are filled in later.
+    pub fn begun(status: u16, headers: &HeaderMap) -> Self {
+        let text = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
+        let token = headers.get("x-auth-token").map(|value| Secret::new(value.as_bytes()));
+        Self {
+            status,
+            location: text(LOCATION).and_then(path_of),
+            // RFC 9110 §10.2.3 allows a date as well; no service is known to send one, and our own pauses are short.
+            retry_after: text(RETRY_AFTER)
+                .and_then(|text| text.trim().parse::<u64>().ok())
+                .map(|seconds| Duration::from_secs(seconds.min(LONGEST_REST))),
+            token,
+            etag: text(ETAG).map(str::to_owned),
+            body: Vec::new(),
+            cut: false,
+            asked_at: BootTime::default(),
+            answered_at: BootTime::default(),
+        }
+    }
+
+    /// Whether it was done, or taken.
+    pub fn is_success(&self) -> bool {
+        matches!(self.status, 200..=299)
+    }
+
+    /// The body as an object; `None` for anything else, also where it was cut.
+    pub fn object(&self) -> Option<serde_json::Map<String, Value>> {
+        if self.cut {
+            return None;
+        }
+        match serde_json::from_slice(&self.body) {
+            Ok(Value::Object(object)) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// Whether its body names this message (`SessionLimitExceeded`), of whichever registry and version.
+    pub fn names(&self, message: &str) -> bool {
+        std::str::from_utf8(&self.body).is_ok_and(|text| text.contains(message))
+    }
+
+    /// For people: the status, and the service's own first words where it has some.
+    pub fn words(&self) -> String {
+        let said = self.said().map(|said| tame(&said)).filter(|said| !said.is_empty());
+        said.map_or_else(|| format!("HTTP {}", self.status), |said| format!("HTTP {} ({said})", self.status))
+    }
+
+    /// The same of an answer to who told this secret: some messages of the Base registry (DSP8011) repeat the value that they do
+    /// not like. Then the status alone is said (S18).
+    pub fn words_without(&self, secret: &Secret) -> String {
+        let repeats =
+            |said: String| String::from_utf8(secret.expose().to_vec()).is_ok_and(|text| said.contains(&text));
+        if self.said().is_some_and(repeats) { format!("HTTP {}", self.status) } else { self.words() }
+    }
+
+    fn said(&self) -> Option<String> {
+        let object = self.object()?;
+        let error = object.get("error")?;
+        let extended = error.get("@Message.ExtendedInfo").and_then(|list| list.get(0));
+        let message = extended.and_then(|one| one.get("Message")).or_else(|| error.get("message"))?;
+        message.as_str().map(str::to_owned)
+    }
+}
+
+/// Foreign words, short and without what could forge a line of a log.
+pub fn tame(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(120).collect::<String>().trim().to_owned()
+}
+
+/// The path of a link: what stands after the host, if one is named. Nothing is ever sent to another host than ours.
+/// `None` for what is no path.
+pub fn path_of(link: &str) -> Option<String> {
+    let path = match link.split_once("://") {
+        Some(("http" | "https", rest)) => rest.find('/').map(|at| &rest[at..])?,
+        Some(_) => return None,
+        None => link,
+    };
+    let is_path = path.starts_with('/')
+        && !path.starts_with("//")
+        && path.len() <= 2_048
+        && path.chars().all(|c| c.is_ascii_graphic());
+    // What follows a # is the client's own matter (RFC 9110 §4.2.5).
+    let path = path.split('#').next().unwrap_or_default();
+    is_path.then(|| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_a_path_of_our_own_host_or_nothing() {
+        for (link, path) in [
+            ("/redfish/v1/Systems/1", Some("/redfish/v1/Systems/1")),
+            ("https://elsewhere.example/redfish/v1/S/1", Some("/redfish/v1/S/1")),
+            ("/redfish/v1/Managers/1#/x", Some("/redfish/v1/Managers/1")),
+            ("//elsewhere.example/x", None),
+            ("ftp://elsewhere/x", None),
+            ("Systems/1", None),
+            ("/a b", None),
+            ("/a\r\nHost: x", None),
+            ("", None),
+        ] {
+            assert_eq!(path_of(link).as_deref(), path, "{link:?}");
+        }
+    }
+
+    #[test]
+    fn a_rest_is_never_longer_than_time_itself() {
+        for (text, rest) in
+            [("7", Some(7)), (" 7 ", Some(7)), ("18446744073709551615", Some(86_400)), ("-1", None)]
+        {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().expect("a header"))]);
+            assert_eq!(Answer::begun(503, &headers).retry_after, rest.map(Duration::from_secs), "{text}");
+        }
+    }
+
+    #[test]
+    fn words_are_tame() {
+        let mut answer = Answer::begun(409, &HeaderMap::new());
+        answer.body = br#"{"error": {"message": "no\u001b[31m\nway", "code": "x"}}"#.to_vec();
+        assert_eq!(answer.words(), "HTTP 409 (no[31mway)");
+        let secret = |text: &str| Secret::new(text.as_bytes());
+        assert_eq!(answer.words_without(&secret("nono")), "HTTP 409 (no[31mway)");
+        answer.body =
+            br#"{"error": {"message": "The value \"hunter2\\\" of Password is too short"}}"#.to_vec();
+        assert_eq!(answer.words_without(&secret("hunter2\\")), "HTTP 409");
+        answer.body = b"<html>".to_vec();
+        assert_eq!(answer.words(), "HTTP 409");
+    }
+}

@@ -1,0 +1,92 @@
+//! Ending what carried commands (S8): sessions, tasks, and what was sent without a session.
+//!
+//! A session is over when its deletion was answered, when the service does not know its token any more, or when its idle limit
+//! was waited out since it was last used. One that we began to delete is one that we ended.
+
+use std::time::Duration;
+
+use picket_driver::{Call, DriverError, ErrorKind};
+use tokio::time::{Instant, timeout_at};
+
+use crate::ask::Ask;
+use crate::connection::Broken;
+use crate::effort::Effort;
+use crate::line::{Line, end_of};
+use crate::session::Session;
+use crate::task;
+
+/// How long a deletion may stay unanswered.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Ends what can be ended now. `Some`: from then on the rest is surely over, if nothing more is sent.
+///
+/// # Errors
+/// Something was sent of which nobody can say when it is over.
+pub async fn close_all(line: &mut Line, call: &Call) -> Result<Option<Instant>, DriverError> {
+    let longest = line.settings.longest_idle();
+    let tasks = match line.tasks.is_empty() {
+        true => Ok(()),
+        false => task::finish(line, call).await,
+    };
+    // The epoch ends with this. A doubt does not: whether the manager restarted is seen at the next look.
+    if line.unanswered_since.is_none() {
+        line.life = None;
+    }
+    line.epoch = None;
+    line.sighted = false;
+    // The caller may leave while a deletion is under way, and the service may have carried it out: nothing else is asked in
+    // this session.
+    line.orphans.extend(line.session.take());
+    line.orphans.retain(|session| Instant::now() < session.dead_at(longest));
+    let mut index = 0;
+    while let Some(session) = line.orphans.get(index).cloned() {
+        if is_deleted(line, &session, call).await || !session.carried {
+            line.orphans.remove(index);
+        } else {
+            index += 1;
+        }
+    }
+    line.hang_up();
+    tasks?;
+    let sessions = line.orphans.iter().map(|session| session.dead_at(longest)).max();
+    let bare = without_session(line)?;
+    Ok(sessions.max(bare))
+}
+
+/// When what was sent without a session, or into a task that nobody can follow, is surely over; `None`: it is.
+fn without_session(line: &mut Line) -> Result<Option<Instant>, DriverError> {
+    let Some(sent) = line.unanswered_command.max(line.unfollowed) else { return Ok(None) };
+    let mut effort = Effort::repeatable();
+    effort.sent();
+    let Some(life) = line.settings.bound() else {
+        let why = "a command that was sent without a session was not answered, and nothing says how late it may land: \
+                   max_life would";
+        return Err(line.error(&effort, ErrorKind::TimedOut, why));
+    };
+    if Instant::now() < sent + life {
+        return Ok(Some(sent + life));
+    }
+    line.unanswered_command = None;
+    line.unfollowed = None;
+    Ok(None)
+}
+
+/// Whether the service says that the session is over.
+async fn is_deleted(line: &mut Line, session: &Session, call: &Call) -> bool {
+    let until = end_of(call).min(Instant::now() + PATIENCE);
+    let told = timeout_at(until, line.once(&Ask::end(session), call, until)).await;
+    match told {
+        Ok(Ok(Ok(answer))) if matches!(answer.status, 200 | 204 | 401) => true,
+        // It knew the token, or did not look at it: it may be known still.
+        Ok(Ok(Ok(_))) => is_unknown(line, session, call, until).await,
+        Ok(Ok(Err(Broken::NotSent(_) | Broken::Silent(_) | Broken::Late)) | Err(_)) | Err(_) => false,
+    }
+}
+
+/// Whether the service does not know the session's token, asked for what only the known may read.
+async fn is_unknown(line: &mut Line, session: &Session, call: &Call, until: Instant) -> bool {
+    let Some(path) = line.sessions.clone() else { return false };
+    let ask = Ask { token: Some(session.token.clone()), ..Ask::get(path) };
+    let told = timeout_at(until, line.once(&ask, call, until)).await;
+    matches!(told, Ok(Ok(Ok(answer))) if answer.status == 401)
+}

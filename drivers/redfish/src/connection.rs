@@ -1,0 +1,227 @@
+//! One connection: TCP, TLS, and one HTTP/1.1 request after another.
+//!
+//! **Invariants.** It never sends anything by itself, neither again nor elsewhere. A connection in which an exchange was
+//! begun and not ended, by an error, by its time or by a caller who left, is used no more. Closed, it throws away what was
+//! not sent yet.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use http::header::CONNECTION;
+use http::{Request, Response, Version};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use picket_driver::{DriverError, Effect, ErrorKind};
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::answer::{Answer, LARGEST};
+use crate::settings::Settings;
+
+/// How long what was written may stay unacknowledged before the kernel ends the connection.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
+/// The largest head of an answer.
+const LARGEST_HEAD: usize = 64 << 10;
+
+/// Why there is no whole answer.
+#[derive(Debug)]
+pub enum Broken {
+    /// The request surely never left this process.
+    NotSent(String),
+    /// It may have been read.
+    Silent(String),
+    /// The time was over.
+    Late,
+}
+
+/// A connection that stands.
+pub struct Connection {
+    id: u64,
+    sender: http1::SendRequest<Full<Bytes>>,
+    wire: http1::Connection<TokioIo<TlsStream<TcpStream>>, Full<Bytes>>,
+    /// The far side closed it, or the wire failed.
+    ended: bool,
+    /// An exchange was begun.
+    busy: bool,
+    /// Its place among those that are kept.
+    pub place: Option<OwnedSemaphorePermit>,
+}
+
+fn failed(kind: ErrorKind, settings: &Settings, why: impl std::fmt::Display) -> DriverError {
+    // A connection that did not come to be has carried nothing.
+    DriverError::new(kind, Effect::DidNotHappen, format!("{}: {why}", settings.authority()))
+}
+
+async fn addresses(settings: &Settings) -> Result<Vec<SocketAddr>, DriverError> {
+    let Settings { host, port, .. } = settings;
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, *port)]);
+    }
+    let unknown = |error| {
+        failed(ErrorKind::Unreachable, settings, format_args!("its name cannot be resolved: {error}"))
+    };
+    Ok(tokio::net::lookup_host((host.as_str(), *port)).await.map_err(unknown)?.collect())
+}
+
+async fn reach(settings: &Settings) -> Result<TcpStream, DriverError> {
+    let mut why = "its name has no address".to_owned();
+    for address in addresses(settings).await? {
+        match TcpStream::connect(address).await {
+            Ok(stream) => {
+                let tuned = stream.set_nodelay(true).and_then(|()| stream.set_zero_linger()).and_then(|()| {
+                    let millis = UNACKNOWLEDGED.as_millis() as u32;
+                    rustix::net::sockopt::set_tcp_user_timeout(&stream, millis).map_err(io::Error::from)
+                });
+                return match tuned {
+                    Ok(()) => Ok(stream),
+                    Err(error) => Err(failed(ErrorKind::Unreachable, settings, error)),
+                };
+            }
+            Err(error) => why = format!("{address}: {error}"),
+        }
+    }
+    Err(failed(ErrorKind::Unreachable, settings, why))
+}
+
+/// What a failed handshake says: a certificate that is not believed is not the network's matter.
+fn distrust(error: &io::Error, settings: &Settings) -> DriverError {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner {
+        Some(rustls::Error::InvalidCertificate(why)) => {
+            let right = "expected one that its ca_file vouches for, or the one of its certificate_sha256";
+            failed(
+                ErrorKind::Authentication,
+                settings,
+                format_args!("its certificate is not believed ({why:?}); {right}"),
+            )
+        }
+        Some(other) => failed(ErrorKind::Protocol, settings, format_args!("TLS: {other}")),
+        None => failed(ErrorKind::Unreachable, settings, format_args!("TLS: {error}")),
+    }
+}
+
+impl Connection {
+    /// Opens one, until `until`.
+    pub async fn open(
+        id: u64,
+        settings: &Settings,
+        tls: &TlsConnector,
+        name: &ServerName<'static>,
+        until: Instant,
+    ) -> Result<Self, DriverError> {
+        let opened = timeout_at(until, async {
+            let stream = reach(settings).await?;
+            let stream =
+                tls.connect(name.clone(), stream).await.map_err(|error| distrust(&error, settings))?;
+            let mut builder = http1::Builder::new();
+            builder.max_buf_size(LARGEST_HEAD);
+            let shaken = builder.handshake(TokioIo::new(stream)).await;
+            let (sender, wire) = shaken.map_err(|error| failed(ErrorKind::Protocol, settings, error))?;
+            Ok(Self { id, sender, wire, ended: false, busy: false, place: None })
+        });
+        opened.await.unwrap_or_else(|_| Err(failed(ErrorKind::TimedOut, settings, "no connection in time")))
+    }
+
+    /// Which one it is.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Whether nothing is under way on it.
+    pub fn is_at_rest(&self) -> bool {
+        !self.busy && !self.ended
+    }
+
+    /// Whether it is at rest, and open as far as can be known here.
+    pub async fn is_usable(&mut self) -> bool {
+        if self.busy || self.ended {
+            return false;
+        }
+        // So that the runtime has seen what has arrived; more than once, as TLS may first take in what is for itself alone.
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+            self.glance().await;
+        }
+        !self.ended && self.sender.is_ready()
+    }
+
+    /// Lets the wire take in what has arrived, without waiting.
+    async fn glance(&mut self) {
+        if !self.ended {
+            let wire = &mut self.wire;
+            self.ended = poll_fn(|context| Poll::Ready(Pin::new(&mut *wire).poll(context).is_ready())).await;
+        }
+    }
+
+    /// One request and its whole answer, at most until `until`.
+    pub async fn exchange(
+        &mut self,
+        request: Request<Full<Bytes>>,
+        until: Instant,
+    ) -> Result<Answer, Broken> {
+        self.busy = true;
+        let told = timeout_at(until, self.talk(request)).await;
+        let (answer, closes) = told.unwrap_or(Err(Broken::Late))?;
+        // What is left of a body that is too long is not read.
+        self.busy = answer.cut || closes;
+        self.glance().await;
+        Ok(answer)
+    }
+
+    async fn talk(&mut self, request: Request<Full<Bytes>>) -> Result<(Answer, bool), Broken> {
+        let Self { sender, wire, ended, .. } = self;
+        let told = async {
+            let response = sender.send_request(request).await.map_err(broken)?;
+            listen(response).await
+        };
+        tokio::pin!(told);
+        loop {
+            tokio::select! {
+                biased;
+                told = &mut told => return told,
+                _ = &mut *wire, if !*ended => *ended = true,
+            }
+        }
+    }
+}
+
+/// Reads an answer, and whether the service closes after it.
+async fn listen(mut response: Response<Incoming>) -> Result<(Answer, bool), Broken> {
+    let mut answer = Answer::begun(response.status().as_u16(), response.headers());
+    let says_close = response.headers().get_all(CONNECTION).iter().any(|value| {
+        value.to_str().is_ok_and(|text| text.split(',').any(|word| word.trim().eq_ignore_ascii_case("close")))
+    });
+    let closes = says_close || response.version() < Version::HTTP_11;
+    while let Some(frame) = response.body_mut().frame().await {
+        let Ok(piece) = frame.map_err(broken)?.into_data() else { continue };
+        let room = LARGEST - answer.body.len();
+        answer.body.extend_from_slice(&piece[..piece.len().min(room)]);
+        if piece.len() > room {
+            answer.cut = true;
+            break;
+        }
+    }
+    Ok((answer, closes))
+}
+
+fn broken(error: hyper::Error) -> Broken {
+    let mut why = error.to_string();
+    if let Some(source) = std::error::Error::source(&error) {
+        why = format!("{why}: {source}");
+    }
+    // Canceled: the wire ended before it took the request from us.
+    if error.is_canceled() { Broken::NotSent(why) } else { Broken::Silent(why) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! A connection before a listener of the test's own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::Full;
+use hyper::body::Bytes;
+use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use super::{Broken, Connection};
+use crate::settings::Settings;
+use crate::trust;
+
+/// No bound of an idle machine: what is slow here is the machine.
+const AGES: Duration = Duration::from_secs(30);
+
+/// Both ends of one.
+async fn pair() -> (Connection, TlsStream<TcpStream>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let key = KeyPair::generate().expect("a key");
+    let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("parameters");
+    let certificate = certificate.self_signed(&key).expect("a certificate");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
+        )
+        .expect("a certificate with its key");
+    let password = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(password.path(), "secret").expect("written");
+    let settings = json!({
+        "host": "127.0.0.1", "port": address.port(), "username": "u", "password_file": password.path(),
+        "accept_any_certificate": true,
+    });
+    let Value::Object(settings) = settings else { panic!("a table") };
+    let settings = Settings::check(&settings).expect("right settings");
+    let tls = TlsConnector::from(Arc::new(trust::config(&settings.believed).expect("no file is needed")));
+    let name = ServerName::try_from("127.0.0.1").expect("a name");
+    let until = Instant::now() + AGES;
+    let there = async {
+        let (stream, _) = listener.accept().await.expect("somebody comes");
+        TlsAcceptor::from(Arc::new(config)).accept(stream).await.expect("hands are shaken")
+    };
+    let (here, there) = tokio::join!(Connection::open(1, &settings, &tls, &name, until), there);
+    (here.expect("a connection"), there)
+}
+
+fn question() -> Request<Full<Bytes>> {
+    Request::builder().uri("/").header("Host", "x").body(Full::default()).expect("a request")
+}
+
+#[tokio::test]
+async fn what_is_closed_between_the_look_at_it_and_the_request_is_known_at_once() {
+    let (mut here, mut there) = pair().await;
+    assert!(here.is_usable().await);
+    there.shutdown().await.expect("said");
+    drop(there);
+    // Until its end has come here: nobody looks at it meanwhile.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let began = Instant::now();
+    let broken = here.exchange(question(), began + AGES).await.expect_err("nobody is there");
+    assert!(!matches!(broken, Broken::Late), "{broken:?} after {:?}", began.elapsed());
+    assert!(!here.is_usable().await);
+}
+
+#[tokio::test]
+async fn what_a_service_says_unasked_is_no_answer_to_what_is_asked_next() {
+    let (mut here, mut there) = pair().await;
+    assert!(here.is_usable().await);
+    there.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await.expect("written");
+    there.flush().await.expect("written");
+    // It has been written, and arrives when the machine comes to it.
+    let came = async {
+        while here.is_usable().await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(AGES, came).await.expect("it is seen");
+    drop(there);
+}
+
+#[tokio::test]
+async fn an_answer_is_read_and_the_next_request_goes_the_same_way() {
+    let (mut here, mut there) = pair().await;
+    let service = async {
+        let mut piece = [0; 4_096];
+        for _ in 0..2 {
+            let asked = there.read(&mut piece).await.expect("a request");
+            assert!(piece[..asked].starts_with(b"GET / HTTP/1.1\r\n"));
+            there.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await.expect("written");
+            there.flush().await.expect("written");
+        }
+    };
+    let client = async {
+        for _ in 0..2 {
+            let answer = here.exchange(question(), Instant::now() + AGES).await.expect("an answer");
+            assert_eq!((answer.status, &answer.body[..]), (200, &b"{}"[..]));
+            assert!(here.is_usable().await);
+        }
+    };
+    tokio::join!(service, client);
+}

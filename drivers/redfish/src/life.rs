@@ -1,0 +1,130 @@
+//! The lives of a manager: whether it restarted, by its `LastResetTime` (DSP2046, Manager).
+//!
+//! **Invariant.** Two looks are of one life only where the time of the last reset is the same, letter for letter, and what the
+//! manager says of its present time does not contradict that: a manager without a battery starts in the same second each time.
+
+use serde_json::{Map, Value};
+
+use crate::answer::tame;
+
+/// No manager that is fenced with was last reset before: its clock was not set. 2016-01-01.
+const CLOCK_SET: i64 = 1_451_606_400;
+
+/// What one manager says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Life {
+    reset: String,
+    /// Seconds from the reset to its present, by its own clock.
+    uptime: Option<i64>,
+}
+
+impl Life {
+    /// Reads it from a Manager resource.
+    ///
+    /// # Errors
+    /// Words: it says nothing that shows a restart.
+    pub fn read(manager: &Map<String, Value>) -> Result<Self, String> {
+        let advice = "set last_reset_time = false: Off must then hold for the long window";
+        let Some(Value::String(reset)) = manager.get("LastResetTime") else {
+            return Err(format!("the manager does not say its LastResetTime; {advice}"));
+        };
+        let Some(at) = seconds(reset) else {
+            return Err(format!("the manager's LastResetTime {:?} is no time; {advice}", tame(reset)));
+        };
+        if at < CLOCK_SET {
+            return Err(format!(
+                "the manager's LastResetTime is {:?}: its clock is not set, and the next restart may say the same; \
+                 set its clock (NTP), or {advice}",
+                tame(reset)
+            ));
+        }
+        let now = manager.get("DateTime").and_then(Value::as_str).and_then(seconds);
+        Ok(Self { reset: reset.clone(), uptime: now.map(|now| now - at) })
+    }
+
+    /// Whether `later` is of the same life.
+    pub fn goes_on_in(&self, later: &Life) -> bool {
+        let shrank = self.uptime.zip(later.uptime).is_some_and(|(before, after)| after < before);
+        self.reset == later.reset && !shrank
+    }
+}
+
+/// A time as RFC 3339 writes it (DSP0266, "Date-Time values"), as seconds since 1970.
+fn seconds(text: &str) -> Option<i64> {
+    let number = |from: usize, to: usize| -> Option<i64> {
+        let digits = text.get(from..to)?;
+        digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
+    };
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+    let in_range =
+        (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second <= 60;
+    let rest = text.get(19..)?;
+    let zone = rest.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
+    let offset = match zone.as_bytes() {
+        b"Z" | b"z" => 0,
+        [sign @ (b'+' | b'-'), hours @ ..] => {
+            let [a, b, b':', c, d] = hours else { return None };
+            let [a, b, c, d] = [a, b, c, d].map(|digit| char::from(*digit).to_digit(10).map(i64::from));
+            let east = (a? * 10 + b?) * 3_600 + (c? * 10 + d?) * 60;
+            if *sign == b'+' { east } else { -east }
+        }
+        _ => return None,
+    };
+    // Days since 1970 of the proleptic Gregorian calendar, with years that begin in March.
+    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 1 - 719_468;
+    in_range.then_some(days * 86_400 + hour * 3_600 + minute * 60 + second - offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn life(reset: Value, now: Value) -> Result<Life, String> {
+        let manager = json!({ "LastResetTime": reset, "DateTime": now });
+        Life::read(manager.as_object().expect("an object"))
+    }
+
+    #[test]
+    fn times_are_seconds() {
+        for (text, at) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2026-11-22T01:35:00Z", Some(1_795_311_300)),
+            ("2026-11-22T02:35:00.123+01:00", Some(1_795_311_300)),
+            ("2000-02-29T00:00:00-00:30", Some(951_782_400 + 1_800)),
+            ("2026-11-22T01:35:00", None),
+            ("2026-13-22T01:35:00Z", None),
+            ("2026-11-22T01:35:00+9223372036854775807:00", None),
+            ("2026-11-22T01:35:00+-1:00", None),
+            ("yesterday", None),
+            ("", None),
+            ("２０２６-11-22T01:35:00Z", None),
+        ] {
+            assert_eq!(seconds(text), at, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_life_goes_on_while_nothing_contradicts_it() {
+        let begun = "2026-11-22T01:00:00Z";
+        let first = life(json!(begun), json!("2026-11-22T01:10:00Z")).expect("a life");
+        let same = |reset: &str, now: Value| first.goes_on_in(&life(json!(reset), now).expect("a life"));
+        assert!(same(begun, json!("2026-11-22T01:10:00Z")));
+        assert!(same(begun, json!("2026-11-22T02:11:00+01:00")));
+        assert!(same(begun, Value::Null), "it need not say its time");
+        assert!(!same(begun, json!("2026-11-22T01:09:59Z")), "it started again in the same second");
+        assert!(!same("2026-11-22T01:00:01Z", json!("2026-11-22T01:20:00Z")));
+        assert!(!same("2026-11-22T02:00:00+01:00", json!("2026-11-22T01:20:00Z")), "letter for letter");
+    }
+
+    #[test]
+    fn what_shows_no_restart_is_refused() {
+        for reset in [json!(null), json!("never"), json!("1970-01-01T00:00:07Z"), json!(17)] {
+            let why = life(reset.clone(), json!(null)).expect_err("no life");
+            assert!(why.contains("last_reset_time = false"), "{reset}: {why}");
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! The conversation with one service: one request in flight, one connection, one session, and what became of those before.
+//!
+//! **Invariants.** Before each request that changes something, on a connection that stands, the permit is asked (S6).
+//! A session that carried a command is kept in mind until it is surely over on the far side (S8). What is asked for an on is
+//! sent once, in the session in which power was read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_core::power::Epoch;
+use picket_core::time::BootTime;
+use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use rustls::pki_types::ServerName;
+use tokio::time::{Instant, sleep_until};
+use tokio_rustls::TlsConnector;
+
+use crate::answer::Answer;
+use crate::ask::Ask;
+use crate::connection::{Broken, Connection};
+use crate::effort::Effort;
+use crate::life::Life;
+use crate::login::{Lockout, Login};
+use crate::pool::Pool;
+use crate::quirks;
+use crate::service::Service;
+use crate::session::Session;
+use crate::settings::{Authentication, Settings};
+
+/// Wait before the same is asked again; it doubles.
+pub const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The state of the conversation.
+pub struct Line {
+    pub(crate) settings: Arc<Settings>,
+    tls: TlsConnector,
+    name: ServerName<'static>,
+    pool: Pool,
+    pub(crate) connection: Option<Connection>,
+    connections: u64,
+    /// Where sessions are made.
+    pub(crate) sessions: Option<String>,
+    /// What was found at the service.
+    pub(crate) service: Option<Service>,
+    /// Whose machine it was when that was asked last.
+    pub(crate) uuid: Option<String>,
+    pub(crate) session: Option<Session>,
+    /// Sessions that carried a command, or whose deletion was begun and its answer not seen.
+    pub(crate) orphans: Vec<Session>,
+    /// Without a session a command was sent then, and it was not answered.
+    pub(crate) unanswered_command: Option<Instant>,
+    /// Monitors of tasks whose end was not seen.
+    pub(crate) tasks: Vec<String>,
+    /// A task that cannot be followed was begun then.
+    pub(crate) unfollowed: Option<Instant>,
+    /// Something that changes something was sent since the last quiesce.
+    pub(crate) carried: bool,
+    pub(crate) no_session_until: Option<Instant>,
+    /// A login that is not answered yet.
+    pub(crate) logging_in: Option<Login>,
+    pub(crate) lockout: Option<Lockout>,
+    pub(crate) epochs: u64,
+    pub(crate) epoch: Option<Epoch>,
+    pub(crate) life: Option<Life>,
+    /// The connection on which the manager's life was looked at last.
+    pub(crate) looked: Option<u64>,
+    /// The manager restarted, and no reading told that yet; since when it was not answered.
+    pub(crate) untold: Option<BootTime>,
+    /// Power was read in this session, or since we show who we are without one.
+    pub(crate) sighted: bool,
+    /// Since when questions are not answered, or not by a manager that is known to be in the same life.
+    pub(crate) unanswered_since: Option<BootTime>,
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Line")
+            .field("settings", &self.settings)
+            .field("session", &self.session)
+            .finish_non_exhaustive()
+    }
+}
+
+/// When a call must be back: a little before its deadline.
+pub fn end_of(call: &Call) -> Instant {
+    let left = call.deadline().saturating_duration_since(Instant::now());
+    call.deadline() - (left / 10).min(Duration::from_millis(20))
+}
+
+impl Line {
+    /// Nothing was said yet.
+    pub fn new(settings: Arc<Settings>, tls: TlsConnector, name: ServerName<'static>, pool: Pool) -> Self {
+        Self {
+            settings,
+            tls,
+            name,
+            pool,
+            connection: None,
+            connections: 0,
+            sessions: None,
+            service: None,
+            uuid: None,
+            session: None,
+            orphans: Vec::new(),
+            unanswered_command: None,
+            tasks: Vec::new(),
+            unfollowed: None,
+            carried: false,
+            no_session_until: None,
+            logging_in: None,
+            lockout: None,
+            epochs: 0,
+            epoch: None,
+            life: None,
+            looked: None,
+            untold: None,
+            sighted: false,
+            unanswered_since: None,
+        }
+    }
+
+    /// An error with what it means for all that was sent.
+    pub fn error(&self, effort: &Effort, kind: ErrorKind, detail: impl std::fmt::Display) -> DriverError {
+        effort.error(kind, format!("{}: {detail}", self.settings.authority()))
+    }
+
+    /// Whether requests carry a token, or shall.
+    pub fn is_by_session(&self) -> bool {
+        match self.settings.authentication {
+            Authentication::Session => true,
+            Authentication::SessionOrBasic => {
+                self.no_session_until.is_none_or(|until| Instant::now() >= until)
+            }
+            Authentication::Basic => false,
+        }
+    }
+
+    /// Whether a request says who we are. Where there are sessions, what needs none is asked without.
+    pub(crate) fn is_authenticated(&self, ask: &Ask) -> bool {
+        !ask.open || !self.is_by_session()
+    }
+
+    /// At the end of a call: only so many connections are kept that did nothing but look.
+    pub fn settle(&mut self) {
+        // What a caller left in the middle of: nothing of it is sent any more.
+        self.connection = self.connection.take().filter(Connection::is_at_rest);
+        let Some(connection) = &mut self.connection else { return };
+        if !self.carried && connection.place.is_none() {
+            connection.place = self.pool.place();
+            if connection.place.is_none() {
+                self.connection = None;
+            }
+        }
+    }
+
+    /// The connection is closed, and nothing counts as carried any more.
+    pub fn hang_up(&mut self) {
+        self.connection = None;
+        self.carried = false;
+        self.sighted = false;
+        self.looked = None;
+    }
+
+    /// A connection that stands.
+    pub(crate) async fn connect(
+        &mut self,
+        call: &Call,
+        until: Instant,
+    ) -> Result<&mut Connection, DriverError> {
+        let usable = match &mut self.connection {
+            Some(connection) => connection.is_usable().await,
+            None => false,
+        };
+        if !usable {
+            self.connection = None;
+            self.connections += 1;
+            // Who does not let us in answers no question either; a caller who leaves does not wait for that.
+            let silent_before = self.unanswered_since;
+            self.unanswered_since.get_or_insert(call.now());
+            let opened =
+                Connection::open(self.connections, &self.settings, &self.tls, &self.name, until).await?;
+            self.unanswered_since = silent_before;
+            self.connection = Some(opened);
+        }
+        let gone = DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, "the connection is gone");
+        self.connection.as_mut().ok_or(gone)
+    }
+
+    /// One request on the connection that stands, and its answer.
+    ///
+    /// # Errors
+    /// The permit has ended, or the request cannot be written. `Ok(Err)`: there is no whole answer.
+    pub async fn one(
+        &mut self,
+        ask: &Ask,
+        call: &Call,
+        until: Instant,
+        effort: &mut Effort,
+    ) -> Result<Result<Answer, Broken>, DriverError> {
+        let own = self.session.as_ref().filter(|_| !ask.open && ask.token.is_none());
+        let (is_own, own) = (own.is_some(), own.map(|session| session.token.clone()));
+        let token = ask.token.clone().or(own);
+        let by_basic = token.is_none() && self.is_authenticated(ask);
+        let odd = |line: &Self| {
+            line.error(&Effort::reading(), ErrorKind::Protocol, "a link or token that HTTP cannot carry")
+        };
+        let request = self.request(ask, token.as_ref(), by_basic).ok_or_else(|| odd(self))?;
+        effort.may_send(call).map_err(|ended| effort.judge(ended))?;
+        let asked_at = call.now();
+        let (unanswered_before, silent_before) = (self.unanswered_command, self.unanswered_since);
+        // All of this before it is sent: a caller who leaves does not wait for the answer.
+        self.unanswered_since.get_or_insert(asked_at);
+        if effort.is_control() {
+            self.carried = true;
+            self.unanswered_command = if token.is_none() { Some(Instant::now()) } else { unanswered_before };
+        }
+        if let Some(session) = self.session.as_mut().filter(|_| is_own) {
+            session.last_used = Instant::now();
+            session.carried |= effort.is_control();
+        }
+        let Some(connection) = &mut self.connection else {
+            return Ok(Err(Broken::NotSent("the connection is gone".to_owned())));
+        };
+        effort.sent();
+        let told = connection.exchange(request, until).await;
+        match &told {
+            Ok(_) => {
+                // A service counts idle time from when it is done with a request.
+                if let Some(session) = self.session.as_mut().filter(|_| is_own) {
+                    session.last_used = Instant::now();
+                }
+                // A silence before it may have been a restart: that is known at the next look at the manager's life.
+                self.unanswered_since = silent_before.filter(|_| self.settings.last_reset_time);
+                self.unanswered_command = unanswered_before;
+            }
+            Err(Broken::NotSent(_)) => {
+                effort.unsent();
+                self.unanswered_command = unanswered_before;
+                self.connection = None;
+            }
+            // Dropped, it takes back what this machine has not sent yet.
+            Err(_) => self.connection = None,
+        }
+        Ok(told.map(|answer| Answer { asked_at, answered_at: call.now(), ..answer }))
+    }
+
+    /// One request that changes no power, on a connection that stands or is made for it.
+    ///
+    /// # Errors
+    /// No connection.
+    pub async fn once(
+        &mut self,
+        ask: &Ask,
+        call: &Call,
+        until: Instant,
+    ) -> Result<Result<Answer, Broken>, DriverError> {
+        self.connect(call, until).await?;
+        self.one(ask, call, until, &mut Effort::reading()).await
+    }
+
+    /// A request and its answer: with a connection and a session, again after a refused token, and while the service is busy.
+    /// At the deadline the last answer is given, whatever it says.
+    ///
+    /// # Errors
+    /// No answer in time, no connection, no session; `effect` speaks of everything in `effort`.
+    pub async fn ask(&mut self, ask: &Ask, call: &Call, effort: &mut Effort) -> Result<Answer, DriverError> {
+        let until = end_of(call);
+        let (mut pause, mut asked_anew) = (FIRST_PAUSE, false);
+        loop {
+            self.prepare(ask, call, until, effort).await.map_err(|error| effort.judge(error))?;
+            let (answer, why) = match self.one(ask, call, until, effort).await? {
+                Ok(answer) => (Some(answer), String::new()),
+                Err(Broken::NotSent(why)) => (None, why),
+                Err(Broken::Silent(why)) if effort.is_bound() => {
+                    return Err(self.error(effort, ErrorKind::Unreachable, why));
+                }
+                Err(Broken::Silent(why)) => (None, why),
+                Err(Broken::Late) => {
+                    return Err(self.error(effort, ErrorKind::TimedOut, "no answer in time"));
+                }
+            };
+            let mut wait = pause;
+            if let Some(answer) = answer {
+                match answer.status {
+                    401 if self.is_authenticated(ask) => {
+                        effort.refused();
+                        let by_token = self.session.take().is_some();
+                        self.sighted &= !by_token;
+                        if by_token && !asked_anew && !effort.is_bound() {
+                            // The service ended the session, or restarted: that says nothing of the password.
+                            asked_anew = true;
+                            continue;
+                        }
+                        if by_token && effort.is_bound() {
+                            let why = "its session is over; power is read first";
+                            return Err(self.error(effort, ErrorKind::Unreachable, why));
+                        }
+                        let error = self.error(effort, ErrorKind::Authentication, self.refusal(&answer));
+                        return Err(self.lock_out(error));
+                    }
+                    429 | 503 => {
+                        if quirks::is_surely_refused(answer.status, answer.retry_after) {
+                            effort.refused();
+                        }
+                        wait = answer.retry_after.unwrap_or(pause).max(pause);
+                        if effort.is_bound() || Instant::now() + wait >= until {
+                            return Ok(answer);
+                        }
+                    }
+                    _ => return Ok(answer),
+                }
+            } else if Instant::now() + wait >= until {
+                return Err(self.error(effort, ErrorKind::Unreachable, why));
+            }
+            sleep_until(Instant::now() + wait).await;
+            pause *= 2;
+        }
+    }
+
+    /// Makes ready what the request needs.
+    async fn prepare(
+        &mut self,
+        ask: &Ask,
+        call: &Call,
+        until: Instant,
+        effort: &Effort,
+    ) -> Result<(), DriverError> {
+        if let Some(lockout) = self.lockout.as_ref().filter(|lockout| Instant::now() < lockout.until) {
+            return Err(lockout.error.clone());
+        }
+        if effort.is_bound() && (!self.sighted || self.is_by_session() && self.session.is_none()) {
+            let why = "power was not read in this session: it is read first";
+            return Err(self.error(effort, ErrorKind::Unreachable, why));
+        }
+        if !ask.open && self.is_by_session() && self.session.is_none() {
+            self.log_in(call, until).await?;
+        }
+        if effort.wants_sight() && self.settings.last_reset_time {
+            let fresh = self.connect(call, until).await?.id();
+            // A connection does not outlive the manager at its other end. Where each is closed after an answer, the look is the
+            // last thing before.
+            if self.looked != Some(fresh) || self.epoch.is_none() {
+                self.look_at_life(call).await?;
+            }
+            if self.untold.is_some() {
+                let why = "its manager restarted; power is read first";
+                return Err(self.error(effort, ErrorKind::Unreachable, why));
+            }
+        }
+        self.connect(call, until).await?;
+        Ok(())
+    }
+}
+
+/// What to do about a service without sessions.
+pub const NO_SESSIONS: &str =
+    "authentication = \"basic\" goes without, and max_life then says how late a command may land";

@@ -1,0 +1,173 @@
+//! How sessions are opened: by name and password, with patience where they are refused, and without where there are none.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use picket_driver::{Call, DriverError, ErrorKind};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::answer::Answer;
+use crate::ask::Ask;
+use crate::connection::{Broken, Connection};
+use crate::effort::Effort;
+use crate::line::{FIRST_PAUSE, Line, NO_SESSIONS};
+use crate::quirks;
+use crate::service::Service;
+use crate::session::Session;
+use crate::settings::Authentication;
+
+/// Wait after refused credentials, first and longest: services lock accounts. The longest is short, as a fence has to wait for
+/// what the checks before it have earned.
+const LOCKOUT: Duration = Duration::from_secs(1);
+const LONGEST_LOCKOUT: Duration = Duration::from_secs(10);
+/// How long an answer to a login is waited for before another one is begun.
+const LONGEST_LOGIN: Duration = Duration::from_secs(15);
+/// How long basic authentication is used once the service had no session left.
+const WITHOUT_SESSION: Duration = Duration::from_secs(30);
+
+/// What is said while nothing is asked.
+pub(crate) struct Lockout {
+    pub(crate) until: Instant,
+    pub(crate) pause: Duration,
+    pub(crate) error: DriverError,
+}
+
+/// A login that was sent: the connection on which it is, and what comes of it.
+pub(crate) type Login = Pin<Box<dyn Future<Output = (Connection, Result<Answer, Broken>)> + Send>>;
+
+impl Line {
+    /// That the service does not take who we say we are, in words.
+    pub(crate) fn refusal(&self, answer: &Answer) -> String {
+        format!(
+            "the service refuses user {:?} or its password: {}",
+            self.settings.username,
+            answer.words_without(&self.settings.password)
+        )
+    }
+
+    /// Notes that credentials were refused: the same is said for a while, without asking.
+    pub(crate) fn lock_out(&mut self, error: DriverError) -> DriverError {
+        let pause = self.lockout.as_ref().map_or(LOCKOUT, |last| (last.pause * 2).min(LONGEST_LOCKOUT));
+        tracing::warn!(endpoint = %self.settings.authority(), wait = ?pause, %error, "login refused");
+        self.lockout = Some(Lockout { until: Instant::now() + pause, pause, error: error.clone() });
+        error
+    }
+
+    /// Opens a session, or finds that there is none to be had and that the settings allow to go without.
+    pub(crate) async fn log_in(&mut self, call: &Call, until: Instant) -> Result<(), DriverError> {
+        let Some(path) = Service::sessions(self, call).await? else {
+            return self.go_without("the service has no sessions");
+        };
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let effort = &Effort::reading();
+            let (kind, why, wait) = match self.introduce(&path, call, until).await? {
+                Ok(answer) if answer.is_success() => {
+                    self.lockout = None;
+                    return self.take_session(answer);
+                }
+                Ok(answer) if quirks::has_no_session_left(&answer) => {
+                    if self.settings.authentication == Authentication::SessionOrBasic {
+                        return self.go_without(&answer.words_without(&self.settings.password));
+                    }
+                    let wait = answer.retry_after.unwrap_or(pause).max(pause);
+                    let why = format!(
+                        "all sessions of the service are taken: {}",
+                        answer.words_without(&self.settings.password)
+                    );
+                    (ErrorKind::Throttled, why, wait)
+                }
+                Ok(answer) if matches!(answer.status, 404 | 405 | 501) => {
+                    if self.settings.authentication == Authentication::SessionOrBasic {
+                        return self.go_without(&answer.words_without(&self.settings.password));
+                    }
+                    let why = format!(
+                        "the service makes no sessions ({}): {}",
+                        answer.words_without(&self.settings.password),
+                        NO_SESSIONS
+                    );
+                    return Err(self.error(effort, ErrorKind::Unsupported, why));
+                }
+                Ok(answer) if matches!(answer.status, 400 | 401 | 403) => {
+                    let error = self.error(effort, ErrorKind::Authentication, self.refusal(&answer));
+                    return Err(self.lock_out(error));
+                }
+                Ok(answer) => (
+                    ErrorKind::Protocol,
+                    format!("the login: {}", answer.words_without(&self.settings.password)),
+                    pause,
+                ),
+                Err(Broken::NotSent(why) | Broken::Silent(why)) => (ErrorKind::Unreachable, why, pause),
+                Err(Broken::Late) => {
+                    return Err(self.error(effort, ErrorKind::TimedOut, "no answer to the login in time"));
+                }
+            };
+            let next = Instant::now() + wait;
+            if next >= until {
+                return Err(self.error(effort, kind, why));
+            }
+            sleep_until(next).await;
+            pause *= 2;
+        }
+    }
+
+    /// One login: a new one, or one whose caller left before it was answered. Each makes a session at the service, which has few
+    /// and keeps those that nobody knows for as long as the others.
+    async fn introduce(
+        &mut self,
+        path: &str,
+        call: &Call,
+        until: Instant,
+    ) -> Result<Result<Answer, Broken>, DriverError> {
+        if self.logging_in.is_none() {
+            let password = String::from_utf8_lossy(self.settings.password.expose()).into_owned();
+            let body = serde_json::json!({ "UserName": self.settings.username, "Password": password });
+            let request = self.request(&Ask::post(path, body), None, false);
+            self.connect(call, until).await?;
+            let (Some(request), Some(mut connection)) = (request, self.connection.take()) else {
+                let why = "a link that HTTP cannot carry";
+                return Err(self.error(&Effort::reading(), ErrorKind::Protocol, why));
+            };
+            // A silence may be a restart: that is known at the next look at the manager's life.
+            self.unanswered_since.get_or_insert(call.now());
+            self.logging_in = Some(Box::pin(async move {
+                let told = connection.exchange(request, Instant::now() + LONGEST_LOGIN).await;
+                (connection, told)
+            }));
+        }
+        let Some(login) = &mut self.logging_in else { return Ok(Err(Broken::Late)) };
+        let Ok((connection, told)) = timeout_at(until, login).await else { return Ok(Err(Broken::Late)) };
+        self.logging_in = None;
+        Ok(match told {
+            Ok(answer) => {
+                self.connection = Some(connection);
+                Ok(answer)
+            }
+            // Another one may be begun.
+            Err(Broken::Late) => Err(Broken::Silent("no answer to the login for long".to_owned())),
+            Err(broken) => Err(broken),
+        })
+    }
+
+    fn take_session(&mut self, answer: Answer) -> Result<(), DriverError> {
+        let named = || answer.object()?.get("@odata.id")?.as_str().and_then(crate::answer::path_of);
+        let path = answer.location.clone().or_else(named);
+        let (Some(token), Some(path)) = (answer.token, path) else {
+            let why = "the service made a session and does not say its token and place";
+            return Err(self.error(&Effort::reading(), ErrorKind::Protocol, why));
+        };
+        tracing::debug!(endpoint = %self.settings.authority(), "session opened");
+        self.session = Some(Session { path, token, last_used: Instant::now(), carried: false });
+        self.no_session_until = None;
+        self.sighted = false;
+        Ok(())
+    }
+
+    /// For a while, by name and password.
+    fn go_without(&mut self, why: &str) -> Result<(), DriverError> {
+        tracing::warn!(endpoint = %self.settings.authority(), why, "no session is to be had: basic authentication");
+        self.no_session_until = Some(Instant::now() + WITHOUT_SESSION);
+        self.sighted = false;
+        Ok(())
+    }
+}

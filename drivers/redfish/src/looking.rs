@@ -1,0 +1,63 @@
+//! Looking whether the manager is in the same life, and in which epoch we are by that.
+
+use picket_core::power::{Epoch, EpochOrigin};
+use picket_driver::{Call, DriverError, ErrorKind};
+
+use crate::ask::Ask;
+use crate::connection::Connection;
+use crate::effort::Effort;
+use crate::life::Life;
+use crate::line::Line;
+use crate::service::Later;
+
+impl Line {
+    /// Asks the manager whether it is in the same life, and knows by that in which epoch we are.
+    ///
+    /// # Errors
+    /// It does not answer, or does not say.
+    pub fn look_at_life<'a>(&'a mut self, call: &'a Call) -> Later<'a, Epoch> {
+        // Boxed: looking is itself a request, of the kind that needs no look.
+        Box::pin(self.see_life(call))
+    }
+
+    async fn see_life(&mut self, call: &Call) -> Result<Epoch, DriverError> {
+        let effort = &mut Effort::reading();
+        let managers = self.service.as_ref().map(|service| service.managers.clone()).unwrap_or_default();
+        let [manager] = &managers[..] else {
+            let why = format!(
+                "the system names {} managers (Links.ManagedBy), and the restarts of one would have to be seen: \
+                 set last_reset_time = false",
+                managers.len()
+            );
+            return Err(self.error(effort, ErrorKind::Settings, why));
+        };
+        let answer = self.ask(&Ask::get(manager), call, effort).await?;
+        let found = match answer.object().filter(|_| answer.status == 200) {
+            Some(object) => {
+                Life::read(&object).map_err(|why| self.error(effort, ErrorKind::Settings, why))?
+            }
+            None => {
+                let why = format!("its manager: {}", answer.words());
+                return Err(self.error(effort, ErrorKind::Protocol, why));
+            }
+        };
+        let goes_on = self.life.as_ref().map(|life| life.goes_on_in(&found));
+        let since = self.unanswered_since.take().unwrap_or(answer.asked_at);
+        self.looked = self.connection.as_ref().map(Connection::id);
+        self.life = Some(found);
+        if let (Some(true), Some(epoch)) = (goes_on, self.epoch) {
+            return Ok(epoch);
+        }
+        // A loss that no reading told yet is told by the next one, also where everything was closed in between.
+        let lost = if goes_on == Some(false) { Some(since) } else { self.untold };
+        let origin = lost.map_or(EpochOrigin::Fresh, |since| EpochOrigin::AfterLoss { since });
+        self.epochs += 1;
+        let epoch = Epoch { id: self.epochs, origin };
+        if origin.is_loss() {
+            tracing::warn!(endpoint = %self.settings.authority(), epoch = epoch.id, "the manager restarted");
+        }
+        self.untold = lost;
+        self.epoch = Some(epoch);
+        Ok(epoch)
+    }
+}

@@ -1,0 +1,342 @@
+//! Off, on, and what the system says of its power.
+
+use std::fmt;
+
+use picket_core::device::Identity;
+use picket_core::power::{Power, Reading};
+use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, sleep_until};
+
+use crate::answer::{Answer, tame};
+use crate::ask::Ask;
+use crate::effort::Effort;
+use crate::line::{FIRST_PAUSE, Line, end_of};
+use crate::quirks::{self, Verdict};
+use crate::service::{Service, unread};
+use crate::settings::Believed;
+use crate::task;
+
+/// One fresh reading. Everything but a whole answer with exactly `On` or `Off` is `Unknown` (S1).
+pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> {
+    let service = found(line, call).await?;
+    let mut anew = false;
+    loop {
+        let answer = line.ask(&Ask::get(&service.system), call, &mut Effort::reading()).await?;
+        let (mut power, mut said) = match answer.status {
+            200 => {
+                if let Some(object) = answer.object() {
+                    same_machine(line, &object)?;
+                }
+                interpret(&answer)
+            }
+            404 | 410 => (Power::Unknown, answer.words()),
+            _ => return Err(unread(line, &answer, "the system")),
+        };
+        if line.settings.believed == Believed::Anyone {
+            said.push_str(", certificate not checked");
+        }
+        let before = line.epoch;
+        let epoch = match line.settings.last_reset_time {
+            // Asked after the power: a restart before that answer would show in it.
+            true => Some(line.look_at_life(call).await?),
+            false => None,
+        };
+        if epoch.is_some_and(|epoch| epoch.origin.is_loss() && before != Some(epoch)) {
+            // What was read may be a word of the life before: an On of then takes nothing back of a loss.
+            if !anew {
+                anew = true;
+                continue;
+            }
+            (power, said) = (Power::Unknown, "the manager restarted while it was asked".to_owned());
+        }
+        if answer.status != 200 {
+            // It is looked for again, and whose machine it is then is asked before any off of another fence.
+            line.service = None;
+        }
+        line.untold = None;
+        line.sighted = true;
+        return Ok(Reading {
+            power,
+            asked_at: answer.asked_at,
+            answered_at: answer.answered_at,
+            epoch,
+            said,
+        });
+    }
+}
+
+/// What an answer says of power. Total: any answer gets one of the three.
+pub(crate) fn interpret(answer: &Answer) -> (Power, String) {
+    if answer.status != 200 {
+        return (Power::Unknown, answer.words());
+    }
+    let states = if answer.cut { None } else { serde_json::from_slice(&answer.body).ok() };
+    let Some(States(states)) = states else {
+        return (Power::Unknown, "an answer that is no JSON object".to_owned());
+    };
+    match &states[..] {
+        [Value::String(state)] => {
+            let power = match state.as_str() {
+                "On" => Power::On,
+                "Off" => Power::Off,
+                _ => Power::Unknown,
+            };
+            (power, format!("PowerState {}", tame(state)))
+        }
+        [other] => (Power::Unknown, format!("PowerState {}", tame(&other.to_string()))),
+        [] => (Power::Unknown, "no PowerState".to_owned()),
+        // One of them is wrong, and nobody knows which.
+        _ => (Power::Unknown, "several PowerState".to_owned()),
+    }
+}
+
+/// Every `PowerState` of the object itself, however its name is written, and none of what is inside it.
+struct States(Vec<Value>);
+
+impl<'de> Deserialize<'de> for States {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = States;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<States, A::Error> {
+                let mut states = Vec::new();
+                while let Some(name) = members.next_key::<String>()? {
+                    match name.as_str() {
+                        "PowerState" => states.push(members.next_value()?),
+                        _ => drop(members.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Ok(States(states))
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
+
+/// What was found at the service, now or before.
+async fn found(line: &mut Line, call: &Call) -> Result<Service, DriverError> {
+    match &line.service {
+        Some(service) => Ok(service.clone()),
+        None => {
+            let (service, system) = Service::discover(line, call).await?;
+            same_machine(line, &system)?;
+            Ok(service)
+        }
+    }
+}
+
+/// Whether the system is the one of which it was asked last whose machine it is (S13): another may stand in its slot by now.
+fn same_machine(line: &mut Line, system: &Map<String, Value>) -> Result<(), DriverError> {
+    let now = system.get("UUID").and_then(Value::as_str).and_then(Identity::usable_uuid);
+    match (&line.uuid, &now) {
+        (Some(before), Some(now)) if before != now => {
+            let why = format!(
+                "the system says that it is {now}, and was {before}: another machine is in its place"
+            );
+            Err(line.error(&Effort::reading(), ErrorKind::IdentityMismatch, why))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn accepted(line: &Line, answer: &Answer) -> Accepted {
+    let epoch = line.epoch.filter(|_| line.settings.last_reset_time);
+    Accepted { asked_at: answer.asked_at, answered_at: answer.answered_at, epoch, already: false }
+}
+
+/// After "not in this state": whether it is in the wanted state already.
+async fn already(
+    line: &mut Line,
+    call: &Call,
+    answer: &Answer,
+    wanted: Power,
+    effort: &Effort,
+) -> Result<Option<Accepted>, DriverError> {
+    let before = accepted(line, answer);
+    let reading = read(line, call).await.map_err(|error| effort.judge(error))?;
+    if reading.epoch != before.epoch {
+        // Who asked did not see that reading: nothing is sent before the loss was told, and stored.
+        line.untold = Some(reading.asked_at);
+        return Err(line.error(effort, ErrorKind::Unreachable, "its manager restarted; power is read first"));
+    }
+    Ok((reading.power == wanted).then_some(Accepted {
+        answered_at: reading.answered_at,
+        already: true,
+        ..before
+    }))
+}
+
+fn refused(line: &mut Line, verb: &str, answer: &Answer, effort: &Effort) -> DriverError {
+    let verdict = quirks::verdict(answer.status);
+    if verdict == Verdict::Gone {
+        line.service = None;
+    }
+    let kind = match verdict {
+        Verdict::Busy => ErrorKind::Throttled,
+        Verdict::Forbidden => ErrorKind::Forbidden,
+        Verdict::Unsupported => ErrorKind::Unsupported,
+        Verdict::Uncertain | Verdict::Done | Verdict::Task | Verdict::Redirect | Verdict::Gone => {
+            ErrorKind::Protocol
+        }
+        Verdict::NotInThisState | Verdict::Refused => ErrorKind::Refused,
+    };
+    line.error(effort, kind, format!("{verb}: {}", answer.words()))
+}
+
+/// Accounts for what an answer says was not done.
+fn account(answer: &Answer, effort: &mut Effort) -> Verdict {
+    let verdict = quirks::verdict(answer.status);
+    match verdict {
+        Verdict::NotInThisState
+        | Verdict::Forbidden
+        | Verdict::Gone
+        | Verdict::Unsupported
+        | Verdict::Redirect
+        | Verdict::Refused => effort.refused(),
+        // The line accounted for the busy ones.
+        Verdict::Done | Verdict::Task | Verdict::Busy | Verdict::Uncertain => {}
+    }
+    verdict
+}
+
+/// Hard off: `ForceOff`. Repeated until the service takes it, the machine is off already, or it is refused for good.
+pub async fn off(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> {
+    let until = end_of(call);
+    let mut effort = Effort::in_sight();
+    // Not even looked for: a caller who may not send hears that, whatever the service would say.
+    call.may_send()?;
+    let service = found(line, call).await?;
+    let ask = Ask::post(service.reset, json!({ "ResetType": "ForceOff" }));
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let answer = line.ask(&ask, call, &mut effort).await?;
+        match account(&answer, &mut effort) {
+            Verdict::Done => return Ok(accepted(line, &answer)),
+            Verdict::Task => {
+                task::begin(line, call, &answer).await.map_err(|error| effort.judge(error))?;
+                return Ok(accepted(line, &answer));
+            }
+            Verdict::NotInThisState => {
+                if let Some(accepted) = already(line, call, &answer, Power::Off, &effort).await? {
+                    return Ok(accepted);
+                }
+            }
+            Verdict::Uncertain => {}
+            _ => return Err(refused(line, "ForceOff", &answer, &effort)),
+        }
+        let next = Instant::now() + pause;
+        if next >= until {
+            return Err(refused(line, "ForceOff", &answer, &effort));
+        }
+        sleep_until(next).await;
+        pause *= 2;
+    }
+}
+
+/// On, once, in the session in which power was read before; none is opened for it (S6, S8).
+pub async fn on(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> {
+    let mut effort = Effort::once();
+    call.may_send()?;
+    let Some(service) = line.service.clone() else {
+        return Err(line.error(
+            &effort,
+            ErrorKind::Unreachable,
+            "the system was not found yet: power is read first",
+        ));
+    };
+    let Some(verb) = service.on else {
+        let detail = "the system's reset offers neither On nor ForceOn: it cannot be switched on";
+        return Err(DriverError::new(ErrorKind::Unsupported, Effect::DidNotHappen, detail));
+    };
+    let answer = line.ask(&Ask::post(service.reset, json!({ "ResetType": verb })), call, &mut effort).await?;
+    match account(&answer, &mut effort) {
+        Verdict::Done => return Ok(accepted(line, &answer)),
+        Verdict::Task => {
+            task::begin(line, call, &answer).await.map_err(|error| effort.judge(error))?;
+            return Ok(accepted(line, &answer));
+        }
+        Verdict::NotInThisState => {
+            if let Some(accepted) = already(line, call, &answer, Power::On, &effort).await? {
+                return Ok(accepted);
+            }
+        }
+        _ => {}
+    }
+    Err(refused(line, verb, &answer, &effort))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn says(status: u16, body: &str) -> Power {
+        let mut answer = Answer::begun(status, &HeaderMap::new());
+        answer.body = body.as_bytes().to_vec();
+        interpret(&answer).0
+    }
+
+    #[test]
+    fn only_exactly_off_is_off() {
+        for (status, body, power) in [
+            (200, r#"{"PowerState": "Off"}"#, Power::Off),
+            (200, r#"{"PowerState": "On"}"#, Power::On),
+            (200, r#"{"PowerState": "PoweringOff"}"#, Power::Unknown),
+            (200, r#"{"PowerState": "PoweringOn"}"#, Power::Unknown),
+            (200, r#"{"PowerState": "Paused"}"#, Power::Unknown),
+            (200, r#"{"PowerState": "off"}"#, Power::Unknown),
+            (200, r#"{"PowerState": "Off "}"#, Power::Unknown),
+            (200, r#"{"PowerState": null}"#, Power::Unknown),
+            (200, r#"{"PowerState": ["Off"]}"#, Power::Unknown),
+            (200, r#"{"PowerState": "On", "PowerState": "Off"}"#, Power::Unknown),
+            (200, r#"{"PowerState": "Off", "PowerState": "Off"}"#, Power::Unknown),
+            (200, r#"{"PowerState": "On", "Power\u0053tate": "Off"}"#, Power::Unknown),
+            (
+                200,
+                r#"{"PowerState": "Off", "Oem": {"PowerState": "On", "x": [{"PowerState": 7}]}}"#,
+                Power::Off,
+            ),
+            (200, r#"{"PowerState": "Off"} {"PowerState": "On"}"#, Power::Unknown),
+            (200, r#"{"Oem": {"PowerState": "Off"}}"#, Power::Unknown),
+            (200, r#"{"PowerState": "Off""#, Power::Unknown),
+            (200, r#"[{"PowerState": "Off"}]"#, Power::Unknown),
+            (200, "", Power::Unknown),
+            (304, r#"{"PowerState": "Off"}"#, Power::Unknown),
+            (203, r#"{"PowerState": "Off"}"#, Power::Unknown),
+            (404, r#"{"PowerState": "Off"}"#, Power::Unknown),
+        ] {
+            assert_eq!(says(status, body), power, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_says_nothing() {
+        let mut answer = Answer::begun(200, &HeaderMap::new());
+        answer.body = br#"{"PowerState": "Off"}"#.to_vec();
+        answer.cut = true;
+        assert_eq!(interpret(&answer).0, Power::Unknown);
+    }
+
+    proptest! {
+        #[test]
+        fn any_word_but_two_is_unknown(word in "\\PC*", status in 100_u16..1_000) {
+            let body = json!({ "PowerState": word }).to_string();
+            let expected = match (status, word.as_str()) {
+                (200, "On") => Power::On,
+                (200, "Off") => Power::Off,
+                _ => Power::Unknown,
+            };
+            prop_assert_eq!(says(status, &body), expected);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! What is found at a service: the system, its reset action and what that takes, its managers, where sessions are made.
+//!
+//! **Invariant.** What the service does not say it can, it is not asked to do: without `ForceOff` among the allowed values there
+//! is no driver for it.
+
+use std::pin::Pin;
+
+use picket_driver::{Call, DriverError, ErrorKind};
+use serde_json::{Map, Value};
+
+use crate::answer::{Answer, path_of, tame};
+use crate::ask::Ask;
+use crate::effort::Effort;
+use crate::line::{Line, NO_SESSIONS};
+use crate::settings::Authentication;
+
+/// Where everything begins (DSP0266, "Protocol version" and "Service root request").
+const ROOT: &str = "/redfish/v1/";
+/// How many pages of a collection are read to find the only member, or to say which there are.
+const PAGES: usize = 8;
+/// How many ids are named in an error.
+const NAMED: usize = 8;
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// The computer system.
+    pub system: String,
+    /// Where `ComputerSystem.Reset` is posted.
+    pub reset: String,
+    /// The verb that switches on, if there is an absolute one.
+    pub on: Option<&'static str>,
+    /// Who manages the system.
+    pub managers: Vec<String>,
+}
+
+/// What a request may itself have to ask for first.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, DriverError>> + Send + 'a>>;
+
+type Object = Map<String, Value>;
+
+fn link(object: &Object, key: &str) -> Option<String> {
+    object.get(key)?.get("@odata.id")?.as_str().and_then(path_of)
+}
+
+impl Service {
+    /// Reads `path`, which must be an object.
+    async fn read(
+        line: &mut Line,
+        call: &Call,
+        ask: Ask,
+        what: &str,
+    ) -> Result<(Answer, Object), DriverError> {
+        let effort = &mut Effort::reading();
+        let answer = line.ask(&ask, call, effort).await?;
+        match answer.object().filter(|_| answer.status == 200) {
+            Some(object) => Ok((answer, object)),
+            None => Err(unread(line, &answer, what)),
+        }
+    }
+
+    /// Where sessions are made; `None`: nowhere, and the settings allow to go without.
+    pub fn sessions<'a>(line: &'a mut Line, call: &'a Call) -> Later<'a, Option<String>> {
+        // Boxed: reading it is itself a request, of the kind that needs no session.
+        Box::pin(async move {
+            if line.sessions.is_none() {
+                Self::root(line, call).await?;
+            }
+            match line.sessions.clone() {
+                Some(path) => Ok(Some(path)),
+                None if line.settings.authentication == Authentication::SessionOrBasic => Ok(None),
+                None => {
+                    let why = format!("the service has no sessions: {NO_SESSIONS}");
+                    Err(line.error(&Effort::reading(), ErrorKind::Unsupported, why))
+                }
+            }
+        })
+    }
+
+    /// The service root, which anybody may read; where sessions are made stands there.
+    async fn root(line: &mut Line, call: &Call) -> Result<Object, DriverError> {
+        let (_, root) = Self::read(line, call, Ask::open(ROOT), "the service root").await?;
+        let direct = root.get("Links").and_then(Value::as_object).and_then(|links| link(links, "Sessions"));
+        let below =
+            || link(&root, "SessionService").map(|path| format!("{}/Sessions", path.trim_end_matches('/')));
+        line.sessions = direct.or_else(below);
+        Ok(root)
+    }
+
+    /// Compares what the settings say of a session's life with what the service says.
+    async fn compare_timeout(line: &mut Line, call: &Call, root: &Object) -> Result<(), DriverError> {
+        let Some(path) = link(root, "SessionService").filter(|_| line.session.is_some()) else {
+            return Ok(());
+        };
+        let (_, service) = Self::read(line, call, Ask::get(path), "the session service").await?;
+        let said = service.get("SessionTimeout").and_then(Value::as_u64);
+        let ours = line.settings.session_timeout.as_secs();
+        match said {
+            Some(said) if said > ours => {
+                let why = format!(
+                    "the service keeps an idle session for {said} s (SessionTimeout), and session_timeout says {ours} s: a \
+                     late command could land after that; set session_timeout = \"{said}s\", or a shorter one at the service"
+                );
+                Err(line.error(&Effort::reading(), ErrorKind::Settings, why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Looks at everything anew.
+    ///
+    /// # Errors
+    /// Something is missing without which nothing is safe; it says what.
+    pub async fn discover(line: &mut Line, call: &Call) -> Result<(Self, Object), DriverError> {
+        let root = Self::root(line, call).await?;
+        let Some(systems) = link(&root, "Systems") else {
+            let why = "the service has no computer systems (Systems)";
+            return Err(line.error(&Effort::reading(), ErrorKind::Unsupported, why));
+        };
+        let system = match line.settings.system.clone() {
+            Some(id) => Self::named(line, call, &systems, &id).await?,
+            None => Self::only(line, call, &systems).await?,
+        };
+        // A session is there by now, if there are any.
+        Self::compare_timeout(line, call, &root).await?;
+        let (_, object) = Self::read(line, call, Ask::get(&system), "the system").await?;
+        let action = object.get("Actions").and_then(|actions| actions.get("#ComputerSystem.Reset"));
+        let action = action.and_then(Value::as_object).cloned().unwrap_or_default();
+        let Some(reset) = action.get("target").and_then(Value::as_str).and_then(path_of) else {
+            let why =
+                "the system has no action #ComputerSystem.Reset with a target: it cannot be switched off";
+            return Err(line.error(&Effort::reading(), ErrorKind::Unsupported, why));
+        };
+        let allowed = Self::allowed(line, call, &action).await?;
+        if !allowed.iter().any(|one| one == "ForceOff") {
+            let why = format!(
+                "the system's reset does not offer ForceOff, and nothing else is a hard off; it offers {}",
+                if allowed.is_empty() {
+                    "nothing that it names".to_owned()
+                } else {
+                    tame(&allowed.join(", "))
+                }
+            );
+            return Err(line.error(&Effort::reading(), ErrorKind::Unsupported, why));
+        }
+        let on = ["On", "ForceOn"].into_iter().find(|verb| allowed.iter().any(|one| one == verb));
+        let managed_by =
+            object.get("Links").and_then(|links| links.get("ManagedBy")).and_then(Value::as_array);
+        let managers =
+            managed_by.into_iter().flatten().filter_map(|one| path_of(one.get("@odata.id")?.as_str()?));
+        let service = Self { system, reset, on, managers: managers.collect() };
+        line.service = Some(service.clone());
+        Ok((service, object))
+    }
+
+    /// The system of that id.
+    async fn named(line: &mut Line, call: &Call, systems: &str, id: &str) -> Result<String, DriverError> {
+        let path = format!("{}/{id}", systems.trim_end_matches('/'));
+        let effort = &mut Effort::reading();
+        let answer = line.ask(&Ask::get(&path), call, effort).await?;
+        if answer.status == 200 {
+            return Ok(path);
+        }
+        if !matches!(answer.status, 400 | 404) {
+            return Err(unread(line, &answer, "the system"));
+        }
+        // Some name their systems otherwise than they place them: the collection knows.
+        let members = Self::members(line, call, systems).await?;
+        let last = |path: &String| path.trim_end_matches('/').rsplit('/').next() == Some(id);
+        match members.iter().find(|path| last(path)) {
+            Some(path) => Ok(path.clone()),
+            None => {
+                let why = format!("there is no system {id:?}; there are {}", names(&members));
+                Err(line.error(effort, ErrorKind::Settings, why))
+            }
+        }
+    }
+
+    /// The only system.
+    async fn only(line: &mut Line, call: &Call, systems: &str) -> Result<String, DriverError> {
+        let members = Self::members(line, call, systems).await?;
+        match &members[..] {
+            [only] => Ok(only.clone()),
+            [] => {
+                let why = "the service names no computer system; it may be starting";
+                Err(line.error(&Effort::reading(), ErrorKind::Protocol, why))
+            }
+            several => {
+                let why = format!(
+                    "the service has several systems: set system to the id of one of {}",
+                    names(several)
+                );
+                Err(line.error(&Effort::reading(), ErrorKind::Settings, why))
+            }
+        }
+    }
+
+    async fn members(line: &mut Line, call: &Call, systems: &str) -> Result<Vec<String>, DriverError> {
+        let (mut members, mut next) = (Vec::new(), Some(systems.to_owned()));
+        for _ in 0..PAGES {
+            let Some(page) = next.take() else { break };
+            let (_, object) = Self::read(line, call, Ask::get(page), "the list of systems").await?;
+            let listed = object.get("Members").and_then(Value::as_array);
+            for one in listed.into_iter().flatten() {
+                let path = one.get("@odata.id").and_then(Value::as_str).and_then(path_of);
+                let Some(path) = path else {
+                    // The only one that can be read need not be the only one.
+                    let why = "the list of systems has one without a link that can be followed";
+                    return Err(line.error(&Effort::reading(), ErrorKind::Protocol, why));
+                };
+                members.push(path);
+            }
+            next = object.get("Members@odata.nextLink").and_then(Value::as_str).and_then(path_of);
+        }
+        Ok(members)
+    }
+
+    /// What the reset takes: said with the action, or where it points to (DSP0266, "Allowable values" and "Action info").
+    async fn allowed(line: &mut Line, call: &Call, action: &Object) -> Result<Vec<String>, DriverError> {
+        let texts = |value: Option<&Value>| -> Option<Vec<String>> {
+            let list = value?.as_array()?;
+            Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        };
+        if let Some(allowed) = texts(action.get("ResetType@Redfish.AllowableValues")) {
+            return Ok(allowed);
+        }
+        let Some(info) = action.get("@Redfish.ActionInfo").and_then(Value::as_str).and_then(path_of) else {
+            return Ok(Vec::new());
+        };
+        let (_, info) = Self::read(line, call, Ask::get(info), "what the reset takes (ActionInfo)").await?;
+        let parameters = info.get("Parameters").and_then(Value::as_array);
+        let reset_type = parameters
+            .into_iter()
+            .flatten()
+            .find(|one| one.get("Name").and_then(Value::as_str) == Some("ResetType"));
+        Ok(reset_type.and_then(|one| texts(one.get("AllowableValues"))).unwrap_or_default())
+    }
+}
+
+fn names(members: &[String]) -> String {
+    let ids = members.iter().filter_map(|path| path.trim_end_matches('/').rsplit('/').next());
+    let mut shown: Vec<String> = ids.take(NAMED).map(|id| format!("{:?}", tame(id))).collect();
+    if members.len() > NAMED {
+        shown.push(format!("{} more", members.len() - NAMED));
+    }
+    if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
+}
+
+/// What an answer says that is not the object that was asked for.
+pub fn unread(line: &Line, answer: &Answer, what: &str) -> DriverError {
+    let kind = match answer.status {
+        403 => ErrorKind::Forbidden,
+        429 | 503 => ErrorKind::Throttled,
+        _ => ErrorKind::Protocol,
+    };
+    let why = match answer.status {
+        300..=399 => format!(
+            "{what}: a redirect ({}), and none is followed: name the service itself in host",
+            answer.words()
+        ),
+        200..=299 if answer.cut => format!("{what}: an answer larger than {} bytes", crate::answer::LARGEST),
+        200..=299 => format!("{what}: an answer that is no JSON object"),
+        _ => format!("{what}: {}", answer.words()),
+    };
+    line.error(&Effort::reading(), kind, why)
+}

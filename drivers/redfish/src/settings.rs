@@ -1,0 +1,387 @@
+//! The settings of one service and one system in it, checked; all faults at once.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use picket_driver::source::{self, Source};
+use picket_driver::{Secret, SettingFault};
+use serde_json::{Map, Value};
+
+/// How we show who we are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authentication {
+    /// By a session's token alone: the session bounds how late a command may land.
+    Session,
+    /// By a session where there is one to be had, else by name and password with each request.
+    SessionOrBasic,
+    /// By name and password with each request: nothing of the service's bounds a late command.
+    Basic,
+}
+
+/// Whose certificate is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Believed {
+    /// One that the system's CAs vouch for.
+    System,
+    /// One that the CAs in this file vouch for.
+    Authorities(PathBuf),
+    /// The one with this SHA-256, whatever else it says, also when it expired.
+    Pinned([u8; 32]),
+    /// Any. Whoever is on the way may answer in the service's place: its Off is claimed, not observed.
+    Anyone,
+}
+
+/// The checked settings.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Address or name, an address in its usual spelling, a name in lower case.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// The id of the computer system; `None`: the only one.
+    pub system: Option<String>,
+    /// Who logs in.
+    pub username: String,
+    /// With what.
+    pub password: Secret,
+    /// How.
+    pub authentication: Authentication,
+    /// After how long without a request the service ends a session, at the latest (S8).
+    pub session_timeout: Duration,
+    /// With basic authentication: how long after it was sent a command may land, in the operator's words.
+    pub max_life: Option<Duration>,
+    /// Whose certificate is taken.
+    pub believed: Believed,
+    /// Whether the manager's `LastResetTime` shows its restarts.
+    pub last_reset_time: bool,
+    /// Whether the service is told to keep the machine off.
+    pub hold: bool,
+}
+
+const KEYS: [&str; 15] = [
+    "host",
+    "port",
+    "system",
+    "username",
+    "password_file",
+    "password_env",
+    "password_credential",
+    "authentication",
+    "session_timeout",
+    "max_life",
+    "ca_file",
+    "certificate_sha256",
+    "accept_any_certificate",
+    "last_reset_time",
+    "hold",
+];
+
+impl Settings {
+    /// Checks the settings and reads the secrets; all faults at once.
+    pub fn check(table: &Map<String, Value>) -> Result<Self, Vec<SettingFault>> {
+        let mut reader = Reader { table, faults: Vec::new() };
+        for key in table.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+            reader.fault(key, format!("unknown key; known are {}", KEYS.join(", ")));
+        }
+        let host = reader.host();
+        let port = reader.port();
+        let system = reader.system();
+        let username = reader.username();
+        let password = reader.password();
+        let authentication = reader.authentication();
+        let session_timeout = reader.session_timeout(authentication);
+        let max_life = reader.max_life(authentication);
+        let believed = reader.believed();
+        let last_reset_time = reader.flag("last_reset_time", false);
+        let hold = reader.flag("hold", true);
+        match (host, username, password) {
+            (Some(host), Some(username), Some(password)) if reader.faults.is_empty() => Ok(Self {
+                host,
+                port,
+                system,
+                username,
+                password,
+                authentication,
+                session_timeout,
+                max_life,
+                believed,
+                last_reset_time,
+                hold,
+            }),
+            _ => Err(reader.faults),
+        }
+    }
+
+    /// `host:port`, an IPv6 address in brackets.
+    pub fn authority(&self) -> String {
+        match self.host.parse() {
+            Ok(IpAddr::V6(address)) => format!("[{address}]:{}", self.port),
+            _ => format!("{}:{}", self.host, self.port),
+        }
+    }
+
+    /// The longest that a service may keep an idle session: its limit, and five percent for its clock.
+    pub fn longest_idle(&self) -> Duration {
+        self.session_timeout + self.session_timeout / 20
+    }
+
+    /// How long after its sending a command may land; `None`: nothing bounds it.
+    pub fn bound(&self) -> Option<Duration> {
+        match self.authentication {
+            Authentication::Session => Some(self.longest_idle()),
+            Authentication::SessionOrBasic => self.max_life.map(|life| life.max(self.longest_idle())),
+            Authentication::Basic => self.max_life,
+        }
+    }
+}
+
+struct Reader<'a> {
+    table: &'a Map<String, Value>,
+    faults: Vec<SettingFault>,
+}
+
+impl Reader<'_> {
+    fn fault(&mut self, key: &str, message: impl Into<String>) {
+        self.faults.push(SettingFault::new(key, message));
+    }
+
+    /// The text at `key`; a fault if it is none, or empty.
+    fn text(&mut self, key: &str) -> Option<String> {
+        match self.table.get(key)? {
+            Value::String(text) if !text.is_empty() => Some(text.clone()),
+            // What stands there may be a secret that was put under the wrong key: it is not repeated.
+            other => {
+                self.fault(key, format!("expected a text that is not empty, found {}", kind(other)));
+                None
+            }
+        }
+    }
+
+    fn needed(&mut self, key: &str, example: &str) -> Option<String> {
+        if !self.table.contains_key(key) {
+            self.fault(key, format!("is missing, for example {example}"));
+        }
+        self.text(key)
+    }
+
+    fn host(&mut self) -> Option<String> {
+        let host = self.needed("host", "\"10.0.0.7\"")?;
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return Some(address.to_string());
+        }
+        let is_name = host.len() <= 253
+            && !host.starts_with(['-', '.'])
+            && host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'));
+        if !is_name {
+            let right =
+                "is neither an address nor a host name; it is no URL, and the port goes to the key port";
+            self.fault("host", format!("{host:?} {right}"));
+            return None;
+        }
+        Some(host.to_ascii_lowercase())
+    }
+
+    fn port(&mut self) -> u16 {
+        let Some(value) = self.table.get("port") else { return 443 };
+        match value.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0) {
+            Some(port) => port,
+            None => {
+                self.fault("port", format!("expected a number from 1 to 65535, found {value}"));
+                443
+            }
+        }
+    }
+
+    fn system(&mut self) -> Option<String> {
+        let id = self.text("system")?;
+        let is_id = id.len() <= 255 && id.chars().all(|c| c.is_ascii_graphic() && !"/?#%\"\\".contains(c));
+        if !is_id {
+            let right = "is no id: expected what stands last in the system's path (\"System.Embedded.1\")";
+            self.fault("system", format!("{id:?} {right}"));
+            return None;
+        }
+        Some(id)
+    }
+
+    fn username(&mut self) -> Option<String> {
+        let name = self.needed("username", "\"picket\"")?;
+        // RFC 7617 §2: in basic authentication a colon ends the name.
+        if name.contains(|c: char| c == ':' || c.is_control()) {
+            self.fault("username", "has a colon or a control character in it, which HTTP cannot carry");
+            return None;
+        }
+        Some(name)
+    }
+
+    fn password(&mut self) -> Option<Secret> {
+        let keys = ["password_file", "password_env", "password_credential"];
+        let given: Vec<&str> = keys.into_iter().filter(|key| self.table.contains_key(*key)).collect();
+        let [key] = given[..] else {
+            let found = if given.is_empty() { "none".to_owned() } else { given.join(" and ") };
+            self.fault(
+                given.first().copied().unwrap_or("password_file"),
+                format!("exactly one of {} is needed, found {found}", keys.join(", ")),
+            );
+            return None;
+        };
+        let text = self.text(key)?;
+        let source = match key {
+            "password_file" => Source::File(text),
+            "password_env" => Source::Variable(text),
+            _ => Source::Credential(text),
+        };
+        match source::read(&source) {
+            Ok(secret) if std::str::from_utf8(secret.expose()).is_err() => {
+                self.fault(key, "the password is not UTF-8, and JSON cannot carry it");
+                None
+            }
+            Ok(secret) => Some(secret),
+            Err(why) => {
+                self.fault(key, why);
+                None
+            }
+        }
+    }
+
+    fn authentication(&mut self) -> Authentication {
+        match self.table.get("authentication").map(|value| (value, value.as_str())) {
+            None | Some((_, Some("session"))) => Authentication::Session,
+            Some((_, Some("session_or_basic"))) => Authentication::SessionOrBasic,
+            Some((_, Some("basic"))) => Authentication::Basic,
+            Some((value, _)) => {
+                self.fault(
+                    "authentication",
+                    format!("expected session, session_or_basic or basic, found {}", shown(value)),
+                );
+                Authentication::Session
+            }
+        }
+    }
+
+    fn time(
+        &mut self,
+        key: &str,
+        range: std::ops::RangeInclusive<Duration>,
+        right: &str,
+    ) -> Option<Duration> {
+        let value = self.table.get(key)?;
+        let time = value.as_str().and_then(duration).filter(|time| range.contains(time));
+        if time.is_none() {
+            self.fault(key, format!("expected {right}, found {}", shown(value)));
+        }
+        time
+    }
+
+    fn session_timeout(&mut self, authentication: Authentication) -> Duration {
+        // DSP2046, SessionService: SessionTimeout is 30 to 86400 s. Half an hour is what many services come with.
+        let default = Duration::from_secs(1_800);
+        let range = Duration::from_secs(1)..=Duration::from_secs(86_400);
+        let right = "the time after which the service ends an idle session, from \"1s\" to \"24h\" \
+                     (SessionTimeout of its SessionService)";
+        let time = self.time("session_timeout", range, right);
+        if authentication == Authentication::Basic && self.table.contains_key("session_timeout") {
+            self.fault(
+                "session_timeout",
+                "is of no use with authentication = \"basic\": there is no session",
+            );
+        }
+        time.unwrap_or(default)
+    }
+
+    fn max_life(&mut self, authentication: Authentication) -> Option<Duration> {
+        let range = Duration::from_secs(5)..=Duration::from_secs(86_400);
+        let right = "how long after it was sent a command without a session may land, from \"5s\" to \"24h\"";
+        let time = self.time("max_life", range, right);
+        if authentication == Authentication::Session && self.table.contains_key("max_life") {
+            self.fault(
+                "max_life",
+                "is of no use with sessions alone: session_timeout bounds a command there",
+            );
+        }
+        time
+    }
+
+    fn believed(&mut self) -> Believed {
+        let keys = ["ca_file", "certificate_sha256", "accept_any_certificate"];
+        let given: Vec<&str> = keys.into_iter().filter(|key| self.table.contains_key(*key)).collect();
+        if let [first, _, ..] = given[..] {
+            self.fault(
+                first,
+                format!("at most one of {} may be given, found {}", keys.join(", "), given.join(" and ")),
+            );
+        }
+        if let Some(path) = self.text("ca_file") {
+            if let Err(why) = crate::trust::authorities(path.as_ref()) {
+                self.fault("ca_file", why);
+            }
+            return Believed::Authorities(path.into());
+        }
+        if let Some(text) = self.text("certificate_sha256") {
+            if let Some(digest) = digest(&text) {
+                return Believed::Pinned(digest);
+            }
+            let right = "expected the 64 hexadecimal digits of the certificate's SHA-256, with or without colons \
+                         (openssl x509 -noout -fingerprint -sha256)";
+            self.fault("certificate_sha256", format!("{right}, found {text:?}"));
+        }
+        if self.flag("accept_any_certificate", false) { Believed::Anyone } else { Believed::System }
+    }
+
+    fn flag(&mut self, key: &str, default: bool) -> bool {
+        match self.table.get(key) {
+            None => default,
+            Some(Value::Bool(flag)) => *flag,
+            Some(other) => {
+                self.fault(key, format!("expected true or false, found {}", kind(other)));
+                default
+            }
+        }
+    }
+}
+
+/// 32 bytes as hexadecimal digits, as openssl prints them.
+fn digest(text: &str) -> Option<[u8; 32]> {
+    let digits: String = text.chars().filter(|c| *c != ':').collect();
+    let byte = |i: usize| u8::from_str_radix(digits.get(2 * i..2 * i + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..32).map(byte).collect();
+    bytes.filter(|_| digits.len() == 64)?.try_into().ok()
+}
+
+/// What was found, where it can be no secret.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) if text.len() <= 24 => format!("{text:?}"),
+        other => kind(other).to_owned(),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(text) if text.is_empty() => "an empty text",
+        Value::String(_) => "another text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a table",
+    }
+}
+
+/// A duration with its unit (`250ms`, `60s`, `2m`, `1h`).
+fn duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    match unit {
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => Some(Duration::from_secs(number)),
+        "m" => number.checked_mul(60).map(Duration::from_secs),
+        "h" => number.checked_mul(3_600).map(Duration::from_secs),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

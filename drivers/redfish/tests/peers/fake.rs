@@ -1,0 +1,588 @@
+//! A Redfish service of our own, for what no other one does on demand: faults, sessions that are full, tasks, a manager that
+//! restarts. Its wire is written by hand, so that it can also be wrong.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// Its account.
+pub const USER: &str = "admin";
+/// Its password.
+pub const PASSWORD: &str = "hunter2-redfish";
+/// Its system.
+pub const SYSTEM: &str = "/redfish/v1/Systems/437";
+const RESET: &str = "/redfish/v1/Systems/437/Actions/ComputerSystem.Reset";
+const MANAGER: &str = "/redfish/v1/Managers/bmc";
+const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
+
+/// What is answered.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// HTTP's status.
+    pub status: u16,
+    /// Further lines of the head.
+    pub head: Vec<(&'static str, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// How long after the request.
+    pub after: Duration,
+    /// A pause before each byte of the body.
+    pub drip: Duration,
+    /// Nothing is answered, and the connection is closed.
+    pub hangs_up: bool,
+}
+
+impl Reply {
+    /// That status, with an object.
+    pub fn json(status: u16, body: Value) -> Self {
+        Self::raw(status, body.to_string())
+    }
+
+    /// That status and body.
+    pub fn raw(status: u16, body: impl Into<Vec<u8>>) -> Self {
+        let (head, after, drip) = (Vec::new(), Duration::ZERO, Duration::ZERO);
+        Self { status, head, body: body.into(), after, drip, hangs_up: false }
+    }
+
+    /// With a line of the head.
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.head.push((name, value.into()));
+        self
+    }
+}
+
+/// What becomes so when a request was answered.
+pub struct Then(Box<dyn FnOnce(&mut World) + Send>);
+
+impl Then {
+    /// That.
+    pub fn is(what: impl FnOnce(&mut World) + Send + 'static) -> Self {
+        Self(Box::new(what))
+    }
+}
+
+impl std::fmt::Debug for Then {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Then(..)")
+    }
+}
+
+/// A session there.
+#[derive(Debug)]
+struct Session {
+    token: String,
+    used: Instant,
+}
+
+/// What is so, and what is wrong.
+#[derive(Debug)]
+pub struct World {
+    /// The machine.
+    pub on: bool,
+    falls: Option<Instant>,
+    /// How long a fall takes.
+    pub fall: Duration,
+    sessions: BTreeMap<u32, Session>,
+    next: u32,
+    /// How many there may be.
+    pub most_sessions: usize,
+    /// `SessionTimeout` as it is said.
+    pub session_timeout: u64,
+    /// How long a session lives in truth.
+    pub session_life: Duration,
+    /// Whether there are sessions.
+    pub has_sessions: bool,
+    /// Its UUID.
+    pub uuid: &'static str,
+    /// `LastResetTime`.
+    pub last_reset: Value,
+    /// `PowerRestorePolicy`; `None`: it has none.
+    pub policy: Option<String>,
+    /// What a reset takes.
+    pub allowed: Vec<&'static str>,
+    /// Said in an ActionInfo rather than with the action.
+    pub action_info: bool,
+    /// Systems besides the one.
+    pub others: Vec<&'static str>,
+    /// What is said of power instead of the truth.
+    pub says: Option<Value>,
+    /// An off while it is off is refused.
+    pub already_is_error: bool,
+    /// A reset is a task, of so long.
+    pub task: Option<Duration>,
+    tasks: Vec<Instant>,
+    /// Nothing is answered.
+    pub silent: bool,
+    /// Each connection is closed after an answer.
+    pub closes: bool,
+    /// Answers to the next requests whose line holds this text.
+    pub script: VecDeque<(&'static str, Reply)>,
+    /// The same, of requests that are carried out before.
+    pub after: VecDeque<(&'static str, Reply)>,
+    /// What becomes so once the next request whose line holds this text was answered, and before the answer is heard.
+    pub then: VecDeque<(&'static str, Then)>,
+    /// Requests whose line holds this text are answered so much later.
+    pub slow: Option<(&'static str, Duration)>,
+    /// Requests that came, in order, with the answer's status.
+    pub log: Vec<String>,
+    /// How many requests came that change something.
+    pub commands: u64,
+    /// How many connections were made.
+    pub connections: u64,
+    /// What was said of whoever asked, of each command: `token`, `basic`.
+    pub shown: Vec<&'static str>,
+    epoch: u64,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            on: true,
+            falls: None,
+            fall: Duration::ZERO,
+            sessions: BTreeMap::new(),
+            next: 0,
+            most_sessions: 8,
+            session_timeout: 1_800,
+            session_life: Duration::from_secs(1_800),
+            has_sessions: true,
+            uuid: "8d3f2f1e-64a1-4c2e-9d43-0f5a0a2b6c41",
+            last_reset: json!("2026-11-22T01:00:00Z"),
+            policy: Some("LastState".to_owned()),
+            allowed: vec!["On", "ForceOff", "GracefulShutdown", "ForceRestart", "PushPowerButton"],
+            action_info: false,
+            others: Vec::new(),
+            says: None,
+            already_is_error: false,
+            task: None,
+            tasks: Vec::new(),
+            silent: false,
+            closes: false,
+            script: VecDeque::new(),
+            after: VecDeque::new(),
+            then: VecDeque::new(),
+            slow: None,
+            log: Vec::new(),
+            commands: 0,
+            connections: 0,
+            shown: Vec::new(),
+            epoch: 0,
+        }
+    }
+
+    fn settle(&mut self) {
+        if self.falls.is_some_and(|at| Instant::now() >= at) {
+            self.on = false;
+            self.falls = None;
+        }
+        let life = self.session_life;
+        self.sessions.retain(|_, session| session.used.elapsed() < life);
+    }
+
+    /// How many sessions are open.
+    pub fn open_sessions(&mut self) -> usize {
+        self.settle();
+        self.sessions.len()
+    }
+
+    /// Ends all sessions, as their idleness would.
+    pub fn end_sessions(&mut self) {
+        self.sessions.clear();
+    }
+
+    /// Somebody else's hand.
+    pub fn set_power(&mut self, on: bool) {
+        self.falls = None;
+        self.on = on;
+    }
+
+    /// The truth.
+    pub fn is_on(&mut self) -> bool {
+        self.settle();
+        self.on
+    }
+
+    /// It restarts, with nothing kept.
+    pub fn restart(&mut self, at: &str) {
+        self.sessions.clear();
+        self.last_reset = json!(at);
+        self.epoch += 1;
+    }
+
+    /// Lets every connection end, and nothing else.
+    pub fn drop_connections(&mut self) {
+        self.epoch += 1;
+    }
+
+    /// How many requests had this in their line.
+    pub fn asked(&self, what: &str) -> usize {
+        self.log.iter().filter(|line| line.contains(what)).count()
+    }
+
+    fn system(&mut self) -> Value {
+        self.settle();
+        let power = self.says.clone().unwrap_or(json!(if self.on { "On" } else { "Off" }));
+        let mut reset = json!({ "target": RESET });
+        if self.action_info {
+            reset["@Redfish.ActionInfo"] = json!(format!("{SYSTEM}/ResetActionInfo"));
+        } else {
+            reset["ResetType@Redfish.AllowableValues"] = json!(self.allowed);
+        }
+        let mut system = json!({
+            "@odata.id": SYSTEM, "Id": "437", "UUID": self.uuid,
+            "SerialNumber": " SN-0041 ", "PowerState": power,
+            "Links": { "ManagedBy": [{ "@odata.id": MANAGER }] },
+            "Actions": { "#ComputerSystem.Reset": reset },
+        });
+        if let Some(policy) = &self.policy {
+            system["PowerRestorePolicy"] = json!(policy);
+        }
+        system
+    }
+
+    fn reset(&mut self, body: &Value) -> Reply {
+        let verb = body["ResetType"].as_str().unwrap_or_default();
+        if !self.allowed.contains(&verb) {
+            return Reply::json(400, json!({ "error": { "message": "not a value of ResetType" } }));
+        }
+        let conflict = Reply::json(409, json!({ "error": { "message": "already in that state" } }));
+        match verb {
+            "ForceOff" if !self.on && self.already_is_error => return conflict,
+            "ForceOff" if self.fall.is_zero() => self.set_power(false),
+            "ForceOff" => self.falls = self.on.then(|| Instant::now() + self.fall),
+            "On" | "ForceOn" if self.on && self.already_is_error => return conflict,
+            "On" | "ForceOn" => self.set_power(true),
+            _ => {}
+        }
+        self.done()
+    }
+
+    /// At once, or as a task.
+    fn done(&mut self) -> Reply {
+        let Some(task) = self.task else { return Reply::raw(204, "") };
+        self.tasks.push(Instant::now() + task);
+        let monitor = format!("/redfish/v1/TaskService/TaskMonitors/{}", self.tasks.len() - 1);
+        Reply::json(202, json!({ "TaskState": "New" })).with("Location", monitor)
+    }
+
+    fn log_in(&mut self, body: &Value) -> Reply {
+        if body["UserName"] != USER || body["Password"] != PASSWORD {
+            return Reply::json(401, json!({ "error": { "message": "wrong name or password" } }));
+        }
+        if self.sessions.len() >= self.most_sessions {
+            let full = json!({ "MessageId": "Base.1.8.SessionLimitExceeded", "Message": "no session left" });
+            return Reply::json(503, json!({ "error": { "@Message.ExtendedInfo": [full] } }));
+        }
+        self.next += 1;
+        let (id, token) = (self.next, format!("token-{}", self.next));
+        self.sessions.insert(id, Session { token: token.clone(), used: Instant::now() });
+        // As DSP0266 allows: an absolute link, here with another name of the same host.
+        let place = format!("https://bmc.example{SESSIONS}/{id}");
+        Reply::json(201, json!({ "Id": id.to_string() })).with("X-Auth-Token", token).with("Location", place)
+    }
+
+    fn answer(&mut self, request: &Asked) -> Reply {
+        self.settle();
+        let line = format!("{} {}", request.method, request.path);
+        let is_reset = request.path == RESET && request.method == "POST";
+        if is_reset || request.method == "PATCH" {
+            self.commands += 1;
+            self.shown.push(if request.token.is_some() { "token" } else { "basic" });
+        }
+        let mut reply = match self.script.iter().position(|(what, _)| line.contains(what)) {
+            Some(at) => self.script.remove(at).expect("there").1,
+            None => {
+                let reply = self.carry_out(request);
+                match self.after.iter().position(|(what, _)| line.contains(what)) {
+                    Some(at) => self.after.remove(at).expect("there").1,
+                    None => reply,
+                }
+            }
+        };
+        if let Some(at) = self.then.iter().position(|(what, _)| line.contains(what)) {
+            let (_, Then(then)) = self.then.remove(at).expect("there");
+            then(self);
+        }
+        if let Some((_, late)) = self.slow.filter(|(what, _)| line.contains(what)) {
+            reply.after = late;
+        }
+        reply
+    }
+
+    fn carry_out(&mut self, request: &Asked) -> Reply {
+        let path = request.path.as_str();
+        if path == "/redfish/v1/" {
+            let mut root = json!({ "Systems": { "@odata.id": "/redfish/v1/Systems" } });
+            if self.has_sessions {
+                root["SessionService"] = json!({ "@odata.id": "/redfish/v1/SessionService" });
+                root["Links"] = json!({ "Sessions": { "@odata.id": SESSIONS } });
+            }
+            return Reply::json(200, root);
+        }
+        if request.method == "POST" && path == SESSIONS && self.has_sessions {
+            return self.log_in(&request.body);
+        }
+        let basic = format!("Basic {}", STANDARD.encode(format!("{USER}:{PASSWORD}")));
+        let by_token = request.token.as_ref().and_then(|token| {
+            self.sessions.iter_mut().find(|(_, session)| session.token == *token).map(|(id, session)| {
+                session.used = Instant::now();
+                *id
+            })
+        });
+        if by_token.is_none() && request.basic.as_deref() != Some(&basic) {
+            return Reply::json(401, json!({ "error": { "message": "who are you" } }));
+        }
+        match (request.method.as_str(), path) {
+            ("GET", "/redfish/v1/SessionService") => {
+                Reply::json(200, json!({ "SessionTimeout": self.session_timeout }))
+            }
+            ("GET", "/redfish/v1/Systems") => {
+                let others = self.others.iter().map(|id| format!("/redfish/v1/Systems/{id}"));
+                let members: Vec<Value> = std::iter::once(SYSTEM.to_owned())
+                    .chain(others)
+                    .map(|id| json!({ "@odata.id": id }))
+                    .collect();
+                Reply::json(200, json!({ "Members": members }))
+            }
+            ("GET", SYSTEM) => Reply::json(200, self.system()).with("ETag", "W/\"7\""),
+            ("GET", "/redfish/v1/Systems/437/ResetActionInfo") => {
+                let value = json!({ "Name": "ResetType", "AllowableValues": self.allowed });
+                Reply::json(200, json!({ "Parameters": [value] }))
+            }
+            ("GET", MANAGER) => Reply::json(200, json!({ "LastResetTime": self.last_reset })),
+            ("PATCH", SYSTEM) => match request.body["PowerRestorePolicy"].as_str() {
+                Some(policy) if self.policy.is_some() && request.if_match.as_deref() == Some("W/\"7\"") => {
+                    self.policy = Some(policy.to_owned());
+                    self.done()
+                }
+                _ => Reply::json(412, json!({})),
+            },
+            ("POST", RESET) => self.reset(&request.body),
+            ("DELETE", path) => {
+                let id = path.strip_prefix(SESSIONS).and_then(|id| id.trim_start_matches('/').parse().ok());
+                match id.and_then(|id: u32| self.sessions.remove(&id)) {
+                    Some(_) => Reply::raw(204, ""),
+                    None => Reply::json(404, json!({})),
+                }
+            }
+            ("GET", path) if path.starts_with("/redfish/v1/TaskService/TaskMonitors/") => {
+                let task = path.rsplit('/').next().and_then(|id| id.parse::<usize>().ok());
+                match task.and_then(|id| self.tasks.get(id)) {
+                    Some(end) if Instant::now() < *end => Reply::json(202, json!({})),
+                    Some(_) => Reply::raw(204, ""),
+                    None => Reply::json(404, json!({})),
+                }
+            }
+            _ => Reply::json(404, json!({ "error": { "message": "no such resource" } })),
+        }
+    }
+}
+
+/// A request as it came.
+#[derive(Debug)]
+struct Asked {
+    method: String,
+    path: String,
+    token: Option<String>,
+    basic: Option<String>,
+    if_match: Option<String>,
+    body: Value,
+}
+
+/// A running service.
+#[derive(Debug)]
+pub struct Fake {
+    address: SocketAddr,
+    world: Arc<Mutex<World>>,
+    directory: TempDir,
+    digest: String,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Fake {
+    /// On a free port of the loopback, with a certificate that the CA in [`Fake::ca_file`] vouches for.
+    pub async fn start() -> Self {
+        let ca_key = KeyPair::generate().expect("a key");
+        let mut ca = CertificateParams::new(Vec::new()).expect("parameters");
+        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let ca_certificate = ca.self_signed(&ca_key).expect("a CA");
+        let issuer = Issuer::new(ca, ca_key);
+        let key = KeyPair::generate().expect("a key");
+        let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+        let leaf = CertificateParams::new(names)
+            .expect("parameters")
+            .signed_by(&key, &issuer)
+            .expect("a certificate");
+        let digest: String = Sha256::digest(leaf.der()).iter().map(|byte| format!("{byte:02X}")).collect();
+        let directory = tempfile::Builder::new().prefix("picket-redfish-").tempdir().expect("a directory");
+        std::fs::write(directory.path().join("ca.pem"), ca_certificate.pem()).expect("written");
+        let password = directory.path().join("password");
+        std::fs::write(&password, PASSWORD).expect("written");
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&password, private).expect("ours");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![leaf.der().clone()], key)
+            .expect("a certificate with its key");
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let world = Arc::new(Mutex::new(World::new()));
+        let task = tokio::spawn(accept(listener, acceptor, world.clone()));
+        Self { address, world, directory, digest, task }
+    }
+
+    /// What is so.
+    pub fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().expect("whole")
+    }
+
+    /// The CA.
+    pub fn ca_file(&self) -> PathBuf {
+        self.directory.path().join("ca.pem")
+    }
+
+    /// Its certificate's SHA-256.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// A device's settings, with these over them; `null` takes one away.
+    pub fn settings(&self, more: Value) -> serde_json::Map<String, Value> {
+        let mut settings = json!({
+            "host": self.address.ip().to_string(), "port": self.address.port(), "username": USER,
+            "password_file": self.directory.path().join("password"), "ca_file": self.ca_file(),
+        });
+        for (key, value) in more.as_object().expect("a table") {
+            settings[key] = value.clone();
+        }
+        let settings = settings.as_object().expect("a table").clone();
+        settings.into_iter().filter(|(_, value)| !value.is_null()).collect()
+    }
+}
+
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, world: Arc<Mutex<World>>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let (acceptor, world) = (acceptor.clone(), world.clone());
+        tokio::spawn(async move {
+            let epoch = {
+                let mut world = world.lock().expect("whole");
+                world.connections += 1;
+                if world.silent { None } else { Some(world.epoch) }
+            };
+            // Who is silent does not shake hands either.
+            let Some(epoch) = epoch else { return std::future::pending().await };
+            let Ok(mut stream) = acceptor.accept(stream).await else { return };
+            loop {
+                let over = async {
+                    while world.lock().expect("whole").epoch == epoch {
+                        tokio::time::sleep(Duration::from_millis(2)).await;
+                    }
+                };
+                tokio::select! {
+                    biased;
+                    () = over => return,
+                    goes_on = serve(&mut stream, &world) => if goes_on != Some(true) { return },
+                }
+            }
+        });
+    }
+}
+
+async fn serve(stream: &mut TlsStream<TcpStream>, world: &Arc<Mutex<World>>) -> Option<bool> {
+    let request = listen(stream).await?;
+    let (reply, closes) = {
+        let mut world = world.lock().expect("whole");
+        if world.silent {
+            (None, true)
+        } else {
+            let reply = world.answer(&request);
+            world.log.push(format!("{} {} {}", request.method, request.path, reply.status));
+            (Some(reply), world.closes)
+        }
+    };
+    let Some(reply) = reply else { return std::future::pending().await };
+    tokio::time::sleep(reply.after).await;
+    if reply.hangs_up {
+        return None;
+    }
+    let mut head = format!("HTTP/1.1 {} Said\r\nContent-Length: {}\r\n", reply.status, reply.body.len());
+    for (name, value) in &reply.head {
+        head += &format!("{name}: {value}\r\n");
+    }
+    if closes {
+        head += "Connection: close\r\n";
+    }
+    stream.write_all(format!("{head}\r\n").as_bytes()).await.ok()?;
+    if reply.drip.is_zero() {
+        stream.write_all(&reply.body).await.ok()?;
+    } else {
+        for byte in reply.body {
+            tokio::time::sleep(reply.drip).await;
+            stream.write_all(&[byte]).await.ok()?;
+            stream.flush().await.ok()?;
+        }
+    }
+    stream.flush().await.ok()?;
+    Some(!closes)
+}
+
+async fn listen(stream: &mut TlsStream<TcpStream>) -> Option<Asked> {
+    let mut bytes = Vec::new();
+    let end = loop {
+        if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            break at + 4;
+        }
+        let mut piece = [0; 4_096];
+        match stream.read(&mut piece).await.ok()? {
+            0 => return None,
+            len => bytes.extend_from_slice(&piece[..len]),
+        }
+    };
+    let head = String::from_utf8(bytes[..end].to_vec()).ok()?;
+    let mut lines = head.lines();
+    let mut words = lines.next()?.split(' ');
+    let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let value = |name: &str| {
+        head.lines()
+            .filter_map(|line| line.split_once(':'))
+            .find_map(|(key, value)| key.eq_ignore_ascii_case(name).then(|| value.trim().to_owned()))
+    };
+    let length: usize = value("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+    let mut body = bytes[end..].to_vec();
+    while body.len() < length {
+        let mut piece = [0; 4_096];
+        match stream.read(&mut piece).await.ok()? {
+            0 => return None,
+            len => body.extend_from_slice(&piece[..len]),
+        }
+    }
+    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    let (token, basic, if_match) = (value("x-auth-token"), value("authorization"), value("if-match"));
+    Some(Asked { method, path, token, basic, if_match, body })
+}

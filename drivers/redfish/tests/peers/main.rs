@@ -1,0 +1,8 @@
+//! The driver against a service of our own, with faults on demand, and against OpenStack's sushy-emulator.
+
+mod conformance;
+mod fake;
+mod faults;
+mod law;
+mod ordinary;
+mod subject;
