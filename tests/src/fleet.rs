@@ -28,9 +28,14 @@ impl Bmc {
 
     /// A system of sushy's, by name and password.
     pub fn redfish(sushy: &Sushy, system: &str) -> Self {
+        let lines = format!("system = {system:?}\nauthentication = \"basic\"");
+        Self::redfish_at(sushy.address()).with(&lines).trusting(&sushy.ca_file())
+    }
+
+    /// The only system of a Redfish service, in sessions.
+    pub fn redfish_at(address: SocketAddr) -> Self {
         let (user, password) = (ADMIN.to_owned(), PASSWORD_VARIABLE.to_owned());
-        let more = format!("system = {system:?}\nauthentication = \"basic\"\n");
-        Self { driver: "redfish", address: sushy.address(), user, password, more }.trusting(&sushy.ca_file())
+        Self { driver: "redfish", address, user, password, more: String::new() }
     }
 
     /// Believed by this CA.

@@ -11,6 +11,7 @@ mod inside;
 mod lies;
 mod login;
 mod network;
+mod over_redfish;
 mod redfish;
 mod restart;
 mod scene;
