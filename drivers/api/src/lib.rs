@@ -13,6 +13,7 @@ pub mod driver;
 pub mod error;
 pub mod registry;
 pub mod secret;
+pub mod source;
 
 pub use call::{Call, Witness};
 pub use driver::{Accepted, HoldFound, HoldReport, PowerDriver, Traits};

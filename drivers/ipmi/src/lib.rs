@@ -30,7 +30,6 @@ mod power;
 mod quirks;
 mod session;
 mod settings;
-mod source;
 pub mod wire;
 
 use std::sync::Arc;

@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use picket_driver::source::{self, Source};
 use picket_driver::{Secret, SettingFault};
 use serde_json::{Map, Value};
 
 use crate::crypto::Suite;
 use crate::handshake::Login;
-use crate::source::{self, Source};
 
 /// How far a session may go (IPMI 2.0 table 6-12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

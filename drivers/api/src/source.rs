@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use picket_driver::Secret;
+use crate::secret::Secret;
 use zeroize::Zeroizing;
 
 /// Where a secret comes from.
