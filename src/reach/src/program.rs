@@ -43,6 +43,23 @@ impl Program {
         Some(Self { path, args, env })
     }
 
+    /// The program at an absolute path, without arguments. Its environment has `PATH`, and what is named in `env` and there.
+    ///
+    /// # Errors
+    /// Why it cannot be run, in words.
+    pub fn at(path: PathBuf, env: &[String]) -> Result<Self, String> {
+        check(&path)?;
+        let names = std::iter::once("PATH").chain(env.iter().map(String::as_str));
+        let env = names.filter_map(|name| Some((name.to_owned(), std::env::var_os(name)?))).collect();
+        Ok(Self { path, args: Vec::new(), env })
+    }
+
+    /// The same with these arguments.
+    #[must_use]
+    pub fn with(&self, args: &[&str]) -> Self {
+        Self { args: args.iter().map(|arg| (*arg).to_owned()).collect(), ..self.clone() }
+    }
+
     /// The same, each argument as `change` makes it.
     #[must_use]
     pub fn with_args(&self, change: impl Fn(&str) -> String) -> Self {
