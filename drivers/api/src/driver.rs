@@ -92,6 +92,13 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// `None`: an Off of it may prove. Else why not without another device that must read Off too: it says off also where it does
+    /// not know. A host device needs a host device beside it in its level that says so of nothing; a supply proves never, as
+    /// another outlet says nothing of its own.
+    fn never_alone(&self) -> Option<&str> {
+        None
+    }
+
     /// One fresh, uncached answer. An answer that is neither On nor Off is `Ok` with `Power::Unknown`;
     /// no answer is an error.
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError>;

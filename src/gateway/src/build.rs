@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use picket_config::{DeviceSettings, Fault, Faults, Grouping, Kinded, Nature, NodeSettings, Settings};
+use picket_core::device::{DeviceClass, DeviceSpec};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
@@ -162,6 +163,9 @@ impl Builder<'_> {
                 }
             })
             .ok()?;
+        for level in topology.levels() {
+            self.alone(node, level, &drivers);
+        }
         let addresses = drivers.iter().map(|(id, driver)| (id.clone(), driver.traits().endpoint.clone()));
         let topology = topology.at(addresses.collect());
         let releases = node
@@ -185,6 +189,31 @@ impl Builder<'_> {
             groups,
             mark: String::new(),
         })
+    }
+
+    /// What reads off also where it does not know must not prove by itself.
+    fn alone(
+        &mut self,
+        node: &NodeSettings,
+        level: &Level,
+        drivers: &BTreeMap<DeviceId, Arc<dyn PowerDriver>>,
+    ) {
+        let why = |id: &DeviceId| drivers.get(id)?.never_alone();
+        let is_good = |other: &DeviceSpec| other.class == DeviceClass::Host && why(&other.id).is_none();
+        let has_good = level.devices.iter().any(is_good);
+        for device in &level.devices {
+            let Some(why) = why(&device.id) else { continue };
+            let right = match device.class {
+                DeviceClass::Supply => "no outlet by it proves: take another agent or driver for it",
+                DeviceClass::Host | DeviceClass::Parent if has_good => continue,
+                DeviceClass::Host | DeviceClass::Parent => {
+                    "put another host device beside it in its level, which must then read Off too"
+                }
+            };
+            let message =
+                format!("device {} reads off also where it does not know ({why}): {right}", device.id);
+            self.faults.push(node.fault("levels", &message));
+        }
     }
 
     /// What is wrong with what devices have that no node uses, and was not told yet. What they lack, a node may give.
