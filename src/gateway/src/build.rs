@@ -119,6 +119,23 @@ fn releasers(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<ReleaseId
     releasers
 }
 
+/// What the devices' drivers have to say of them that is no fault: each once, with the first device and how many more.
+pub(crate) fn remarks(nodes: &[NodePlan]) -> Vec<String> {
+    let mut said: BTreeMap<String, (String, usize)> = BTreeMap::new();
+    for (node, id, driver) in
+        nodes.iter().flat_map(|node| node.drivers.iter().map(move |(id, driver)| (&node.id, id, driver)))
+    {
+        for remark in driver.remarks() {
+            said.entry(remark).or_insert_with(|| (format!("{node}/{id}"), 0)).1 += 1;
+        }
+    }
+    let words = |(remark, (first, devices)): (String, (String, usize))| match devices - 1 {
+        0 => format!("{first}: {remark}"),
+        more => format!("{first} and {more} more: {remark}"),
+    };
+    said.into_iter().map(words).collect()
+}
+
 struct Builder<'a> {
     kinds: &'a [Box<dyn DriverKind>],
     context: &'a Context,
@@ -143,14 +160,17 @@ impl Builder<'_> {
         let drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> =
             ids.filter_map(|id| Some((id.clone(), self.driver(node, id)?))).collect();
         let spec = |id: &DeviceId| {
-            let traits = drivers.get(id)?.traits();
-            Some(node.devices.get(id)?.spec(Nature {
+            let driver = drivers.get(id)?;
+            let traits = driver.traits();
+            let spec = node.devices.get(id)?.spec(Nature {
                 class: traits.class,
                 grade: traits.grade,
                 has_epochs: traits.has_epochs,
                 max_in_flight: traits.max_in_flight,
                 call: traits.call,
-            }))
+            });
+            let max_in_flight = driver.max_in_flight(spec.call);
+            Some(DeviceSpec { max_in_flight, ..spec })
         };
         let levels = node.levels.iter().map(|level| {
             let devices = level.iter().map(spec).collect::<Option<_>>()?;
