@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn a_command_is_done_only_with_code_0() {
-        assert_eq!(done(&ran(Some(0), "Success: Powered OFF\n", ""), &[]).expect("done"), false);
-        assert_eq!(done(&ran(Some(0), "Success: Already OFF\n", ""), &[]).expect("done"), true);
+        assert!(!done(&ran(Some(0), "Success: Powered OFF\n", ""), &[]).expect("done"));
+        assert!(done(&ran(Some(0), "Success: Already OFF\n", ""), &[]).expect("done"));
         for code in [Some(1), Some(2), Some(255), None] {
             let error = done(&ran(code, "Success: Powered OFF\n", ""), &[]).expect_err("not done");
             assert_eq!(error.effect, Effect::Unknown, "{code:?}");

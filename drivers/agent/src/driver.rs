@@ -26,6 +26,9 @@ const MARGIN: Duration = Duration::from_millis(700);
 /// The same, of a call that is shorter than a few of these.
 const SHORTEST: u32 = 4;
 
+/// How long after the end of its call a run may still live, where we stand still: its keeper kills it, by a clock of whole seconds.
+const KEPT: Duration = Duration::from_secs(2);
+
 /// One agent's device.
 #[derive(Debug)]
 pub struct AgentDriver {
@@ -51,7 +54,7 @@ impl AgentDriver {
             class: settings.class,
             grade: settings.grade,
             has_epochs: false,
-            max_in_flight: MaxInFlight { off: settings.max_life, on: settings.max_life },
+            max_in_flight: bound(settings.max_life, CALL),
             call: CALL,
             endpoint: settings.endpoint.clone(),
         };
@@ -124,7 +127,7 @@ impl AgentDriver {
         let may_begin = || {
             call.may_send().map_err(|error| refused.insert(error).to_string())?;
             // Not later than this it is dead, also where its caller leaves.
-            let dead = call.now() + call.deadline().saturating_duration_since(Instant::now());
+            let dead = call.now() + call.deadline().saturating_duration_since(Instant::now()) + KEPT;
             *self.open() = before.max(Some(dead));
             Ok(())
         };
@@ -144,6 +147,13 @@ impl AgentDriver {
     }
 }
 
+/// How long a command may still take effect after its intent was stored: a run goes on until its call ends, also where its gateway is
+/// deposed meanwhile, or stands still; and then comes what its operator vouches for.
+fn bound(max_life: Option<Duration>, call: Duration) -> MaxInFlight {
+    let life = max_life.map(|life| call + KEPT + life);
+    MaxInFlight { off: life, on: life }
+}
+
 /// `name=value`. Agents strip blanks, and one pair of quotes: what begins or ends with either is put in quotes.
 fn line(input: &mut Vec<u8>, name: &str, value: &[u8]) {
     let odd = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_whitespace() || *byte == b'"');
@@ -160,6 +170,14 @@ fn line(input: &mut Vec<u8>, name: &str, value: &[u8]) {
 impl PowerDriver for AgentDriver {
     fn traits(&self) -> &Traits {
         &self.traits
+    }
+
+    fn max_in_flight(&self, call: Duration) -> MaxInFlight {
+        bound(self.settings.max_life, call)
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.settings.remarks.clone()
     }
 
     fn never_alone(&self) -> Option<&str> {

@@ -12,11 +12,11 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use crate::driver::AgentDriver;
-use crate::metadata::Metadata;
+use crate::metadata::{self, Metadata};
 use crate::settings::Settings;
 
-/// How long an agent may take to say what it is.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long an agent may take to say what it is: as long as a call of it, as it may be on a machine that starts.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes drivers from settings.
 ///
@@ -58,26 +58,35 @@ impl AgentKind {
     }
 }
 
-/// Runs `<agent> -o metadata`, from a thread of its own that lives as long as the run: making a driver does not wait for a runtime,
+/// Runs `<agent> -o metadata`, and asks it for its version, from a thread of its own that lives as long as the run: making a driver does not wait for a runtime,
 /// and may itself stand in one.
 fn ask(program: &Program) -> Result<Metadata, String> {
     let run = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
-        let command = program.with(&["-o", "metadata"]).command();
-        let ran = runtime.block_on(async {
-            process::run(command, b"", Instant::now() + PATIENCE, || Ok(()))
-                .await
-                .map_err(|error| error.to_string())
-        })?;
-        match ran.status {
-            None => Err(format!("it did not end within {} s", PATIENCE.as_secs())),
-            Some(_) if ran.stdout.cut => Err("it says more than a fence agent does".to_owned()),
+        let said = |args: &[&str]| {
+            let command = program.with(args).command();
+            runtime.block_on(async {
+                process::run(command, b"", Instant::now() + PATIENCE, || Ok(()))
+                    .await
+                    .map_err(|error| error.to_string())
+            })
+        };
+        let ran = said(&["-o", "metadata"])?;
+        let metadata = match ran.status {
+            None => return Err(format!("it did not end within {} s", PATIENCE.as_secs())),
+            Some(_) if ran.stdout.cut => return Err("it says more than a fence agent does".to_owned()),
             Some(_) => Metadata::read(&String::from_utf8_lossy(&ran.stdout.bytes)).map_err(|why| {
                 let said = picket_reach::excerpt(&ran.stderr.bytes);
                 if said.is_empty() { why } else { format!("{why} ({said})") }
-            }),
-        }
+            })?,
+        };
+        // One that does not tell its version is none that was read.
+        let version = said(&["--version"])?;
+        Ok(Metadata {
+            version: metadata::version(&String::from_utf8_lossy(&version.stdout.bytes)),
+            ..metadata
+        })
     };
     std::thread::scope(|scope| scope.spawn(run).join().unwrap_or_else(|_| Err("asking it failed".to_owned())))
 }

@@ -20,8 +20,9 @@
 //! An agent that was killed, or that failed, sends nothing more: it is our child, dead with all that it started in its group, also
 //! where the gateway dies. But what it had sent may lie in a network, in a device that is slow, or in an API that does one thing after the
 //! other, and neither the agent nor we can call it back. Nor does anything bound how long a gateway that was stopped between its permit
-//! and the agent's own login may take. So [`Traits::max_in_flight`](picket_driver::Traits) is what the operator vouches for (`max_life`), and none
-//! where nobody does: while such an effect is open a person is asked instead of an on.
+//! and the agent's own login may take, where its whole machine was stopped. So an effect lives as long as its run may, which goes on where its
+//! gateway is deposed, and then as long as the operator vouches for (`max_life`); without bound where nobody does: while
+//! such an effect is open a person is asked instead of an on.
 
 mod answer;
 mod driver;

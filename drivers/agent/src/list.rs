@@ -8,7 +8,14 @@
 use picket_core::device::{DeviceClass, Grade};
 
 /// The version of fence-agents whose sources were read.
-pub const READ_IN: &str = "fence-agents 4.12.1";
+pub const READ_IN: &str = "4.12.1";
+
+/// Whether an agent that tells this version is the one that was read; a distribution's revision may follow.
+pub fn was_read(version: &str) -> bool {
+    version
+        .strip_prefix(READ_IN)
+        .is_some_and(|rest| !rest.starts_with(|c: char| c == '.' || c.is_ascii_alphanumeric()))
+}
 
 /// What an agent's off proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,13 +147,13 @@ macro_rules! list {
 #[rustfmt::skip]
 list! {
     "ack_manual"      Never      Anything "a person's word: Picket's own is `picket attest`"
-    "aliyun"          Power      Machine  "StopInstance with ForceStop; Stopped alone is off"
+    "aliyun"          TowardsOff Machine  "a hibernated instance is off: its memory is kept and goes on later"
     "alom"            TowardsOff Host     "the word standby anywhere in what showplatform prints is off, names too"
     "amt"             TowardsOff Host     "powerdown by amttool; every power state but S0 is off, sleep too"
     "apc"             TowardsOff Outlet   "on firmware before 5 an outlet whose name has the word OFF is off"
     "apc_snmp"        TowardsOff Outlet   "whatever SNMP answers that is not the number for on is off, also for an outlet that is not there"
-    "aws"             Power      Machine  "StopInstances with Force, which first tries to stop the guest; stopped alone is off, hibernated too"
-    "azure_arm"       Power      Machine  "power off without shutdown; asked for the status, deallocated and stopped alone are off"
+    "aws"             TowardsOff Machine  "a hibernated instance is off: its memory is kept and goes on later"
+    "azure_arm"       TowardsOff Machine  "a hibernated machine is off: its memory is kept and goes on later"
     "bladecenter"     Power      Host     "power -off of a blade; the management module's own word is the status"
     "brocade"         Never      Anything "closes a port of a storage fabric: the machine goes on"
     "cdu"             Power      Outlet   "the outlet by telnet; On and Off alone are read"
@@ -201,7 +208,7 @@ list! {
     "openstack"       TowardsOff Machine  "os-stop; SHUTOFF is off, which of a dead compute host is a value of Nova's database"
     "ovh"             Never      Anything "restarts the machine into a rescue system: it is not off"
     "powerman"        Power      Anything "off by powermand; its word off alone is off, and as good as the devices behind it"
-    "pve"             Power      Machine  "stop; stopped alone is off"
+    "pve"             TowardsOff Machine  "a machine suspended to disk is off: its memory is kept and goes on later"
     "raritan"         Power      Outlet   "the outlet by telnet; 1 and 2 alone are read"
     "raritan_px3"     TowardsOff Outlet   "a group of outlets has the last word of its list: partly on is off"
     "rcd_serial"      Never      Anything "pulls a reset line, without any status"

@@ -37,6 +37,8 @@ pub struct Metadata {
     pub parameters: BTreeMap<String, Parameter>,
     /// Actions.
     pub actions: Vec<String>,
+    /// Its version, which is told by itself and not here; empty: it tells none.
+    pub version: String,
 }
 
 impl Metadata {
@@ -101,6 +103,14 @@ impl Metadata {
         self.actions.iter().any(|known| known == action)
     }
 
+    /// Whether of two names, with `_`, one is the older name of the other.
+    pub fn is_one(&self, a: &str, b: &str) -> bool {
+        let obsoletes = |new: &str, old: &str| {
+            self.parameters.get(new).is_some_and(|parameter| parameter.obsoletes.as_deref() == Some(old))
+        };
+        obsoletes(a, b) || obsoletes(b, a)
+    }
+
     /// Names that look like this one, nearest first; at most three.
     pub fn like(&self, name: &str) -> Vec<&str> {
         let mut near: Vec<(usize, &str)> = self
@@ -114,6 +124,15 @@ impl Metadata {
         near.sort_unstable();
         near.into_iter().take(3).map(|(_, known)| known).collect()
     }
+}
+
+/// The version in what `--version` prints; empty where that is none.
+pub fn version(text: &str) -> String {
+    let first = text.lines().next().unwrap_or_default().trim();
+    let is_version = first.starts_with(|c: char| c.is_ascii_digit())
+        && first.len() <= 40
+        && first.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '~' | '_'));
+    if is_version { first.to_owned() } else { String::new() }
 }
 
 /// Agents take `-` and `_` for the same.
@@ -230,6 +249,14 @@ mod tests {
             (&read.parameters["ssl"].content, read.parameters["ssl"].default.as_deref()),
             (&Content::Flag, Some("1"))
         );
+    }
+
+    #[test]
+    fn a_version_is_a_word_that_begins_with_a_digit() {
+        assert_eq!(version("4.12.1\nCopyright (C) Red Hat\n"), "4.12.1");
+        for text in ["", "usage: fence_x", "4.12.1; rm", "\n4.12.1"] {
+            assert_eq!(version(text), "", "{text:?}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use picket_core::power::Power;
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver::conformance::orders::Orders;
 use picket_driver::conformance::{self, Subject, Trouble};
-use picket_driver::{Call, Context, DriverKind, Effect, ErrorKind, PowerDriver};
+use picket_driver::{Call, Context, DriverKind, Effect, ErrorKind, PowerDriver, Witness};
 use picket_driver_agent::AgentKind;
 use serde_json::json;
 use tempfile::TempDir;
@@ -186,7 +186,6 @@ async fn what_is_killed_has_an_unknown_effect_and_nothing_of_it_is_left() {
 async fn what_is_killed_is_over_after_the_life_that_its_operator_vouches_for() {
     let agent = Agent::new();
     let driver = agent.with(json!({ "max_life": "2s" }));
-    assert_eq!(driver.traits().max_in_flight.on, Some(Duration::from_secs(2)));
     let orders = agent.orders(&driver).await;
     std::fs::write(agent.file("silent"), "").expect("it can be written");
     let order = orders.off().await.expect("an off");
@@ -204,6 +203,48 @@ async fn what_is_killed_is_over_after_the_life_that_its_operator_vouches_for() {
         "its life counts from its latest end"
     );
     driver.quiesce(&agent.call(&orders, Duration::from_millis(100))).await.expect("it stays over");
+}
+
+#[tokio::test]
+async fn an_agent_of_a_gateway_that_was_deposed_runs_on_until_its_call_ends() {
+    let agent = Agent::new();
+    let call = Duration::from_secs(90);
+    let bounded = agent.with(json!({ "max_life": "2s" }));
+    let life = bounded.max_in_flight(call);
+    // Whoever leads now counts from what stood in the store before the agent was begun.
+    assert!(life.on.is_some_and(|life| life > call + Duration::from_secs(3)), "{life:?}");
+    assert_eq!(life.on, life.off);
+    assert_eq!(agent.driver().max_in_flight(call).on, None, "nobody vouches");
+}
+
+/// Stops the process until long after its call, between the permit and the agent's start.
+#[derive(Debug)]
+struct Stopped(Instant);
+
+impl Witness for Stopped {
+    fn permitted(&self) {
+        while Instant::now() < self.0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_that_was_stopped_between_permit_and_start_sends_nothing_late() {
+    let agent = Agent::new();
+    let driver = agent.driver();
+    let orders = agent.orders(&driver).await;
+    let order = orders.off().await.expect("an off");
+    // Long enough that whoever keeps the agent is dead by then, too.
+    let call = agent.call(&orders, Duration::from_millis(200));
+    let call = call.before(Arc::new(Stopped(Instant::now() + Duration::from_secs(2))));
+    let error = driver.power_off(&order, &call).await.expect_err("its time is over");
+    assert_eq!((error.kind, error.effect), (ErrorKind::TimedOut, Effect::Unknown), "{error}");
+    assert_eq!(agent.commands().await, Some(0), "nothing was sent");
+    assert!(agent.is_on().await);
+    let open =
+        driver.quiesce(&agent.call(&orders, Duration::from_secs(1))).await.expect_err("nobody vouches");
+    assert!(open.detail.contains("no max_life"), "{open}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A fence agent for tests, which speaks as those of ClusterLabs do. It is told on its standard input alone. Its world is the directory
-# "ip": the file "power" (on or off), and the troubles "silent", "nonsense" and "slow" (milliseconds until it falls).
+# "ip": the file "power" (on or off), and the troubles "silent", "silent-<action>", "nonsense" and "slow" (milliseconds until it falls).
 if [ "$1" = "-o" ]; then
     cat <<'METADATA'
 <?xml version="1.0" ?>
@@ -28,7 +28,7 @@ done
 [ "$retry" = 0 ] || { echo "ERROR: it would be repeated" >&2; exit 1; }
 [ "$password" = '" s3cret-pass"' ] || { echo "ERROR: Unable to connect/login to fencing device, $password" >&2; exit 1; }
 # A program of its own, which must die with it.
-[ ! -e "$world/silent" ] || { sleep 1000 & echo $! >>"$world/children"; wait; }
+[ ! -e "$world/silent" ] && [ ! -e "$world/silent-$action" ] || { sleep 1000 & echo $! >>"$world/children"; wait; }
 power=$(cat "$world/power")
 if [ -e "$world/falls" ] && [ "$(date +%s%3N)" -ge "$(cat "$world/falls")" ]; then
     rm "$world/falls"

@@ -10,12 +10,24 @@ use tokio::process::Command;
 use crate::settings::Settings;
 
 /// A program with its arguments.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Program {
     path: PathBuf,
     args: Vec<String>,
     /// What its environment has.
     env: BTreeMap<String, OsString>,
+}
+
+/// Without what its environment has: an operator may have put a secret there.
+impl std::fmt::Debug for Program {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let env: Vec<&String> = self.env.keys().collect();
+        to.debug_struct("Program")
+            .field("path", &self.path)
+            .field("args", &self.args)
+            .field("env", &env)
+            .finish()
+    }
 }
 
 impl Program {
@@ -89,4 +101,17 @@ fn check(program: &Path) -> Result<(), String> {
         return Err(format!("{shown} is not a file that may be executed"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_its_environment_has_is_not_shown() {
+        let program = Program::at(PathBuf::from("/bin/sh"), &[]).expect("it is there");
+        let path = std::env::var("PATH").expect("it is set");
+        let shown = format!("{program:?}");
+        assert!(shown.contains("PATH") && shown.contains("/bin/sh") && !shown.contains(&path), "{shown}");
+    }
 }

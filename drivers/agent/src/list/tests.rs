@@ -25,6 +25,20 @@ fn what_reads_off_where_it_does_not_know_is_at_best_claimed() {
 }
 
 #[test]
+fn the_version_that_was_read_is_no_other() {
+    for (version, read) in [
+        ("4.12.1", true),
+        ("4.12.1-1", true),
+        ("4.12.10", false),
+        ("4.12.1.7", false),
+        ("4.12", false),
+        ("", false),
+    ] {
+        assert_eq!(was_read(version), read, "{version}");
+    }
+}
+
+#[test]
 fn agents_that_are_one_program_are_read_alike() {
     let families: [&[&str]; 4] = [
         &["idrac", "ilo3", "ilo4", "ilo5", "imm", "ipmilan", "ipmilanplus"],

@@ -1,6 +1,5 @@
 //! What an agent is told: checked against its own metadata.
 
-use picket_core::device::DeviceClass;
 use picket_driver::Secret;
 use picket_driver::source::{self, Source};
 use serde_json::Value;
@@ -24,6 +23,20 @@ const SECRETS: [&str; 13] = [
     "ticket",
     "private_key",
     "key_value",
+];
+/// Parameters that say which device it is.
+const ADDRESS: [&str; 11] = [
+    "ip",
+    "ipaddr",
+    "ipport",
+    "plug",
+    "port",
+    "uuid",
+    "switch",
+    "managed",
+    "suborg",
+    "target",
+    "systems_uri",
 ];
 /// Parameters that are ours to set, or that make an off something else, with the reason.
 pub(super) const REFUSED: [(&str, &str); 16] = [
@@ -80,14 +93,26 @@ impl Reader<'_> {
     pub(super) fn secrets(
         &mut self,
         sources: &[(String, String)],
+        agent: Option<&list::Agent>,
         metadata: Option<&Metadata>,
     ) -> Vec<(String, Secret)> {
         let mut secrets: Vec<(String, Secret)> = Vec::new();
         for (parameter, key) in sources {
+            if let Some(why) = refused(&same(parameter), agent) {
+                self.fault(key, format!("is not to be given: {why}"));
+                continue;
+            }
             if let Some(metadata) = metadata
                 && !metadata.parameters.contains_key(&same(parameter))
             {
                 let message = unknown(parameter, metadata);
+                self.fault(key, message);
+                continue;
+            }
+            if ADDRESS.contains(&same(parameter).as_str()) {
+                let message = format!(
+                    "{parameter} is no secret: what is switched stands in parameters, to be told from others"
+                );
                 self.fault(key, message);
                 continue;
             }
@@ -103,11 +128,10 @@ impl Reader<'_> {
                 Ok(secret) if secret.expose().iter().any(|byte| matches!(byte, b'\n' | b'\r' | 0)) => {
                     self.fault(key, "the secret has several lines, which no agent can be told");
                 }
-                Ok(_) if secrets.iter().any(|(known, _)| known == parameter) => {
-                    self.fault(
-                        key,
-                        format!("{parameter} is given twice: one of _file, _env and _credential"),
-                    );
+                Ok(_) if secrets.iter().any(|(known, _)| is_one(known, parameter, metadata)) => {
+                    let message =
+                        format!("{parameter} is given twice: name it once, by _file, _env or _credential");
+                    self.fault(key, message);
                 }
                 Ok(secret) => secrets.push((parameter.clone(), secret)),
                 Err(why) => self.fault(key, why),
@@ -123,7 +147,6 @@ impl Reader<'_> {
         secrets: &[(String, Secret)],
         agent: Option<&list::Agent>,
         metadata: Option<&Metadata>,
-        class: Option<DeviceClass>,
     ) -> Vec<(String, String)> {
         let mut told = Vec::new();
         for (name, value) in given {
@@ -136,20 +159,22 @@ impl Reader<'_> {
                 self.fault(&key, message);
                 continue;
             }
-            let refused = REFUSED.iter().copied().chain(agent.and_then(list::Agent::refused));
-            if let Some((_, why)) = refused.into_iter().find(|(refused, _)| *refused == same_name) {
+            if let Some(why) = refused(&same_name, agent) {
                 self.fault(&key, format!("is not to be given: {why}"));
                 continue;
             }
-            if secrets.iter().any(|(secret, _)| same(secret) == same_name) {
+            if secrets.iter().any(|(secret, _)| is_one(secret, name, metadata)) {
                 self.fault(&key, "is given twice, here and as a secret");
                 continue;
             }
-            if class == Some(DeviceClass::Supply)
-                && matches!(same_name.as_str(), "plug" | "port")
-                && value.contains(',')
-            {
-                self.fault(&key, "names several outlets: make a device for each, so that each is seen off");
+            let mut before = given.iter().map(|(other, _)| other).take_while(|other| *other != name);
+            if let Some(other) = before.find(|other| is_one(other, name, metadata)) {
+                self.fault(&key, format!("is the same as {other}, which is given too: give one of them"));
+                continue;
+            }
+            if matches!(same_name.as_str(), "plug" | "port") && value.contains(',') {
+                let right = "names several: make a device for each, so that each is seen off and no other machine is switched";
+                self.fault(&key, right);
                 continue;
             }
             let Some(metadata) = metadata else { continue };
@@ -205,6 +230,18 @@ impl Reader<'_> {
             self.fault("agent", format!("its metadata has no action {action}: it cannot be a device"));
         }
     }
+}
+
+/// Why a parameter, with `_`, is not to be given, in whatever way.
+fn refused(name: &str, agent: Option<&list::Agent>) -> Option<&'static str> {
+    let all = REFUSED.iter().copied().chain(agent.and_then(list::Agent::refused));
+    all.into_iter().find(|(refused, _)| *refused == name).map(|(_, why)| why)
+}
+
+/// Whether an agent takes two names for the same.
+fn is_one(a: &str, b: &str, metadata: Option<&Metadata>) -> bool {
+    let (a, b) = (same(a), same(b));
+    a == b || metadata.is_some_and(|metadata| metadata.is_one(&a, &b))
 }
 
 fn unknown(name: &str, metadata: &Metadata) -> String {

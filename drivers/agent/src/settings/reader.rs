@@ -110,7 +110,8 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn class(&mut self, known: Option<&list::Agent>, named: bool) -> Option<DeviceClass> {
+    /// `used`: it may be a device. Of what may not, a class that is missing is no fault besides.
+    pub(super) fn class(&mut self, known: Option<&list::Agent>, used: bool) -> Option<DeviceClass> {
         let said = match self.text("class").as_deref() {
             None => None,
             Some("host") => Some(DeviceClass::Host),
@@ -129,7 +130,7 @@ impl Reader<'_> {
             (Some(is), _) => Some(is),
             (None, Some(said)) => Some(said),
             (None, None) => {
-                if named && !self.table.contains_key("class") {
+                if used && !self.table.contains_key("class") {
                     self.fault(
                         "class",
                         "is missing: \"host\" if the agent speaks of the machine, \"supply\" of an outlet",
