@@ -98,6 +98,25 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// S8 where one call takes `call` at most, as the settings have it. Here what the far side takes is all; a driver whose
+    /// commands may still leave at the end of their call, by a sender that nobody leads any more, adds that call.
+    fn max_in_flight(&self, call: Duration) -> MaxInFlight {
+        let _ = call;
+        self.traits().max_in_flight
+    }
+
+    /// What whoever runs it ought to know of it as it is set, and is no fault; each a sentence for people, without secrets.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// `None`: an Off of it may prove. Else why not without another device that must read Off too: it says off also where it does
+    /// not know. A host device needs a host device beside it in its level that says so of nothing; a supply proves never, as
+    /// another outlet says nothing of its own.
+    fn never_alone(&self) -> Option<&str> {
+        None
+    }
+
     /// One fresh, uncached answer. An answer that is neither On nor Off is `Ok` with `Power::Unknown`;
     /// no answer is an error.
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError>;

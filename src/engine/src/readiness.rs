@@ -44,12 +44,19 @@ pub enum Trouble {
     Unwired,
     /// It cannot be told to stay off; the evidence will say so.
     NoHold,
+    /// Something to know of it, which neither bars its use nor lowers the grade.
+    Remark,
 }
 
 impl Trouble {
     /// Whether it bars that the device is used.
     pub fn bars(self) -> bool {
         matches!(self, Trouble::Failed(_) | Trouble::OtherMachine)
+    }
+
+    /// Whether the device is less for it.
+    fn counts(self) -> bool {
+        self != Trouble::Remark
     }
 }
 
@@ -62,7 +69,7 @@ pub struct Problem {
     pub text: String,
 }
 
-/// What is wrong with a device: what bars its use first, then what lowers the grade.
+/// What is wrong with a device: what bars its use first, then what lowers the grade; then what is worth a word.
 pub fn problems(spec: &DeviceSpec, live: &DeviceLive) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut add = |trouble, text: &str| problems.push(Problem { trouble, text: text.to_owned() });
@@ -89,6 +96,9 @@ pub fn problems(spec: &DeviceSpec, live: &DeviceLive) -> Vec<Problem> {
     {
         add(Trouble::NoHold, "it cannot be told to stay off");
     }
+    for remark in live.checked.iter().flat_map(|checked| &checked.remarks) {
+        add(Trouble::Remark, remark);
+    }
     problems
 }
 
@@ -97,10 +107,13 @@ pub fn readiness(spec: &DeviceSpec, live: &DeviceLive) -> Readiness {
     // One that told its power alone may be another machine's.
     let known = spec.class != DeviceClass::Host || live.identity_match.is_some();
     let asked = live.checked.is_some() || live.fault.is_some() || live.power.is_some() && known;
-    match problems(spec, live) {
+    let problems = problems(spec, live);
+    let mut troubles = problems.iter().map(|problem| problem.trouble).filter(|trouble| trouble.counts());
+    match troubles.next() {
         _ if !asked => Readiness::Unchecked,
-        none if none.is_empty() => Readiness::Ready,
-        some if some.iter().any(|problem| problem.trouble.bars()) => Readiness::NotReady,
+        None => Readiness::Ready,
+        // What bars comes first.
+        Some(trouble) if trouble.bars() => Readiness::NotReady,
         _ => Readiness::Degraded,
     }
 }
@@ -159,15 +172,21 @@ mod tests {
 
     #[test]
     fn what_lowers_the_grade_or_knows_no_hold_can_be_used() {
-        let checked = Checked { at: WallTime::from_millis(1), took: Duration::ZERO, holds: Some(false) };
+        let checked = Checked {
+            at: WallTime::from_millis(1),
+            took: Duration::ZERO,
+            holds: Some(false),
+            remarks: vec!["its secret is seen".to_owned()],
+        };
         let live = DeviceLive { checked: Some(checked), ..answered() };
         assert_eq!(readiness(&spec(DeviceClass::Host), &live), Readiness::Degraded);
         let supply = spec(DeviceClass::Supply);
         assert_eq!(
             problems(&supply, &live).iter().map(|one| one.trouble).collect::<Vec<_>>(),
-            [Trouble::Unwired]
+            [Trouble::Unwired, Trouble::Remark]
         );
         let wired = DeviceSpec { verified: true, ..supply };
+        assert_eq!(problems(&wired, &live)[0].text, "its secret is seen", "it is told, and no less for it");
         assert_eq!(readiness(&wired, &live), Readiness::Ready);
     }
 }

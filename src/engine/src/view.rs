@@ -33,6 +33,8 @@ pub struct Checked {
     pub took: Duration,
     /// Whether it can be told to stay off; `None`: it did not come so far.
     pub holds: Option<bool>,
+    /// What its driver has to say of it that is no fault, for people.
+    pub remarks: Vec<String>,
 }
 
 /// Whose a wait is, while it is asked whether the node recovered (S15): in vain, the fence goes on.

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use picket_config::{DeviceSettings, Fault, Faults, Grouping, Kinded, Nature, NodeSettings, Settings};
+use picket_core::device::{DeviceClass, DeviceSpec};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
@@ -119,6 +120,23 @@ fn releasers(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<ReleaseId
     releasers
 }
 
+/// What the devices' drivers have to say of them that is no fault: each once, with the first device and how many more.
+pub(crate) fn remarks(nodes: &[NodePlan]) -> Vec<String> {
+    let mut said: BTreeMap<String, (String, usize)> = BTreeMap::new();
+    for (node, id, driver) in
+        nodes.iter().flat_map(|node| node.drivers.iter().map(move |(id, driver)| (&node.id, id, driver)))
+    {
+        for remark in driver.remarks() {
+            said.entry(remark).or_insert_with(|| (format!("{node}/{id}"), 0)).1 += 1;
+        }
+    }
+    let words = |(remark, (first, devices)): (String, (String, usize))| match devices - 1 {
+        0 => format!("{first}: {remark}"),
+        more => format!("{first} and {more} more: {remark}"),
+    };
+    said.into_iter().map(words).collect()
+}
+
 struct Builder<'a> {
     kinds: &'a [Box<dyn DriverKind>],
     context: &'a Context,
@@ -145,14 +163,17 @@ impl Builder<'_> {
         let drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> =
             ids.filter_map(|id| Some((id.clone(), self.driver(node, id)?))).collect();
         let spec = |id: &DeviceId| {
-            let traits = drivers.get(id)?.traits();
-            Some(node.devices.get(id)?.spec(Nature {
+            let driver = drivers.get(id)?;
+            let traits = driver.traits();
+            let spec = node.devices.get(id)?.spec(Nature {
                 class: traits.class,
                 grade: traits.grade,
                 has_epochs: traits.has_epochs,
                 max_in_flight: traits.max_in_flight,
                 call: traits.call,
-            }))
+            });
+            let max_in_flight = driver.max_in_flight(spec.call);
+            Some(DeviceSpec { max_in_flight, ..spec })
         };
         let levels = node.levels.iter().map(|level| {
             let devices = level.iter().map(spec).collect::<Option<_>>()?;
@@ -165,6 +186,9 @@ impl Builder<'_> {
                 }
             })
             .ok()?;
+        for level in topology.levels() {
+            self.alone(node, level, &drivers);
+        }
         let addresses = drivers.iter().map(|(id, driver)| (id.clone(), driver.traits().endpoint.clone()));
         let topology = topology.at(addresses.collect());
         let releases = node
@@ -188,6 +212,31 @@ impl Builder<'_> {
             groups,
             mark: String::new(),
         })
+    }
+
+    /// What reads off also where it does not know must not prove by itself.
+    fn alone(
+        &mut self,
+        node: &NodeSettings,
+        level: &Level,
+        drivers: &BTreeMap<DeviceId, Arc<dyn PowerDriver>>,
+    ) {
+        let why = |id: &DeviceId| drivers.get(id)?.never_alone();
+        let is_good = |other: &DeviceSpec| other.class == DeviceClass::Host && why(&other.id).is_none();
+        let has_good = level.devices.iter().any(is_good);
+        for device in &level.devices {
+            let Some(why) = why(&device.id) else { continue };
+            let right = match device.class {
+                DeviceClass::Supply => "no outlet by it proves: take another agent or driver for it",
+                DeviceClass::Host | DeviceClass::Parent if has_good => continue,
+                DeviceClass::Host | DeviceClass::Parent => {
+                    "put another host device beside it in its level, which must then read Off too"
+                }
+            };
+            let message =
+                format!("device {} reads off also where it does not know ({why}): {right}", device.id);
+            self.faults.push(node.fault("levels", &message));
+        }
     }
 
     /// What is wrong with what devices have that no node uses, and was not told yet. What they lack, a node may give.

@@ -5,6 +5,7 @@ use picket_driver::DriverKind;
 /// All of them. A new driver is one more line here.
 pub(crate) fn kinds() -> Vec<Box<dyn DriverKind>> {
     vec![
+        Box::new(picket_driver_agent::AgentKind::default()),
         Box::new(picket_driver_ipmi::IpmiKind),
         Box::new(picket_driver_redfish::RedfishKind::default()),
         Box::new(picket_driver_sim::SimKind::default()),

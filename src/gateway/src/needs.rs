@@ -21,17 +21,17 @@ use crate::sharing;
 const BY_THE_UNIT: [(&str, u32); 2] = [("/var/lib/picket", 700), ("/run/picket", 750)];
 
 /// Tells what is wrong with the settings and with what a start by them needs, all at once. `built`: how many nodes they
-/// have, or their faults.
+/// have and what their devices are remarked for, or their faults.
 pub(crate) fn check(
     file: &Path,
     settings: &Settings,
-    built: Result<usize, Faults>,
+    built: Result<(usize, Vec<String>), Faults>,
     runtime: &Runtime,
     context: &Context,
 ) -> Result<(), Failure> {
-    let (nodes, faults) = match built {
-        Ok(nodes) => (nodes, None),
-        Err(faults) => (0, Some(faults)),
+    let (nodes, remarks, faults) = match built {
+        Ok((nodes, remarks)) => (nodes, remarks, None),
+        Err(faults) => (0, Vec::new(), Some(faults)),
     };
     let (needs, notes) = look(settings, faults.as_ref(), runtime, context);
     match (faults, needs.is_empty()) {
@@ -40,7 +40,7 @@ pub(crate) fn check(
         (None, true) => {}
     }
     println!("{}: right, with {nodes} nodes", file.display());
-    for note in notes {
+    for note in notes.into_iter().chain(remarks) {
         println!("note: {note}");
     }
     Ok(())

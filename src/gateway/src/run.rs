@@ -62,12 +62,15 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
     let kinds = Arc::new(crate::drivers::kinds());
     let built = build::all(&settings, told, &context, &kinds);
     if arguments.check {
-        let nodes = built.as_ref().map(|(nodes, _)| nodes.len());
-        let nodes = nodes.map_err(Faults::clone);
-        return needs::check(&arguments.config, &settings, nodes, &runtime, &context);
+        let built = built.as_ref().map(|(nodes, _)| (nodes.len(), build::remarks(nodes)));
+        let built = built.map_err(Faults::clone);
+        return needs::check(&arguments.config, &settings, built, &runtime, &context);
     }
     let (nodes, tls) = built.map_err(Failure::Settings)?;
     let level = log::start(settings.log.format == LogFormat::Json, settings.log.level.word());
+    for remark in build::remarks(&nodes) {
+        tracing::warn!("{remark}");
+    }
     let metrics = Metrics::default();
     let (store, election) = sharing::open(&settings, &context, &metrics)?;
     let (audit, writer) = audit(&settings, &context)?;

@@ -9,6 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Duration, Instant, sleep_until, timeout};
 
 use crate::death;
+use crate::keeper::Keeper;
 use crate::text::KEPT;
 
 /// How long the last output of a program that ended is waited for.
@@ -61,7 +62,10 @@ impl Kept {
 /// The program's process group: killed when this is dropped, while its number still belongs to it.
 struct Group {
     child: Child,
+    /// Of the group: the child's, or its keeper's.
     id: Pid,
+    // Not waited for before the group is killed, so that its number stays taken.
+    keeper: Option<Keeper>,
 }
 
 impl Group {
@@ -75,7 +79,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if self.child.id().is_some() {
+        if self.child.id().is_some() || self.keeper.is_some() {
             self.kill();
         }
     }
@@ -84,6 +88,28 @@ impl Drop for Group {
 /// Runs it, with `input` on its standard input, until it ends or `end` has come. Whatever it leaves in its process group is
 /// killed. `may_begin` is asked as the last thing before it is started: an error says why it is not.
 pub async fn run(
+    command: Command,
+    input: &[u8],
+    end: Instant,
+    may_begin: impl FnOnce() -> Result<(), String>,
+) -> Result<Ran, RunError> {
+    within(None, command, input, end, may_begin).await
+}
+
+/// The same, for a program that starts others: they, too, die with the gateway, as long as they stay in its process group.
+pub async fn run_kept(
+    command: Command,
+    input: &[u8],
+    end: Instant,
+    may_begin: impl FnOnce() -> Result<(), String>,
+) -> Result<Ran, RunError> {
+    let keeper = Keeper::start(end.saturating_duration_since(Instant::now()));
+    let keeper = keeper.map_err(|error| RunError::NotStarted(format!("was not started: {error}")))?;
+    within(Some(keeper), command, input, end, may_begin).await
+}
+
+async fn within(
+    keeper: Option<Keeper>,
     mut command: Command,
     input: &[u8],
     end: Instant,
@@ -93,7 +119,7 @@ pub async fn run(
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0)
+        .process_group(keeper.as_ref().map_or(0, |keeper| keeper.group().as_raw_nonzero().get()))
         .kill_on_drop(true);
     death::with_us(&mut command);
     let not_started = |why: String| RunError::NotStarted(format!("was not started: {why}"));
@@ -103,7 +129,8 @@ pub async fn run(
     let child = command.spawn().map_err(|error| not_started(error.to_string()))?;
     let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let id = id.ok_or_else(|| RunError::Lost("ended before it could be watched".to_owned()))?;
-    let mut group = Group { child, id };
+    let group = keeper.as_ref().map_or(id, Keeper::group);
+    let mut group = Group { child, id: group, keeper };
 
     let (mut stdout, mut stderr) = (Kept::default(), Kept::default());
     let (stdin, out, err) = (group.child.stdin.take(), group.child.stdout.take(), group.child.stderr.take());
@@ -127,6 +154,9 @@ pub async fn run(
     };
     let status = group.child.wait().await;
     let status = status.map_err(|error| RunError::Lost(format!("cannot be waited for: {error}")))?;
+    if let Some(keeper) = group.keeper.take() {
+        keeper.end().await;
+    }
     Ok(Ran { status: in_time.then_some(status), stdout, stderr })
 }
 

@@ -10,12 +10,24 @@ use tokio::process::Command;
 use crate::settings::Settings;
 
 /// A program with its arguments.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Program {
     path: PathBuf,
     args: Vec<String>,
     /// What its environment has.
     env: BTreeMap<String, OsString>,
+}
+
+/// Without what its environment has: an operator may have put a secret there.
+impl std::fmt::Debug for Program {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let env: Vec<&String> = self.env.keys().collect();
+        to.debug_struct("Program")
+            .field("path", &self.path)
+            .field("args", &self.args)
+            .field("env", &env)
+            .finish()
+    }
 }
 
 impl Program {
@@ -41,6 +53,23 @@ impl Program {
             return None;
         }
         Some(Self { path, args, env })
+    }
+
+    /// The program at an absolute path, without arguments. Its environment has `PATH`, and what is named in `env` and there.
+    ///
+    /// # Errors
+    /// Why it cannot be run, in words.
+    pub fn at(path: PathBuf, env: &[String]) -> Result<Self, String> {
+        check(&path)?;
+        let names = std::iter::once("PATH").chain(env.iter().map(String::as_str));
+        let env = names.filter_map(|name| Some((name.to_owned(), std::env::var_os(name)?))).collect();
+        Ok(Self { path, args: Vec::new(), env })
+    }
+
+    /// The same with these arguments.
+    #[must_use]
+    pub fn with(&self, args: &[&str]) -> Self {
+        Self { args: args.iter().map(|arg| (*arg).to_owned()).collect(), ..self.clone() }
     }
 
     /// The same, each argument as `change` makes it.
@@ -72,4 +101,17 @@ fn check(program: &Path) -> Result<(), String> {
         return Err(format!("{shown} is not a file that may be executed"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_its_environment_has_is_not_shown() {
+        let program = Program::at(PathBuf::from("/bin/sh"), &[]).expect("it is there");
+        let path = std::env::var("PATH").expect("it is set");
+        let shown = format!("{program:?}");
+        assert!(shown.contains("PATH") && shown.contains("/bin/sh") && !shown.contains(&path), "{shown}");
+    }
 }

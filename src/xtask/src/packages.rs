@@ -32,6 +32,9 @@ const PYTHON: Package = Package { name: "python3", sign: Sign::Program("python3"
 const VENV: Package = Package { name: "python3-venv", sign: Sign::PythonModule("ensurepip") };
 const IPMITOOL: Package = Package { name: "ipmitool", sign: Sign::Program("ipmitool") };
 const IPMIPOWER: Package = Package { name: "freeipmi-tools", sign: Sign::Program("ipmipower") };
+const FENCE_AGENTS: Package = Package { name: "fence-agents", sign: Sign::Program("fence_ipmilan") };
+const SNMP: Package = Package { name: "snmp", sign: Sign::Program("snmpget") };
+const SNMPD: Package = Package { name: "snmpd", sign: Sign::Program("snmpd") };
 const POWERMAN: Package = Package { name: "powerman", sign: Sign::Program("powermand") };
 /// deploy/three-machines makes certificates with it.
 const OPENSSL: Package = Package { name: "openssl", sign: Sign::Program("openssl") };
@@ -49,6 +52,9 @@ const STONITH_ADMIN: Package = Package { name: "pacemaker-cli-utils", sign: Sign
 const PROTOC: Package = Package { name: "protobuf-compiler", sign: Sign::Program("protoc") };
 const PROTOC_FILES: Package =
     Package { name: "libprotobuf-dev", sign: Sign::File("/usr/include/google/protobuf/descriptor.proto") };
+
+/// So that packages start no services: systemctl heeds the first, invoke-rc.d the second.
+const NO_START: [&str; 2] = ["SYSTEMD_OFFLINE=1", "RUNLEVEL=1"];
 
 /// What a build of the whole workspace needs.
 pub const FOR_BUILD: &[Package] = &[PROTOC, PROTOC_FILES];
@@ -71,6 +77,9 @@ pub const FOR_TESTS: &[Package] = &[
     VENV,
     IPMITOOL,
     IPMIPOWER,
+    FENCE_AGENTS,
+    SNMP,
+    SNMPD,
     NAMESPACES,
     CUTS,
     OPENSSL,
@@ -101,7 +110,8 @@ impl Package {
 /// Sees to it that they are all there. Asks before it installs, unless `yes` or in CI.
 ///
 /// None of them starts a daemon when it is installed: openipmi only registers its script, ipmitool's ipmievd and
-/// powerman are disabled.
+/// powerman are disabled, and snmpd is kept from it ([`NO_START`]). On a machine of its own, rather than in a container, that
+/// one runs on loopback from the next boot on, unless `systemctl disable snmpd` is run.
 pub fn ensure(packages: &[Package], yes: bool) -> Result<(), Failure> {
     let missing = || packages.iter().filter(|package| !package.is_there()).map(|package| package.name);
     let names: Vec<&str> = missing().collect();
@@ -125,8 +135,14 @@ pub fn ensure(packages: &[Package], yes: bool) -> Result<(), Failure> {
         return Err(Failure::new(format!("not installed: {listed}")));
     }
     let apt = |arguments: &[&str]| {
-        let words =
-            [&become_root[..], &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"], arguments].concat();
+        let words = [
+            &become_root[..],
+            &["env", "DEBIAN_FRONTEND=noninteractive"],
+            &NO_START,
+            &["apt-get"],
+            arguments,
+        ]
+        .concat();
         let (program, rest) = words.split_first().expect("it names apt-get");
         let mut command = Command::new(program);
         command.args(rest);

@@ -216,8 +216,9 @@ impl NodeTask {
         let (now, at) = (self.now(), self.wall());
         let holds = run.asked.remove(device).flatten();
         let took = now.since(run.began);
+        let remarks = self.plan.drivers.get(device).map(|driver| driver.remarks()).unwrap_or_default();
         let live = self.device_live(device);
-        live.checked = Some(Checked { at, took, holds });
+        live.checked = Some(Checked { at, took, holds, remarks });
         let fault = live.fault_kind;
         self.schedule.note(device, fault, now);
         let topology = self.plan.with_wiring(self.record());

@@ -106,6 +106,7 @@ fn problem(problem: Problem) -> v1::DeviceProblem {
         Trouble::UnknownMachine => Kind::IdentityUnknown,
         Trouble::Unwired => Kind::WiringUnverified,
         Trouble::NoHold => Kind::NoHold,
+        Trouble::Remark => Kind::Remark,
     };
     v1::DeviceProblem { kind: kind.into(), text: problem.text }
 }

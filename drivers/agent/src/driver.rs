@@ -1,0 +1,249 @@
+//! The driver: one run of the agent for each question and command.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::device::{Identity, MaxInFlight};
+use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
+use picket_core::power::Reading;
+use picket_core::time::BootTime;
+use picket_driver::{
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Secret, Traits,
+};
+use picket_reach::process::{self, Ran, RunError};
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::{Instant, sleep_until, timeout_at};
+use zeroize::Zeroizing;
+
+use crate::answer;
+use crate::settings::Settings;
+
+/// How long one run may take (an off waits until the device says off).
+const CALL: Duration = Duration::from_secs(60);
+/// An agent is killed so long before its call ends: its end, and the last of what it said, are waited for.
+const MARGIN: Duration = Duration::from_millis(700);
+/// The same, of a call that is shorter than a few of these.
+const SHORTEST: u32 = 4;
+
+/// How long after the end of its call a run may still live, where we stand still: its keeper kills it, by a clock of whole seconds.
+const KEPT: Duration = Duration::from_secs(2);
+
+/// One agent's device.
+#[derive(Debug)]
+pub struct AgentDriver {
+    settings: Settings,
+    traits: Traits,
+    /// Held by whoever runs the agent.
+    line: Mutex<()>,
+    /// When the last run that switches is surely dead whose end was not seen. Not within the line, which a caller who leaves drops.
+    open: std::sync::Mutex<Option<BootTime>>,
+}
+
+/// One run, with when it began and ended.
+struct Run {
+    ran: Ran,
+    asked_at: BootTime,
+    answered_at: BootTime,
+}
+
+impl AgentDriver {
+    /// For these settings.
+    pub fn new(settings: Settings) -> Self {
+        let traits = Traits {
+            class: settings.class,
+            grade: settings.grade,
+            has_epochs: false,
+            max_in_flight: bound(settings.max_life, CALL),
+            call: CALL,
+            endpoint: settings.endpoint.clone(),
+        };
+        Self { settings, traits, line: Mutex::default(), open: std::sync::Mutex::default() }
+    }
+
+    fn open(&self) -> std::sync::MutexGuard<'_, Option<BootTime>> {
+        // It is one value, whole whatever became of who changed it.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn secrets(&self) -> Vec<Secret> {
+        self.settings.secrets.iter().map(|(_, secret)| secret.clone()).collect()
+    }
+
+    fn error(&self, error: DriverError) -> DriverError {
+        DriverError { detail: format!("{}: {}", self.settings.agent, error.detail), ..error }
+    }
+
+    fn failed(&self, kind: ErrorKind, effect: Effect, detail: impl std::fmt::Display) -> DriverError {
+        DriverError::new(kind, effect, format!("{}: {detail}", self.settings.agent))
+    }
+
+    /// What it is told.
+    fn input(&self, action: &str) -> Zeroizing<Vec<u8>> {
+        let mut input = Zeroizing::new(Vec::with_capacity(1024));
+        let own =
+            std::iter::once(("action", action)).chain(self.settings.repeats.then_some(("retry_on", "0")));
+        let seen = self.settings.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in own.chain(seen) {
+            line(&mut input, name, value.as_bytes());
+        }
+        for (name, secret) in &self.settings.secrets {
+            line(&mut input, name, secret.expose());
+        }
+        input
+    }
+
+    /// When a run of this call is killed at the latest.
+    fn end(call: &Call) -> Instant {
+        let left = call.deadline().saturating_duration_since(Instant::now());
+        call.deadline() - MARGIN.min(left / SHORTEST)
+    }
+
+    /// The right to run it, until `end`.
+    async fn alone(&self, end: Instant, effect: Effect) -> Result<MutexGuard<'_, ()>, DriverError> {
+        let waited = timeout_at(end, self.line.lock()).await;
+        waited.map_err(|_| self.failed(ErrorKind::TimedOut, effect, "an earlier run is still under way"))
+    }
+
+    /// One run by whoever has the line. `may_begin` is asked as the last thing before it.
+    async fn run(
+        &self,
+        action: &str,
+        call: &Call,
+        end: Instant,
+        may_begin: impl FnOnce() -> Result<(), String>,
+    ) -> Result<Run, RunError> {
+        let asked_at = call.now();
+        let program = self.settings.program.command();
+        let ran = process::run_kept(program, &self.input(action), end, may_begin).await?;
+        Ok(Run { ran, asked_at, answered_at: call.now() })
+    }
+
+    async fn command(&self, action: &str, call: &Call) -> Result<Accepted, DriverError> {
+        let end = Self::end(call);
+        let _line = self.alone(end, Effect::DidNotHappen).await?;
+        let before = *self.open();
+        let mut refused = None;
+        let may_begin = || {
+            call.may_send().map_err(|error| refused.insert(error).to_string())?;
+            // Not later than this it is dead, also where its caller leaves.
+            let dead = call.now() + call.deadline().saturating_duration_since(Instant::now()) + KEPT;
+            *self.open() = before.max(Some(dead));
+            Ok(())
+        };
+        let Run { ran, asked_at, answered_at } = match self.run(action, call, end, may_begin).await {
+            Ok(run) => run,
+            Err(RunError::NotStarted(why)) => {
+                *self.open() = before;
+                let settings = || self.failed(ErrorKind::Settings, Effect::DidNotHappen, why);
+                return Err(refused.unwrap_or_else(settings));
+            }
+            Err(RunError::Lost(why)) => return Err(self.failed(ErrorKind::Protocol, Effect::Unknown, why)),
+        };
+        let already = answer::done(&ran, &self.secrets()).map_err(|error| self.error(error))?;
+        // Its own end was seen; that of one before it was not by that.
+        *self.open() = before;
+        Ok(Accepted { asked_at, answered_at, epoch: None, already })
+    }
+}
+
+/// How long a command may still take effect after its intent was stored: a run goes on until its call ends, also where its gateway is
+/// deposed meanwhile, or stands still; and then comes what its operator vouches for.
+fn bound(max_life: Option<Duration>, call: Duration) -> MaxInFlight {
+    let life = max_life.map(|life| call + KEPT + life);
+    MaxInFlight { off: life, on: life }
+}
+
+/// `name=value`. Agents strip blanks, and one pair of quotes: what begins or ends with either is put in quotes.
+fn line(input: &mut Vec<u8>, name: &str, value: &[u8]) {
+    let odd = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_whitespace() || *byte == b'"');
+    let quoted = odd(value.first()) || odd(value.last());
+    input.extend_from_slice(name.as_bytes());
+    input.push(b'=');
+    input.extend(quoted.then_some(b'"'));
+    input.extend_from_slice(value);
+    input.extend(quoted.then_some(b'"'));
+    input.push(b'\n');
+}
+
+#[async_trait]
+impl PowerDriver for AgentDriver {
+    fn traits(&self) -> &Traits {
+        &self.traits
+    }
+
+    fn max_in_flight(&self, call: Duration) -> MaxInFlight {
+        bound(self.settings.max_life, call)
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.settings.remarks.clone()
+    }
+
+    fn never_alone(&self) -> Option<&str> {
+        self.settings.never_alone.as_deref()
+    }
+
+    async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
+        let end = Self::end(call);
+        let _line = self.alone(end, Effect::DidNotHappen).await?;
+        let Run { ran, asked_at, answered_at } =
+            self.run("status", call, end, || Ok(())).await.map_err(|error| {
+                let kind = match error {
+                    RunError::NotStarted(_) => ErrorKind::Settings,
+                    RunError::Lost(_) => ErrorKind::Protocol,
+                };
+                self.failed(kind, Effect::DidNotHappen, error)
+            })?;
+        let (power, said) = answer::power(&ran, &self.secrets()).map_err(|error| self.error(error))?;
+        Ok(Reading { power, asked_at, answered_at, epoch: None, said })
+    }
+
+    async fn power_off(&self, _order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
+        self.command("off", call).await
+    }
+
+    async fn power_on(&self, _order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
+        self.command("on", call).await
+    }
+
+    async fn identify(&self, _call: &Call) -> Result<Identity, DriverError> {
+        // Agents have no word for it; a wrong plug is found by a drill, or by the node's other devices.
+        Ok(Identity::default())
+    }
+
+    async fn inspect_hold(&self, _call: &Call) -> Result<HoldFound, DriverError> {
+        Ok(HoldFound::new())
+    }
+
+    fn engaged(&self, _now: &HoldFound) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn engage_hold(&self, _order: &HoldOrder, _call: &Call) -> Result<HoldReport, DriverError> {
+        Ok(HoldReport { engaged: Vec::new(), detail: "fence agents know no holds".to_owned() })
+    }
+
+    async fn disengage_hold(&self, _order: &UnholdOrder, _call: &Call) -> Result<HoldReport, DriverError> {
+        Ok(HoldReport::default())
+    }
+
+    async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
+        let still = |detail: &str| self.failed(ErrorKind::TimedOut, Effect::Unknown, detail);
+        let end = call.deadline();
+        let _line = self.alone(end, Effect::Unknown).await?;
+        let Some(dead) = *self.open() else { return Ok(()) };
+        let Some(life) = self.settings.max_life else {
+            return Err(still(
+                "a run that switches was not seen to end well, and no max_life says how long that may take effect",
+            ));
+        };
+        let over = Instant::now() + (dead + life).since(call.now());
+        sleep_until(over.min(end)).await;
+        if over > end {
+            return Err(still("a run that switches was not seen to end well, and its max_life is not over"));
+        }
+        *self.open() = None;
+        Ok(())
+    }
+}

@@ -1,0 +1,267 @@
+//! The conformance suite, and what is an agent's own, with an agent that is a program: what it says and does is known, its ends are real.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use async_trait::async_trait;
+use picket_core::power::Power;
+use picket_core::time::{BootTime, Clock, WallTime};
+use picket_driver::conformance::orders::Orders;
+use picket_driver::conformance::{self, Subject, Trouble};
+use picket_driver::{Call, Context, DriverKind, Effect, ErrorKind, PowerDriver, Witness};
+use picket_driver_agent::AgentKind;
+use serde_json::json;
+use tempfile::TempDir;
+
+const PASSWORD: &str = " s3cret-pass";
+
+#[derive(Debug)]
+struct Ticking(Instant);
+
+impl Clock for Ticking {
+    fn boot(&self) -> BootTime {
+        BootTime::from_boot(self.0.elapsed())
+    }
+
+    fn wall(&self) -> WallTime {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        WallTime::from_millis(u64::try_from(since.as_millis()).unwrap_or_default())
+    }
+}
+
+/// An agent and the world in which it switches one machine.
+struct Agent {
+    world: TempDir,
+    clock: Arc<Ticking>,
+}
+
+impl Agent {
+    fn new() -> Self {
+        let world = tempfile::Builder::new().prefix("picket-agent-").tempdir().expect("a directory");
+        let agent = Self { world, clock: Arc::new(Ticking(Instant::now())) };
+        std::fs::write(agent.file("power"), "on\n").expect("it can be written");
+        std::fs::write(agent.file("password"), format!("{PASSWORD}\n")).expect("it can be written");
+        let permissions: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(agent.file("password"), permissions).expect("it is ours");
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fence_fake.sh");
+        std::os::unix::fs::symlink(program, agent.file("fence_fake")).expect("a link");
+        agent
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.world.path().join(name)
+    }
+
+    fn with(&self, more: serde_json::Value) -> Arc<dyn PowerDriver> {
+        let world = self.world.path().display().to_string();
+        let mut settings = json!({
+            "agent": "fence_fake", "trust_agent": "fence_fake", "class": "host", "directory": world,
+            "parameters": { "ip": world }, "password_file": self.file("password").display().to_string(),
+        });
+        let settings = settings.as_object_mut().expect("a table");
+        settings.extend(more.as_object().expect("a table").clone());
+        let context = Context { clock: self.clock.clone(), random: Arc::new(|_: &mut [u8]| {}) };
+        AgentKind::default().make(settings, &context).expect("they are right")
+    }
+
+    async fn orders(&self, driver: &Arc<dyn PowerDriver>) -> Orders {
+        Orders::new(driver.traits(), self.clock.clone()).await.expect("orders")
+    }
+
+    fn call(&self, orders: &Orders, life: Duration) -> Call {
+        Call::control(tokio::time::Instant::now() + life, self.clock.clone(), orders.permit())
+    }
+
+    /// Programs that the agent started, each as long as it runs.
+    fn children(&self) -> Vec<u32> {
+        let text = std::fs::read_to_string(self.file("children")).unwrap_or_default();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+}
+
+/// Whether a process runs: one that died and was not waited for does not.
+fn runs(id: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}
+
+async fn eventually(what: &str, mut so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !so() {
+        assert!(Instant::now() < end, "within a minute {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[async_trait]
+impl Subject for Agent {
+    fn driver(&self) -> Arc<dyn PowerDriver> {
+        self.with(json!({}))
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.clock.clone()
+    }
+
+    async fn is_on(&self) -> bool {
+        // What fell by now is off, whether or not somebody looked.
+        let falls =
+            std::fs::read_to_string(self.file("falls")).ok().and_then(|at| at.trim().parse::<u64>().ok());
+        let fell = falls.is_some_and(|at| self.clock.wall().millis() >= at);
+        !fell && std::fs::read_to_string(self.file("power")).expect("it is there").trim() == "on"
+    }
+
+    async fn set_power(&self, on: bool) {
+        let _ = std::fs::remove_file(self.file("falls"));
+        std::fs::write(self.file("power.hand"), if on { "on\n" } else { "off\n" })
+            .expect("it can be written");
+        std::fs::rename(self.file("power.hand"), self.file("power")).expect("it can be renamed");
+    }
+
+    async fn commands(&self) -> Option<u64> {
+        let said = std::fs::read_to_string(self.file("commands")).unwrap_or_default();
+        Some(said.lines().count() as u64)
+    }
+
+    async fn hurt(&self, trouble: Trouble) -> bool {
+        let (file, text) = match trouble {
+            Trouble::Silence => ("silent", String::new()),
+            Trouble::Nonsense => ("nonsense", String::new()),
+            Trouble::SlowFall(time) => ("slow", time.as_millis().to_string()),
+            // So do all agents.
+            Trouble::AlreadyIsError => return true,
+            // One word for everything that went wrong: nobody can tell these from others. Agents have no sessions.
+            Trouble::WrongCredentials | Trouble::Restart | Trouble::Doubled => return false,
+        };
+        std::fs::write(self.file(file), text).expect("it can be written");
+        true
+    }
+
+    async fn mend(&self) {
+        for file in ["silent", "nonsense", "slow", "falls"] {
+            let _ = std::fs::remove_file(self.file(file));
+        }
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        vec![PASSWORD.trim().to_owned()]
+    }
+}
+
+#[tokio::test]
+async fn it_conforms() {
+    let agent = Agent::new();
+    let report = conformance::run(&agent).await.unwrap_or_else(|failure| panic!("{failure}"));
+    assert_eq!(report.left_out.len(), 4, "{report:?}");
+    eventually("nothing of a run is left", || !agent.children().into_iter().any(runs)).await;
+    assert!(!agent.children().is_empty(), "programs that agents started were killed with them");
+}
+
+#[tokio::test]
+async fn what_is_killed_has_an_unknown_effect_and_nothing_of_it_is_left() {
+    let agent = Agent::new();
+    let driver = agent.driver();
+    let orders = agent.orders(&driver).await;
+    std::fs::write(agent.file("silent"), "").expect("it can be written");
+    let order = orders.off().await.expect("an off");
+    let life = Duration::from_secs(4);
+    let error = driver.power_off(&order, &agent.call(&orders, life)).await.expect_err("it is silent");
+    assert_eq!((error.kind, error.effect), (ErrorKind::TimedOut, Effect::Unknown), "{error}");
+    eventually("what it started is killed", || {
+        let children = agent.children();
+        !children.is_empty() && !children.into_iter().any(runs)
+    })
+    .await;
+    agent.mend().await;
+    // Another off that ends well does not say what became of the first.
+    let again = orders.off().await.expect("an off");
+    driver.power_off(&again, &agent.call(&orders, Duration::from_secs(60))).await.expect("it is done");
+    let open =
+        driver.quiesce(&agent.call(&orders, Duration::from_secs(1))).await.expect_err("nothing bounds it");
+    assert!(open.detail.contains("no max_life"), "{open}");
+}
+
+#[tokio::test]
+async fn what_is_killed_is_over_after_the_life_that_its_operator_vouches_for() {
+    let agent = Agent::new();
+    let driver = agent.with(json!({ "max_life": "2s" }));
+    let orders = agent.orders(&driver).await;
+    std::fs::write(agent.file("silent"), "").expect("it can be written");
+    let order = orders.off().await.expect("an off");
+    let call = agent.call(&orders, Duration::from_secs(2));
+    let ends = call.deadline();
+    // Its caller leaves in the middle, and the agent dies with that.
+    let left = tokio::time::timeout(Duration::from_millis(500), driver.power_off(&order, &call)).await;
+    assert!(left.is_err(), "it is silent");
+    agent.mend().await;
+    let soon = driver.quiesce(&agent.call(&orders, Duration::from_millis(100))).await.expect_err("not yet");
+    assert_eq!(soon.kind, ErrorKind::TimedOut, "{soon}");
+    driver.quiesce(&agent.call(&orders, Duration::from_secs(60))).await.expect("it is over");
+    assert!(
+        tokio::time::Instant::now() >= ends + Duration::from_secs(2),
+        "its life counts from its latest end"
+    );
+    driver.quiesce(&agent.call(&orders, Duration::from_millis(100))).await.expect("it stays over");
+}
+
+#[tokio::test]
+async fn an_agent_of_a_gateway_that_was_deposed_runs_on_until_its_call_ends() {
+    let agent = Agent::new();
+    let call = Duration::from_secs(90);
+    let bounded = agent.with(json!({ "max_life": "2s" }));
+    let life = bounded.max_in_flight(call);
+    // Whoever leads now counts from what stood in the store before the agent was begun.
+    assert!(life.on.is_some_and(|life| life > call + Duration::from_secs(3)), "{life:?}");
+    assert_eq!(life.on, life.off);
+    assert_eq!(agent.driver().max_in_flight(call).on, None, "nobody vouches");
+}
+
+/// Stops the process until long after its call, between the permit and the agent's start.
+#[derive(Debug)]
+struct Stopped(Instant);
+
+impl Witness for Stopped {
+    fn permitted(&self) {
+        while Instant::now() < self.0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_that_was_stopped_between_permit_and_start_sends_nothing_late() {
+    let agent = Agent::new();
+    let driver = agent.driver();
+    let orders = agent.orders(&driver).await;
+    let order = orders.off().await.expect("an off");
+    // Long enough that whoever keeps the agent is dead by then, too.
+    let call = agent.call(&orders, Duration::from_millis(200));
+    let call = call.before(Arc::new(Stopped(Instant::now() + Duration::from_secs(2))));
+    let error = driver.power_off(&order, &call).await.expect_err("its time is over");
+    assert_eq!((error.kind, error.effect), (ErrorKind::TimedOut, Effect::Unknown), "{error}");
+    assert_eq!(agent.commands().await, Some(0), "nothing was sent");
+    assert!(agent.is_on().await);
+    let open =
+        driver.quiesce(&agent.call(&orders, Duration::from_secs(1))).await.expect_err("nobody vouches");
+    assert!(open.detail.contains("no max_life"), "{open}");
+}
+
+#[tokio::test]
+async fn already_off_is_told_and_the_password_is_what_it_is() {
+    let agent = Agent::new();
+    let driver = agent.driver();
+    let orders = agent.orders(&driver).await;
+    agent.set_power(false).await;
+    let order = orders.off().await.expect("an off");
+    let call = agent.call(&orders, Duration::from_secs(60));
+    assert!(driver.power_off(&order, &call).await.expect("it is done").already);
+    let reading = driver.read_power(&call).await.expect("an answer");
+    assert_eq!((reading.power, reading.epoch), (Power::Off, None));
+    std::fs::write(agent.file("password"), "s3cret-Other\n").expect("it can be written");
+    let other = agent.driver();
+    let error =
+        other.read_power(&agent.call(&orders, Duration::from_secs(60))).await.expect_err("it is wrong");
+    assert_eq!(error.kind, ErrorKind::Unreachable, "{error}");
+    assert!(error.detail.contains("[secret]") && !error.detail.contains("s3cret"), "{error}");
+}

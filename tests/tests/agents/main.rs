@@ -1,0 +1,8 @@
+//! Fence agents of ClusterLabs as devices: what Debian ships, run by the real daemon, against peers that others wrote.
+
+mod ends;
+mod listed;
+mod pdu;
+mod power;
+mod refused;
+mod scene;
