@@ -97,9 +97,16 @@ impl Subject {
     }
 
     /// A reading, which opens a session where none is.
-    pub async fn look(&self) -> Result<(), Wrong> {
-        self.driver.read_power(&self.call()).await?;
-        Ok(())
+    pub async fn look(&self) -> Result<Power, Wrong> {
+        Ok(self.driver.read_power(&self.call()).await?.power)
+    }
+
+    /// A reading that says on.
+    pub async fn seen_on(&self) -> Result<(), Wrong> {
+        match self.look().await? {
+            Power::On => Ok(()),
+            other => Err(format!("it is on, and was read {other:?}").into()),
+        }
     }
 
     /// Ends the session.
