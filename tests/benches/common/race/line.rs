@@ -25,6 +25,9 @@ use tokio_util::sync::CancellationToken;
 use super::subject::Maker;
 use crate::Wrong;
 
+/// Ten thousand are looked at once, each of them stored.
+const KNOWN_WITHIN: Duration = Duration::from_secs(180);
+
 /// A gateway's inside, with one BMC a node.
 pub struct Line {
     engine: Engine,
@@ -83,7 +86,7 @@ impl Line {
         let line = Self { engine, nodes, drivers, stop, work, _store: directory };
         line.engine.until_leading().await;
         let known = line.nodes.iter().map(|node| line.known(node));
-        tokio::time::timeout(Duration::from_secs(60), try_join_all(known)).await??;
+        tokio::time::timeout(KNOWN_WITHIN, try_join_all(known)).await??;
         Ok(line)
     }
 
