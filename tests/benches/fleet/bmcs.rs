@@ -16,8 +16,8 @@ use crate::options::Child as What;
 use crate::race::cost;
 use crate::race::farm::{Farm, places};
 
-/// Contestants that leave in the middle of a login leave its slot taken for a minute: more than real BMCs have.
-const SESSIONS: usize = 16;
+/// Contestants that leave in the middle of a login leave its slot taken for a minute: as many as there are at all.
+const SESSIONS: usize = 63;
 /// As real BMCs have it.
 const IDLE: Duration = Duration::from_secs(60);
 

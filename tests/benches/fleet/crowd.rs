@@ -50,7 +50,7 @@ pub struct Raced {
 /// Both races.
 pub async fn race(crowd: Crowd, seed: u64, goals: &mut Goals) -> Result<Vec<Raced>, Wrong> {
     let Crowd { bmcs, rounds } = crowd;
-    println!("\n{bmcs} AT ONCE; {rounds} rounds");
+    println!("\n{bmcs} AT ONCE; {rounds} rounds; picket: {} side by side", bmcs.min(ours::SIDE_BY_SIDE));
     let farm = Bmcs::start(bmcs)?;
     let subjects = ours::subjects(&Arc::new(Maker::new()?), farm.addresses()).await?;
     let ours = |start| Box::new(Ours::new(start, subjects.clone()));

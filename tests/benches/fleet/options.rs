@@ -69,7 +69,7 @@ pub struct Crowd {
 impl Options {
     /// The races.
     pub fn crowds(&self) -> Vec<Crowd> {
-        let all = [(200, 7), (1_000, 5), (10_000, 3)];
+        let all = [(200, 7), (1_000, 3), (10_000, 2)];
         let quick = [(50, 2), (200, 2), (1_000, 1)];
         let chosen: &[_] = if self.quick { &quick } else { &all };
         chosen.iter().map(|&(bmcs, rounds)| Crowd { bmcs, rounds }).collect()

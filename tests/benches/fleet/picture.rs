@@ -35,13 +35,11 @@ fn series() -> [(&'static str, &'static str, &'static str); 6] {
 
 const STYLE: &str = "\
 text{font:12px system-ui,sans-serif;fill:#1f2328}.h{font-size:14px;font-weight:600}.s{fill:#59636e}
-.g{stroke:#d1d9e0;stroke-width:1}path{fill:none;stroke-width:2}
-.a{stroke:#0550ae}.b{stroke:#1a7f37}.c{stroke:#6e7781}.d{stroke:#bc4c00}.e{stroke:#8250df}.f{stroke:#6e7781}
-.c,.f{stroke-dasharray:5 4}
-text.a{fill:#0550ae}text.b{fill:#1a7f37}text.c,text.f{fill:#59636e}text.d{fill:#bc4c00}text.e{fill:#8250df}text{stroke:none}
-@media(prefers-color-scheme:dark){text{fill:#e6edf3}.s{fill:#9198a1}.g{stroke:#3d444d}
-.a{stroke:#79c0ff}.b{stroke:#56d364}.c,.f{stroke:#9198a1}.d{stroke:#ffa657}.e{stroke:#d2a8ff}
-text.a{fill:#79c0ff}text.b{fill:#56d364}text.c,text.f{fill:#9198a1}text.d{fill:#ffa657}text.e{fill:#d2a8ff}}";
+.t{fill:currentColor}path,circle{fill:none;stroke:currentColor;stroke-width:2}
+line{stroke:#d1d9e0;stroke-width:1}path.c,path.f{stroke-dasharray:5 4}
+.a{color:#0550ae}.b{color:#1a7f37}.c,.f{color:#6e7781}.d{color:#bc4c00}.e{color:#8250df}
+@media(prefers-color-scheme:dark){text{fill:#e6edf3}.s{fill:#9198a1}.t{fill:currentColor}line{stroke:#3d444d}
+.a{color:#79c0ff}.b{color:#56d364}.c,.f{color:#9198a1}.d{color:#ffa657}.e{color:#d2a8ff}}";
 
 /// An axis of powers of ten.
 struct Axis {
@@ -104,10 +102,7 @@ pub fn draw(raced: &[Raced]) -> String {
             for (bmcs, time) in points(name, deed) {
                 let (x, y) = (left + ACROSS * across.at(bmcs), TOP + DOWN * (1.0 - down.at(time)));
                 let _ = write!(line, "{}{x:.1} {y:.1}", if line.is_empty() { "M" } else { "L" });
-                let _ = writeln!(
-                    svg,
-                    "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\" fill=\"none\"/>"
-                );
+                let _ = writeln!(svg, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\"/>");
                 last = Some(y);
             }
             let _ = writeln!(svg, "<path class=\"{class}\" d=\"{line}\"/>");
@@ -120,7 +115,7 @@ pub fn draw(raced: &[Raced]) -> String {
             free = at + LINE;
             let x = left + ACROSS + 8.0;
             let _ =
-                writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{:.1}\">{label}</text>", at + 4.0);
+                writeln!(svg, "<text class=\"t {class}\" x=\"{x:.1}\" y=\"{:.1}\">{label}</text>", at + 4.0);
         }
     }
     svg + "</svg>\n"
@@ -133,11 +128,8 @@ fn panel(svg: &mut String, left: f64, title: &str, (across, down): (&Axis, &Axis
     let _ = writeln!(svg, "<text class=\"s\" x=\"{left}\" y=\"42\">until the last is done, median</text>");
     for power in down.powers() {
         let y = TOP + DOWN * (1.0 - down.at(10_f64.powi(power)));
-        let _ = writeln!(
-            svg,
-            "<line class=\"g\" x1=\"{left}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>",
-            left + ACROSS
-        );
+        let _ =
+            writeln!(svg, "<line x1=\"{left}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>", left + ACROSS);
         let _ = writeln!(
             svg,
             "<text class=\"s\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
@@ -148,7 +140,7 @@ fn panel(svg: &mut String, left: f64, title: &str, (across, down): (&Axis, &Axis
     }
     for power in across.powers() {
         let x = left + ACROSS * across.at(10_f64.powi(power));
-        let _ = writeln!(svg, "<line class=\"g\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{bottom}\"/>");
+        let _ = writeln!(svg, "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{bottom}\"/>");
         let _ = writeln!(
             svg,
             "<text class=\"s\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",

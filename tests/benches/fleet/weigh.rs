@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::{StreamExt, stream};
 use picket_core::rules::Rules;
+use picket_driver::{Call, PowerDriver};
+use picket_driver_ipmi::IpmiDriver;
 use picket_fleet::room_for;
-use tokio::task::JoinSet;
 
 use crate::Wrong;
 use crate::bmcs::Bmcs;
@@ -15,14 +17,17 @@ use crate::race::cost;
 use crate::race::farm::Farm;
 use crate::race::goals::Goals;
 use crate::race::line::Line;
-use crate::race::ours::{each, subjects};
 use crate::race::subject::Maker;
 
 /// How long it is watched at rest.
 const REST: Duration = Duration::from_secs(20);
 /// How often a session is asked something, so that no BMC ends it: most real ones do after a minute.
 const KEPT_WARM_BY: Duration = Duration::from_secs(45);
-/// What so many may take.
+/// How many are asked at once in the beginning, as the engine does it.
+const SIDE_BY_SIDE: usize = 64;
+/// How long one question may take.
+const LOOK: Duration = Duration::from_secs(5);
+/// What ten thousand may take, in MB.
 const MOST: f64 = 100.0;
 
 /// Prints what the nodes take, and judges it where they are as many as the goal says.
@@ -72,22 +77,31 @@ pub async fn serve(load: &What) -> Result<(), Wrong> {
         while child::told()?.is_some() {}
         return line.end().await;
     }
-    let subjects = subjects(&maker, &bmcs).await?;
-    for ended in each(&subjects, |subject| async move { subject.look().await.map(drop) }).await? {
-        ended?;
+    let drivers = bmcs.iter().map(|bmc| maker.driver(*bmc, "operator")).collect::<Result<Vec<_>, _>>()?;
+    let clock = maker.context().clock.clone();
+    let look = |driver: Arc<IpmiDriver>| {
+        let call = Call::reading(tokio::time::Instant::now() + LOOK, clock.clone());
+        async move { driver.read_power(&call).await }
+    };
+    let mut looks = stream::iter(drivers.iter().cloned()).map(look).buffer_unordered(SIDE_BY_SIDE);
+    while let Some(looked) = looks.next().await {
+        looked?;
     }
+    drop(looks);
     child::say(&grown())?;
-    let mut warm = JoinSet::new();
-    for (index, subject) in subjects.iter().enumerate() {
-        let subject = subject.clone();
-        let first = KEPT_WARM_BY.mul_f64(index as f64 / subjects.len() as f64);
-        warm.spawn(async move {
-            tokio::time::sleep(first).await;
-            while subject.look().await.is_ok() {
-                tokio::time::sleep(KEPT_WARM_BY).await;
+    let pause = KEPT_WARM_BY / u32::try_from(drivers.len())?;
+    let keep = async {
+        for driver in drivers.iter().cycle() {
+            tokio::time::sleep(pause).await;
+            if let Err(error) = look(driver.clone()).await {
+                eprintln!("a session was not kept warm: {error}");
             }
-        });
+        }
+    };
+    let told = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
+    tokio::select! {
+        biased;
+        ended = told => ended?.map(drop).map_err(Wrong::from),
+        () = keep => Ok(()),
     }
-    while child::told()?.is_some() {}
-    Ok(())
 }

@@ -82,7 +82,7 @@ pub struct Rounds {
 /// One deed by all of them, in an order that the dice give anew each round.
 ///
 /// # Errors
-/// A contestant could not be made ready. What fails in its time stands in its score.
+/// The farm is no more. What a contestant fails in stands in its score.
 pub async fn compete(
     farm: &dyn Farm,
     contestants: &mut [Box<dyn Contestant>],
@@ -96,16 +96,19 @@ pub async fn compete(
         for turn in dice.order(contestants.len()) {
             let (one, score) = (&mut contestants[turn], &mut scores[turn]);
             farm.switch_on()?;
-            one.prepare().await?;
+            let ready = one.prepare().await;
             let (bmcs, cpu, start) = (farm.cpu(), one.cpu(), Instant::now());
-            let ran = one.run(deed).await;
+            let ran = match ready {
+                Ok(()) => one.run(deed).await,
+                Err(wrong) => Err(wrong),
+            };
             let (took, cpu) = (start.elapsed(), one.cpu().saturating_sub(cpu));
             let bmcs = farm.cpu().zip(bmcs).map(|(after, before)| after.saturating_sub(before));
             let held = match deed {
                 Deed::Status => ran,
                 Deed::Off => ran.and_then(|()| farm.must_be_off(score.name)),
             };
-            one.rest().await?;
+            let held = one.rest().await.and(held);
             if let Err(wrong) = held {
                 score.failed += 1;
                 score.why = wrong.to_string();

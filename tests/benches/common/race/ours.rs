@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::contest::{Contestant, Deed};
@@ -47,7 +48,11 @@ pub async fn subjects(maker: &Arc<Maker>, bmcs: &[SocketAddr]) -> Result<Subject
     Ok(made.try_collect::<Vec<_>>().await?.into())
 }
 
-/// Runs `work` for each BMC, each in a task of its own; when each was done, since all began, or why not.
+/// How many are under way at once: with thousands of logins at once each would wait for so long that all are said again.
+pub const SIDE_BY_SIDE: usize = 512;
+
+/// Runs `work` for each BMC, each in a task of its own, [`SIDE_BY_SIDE`] of them at once; when each was done, since all began,
+/// or why not.
 pub async fn each<F>(
     subjects: &[Arc<Subject>],
     work: fn(Arc<Subject>) -> F,
@@ -55,10 +60,13 @@ pub async fn each<F>(
 where
     F: Future<Output = Result<(), Wrong>> + Send + 'static,
 {
-    let (mut tasks, start) = (JoinSet::new(), Instant::now());
+    let (mut tasks, start, turns) = (JoinSet::new(), Instant::now(), Arc::new(Semaphore::new(SIDE_BY_SIDE)));
     for subject in subjects {
-        let work = work(subject.clone());
-        tasks.spawn(async move { work.await.map(|()| start.elapsed()) });
+        let (work, turns) = (work(subject.clone()), turns.clone());
+        tasks.spawn(async move {
+            let _turn = turns.acquire_owned().await?;
+            work.await.map(|()| start.elapsed())
+        });
     }
     let mut ends = Vec::with_capacity(subjects.len());
     while let Some(ended) = tasks.join_next().await {
