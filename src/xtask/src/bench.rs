@@ -21,6 +21,12 @@ const BENCHES: &[Bench] = &[
         etcd: false,
     },
     Bench {
+        name: "fleet",
+        about: "up to 10,000 BMCs at once: status and off, dead ones, loss, memory, start, beside ipmipower and powerman",
+        needs: packages::FOR_BENCH_FLEET,
+        etcd: false,
+    },
+    Bench {
         name: "server",
         about: "the service over 10,000 nodes: reads, watchers, memory, fences, beside a plain echo and a bare store",
         needs: packages::FOR_BUILD,

@@ -19,7 +19,7 @@ mod edge;
 mod fence;
 mod fences;
 mod fleet;
-#[path = "../ipmi/goals.rs"]
+#[path = "../common/race/goals.rs"]
 mod goals;
 mod options;
 mod takeover;

@@ -6,27 +6,23 @@
 //! what the shipped defaults take is printed beside. A contestant's word counts only if every BMC's own state says off.
 //! What belongs to a peer is in its time: its login, its logout. What was started ends with the run.
 
-mod contest;
-mod cost;
+mod beside;
+mod crowd;
 #[path = "../common/edge.rs"]
 mod edge;
-mod farm;
-mod floor;
-mod goals;
-mod line;
 mod options;
-mod ours;
 mod packets;
-mod powerman;
-mod series;
-mod subject;
-mod surroundings;
+#[path = "../common/race/mod.rs"]
+#[allow(dead_code)]
+mod race;
+mod sims;
 mod weigh;
 
 use std::process::ExitCode;
 
 use crate::edge::{Wrong, print_load, runtime};
 use crate::options::{Options, Task};
+use crate::race::{goals, surroundings};
 
 fn main() -> ExitCode {
     let ended = match options::parse(std::env::args().skip(1)) {
@@ -44,13 +40,13 @@ fn main() -> ExitCode {
 }
 
 async fn bench(options: &Options) -> Result<(), Wrong> {
-    surroundings::print(options.seed);
+    surroundings::print("driver ipmi, against ipmi_sim", options.seed);
     let mut goals = goals::Goals::default();
     packets::count(&mut goals).await?;
     for crowd in options.crowds() {
-        contest::crowd(crowd, options.seed, &mut goals).await?;
+        crowd::race(crowd, options.seed, &mut goals).await?;
     }
-    line::beside(options).await?;
+    beside::the_race(options).await?;
     weigh::nodes(options.most()).await?;
     goals.print();
     print_load("at the end");

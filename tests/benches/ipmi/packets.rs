@@ -4,11 +4,12 @@ use picket_driver::PowerDriver;
 use picket_tests::peers::{self, UdpFault};
 
 use crate::Wrong;
-use crate::contest::Contestant;
-use crate::farm::Farm;
-use crate::goals::Goals;
-use crate::powerman::Powerman;
-use crate::subject::{Maker, Subject};
+use crate::race::contest::{Contestant, Deed};
+use crate::race::farm::Farm;
+use crate::race::goals::Goals;
+use crate::race::powerman::{Powerman, Reached};
+use crate::race::subject::{Maker, Subject};
+use crate::sims::Sims;
 
 struct Meter<'a> {
     relay: &'a UdpFault,
@@ -64,7 +65,7 @@ impl Count<'_> {
 /// Counts everything, one BMC, nothing lost.
 pub async fn count(goals: &mut Goals) -> Result<(), Wrong> {
     println!("\nPACKETS, both ways; each counted by the driver and by a relay, and both agree");
-    let farm = Farm::start(1, true).await?;
+    let farm = Sims::start(1, true).await?;
     let bmc = farm.addresses()[0];
     let relay = UdpFault::start(bmc, 1).await?;
     // The button lock wants the administrator.
@@ -99,14 +100,14 @@ pub async fn count(goals: &mut Goals) -> Result<(), Wrong> {
     peers::Ipmipower::new(relay.address()).run("--off --wait-until-off").await?;
     farm.must_be_off("ipmipower")?;
     println!("  {:<58} {:>3}", "beside: ipmipower --off --wait-until-off", meter.take());
-    let (hosts, plug) = (relay.address().to_string(), relay.address().ip().to_string());
-    let mut powerman = Powerman::at(1, &hosts, &plug, &farm).await?;
+    let (hosts, plugs) = (relay.address().to_string(), relay.address().ip().to_string());
+    let mut powerman = Powerman::at(&[Reached { bmcs: 1, hosts, plugs }], &farm).await?;
     // Its ipmipower asks now and then whether the BMC is there: the least of some is the off alone.
     let mut least = u64::MAX;
     for _ in 0..3 {
         farm.switch_on()?;
         meter.take();
-        powerman.run().await?;
+        powerman.run(Deed::Off).await?;
         powerman.rest().await?;
         farm.must_be_off("powerman")?;
         // What it still says of its own accord would count for the next one.

@@ -9,17 +9,18 @@ use picket_core::rules::Rules;
 use tokio::task::JoinSet;
 
 use crate::Wrong;
-use crate::cost;
-use crate::farm::Farm;
-use crate::line::Line;
 use crate::options::Load;
-use crate::powerman::Powerman;
-use crate::subject::Maker;
+use crate::race::cost;
+use crate::race::farm::Farm;
+use crate::race::line::Line;
+use crate::race::powerman::Powerman;
+use crate::race::subject::Maker;
+use crate::sims::Sims;
 
 /// Prints what a node takes, of ours and of powerman.
 pub async fn nodes(bmcs: usize) -> Result<(), Wrong> {
     println!("\nMEMORY A NODE, growth of the resident set by {bmcs} nodes with warm sessions");
-    let farm = Farm::start(bmcs, false).await?;
+    let farm = Sims::start(bmcs, false).await?;
     let program = std::env::current_exe()?;
     for (load, what) in
         [(Load::Drivers, "picket, driver"), (Load::Engine, "picket, driver, engine and embedded store")]
@@ -56,7 +57,7 @@ pub async fn child(load: Load, bmcs: &[SocketAddr]) -> Result<(), Wrong> {
             let mut looks = JoinSet::new();
             for subject in &subjects {
                 let subject = subject.clone();
-                looks.spawn(async move { subject.look().await });
+                looks.spawn(async move { subject.look().await.map(drop) });
             }
             while let Some(ended) = looks.join_next().await {
                 ended??;

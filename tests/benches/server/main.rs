@@ -8,7 +8,7 @@
 //! stands in a process of its own as well, behind the same kind of socket. What was started ends with the run.
 
 mod child;
-#[path = "../ipmi/cost.rs"]
+#[path = "../common/race/cost.rs"]
 #[allow(dead_code)]
 mod cost;
 mod crowd;

@@ -11,9 +11,9 @@ use hmac::{Hmac, KeyInit, Mac};
 use picket_tests::peers::{ADMIN, PASSWORD};
 use sha1::Sha1;
 
+use super::contest::{Contestant, Deed};
+use super::cost;
 use crate::Wrong;
-use crate::contest::Contestant;
-use crate::cost;
 
 /// Nothing is sent again: what is lost ends the bench.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -33,7 +33,9 @@ enum Say {
     Rakp3,
     Privilege,
     Off,
-    Status,
+    /// Status, which must be so.
+    IsOn,
+    IsOff,
     Close,
 }
 
@@ -99,7 +101,7 @@ impl Bare {
             }
             Say::Privilege => self.sealed(0x06, 0x3b, &[4]),
             Say::Off => self.sealed(0x00, 0x02, &[0]),
-            Say::Status => self.sealed(0x00, 0x01, &[]),
+            Say::IsOn | Say::IsOff => self.sealed(0x00, 0x01, &[]),
             Say::Close => self.sealed(0x06, 0x3c, &self.remote.clone()),
         };
         self.socket.send(&packet)?;
@@ -146,8 +148,12 @@ impl Bare {
                 mode.decrypt_block(<&mut Block<Aes128>>::from(&mut block));
                 text.copy_from_slice(&block);
                 // Address, function, sum, address, sequence, command, completion code, data.
-                let is_off = say != Say::Status || text[7] & 1 == 0;
-                if text[6] != 0 || !is_off {
+                let as_it_must = match say {
+                    Say::IsOn => text[7] & 1 == 1,
+                    Say::IsOff => text[7] & 1 == 0,
+                    _ => true,
+                };
+                if text[6] != 0 || !as_it_must {
                     return Err(wrong());
                 }
             }
@@ -175,6 +181,11 @@ pub struct Floor {
 }
 
 impl Floor {
+    /// Its names.
+    pub const WARM: &str = "bare client, warm";
+    /// With the close in its time.
+    pub const COLD: &str = "bare client, cold, with close";
+
     /// For these BMCs; with sessions, or without and with the closes in its time.
     pub fn new(warm: bool, bmcs: Vec<SocketAddr>) -> Self {
         Self { warm, bmcs, bares: Vec::new() }
@@ -184,7 +195,7 @@ impl Floor {
 #[async_trait]
 impl Contestant for Floor {
     fn name(&self) -> &'static str {
-        if self.warm { "bare client, warm" } else { "bare client, cold, with close" }
+        if self.warm { Self::WARM } else { Self::COLD }
     }
 
     async fn prepare(&mut self) -> Result<(), Wrong> {
@@ -192,16 +203,21 @@ impl Contestant for Floor {
         if self.warm { all(&mut self.bares, &LOGIN) } else { Ok(()) }
     }
 
-    async fn run(&mut self) -> Result<(), Wrong> {
-        let says: &[Say] = match self.warm {
-            true => &[Say::Off, Say::Status],
-            false => &[&LOGIN[..], &[Say::Off, Say::Status, Say::Close]].concat(),
+    async fn run(&mut self, deed: Deed) -> Result<(), Wrong> {
+        let deed: &[Say] = match deed {
+            Deed::Status => &[Say::IsOn],
+            Deed::Off => &[Say::Off, Say::IsOff],
         };
-        tokio::task::block_in_place(|| all(&mut self.bares, says))
+        let says = match self.warm {
+            true => deed.to_vec(),
+            false => [&LOGIN[..], deed, &[Say::Close]].concat(),
+        };
+        tokio::task::block_in_place(|| all(&mut self.bares, &says))
     }
 
     async fn rest(&mut self) -> Result<(), Wrong> {
-        if self.warm { all(&mut self.bares, &[Say::Close]) } else { Ok(()) }
+        let mut bares = std::mem::take(&mut self.bares);
+        if self.warm { all(&mut bares, &[Say::Close]) } else { Ok(()) }
     }
 
     fn cpu(&self) -> Duration {

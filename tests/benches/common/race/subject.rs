@@ -25,16 +25,26 @@ const LIFE: Duration = Duration::from_secs(20);
 pub struct Maker {
     context: Context,
     password: NamedTempFile,
+    life: Duration,
 }
 
 impl Maker {
     /// One for all.
     pub fn new() -> Result<Self, Wrong> {
+        Self::with_life(LIFE)
+    }
+
+    /// The same, for calls that take so long at most.
+    pub fn with_life(life: Duration) -> Result<Self, Wrong> {
         let password = NamedTempFile::new()?;
         std::fs::write(password.path(), PASSWORD)?;
         // The kernel's randomness is part of what a session costs.
         let random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("this kernel has random bytes");
-        Ok(Self { context: Context { clock: Arc::new(SystemClock), random: Arc::new(random) }, password })
+        Ok(Self {
+            context: Context { clock: Arc::new(SystemClock), random: Arc::new(random) },
+            password,
+            life,
+        })
     }
 
     /// The clocks and the randomness.
@@ -65,7 +75,7 @@ impl Maker {
         let driver = self.driver(bmc, privilege)?;
         let orders = Orders::new(driver.traits(), self.context.clock.clone()).await?;
         let order = orders.off().await?;
-        Ok(Subject { driver, orders, order, context: self.context.clone() })
+        Ok(Subject { driver, orders, order, context: self.context.clone(), life: self.life })
     }
 }
 
@@ -78,12 +88,13 @@ pub struct Subject {
     pub orders: Orders,
     order: OffOrder,
     context: Context,
+    life: Duration,
 }
 
 impl Subject {
     /// A call that may do everything.
     pub fn call(&self) -> Call {
-        Call::control(Instant::now() + LIFE, self.context.clock.clone(), self.orders.permit())
+        Call::control(Instant::now() + self.life, self.context.clock.clone(), self.orders.permit())
     }
 
     /// Off, and one reading after it that says so.
@@ -97,9 +108,16 @@ impl Subject {
     }
 
     /// A reading, which opens a session where none is.
-    pub async fn look(&self) -> Result<(), Wrong> {
-        self.driver.read_power(&self.call()).await?;
-        Ok(())
+    pub async fn look(&self) -> Result<Power, Wrong> {
+        Ok(self.driver.read_power(&self.call()).await?.power)
+    }
+
+    /// A reading that says on.
+    pub async fn seen_on(&self) -> Result<(), Wrong> {
+        match self.look().await? {
+            Power::On => Ok(()),
+            other => Err(format!("it is on, and was read {other:?}").into()),
+        }
     }
 
     /// Ends the session.

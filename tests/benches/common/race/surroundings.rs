@@ -30,12 +30,12 @@ fn line_of(path: &str, key: &str) -> Option<String> {
 }
 
 /// Says it all, with the caveat.
-pub fn print(seed: u64) {
+pub fn print(what: &str, seed: u64) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let model = line_of("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".to_owned());
     let kernel = line_of("/proc/version", "Linux").unwrap_or_default();
     let kernel = kernel.split_whitespace().nth(2).unwrap_or("?").to_owned();
-    println!("picket {}, driver ipmi, against ipmi_sim", env!("CARGO_PKG_VERSION"));
+    println!("picket {}, {what}", env!("CARGO_PKG_VERSION"));
     println!("  machine: {cores} x {model}, Linux {kernel}");
     println!(
         "  peers: ipmi_sim (openipmi {}), ipmipower {}, powerman {}",

@@ -1,4 +1,4 @@
-//! The whole line: the engine over the embedded store, with ledger, identity and hold, from the call to the proof.
+//! The whole line: the engine over the embedded store, with ledger, identity and hold.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,17 +22,17 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::subject::Maker;
 use crate::Wrong;
-use crate::cost;
-use crate::farm::Farm;
-use crate::options::Options;
-use crate::series::{Series, millis};
-use crate::subject::Maker;
+
+/// Ten thousand are looked at once, each of them stored.
+const KNOWN_WITHIN: Duration = Duration::from_secs(180);
 
 /// A gateway's inside, with one BMC a node.
 pub struct Line {
     engine: Engine,
-    nodes: Vec<NodeId>,
+    /// All of them.
+    pub nodes: Vec<NodeId>,
     drivers: Vec<Arc<IpmiDriver>>,
     stop: CancellationToken,
     work: JoinHandle<()>,
@@ -40,11 +40,11 @@ pub struct Line {
 }
 
 /// What a fence took.
-struct Took {
+pub struct Took {
     /// From the call to the proof, as the caller sees it.
-    whole: Duration,
+    pub whole: Duration,
     /// Of it, from the first Off reading to the last: the dwell.
-    dwell: Duration,
+    pub dwell: Duration,
 }
 
 impl Line {
@@ -86,7 +86,7 @@ impl Line {
         let line = Self { engine, nodes, drivers, stop, work, _store: directory };
         line.engine.until_leading().await;
         let known = line.nodes.iter().map(|node| line.known(node));
-        tokio::time::timeout(Duration::from_secs(60), try_join_all(known)).await??;
+        tokio::time::timeout(KNOWN_WITHIN, try_join_all(known)).await??;
         Ok(line)
     }
 
@@ -98,7 +98,7 @@ impl Line {
     }
 
     /// One fence, until it is confirmed.
-    async fn fence(&self, node: &NodeId) -> Result<Took, Wrong> {
+    pub async fn fence(&self, node: &NodeId) -> Result<Took, Wrong> {
         let words = |text: &str| text.to_owned();
         let holder =
             Holder { name: words("bench"), by: words("bench"), reason: words("a race"), then: Then::StayOff };
@@ -135,7 +135,8 @@ impl Line {
         }
     }
 
-    fn packets(&self) -> u64 {
+    /// Datagrams of all drivers so far, both ways.
+    pub fn packets(&self) -> u64 {
         self.drivers
             .iter()
             .map(|driver| driver.packets())
@@ -168,93 +169,4 @@ fn plan(index: usize, driver: &Arc<IpmiDriver>, rules: &Rules) -> Result<NodePla
         drills: false,
         mark: String::new(),
     })
-}
-
-/// The numbers of many fences.
-#[derive(Default)]
-struct Table {
-    alone: Series,
-    alone_without_dwell: Series,
-    together: Series,
-    together_without_dwell: Series,
-    fences: u32,
-    cpu: Duration,
-    packets: u64,
-}
-
-impl Table {
-    /// A fresh engine: `alone` nodes one after another, then the rest at once.
-    async fn round(&mut self, farm: &Farm, maker: &Maker, rules: &Rules, alone: usize) -> Result<(), Wrong> {
-        farm.switch_on()?;
-        let line = Line::start(maker, &farm.addresses(), rules).await?;
-        let (cpu, packets) = (cost::own_cpu(), line.packets());
-        let (singles, crowd) = line.nodes.split_at(alone);
-        for node in singles {
-            let took = line.fence(node).await?;
-            self.alone.push(took.whole);
-            self.alone_without_dwell.push(took.whole.saturating_sub(took.dwell));
-        }
-        let start = Instant::now();
-        let all = try_join_all(crowd.iter().map(|node| line.fence(node))).await?;
-        let whole = start.elapsed();
-        let dwell = all.iter().map(|took| took.dwell).min().unwrap_or_default();
-        self.together.push(whole);
-        self.together_without_dwell.push(whole.saturating_sub(dwell));
-        self.cpu += cost::own_cpu().saturating_sub(cpu);
-        self.packets += line.packets() - packets;
-        self.fences += line.nodes.len() as u32;
-        farm.must_be_off("the engine")?;
-        line.end().await
-    }
-
-    fn print(&self, name: &str, rules: &Rules, crowd: usize) {
-        let head = format!("{name}: readings {}, dwell {:?}", rules.readings, rules.dwell);
-        println!("  {head}");
-        for (what, whole, without) in [
-            ("one alone".to_owned(), &self.alone, &self.alone_without_dwell),
-            (format!("{crowd} at once"), &self.together, &self.together_without_dwell),
-        ] {
-            println!(
-                "    {what:<14} median {:>8} ms, p95 {:>8} ms; without the dwell median {:>7} ms, p95 {:>7} ms",
-                millis(whole.median()),
-                millis(whole.quantile(0.95)),
-                millis(without.median()),
-                millis(without.quantile(0.95)),
-            );
-        }
-        let fences = self.fences.max(1);
-        println!(
-            "    a fence: {:.0} us of processor time, {:.1} packets",
-            (self.cpu / fences).as_secs_f64() * 1e6,
-            self.packets as f64 / f64::from(fences)
-        );
-    }
-}
-
-/// Prints the whole line beside the race, with its numbers and with the shipped ones.
-pub async fn beside(options: &Options) -> Result<(), Wrong> {
-    const ALONE: usize = 8;
-    const CROWD: usize = 64;
-    println!(
-        "\nBESIDE: THE WHOLE LINE, from the call to the stored proof, sessions warm: intent, identity, hold, first look, \
-         off,\n  readings, each stored before it is sent. Embedded store on {}",
-        std::env::temp_dir().display()
-    );
-    let farm = Farm::start(ALONE + CROWD, true).await?;
-    let maker = Maker::new()?;
-    let shipped = Rules::default();
-    // The judge takes an Off for recent as long as three dwells, and wants one that was asked for after the first of
-    // them was answered: without any dwell it would prove nothing.
-    let race = Rules { readings: 1, dwell: Duration::from_millis(20), ..shipped.clone() };
-    for (name, rules, rounds) in [
-        ("nearest to the race, which has no dwell", race, if options.quick { 1 } else { 5 }),
-        ("as shipped", shipped, 1),
-    ] {
-        let mut table = Table::default();
-        for _ in 0..rounds {
-            table.round(&farm, &maker, &rules, ALONE).await?;
-        }
-        table.print(name, &rules, CROWD);
-    }
-    Ok(())
 }

@@ -1,5 +1,6 @@
 //! What a process used, as the kernel counts it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -23,7 +24,12 @@ pub fn ended_children_cpu() -> Duration {
 pub fn family_cpu(process: u32) -> Duration {
     family(process)
         .into_iter()
-        .map(|id| Duration::from_nanos(first_number(&format!("/proc/{id}/schedstat"))))
+        .map(|id| {
+            // Of each thread: the process's own file speaks of the first one alone.
+            let threads = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+            threads.map(|thread| first_number(&thread.path().join("schedstat"))).sum()
+        })
+        .map(Duration::from_nanos)
         .sum()
 }
 
@@ -41,7 +47,7 @@ pub fn resident(process: u32) -> u64 {
     1024 * line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0)
 }
 
-fn first_number(path: &str) -> u64 {
+fn first_number(path: &Path) -> u64 {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
 }

@@ -1,0 +1,115 @@
+//! What was asked for.
+
+use std::path::PathBuf;
+
+/// What `--help` prints.
+pub const USAGE: &str = "\
+usage: cargo xtask bench fleet [--quick] [--seed=N] [--picture=FILE]
+
+  --quick         few rounds, and no more than 1,000 BMCs: shows that it runs, not how fast
+  --seed=N        the order in which the contestants take their turns; printed, so that a run can be repeated
+  --picture=FILE  draws how the time grows with the number of BMCs, as SVG";
+
+/// What to do.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Print the usage.
+    Help,
+    /// Run.
+    Bench(Options),
+    /// The bench's own children.
+    Child(Child),
+}
+
+/// A process of the bench, beside it. Those of the first three are told their BMCs by lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Child {
+    /// The BMCs.
+    Bmcs,
+    /// A driver with a warm session a BMC, to be weighed.
+    Drivers,
+    /// The engine over the embedded store, with a node a BMC, to be weighed.
+    Engine,
+    /// The daemon, by these settings.
+    Daemon(PathBuf),
+}
+
+impl Child {
+    /// As an argument.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Child::Bmcs => "--bmcs",
+            Child::Drivers => "--weigh-drivers",
+            Child::Engine => "--weigh-engine",
+            Child::Daemon(_) => "--daemon",
+        }
+    }
+}
+
+/// How to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Few rounds.
+    pub quick: bool,
+    /// Of the order of turns.
+    pub seed: u64,
+    /// Where the picture goes.
+    pub picture: Option<PathBuf>,
+}
+
+/// So many BMCs at once, so many times by each contestant.
+#[derive(Clone, Copy, Debug)]
+pub struct Crowd {
+    /// BMCs.
+    pub bmcs: usize,
+    /// Rounds.
+    pub rounds: usize,
+}
+
+impl Options {
+    /// The races.
+    pub fn crowds(&self) -> Vec<Crowd> {
+        let all = [(200, 7), (1_000, 3), (10_000, 2)];
+        let quick = [(50, 2), (200, 2), (1_000, 1)];
+        let chosen: &[_] = if self.quick { &quick } else { &all };
+        chosen.iter().map(|&(bmcs, rounds)| Crowd { bmcs, rounds }).collect()
+    }
+
+    /// The most BMCs at once.
+    pub fn most(&self) -> usize {
+        if self.quick { 1_000 } else { 10_000 }
+    }
+
+    /// BMCs of which some are in trouble.
+    pub fn troubled(&self) -> usize {
+        if self.quick { 200 } else { 1_000 }
+    }
+}
+
+/// Reads the command line. `--bench` is what cargo adds.
+pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Task, String> {
+    let mut options = Options { quick: false, seed: 1, picture: None };
+    let mut arguments = arguments.filter(|word| word != "--bench");
+    while let Some(word) = arguments.next() {
+        let child =
+            [Child::Bmcs, Child::Drivers, Child::Engine].into_iter().find(|child| child.word() == word);
+        match (word.as_str(), child) {
+            (_, Some(child)) => return Ok(Task::Child(child)),
+            ("--daemon", _) => {
+                let settings = arguments.next().ok_or("--daemon is for the bench itself, with settings")?;
+                return Ok(Task::Child(Child::Daemon(settings.into())));
+            }
+            ("--help" | "-h", _) => return Ok(Task::Help),
+            ("--quick", _) => options.quick = true,
+            (other, _) => match other.split_once('=') {
+                Some(("--picture", file)) => options.picture = Some(file.into()),
+                Some(("--seed", seed)) => match seed.parse() {
+                    Ok(seed) => options.seed = seed,
+                    Err(_) => return Err(format!("{other}: a number is expected\n\n{USAGE}")),
+                },
+                _ => return Err(format!("there is no option {other}\n\n{USAGE}")),
+            },
+        }
+    }
+    Ok(Task::Bench(options))
+}
