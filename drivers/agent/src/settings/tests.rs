@@ -18,10 +18,10 @@ const METADATA: &str = r#"<resource-agent name="fence_x"><parameters>
 </parameters><actions><action name="on"/><action name="off"/><action name="status"/></actions></resource-agent>"#;
 
 fn check_with(settings: Value, metadata: &str, version: &str) -> Result<Settings, Vec<(String, String)>> {
-    // A directory in which a program of every name is.
+    // A directory in which a program of every name is; nothing is written elsewhere.
     let directory = tempfile::tempdir().expect("a directory");
     let mut table = settings.as_object().expect("a table").clone();
-    if let Some(agent) = table.get("agent").and_then(Value::as_str) {
+    if let Some(agent) = table.get("agent").and_then(Value::as_str).filter(|agent| !agent.contains('/')) {
         let path = directory.path().join(agent);
         std::fs::write(&path, "").expect("it can be written");
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
