@@ -1,6 +1,7 @@
 //! Whether a device could be used for a fence now, by what its last check, or the readings since, came to.
 
 use picket_core::device::{DeviceClass, DeviceSpec, IdentityMatch};
+use picket_core::record::Phase;
 use picket_driver::ErrorKind;
 
 use crate::view::DeviceLive;
@@ -102,10 +103,11 @@ pub fn problems(spec: &DeviceSpec, live: &DeviceLive) -> Vec<Problem> {
     problems
 }
 
-/// Whether the device could be used now.
-pub fn readiness(spec: &DeviceSpec, live: &DeviceLive) -> Readiness {
-    // One that told its power alone may be another machine's.
-    let known = spec.class != DeviceClass::Host || live.identity_match.is_some();
+/// Whether the device of a node in this phase could be used now.
+pub fn readiness(spec: &DeviceSpec, live: &DeviceLive, phase: &Phase) -> Readiness {
+    // One that told its power alone may be another machine's. A node that is kept off was asked by whoever fenced it.
+    let at_rest = *phase == Phase::Normal && spec.class == DeviceClass::Host;
+    let known = !at_rest || live.identity_match.is_some();
     let asked = live.checked.is_some() || live.fault.is_some() || live.power.is_some() && known;
     let problems = problems(spec, live);
     let mut troubles = problems.iter().map(|problem| problem.trouble).filter(|trouble| trouble.counts());
@@ -156,17 +158,26 @@ mod tests {
     #[test]
     fn readiness_is_what_the_worst_problem_leaves() {
         let host = spec(DeviceClass::Host);
-        assert_eq!(readiness(&host, &DeviceLive::default()), Readiness::Unchecked);
-        assert_eq!(readiness(&host, &answered()), Readiness::Ready);
+        assert_eq!(readiness(&host, &DeviceLive::default(), &Phase::Normal), Readiness::Unchecked);
+        assert_eq!(readiness(&host, &answered(), &Phase::Normal), Readiness::Ready);
         let of_whom = DeviceLive { identity_match: None, ..answered() };
-        assert_eq!(readiness(&host, &of_whom), Readiness::Unchecked, "it told its power alone");
+        assert_eq!(
+            readiness(&host, &of_whom, &Phase::Normal),
+            Readiness::Unchecked,
+            "it told its power alone"
+        );
+        assert_eq!(
+            readiness(&host, &of_whom, &Phase::Released),
+            Readiness::Ready,
+            "it is kept off, by whoever leads now"
+        );
         let unknown = DeviceLive { identity_match: Some(IdentityMatch::Unknown), ..answered() };
-        assert_eq!(readiness(&host, &unknown), Readiness::Degraded);
+        assert_eq!(readiness(&host, &unknown, &Phase::Normal), Readiness::Degraded);
         let other = DeviceLive { identity_match: Some(IdentityMatch::Mismatch), ..answered() };
-        assert_eq!(readiness(&host, &other), Readiness::NotReady);
+        assert_eq!(readiness(&host, &other, &Phase::Normal), Readiness::NotReady);
         let fault = Some(("timed out: no answer".to_owned(), WallTime::from_millis(2)));
         let silent = DeviceLive { fault, fault_kind: Some(ErrorKind::TimedOut), ..unknown };
-        assert_eq!(readiness(&host, &silent), Readiness::NotReady);
+        assert_eq!(readiness(&host, &silent, &Phase::Normal), Readiness::NotReady);
         assert_eq!(problems(&host, &silent)[0].trouble, Trouble::Failed(Some(ErrorKind::TimedOut)));
     }
 
@@ -179,7 +190,7 @@ mod tests {
             remarks: vec!["its secret is seen".to_owned()],
         };
         let live = DeviceLive { checked: Some(checked), ..answered() };
-        assert_eq!(readiness(&spec(DeviceClass::Host), &live), Readiness::Degraded);
+        assert_eq!(readiness(&spec(DeviceClass::Host), &live, &Phase::Normal), Readiness::Degraded);
         let supply = spec(DeviceClass::Supply);
         assert_eq!(
             problems(&supply, &live).iter().map(|one| one.trouble).collect::<Vec<_>>(),
@@ -187,6 +198,6 @@ mod tests {
         );
         let wired = DeviceSpec { verified: true, ..supply };
         assert_eq!(problems(&wired, &live)[0].text, "its secret is seen", "it is told, and no less for it");
-        assert_eq!(readiness(&wired, &live), Readiness::Ready);
+        assert_eq!(readiness(&wired, &live, &Phase::Normal), Readiness::Ready);
     }
 }

@@ -207,7 +207,7 @@ impl Sums {
         }
         for spec in view.plan.with_wiring(record).devices() {
             let live = view.live.devices.get(&spec.id);
-            let readiness = live.map_or(Readiness::Unchecked, |live| readiness(spec, live));
+            let readiness = live.map_or(Readiness::Unchecked, |live| readiness(spec, live, &record.phase));
             *self.devices.entry(readiness.label()).or_default() += 1;
             if readiness == Readiness::NotReady && !troubles.contains(&"device_not_ready") {
                 troubles.push("device_not_ready");

@@ -225,7 +225,7 @@ impl NodeTask {
         let (Some(spec), Some(live)) = (topology.device(device), self.live.devices.get(device)) else {
             return;
         };
-        let is = readiness(spec, live);
+        let is = readiness(spec, live, &self.record().phase);
         let words: Vec<String> = problems(spec, live).into_iter().map(|problem| problem.text).collect();
         let was = self.told.insert(device.clone(), is).unwrap_or_default();
         self.publish();

@@ -12,7 +12,8 @@ fn ready(lab: &Lab, device: &str) -> Readiness {
     let view = lab.view();
     let topology = view.plan.with_wiring(&view.stored.record);
     let spec = topology.devices().find(|spec| spec.id.as_str() == device).expect("known");
-    readiness(spec, view.live.devices.get(&spec.id).unwrap_or(&Default::default()))
+    let live = view.live.devices.get(&spec.id).cloned().unwrap_or_default();
+    readiness(spec, &live, &view.stored.record.phase)
 }
 
 #[tokio::test(start_paused = true)]

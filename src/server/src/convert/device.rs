@@ -56,7 +56,7 @@ fn device(view: &NodeView, spec: &DeviceSpec, live: &DeviceLive, level: u32, now
             .identity_match
             .map_or(v1::IdentityMatch::Unspecified, words::identity_match)
             .into(),
-        readiness: readiness(picket_engine::readiness(spec, live)).into(),
+        readiness: readiness(picket_engine::readiness(spec, live, &view.stored.record.phase)).into(),
         problems: picket_engine::problems(spec, live).into_iter().map(problem).collect(),
         checked_at: read.chain(checked).max().map(timestamp),
         reading: reading(spec.id.as_str(), live, now),
