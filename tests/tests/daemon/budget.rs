@@ -74,7 +74,9 @@ async fn of_fifty_requests_at_once_three_go_also_over_deaths_and_those_that_wait
     let said = gateway.picket(&waiting).await?;
     assert_eq!(count(&said, "not done within"), 50, "{said:?}");
     // On a busy machine few of them reach the gateway within a second; four are to follow.
+    let deadline = Instant::now() + SOON;
     while gateway.log().matches("outcome=\"waits\"").count() < 4 {
+        assert!(Instant::now() < deadline, "nobody waits: {}", gateway.log());
         gateway.picket(&waiting).await?;
     }
     assert_eq!(watch.end().await, 3);

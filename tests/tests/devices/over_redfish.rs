@@ -1,103 +1,25 @@
 //! The scenarios of devices, over Redfish: a simulated BMC that other people's clients take for one (`tests/tests/fleet`), with all
 //! its faults, before the real daemon. The world behind it knows what is true.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::device::Identity;
-use picket_driver_ipmi::crypto::Suite;
-use picket_driver_sim::{Act, Fault, RestorePolicy, SimClock};
-use picket_fleet::{Account, BmcOptions, Fleet, RedfishPlace, Role};
+use picket_driver_sim::{Act, Fault, RestorePolicy};
 use picket_proto::v1::{FenceCause, Grade, OutcomeKind, Phase, Reason};
-use picket_tests::peers::{ADMIN, OPERATOR, PASSWORD, Truth, eventually, fresh_address};
-use picket_tests::{Bmc, Result};
-use tempfile::NamedTempFile;
+use picket_tests::Result;
+use picket_tests::peers::eventually;
 
 use crate::scene::{Plan, Scene, Told};
+use machine::Machine;
+
+mod levels;
+mod machine;
 
 /// A level is given up after 9 s rather than 180 s; the long window has to fit into that.
 const SHORT_SHARE: &str = "[rules]\nlevel_share = \"9s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"";
 const SOON: Duration = Duration::from_secs(60);
 /// The world's name for the BMC's Redfish; its IPMI has another, and faults of its own.
 const DEVICE: &str = "n1-redfish";
-
-/// One machine with a BMC that speaks both protocols.
-struct Machine {
-    _fleet: Fleet,
-    bmc: Arc<picket_fleet::Bmc>,
-    ca: NamedTempFile,
-}
-
-impl Machine {
-    async fn new() -> Result<Self> {
-        Self::with(false).await
-    }
-
-    /// With a reset that is a task, or not.
-    async fn with(tasks: bool) -> Result<Self> {
-        let account =
-            |name: &str, role| Account { name: name.to_owned(), password: PASSWORD.to_owned(), role };
-        let (ipmi, idle) = (fresh_address(), Duration::from_secs(60));
-        let options = BmcOptions {
-            name: "n1".to_owned(),
-            ipmi,
-            accounts: Arc::new([account(ADMIN, Role::Administrator), account(OPERATOR, Role::Operator)]),
-            suites: vec![Suite::Sha1, Suite::Sha256],
-            sessions: 8,
-            idle,
-            redfish: Some(RedfishPlace { address: ipmi, sessions: 8, idle, tasks }),
-            seed: 1,
-        };
-        let clock: Arc<dyn picket_core::time::Clock> = Arc::new(SimClock::new());
-        let fleet = Fleet::start(&[options], &clock).await.expect("a free address");
-        let ca = NamedTempFile::new().expect("a file");
-        std::fs::write(ca.path(), fleet.authority()).expect("written");
-        let bmc = fleet.bmc("n1").expect("it was asked for").clone();
-        Ok(Self { _fleet: fleet, bmc, ca })
-    }
-
-    fn truth(&self) -> Truth {
-        let bmc = self.bmc.clone();
-        Arc::new(move || bmc.is_on())
-    }
-
-    /// The device that the settings name.
-    fn redfish(&self) -> Bmc {
-        let address = self.bmc.redfish_address().expect("it speaks Redfish");
-        Bmc::redfish_at(address)
-            .trusting(self.ca.path())
-            .with("last_reset_time = true\nsession_timeout = \"60s\"")
-    }
-
-    /// The same BMC by its other protocol, which has no faults.
-    fn ipmi(&self) -> Bmc {
-        Bmc::at(self.bmc.address())
-    }
-
-    /// From now on its Redfish misbehaves so, too.
-    fn fault(&self, fault: Fault) {
-        self.bmc.world().fault(DEVICE, fault);
-    }
-
-    fn mend(&self) {
-        self.bmc.world().mend(DEVICE);
-    }
-
-    /// How many commands its Redfish was given.
-    fn commands(&self) -> usize {
-        let now = self.bmc.now();
-        self.bmc.world().heard(now).iter().filter(|heard| heard.device == DEVICE).count()
-    }
-
-    fn machine() -> String {
-        "n1".to_owned()
-    }
-
-    /// The daemon over it alone.
-    async fn scene(&self, settings: &str) -> Result<Scene> {
-        Plan::over(self.truth(), &[("bmc", self.redfish())]).with(settings).start().await
-    }
-}
 
 #[tokio::test]
 async fn a_fall_that_takes_its_time_is_waited_for_and_the_node_comes_back() -> Result<()> {
@@ -384,59 +306,4 @@ async fn an_on_that_is_dropped_is_tried_again_and_then_left_to_a_person() -> Res
     assert!(machine.bmc.is_on());
     scene.released_while_off(1);
     Ok(())
-}
-
-/// Where its Redfish fails so, the next level does it.
-async fn falls_back(spoil: impl FnOnce(&Machine)) -> Result<()> {
-    let machine = Machine::new().await?;
-    let scene = Plan::over(machine.truth(), &[("bmc", machine.redfish())])
-        .level(&[("ipmi", machine.ipmi())])
-        .with(SHORT_SHARE)
-        .start()
-        .await?;
-    spoil(&machine);
-    let fenced = scene.fence().await?;
-    fenced.tell("the next level");
-    assert_eq!(fenced.is_fenced().evidence().level, 2);
-    assert!(!machine.bmc.is_on());
-    scene.released_while_off(1);
-    Ok(())
-}
-
-#[tokio::test]
-async fn the_next_level_comes_where_one_is_silent() -> Result<()> {
-    falls_back(|machine| machine.fault(Fault::Silent)).await
-}
-
-#[tokio::test]
-async fn the_next_level_comes_where_one_refuses_the_off() -> Result<()> {
-    falls_back(|machine| machine.fault(Fault::OffRefused)).await
-}
-
-#[tokio::test]
-async fn the_next_level_comes_where_one_ignores_the_off() -> Result<()> {
-    falls_back(|machine| machine.fault(Fault::OffIgnored)).await
-}
-
-#[tokio::test]
-async fn the_next_level_comes_where_one_says_nothing_of_power() -> Result<()> {
-    falls_back(|machine| machine.fault(Fault::SaysNothing)).await
-}
-
-#[tokio::test]
-async fn the_next_level_comes_where_one_lets_nobody_in() -> Result<()> {
-    falls_back(|machine| {
-        machine.fault(Fault::WrongPassword);
-        machine.bmc.happen(Act::LoseSessions { device: DEVICE.to_owned() });
-    })
-    .await
-}
-
-#[tokio::test]
-async fn the_next_level_comes_where_one_restarted_and_lost_its_machine() -> Result<()> {
-    falls_back(|machine| {
-        let (device, down) = (DEVICE.to_owned(), Duration::from_secs(1));
-        machine.bmc.happen(Act::RestartBmc { device, down, estranged: true });
-    })
-    .await
 }

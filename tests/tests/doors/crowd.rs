@@ -86,6 +86,8 @@ async fn ten_thousand_requests_of_one_caller_do_not_hinder_another() -> Result<(
     let answers = crowd.await.expect("ended");
     let took = began.elapsed();
     println!("{asked} requests of the other one, the slowest {slowest:?}, within {took:?}");
+    // None of them waits for the crowd to be served; a machine that does other things as well is slow to everybody.
+    assert!(slowest < Duration::from_secs(5).max(took / 2), "{slowest:?} of {took:?}");
     assert_eq!(answers.len(), REQUESTS);
     let answered = answers.iter().filter(|answer| answer.is_ok()).count();
     let refused = answers.iter().filter(|answer| matches!(answer, Err(Code::ResourceExhausted))).count();
