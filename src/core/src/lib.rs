@@ -3,8 +3,8 @@
 //! **Purpose.** Decide when a node is proven off, what may be sent next, and what must be stored before it is sent.
 //! **Non-goals.** No I/O, no clock, no async runtime: time, stores and electors are passed in.
 //! **Invariants.** The values that open the doors that kill — [`Saved`](step::Saved), [`Leadership`](election::Leadership),
-//! [`ConfirmedOff`](confirm::ConfirmedOff), [`ReleasePermit`](ground::ReleasePermit), [`SeenOff`](receipt::SeenOff) and the
-//! orders of [`order`] — are made in this crate alone, each in one function, after the check that it stands for.
+//! [`ConfirmedOff`](confirm::ConfirmedOff), [`ReleasePermit`](ground::ReleasePermit), [`SeenOff`](receipt::SeenOff),
+//! [`ParentOff`](parent::ParentOff) and the orders of [`order`] — are made in this crate alone, each in one function, after the check that it stands for.
 //! They are not `Clone` and cannot be deserialized, so that they die with the process.
 
 pub mod budget;
@@ -22,6 +22,7 @@ pub mod machine;
 pub mod near;
 pub mod order;
 pub mod outcome;
+pub mod parent;
 pub mod power;
 pub mod receipt;
 pub mod record;

@@ -70,6 +70,13 @@ pub struct Hold {
     pub since: WallTime,
     /// Dropped by itself once everything is released (`then: POWER_ON`).
     pub drop_when_released: bool,
+    /// The node was found on since: where the hold is a child's, what its parent proved of it is void (S22).
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub breached: bool,
+}
+
+fn is_unset(flag: &bool) -> bool {
+    !flag
 }
 
 /// What happens to the node once everything is released.

@@ -26,6 +26,9 @@ pub enum TopologyFault {
     /// Host devices and supplies prove in different ways.
     #[error("level {0} mixes device classes: put host devices and supplies into levels of their own")]
     MixedClasses(usize),
+    /// A machine runs on one other machine.
+    #[error("level {0} has a parent beside another device: a parent is a level of its own")]
+    ParentBeside(usize),
     /// The same device twice.
     #[error("device {0} stands in the topology twice")]
     Twice(DeviceId),
@@ -53,6 +56,9 @@ impl Topology {
                 None => faults.push(TopologyFault::EmptyLevel(index + 1)),
                 Some(first) if level.devices.iter().any(|d| d.class != first.class) => {
                     faults.push(TopologyFault::MixedClasses(index + 1));
+                }
+                Some(first) if first.class == DeviceClass::Parent && level.devices.len() > 1 => {
+                    faults.push(TopologyFault::ParentBeside(index + 1));
                 }
                 Some(_) => {}
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::own_off::{Long, OwnOff};
 use super::run::Run;
-use crate::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
+use crate::device::{DeviceSpec, Grade, IdentityMatch};
 use crate::ids::DeviceId;
 use crate::power::{Epoch, EpochOrigin, Power, Reading};
 use crate::time::BootTime;
@@ -303,9 +303,7 @@ impl Trace {
         // An answer may lie there unheard while the process is stopped: what counts is when it was asked for, too.
         let asked = now.since(run.last_asked) < self.spec.call + self.spec.dwell * 3;
         let recent = asked && run.reaches(now, self.spec.dwell);
-        // Of a parent's Off alone nothing follows for its child (S22): what must be asked besides is not told here.
-        let speaks = self.spec.class != DeviceClass::Parent && self.identity != IdentityMatch::Mismatch;
-        let believed = speaks && !self.is_restarted() && !self.off_due;
+        let believed = self.identity != IdentityMatch::Mismatch && !self.is_restarted() && !self.off_due;
         (run.count >= self.spec.readings && sealed && recent && believed).then_some(run)
     }
 

@@ -110,12 +110,16 @@ impl Draft {
     pub(super) fn place(&mut self, holder: &Holder) {
         let drop_when_released = holder.then == Then::PowerOn;
         let since = self.at;
-        let hold = Hold { reason: holder.reason.clone(), by: holder.by.clone(), since, drop_when_released };
+        let (reason, by) = (holder.reason.clone(), holder.by.clone());
+        let hold = Hold { reason, by, since, drop_when_released, breached: false };
         self.record
             .holds
             .entry(holder.name.clone())
-            // Asked for twice, the hold is dropped by itself only if both wanted that.
-            .and_modify(|old| old.drop_when_released &= drop_when_released)
+            // Asked for twice, the hold is dropped by itself only if both wanted that. Whoever asks anew begins from zero.
+            .and_modify(|old| {
+                old.drop_when_released &= drop_when_released;
+                old.breached = false;
+            })
             .or_insert(hold);
     }
 

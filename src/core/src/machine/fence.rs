@@ -100,7 +100,8 @@ pub(super) fn off_intent(draft: &mut Draft, devices: &[DeviceId]) -> Result<(), 
     // Nobody has seen it on since the restore: it stays held for an admin as if it had read Off before this fence.
     if let Some(mark) = draft.record.restored.take() {
         let reason = format!("fenced before any reading after the restore of {}", mark.at);
-        let hold = Hold { reason, by: "picket".to_owned(), since: draft.at, drop_when_released: false };
+        let (by, since) = ("picket".to_owned(), draft.at);
+        let hold = Hold { reason, by, since, drop_when_released: false, breached: false };
         draft.record.holds.entry(HOLD.to_owned()).or_insert(hold);
     }
     for device in devices {

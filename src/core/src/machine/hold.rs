@@ -27,9 +27,10 @@ pub(super) fn hold(draft: &mut Draft, holder: &str, person: &Person) -> Result<(
         by: person.name.clone(),
         since: draft.at,
         drop_when_released: false,
+        breached: false,
     };
     let held = draft.record.holds.entry(holder.to_owned()).or_insert_with(|| new.clone());
-    *held = Hold { since: held.since, ..new };
+    *held = Hold { since: held.since, breached: held.breached, ..new };
     draft.moment(format!("held for {holder} by {}: {}", person.name, person.reason));
     Ok(())
 }

@@ -8,6 +8,7 @@ use crate::device::Grade;
 use crate::ids::{DeviceId, FenceId};
 use crate::ledger::EffectKind;
 use crate::outcome::Outcome;
+use crate::parent::child_of;
 use crate::record::{Cause, Fence, Phase, ReleaseStage, ReleaseState};
 use crate::time::WallTime;
 
@@ -94,6 +95,9 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
     };
     let generation = draft.next_generation();
     draft.record.breaches += 1;
+    // What this node proved of its children is void: each of them finds that out by its own hold.
+    let children = draft.record.holds.iter_mut().filter(|(holder, _)| child_of(holder).is_some());
+    children.for_each(|(_, hold)| hold.breached = true);
     let count = draft.record.breaches;
     let at = draft.at;
     let releases = before

@@ -108,7 +108,7 @@ fn found_off(draft: &mut Draft, id: FenceId, topology: Topology) -> Result<(), R
     draft.fence()?.outcome = None;
     draft.record.phase = Phase::Fenced;
     let (by, since) = ("picket".to_owned(), draft.at);
-    let hold = Hold { reason: words.clone(), by, since, drop_when_released: false };
+    let hold = Hold { reason: words.clone(), by, since, drop_when_released: false, breached: false };
     draft.record.holds.entry(HOLD.to_owned()).or_insert(hold);
     draft.moment(format!("{words}: kept off, and nothing of it is proven or released"));
     Ok(())

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::draft::Draft;
 use super::{Refused, describe};
-use crate::device::DeviceClass;
+use crate::device::{DeviceClass, DeviceSpec};
 use crate::event::Person;
 use crate::ids::DeviceId;
 use crate::ledger::EffectKind;
@@ -121,23 +121,25 @@ pub(super) fn on_intent(draft: &mut Draft, devices: &[DeviceId]) -> Result<(), R
             let known = fence.topology.devices().map(|spec| spec.id.to_string()).collect();
             return Err(Refused::NoSuch { what: "device", name: device.to_string(), known });
         };
-        if bringing != Bringing::PowerOn && spec.class != DeviceClass::Supply || bringing == Bringing::Abort {
+        if bringing != Bringing::PowerOn && spec.class == DeviceClass::Host || bringing == Bringing::Abort {
             return Err(Refused::Phase {
                 wanted: "a power-on of the host",
                 phase: "unfencing",
                 hint: "after an abort or a stand-down no on is sent to a host device",
             });
         }
-        // Supplies come first: a host device may need them to answer.
-        let supplies_off = fence
-            .switched_off
-            .iter()
-            .any(|id| fence.topology.device(id).is_some_and(|other| other.class == DeviceClass::Supply));
-        if spec.class != DeviceClass::Supply && supplies_off {
+        // Supplies come first, then the parent: a host device may need them to answer, and nothing runs on a parent that is off.
+        let before = |class: DeviceClass| match class {
+            DeviceClass::Supply => 0,
+            DeviceClass::Parent => 1,
+            DeviceClass::Host => 2,
+        };
+        let waits_for = |other: &DeviceSpec| before(other.class) < before(spec.class);
+        if fence.switched_off.iter().filter_map(|id| fence.topology.device(id)).any(waits_for) {
             return Err(Refused::Phase {
                 wanted: "a power-on of the host",
                 phase: "unfencing",
-                hint: "its supplies are brought back first",
+                hint: "its supplies are brought back first, then its parent",
             });
         }
         lives.insert(device.clone(), spec.max_in_flight.on);
@@ -153,19 +155,18 @@ pub(super) fn on_intent(draft: &mut Draft, devices: &[DeviceId]) -> Result<(), R
 pub(super) fn supplies_on(draft: &mut Draft, devices: &[DeviceId]) -> Result<(), Refused> {
     draft.expect_phase("bringing supplies back", &["unfencing"], "supplies come back while unfencing")?;
     let fence = draft.fence()?;
-    let is_supply = |id: &DeviceId| {
-        devices.contains(id)
-            && fence.topology.device(id).is_some_and(|spec| spec.class == DeviceClass::Supply)
+    let is_back = |id: &DeviceId| {
+        devices.contains(id) && fence.topology.device(id).is_some_and(|spec| spec.class != DeviceClass::Host)
     };
-    fence.switched_off = fence.switched_off.iter().filter(|id| !is_supply(id)).cloned().collect();
+    fence.switched_off = fence.switched_off.iter().filter(|id| !is_back(id)).cloned().collect();
     Ok(())
 }
 
 /// Whether something that the fence changed, besides the host's power, was not put back.
 fn leaves_undone(fence: &Fence) -> bool {
-    let is_supply =
-        |id: &DeviceId| fence.topology.device(id).is_some_and(|spec| spec.class == DeviceClass::Supply);
-    !fence.holds.is_empty() || fence.switched_off.iter().any(is_supply)
+    let is_beside =
+        |id: &DeviceId| fence.topology.device(id).is_some_and(|spec| spec.class != DeviceClass::Host);
+    !fence.holds.is_empty() || fence.switched_off.iter().any(is_beside)
 }
 
 pub(super) fn back(draft: &mut Draft, detail: &str) -> Result<(), Refused> {
@@ -175,7 +176,7 @@ pub(super) fn back(draft: &mut Draft, detail: &str) -> Result<(), Refused> {
         return Err(Refused::Phase {
             wanted: "coming back",
             phase: "unfencing",
-            hint: "a hold is not undone yet, or a supply not seen on",
+            hint: "a hold is not undone yet, a supply not seen on, or the hold on the parent not dropped",
         });
     }
     let bringing = draft.record.bringing;

@@ -34,6 +34,7 @@ fn write(name: &str, expected: u64, size: usize) -> Write {
         by: String::new(),
         since: WallTime::default(),
         drop_when_released: false,
+        breached: false,
     };
     record.holds.insert("filler".to_owned(), hold);
     Write { expected: Version(expected), record, fences: Vec::new(), keys: Vec::new() }

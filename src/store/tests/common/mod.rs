@@ -192,6 +192,7 @@ pub fn rich(phase: Phase) -> NodeRecord {
                 by: "ops@example".to_owned(),
                 since: at(1_795_250_372_042),
                 drop_when_released: true,
+                breached: false,
             },
         )]),
         ledger: ledger(),

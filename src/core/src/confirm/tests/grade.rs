@@ -26,13 +26,22 @@ fn the_wrong_machine_is_neither_switched_off_nor_a_proof() {
     assert!(bench.is_open());
 }
 
-/// S22 asks where the child runs, after the parent's confirmation; nobody tells the judge.
+/// Where the child runs was asked before a device of this class says Off (S22): see [`crate::parent`].
 #[test]
-fn a_parent_s_off_alone_proves_nothing() {
+fn off_by_the_parent_is_graded_so_and_a_host_device_that_says_on_speaks_against_it() {
     let parent = DeviceSpec { class: DeviceClass::Parent, grade: Grade::Hypervisor, ..host("hypervisor") };
-    let mut bench = Bench::of(&[&[parent]]);
-    bench.falls("hypervisor").reads_off("hypervisor", 60);
-    assert!(bench.is_open());
+    let mut bench = Bench::of(&[&[parent], &[host("server")]]);
+    bench.falls("hypervisor");
+    bench.reads("server", On);
+    bench.reads_off("hypervisor", 20);
+    assert!(bench.is_open(), "it runs elsewhere");
+    let mut bench = Bench::of(&[&[DeviceSpec {
+        class: DeviceClass::Parent,
+        grade: Grade::Hypervisor,
+        ..host("hypervisor")
+    }]]);
+    bench.falls("hypervisor");
+    assert_eq!(bench.confirmed().evidence().grade, Grade::Hypervisor);
 }
 
 #[test]
