@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity, MaxInFlight};
 use picket_core::ids::DeviceId;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
+use picket_core::parent::Placement;
 use picket_core::power::{Epoch, Reading};
 use picket_core::rules::Rules;
 use picket_core::time::BootTime;
@@ -133,6 +134,18 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
 
     /// What the device says it controls; [`Identity::default`] if it says nothing.
     async fn identify(&self, call: &Call) -> Result<Identity, DriverError>;
+
+    /// On which machine the node runs, as whoever places it says; never asked of that machine itself, which may be dead. What is
+    /// not known to be over of a migration or an evacuation is open. Only what places machines knows this.
+    async fn placement(&self, call: &Call) -> Result<Placement, DriverError> {
+        let _ = call;
+        Err(DriverError::unsupported("it does not know on which machine the node runs"))
+    }
+
+    /// Whether [`placement`](Self::placement) is known to it at all.
+    fn tells_placement(&self) -> bool {
+        false
+    }
 
     /// What a hold would change, as it is now. Changes nothing. Empty: no hold is supported.
     async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError>;

@@ -124,6 +124,7 @@ impl World {
             Request::Identify => Ok(self.identify(name)),
             Request::InspectHold => self.hold_settings(name).map(Response::Hold),
             Request::SetHold(settings) => self.set_hold(name, *settings),
+            Request::Place => self.placement(name),
             Request::Touch => Ok(Response::Touched),
         }
     }
@@ -145,6 +146,9 @@ impl World {
 
     fn read(&self, name: &str) -> Response {
         let device = self.device(name);
+        if device.class != DeviceClass::Supply && self.is_orphaned(&device.machine) {
+            return Response::Power(picket_core::power::Power::Unknown);
+        }
         let (truth, in_transition) = match device.class {
             DeviceClass::Supply => (device.outlet_on, device.outlet_pending.is_some()),
             DeviceClass::Host | DeviceClass::Parent => {
@@ -189,6 +193,11 @@ impl World {
     /// Throws the switch behind a device.
     pub(crate) fn execute(&mut self, name: &str, verb: Verb) -> Result<Response, Trouble> {
         let now = self.now;
+        // Whoever places it cannot reach it either.
+        let known = self.device(name);
+        if known.class != DeviceClass::Supply && self.is_orphaned(&known.machine) {
+            return Err(Trouble::Refused);
+        }
         let Self { devices, random, .. } = self;
         let Some(device) = devices.get_mut(name) else { return Err(Trouble::Silence) };
         if let Some(instead) = device.intercept(verb) {
@@ -213,11 +222,15 @@ impl World {
         let due = now + delay;
         let pending = (!delay.is_zero()).then(|| Pending { verb, due, by: name.to_owned() });
         match (pending, is_supply) {
-            (None, true) => self.switch_outlet(name, verb),
+            (None, true) => {
+                self.switch_outlet(name, verb);
+                self.fall_with_parents(name);
+            }
             (None, false) => {
                 let machine = self.machine_mut(&machine_name);
                 machine.pending = None;
                 machine.switch(verb, now, name);
+                self.fall_with_parents(name);
             }
             (Some(pending), true) => {
                 self.device_mut(name).outlet_pending = Some(pending);

@@ -4,8 +4,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
+use picket_core::device::{Grade, Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
+use picket_core::parent::Placement;
 use picket_core::power::{Power, Reading};
 use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits,
@@ -43,6 +44,8 @@ impl Default for SimOptions {
 pub struct SimDriver {
     traits: Traits,
     wire: Wire,
+    /// Its machine runs on another one.
+    is_child: bool,
 }
 
 impl SimDriver {
@@ -51,15 +54,18 @@ impl SimDriver {
     /// # Panics
     /// If the world has no such device.
     pub fn new(world: &SharedWorld, device: &str, options: &SimOptions) -> Self {
-        let known = world.lock().unwrap_or_else(PoisonError::into_inner).device(device).clone();
+        let (known, is_child) = {
+            let world = world.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = world.device(device).clone();
+            let is_child = world.is_child(&known.machine);
+            (known, is_child)
+        };
         let life = (!known.sessionless).then_some(known.idle + options.latency);
         // It may be sent when its session is nearly over, and renews that; a copy of it may land until the session ends again.
         let on = life.map(|life| life * 2);
-        let grade = match known.class {
-            DeviceClass::Parent => Grade::Hypervisor,
-            DeviceClass::Host | DeviceClass::Supply => Grade::Observed,
-        };
+        let grade = if is_child { Grade::Hypervisor } else { Grade::Observed };
         Self {
+            is_child,
             traits: Traits {
                 class: known.class,
                 grade,
@@ -188,6 +194,24 @@ impl PowerDriver for SimDriver {
             Ok(Response::Identity(identity)) => Ok(identity),
             other => Err(self.wire.failure(&other, &Request::Identify)),
         }
+    }
+
+    async fn placement(&self, call: &Call) -> Result<Placement, DriverError> {
+        let exchanged = self.wire.exchange(call, &Request::Place).await?;
+        match exchanged.what {
+            Ok(Response::Placed { host, moving }) => Ok(Placement {
+                host: Some(host),
+                moving,
+                asked_at: exchanged.asked_at,
+                answered_at: exchanged.answered_at,
+            }),
+            Err(Trouble::Unsupported) => Err(DriverError::unsupported("its machine runs on no other one")),
+            other => Err(self.wire.failure(&other, &Request::Place)),
+        }
+    }
+
+    fn tells_placement(&self) -> bool {
+        self.is_child
     }
 
     async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError> {

@@ -92,6 +92,7 @@ impl World {
                 self.machine_mut(&machine).mains = true;
                 self.refeed(&machine, "mains");
             }
+            Act::Move { machine, moving } => self.moves(&machine, moving),
             Act::Rewire { outlet, machine } => {
                 self.machine_mut(&machine).devices.insert(outlet.clone());
                 let before = std::mem::replace(&mut self.device_mut(&outlet).machine, machine.clone());

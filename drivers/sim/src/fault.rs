@@ -1,5 +1,6 @@
 //! What goes wrong, as data: a scenario can be written down, stored and replayed.
 
+use crate::children::Moving;
 use std::time::Duration;
 
 use picket_core::device::Identity;
@@ -203,6 +204,13 @@ pub enum Act {
     RestoreMains {
         /// The machine.
         machine: String,
+    },
+    /// A machine that runs on another one moves, or is about to.
+    Move {
+        /// The machine.
+        machine: String,
+        /// Whereto.
+        moving: Moving,
     },
     /// An outlet is plugged into another machine: the settings know nothing of it.
     Rewire {

@@ -16,6 +16,7 @@ use crate::world::{SharedWorld, World};
 /// - `machine` (required): the simulated machine; it is made, and is on, when it is first named.
 /// - `device`: the device's name in the world; `<machine>` for a host device, `<machine>-outlet` for a supply.
 /// - `class`: `host` (default) or `supply`.
+/// - `runs_on`: the simulated machine on which it runs, made as well; what takes that one away takes it away too.
 /// - `latency`: there and back, `0ms` to `60s`, as `250ms`, `5s` or `1m` (default `1ms`).
 ///
 /// The world dies with the process: after a restart every machine is on again.
@@ -60,6 +61,7 @@ impl DriverKind for SimKind {
             }
         };
         let (machine, device, class) = (text("machine"), text("device"), text("class"));
+        let runs_on = text("runs_on");
         let class = match class.as_deref() {
             None | Some("host") => DeviceClass::Host,
             Some("supply") => DeviceClass::Supply,
@@ -79,7 +81,7 @@ impl DriverKind for SimKind {
                 faults.push(SettingFault::new("latency", message));
             }
         }
-        const KEYS: [&str; 4] = ["machine", "device", "class", "latency"];
+        const KEYS: [&str; 5] = ["machine", "device", "class", "runs_on", "latency"];
         for key in settings.keys().filter(|key| !KEYS.contains(&key.as_str())) {
             let message = format!("unknown key; known are {}", KEYS.join(", "));
             faults.push(SettingFault::new(key.clone(), message));
@@ -93,7 +95,14 @@ impl DriverKind for SimKind {
             DeviceClass::Supply => format!("{machine}-outlet"),
             DeviceClass::Host | DeviceClass::Parent => machine.clone(),
         });
+        if runs_on.as_ref() == Some(&machine) {
+            let message = format!("{machine:?} cannot run on itself: name another machine");
+            return Err(vec![SettingFault::new("runs_on", message)]);
+        }
         world.add_machine(&machine);
+        if let Some(parent) = runs_on {
+            world.add_machine(&parent).set_parent(&machine, &parent);
+        }
         match class {
             DeviceClass::Supply => world.add_supply(&machine, &device),
             DeviceClass::Host | DeviceClass::Parent => world.add_host(&machine, &device),

@@ -23,6 +23,7 @@
 
 mod ask;
 mod chaos;
+mod children;
 mod clock;
 mod device;
 mod driver;
@@ -39,6 +40,7 @@ pub mod span;
 mod wire;
 mod world;
 
+pub use children::Moving;
 pub use clock::SimClock;
 pub use device::Received;
 pub use driver::{SimDriver, SimOptions};

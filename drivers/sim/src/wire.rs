@@ -53,6 +53,8 @@ pub enum Request {
     Command(Verb),
     /// Tell what is controlled.
     Identify,
+    /// Tell on which machine the device's own runs.
+    Place,
     /// Tell the settings of the hold.
     InspectHold,
     /// Set the settings of the hold. The watchdog is never started by it (S11).
@@ -79,6 +81,13 @@ pub enum Response {
     Identity(Identity),
     /// The settings of the hold.
     Hold(HoldSettings),
+    /// On which machine its own runs, and why it may be about to run elsewhere.
+    Placed {
+        /// What its owner calls it.
+        host: String,
+        /// In words.
+        moving: Option<String>,
+    },
     /// A [`Request::Touch`] came in its session.
     Touched,
 }

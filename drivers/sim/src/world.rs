@@ -7,6 +7,7 @@ use std::time::Duration;
 use picket_core::device::{DeviceClass, Identity};
 use picket_core::time::BootTime;
 
+use crate::children::Place;
 use crate::device::{Device, Received};
 use crate::fault::{Act, Fault};
 use crate::machine::{Edge, Machine, RestorePolicy};
@@ -70,6 +71,8 @@ pub struct World {
     pub(crate) heard: Vec<Heard>,
     /// How much of what was is kept.
     history: usize,
+    /// Machines that run on others.
+    pub(crate) places: BTreeMap<String, Place>,
 }
 
 impl World {
@@ -84,6 +87,7 @@ impl World {
             last_id: 0,
             heard: Vec::new(),
             history: usize::MAX,
+            places: BTreeMap::new(),
         }
     }
 
@@ -182,6 +186,7 @@ impl World {
     pub fn happen(&mut self, now: BootTime, act: Act) -> &mut Self {
         self.advance(now);
         self.act(act);
+        self.fall_with_parents("its parent");
         self
     }
 
@@ -203,6 +208,7 @@ impl World {
             let (at, event) = (entry.key().0, entry.remove());
             self.now = self.now.max(at);
             self.occur(event);
+            self.fall_with_parents("its parent");
             if history < usize::MAX {
                 self.machines.values_mut().for_each(|machine| machine.forget(history));
             }

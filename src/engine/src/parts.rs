@@ -21,6 +21,7 @@ use picket_release::Releaser;
 
 use crate::error::EngineError;
 use crate::hooks::Hooks;
+use crate::parents::Parents;
 use crate::receipts::Receipts;
 use crate::twins::Twins;
 
@@ -132,6 +133,8 @@ pub struct Parts {
     pub nodes: Vec<NodePlan>,
     /// Identities that more than one node claims.
     pub twins: Arc<Twins>,
+    /// The way from nodes to those on which they run.
+    pub parents: Arc<Parents>,
     /// Whether identities are learned by a check after the start.
     pub check_at_start: bool,
 }

@@ -88,6 +88,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
         rules: settings.rules.clone(),
         budget: settings.budget.clone(),
         twins: Arc::default(),
+        parents: Arc::default(),
         check_at_start: settings.gateway.check_at_start,
         nodes,
     });

@@ -99,6 +99,7 @@ impl Gateway {
             budget: scene.shape.budget.clone(),
             nodes: scene.shape.plans(id, &scene.world, &link, &releaser),
             twins: Arc::default(),
+            parents: Arc::default(),
             check_at_start: false,
         });
         let (stop, running) = (CancellationToken::new(), engine.clone());

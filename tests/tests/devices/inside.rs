@@ -90,6 +90,7 @@ impl Inside {
             budget: picket_core::budget::Budget::unlimited(),
             nodes: vec![plan],
             twins: Arc::default(),
+            parents: Arc::default(),
             check_at_start: true,
         });
         let runs = engine.clone();

@@ -70,6 +70,8 @@ pub struct Books {
     pub(super) back: BTreeMap<NodeId, (WallTime, BootTime)>,
     pub(super) waiting: BTreeMap<Ticket, NodeId>,
     pub(super) brake: Brake,
+    /// On which node each child was last seen to run (S22): what takes the parent away takes the child away.
+    pub(super) runs_on: BTreeMap<NodeId, NodeId>,
 }
 
 impl Books {
@@ -89,7 +91,30 @@ impl Books {
             back: BTreeMap::new(),
             waiting: BTreeMap::new(),
             brake,
+            runs_on: BTreeMap::new(),
         }
+    }
+
+    /// A child was seen to run on that parent.
+    pub fn runs_on(&mut self, child: &NodeId, parent: &NodeId) {
+        if self.runs_on.get(child) != Some(parent) {
+            self.runs_on.insert(child.clone(), parent.clone());
+        }
+    }
+
+    /// The node on which that one was last seen to run.
+    pub fn parent(&self, child: &NodeId) -> Option<&NodeId> {
+        self.runs_on.get(child)
+    }
+
+    /// The nodes that were last seen to run on that one.
+    pub fn children(&self, parent: &NodeId) -> impl Iterator<Item = &NodeId> {
+        self.runs_on.iter().filter(move |(_, on)| *on == parent).map(|(child, _)| child)
+    }
+
+    /// The node itself, and the one on which it was last seen to run.
+    pub(super) fn stands_on<'a>(&'a self, node: &'a NodeId) -> impl Iterator<Item = &'a NodeId> {
+        std::iter::once(node).chain(self.runs_on.get(node))
     }
 
     /// These books, with all that was counted in others: the settings changed.
@@ -99,6 +124,7 @@ impl Books {
         self.back = before.back.clone();
         self.waiting = before.waiting.clone();
         self.brake.go_on_from(&before.brake);
+        self.runs_on = before.runs_on.clone();
         self
     }
 

@@ -172,45 +172,86 @@ impl Books {
     }
 
     fn quorum_bar(&self, count: &Count, node: &NodeId) -> Option<Bar> {
-        self.budget.quorum.bar(node, |one| count.stands.contains_key(one))
+        let falls_with = |one: &NodeId| self.stands_on(one).any(|on| on == node);
+        let is_dark = |one: &NodeId| self.stands_on(one).any(|on| count.stands.contains_key(on));
+        self.budget.quorum.bar(node, falls_with, is_dark)
     }
 
     fn bar_in_groups(&self, count: &Count, node: &NodeId, now: BootTime) -> Option<Bar> {
         let of_node = self.groups.iter().filter(|(_, _, members)| members.contains(node));
         let mut bars = of_node.filter_map(|(whose, limits, members)| {
-            at_once(whose, limits, members, count, node)
+            self.at_once(whose, limits, members, count, node)
                 .or_else(|| per_window(whose, limits, members, count, now))
-                .or_else(|| left(whose, limits, members, count, node))
+                .or_else(|| self.left(whose, limits, members, count, node))
         });
         bars.next()
     }
-}
 
-fn at_once(
-    whose: &str,
-    limits: &Limits,
-    members: &BTreeSet<NodeId>,
-    count: &Count,
-    node: &NodeId,
-) -> Option<Bar> {
-    let allowed = limits.most_at_once(members.len())?;
-    let is_open = |one: &&NodeId| *one != node && members.contains(*one);
-    let open: Vec<&NodeId> =
-        count.stands.iter().filter(|(_, stand)| stand.is_open).map(|(one, _)| one).filter(is_open).collect();
-    let found = number(open.len());
-    (found >= allowed).then(|| Bar {
-        kind: LimitKind::AtOnce,
-        whose: whose.to_owned(),
-        allowed,
-        found,
-        text: format!(
-            "{whose} may have {allowed} of its {} nodes fenced at once, and has {found}: {}; one that is released, or waits for a \
-             person, makes room",
-            members.len(),
-            names(&open)
-        ),
-        retry_after: None,
-    })
+    fn at_once(
+        &self,
+        whose: &str,
+        limits: &Limits,
+        members: &BTreeSet<NodeId>,
+        count: &Count,
+        node: &NodeId,
+    ) -> Option<Bar> {
+        let allowed = limits.most_at_once(members.len())?;
+        // What runs on the node, and is fenced with it, has its own place already: it waits for this one.
+        let is_other = |one: &NodeId| self.stands_on(one).all(|on| on != node);
+        let is_open = |one: &&NodeId| is_other(one) && members.contains(*one);
+        let open: Vec<&NodeId> = count
+            .stands
+            .iter()
+            .filter(|(_, stand)| stand.is_open)
+            .map(|(one, _)| one)
+            .filter(is_open)
+            .collect();
+        let found = number(open.len());
+        (found >= allowed).then(|| Bar {
+            kind: LimitKind::AtOnce,
+            whose: whose.to_owned(),
+            allowed,
+            found,
+            text: format!(
+                "{whose} may have {allowed} of its {} nodes fenced at once, and has {found}: {}; one that is released, or waits for a \
+                 person, makes room",
+                members.len(),
+                names(&open)
+            ),
+            retry_after: None,
+        })
+    }
+
+    fn left(
+        &self,
+        whose: &str,
+        limits: &Limits,
+        members: &BTreeSet<NodeId>,
+        count: &Count,
+        node: &NodeId,
+    ) -> Option<Bar> {
+        let allowed = limits.min_not_fenced?;
+        let is_dark = |one: &NodeId| self.stands_on(one).any(|on| count.stands.contains_key(on));
+        let falls_with = |one: &NodeId| self.stands_on(one).any(|on| on == node);
+        let falling = members.iter().filter(|one| falls_with(one)).count();
+        let gone: Vec<&NodeId> = members.iter().filter(|one| !falls_with(one) && is_dark(one)).collect();
+        let found = number(members.len().saturating_sub(gone.len() + falling));
+        (found < allowed).then(|| {
+            let gone =
+                if gone.is_empty() { String::new() } else { format!(", since {} are not at work", names(&gone)) };
+            Bar {
+                kind: LimitKind::MinNotFenced,
+                whose: whose.to_owned(),
+                allowed,
+                found,
+                text: format!(
+                    "{whose} must keep {allowed} of its {} nodes, and without {node} would keep {found}{gone}",
+                    members.len()
+                ),
+                retry_after: None,
+            }
+        })
+    }
 }
 
 fn per_window(
@@ -239,33 +280,5 @@ fn per_window(
         found,
         text: format!("{whose} may begin {allowed} fences within {}, and began {found}", written(window)),
         retry_after,
-    })
-}
-
-fn left(
-    whose: &str,
-    limits: &Limits,
-    members: &BTreeSet<NodeId>,
-    count: &Count,
-    node: &NodeId,
-) -> Option<Bar> {
-    let allowed = limits.min_not_fenced?;
-    let gone: Vec<&NodeId> =
-        count.stands.keys().filter(|one| *one != node && members.contains(*one)).collect();
-    let found = number(members.len().saturating_sub(gone.len() + 1));
-    (found < allowed).then(|| {
-        let gone =
-            if gone.is_empty() { String::new() } else { format!(", since {} are not at work", names(&gone)) };
-        Bar {
-            kind: LimitKind::MinNotFenced,
-            whose: whose.to_owned(),
-            allowed,
-            found,
-            text: format!(
-                "{whose} must keep {allowed} of its {} nodes, and without {node} would keep {found}{gone}",
-                members.len()
-            ),
-            retry_after: None,
-        }
     })
 }

@@ -18,14 +18,20 @@ impl Quorum {
         self.members.len() / 2 + 1
     }
 
-    /// Whether the store would lose its quorum without `node`. `dark`: whether a node is kept off, or is being fenced, already.
-    pub(super) fn bar(&self, node: &NodeId, dark: impl Fn(&NodeId) -> bool) -> Option<Bar> {
+    /// Whether the store would lose its quorum without `node`. `falls`: whether a node falls with that one. `dark`: whether a node is
+    /// kept off, or is being fenced, already.
+    pub(super) fn bar(
+        &self,
+        node: &NodeId,
+        falls: impl Fn(&NodeId) -> bool,
+        dark: impl Fn(&NodeId) -> bool,
+    ) -> Option<Bar> {
         let carried = |wanted: &dyn Fn(&NodeId) -> bool| {
             let members = self.members.iter().filter(|(_, on)| on.as_ref().is_some_and(wanted));
             members.map(|(member, _)| member.as_str()).collect::<Vec<_>>()
         };
-        let own = carried(&|on| on == node);
-        let gone = carried(&|on| on != node && dark(on));
+        let own = carried(&falls);
+        let gone = carried(&|on| !falls(on) && dark(on));
         let left = self.members.len().saturating_sub(own.len() + gone.len());
         if own.is_empty() || left >= self.needed() {
             return None;
@@ -66,17 +72,18 @@ mod tests {
     fn the_second_of_three_members_is_kept_and_whoever_carries_none_is_no_matter() {
         let quorum = three();
         let (one, two, other) = (node("n1"), node("n2"), node("n9"));
-        assert_eq!(quorum.bar(&one, |_| false), None, "two are left");
-        let bar = quorum.bar(&two, |dark| *dark == one).expect("one would be left");
-        assert_eq!((bar.allowed, bar.found, bar.kind.reason().label()), (2, 1, "quorum"));
+        let bar = |who: &NodeId, dark: &dyn Fn(&NodeId) -> bool| quorum.bar(who, |on| on == who, dark);
+        assert_eq!(bar(&one, &|_| false), None, "two are left");
+        let two_of = bar(&two, &|dark| *dark == one).expect("one would be left");
+        assert_eq!((two_of.allowed, two_of.found, two_of.kind.reason().label()), (2, 1, "quorum"));
         assert!(
-            bar.text.contains("n2 carries e2") && bar.text.contains("dark are already e1"),
+            two_of.text.contains("n2 carries e2") && two_of.text.contains("dark are already e1"),
             "{}",
-            bar.text
+            two_of.text
         );
-        assert_eq!(quorum.bar(&other, |dark| *dark == one), None);
-        assert_eq!(quorum.bar(&one, |dark| *dark == one), None, "it is not counted twice");
-        assert_eq!(Quorum::default().bar(&one, |_| true), None);
+        assert_eq!(bar(&other, &|dark| *dark == one), None);
+        assert_eq!(bar(&one, &|dark| *dark == one), None, "it is not counted twice");
+        assert_eq!(Quorum::default().bar(&one, |on| *on == one, |_| true), None);
     }
 
     #[test]
@@ -84,7 +91,7 @@ mod tests {
         let members = [("e1", Some(node("n1"))), ("e2", Some(node("n1"))), ("e3", Some(node("n2")))];
         let quorum =
             Quorum { members: members.into_iter().map(|(name, on)| (name.to_owned(), on)).collect() };
-        assert!(quorum.bar(&node("n1"), |_| false).is_some());
-        assert!(quorum.bar(&node("n2"), |_| false).is_none());
+        assert!(quorum.bar(&node("n1"), |on| *on == node("n1"), |_| false).is_some());
+        assert!(quorum.bar(&node("n2"), |on| *on == node("n2"), |_| false).is_none());
     }
 }

@@ -339,7 +339,7 @@ impl Engine {
             let view = slot.view.borrow();
             let record = &view.stored.record;
             let kept_off = !matches!(record.phase, Phase::Normal | Phase::Unfencing | Phase::Retired);
-            if slot.plan.own_host && kept_off {
+            if kept_off && (slot.plan.own_host || self.carries_own_host(&record.node)) {
                 return Some(format!("it stands on {}, which is {}", record.node, record.phase.label()));
             }
             let tried = &record.fence.as_ref().filter(|_| record.phase == Phase::Fencing)?.handed_over;

@@ -6,6 +6,7 @@ mod change;
 mod ending;
 mod fleet;
 mod following;
+mod parents;
 mod pauses;
 mod queue;
 mod reads;
@@ -68,7 +69,7 @@ pub struct Engine {
 }
 
 #[derive(Debug)]
-struct Shared {
+pub(crate) struct Shared {
     /// What never changes: clocks, randomness, store, election, audit.
     parts: Arc<Parts>,
     fleet: RwLock<Fleet>,
@@ -124,7 +125,9 @@ impl Engine {
             work: Work::default(),
             seen: Seen::default(),
         };
-        Self { shared: Arc::new(shared), role: Arc::from("") }
+        let shared = Arc::new(shared);
+        shared.parts.parents.bind(&shared);
+        Self::of(shared)
     }
 
     /// The same engine, asked by somebody with these roles: what is asked of it is audited so.

@@ -2,10 +2,12 @@
 
 use picket_audit::Told;
 use picket_core::event::{BoundKey, Person};
+use picket_core::parent::hold_of;
 use picket_core::record::NodeRecord;
 use serde_json::{Map, Value};
 
 use super::command::{Command, Wish};
+use crate::parents::{ParentAnswer, ParentAsk};
 use crate::receipts::Receipted;
 use crate::request::{Admission, Taken};
 
@@ -85,6 +87,16 @@ impl InWords for Taken {
     }
 }
 
+impl InWords for ParentAnswer {
+    fn in_words(&self) -> String {
+        match self {
+            ParentAnswer::Held { already: true } => "it is proven off already".to_owned(),
+            ParentAnswer::Held { already: false } => "it is being fenced".to_owned(),
+            ParentAnswer::LetGo | ParentAnswer::Seen(_) => "stored".to_owned(),
+        }
+    }
+}
+
 impl InWords for Receipted {
     fn in_words(&self) -> String {
         format!("issued receipt {}, until {}", self.id, self.expires_at)
@@ -150,7 +162,16 @@ impl Command {
                 let person = Person { name: by.clone(), reason: String::new() };
                 Asked::new("return_receipt", &person, None).with("receipt", id)
             }
-            Command::Check(_)
+            Command::Parent(ParentAsk::Hold { child, .. }, ..) => {
+                let person = Person { name: "picket".to_owned(), reason: format!("{child} runs on it") };
+                Asked::new("fence", &person, None).with("holder", hold_of(child))
+            }
+            Command::Parent(ParentAsk::LetGo { child }, ..) => {
+                let person = Person { name: "picket".to_owned(), reason: format!("{child} is brought back") };
+                Asked::new("unfence", &person, None).with("holder", hold_of(child))
+            }
+            Command::Parent(ParentAsk::Look { .. }, ..)
+            | Command::Check(_)
             | Command::Plan(..)
             | Command::PlanDrill(..)
             | Command::StepAside { .. }

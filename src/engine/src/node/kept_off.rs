@@ -43,7 +43,7 @@ impl NodeTask {
             };
             let let_go = fence.releases.iter().any(|release| release.attempts > 0);
             let (confirmed, breach) = (fence.evidence.is_some() || let_go, fence.cause == Cause::Breach);
-            if confirmed && (self.found_on(&looks).await? || self.supply_is_back(&looks).await?) {
+            if confirmed && (self.found_on(&looks).await? || self.proof_is_gone(&looks).await?) {
                 return Ok(());
             }
             let retryable = matches!(reason, Reason::LevelsSpent | Reason::Deadline);
@@ -81,7 +81,7 @@ impl NodeTask {
         if devices.is_empty() {
             return Ok(false);
         }
-        if self.plan.own_host {
+        if self.is_own_host() {
             if self.has_successor() {
                 return Err(own_host::left("it is on"));
             }

@@ -17,6 +17,13 @@ pub(super) fn left(why: &str) -> Fatal {
 }
 
 impl NodeTask {
+    /// Whether this gateway stands on the node, or on what runs on it.
+    pub(super) fn is_own_host(&self) -> bool {
+        let carries =
+            || self.parts.parents.engine().is_some_and(|engine| engine.carries_own_host(&self.plan.id));
+        self.plan.own_host || carries()
+    }
+
     /// Whether another gateway stands for election, and would go on.
     pub(super) fn has_successor(&self) -> bool {
         Successors::of(&*self.parts.election).is_any()

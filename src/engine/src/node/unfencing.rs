@@ -38,12 +38,15 @@ impl NodeTask {
             return Ok(());
         }
         let deadline = self.now() + self.parts.rules.on_deadline;
-        let supplies = self.switched_off(DeviceClass::Supply);
-        if !supplies.is_empty() {
-            if !self.bring_on(&supplies, deadline).await? {
-                return Ok(());
+        // A parent that was fenced for this node has to come back itself meanwhile.
+        for class in [DeviceClass::Supply, DeviceClass::Parent] {
+            let devices = self.switched_off(class);
+            if !devices.is_empty() {
+                if !self.bring_on(&devices, deadline).await? {
+                    return Ok(());
+                }
+                self.persist(|| Event::SuppliesOn { devices: devices.clone() }).await?;
             }
-            self.persist(|| Event::SuppliesOn { devices: supplies.clone() }).await?;
         }
         if !self.undo_holds().await? {
             return Ok(());

@@ -6,7 +6,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use picket_core::device::DeviceClass;
 use picket_core::event::Event;
-use picket_core::ground::Look;
+use picket_core::ground::{Look, ReleaseGround};
 use picket_core::ids::DeviceId;
 use picket_core::record::HoldState;
 
@@ -21,10 +21,10 @@ impl NodeTask {
         }
         loop {
             self.close_expired(|kind| !kind.bars_proof()).await?;
-            let devices: Vec<DeviceId> = self.hosts().into_iter().chain(self.proving_supplies()).collect();
+            let devices: Vec<DeviceId> = self.hosts().into_iter().chain(self.proving_beside()).collect();
             let Some(looks) = self.watch(&devices).await? else { return Ok(()) };
             if self.found_on(&looks).await?
-                || self.supply_is_back(&looks).await?
+                || self.proof_is_gone(&looks).await?
                 || self.pause(self.parts.rules.watch).await?
             {
                 return Ok(());
@@ -61,24 +61,40 @@ impl NodeTask {
         Ok(())
     }
 
-    /// The supplies whose Off is the proof.
-    fn proving_supplies(&self) -> Vec<DeviceId> {
+    /// The supplies, or the parent, whose Off is the proof.
+    fn proving_beside(&self) -> Vec<DeviceId> {
         let Some(fence) = &self.record().fence else { return Vec::new() };
         // Level 0 is a person's word.
         let proves = fence.evidence.as_ref().and_then(|evidence| evidence.level.checked_sub(1));
         let level = proves.and_then(|level| fence.topology.level(level));
         let devices = level.into_iter().flat_map(|level| &level.devices);
-        devices.filter(|spec| spec.class == DeviceClass::Supply).map(|spec| spec.id.clone()).collect()
+        devices.filter(|spec| spec.class != DeviceClass::Host).map(|spec| spec.id.clone()).collect()
     }
 
-    /// A supply whose Off is the proof reads On: that says nothing of the node, and the proof is gone. True if so.
-    pub(super) async fn supply_is_back(&mut self, looks: &[Look]) -> Result<bool, Fatal> {
-        let supplies = self.proving_supplies();
-        let Some(device) = on(looks).find(|device| supplies.contains(device)).cloned() else {
-            return Ok(false);
+    /// A supply whose Off is the proof reads On, or the parent does, or is proven anew: that says nothing of the node, and the
+    /// proof is gone. True if so.
+    pub(super) async fn proof_is_gone(&mut self, looks: &[Look]) -> Result<bool, Fatal> {
+        let beside = self.proving_beside();
+        let held = self.ground.clone();
+        let is_anew = |look: &&Look| {
+            let Some(ReleaseGround::Confirmed(proof)) = held.as_ref().map(|held| &held.ground) else {
+                return false;
+            };
+            let is = look.reading.as_ref().and_then(|reading| reading.epoch).map(|epoch| epoch.id);
+            let was =
+                proof.devices().find(|(device, _)| **device == look.device).and_then(|(_, epoch)| epoch);
+            is.is_some() && was.is_some() && is != was
         };
-        tracing::error!(%device, "a supply that was cut is on again");
-        self.persist(|| Event::Unproven { why: format!("supply {device} reads On") }).await?;
+        let proves = |device: &DeviceId| beside.contains(device);
+        let why = match on(looks).find(|device| proves(device)) {
+            Some(device) => format!("{device} reads On"),
+            None => match looks.iter().filter(|look| proves(&look.device)).find(is_anew) {
+                Some(look) => format!("what {} proved is void", look.device),
+                None => return Ok(false),
+            },
+        };
+        tracing::error!(why, "what proved the node off does not hold any more");
+        self.persist(|| Event::Unproven { why: why.clone() }).await?;
         Ok(true)
     }
 

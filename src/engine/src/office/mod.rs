@@ -124,6 +124,21 @@ impl Office {
         self.changed.notify_one();
     }
 
+    /// A child runs on that parent: a fence of the parent takes it away too.
+    pub(crate) fn runs_on(&self, child: &NodeId, parent: &NodeId) {
+        self.papers().books.runs_on(child, parent);
+    }
+
+    /// The node on which that one was last seen to run.
+    pub(crate) fn parent(&self, child: &NodeId) -> Option<NodeId> {
+        self.papers().books.parent(child).cloned()
+    }
+
+    /// The nodes that are known to run on that one.
+    pub(crate) fn children(&self, parent: &NodeId) -> Vec<NodeId> {
+        self.papers().books.children(parent).cloned().collect()
+    }
+
     /// It is an orphan: its fence does not go on.
     pub(crate) fn is_left_alone(&self, node: &NodeId) {
         self.papers().books.is_left_alone(node);

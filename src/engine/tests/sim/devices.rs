@@ -2,7 +2,7 @@
 
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::time::Clock;
-use picket_driver_sim::{Act, Fault};
+use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::Until;
 
 use crate::lab::{Lab, NODE, lab, s};
@@ -216,4 +216,15 @@ async fn each_on_is_sent_right_after_the_store_was_asked() {
         // A session is made in between: two trips of a millisecond.
         assert!(on.at >= *check && on.at.since(*check) < s(1) / 100, "{ons:?} {asked:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_says_already_off_and_reads_on_is_not_sent_off_after_off() {
+    let mut lab = lab(740).await;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+    lab.fault("bmc", Fault::SaysOn);
+    lab.open().await;
+    tokio::time::sleep(s(20)).await;
+    let received = lab.received("bmc");
+    assert!((2..=20).contains(&received.offs) && received.reads <= 100, "{received:?}");
 }

@@ -16,6 +16,7 @@ mod let_go;
 mod liveness;
 mod observer;
 mod operation;
+mod parents;
 mod patience;
 mod pauses;
 mod people;

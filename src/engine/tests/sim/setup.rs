@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use picket_audit::Audit;
 use picket_core::budget::Budget;
-use picket_core::device::{DeviceClass, DeviceSpec, Identity};
+use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity};
 use picket_core::election::{Election, ElectionError, Lease, Won};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::rules::Rules;
@@ -14,10 +14,15 @@ use picket_core::store::Store;
 use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{Random, SharedWorld, SimClock, SimDriver, SimOptions};
-use picket_engine::{Change, Engine, Hooks, NodePlan, Parts, PlannedRelease, Receipts};
+use picket_engine::{
+    Change, Engine, Hooks, NodePlan, ParentDriver, ParentSettings, Parents, Parts, PlannedRelease, Receipts,
+};
 use picket_liveness::Liveness;
 use picket_receipt::Keys;
 use picket_release::Releaser;
+
+/// The device of class parent; the node's first device says where it runs.
+pub const PARENT: &str = "hypervisor";
 
 /// One node of the settings.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +52,8 @@ pub struct Setup {
     pub check_at_start: bool,
     /// In which election it takes part; `None`: it is alone.
     pub election: Option<Arc<dyn Election>>,
+    /// The way to parents, of the engine that was made last.
+    pub parents: Arc<Mutex<Arc<Parents>>>,
     /// The last word on each device.
     pub adjust: Arc<dyn Fn(&mut DeviceSpec) + Send + Sync>,
 }
@@ -65,6 +72,7 @@ impl Setup {
             addresses: BTreeMap::new(),
             check_at_start: false,
             election: None,
+            parents: Arc::default(),
             adjust: Arc::new(|_| {}),
         }
     }
@@ -77,6 +85,8 @@ impl Setup {
         hooks: Arc<dyn Hooks>,
     ) -> Engine {
         let counter = Mutex::new(Random::new(1));
+        let parents = Arc::<Parents>::default();
+        *self.parents.lock().expect("whole") = parents.clone();
         Engine::new(Parts {
             clock: clock.clone(),
             random: Arc::new(move |bytes: &mut [u8]| {
@@ -93,6 +103,7 @@ impl Setup {
             budget: self.budget.clone(),
             nodes: self.nodes.iter().map(|node| self.plan(node, world)).collect(),
             twins: Arc::default(),
+            parents,
             check_at_start: self.check_at_start,
         })
     }
@@ -109,9 +120,12 @@ impl Setup {
         for level in &node.levels {
             let mut devices = Vec::new();
             for name in level {
-                let driver = SimDriver::new(world, name, &SimOptions::default());
-                let spec = self.spec(node, name, &driver, world);
-                drivers.insert(spec.id.clone(), Arc::new(driver));
+                let driver: Arc<dyn PowerDriver> = match name.as_str() {
+                    PARENT => self.parent(node, drivers.values().next().expect("what places it comes first")),
+                    name => Arc::new(SimDriver::new(world, name, &SimOptions::default())),
+                };
+                let spec = self.spec(node, name, &*driver, world);
+                drivers.insert(spec.id.clone(), driver);
                 devices.push(spec);
             }
             topology.push(Level { devices });
@@ -143,11 +157,25 @@ impl Setup {
         }
     }
 
-    fn spec(&self, node: &NodeSetup, name: &str, driver: &SimDriver, world: &SharedWorld) -> DeviceSpec {
+    fn parent(&self, node: &NodeSetup, places: &Arc<dyn PowerDriver>) -> Arc<dyn PowerDriver> {
+        let child = NodeId::new(&node.name).expect("a good name");
+        let settings = ParentSettings { child, node: None, grade: Grade::Hypervisor };
+        Arc::new(ParentDriver::new(&self.parents.lock().expect("whole"), settings, places.clone()))
+    }
+
+    fn spec(
+        &self,
+        node: &NodeSetup,
+        name: &str,
+        driver: &dyn PowerDriver,
+        world: &SharedWorld,
+    ) -> DeviceSpec {
         let plain = driver.traits().spec(DeviceId::new(name).expect("a good name"), &self.rules);
         let identity = match plain.class {
-            DeviceClass::Host => world.lock().expect("whole").identity(&node.name).clone(),
-            _ => Identity::default(),
+            DeviceClass::Host | DeviceClass::Parent => {
+                world.lock().expect("whole").identity(&node.name).clone()
+            }
+            DeviceClass::Supply => Identity::default(),
         };
         let mut spec = DeviceSpec { verified: true, identity, ..plain };
         (self.adjust)(&mut spec);

@@ -74,6 +74,7 @@ impl Line {
             budget: picket_core::budget::Budget::unlimited(),
             nodes: plans,
             twins: Arc::default(),
+            parents: Arc::default(),
             check_at_start: true,
         });
         let stop = CancellationToken::new();

@@ -51,7 +51,7 @@ impl NodeTask {
     pub(super) fn way(&self, call: &FenceCall) -> Result<Way, EngineError> {
         self.in_time(call.not_after, call.expected_generation)?;
         // Where another gateway would go on with it, it is stored, and left to that one.
-        if self.plan.own_host && !self.has_successor() {
+        if self.is_own_host() && !self.has_successor() {
             return Err(EngineError::Blocked {
                 reason: Reason::OwnHost,
                 detail: "this gateway stands on that machine and does not shoot itself".to_owned(),

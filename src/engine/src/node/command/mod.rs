@@ -2,6 +2,7 @@
 
 mod admit;
 mod drill;
+mod parent;
 mod plan;
 mod receipts;
 mod wish;
@@ -9,7 +10,7 @@ mod wish;
 use std::sync::Arc;
 
 use picket_core::event::{BoundKey, Event};
-use picket_core::ids::{Generation, ReceiptId, ReleaseId};
+use picket_core::ids::{Generation, ReceiptId, ReleaseId, Term};
 use picket_core::record::NodeRecord;
 use picket_core::store::{KeyEntry, StoreError};
 use picket_core::time::WallTime;
@@ -18,9 +19,11 @@ use tokio::sync::oneshot;
 use super::asked::{Asked, InWords};
 use super::{Failure, Fatal, NodeTask};
 use crate::error::{EngineError, Stale, TakenKey};
+use crate::parents::{ParentAnswer, ParentAsk};
 use crate::plan::Plan;
 use crate::receipts::{ReceiptCall, Receipted, Verified};
 use crate::request::{Admission, Ask, FenceCall, Taken};
+use parent::expect_no_child;
 pub(crate) use wish::Wish;
 
 /// Where an answer goes. A caller who left does not stop anything.
@@ -55,6 +58,8 @@ pub(crate) enum Command {
         fresh: bool,
         reply: Reply<Verified>,
     },
+    /// One of its children asks, under that leadership.
+    Parent(ParentAsk, Term, Reply<ParentAnswer>),
     /// Ask all devices now. A fence ends it unanswered.
     Check(Reply<NodeRecord>),
     /// Any other one, with the roles in which it is asked, as the audit tells them.
@@ -88,6 +93,7 @@ impl Command {
             | Command::Wish(_, _, reply) => no(reply, why),
             Command::Plan(_, _, reply) | Command::PlanDrill(_, reply) => no(reply, why),
             Command::Receipt(_, reply) => no(reply, why),
+            Command::Parent(_, _, reply) => no(reply, why),
             Command::ReturnReceipt { reply, .. } => no(reply, why),
             Command::VerifyReceipt { reply, .. } => no(reply, why),
             Command::Check(reply) => {
@@ -125,7 +131,7 @@ impl Command {
 
     /// Whether it looks at devices wherever the node is proven off.
     pub(super) fn looks(&self) -> bool {
-        matches!(self, Command::VerifyReceipt { fresh: true, .. })
+        matches!(self, Command::VerifyReceipt { fresh: true, .. } | Command::Parent(..))
     }
 
     /// Whether it changes nothing that a check, or a look, could be in the way of: all else ends a check.
@@ -146,11 +152,17 @@ impl NodeTask {
             // Nothing is left of it by now; a request that is dropped says so by its closing.
             Command::As(..) => Ok(()),
             Command::Fence(call, reply) => {
-                let answer = self.admit(*call).await;
+                let answer = match expect_no_child(&call.holder.name) {
+                    Ok(()) => self.admit(*call).await,
+                    Err(refused) => Ok(Err(refused)),
+                };
                 self.answer(asked, reply, answer)
             }
             Command::Unfence { holder, ask, reply } => {
-                let answer = self.unfence(holder, ask).await;
+                let answer = match self.expect_let_go(&holder) {
+                    Ok(()) => self.unfence(holder, ask).await,
+                    Err(refused) => Ok(Err(refused)),
+                };
                 self.answer(asked, reply, answer)
             }
             Command::Retry(ask, reply) => {
@@ -171,7 +183,10 @@ impl NodeTask {
                 self.answer(asked, reply, answer)
             }
             Command::Wish(wish, ask, reply) => {
-                let answer = self.wish(wish, ask).await;
+                let answer = match wish.holder().map_or(Ok(()), expect_no_child) {
+                    Ok(()) => self.wish(wish, ask).await,
+                    Err(refused) => Ok(Err(refused)),
+                };
                 self.answer(asked, reply, answer)
             }
             Command::Plan(call, recovered, reply) => {
@@ -185,6 +200,13 @@ impl NodeTask {
             Command::Receipt(call, reply) => {
                 let answer = self.issue(call).await;
                 self.answer(asked, reply, answer)
+            }
+            Command::Parent(ask, term, reply) => {
+                let answer = self.as_parent(ask, term).await;
+                match asked {
+                    Some(_) => self.answer(asked, reply, answer),
+                    None => deliver(reply, answer),
+                }
             }
             Command::ReturnReceipt { id, by, reply } => {
                 let answer = self.hand_back(id, by).await;

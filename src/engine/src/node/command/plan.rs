@@ -146,7 +146,10 @@ impl NodeTask {
                 |action, text: &str| PlanStep { at_most: Some(spec.call), ..step(action, &spec.id, text) };
             let mut identify = call(PlanAction::Identify, "compares its identity with the node's");
             identify.obstacles = self.in_the_way(spec, compared);
-            if spec.class != DeviceClass::Supply {
+            if spec.class == DeviceClass::Parent {
+                let text = self.blast();
+                steps.push(PlanStep { obstacles: identify.obstacles, ..call(PlanAction::Off, &text) });
+            } else if spec.class != DeviceClass::Supply {
                 steps.push(identify);
                 steps.push(call(
                     PlanAction::Hold,
@@ -178,6 +181,20 @@ impl NodeTask {
             ..step(PlanAction::Confirm, "", text)
         });
         steps
+    }
+
+    /// What fencing the parent comes to: whom it takes away besides.
+    fn blast(&self) -> String {
+        let Some(parent) = self.office.parent(&self.plan.id) else {
+            return "fences the machine on which the node runs, which is not known yet, and all that runs there".to_owned();
+        };
+        let others = self.office.children(&parent).into_iter().filter(|child| *child != self.plan.id);
+        let others: Vec<String> = others.map(|child| child.to_string()).collect();
+        let others = match others.as_slice() {
+            [] => "nothing else of the settings runs there".to_owned(),
+            others => format!("takes away too {}", others.join(", ")),
+        };
+        format!("fences {parent}, on which the node was last seen to run, and holds it; {others}")
     }
 
     /// What comparing its identity says, as far as it was asked; else what can be said without asking.

@@ -104,7 +104,7 @@ impl NodeTask {
         if fresh && unsure.is_none() && stands(self) {
             let looks = self.look().await?;
             // Either makes it void, before it is told of.
-            if !self.found_on(&looks).await? && !self.supply_is_back(&looks).await? {
+            if !self.found_on(&looks).await? && !self.proof_is_gone(&looks).await? {
                 let silent = |look: &&picket_core::ground::Look| {
                     look.reading.as_ref().is_none_or(|reading| reading.power != Power::Off)
                 };

@@ -42,6 +42,14 @@ impl Wish {
         }
     }
 
+    /// Whose hold is meant, if one is.
+    pub(super) fn holder(&self) -> Option<&str> {
+        match self {
+            Wish::Hold(holder) => Some(holder),
+            _ => None,
+        }
+    }
+
     /// Whether devices are asked for it.
     pub(crate) fn asks_devices(&self) -> bool {
         matches!(self, Wish::Attest | Wish::Accept { .. })

@@ -54,6 +54,9 @@ struct Hand {
     answers: bool,
     not_before: BootTime,
     pause: Duration,
+    /// After an off that was taken, and that it does not read, the next one waits so long.
+    off_pause: Duration,
+    off_not_before: BootTime,
     off: Option<Arc<OffOrder>>,
     /// Why the last off was not taken; `None` once one was.
     refused: Option<String>,
@@ -87,6 +90,8 @@ impl Run {
             answers: false,
             not_before: BootTime::default(),
             pause: PAUSE,
+            off_pause: PAUSE,
+            off_not_before: BootTime::default(),
             off: None,
             refused: None,
         })
@@ -133,6 +138,14 @@ impl Run {
         self.hand(device).answers = answers;
     }
 
+    /// An off was taken: one that says "already off" and reads On is not sent one after the other.
+    fn off_taken(&mut self, device: &DeviceId, now: BootTime) {
+        let hand = self.hand(device);
+        hand.refused = None;
+        hand.off_not_before = now + hand.off_pause;
+        hand.off_pause = (hand.off_pause * 2).min(LONGEST_PAUSE);
+    }
+
     fn failed(&mut self, device: &DeviceId, now: BootTime) {
         let hand = self.hand(device);
         hand.not_before = now + hand.pause;
@@ -147,7 +160,7 @@ impl NodeTask {
 
     pub(super) async fn fencing(&mut self) -> Result<(), Fatal> {
         let here = self.place();
-        if self.plan.own_host {
+        if self.is_own_host() {
             return self.leave_own_host().await;
         }
         if self.back_off_a_breach().await? != Drained::Yes
@@ -275,7 +288,7 @@ impl NodeTask {
     async fn send_offs(&mut self, run: &mut Run, now: BootTime) -> Result<(), Fatal> {
         let ready = |run: &mut Run, device: &DeviceId| {
             let hand = run.hand(device);
-            hand.stage == Stage::Live && !hand.busy && hand.not_before <= now
+            hand.stage == Stage::Live && !hand.busy && hand.not_before.max(hand.off_not_before) <= now
         };
         let due: Vec<DeviceId> =
             run.judge.wants_off().into_iter().filter(|device| ready(run, device)).collect();
@@ -326,7 +339,8 @@ impl NodeTask {
         let idle = |device: &DeviceId| run.hands.get(device).is_none_or(|hand| !hand.busy);
         let readings =
             run.judge.readings_due().into_iter().filter(|(device, _)| idle(device)).map(|(_, at)| at);
-        let retries = run.hands.values().filter(|hand| !hand.busy).map(|hand| hand.not_before);
+        let idle_hands = run.hands.values().filter(|hand| !hand.busy);
+        let retries = idle_hands.flat_map(|hand| [hand.not_before, hand.off_not_before]);
         let shares =
             [run.level_began + rules.level_share, run.level_began + rules.silent_share, run.deadline];
         let look = run.last_look.waited_for();

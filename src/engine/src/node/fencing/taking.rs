@@ -6,6 +6,7 @@ use picket_core::device::Identity;
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
+use picket_core::power::Power;
 use picket_driver::{Effect, ErrorKind, HoldReport};
 
 use super::{PAUSE, Question, Run};
@@ -69,7 +70,7 @@ impl NodeTask {
                 match result {
                     Ok(taken) => {
                         tracing::info!(%device, already = taken.already, "the off was taken");
-                        run.hand(&device).refused = None;
+                        run.off_taken(&device, now);
                         let lost =
                             run.judge.off_taken(&device, taken.answered_at, taken.epoch, taken.already);
                         self.note_loss(run, device, lost).await?;
@@ -83,7 +84,11 @@ impl NodeTask {
                 }
             }
             Did::Read { result: Ok(reading), .. } => {
-                run.hand(&device).pause = PAUSE;
+                let hand = run.hand(&device);
+                hand.pause = PAUSE;
+                if reading.power == Power::Off {
+                    hand.off_pause = PAUSE;
+                }
                 run.probed(&device, true);
                 let lost = run.judge.reading(&device, &reading, &self.record().ledger);
                 self.note_loss(run, device, lost).await?;

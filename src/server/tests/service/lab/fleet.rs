@@ -46,6 +46,7 @@ pub fn engine(
         budget,
         nodes,
         twins: Arc::default(),
+        parents: Arc::default(),
         check_at_start: false,
     })
 }

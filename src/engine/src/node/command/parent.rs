@@ -1,0 +1,118 @@
+//! What a child's device asks of its parent (S22).
+
+use picket_core::device::DeviceClass;
+use picket_core::device::Grade;
+use picket_core::event::{Holder, Person};
+use picket_core::ids::{NodeId, Term};
+use picket_core::machine::Refused;
+use picket_core::parent::{ParentOff, child_of, hold_of};
+use picket_core::record::{Phase, Then};
+
+use crate::error::EngineError;
+use crate::node::{Fatal, NodeTask};
+use crate::parents::{ParentAnswer, ParentAsk, ParentSeen};
+use crate::request::{Admission, FenceCall};
+
+/// Who asks for a child.
+const BY: &str = "picket";
+
+/// Nobody but a child holds its parent under a child's name.
+///
+/// # Errors
+/// The name is a child's.
+pub(super) fn expect_no_child(holder: &str) -> Result<(), EngineError> {
+    match child_of(holder) {
+        None => Ok(()),
+        Some(_) => Err(EngineError::Field {
+            field: "holder",
+            what: "names that begin with \"child:\" are those of the fences of machines that run on this one: choose another"
+                .to_owned(),
+        }),
+    }
+}
+
+impl NodeTask {
+    /// The hold of a child goes with the child's own fence: what would bring the parent back meanwhile is refused (S22).
+    pub(super) fn expect_let_go(&self, holder: &str) -> Result<(), EngineError> {
+        let engine = self.parts.parents.engine();
+        let kept = child_of(holder).and_then(|child| engine?.keeps_its_parent(child));
+        let Some(phase) = kept else { return Ok(()) };
+        let hint =
+            "the child is kept off by it: unfence the child, or retire it, and its hold goes with that";
+        Err(Refused::Phase { wanted: "dropping a child's hold", phase, hint }.into())
+    }
+
+    pub(super) async fn as_parent(
+        &mut self,
+        ask: ParentAsk,
+        term: Term,
+    ) -> Result<Result<ParentAnswer, EngineError>, Fatal> {
+        // What waited in the mailbox while another one led is nobody's wish any more.
+        if term != self.hands.leadership().term() {
+            return Ok(Err(EngineError::NoLeader("it was asked under another leadership".to_owned())));
+        }
+        match ask {
+            ParentAsk::Hold { child, least } => self.hold_for(&child, least).await,
+            ParentAsk::LetGo { child } => self.let_go_of(&child).await,
+            ParentAsk::Look { child } => Ok(Ok(ParentAnswer::Seen(self.seen_by(&child).await?))),
+        }
+    }
+
+    async fn hold_for(
+        &mut self,
+        child: &NodeId,
+        least: Grade,
+    ) -> Result<Result<ParentAnswer, EngineError>, Fatal> {
+        if self.plan.topology.devices().any(|spec| spec.class == DeviceClass::Parent) {
+            let why = "it has a parent of its own: a machine that is fenced for another one must be fenced by its own devices";
+            return Ok(Err(EngineError::NotAllowed(why.to_owned())));
+        }
+        let reason = format!("{child} runs on it, and is fenced by it");
+        let holder = Holder { name: hold_of(child), by: BY.to_owned(), reason, then: Then::StayOff };
+        let call = FenceCall {
+            holder,
+            key: None,
+            min_grade: Some(least),
+            deadline: None,
+            not_after: None,
+            expected_generation: None,
+            set_aside: None,
+            turn: None,
+        };
+        let admitted = self.admit(call).await?;
+        Ok(admitted.map(|admitted| ParentAnswer::Held { already: matches!(admitted, Admission::Already(_)) }))
+    }
+
+    async fn let_go_of(&mut self, child: &NodeId) -> Result<Result<ParentAnswer, EngineError>, Fatal> {
+        let hold = hold_of(child);
+        if !self.record().holds.contains_key(&hold) {
+            return Ok(Ok(ParentAnswer::LetGo));
+        }
+        let person = Person { name: BY.to_owned(), reason: format!("{child} is brought back") };
+        let taken = self.unfence(hold, person.into()).await?;
+        Ok(taken.map(|_| ParentAnswer::LetGo))
+    }
+
+    /// Where this node stands for a child. Its devices are asked only where it could be proven off by them.
+    async fn seen_by(&mut self, child: &NodeId) -> Result<ParentSeen, Fatal> {
+        let hold = hold_of(child);
+        match self.record().holds.get(&hold) {
+            None => return Ok(ParentSeen::NotHeld("is not held for it")),
+            Some(held) if held.breached => return Ok(ParentSeen::NotHeld("was found on since")),
+            Some(_) => {}
+        }
+        let is_proven = matches!(self.record().phase, Phase::Fenced | Phase::Released);
+        if !is_proven || self.ground.is_none() {
+            let phase = self.record().phase.label().replace('_', " ");
+            return Ok(ParentSeen::Unproven(format!("it is {phase}")));
+        }
+        let looks = self.look().await?;
+        if self.found_on(&looks).await? || self.proof_is_gone(&looks).await? {
+            return Ok(ParentSeen::NotHeld("was found on just now"));
+        }
+        let Some(ground) = self.ground.clone() else {
+            return Ok(ParentSeen::Unproven("its proof was given up".to_owned()));
+        };
+        Ok(ParentOff::of(&ground.ground, &looks, self.now()).into())
+    }
+}

@@ -1,0 +1,282 @@
+//! The device of class parent: on while the child does not hold its parent, off once that is proven off with the child on it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
+use picket_core::ids::{FenceId, NodeId, Term};
+use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
+use picket_core::parent::{NotThere, ParentOff, Placement};
+use picket_core::power::{Epoch, EpochOrigin, Power, Reading};
+use picket_core::time::BootTime;
+use picket_driver::{
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits,
+};
+
+use super::{ParentAnswer, ParentAsk, ParentSeen, Parents};
+use crate::Engine;
+use crate::error::EngineError;
+
+/// How long what one leadership asked of another node may take effect at the longest. A leader that was deposed stores nothing
+/// (S6), so that this is more than the truth.
+const LIFE: Duration = Duration::from_secs(60);
+
+/// What the settings say of a node's parent.
+#[derive(Clone, Debug)]
+pub struct ParentSettings {
+    /// The child.
+    pub child: NodeId,
+    /// The only node on which it may run; `None`: whichever the placement names.
+    pub node: Option<NodeId>,
+    /// The least grade of the parent's own evidence, and the grade of what is proven by it: hypervisor or claimed.
+    pub grade: Grade,
+}
+
+/// A node's parent, as a device of that node.
+#[derive(Debug)]
+pub struct ParentDriver {
+    parents: Arc<Parents>,
+    settings: ParentSettings,
+    /// Whoever places the node.
+    places: Arc<dyn PowerDriver>,
+    traits: Traits,
+    seen: Mutex<Seen>,
+}
+
+/// The proof that was seen last: once it is void, another life of this device begins.
+#[derive(Debug, Default)]
+struct Seen {
+    proof: Option<(FenceId, u32, Term)>,
+    epoch: u64,
+}
+
+impl Seen {
+    fn note(&mut self, proof: Option<(FenceId, u32, Term)>) -> Epoch {
+        if self.proof.is_some() && self.proof != proof {
+            self.epoch += 1;
+        }
+        self.proof = proof;
+        Epoch { id: self.epoch, origin: EpochOrigin::Fresh }
+    }
+}
+
+fn refused(kind: ErrorKind, detail: impl Into<String>) -> DriverError {
+    DriverError::new(kind, Effect::DidNotHappen, detail)
+}
+
+/// What an engine's refusal means for a child's device. Nothing was stored but where nobody knows.
+fn failed(parent: &NodeId, error: &EngineError) -> DriverError {
+    let (kind, effect) = match error {
+        EngineError::NoLeader(_) => (ErrorKind::NotLeader, Effect::DidNotHappen),
+        EngineError::Unanswered | EngineError::Store(_) => (ErrorKind::Unreachable, Effect::Unknown),
+        EngineError::Barred(_) | EngineError::Blocked { .. } => (ErrorKind::Refused, Effect::DidNotHappen),
+        EngineError::UnknownNode { .. } | EngineError::NotAllowed(_) => {
+            (ErrorKind::Settings, Effect::DidNotHappen)
+        }
+        _ => (ErrorKind::Refused, Effect::DidNotHappen),
+    };
+    DriverError::new(kind, effect, format!("{parent}: {error}"))
+}
+
+impl ParentDriver {
+    /// The parent of a node that `places` knows where to find. Calls take as long as that one's, and the parent's look before it.
+    pub fn new(parents: &Arc<Parents>, settings: ParentSettings, places: Arc<dyn PowerDriver>) -> Self {
+        let traits = Traits {
+            class: DeviceClass::Parent,
+            grade: settings.grade,
+            has_epochs: true,
+            max_in_flight: MaxInFlight { off: Some(LIFE), on: Some(LIFE) },
+            call: places.traits().call * 2,
+            endpoint: format!("parent of {}", settings.child),
+        };
+        if let Some(only) = &settings.node {
+            parents.runs_on(&settings.child, only);
+        }
+        Self { parents: parents.clone(), settings, places, traits, seen: Mutex::default() }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn engine(&self) -> Result<Engine, DriverError> {
+        self.parents.engine().ok_or_else(|| refused(ErrorKind::NotLeader, "no engine runs"))
+    }
+
+    fn child(&self) -> NodeId {
+        self.settings.child.clone()
+    }
+
+    /// The node that a placement means, if there is one.
+    fn meant(&self, engine: &Engine, placement: &Placement) -> Option<NodeId> {
+        let named = engine.parent_named(placement.host.as_deref()?)?;
+        let fits = self.settings.node.as_ref().is_none_or(|only| *only == named);
+        fits.then_some(named)
+    }
+
+    /// The machine that is held for the child: of several, since it moved while it was fenced, the one on which it runs now.
+    async fn held(&self, call: &Call) -> Result<Option<NodeId>, DriverError> {
+        let held = self.engine()?.held_by(&self.settings.child);
+        if held.len() < 2 {
+            return Ok(held.into_iter().next());
+        }
+        let (_, meant) = self.whereabouts(call).await?;
+        let now = held.iter().find(|parent| Some(*parent) == meant.as_ref()).cloned();
+        Ok(now.or_else(|| held.into_iter().next()))
+    }
+
+    /// Where the child runs now, whatever is known of that machine.
+    async fn whereabouts(&self, call: &Call) -> Result<(Placement, Option<NodeId>), DriverError> {
+        let placement = self.places.placement(call).await?;
+        let meant = self.meant(&self.engine()?, &placement);
+        if let Some(parent) = &meant {
+            self.parents.runs_on(&self.settings.child, parent);
+        }
+        Ok((placement, meant))
+    }
+
+    async fn ask(
+        &self,
+        call: &Call,
+        parent: &NodeId,
+        ask: ParentAsk,
+        changes: bool,
+    ) -> Result<ParentAnswer, DriverError> {
+        let engine = self.engine()?;
+        if changes {
+            call.may_send()?;
+        }
+        match tokio::time::timeout_at(call.deadline(), engine.of_parent(parent, ask)).await {
+            Ok(answer) => answer.map_err(|error| failed(parent, &error)),
+            Err(_) => {
+                let effect = if changes { Effect::Unknown } else { Effect::DidNotHappen };
+                Err(DriverError::new(ErrorKind::TimedOut, effect, format!("{parent} did not answer in time")))
+            }
+        }
+    }
+
+    fn reading(&self, power: Power, asked_at: BootTime, call: &Call, epoch: Epoch, said: String) -> Reading {
+        Reading { power, asked_at, answered_at: call.now(), epoch: Some(epoch), said }
+    }
+
+    /// Nobody is held for the child: its parent keeps nothing off.
+    async fn free(&self, call: &Call, asked_at: BootTime) -> Result<Reading, DriverError> {
+        let (placement, meant) = self.whereabouts(call).await?;
+        let epoch = self.seen().note(None);
+        let host = placement.host.as_deref().unwrap_or("nobody knows where");
+        let coming = meant.as_ref().and_then(|parent| self.engine().ok()?.is_coming_back(parent));
+        let (power, said) = match (meant, coming) {
+            (None, _) => (Power::Unknown, format!("runs on {host}, which is no node of the settings")),
+            (Some(parent), Some(word)) => (Power::Unknown, format!("runs on {parent}, which is {word}")),
+            (Some(parent), None) => (Power::On, format!("runs on {parent}, which it does not hold")),
+        };
+        Ok(self.reading(power, asked_at, call, epoch, said))
+    }
+
+    async fn by_proof(&self, call: &Call, off: &ParentOff) -> Result<Reading, DriverError> {
+        let epoch = self.seen().note(Some(off.proof()));
+        let (placement, meant) = self.whereabouts(call).await?;
+        let parent = off.node();
+        let (power, said) = match off.speaks_for(&placement, meant.as_ref()) {
+            Ok(()) => (Power::Off, format!("runs on {parent}, which is proven off ({:?})", off.grade())),
+            Err(why @ NotThere::Elsewhere(_)) => (Power::On, why.to_string()),
+            Err(why) => (Power::Unknown, why.to_string()),
+        };
+        Ok(self.reading(power, off.asked_at(), call, epoch, said))
+    }
+}
+
+#[async_trait]
+impl PowerDriver for ParentDriver {
+    fn traits(&self) -> &Traits {
+        &self.traits
+    }
+
+    /// On: no parent is held for the child, or the child runs elsewhere. Off: the parent that is held is proven off and read so
+    /// just now, and the child, asked for after that, runs on it and is not about to move.
+    async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
+        let asked_at = call.now();
+        let Some(parent) = self.held(call).await? else { return self.free(call, asked_at).await };
+        let look = ParentAsk::Look { child: self.child() };
+        let ParentAnswer::Seen(seen) = self.ask(call, &parent, look, false).await? else {
+            return Err(DriverError::unsupported("its parent answered something else"));
+        };
+        let (power, said) = match seen {
+            ParentSeen::Off(off) if off.grade() >= self.settings.grade => {
+                return self.by_proof(call, &off).await;
+            }
+            ParentSeen::Off(off) => {
+                let (is, least) = (off.grade(), self.settings.grade);
+                (Power::Unknown, format!("{parent} is proven off with the grade {is:?}, less than {least:?}"))
+            }
+            ParentSeen::NotHeld(why) => (Power::On, format!("{parent} {why}")),
+            ParentSeen::Unproven(why) => (Power::Unknown, format!("{parent} is not proven off: {why}")),
+        };
+        let epoch = self.seen().note(None);
+        Ok(self.reading(power, asked_at, call, epoch, said))
+    }
+
+    /// Fences the machine on which the child runs, and holds it.
+    async fn power_off(&self, _order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
+        let asked_at = call.now();
+        let (placement, meant) = self.whereabouts(call).await?;
+        if let Some(why) = placement.moving {
+            let detail = format!("it may be about to run elsewhere: {why}");
+            return Err(refused(ErrorKind::Refused, detail));
+        }
+        let Some(parent) = meant else {
+            let host = placement.host.unwrap_or_else(|| "a machine that is not said".to_owned());
+            let only = self.settings.node.as_ref().map(|only| format!(" (the settings say {only})"));
+            let detail = format!(
+                "it runs on {host}, which is no node that can be its parent{}",
+                only.unwrap_or_default()
+            );
+            return Err(refused(ErrorKind::Settings, detail));
+        };
+        let hold = ParentAsk::Hold { child: self.child(), least: self.settings.grade };
+        let ParentAnswer::Held { already } = self.ask(call, &parent, hold, true).await? else {
+            return Err(DriverError::unsupported("its parent answered something else"));
+        };
+        let seen = self.seen();
+        let epoch = Epoch { id: seen.epoch, origin: EpochOrigin::Fresh };
+        Ok(Accepted { asked_at, answered_at: call.now(), epoch: Some(epoch), already })
+    }
+
+    /// Lets go of every machine that is held for the child. With no other hold left its parent comes back.
+    async fn power_on(&self, _order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
+        let asked_at = call.now();
+        let held = self.engine()?.held_by(&self.settings.child);
+        let already = held.is_empty();
+        for parent in held {
+            self.ask(call, &parent, ParentAsk::LetGo { child: self.child() }, true).await?;
+        }
+        let epoch = self.seen().note(None);
+        Ok(Accepted { asked_at, answered_at: call.now(), epoch: Some(epoch), already })
+    }
+
+    /// What is placed must be the node itself.
+    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
+        self.places.identify(call).await
+    }
+
+    async fn inspect_hold(&self, _call: &Call) -> Result<HoldFound, DriverError> {
+        Ok(HoldFound::new())
+    }
+
+    fn engaged(&self, _now: &HoldFound) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn engage_hold(&self, _order: &HoldOrder, _call: &Call) -> Result<HoldReport, DriverError> {
+        Ok(HoldReport { engaged: Vec::new(), detail: "its off is a hold on its parent".to_owned() })
+    }
+
+    async fn disengage_hold(&self, _order: &UnholdOrder, _call: &Call) -> Result<HoldReport, DriverError> {
+        Ok(HoldReport::default())
+    }
+
+    async fn quiesce(&self, _call: &Call) -> Result<(), DriverError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! Machines that run on other machines (S22): a child's device of class parent asks the parent's own task.
+//!
+//! **Invariants.** A child's hold stands in its parent's record, placed by the event that opens or joins the parent's fence: a
+//! leader that dies between two steps leaves nothing that the next one does not find. What was asked under one leadership is
+//! not done under another. A parent has no parent of its own, so that none waits for itself.
+//! **Boundary.** The engine knows the nodes; what is here finds them by what a cloud calls its machines.
+
+mod driver;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+pub use driver::{ParentDriver, ParentSettings};
+use picket_core::device::Grade;
+use picket_core::ids::NodeId;
+use picket_core::parent::{NotSeen, ParentOff};
+
+use crate::Engine;
+use crate::engine::Shared;
+
+/// The label by which a node says what clouds call it, where that is not its own name.
+pub const LABEL: &str = "hypervisor";
+
+/// The way from a child's device to its parent's task. One for all devices of a gateway.
+#[derive(Debug, Default)]
+pub struct Parents {
+    engine: OnceLock<Weak<Shared>>,
+    /// Children whose settings name their parent, until there is an engine.
+    named: Mutex<BTreeMap<NodeId, NodeId>>,
+}
+
+impl Parents {
+    /// Where the nodes are from now on; the first word counts.
+    pub(crate) fn bind(&self, shared: &Arc<Shared>) {
+        let _ = self.engine.set(Arc::downgrade(shared));
+        let named = std::mem::take(&mut *self.named.lock().unwrap_or_else(PoisonError::into_inner));
+        named.iter().for_each(|(child, parent)| self.runs_on(child, parent));
+    }
+
+    pub(crate) fn engine(&self) -> Option<Engine> {
+        Some(Engine::of(self.engine.get()?.upgrade()?))
+    }
+
+    /// A child runs there: what takes the parent away takes it away too.
+    fn runs_on(&self, child: &NodeId, parent: &NodeId) {
+        match self.engine() {
+            Some(engine) => engine.runs_on(child, parent),
+            None => {
+                let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+                named.insert(child.clone(), parent.clone());
+            }
+        }
+    }
+}
+
+/// What a child wants of its parent.
+#[derive(Clone, Debug)]
+pub(crate) enum ParentAsk {
+    /// It is fenced, or its fence is joined, and held for the child. `least`: how good its evidence must be.
+    Hold { child: NodeId, least: Grade },
+    /// The child holds it no more.
+    LetGo { child: NodeId },
+    /// Where it stands.
+    Look { child: NodeId },
+}
+
+/// How a parent answers a child.
+#[derive(Debug)]
+pub(crate) enum ParentAnswer {
+    /// Stored. `already`: it was proven off before, and read Off just now.
+    Held { already: bool },
+    /// Stored, or there was nothing to let go.
+    LetGo,
+    /// Where it stands.
+    Seen(ParentSeen),
+}
+
+/// Where a parent stands, as its own task sees it.
+#[derive(Debug)]
+pub(crate) enum ParentSeen {
+    /// The child does not hold it, or it was found on since.
+    NotHeld(&'static str),
+    /// It is held, and not proven off just now: why.
+    Unproven(String),
+    /// It is held, and proven off.
+    Off(ParentOff),
+}
+
+impl From<Result<ParentOff, NotSeen>> for ParentSeen {
+    fn from(seen: Result<ParentOff, NotSeen>) -> Self {
+        seen.map_or_else(|why| ParentSeen::Unproven(why.to_string()), ParentSeen::Off)
+    }
+}

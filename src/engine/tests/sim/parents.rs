@@ -1,0 +1,203 @@
+//! Machines that run on other machines (S22).
+
+use picket_core::device::Grade;
+use picket_core::ids::NodeId;
+use picket_core::outcome::{Outcome, Reason};
+
+use picket_driver_sim::{Act, Fault, Moving, Verb};
+use picket_engine::{EngineError, Until};
+
+use crate::lab::{Lab, NODE, person, s};
+use crate::setup::{NodeSetup, PARENT, Setup, named};
+
+const HV: &str = "hv1";
+
+fn id(name: &str) -> NodeId {
+    NodeId::new(name).expect("a good name")
+}
+
+/// `n1` runs on `hv1`, and there is `hv2`: first its own device, then its parent.
+async fn lab(seed: u64) -> Lab {
+    with(seed, |_| {}).await
+}
+
+async fn with(seed: u64, change: impl FnOnce(&mut Setup)) -> Lab {
+    let mut setup = Setup::new(NODE, &[&["server"], &[PARENT]]);
+    for name in [HV, "hv2"] {
+        let levels = named(&[&[format!("{name}-bmc").as_str()]]);
+        setup.nodes.push(NodeSetup { name: name.to_owned(), levels, own_host: false });
+    }
+    change(&mut setup);
+    Lab::set_up(seed, setup, |world| {
+        for name in [HV, "hv2"] {
+            world.add_machine(name).add_host(name, &format!("{name}-bmc"));
+        }
+        world.add_machine(NODE).add_host(NODE, "server").set_parent(NODE, HV);
+    })
+    .await
+}
+
+fn phase(lab: &Lab, name: &str) -> &'static str {
+    lab.engine.node(&id(name)).expect("a node").stored.record.phase.label()
+}
+
+async fn reach(lab: &Lab, name: &str, phase: &str) {
+    lab.reach_of(&id(name), phase, s(900)).await;
+}
+
+fn holds(lab: &Lab, name: &str) -> Vec<String> {
+    lab.engine.node(&id(name)).expect("a node").stored.record.holds.keys().cloned().collect()
+}
+
+/// Its own device does nothing: the level is spent, and the parent is next.
+fn deaf(lab: &Lab) {
+    lab.fault("server", Fault::OffRefused);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_its_own_device_does_not_stop_is_fenced_by_its_parent() {
+    let mut lab = lab(701).await;
+    deaf(&lab);
+    let fence = lab.open().await;
+    reach(&lab, HV, "fencing").await;
+    assert_eq!(holds(&lab, HV), ["child:n1"]);
+    assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
+    let record = lab.record();
+    let evidence = record.fence.expect("open").evidence.expect("proven");
+    assert_eq!((evidence.level, evidence.grade), (2, Grade::Hypervisor));
+    assert!(evidence.devices[0].said.contains("runs on hv1, which is proven off"), "{evidence:?}");
+    assert!(!lab.is_on());
+    // Its parent comes back before it does, and both holds are gone.
+    lab.mend("server");
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(900)).await;
+    assert!(lab.is_on() && phase(&lab, HV) == "normal" && holds(&lab, HV).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_is_off_already_says_nothing_of_a_child_before_the_child_holds_it() {
+    let mut lab = lab(702).await;
+    let call = lab.call();
+    lab.engine.fence(&id(HV), call).await.expect("let in");
+    reach(&lab, HV, "released").await;
+    // Nobody can stop the child any more: its own level is spent.
+    let fence = lab.open().await;
+    assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
+    let mut kept = holds(&lab, HV);
+    kept.retain(|name| name.starts_with("child:"));
+    assert_eq!(kept, ["child:n1"]);
+    // Whoever fenced the parent brings it back no more: the child keeps it.
+    lab.engine.unfence(&id(HV), "db".to_owned(), person()).await.expect("dropped");
+    assert_eq!((phase(&lab, HV), holds(&lab, HV)), ("released", vec!["child:n1".to_owned()]));
+    let refused = lab.engine.unfence(&id(HV), "child:n1".to_owned(), person()).await;
+    let Err(EngineError::Refused(refused)) = refused else { panic!("{refused:?}") };
+    assert!(refused.to_string().contains("unfence the child"), "{refused}");
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(900)).await;
+    assert!(lab.is_on() && phase(&lab, HV) == "normal");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_moves_away_is_not_off_by_the_parent_that_it_left() {
+    for (seed, moving) in
+        [(703, Moving::Begins("evacuating to hv2".to_owned())), (704, Moving::Arrives("hv2".to_owned()))]
+    {
+        let mut lab = lab(seed).await;
+        deaf(&lab);
+        let fence = lab.open().await;
+        reach(&lab, HV, "fencing").await;
+        lab.happen(Act::Move { machine: NODE.to_owned(), moving: moving.clone() });
+        let outcome = lab.outcome(fence, Until::Released).await;
+        match moving {
+            // It may be there already: a person is asked.
+            Moving::Begins(_) => assert_eq!(outcome, Outcome::NeedsOperator(Reason::LevelsSpent)),
+            // It is found where it is now, and that one is fenced as well.
+            _ => {
+                assert_eq!(outcome, Outcome::Fenced { released: true });
+                assert_eq!(holds(&lab, "hv2"), ["child:n1"]);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_breach_of_the_parent_voids_what_it_proved_of_its_child() {
+    let mut lab = lab(705).await;
+    deaf(&lab);
+    let fence = lab.open().await;
+    assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
+    let before = lab.record().fence.expect("open").round;
+    lab.happen(Act::Foreign { machine: HV.to_owned(), verb: Verb::On });
+    // Within two watch intervals, with the time that the off takes.
+    reach(&lab, NODE, "fencing").await;
+    reach(&lab, NODE, "released").await;
+    let fence = lab.record().fence.expect("open");
+    assert!(fence.round > before, "the evidence began from zero");
+    assert_eq!(phase(&lab, HV), "released");
+    assert_eq!(holds(&lab, HV), vec!["child:n1".to_owned()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_leadership_proves_the_parent_anew_before_it_believes_of_the_child() {
+    let mut lab = lab(706).await;
+    deaf(&lab);
+    lab.open().await;
+    reach(&lab, HV, "fencing").await;
+    lab.kill().await;
+    lab.start().await;
+    lab.reach("released", s(900)).await;
+    // After it is released, too: what was proven died with its leader, and the hold stands in the parent's record.
+    lab.kill().await;
+    lab.start().await;
+    tokio::time::sleep(s(60)).await;
+    assert_eq!((lab.phase(), phase(&lab, HV)), ("released", "released"));
+    lab.happen(Act::Foreign { machine: HV.to_owned(), verb: Verb::On });
+    reach(&lab, NODE, "fencing").await;
+    lab.reach("released", s(900)).await;
+    lab.mend("server");
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(900)).await;
+    assert!(lab.is_on() && holds(&lab, HV).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_gateway_does_not_shoot_the_parent_of_its_own_machine() {
+    let mut lab = with(707, |setup| {
+        setup.nodes[0].own_host = true;
+        setup.check_at_start = true;
+    })
+    .await;
+    tokio::time::sleep(s(5)).await;
+    let refused = {
+        let call = lab.call();
+        lab.engine.fence(&id(HV), call).await
+    };
+    assert!(matches!(&refused, Err(EngineError::Blocked { reason: Reason::OwnHost, .. })), "{refused:?}");
+    {
+        let call = lab.call();
+        lab.engine.fence(&id("hv2"), call).await
+    }
+    .expect("it carries nothing of ours");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_at_a_time_a_child_s_parent_is_fenced_with_it() {
+    let mut lab = with(708, |setup| setup.budget = picket_core::budget::Budget::default()).await;
+    deaf(&lab);
+    let fence = lab.open().await;
+    assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_else_holds_under_a_child_s_name_and_a_plan_says_whom_the_parent_takes_away() {
+    let mut lab = with(709, |setup| setup.check_at_start = true).await;
+    let mut call = lab.call();
+    call.holder.name = "child:n1".to_owned();
+    let refused = lab.engine.fence(&id(HV), call).await;
+    assert!(matches!(refused, Err(EngineError::Field { field: "holder", .. })), "{refused:?}");
+    tokio::time::sleep(s(5)).await;
+    let call = lab.call();
+    let plan = lab.engine.plan(&id(NODE), call).await.expect("a plan");
+    let off = plan.steps.iter().find(|step| step.target == PARENT).expect("its step");
+    assert!(off.text.contains("fences hv1") && off.text.contains("nothing else"), "{off:?}");
+}
