@@ -78,7 +78,7 @@ impl DeviceSettings {
     /// The device as a topology has it.
     pub fn spec(&self, nature: Nature) -> DeviceSpec {
         // What a node says it is, no outlet can say.
-        let speaks_of_the_node = nature.class == DeviceClass::Host || self.own_identity;
+        let speaks_of_the_node = nature.class != DeviceClass::Supply || self.own_identity;
         DeviceSpec {
             id: self.id.clone(),
             class: nature.class,

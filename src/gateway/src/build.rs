@@ -8,12 +8,14 @@ use picket_config::{DeviceSettings, Fault, Faults, Grouping, Kinded, Nature, Nod
 use picket_core::device::{DeviceClass, DeviceSpec};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::topology::{Level, Topology};
-use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
+use picket_driver::{Context, PowerDriver, SettingFault};
 use picket_engine::{NodePlan, PlannedRelease};
 use picket_release::Releaser;
 use picket_server::Tls;
 use serde_json::json;
 
+use crate::drivers::Drivers;
+use crate::parent;
 use crate::sources::{self, Sources};
 
 /// The fleet of these settings, and the certificates of its door. Sends nothing. `told` is what is wrong with them
@@ -22,14 +24,15 @@ pub(crate) fn all(
     settings: &Settings,
     told: Faults,
     context: &Context,
-    kinds: &[Box<dyn DriverKind>],
+    drivers: &Drivers,
 ) -> Result<(Vec<NodePlan>, Option<Tls>), Faults> {
     let mut faults = Vec::new();
     let tls = crate::doors::tls(settings, &mut faults);
     let releasers = releasers(settings, &mut faults);
     let sources = sources::read(&settings.groups, &mut faults);
     let mut builder = Builder {
-        kinds,
+        made_of: drivers,
+        nodes: &settings.nodes,
         context,
         releasers,
         endpoints: BTreeMap::new(),
@@ -138,7 +141,9 @@ pub(crate) fn remarks(nodes: &[NodePlan]) -> Vec<String> {
 }
 
 struct Builder<'a> {
-    kinds: &'a [Box<dyn DriverKind>],
+    made_of: &'a Drivers,
+    /// All nodes of the settings.
+    nodes: &'a BTreeMap<NodeId, NodeSettings>,
     context: &'a Context,
     releasers: BTreeMap<ReleaseId, Arc<dyn Releaser>>,
     /// Which device has which endpoint: two nodes with one BMC would be fenced for one another.
@@ -159,9 +164,13 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn node(&mut self, node: &NodeSettings) -> Option<NodePlan> {
         // All of them first, so that the faults of all are told.
-        let ids = node.devices.keys();
-        let drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> =
-            ids.filter_map(|id| Some((id.clone(), self.driver(node, id)?))).collect();
+        let (parent, own): (Vec<_>, Vec<_>) = node
+            .devices
+            .keys()
+            .partition(|id| node.devices.get(*id).is_some_and(|one| one.driver == parent::NAME));
+        let mut drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> =
+            own.into_iter().filter_map(|id| Some((id.clone(), self.driver(node, id)?))).collect();
+        self.parent(node, &parent, &mut drivers);
         let spec = |id: &DeviceId| {
             let driver = drivers.get(id)?;
             let traits = driver.traits();
@@ -214,6 +223,30 @@ impl Builder<'_> {
         })
     }
 
+    /// The node's parent, once the device that tells where it runs is made.
+    fn parent(
+        &mut self,
+        node: &NodeSettings,
+        devices: &[&DeviceId],
+        drivers: &mut BTreeMap<DeviceId, Arc<dyn PowerDriver>>,
+    ) {
+        if let [first, second, ..] = devices {
+            let message =
+                format!("{first} and {second} are both its parent: a node runs on one machine at a time");
+            self.faults.push(node.fault("devices", &message));
+        }
+        for id in devices {
+            let Some(device) = node.devices.get(*id) else { continue };
+            match parent::make(&self.made_of.parents, node, device, drivers, self.nodes) {
+                Ok(driver) => drop(drivers.insert((*id).clone(), driver)),
+                Err(wrong) => {
+                    self.faults
+                        .extend(wrong.into_iter().map(|fault| device.fault(&fault.key, fault.message)));
+                }
+            }
+        }
+    }
+
     /// What reads off also where it does not know must not prove by itself.
     fn alone(
         &mut self,
@@ -242,7 +275,11 @@ impl Builder<'_> {
     /// What is wrong with what devices have that no node uses, and was not told yet. What they lack, a node may give.
     fn samples(&mut self, samples: &[DeviceSettings]) {
         for device in samples {
-            let Err(wrong) = self.make(device) else { continue };
+            let wrong = match device.driver.as_str() {
+                parent::NAME => parent::read(&device.settings).err(),
+                _ => self.make(device).err(),
+            };
+            let Some(wrong) = wrong else { continue };
             let has = |fault: &SettingFault| device.has(&fault.key);
             for fault in wrong.into_iter().filter(has).map(|fault| device.fault(&fault.key, fault.message)) {
                 if self.faults.iter().all(|told| told.place != fault.place) {
@@ -253,8 +290,10 @@ impl Builder<'_> {
     }
 
     fn make(&self, device: &DeviceSettings) -> Result<Arc<dyn PowerDriver>, Vec<SettingFault>> {
-        let Some(kind) = self.kinds.iter().find(|kind| kind.name() == device.driver) else {
-            let known: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
+        let kinds = &self.made_of.kinds;
+        let Some(kind) = kinds.iter().find(|kind| kind.name() == device.driver) else {
+            let mut known: Vec<&str> = kinds.iter().map(|kind| kind.name()).chain([parent::NAME]).collect();
+            known.sort_unstable();
             let message = format!("there is no driver {:?}; known are {}", device.driver, known.join(", "));
             return Err(vec![SettingFault { key: "driver".to_owned(), message }]);
         };

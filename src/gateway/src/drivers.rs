@@ -1,9 +1,26 @@
 //! The drivers that this gateway has: one line each.
 
+use std::sync::Arc;
+
 use picket_driver::DriverKind;
+use picket_engine::Parents;
+
+/// What devices are made of. The same for the gateway's whole life: drivers share what they know.
+#[derive(Debug)]
+pub(crate) struct Drivers {
+    pub(crate) kinds: Vec<Box<dyn DriverKind>>,
+    /// The way from a node to the one on which it runs.
+    pub(crate) parents: Arc<Parents>,
+}
+
+impl Default for Drivers {
+    fn default() -> Self {
+        Self { kinds: kinds(), parents: Arc::default() }
+    }
+}
 
 /// All of them. A new driver is one more line here.
-pub(crate) fn kinds() -> Vec<Box<dyn DriverKind>> {
+fn kinds() -> Vec<Box<dyn DriverKind>> {
     vec![
         Box::new(picket_driver_agent::AgentKind::default()),
         Box::new(picket_driver_ipmi::IpmiKind),
@@ -57,6 +74,9 @@ mod tests {
             let faults: Vec<_> = faults.into_iter().map(|fault| (fault.key, fault.message)).collect();
             all_shown("", &format!("driver = {:?}", kind.name()), &faults);
         }
+        let faults = crate::parent::read(&settings).expect_err("an unknown key");
+        let faults: Vec<_> = faults.into_iter().map(|fault| (fault.key, fault.message)).collect();
+        all_shown("", "driver = \"parent\"", &faults);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod measured;
 mod needs;
 mod notify;
 mod observe;
+mod parent;
 mod reload;
 mod run;
 mod sharing;

@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use picket_audit::{GATEWAY, Told};
 use picket_config::{Faults, Settings, Sources};
-use picket_driver::{Context, DriverKind};
+use picket_driver::Context;
 use picket_engine::{Change, ChangeError, Changed, Engine};
 use picket_metrics::{self as metrics, Metrics};
 use picket_server::House;
 use serde_json::json;
 
+use crate::drivers::Drivers;
 use crate::log::Level;
 use crate::{build, doors, sharing};
 
@@ -22,7 +23,7 @@ use crate::{build, doors, sharing};
 pub(crate) struct Reloader {
     pub(crate) file: PathBuf,
     pub(crate) running: Settings,
-    pub(crate) kinds: Arc<Vec<Box<dyn DriverKind>>>,
+    pub(crate) drivers: Arc<Drivers>,
     pub(crate) context: Context,
     pub(crate) engine: Engine,
     pub(crate) house: House,
@@ -74,11 +75,11 @@ impl Reloader {
     }
 
     async fn take(&mut self) -> Result<BTreeMap<&'static str, String>, Refused> {
-        let (file, kinds, context) = (self.file.clone(), self.kinds.clone(), self.context.clone());
+        let (file, drivers, context) = (self.file.clone(), self.drivers.clone(), self.context.clone());
         // Thousands of nodes are not checked on a thread on which others wait.
         let read = tokio::task::spawn_blocking(move || {
             let (settings, told) = Settings::read(&Sources::at(&file))?;
-            let (nodes, _tls) = build::all(&settings, told, &context, &kinds)?;
+            let (nodes, _tls) = build::all(&settings, told, &context, &drivers)?;
             Ok((settings, nodes))
         });
         let (settings, nodes) =

@@ -59,8 +59,8 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
     };
     let (settings, told) = Settings::read(&Sources::at(&arguments.config)).map_err(Failure::Settings)?;
     let context = Context { clock: Arc::new(SystemClock), random: random() };
-    let kinds = Arc::new(crate::drivers::kinds());
-    let built = build::all(&settings, told, &context, &kinds);
+    let drivers = Arc::new(crate::drivers::Drivers::default());
+    let built = build::all(&settings, told, &context, &drivers);
     if arguments.check {
         let built = built.as_ref().map(|(nodes, _)| (nodes.len(), build::remarks(nodes)));
         let built = built.map_err(Faults::clone);
@@ -88,7 +88,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
         rules: settings.rules.clone(),
         budget: settings.budget.clone(),
         twins: Arc::default(),
-        parents: Arc::default(),
+        parents: drivers.parents.clone(),
         check_at_start: settings.gateway.check_at_start,
         nodes,
     });
@@ -101,7 +101,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
         let reloader = Reloader {
             file: arguments.config.clone(),
             running: settings,
-            kinds,
+            drivers,
             context: context.clone(),
             engine: engine.clone(),
             house,

@@ -99,6 +99,39 @@ async fn two_nodes_at_one_redfish_service() {
 }
 
 #[tokio::test]
+async fn a_parent_that_cannot_be_one() {
+    let device = |device: &str, lines: &str| format!("[nodes.vm1.devices.{device}]\n{lines}\n");
+    let server = device("server", "driver = \"sim\"\nmachine = \"vm1\"\nruns_on = \"r1n1\"");
+    let levels = "[nodes.vm1]\nlevels = [[\"server\"], [\"up\"]]\n";
+    for (up, words) in [
+        ("node = \"r1n9\"", vec!["there is no node r1n9", "with its own devices"]),
+        ("node = \"vm1\"", vec!["cannot run on itself"]),
+        ("node = \"vm2\"", vec!["vm2 has a parent of its own"]),
+        ("placement = \"sever\"", vec!["no device sever", "did you mean \"server\""]),
+        ("grade = \"attested\"", vec!["\"hypervisor\", or \"claimed\""]),
+        ("nodes = \"r1n1\"", vec!["unknown key", "placement, node, grade"]),
+    ] {
+        let up = device("up", &format!("driver = \"parent\"\n{up}"));
+        let other = format!("{levels}{server}{}", device("up", "driver = \"parent\"")).replace("vm1", "vm2");
+        let said = Home::with(&format!("{GOOD}{levels}{server}{up}{other}")).says(&["--check"]).await;
+        let faults = faults(&said);
+        assert_eq!(faults.len(), 1, "{faults:#?}");
+        assert!(faults[0].contains("nodes.vm1.devices.up"), "{faults:#?}");
+        assert!(words.iter().all(|word| faults[0].contains(word)), "{words:?} in {faults:#?}");
+    }
+    // A BMC does not know where its machine runs, and a machine runs on one other.
+    let bmc = device("server", "driver = \"sim\"\nmachine = \"vm1\"");
+    let up = device("up", "driver = \"parent\"");
+    let said = Home::with(&format!("{GOOD}{levels}{bmc}{up}")).says(&["--check"]).await;
+    assert!(faults(&said)[0].contains("a cloud's does, a BMC does not"), "{said:?}");
+    let levels = "[nodes.vm1]\nlevels = [[\"server\"], [\"up\", \"also\"]]\n";
+    let also = device("also", "driver = \"parent\"");
+    let said = Home::with(&format!("{GOOD}{levels}{server}{up}{also}")).says(&["--check"]).await;
+    assert!(said.err.contains("a node runs on one machine at a time"), "{said:?}");
+    assert!(said.err.contains("a parent is a level of its own"), "{said:?}");
+}
+
+#[tokio::test]
 async fn a_level_without_devices() {
     let word = ["level 2 has no device", "no device proves nothing"];
     one_fault("[[\"bmc\"]]", "[[\"bmc\"], []]", "6: templates.rack.levels", &word).await;

@@ -5,6 +5,7 @@ mod budget;
 mod demo;
 mod liveness;
 mod logs;
+mod parents;
 mod people;
 mod receipts;
 mod releases;

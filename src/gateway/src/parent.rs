@@ -1,0 +1,140 @@
+//! `driver = "parent"`: the node runs on another machine, which is a node itself (S22). No driver of its own: what it asks are
+//! another device of the node, and the engine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use picket_config::{DeviceSettings, NodeSettings};
+use picket_core::device::Grade;
+use picket_core::ids::{DeviceId, NodeId};
+use picket_core::near::did_you_mean;
+use picket_driver::{PowerDriver, SettingFault};
+use picket_engine::{ParentDriver, ParentSettings, Parents};
+use serde_json::{Map, Value};
+
+/// Its name in the settings.
+pub(crate) const NAME: &str = "parent";
+
+/// Its keys:
+///
+/// - `placement`: the device of the same node that tells on which machine it runs; where only one can, that one.
+/// - `node`: the only node on which it may run; without it, the one that has the name of the machine, or the label
+///   `hypervisor` with it.
+/// - `grade`: `"hypervisor"` (default): the parent's own evidence must be as good; `"claimed"`: less is enough, and so is told.
+const KEYS: [&str; 3] = ["placement", "node", "grade"];
+
+/// What the table says.
+#[derive(Debug)]
+pub(crate) struct Table {
+    placement: Option<DeviceId>,
+    node: Option<NodeId>,
+    grade: Grade,
+}
+
+/// Reads the table, all faults at once.
+pub(crate) fn read(settings: &Map<String, Value>) -> Result<Table, Vec<SettingFault>> {
+    let mut faults = Vec::new();
+    for key in settings.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+        faults.push(SettingFault::new(key.clone(), format!("unknown key; known are {}", KEYS.join(", "))));
+    }
+    let mut text = |key: &str| match settings.get(key) {
+        None => None,
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(other) => {
+            faults.push(SettingFault::new(key, format!("expected a name in quotes, found {other}")));
+            None
+        }
+    };
+    let (placement, node, grade) = (text("placement"), text("node"), text("grade"));
+    let placement = placement.and_then(|name| {
+        DeviceId::new(&name)
+            .map_err(|error| faults.push(SettingFault::new("placement", error.to_string())))
+            .ok()
+    });
+    let node = node.and_then(|name| {
+        NodeId::new(&name).map_err(|error| faults.push(SettingFault::new("node", error.to_string()))).ok()
+    });
+    let grade = match grade.as_deref() {
+        None | Some("hypervisor") => Grade::Hypervisor,
+        Some("claimed") => Grade::Claimed,
+        Some(other) => {
+            let right = "\"hypervisor\", or \"claimed\" where less is enough of the parent's own evidence";
+            faults.push(SettingFault::new("grade", format!("{other:?} is none here: expected {right}")));
+            Grade::Hypervisor
+        }
+    };
+    if faults.is_empty() { Ok(Table { placement, node, grade }) } else { Err(faults) }
+}
+
+/// The parent of a node whose other devices have these drivers.
+pub(crate) fn make(
+    parents: &Arc<Parents>,
+    node: &NodeSettings,
+    device: &DeviceSettings,
+    drivers: &BTreeMap<DeviceId, Arc<dyn PowerDriver>>,
+    nodes: &BTreeMap<NodeId, NodeSettings>,
+) -> Result<Arc<dyn PowerDriver>, Vec<SettingFault>> {
+    let table = read(&device.settings)?;
+    let mut faults = Vec::new();
+    if let Some(named) = &table.node {
+        faults.extend(wrong_node(&node.id, named, nodes).map(|message| SettingFault::new("node", message)));
+    }
+    let places = match places(table.placement.as_ref(), node, drivers) {
+        Ok(places) => Some(places),
+        Err(message) => {
+            faults.push(SettingFault::new("placement", message));
+            None
+        }
+    };
+    let Some(places) = places.filter(|_| faults.is_empty()) else { return Err(faults) };
+    let settings = ParentSettings { child: node.id.clone(), node: table.node, grade: table.grade };
+    Ok(Arc::new(ParentDriver::new(parents, settings, places)))
+}
+
+fn is_parent(device: &DeviceSettings) -> bool {
+    device.driver == NAME
+}
+
+fn wrong_node(child: &NodeId, named: &NodeId, nodes: &BTreeMap<NodeId, NodeSettings>) -> Option<String> {
+    if child == named {
+        return Some("a node cannot run on itself: name the machine on which it runs".to_owned());
+    }
+    match nodes.get(named) {
+        None => {
+            let offer = did_you_mean(named.as_str(), nodes.keys().map(NodeId::as_str));
+            Some(format!("there is no node {named}: a parent is a node itself, with its own devices{offer}"))
+        }
+        Some(parent) if parent.devices.values().any(is_parent) => Some(format!(
+            "{named} has a parent of its own: a machine that is fenced for another one must be fenced by its own devices"
+        )),
+        Some(_) => None,
+    }
+}
+
+/// The device that tells where the node runs.
+fn places(
+    named: Option<&DeviceId>,
+    node: &NodeSettings,
+    drivers: &BTreeMap<DeviceId, Arc<dyn PowerDriver>>,
+) -> Result<Arc<dyn PowerDriver>, String> {
+    let tell = || drivers.iter().filter(|(_, driver)| driver.tells_placement());
+    let known: Vec<&str> = tell().map(|(id, _)| id.as_str()).collect();
+    let right = match known.as_slice() {
+        [] => "no device of the node does: a cloud's does, a BMC does not".to_owned(),
+        known => format!("of the node's devices {}", known.join(", ")),
+    };
+    let Some(named) = named else {
+        return match (tell().next(), known.len()) {
+            (Some((_, only)), 1) => Ok(only.clone()),
+            _ => Err(format!("is missing: which device tells on which machine the node runs; {right}")),
+        };
+    };
+    match drivers.get(named) {
+        Some(driver) if driver.tells_placement() => Ok(driver.clone()),
+        Some(_) => Err(format!("the device {named} does not tell on which machine the node runs; {right}")),
+        None => {
+            let offer = did_you_mean(named.as_str(), node.devices.keys().map(DeviceId::as_str));
+            Err(format!("the node has no device {named}{offer}"))
+        }
+    }
+}
