@@ -9,7 +9,8 @@ use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::Reading;
 use picket_core::time::BootTime;
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Secret, Traits,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Secret, Shared,
+    Traits,
 };
 use picket_reach::process::{self, Ran, RunError};
 use tokio::sync::{Mutex, MutexGuard};
@@ -178,6 +179,11 @@ impl PowerDriver for AgentDriver {
 
     fn remarks(&self) -> Vec<String> {
         self.settings.remarks.clone()
+    }
+
+    fn shares(&self) -> Option<Shared> {
+        // Most such units let in one at a time.
+        self.settings.place.clone().map(|name| Shared { name, at_once: 1 })
     }
 
     fn never_alone(&self) -> Option<&str> {

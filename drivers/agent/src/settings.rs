@@ -40,6 +40,8 @@ pub struct Settings {
     pub repeats: bool,
     /// What no two devices may share.
     pub endpoint: String,
+    /// What it may share with others: where it is, without what is switched there. `None`: no address says so.
+    pub place: Option<String>,
 }
 
 /// Reads the metadata of the agent that this program is.
@@ -72,7 +74,7 @@ impl Settings {
             return Err(reader.faults);
         };
         let repeats = metadata.parameters.contains_key("retry_on");
-        let endpoint = endpoint(&agent, &parameters, &metadata);
+        let (place, endpoint) = endpoint(&agent, &parameters, &metadata);
         let was_read = list::was_read(&metadata.version);
         let grade = known.filter(|_| was_read).map_or(Grade::Claimed, list::Agent::grade);
         let remarks = remarks(known, &metadata.version, &parameters, &secrets);
@@ -90,6 +92,7 @@ impl Settings {
             max_life,
             repeats,
             endpoint,
+            place,
         })
     }
 }
@@ -138,7 +141,7 @@ fn is_script(parameter: &str) -> bool {
 }
 
 /// Which device it is, by whatever agent: where it is and what is switched there.
-fn endpoint(agent: &str, parameters: &[(String, String)], metadata: &Metadata) -> String {
+fn endpoint(agent: &str, parameters: &[(String, String)], metadata: &Metadata) -> (Option<String>, String) {
     let of = |names: &[&str]| {
         let found = names.iter().find_map(|name| parameters.iter().find(|(known, _)| same(known) == **name));
         found.map(|(_, value)| value.to_ascii_lowercase())
@@ -158,11 +161,13 @@ fn endpoint(agent: &str, parameters: &[(String, String)], metadata: &Metadata) -
             // Its own default and the same number given are one device.
             let usual = || metadata.parameters.get("ipport")?.default.clone();
             let port = of(&["ipport"]).or_else(usual).map(|port| format!(":{port}")).unwrap_or_default();
-            std::iter::once(format!("agent {host}{port}")).chain(parts).collect::<Vec<_>>().join(" ")
+            let place = format!("{host}{port}");
+            let endpoint = std::iter::once(format!("agent {place}")).chain(parts).collect::<Vec<_>>();
+            (Some(place), endpoint.join(" "))
         }
         None => {
             let all: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            format!("{agent} {}", all.join(" "))
+            (None, format!("{agent} {}", all.join(" ")))
         }
     }
 }

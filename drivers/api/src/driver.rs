@@ -53,6 +53,15 @@ impl Traits {
     }
 }
 
+/// What devices of several nodes share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shared {
+    /// What it is and where, the same for all of them (`pdu1.example.org`).
+    pub name: String,
+    /// How many calls it bears side by side, at least 1, unless the settings say otherwise.
+    pub at_once: usize,
+}
+
 /// The device took a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
@@ -96,6 +105,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     /// The beginning of its endpoint, where nobody else's device may begin so: it takes whatever is the only one there. `None`: it
     /// is told by name.
     fn alone_at(&self) -> Option<&str> {
+        None
+    }
+
+    /// What it shares with devices of other nodes: a PDU, a chassis, one management service. Calls there take turns. `None`: it
+    /// answers for itself alone.
+    fn shares(&self) -> Option<Shared> {
         None
     }
 

@@ -16,7 +16,7 @@ pub mod secret;
 pub mod source;
 
 pub use call::{Call, Witness};
-pub use driver::{Accepted, HoldFound, HoldReport, PowerDriver, Traits};
+pub use driver::{Accepted, HoldFound, HoldReport, PowerDriver, Shared, Traits};
 pub use error::{DriverError, Effect, ErrorKind};
 pub use registry::{Context, DriverKind, Random, SettingFault};
 pub use secret::Secret;

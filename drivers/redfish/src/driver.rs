@@ -8,7 +8,8 @@ use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::Reading;
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, SettingFault, Traits,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, SettingFault, Shared,
+    Traits,
 };
 use rustls::pki_types::ServerName;
 use serde_json::Value;
@@ -24,6 +25,8 @@ use crate::{closing, hold, power, trust};
 
 /// How long one call may take unless the settings say otherwise.
 const CALL: Duration = Duration::from_secs(5);
+/// How many systems of one service are asked side by side: a chassis' manager is no fast machine.
+const AT_ONCE: usize = 4;
 /// A system without an id, at the end of its endpoint; no id has a space in it.
 const ITS_ONLY: &str = " its only system";
 /// After so long without a question connection and session are given back: services have few of either.
@@ -92,6 +95,13 @@ impl PowerDriver for RedfishDriver {
 
     fn shortest_idle(&self) -> Option<Duration> {
         Some(self.idle)
+    }
+
+    fn shares(&self) -> Option<Shared> {
+        // Where it is the only system nobody else's is there.
+        let place = self.traits.endpoint.strip_prefix("redfish ")?.split_once(' ')?.0;
+        let several = !self.traits.endpoint.ends_with(ITS_ONLY);
+        several.then(|| Shared { name: place.to_owned(), at_once: AT_ONCE })
     }
 
     fn alone_at(&self) -> Option<&str> {

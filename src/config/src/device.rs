@@ -6,6 +6,7 @@ use std::time::Duration;
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity, MaxInFlight};
 use picket_core::ids::DeviceId;
 use picket_core::rules::Rules;
+use picket_core::time::written;
 use serde_json::{Map, Value};
 
 use crate::entry::{Entry, Raw};
@@ -33,6 +34,14 @@ pub struct DeviceSettings {
     /// `trust_after_restart`: after its session was lost within a fence, Off counts again once it held this long,
     /// graded claimed. `true`: the rules' `trust_dwell`; or a duration of at least 30 s. Default: never.
     pub trust_after_restart: Option<Duration>,
+    /// `at_once`: how many calls go side by side to what the device shares with others (a PDU, a chassis), 1 to 64. Default: what
+    /// the driver says.
+    pub at_once: Option<u32>,
+    /// `pause`: from the beginning of one call there to that of the next, at least; 0 s to 10 s. Default: none.
+    pub pause: Option<Duration>,
+    /// `retry`: the first pause before what failed is tried again within a fence, 0.1 s to 60 s; it doubles, up to 2 s or this.
+    /// Default: 0.25 s.
+    pub retry: Option<Duration>,
     /// `verified`: a supply's wiring was verified. Default: false, which lowers the grade.
     pub verified: bool,
     /// `identity`: what it must say it is; for a host device, else the node's.
@@ -127,6 +136,20 @@ impl DeviceSettings {
                 table.fault(key, fault.message);
             }
         }
+        let at_once = table.number("at_once");
+        if let Some(wrong) = at_once.filter(|at_once| !(1..=64).contains(at_once)) {
+            table.fault("at_once", format!("{wrong} is out of range: 1 to 64 calls side by side"));
+        }
+        let mut within = |key: &'static str, least: Duration, most: Duration| {
+            let found = table.duration(key)?;
+            if !(least..=most).contains(&found) {
+                let (is, least, most) = (written(found), written(least), written(most));
+                table.fault(key, format!("{is} is out of range: {least} to {most}"));
+            }
+            Some(found)
+        };
+        let pause = within("pause", Duration::ZERO, Duration::from_secs(10));
+        let retry = within("retry", Duration::from_millis(100), Duration::from_secs(60));
         let verified = table.flag("verified").unwrap_or(false);
         let own_identity = table.has("identity");
         let identity = if own_identity { identity(table.table("identity")) } else { of_node.clone() };
@@ -144,6 +167,9 @@ impl DeviceSettings {
             readings: own.readings,
             longest_cycle: own.longest_cycle,
             trust_after_restart,
+            at_once,
+            pause,
+            retry,
             verified,
             identity,
             own_identity,

@@ -1,6 +1,7 @@
 //! The levels of a node: what must hold together, and what comes next when it does not.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -112,6 +113,16 @@ impl Topology {
     pub fn without_verified(mut self, is: impl Fn(&DeviceId) -> bool) -> Self {
         let devices = self.levels.iter_mut().flat_map(|level| &mut level.devices);
         devices.filter(|spec| is(&spec.id)).for_each(|spec| spec.verified = false);
+        self
+    }
+
+    /// The same, with other dwells: what `dwell` says of each device of each level.
+    #[must_use]
+    pub fn with_dwells(mut self, dwell: impl Fn(&Level, &DeviceSpec) -> Duration) -> Self {
+        for level in &mut self.levels {
+            let dwells: Vec<Duration> = level.devices.iter().map(|spec| dwell(level, spec)).collect();
+            level.devices.iter_mut().zip(dwells).for_each(|(spec, dwell)| spec.dwell = dwell);
+        }
         self
     }
 

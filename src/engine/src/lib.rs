@@ -20,6 +20,7 @@ mod receipts;
 mod request;
 mod successors;
 mod twins;
+mod units;
 mod view;
 mod work;
 
@@ -36,4 +37,5 @@ pub use readiness::{Problem, Readiness, Trouble, problems, readiness};
 pub use receipts::{ReceiptCall, Receipted, Receipts, Verified};
 pub use request::{Admission, Asides, Ask, FenceCall, LetIn, Taken, Turn, Until};
 pub use twins::Twins;
+pub use units::{Unit, UnitLimits};
 pub use view::{Checked, DeviceLive, LIVENESS_SOURCE, Live, NodeView, Wait, whose_release};

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use picket_audit::Audit;
 use picket_core::budget::Budget;
@@ -24,6 +25,7 @@ use crate::hooks::Hooks;
 use crate::parents::Parents;
 use crate::receipts::Receipts;
 use crate::twins::Twins;
+use crate::units::Unit;
 
 /// One release of a node, in its order.
 #[derive(Clone, Debug)]
@@ -43,6 +45,10 @@ pub struct NodePlan {
     pub topology: Topology,
     /// Its devices' drivers.
     pub drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>>,
+    /// What its devices share with those of other nodes, or whose limits they keep: each with its unit.
+    pub units: BTreeMap<DeviceId, Arc<Unit>>,
+    /// Between the tries of a device that failed, where the settings say so.
+    pub retries: BTreeMap<DeviceId, Duration>,
     /// Its releases, in order.
     pub releases: Vec<PlannedRelease>,
     /// This gateway stands on it: it is never fenced by this gateway (S17).

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use picket_config::{DeviceSettings, Fault, Faults, Grouping, Kinded, Nature, NodeSettings, Settings};
 use picket_core::device::{DeviceClass, DeviceSpec};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
+use picket_core::time::written;
 use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, PowerDriver, SettingFault};
 use picket_engine::{NodePlan, PlannedRelease};
@@ -43,7 +44,7 @@ pub(crate) fn all(
         is_whole: told.is_empty(),
         faults: &mut faults,
     };
-    let nodes: Vec<NodePlan> = settings
+    let mut nodes: Vec<NodePlan> = settings
         .nodes
         .values()
         .filter_map(|node| {
@@ -54,6 +55,7 @@ pub(crate) fn all(
         })
         .collect();
     builder.samples(&settings.samples);
+    drivers.units.assign(&mut nodes, &settings.nodes, &mut faults);
     // What is wrong with a text is told once: a driver that cannot read it either says nothing new.
     faults.retain(|fault| told.all().iter().all(|told| told.place != fault.place));
     faults.extend(told);
@@ -74,8 +76,19 @@ fn mark(settings: &Settings, node: &NodeSettings, plan: &NodePlan) -> String {
 
 /// What the settings say of a node, on whichever machine they are read.
 pub(crate) fn alike(settings: &Settings, node: &NodeSettings, plan: &NodePlan) -> serde_json::Value {
-    let devices =
-        node.devices.iter().map(|(id, device)| (id.to_string(), json!([device.driver, device.settings])));
+    let devices = node.devices.iter().map(|(id, device)| {
+        let limits = [
+            device.at_once.map(|calls| calls.to_string()),
+            device.pause.map(written),
+            device.retry.map(written),
+        ];
+        let plain = json!([device.driver, device.settings]);
+        let whole = match limits.iter().all(Option::is_none) {
+            true => plain,
+            false => json!([device.driver, device.settings, limits]),
+        };
+        (id.to_string(), whole)
+    });
     let of = |how: &Kinded| json!([how.kind, how.settings]);
     json!({
         "topology": plan.topology,
@@ -212,7 +225,13 @@ impl Builder<'_> {
         Some(NodePlan {
             id: node.id.clone(),
             topology,
+            retries: node
+                .devices
+                .iter()
+                .filter_map(|(id, device)| Some((id.clone(), device.retry?)))
+                .collect(),
             drivers,
+            units: BTreeMap::new(),
             releases,
             own_host: false,
             labels: node.labels.clone(),

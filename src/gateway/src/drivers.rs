@@ -5,17 +5,21 @@ use std::sync::Arc;
 use picket_driver::DriverKind;
 use picket_engine::Parents;
 
+use crate::units::Units;
+
 /// What devices are made of. The same for the gateway's whole life: drivers share what they know.
 #[derive(Debug)]
 pub(crate) struct Drivers {
     pub(crate) kinds: Vec<Box<dyn DriverKind>>,
     /// The way from a node to the one on which it runs.
     pub(crate) parents: Arc<Parents>,
+    /// What their devices share.
+    pub(crate) units: Units,
 }
 
 impl Default for Drivers {
     fn default() -> Self {
-        Self { kinds: kinds(), parents: Arc::default() }
+        Self { kinds: kinds(), parents: Arc::default(), units: Units::default() }
     }
 }
 

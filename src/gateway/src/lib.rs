@@ -22,6 +22,7 @@ mod reload;
 mod run;
 mod sharing;
 mod sources;
+mod units;
 
 pub use arguments::{Arguments, Task};
 pub use run::main;

@@ -272,6 +272,8 @@ impl Shape {
             groups: Default::default(),
             liveness: None,
             mark: String::new(),
+            units: BTreeMap::new(),
+            retries: BTreeMap::new(),
             drills: false,
         }
     }

@@ -132,6 +132,28 @@ async fn a_parent_that_cannot_be_one() {
 }
 
 #[tokio::test]
+async fn limits_out_of_range_or_two_for_what_is_shared() {
+    let word = ["65 is out of range", "1 to 64"];
+    one_fault("username", "at_once = 65\nusername", "11: templates.rack.devices.bmc.at_once", &word).await;
+    let word = ["11s is out of range", "0s to 10s"];
+    one_fault("username", "pause = \"11s\"\nusername", "11: templates.rack.devices.bmc.pause", &word).await;
+    let word = ["50ms is out of range", "100ms to 1m"];
+    one_fault("username", "retry = \"50ms\"\nusername", "11: templates.rack.devices.bmc.retry", &word).await;
+    let redfish = |node: &str, at_once: u32| {
+        format!(
+            "[nodes.{node}.devices.bmc]\ndriver = \"redfish\"\nhost = \"chassis1\"\nsystem = \"{node}\"\nusername = \"a\"\n\
+             password_env = \"PATH\"\nat_once = {at_once}\n"
+        )
+    };
+    let said =
+        Home::with(&format!("{GOOD}{}{}", redfish("b1", 2), redfish("b2", 3))).says(&["--check"]).await;
+    let faults = faults(&said);
+    assert_eq!(faults.len(), 1, "{faults:#?}");
+    assert!(faults[0].contains("nodes.b2.devices.bmc.at_once"), "{faults:#?}");
+    assert!(faults[0].contains("is 3 for chassis1") && faults[0].contains("2 at b1"), "{faults:#?}");
+}
+
+#[tokio::test]
 async fn a_level_without_devices() {
     let word = ["level 2 has no device", "no device proves nothing"];
     one_fault("[[\"bmc\"]]", "[[\"bmc\"], []]", "6: templates.rack.levels", &word).await;

@@ -72,6 +72,8 @@ impl Inside {
             labels: BTreeMap::new(),
             groups: std::collections::BTreeSet::new(),
             liveness: None,
+            units: BTreeMap::new(),
+            retries: BTreeMap::new(),
             drills: false,
             mark: String::new(),
         };

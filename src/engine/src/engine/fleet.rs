@@ -202,6 +202,8 @@ fn of_record(record: &NodeRecord, planned: Option<&NodePlan>) -> NodePlan {
         labels: planned.map(|plan| plan.labels.clone()).unwrap_or_default(),
         groups: planned.map(|plan| plan.groups.clone()).unwrap_or_default(),
         liveness: None,
+        units: BTreeMap::new(),
+        retries: BTreeMap::new(),
         drills: false,
         mark: String::new(),
     }

@@ -5,12 +5,14 @@
 //! (S2). Every other request ends a check, or a close, at once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use picket_core::device::{Identity, IdentityMatch};
+use picket_core::device::{DeviceSpec, Identity, IdentityMatch};
 use picket_core::event::Event;
+use picket_core::ground::LOOK_LIFE;
 use picket_core::ids::DeviceId;
 use picket_core::record::NodeRecord;
 use picket_core::time::BootTime;
@@ -216,7 +218,8 @@ impl NodeTask {
         let (now, at) = (self.now(), self.wall());
         let holds = run.asked.remove(device).flatten();
         let took = now.since(run.began);
-        let remarks = self.plan.drivers.get(device).map(|driver| driver.remarks()).unwrap_or_default();
+        let mut remarks = self.plan.drivers.get(device).map(|driver| driver.remarks()).unwrap_or_default();
+        remarks.extend(self.too_slow(device));
         let live = self.device_live(device);
         live.checked = Some(Checked { at, took, holds, remarks });
         let fault = live.fault_kind;
@@ -235,6 +238,27 @@ impl NodeTask {
         self.teller.readiness(device, was, is, &words);
         // The node's revision is what it was: what is watched besides the store has a feed of its own.
         let _ = self.shown.send(self.record().node.clone());
+    }
+
+    /// What a release needs is read within [`LOOK_LIFE`] (S4): where a shared unit is too slow for that, no fence by it lets go.
+    fn too_slow(&self, device: &DeviceId) -> Option<String> {
+        let unit = self.plan.units.get(device)?;
+        let at_unit =
+            |spec: &&DeviceSpec| self.plan.units.get(&spec.id).is_some_and(|one| Arc::ptr_eq(one, unit));
+        let levels = self.plan.topology.levels().iter();
+        let level =
+            levels.map(|level| &level.devices).find(|level| level.iter().any(|spec| spec.id == *device))?;
+        let devices = level.iter().filter(at_unit).count();
+        let round = unit.round(devices);
+        (round > LOOK_LIFE).then(|| {
+            format!(
+                "its level's {devices} devices at {} are read in {:.1} s, and a release needs that within {:?}: let more go \
+                 side by side (at_once), or ask it by something faster",
+                unit.name(),
+                round.as_secs_f64(),
+                LOOK_LIFE
+            )
+        })
     }
 
     /// An identity is learned where nothing is expected yet; never in a fence.

@@ -72,10 +72,6 @@ impl NodeTask {
         self.publish();
     }
 
-    fn readings<'d>(&self, devices: impl IntoIterator<Item = &'d DeviceId>) -> FuturesUnordered<Doing> {
-        devices.into_iter().map(|device| self.hands.read(device)).collect()
-    }
-
     /// Reads these devices now, side by side.
     pub(super) async fn look_at(&mut self, devices: &[DeviceId]) -> Result<Vec<Look>, Fatal> {
         let looks = self.glance_at(devices).await;
@@ -85,7 +81,7 @@ impl NodeTask {
 
     async fn glance_at(&mut self, devices: &[DeviceId]) -> Vec<Look> {
         self.lingering.clear();
-        let mut doing = self.readings(devices);
+        let mut doing = self.hands.read_all(devices);
         let mut looks = Vec::new();
         while let Some((device, did)) = doing.next().await {
             looks.extend(self.looked(device, did));
@@ -98,7 +94,7 @@ impl NodeTask {
         let here = self.place();
         self.lingering.clear();
         let mut looks: Vec<Look> = Vec::new();
-        let mut doing = self.readings(devices);
+        let mut doing = self.hands.read_all(devices);
         loop {
             tokio::select! {
                 biased;
@@ -117,7 +113,7 @@ impl NodeTask {
                     if asks {
                         self.lingering.clear();
                         let left = |device: &&DeviceId| looks.iter().all(|look| look.device != **device);
-                        doing = self.readings(devices.iter().filter(left));
+                        doing = self.hands.read_all(devices.iter().filter(left));
                     }
                 }
                 next = doing.next() => match next {
@@ -154,7 +150,7 @@ impl NodeTask {
             None => Vec::new(),
         };
         let besides: Vec<DeviceId> = hosts.into_iter().filter(|host| !needed.contains(host)).collect();
-        let mut doing = self.readings(&needed);
+        let mut doing = self.hands.read_all(&needed);
         let mut others = std::mem::take(&mut self.lingering);
         let more: Vec<Doing> = besides
             .iter()

@@ -8,6 +8,7 @@ mod fencing;
 mod hands;
 mod idling;
 mod kept_off;
+mod labels;
 mod looking;
 mod measuring;
 mod orphaned;
@@ -203,6 +204,7 @@ impl NodeTask {
         teller.moved(&stored.record);
         let own = kept.own_of(&plan, leadership.guard().incarnation);
         let hands = Hands::new(&parts, &plan, leadership, teller.clone(), work.clone(), kept.spoken.clone());
+        hands.work_in(&stored.record.phase);
         // What devices showed before is still what was seen last.
         let mut live =
             Live { proven: false, wait: None, orphaned: orphan.clone(), ..view.borrow().live.clone() };

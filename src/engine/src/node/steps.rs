@@ -14,12 +14,12 @@ use picket_core::time::BootTime;
 
 use super::measuring::Standing;
 use super::sessions::Sessions;
-use super::{Failure, Fatal, NodeTask, hands};
+use super::{Failure, Fatal, NodeTask, labels};
 
 impl NodeTask {
     /// Decides, stores, and only then opens the effects.
     pub(super) async fn apply(&mut self, event: Event<'_>) -> Result<Vec<Opened>, Failure> {
-        let label = hands::event_label(&event);
+        let label = labels::event_label(&event);
         let term = self.hands.leadership().term();
         let before = self.place();
         let (was_normal, began) = (self.record().phase == Phase::Normal, self.now());
@@ -82,6 +82,7 @@ impl NodeTask {
             self.ground = None;
         }
         self.live.proven = self.ground.is_some();
+        self.hands.work_in(&self.stored.record.phase);
         self.publish();
         let _ = self.feed.send((self.stored.revision, self.record().node.clone()));
         Ok(opened)

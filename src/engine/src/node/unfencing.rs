@@ -237,6 +237,15 @@ impl NodeTask {
     ) -> impl Future<Output = (DeviceId, Did, Result<Did, GateFault>)> + use<'on> {
         let (parts, hands, stored) = (self.parts.clone(), self.hands.clone(), self.stored.clone());
         async move {
+            // What is shared is waited for before power is read: nothing comes between the store's word and the on.
+            let (_turn, hands) = match hands.in_turn(on.device()).await {
+                Ok(ready) => ready,
+                Err(error) => {
+                    let asked_at = parts.clock.boot();
+                    let looked = Did::Read { asked_at, result: Err(error.clone()) };
+                    return (on.device().clone(), looked, Ok(Did::On(on.effect(), Err(error))));
+                }
+            };
             let (device, looked) = hands.read(on.device()).await;
             parts.hooks.reached("sending on").await;
             let sent = match gate::on_order(&*parts.store, hands.leadership(), &stored, on).await {

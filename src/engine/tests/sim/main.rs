@@ -32,6 +32,7 @@ mod restored;
 mod retired;
 mod sessions;
 mod setup;
+mod shared;
 mod silence;
 mod stopped;
 mod stopping;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use picket_audit::Audit;
@@ -16,10 +17,13 @@ use picket_driver::PowerDriver;
 use picket_driver_sim::{Random, SharedWorld, SimClock, SimDriver, SimOptions};
 use picket_engine::{
     Change, Engine, Hooks, NodePlan, ParentDriver, ParentSettings, Parents, Parts, PlannedRelease, Receipts,
+    Unit,
 };
 use picket_liveness::Liveness;
 use picket_receipt::Keys;
 use picket_release::Releaser;
+
+use crate::shared::{Door, Outlet};
 
 /// The device of class parent; the node's first device says where it runs.
 pub const PARENT: &str = "hypervisor";
@@ -54,6 +58,8 @@ pub struct Setup {
     pub election: Option<Arc<dyn Election>>,
     /// The way to parents, of the engine that was made last.
     pub parents: Arc<Mutex<Arc<Parents>>>,
+    /// A PDU on which all outlets are, what they share of it, and how long its answers take.
+    pub pdu: Option<(Arc<Door>, Arc<Unit>, Duration)>,
     /// The last word on each device.
     pub adjust: Arc<dyn Fn(&mut DeviceSpec) + Send + Sync>,
 }
@@ -73,6 +79,7 @@ impl Setup {
             check_at_start: false,
             election: None,
             parents: Arc::default(),
+            pdu: None,
             adjust: Arc::new(|_| {}),
         }
     }
@@ -122,7 +129,7 @@ impl Setup {
             for name in level {
                 let driver: Arc<dyn PowerDriver> = match name.as_str() {
                     PARENT => self.parent(node, drivers.values().next().expect("what places it comes first")),
-                    name => Arc::new(SimDriver::new(world, name, &SimOptions::default())),
+                    name => self.device(name, world),
                 };
                 let spec = self.spec(node, name, &*driver, world);
                 drivers.insert(spec.id.clone(), driver);
@@ -138,6 +145,10 @@ impl Setup {
         let address = self.addresses.get(&node.name);
         let addresses =
             address.iter().flat_map(|at| drivers.keys().map(move |id| (id.clone(), format!("{at}/{id}"))));
+        let at_pdu = |(_, unit, _): &(Arc<Door>, Arc<Unit>, Duration)| {
+            drivers.keys().map(|id| (id.clone(), unit.clone())).collect()
+        };
+        let units = self.pdu.as_ref().map(at_pdu).unwrap_or_default();
         NodePlan {
             id: NodeId::new(&node.name).expect("a good name"),
             topology: Topology::new(topology).expect("a good topology").at(addresses.collect()),
@@ -153,7 +164,19 @@ impl Setup {
                 self.without_releases,
                 self.releases.iter().map(|(id, _)| id).collect::<Vec<_>>()
             ),
+            units,
+            retries: BTreeMap::new(),
             drills: self.drills,
+        }
+    }
+
+    fn device(&self, name: &str, world: &SharedWorld) -> Arc<dyn PowerDriver> {
+        match &self.pdu {
+            None => Arc::new(SimDriver::new(world, name, &SimOptions::default())),
+            Some((door, _, latency)) => {
+                let options = SimOptions { latency: *latency, ..SimOptions::default() };
+                Arc::new(Outlet { inner: SimDriver::new(world, name, &options), door: door.clone() })
+            }
         }
     }
 

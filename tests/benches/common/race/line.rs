@@ -167,6 +167,8 @@ fn plan(index: usize, driver: &Arc<IpmiDriver>, rules: &Rules) -> Result<NodePla
         labels: BTreeMap::new(),
         groups: std::collections::BTreeSet::new(),
         liveness: None,
+        units: BTreeMap::new(),
+        retries: BTreeMap::new(),
         drills: false,
         mark: String::new(),
     })

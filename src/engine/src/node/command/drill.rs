@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use std::sync::Arc;
+
 use picket_core::confirm::HAS_POWER;
 use picket_core::device::DeviceClass;
+use picket_core::device::DeviceSpec;
 use picket_core::event::Event;
 use picket_core::ground::Look;
 use picket_core::power::Power;
@@ -121,7 +124,22 @@ impl NodeTask {
 
     /// The levels by which the node is fenced, with what drills have verified of their wiring.
     pub(in crate::node) fn topology_to_fence(&self) -> Topology {
-        let topology = self.plan.with_wiring(self.record());
+        let topology = self.paced(self.plan.with_wiring(self.record()));
         if self.drilling { topology.supplies_first() } else { topology }
+    }
+
+    /// What a slow PDU is asked for must come round before it is too old: its dwell is longer than that of the settings then.
+    fn paced(&self, topology: Topology) -> Topology {
+        if self.plan.units.is_empty() {
+            return topology;
+        }
+        let most = self.parts.rules.level_share / 10;
+        topology.with_dwells(|level, spec| {
+            let Some(unit) = self.plan.units.get(&spec.id) else { return spec.dwell };
+            let here = |other: &&DeviceSpec| {
+                self.plan.units.get(&other.id).is_some_and(|theirs| Arc::ptr_eq(theirs, unit))
+            };
+            spec.dwell.max(unit.least_dwell(level.devices.iter().filter(here).count()).min(most))
+        })
     }
 }

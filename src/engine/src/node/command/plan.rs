@@ -2,6 +2,7 @@
 
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
 use picket_core::event::Holder;
+use picket_core::ids::{DeviceId, NodeId};
 use picket_core::record::{Phase, Then};
 use picket_core::time::written;
 use picket_core::topology::{Level, Topology};
@@ -11,6 +12,9 @@ use crate::error::EngineError;
 use crate::node::NodeTask;
 use crate::plan::{Plan, PlanAction, PlanStep, Planned};
 use crate::request::{Asides, FenceCall};
+
+/// So many nodes are named; of more, how many.
+const NAMED: usize = 8;
 
 /// Of a quorum that was set aside for nothing.
 const NO_QUORUM: &str = "it does not cost the store its quorum: the override of the quorum is of no use";
@@ -132,6 +136,19 @@ impl NodeTask {
         PlanStep { obstacles, ..step(PlanAction::LastLook, "", text) }
     }
 
+    /// What the device shares with others, and whom what goes wrong there may reach too.
+    fn shared(&self, id: &DeviceId) -> String {
+        let Some(unit) = self.plan.units.get(id) else { return String::new() };
+        let others = unit.others(&self.plan.id);
+        let named: Vec<&str> = others.iter().take(NAMED).map(NodeId::as_str).collect();
+        let more = others.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        match named.is_empty() {
+            true => String::new(),
+            false => format!("; at {} it takes turns with {}{more}", unit.name(), named.join(", ")),
+        }
+    }
+
     /// The steps of a level. What each of its devices showed last is what may be in the way.
     fn level(&self, level: &Level, least: Grade) -> Vec<PlanStep> {
         let rules = &self.parts.rules;
@@ -155,9 +172,11 @@ impl NodeTask {
                     PlanAction::Hold,
                     "tells it to keep the node off, after what was found is stored",
                 ));
-                steps.push(call(PlanAction::Off, "switches the node off, hard"));
+                let text = format!("switches the node off, hard{}", self.shared(&spec.id));
+                steps.push(call(PlanAction::Off, &text));
             } else {
-                let off = call(PlanAction::Off, "switches the outlet off");
+                let text = format!("switches the outlet off{}", self.shared(&spec.id));
+                let off = call(PlanAction::Off, &text);
                 steps.push(PlanStep { obstacles: identify.obstacles, ..off });
             }
         }

@@ -4,6 +4,7 @@ mod last_look;
 mod prelude;
 mod taking;
 mod verdict;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +22,10 @@ use picket_core::time::BootTime;
 use picket_driver::{DriverError, ErrorKind};
 
 use self::last_look::LastLook;
+use self::waits::Turns;
 use super::drain::Drained;
 use super::hands::Doing;
 use super::{Failure, Fatal, NodeTask, sleep_until};
-use crate::view::LIVENESS_SOURCE;
 
 /// How far a device of the level is on its way to the off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,8 @@ struct Hand {
     /// It answered when it was asked for power in between.
     answers: bool,
     not_before: BootTime,
+    /// Between the first two tries of what failed; longer with each more.
+    first: Duration,
     pause: Duration,
     /// After an off that was taken, and that it does not read, the next one waits so long.
     off_pause: Duration,
@@ -62,12 +65,22 @@ struct Hand {
     refused: Option<String>,
 }
 
+impl Hand {
+    /// It answered: what fails next is tried again soon.
+    fn calm(&mut self) {
+        self.pause = self.first;
+    }
+}
+
 /// One run: from the phase's beginning until it is left.
 struct Run {
     judge: Judge,
     hands: BTreeMap<DeviceId, Hand>,
+    /// The first pauses of devices that have one of their own.
+    retries: BTreeMap<DeviceId, Duration>,
     doing: FuturesUnordered<Doing>,
     last_look: LastLook,
+    turns: Turns,
     level: usize,
     level_began: BootTime,
     deadline: BootTime,
@@ -83,14 +96,16 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 impl Run {
     fn hand(&mut self, device: &DeviceId) -> &mut Hand {
+        let first = self.retries.get(device).copied().unwrap_or(PAUSE);
         self.hands.entry(device.clone()).or_insert(Hand {
             stage: Stage::Identify,
             busy: false,
             unanswered: 0,
             answers: false,
             not_before: BootTime::default(),
-            pause: PAUSE,
-            off_pause: PAUSE,
+            first,
+            pause: first,
+            off_pause: first,
             off_not_before: BootTime::default(),
             off: None,
             refused: None,
@@ -143,13 +158,13 @@ impl Run {
         let hand = self.hand(device);
         hand.refused = None;
         hand.off_not_before = now + hand.off_pause;
-        hand.off_pause = (hand.off_pause * 2).min(LONGEST_PAUSE);
+        hand.off_pause = (hand.off_pause * 2).min(LONGEST_PAUSE.max(hand.first));
     }
 
     fn failed(&mut self, device: &DeviceId, now: BootTime) {
         let hand = self.hand(device);
         hand.not_before = now + hand.pause;
-        hand.pause = (hand.pause * 2).min(LONGEST_PAUSE);
+        hand.pause = (hand.pause * 2).min(LONGEST_PAUSE.max(hand.first));
     }
 }
 
@@ -182,8 +197,10 @@ impl NodeTask {
         let mut run = Run {
             judge,
             hands: BTreeMap::new(),
+            retries: self.plan.retries.clone(),
             doing: FuturesUnordered::new(),
             last_look: LastLook::begin(self.plan.liveness.clone(), self.open_fence(), now),
+            turns: self.turns_of(level),
             level,
             level_began: now,
             deadline: now + self.time_left(),
@@ -197,7 +214,10 @@ impl NodeTask {
                 self.persist(|| Event::Bar { reason, why: why.clone() }).await?;
                 return Ok(());
             }
-            self.send_due(&mut run).await?;
+            self.take_turns(&mut run);
+            if run.turns.are_here() {
+                self.send_due(&mut run).await?;
+            }
             if self.place() != here {
                 return Ok(());
             }
@@ -218,6 +238,7 @@ impl NodeTask {
                     self.store_sessions().await?;
                 }
                 Some(look) = run.last_look.asking.next() => self.heard_of(&mut run, look).await?,
+                () = run.turns.next() => self.turn_came(&mut run),
                 () = sleep_until(now, wake) => {}
             }
             if self.place() != here {
@@ -332,37 +353,5 @@ impl NodeTask {
             }
         }
         Ok(())
-    }
-
-    fn next_wake(&self, run: &Run, now: BootTime) -> BootTime {
-        let rules = &self.parts.rules;
-        let idle = |device: &DeviceId| run.hands.get(device).is_none_or(|hand| !hand.busy);
-        let readings =
-            run.judge.readings_due().into_iter().filter(|(device, _)| idle(device)).map(|(_, at)| at);
-        let idle_hands = run.hands.values().filter(|hand| !hand.busy);
-        let retries = idle_hands.flat_map(|hand| [hand.not_before, hand.off_not_before]);
-        let shares =
-            [run.level_began + rules.level_share, run.level_began + rules.silent_share, run.deadline];
-        let look = run.last_look.waited_for();
-        let soonest = readings.chain(retries).chain(shares).chain(look).filter(|at| *at > now).min();
-        soonest.unwrap_or(now + Duration::from_secs(1))
-    }
-
-    fn tell_wait(&mut self, run: &Run, now: BootTime) {
-        if let Some(why) = &run.away {
-            return self.wait_for(format!("the store ({why})"), "store", None);
-        }
-        if let Some(until) = run.last_look.waited_for().filter(|until| *until > now) {
-            return self.wait_for("whether the node recovered", LIVENESS_SOURCE, Some(until.since(now)));
-        }
-        let devices: Vec<String> = self.level_devices(run.level).iter().map(ToString::to_string).collect();
-        let share = run.level_began + self.parts.rules.level_share;
-        let until = share.min(run.deadline);
-        let word = if self.open_fence().is_some_and(|fence| fence.off_sent) { "Off" } else { "an answer" };
-        self.wait_for(
-            format!("{word} of level {}", run.level + 1),
-            devices.join(", "),
-            Some(until.since(now)),
-        );
     }
 }

@@ -10,7 +10,7 @@ use picket_core::outcome::Reason;
 use picket_core::record::{Cause, HoldState};
 use picket_driver::HoldReport;
 
-use super::{PAUSE, Run, Stage};
+use super::{Run, Stage};
 use crate::node::drain::Drained;
 use crate::node::kept_off::mismatch;
 use crate::node::{Fatal, NodeTask, sleep_until};
@@ -84,7 +84,7 @@ impl NodeTask {
         }
         run.judge.identified(&device, compared);
         run.enter(&device, Stage::Inspect);
-        run.hand(&device).pause = PAUSE;
+        run.hand(&device).calm();
         Ok(())
     }
 
@@ -105,7 +105,7 @@ impl NodeTask {
         run.judge.held(&device, &report.engaged);
         run.enter(&device, Stage::Live);
         run.last_look.held(self.now());
-        run.hand(&device).pause = PAUSE;
+        run.hand(&device).calm();
         let result = HoldState { engaged: report.engaged, detail: report.detail, ..HoldState::default() };
         let results = vec![(device, result)];
         let known: Vec<EffectId> = known.into_iter().collect();

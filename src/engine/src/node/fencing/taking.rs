@@ -9,7 +9,7 @@ use picket_core::order::Opened;
 use picket_core::power::Power;
 use picket_driver::{Effect, ErrorKind, HoldReport};
 
-use super::{PAUSE, Question, Run};
+use super::{Question, Run};
 use crate::node::hands::Did;
 use crate::node::{Fatal, NodeTask};
 
@@ -85,9 +85,9 @@ impl NodeTask {
             }
             Did::Read { result: Ok(reading), .. } => {
                 let hand = run.hand(&device);
-                hand.pause = PAUSE;
+                hand.calm();
                 if reading.power == Power::Off {
-                    hand.off_pause = PAUSE;
+                    hand.off_pause = hand.first;
                 }
                 run.probed(&device, true);
                 let lost = run.judge.reading(&device, &reading, &self.record().ledger);

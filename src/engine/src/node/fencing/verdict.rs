@@ -69,6 +69,13 @@ impl NodeTask {
         let level = self.open_fence().and_then(|fence| fence.topology.level(run.level));
         let slowest = level.into_iter().flat_map(|level| &level.devices).map(|spec| spec.call).max();
         let silent_share = rules.silent_share.max(slowest.unwrap_or_default());
+        if now >= run.deadline && !run.turns.are_here() {
+            let detail = "its turn at what its devices share with others did not come before its deadline";
+            return self.give_up(Reason::Deadline, detail.to_owned()).await;
+        }
+        if !run.turns.are_here() {
+            return Ok(());
+        }
         if now >= run.deadline {
             let detail = format!(
                 "not confirmed off within {:?}",
@@ -123,6 +130,8 @@ impl NodeTask {
         run.level_began = self.now();
         run.deadline = run.deadline.max(run.level_began + self.least());
         run.judge.try_level(run.level);
+        // What the level before shared is free for others from here on.
+        run.turns = self.turns_of(run.level);
         for device in self.level_devices(run.level) {
             run.enter(&device, Stage::Identify);
         }

@@ -1,15 +1,17 @@
 //! The calls to devices: each bounded, each under the permit, each reported with when it was asked.
 
-use std::sync::Arc;
+mod reading;
+
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use picket_core::device::Identity;
 use picket_core::election::Leadership;
-use picket_core::event::Event;
 use picket_core::ids::{DeviceId, EffectId};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::Reading;
+use picket_core::record::Phase;
 use picket_core::time::BootTime;
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver};
 use tokio::time::Instant;
@@ -19,6 +21,7 @@ use super::telling::{Asking, POWER, Teller};
 use super::words;
 use crate::hooks::Permits;
 use crate::parts::{NodePlan, Parts};
+use crate::units::{Rank, Turn};
 use crate::work::Work;
 
 /// What a call to a device came to.
@@ -63,6 +66,10 @@ pub(crate) struct Hands {
     spoken: Spoken,
     /// For a check: its calls may only read, and are not told one by one.
     unheard: bool,
+    /// For what the node's calls are made, in the phase in which it is.
+    rank: Arc<Mutex<Rank>>,
+    /// Its calls have their turn already.
+    in_turn: bool,
 }
 
 impl Hands {
@@ -74,12 +81,42 @@ impl Hands {
         work: Work,
         spoken: Spoken,
     ) -> Self {
-        Self { parts: parts.clone(), plan: plan.clone(), leadership, teller, work, spoken, unheard: false }
+        let (parts, plan, rank) = (parts.clone(), plan.clone(), Arc::default());
+        Self { parts, plan, leadership, teller, work, spoken, unheard: false, rank, in_turn: false }
     }
 
     /// The same, for a check.
     pub(super) fn unheard(&self) -> Self {
         Self { unheard: true, ..self.clone() }
+    }
+
+    /// Calls are made for a node in this phase from now on.
+    pub(super) fn work_in(&self, phase: &Phase) {
+        let rank = match phase {
+            Phase::Fencing => Rank::Fence,
+            Phase::Fenced | Phase::Unfencing => Rank::Ground,
+            _ => Rank::Watch,
+        };
+        *self.rank.lock().unwrap_or_else(PoisonError::into_inner) = rank;
+    }
+
+    fn rank(&self) -> Rank {
+        match self.unheard {
+            true => Rank::Check,
+            false => *self.rank.lock().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    /// The device's turn at what it shares, where it shares anything; and the same hands, whose calls to it need none.
+    pub(super) async fn in_turn(&self, device: &DeviceId) -> Result<(Option<Turn>, Self), DriverError> {
+        // A reading, the store's word, and an on.
+        let turn = self.turn(device, self.time(device) * 3).await?;
+        Ok((turn, Self { in_turn: true, ..self.clone() }))
+    }
+
+    async fn turn(&self, device: &DeviceId, life: Duration) -> Result<Option<Turn>, DriverError> {
+        let Some(unit) = self.plan.units.get(device).filter(|_| !self.in_turn) else { return Ok(None) };
+        unit.turn(self.rank(), life).await.map(Some)
     }
 
     pub(super) fn leadership(&self) -> &Arc<Leadership> {
@@ -119,9 +156,15 @@ impl Hands {
         }
     }
 
-    /// The driver, and a call of so long.
-    fn ready(&self, device: &DeviceId, time: Duration) -> Result<(Arc<dyn PowerDriver>, Call), DriverError> {
-        Ok((self.driver(device)?, self.call(time)))
+    /// The driver, a call of so long, which begins now, and the turn in which it goes.
+    async fn ready(
+        &self,
+        device: &DeviceId,
+        time: Duration,
+    ) -> Result<(Arc<dyn PowerDriver>, Call, Option<Turn>), DriverError> {
+        let driver = self.driver(device)?;
+        let turn = self.turn(device, time).await?;
+        Ok((driver, self.call(time), turn))
     }
 
     /// The call, before the hooks.
@@ -134,8 +177,8 @@ impl Hands {
         Box::pin(async move {
             let time = hands.time(&device);
             let asking = hands.ask(&device, "what machine is it");
-            let result = match hands.ready(&device, time) {
-                Ok((driver, call)) => bounded(time, driver.identify(&call)).await,
+            let result = match hands.ready(&device, time).await {
+                Ok((driver, call, _turn)) => bounded(time, driver.identify(&call)).await,
                 Err(error) => Err(error),
             };
             asking.answered(&result, words::identity);
@@ -148,27 +191,12 @@ impl Hands {
         Box::pin(async move {
             let time = hands.time(&device);
             let asking = hands.ask(&device, "what would a hold change");
-            let result = match hands.ready(&device, time) {
-                Ok((driver, call)) => bounded(time, driver.inspect_hold(&call)).await,
+            let result = match hands.ready(&device, time).await {
+                Ok((driver, call, _turn)) => bounded(time, driver.inspect_hold(&call)).await,
                 Err(error) => Err(error),
             };
             asking.answered(&result, words::found);
             (device, Did::Inspected(result))
-        })
-    }
-
-    pub(super) fn read(&self, device: &DeviceId) -> Doing {
-        let (hands, device) = (self.clone(), device.clone());
-        Box::pin(async move {
-            let time = hands.time(&device);
-            let asking = hands.ask(&device, POWER);
-            let asked_at = hands.parts.clock.boot();
-            let result = match hands.ready(&device, time) {
-                Ok((driver, call)) => bounded(time, driver.read_power(&call)).await,
-                Err(error) => Err(error),
-            };
-            asking.answered(&result, words::reading);
-            (device, Did::Read { asked_at, result })
         })
     }
 
@@ -180,8 +208,8 @@ impl Hands {
             hands.parts.hooks.reached("sending hold").await;
             let time = hands.time(&device);
             let asking = hands.ask(&device, "stay off");
-            let result = match hands.ready(&device, time) {
-                Ok((driver, call)) => bounded(time, driver.engage_hold(&order, &call)).await,
+            let result = match hands.ready(&device, time).await {
+                Ok((driver, call, _turn)) => bounded(time, driver.engage_hold(&order, &call)).await,
                 Err(error) => Err(error),
             };
             asking.answered(&result, words::hold);
@@ -199,13 +227,13 @@ impl Hands {
             hands.parts.hooks.reached("sending off").await;
             let time = hands.time(&device);
             let asking = hands.ask(&device, "power off, hard");
-            let result = match hands.ready(&device, time) {
+            let result = match hands.ready(&device, time).await {
                 Ok(_) if hands.parts.clock.boot() > look_serves_until => Err(DriverError::new(
                     ErrorKind::TimedOut,
                     Effect::DidNotHappen,
                     "the look before it is too old: it is looked at again first".to_owned(),
                 )),
-                Ok((driver, call)) => {
+                Ok((driver, call, _turn)) => {
                     let call = hands.told(call, "permitted off");
                     bounded(time, driver.power_off(&order, &call)).await
                 }
@@ -225,8 +253,8 @@ impl Hands {
             hands.parts.hooks.reached("sending unhold").await;
             let time = hands.time(&device);
             let asking = hands.ask(&device, "put back what the hold changed");
-            let result = match hands.ready(&device, time) {
-                Ok((driver, call)) => bounded(time, driver.disengage_hold(&order, &call)).await,
+            let result = match hands.ready(&device, time).await {
+                Ok((driver, call, _turn)) => bounded(time, driver.disengage_hold(&order, &call)).await,
                 Err(error) => Err(error),
             };
             asking.answered(&result, words::hold);
@@ -246,8 +274,8 @@ impl Hands {
             let _piece = piece;
             let time = hands.time(&device);
             let asking = hands.ask(&device, "power on");
-            let result = match hands.ready(&device, time) {
-                Ok((driver, call)) => {
+            let result = match hands.ready(&device, time).await {
+                Ok((driver, call, _turn)) => {
                     let call = hands.told(call, "permitted on");
                     bounded(time, driver.power_on(order, &call)).await
                 }
@@ -270,8 +298,8 @@ impl Hands {
             hands.parts.hooks.reached("sending close").await;
             let began = hands.parts.clock.boot();
             let asking = hands.asking(&device, "end the session");
-            let result = match hands.ready(&device, time) {
-                Ok((driver, call)) => bounded(time, driver.quiesce(&call)).await,
+            let result = match hands.ready(&device, time).await {
+                Ok((driver, call, _turn)) => bounded(time, driver.quiesce(&call)).await,
                 // A device that left the settings: this process has no session there, and never sent it anything.
                 Err(_) => Ok(()),
             };
@@ -298,54 +326,4 @@ async fn bounded<T>(
         let net = time + half * 2;
         Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, format!("no end after {net:?}")))
     })
-}
-
-/// A stable word for an event: in logs, and as the name of a point.
-pub(super) fn event_label(event: &Event<'_>) -> &'static str {
-    match event {
-        Event::Fence(_) => "fence",
-        Event::Drill(_) => "drill",
-        Event::Join { .. } => "join",
-        Event::NextLevel { .. } => "next_level",
-        Event::HandOver { .. } => "hand_over",
-        Event::HoldIntent { .. } => "hold_intent",
-        Event::HoldEnded { .. } => "hold_ended",
-        Event::OffIntent { .. } => "off_intent",
-        Event::Lost { .. } => "lost",
-        Event::Silent { .. } => "silent",
-        Event::Confirmed(_) => "confirmed",
-        Event::Attest { .. } => "attest",
-        Event::ReleaseIntent { .. } => "release_intent",
-        Event::ReleaseProgress { .. } => "release_progress",
-        Event::Unproven { .. } => "unproven",
-        Event::Breach { .. } => "breach",
-        Event::GiveUp { .. } => "give_up",
-        Event::Abort { .. } => "abort",
-        Event::Bar { .. } => "bar",
-        Event::Hold { .. } => "hold",
-        Event::Unfence { .. } => "unfence",
-        Event::UnholdIntent => "unhold_intent",
-        Event::Unheld { .. } => "unheld",
-        Event::OnIntent { .. } => "on_intent",
-        Event::SuppliesOn { .. } => "supplies_on",
-        Event::Back { .. } => "back",
-        Event::OnFailed { .. } => "on_failed",
-        Event::Closed { .. } => "closed",
-        Event::Retry(_) => "retry",
-        Event::Abandon { .. } => "abandon",
-        Event::StandDown(_) => "stand_down",
-        Event::Retire { .. } => "retire",
-        Event::Marked(_) => "marked",
-        Event::Adopt { .. } => "adopt",
-        Event::Read { .. } => "read_restored",
-        Event::DropRestored(_) => "drop_restored",
-        Event::Resettled { .. } => "resettled",
-        Event::Accepted { .. } => "accepted",
-        Event::Drilled { .. } => "drilled",
-        Event::Keyed { event, .. } => event_label(event),
-        Event::SoAlready => "so_already",
-        Event::Learned { .. } => "learned",
-        Event::ReceiptIntent(_) => "receipt_intent",
-        Event::ReceiptReturned { .. } => "receipt_returned",
-    }
 }

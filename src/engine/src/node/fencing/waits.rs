@@ -1,0 +1,132 @@
+//! What a fence waits for, and until when; and its turns at what its devices share with those of other nodes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use picket_core::ids::DeviceId;
+use picket_core::time::BootTime;
+
+use super::Run;
+use super::last_look::LastLook;
+use crate::node::NodeTask;
+use crate::units::{LevelTurn, Unit};
+use crate::view::LIVENESS_SOURCE;
+
+/// A turn that is wanted: where, of how many devices, each asked once in that time.
+struct Wanted {
+    unit: Arc<Unit>,
+    devices: usize,
+    dwell: Duration,
+}
+
+/// The turns of a level: one at each unit that its devices are at, taken in the order of the units' names.
+pub(super) struct Turns {
+    held: Vec<LevelTurn>,
+    left: VecDeque<Wanted>,
+    waiting: Option<(Arc<Unit>, BoxFuture<'static, LevelTurn>)>,
+}
+
+impl Turns {
+    /// Whether the level may be worked.
+    pub(super) fn are_here(&self) -> bool {
+        self.left.is_empty() && self.waiting.is_none()
+    }
+
+    /// Until the next of them has come; for ever where none is waited for.
+    pub(super) async fn next(&mut self) {
+        match &mut self.waiting {
+            Some((_, turn)) => {
+                let turn = turn.await;
+                self.held.push(turn);
+                self.waiting = None;
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl NodeTask {
+    /// The turns that a level needs; the first is asked for by [`NodeTask::take_turns`].
+    pub(super) fn turns_of(&self, level: usize) -> Turns {
+        let mut units: BTreeMap<String, Wanted> = BTreeMap::new();
+        let level = self.open_fence().and_then(|fence| fence.topology.level(level));
+        for spec in level.into_iter().flat_map(|level| &level.devices) {
+            let Some(unit) = self.plan.units.get(&spec.id) else { continue };
+            let first = || Wanted { unit: unit.clone(), devices: 0, dwell: spec.dwell };
+            let wanted = units.entry(unit.name().to_owned()).or_insert_with(first);
+            wanted.devices += 1;
+            wanted.dwell = wanted.dwell.min(spec.dwell);
+        }
+        Turns { held: Vec::new(), left: units.into_values().collect(), waiting: None }
+    }
+
+    /// Asks for the next turn, as long as they come at once.
+    pub(super) fn take_turns(&self, run: &mut Run) {
+        let turns = &mut run.turns;
+        if turns.waiting.is_some() || turns.left.is_empty() {
+            return;
+        }
+        while turns.waiting.is_none() {
+            let Some(Wanted { unit, devices, dwell }) = turns.left.pop_front() else { break };
+            let mut turn = unit.clone().level(self.plan.id.clone(), devices, dwell).boxed();
+            match (&mut turn).now_or_never() {
+                Some(turn) => turns.held.push(turn),
+                None => turns.waiting = Some((unit, turn)),
+            }
+        }
+    }
+
+    /// One of the turns came. Once all are here the level's time begins, and what was known before the wait is asked anew.
+    pub(super) fn turn_came(&self, run: &mut Run) {
+        self.take_turns(run);
+        if run.turns.are_here() {
+            let now = self.now();
+            run.level_began = now;
+            run.deadline = run.deadline.max(now + self.least());
+            run.last_look = LastLook::begin(self.plan.liveness.clone(), self.open_fence(), now);
+        }
+    }
+
+    pub(super) fn next_wake(&self, run: &Run, now: BootTime) -> BootTime {
+        let rules = &self.parts.rules;
+        if !run.turns.are_here() {
+            return run.deadline.max(now);
+        }
+        let idle = |device: &DeviceId| run.hands.get(device).is_none_or(|hand| !hand.busy);
+        let readings =
+            run.judge.readings_due().into_iter().filter(|(device, _)| idle(device)).map(|(_, at)| at);
+        let idle_hands = run.hands.values().filter(|hand| !hand.busy);
+        let retries = idle_hands.flat_map(|hand| [hand.not_before, hand.off_not_before]);
+        let shares =
+            [run.level_began + rules.level_share, run.level_began + rules.silent_share, run.deadline];
+        let look = run.last_look.waited_for();
+        let soonest = readings.chain(retries).chain(shares).chain(look).filter(|at| *at > now).min();
+        soonest.unwrap_or(now + Duration::from_secs(1))
+    }
+
+    pub(super) fn tell_wait(&mut self, run: &Run, now: BootTime) {
+        if let Some(why) = &run.away {
+            return self.wait_for(format!("the store ({why})"), "store", None);
+        }
+        if let Some((unit, _)) = &run.turns.waiting {
+            let busy: Vec<String> = unit.busy_with().iter().map(ToString::to_string).collect();
+            let whose = format!("{} (busy with {})", unit.name(), busy.join(", "));
+            return self.wait_for("its turn at what it shares", whose, Some(run.deadline.since(now)));
+        }
+        if let Some(until) = run.last_look.waited_for().filter(|until| *until > now) {
+            return self.wait_for("whether the node recovered", LIVENESS_SOURCE, Some(until.since(now)));
+        }
+        let devices: Vec<String> = self.level_devices(run.level).iter().map(ToString::to_string).collect();
+        let share = run.level_began + self.parts.rules.level_share;
+        let until = share.min(run.deadline);
+        let word = if self.open_fence().is_some_and(|fence| fence.off_sent) { "Off" } else { "an answer" };
+        self.wait_for(
+            format!("{word} of level {}", run.level + 1),
+            devices.join(", "),
+            Some(until.since(now)),
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! Readings of power: one by one, and several in one turn.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::FuturesUnordered;
+use picket_core::ids::DeviceId;
+use picket_driver::{Call, DriverError, PowerDriver};
+use tokio::time::Instant;
+
+use super::{Did, Doing, Hands, POWER, bounded, words};
+use crate::units::Together;
+
+impl Hands {
+    pub(in crate::node) fn read(&self, device: &DeviceId) -> Doing {
+        let (hands, device) = (self.clone(), device.clone());
+        Box::pin(async move {
+            let time = hands.time(&device);
+            let ready = hands.ready(&device, time).await;
+            hands.read_now(device, time, ready).await
+        })
+    }
+
+    /// Reads these devices side by side. Those that share a unit have one turn there, so that nobody else's calls come between:
+    /// what is read is to be of about the same time.
+    pub(in crate::node) fn read_all<'d>(
+        &self,
+        devices: impl IntoIterator<Item = &'d DeviceId>,
+    ) -> FuturesUnordered<Doing> {
+        let mut units: BTreeMap<&str, Arc<Together>> = BTreeMap::new();
+        let reads = devices.into_iter().map(|device| match self.plan.units.get(device) {
+            None => self.read(device),
+            Some(unit) => {
+                let together = units.entry(unit.name()).or_insert_with(|| Together::new(unit, self.rank()));
+                together.add(self.time(device));
+                self.read_together(device, together.clone())
+            }
+        });
+        reads.collect()
+    }
+
+    fn read_together(&self, device: &DeviceId, together: Arc<Together>) -> Doing {
+        let (hands, device) = (self.clone(), device.clone());
+        Box::pin(async move {
+            let time = hands.time(&device);
+            let began = async {
+                let driver = hands.driver(&device)?;
+                let place = together.next().await?;
+                Ok((driver, hands.call(time), place))
+            };
+            let ready = began.await;
+            hands.read_now(device, time, ready).await
+        })
+    }
+
+    /// One reading, now. `_place` is kept until it is over.
+    async fn read_now<P>(
+        &self,
+        device: DeviceId,
+        time: Duration,
+        ready: Result<(Arc<dyn PowerDriver>, Call, P), DriverError>,
+    ) -> (DeviceId, Did) {
+        let asking = self.ask(&device, POWER);
+        let asked_at = self.parts.clock.boot();
+        let result = match ready {
+            Ok((driver, call, _place)) => {
+                let began = Instant::now();
+                let result = bounded(time, driver.read_power(&call)).await;
+                self.plan.units.get(&device).iter().for_each(|unit| unit.took(began.elapsed()));
+                result
+            }
+            Err(error) => Err(error),
+        };
+        asking.answered(&result, words::reading);
+        (device, Did::Read { asked_at, result })
+    }
+}

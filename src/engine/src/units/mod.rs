@@ -1,0 +1,230 @@
+//! What devices of several nodes share (a PDU, a chassis, one management service): they take turns there.
+//!
+//! Two kinds of turns. A *call* is one question or command: so many go on side by side as the unit bears. A fence's comes first, and
+//! what waits long enough comes all the same: no rank waits for ever for another. A *level* is the time in which a node's devices
+//! there are switched off and confirmed: so many at once as the unit can answer within a dwell, by how long its readings took of
+//! late. More would make each wait for the others' readings until its own are too old, and none would ever be confirmed. For the
+//! same reason the dwell of a slow unit's devices is longer ([`Unit::least_dwell`]).
+//!
+//! **Invariants.** No call has its turn for longer than it may take: whoever holds one and is not worked, since its node waits for
+//! the store for instance, keeps nobody else waiting. Nobody waits for a level while holding one at a unit whose name comes later: no two nodes wait for each other.
+//! A turn ends when it is dropped, wherever its holder is.
+
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use picket_core::ids::NodeId;
+use picket_driver::{DriverError, Effect, ErrorKind};
+use state::State;
+use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, oneshot};
+use tokio::time::Instant;
+
+/// A call waits no longer than this for its turn.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A call ends by itself within its time; its turn is taken from it a little later.
+const MARGIN: Duration = Duration::from_secs(2);
+
+/// For what a call is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// A fence.
+    Fence,
+    /// A release, or bringing a node back.
+    Ground,
+    /// Keeping off.
+    #[default]
+    Watch,
+    /// Whether it could be used.
+    Check,
+}
+
+impl Rank {
+    /// A call comes before all that are asked for so much later, whatever their rank.
+    fn allowance(self) -> Duration {
+        match self {
+            Rank::Fence => Duration::ZERO,
+            Rank::Ground => Duration::from_millis(500),
+            Rank::Watch => Duration::from_secs(10),
+            Rank::Check => Duration::from_secs(60),
+        }
+    }
+}
+
+/// How much a unit bears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnitLimits {
+    /// Calls side by side, at least 1.
+    pub at_once: usize,
+    /// From the beginning of one call to that of the next, at least.
+    pub pause: Duration,
+}
+
+/// One unit of the fleet.
+#[derive(Debug)]
+pub struct Unit {
+    name: String,
+    limits: UnitLimits,
+    used_by: Mutex<BTreeSet<NodeId>>,
+    state: Mutex<State>,
+}
+
+fn whole<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Unit {
+    /// A unit of that name.
+    pub fn new(name: impl Into<String>, limits: UnitLimits) -> Self {
+        Self { name: name.into(), limits, used_by: Mutex::default(), state: Mutex::default() }
+    }
+
+    /// What it is, for people (`pdu1.example.org`).
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How much it bears.
+    pub fn limits(&self) -> UnitLimits {
+        self.limits
+    }
+
+    /// The nodes whose devices are there, as the settings have them now.
+    pub fn set_users(&self, nodes: BTreeSet<NodeId>) {
+        *whole(&self.used_by) = nodes;
+    }
+
+    /// The other nodes whose devices are there.
+    pub(crate) fn others(&self, node: &NodeId) -> Vec<NodeId> {
+        whole(&self.used_by).iter().filter(|one| *one != node).cloned().collect()
+    }
+
+    /// The turn of one call, which is over within `life`.
+    pub(crate) async fn turn(self: &Arc<Self>, rank: Rank, life: Duration) -> Result<Turn, DriverError> {
+        let granted = whole(&self.state).ask(self, rank, life + MARGIN);
+        let turn = match granted {
+            Ok(turn) => turn,
+            Err(waits) => self.patiently(waits).await?,
+        };
+        if let Some(begins) = turn.not_before {
+            tokio::time::sleep_until(begins).await;
+        }
+        Ok(turn)
+    }
+
+    async fn patiently(self: &Arc<Self>, mut waits: oneshot::Receiver<Turn>) -> Result<Turn, DriverError> {
+        let late = Instant::now() + PATIENCE;
+        while Instant::now() < late {
+            let overdue = whole(&self.state).first_overdue().unwrap_or(late);
+            if let Ok(Ok(turn)) = tokio::time::timeout_at(overdue.min(late), &mut waits).await {
+                return Ok(turn);
+            }
+            let left = whole(&self.state).take_overdue(self);
+            drop(left);
+        }
+        let detail = format!("its turn at {} did not come within {PATIENCE:?}", self.name);
+        Err(DriverError::new(ErrorKind::Throttled, Effect::DidNotHappen, detail))
+    }
+
+    /// A reading here took so long: there may be room for another level.
+    pub(crate) fn took(self: &Arc<Self>, took: Duration) {
+        let left = whole(&self.state).note(self, took);
+        drop(left);
+    }
+
+    /// The least time between two readings of each of so many devices of a level: their offs and readings, one after the other,
+    /// must come round within three of it (S2).
+    pub(crate) fn least_dwell(&self, devices: usize) -> Duration {
+        let round =
+            whole(&self.state).slowest_reading().unwrap_or_default() * u32::try_from(devices).unwrap_or(1);
+        round.mul_f64(1.5 / self.limits.at_once as f64)
+    }
+
+    /// How long it takes at the longest to read so many devices here.
+    pub(crate) fn round(&self, devices: usize) -> Duration {
+        let rounds = u32::try_from(devices.div_ceil(self.limits.at_once)).unwrap_or(u32::MAX);
+        whole(&self.state).slowest_reading().unwrap_or_default().saturating_mul(rounds)
+    }
+
+    /// The turn of a node's level, of which so many devices are here, each asked once in a `dwell`.
+    pub(crate) async fn level(self: Arc<Self>, node: NodeId, devices: usize, dwell: Duration) -> LevelTurn {
+        let waits = whole(&self.state).ask_level(&self, node, devices, dwell);
+        match waits.await {
+            Ok(turn) => turn,
+            // The sender lives in the unit, which lives here.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Who has a level there now.
+    pub(crate) fn busy_with(&self) -> Vec<NodeId> {
+        whole(&self.state).levels().cloned().collect()
+    }
+}
+
+/// The turn of one call; ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    unit: Arc<Unit>,
+    number: u64,
+    /// The unit wants a pause between calls.
+    not_before: Option<Instant>,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let left = whole(&self.unit.state).ended(&self.unit, self.number);
+        // What nobody took any more is dropped, and ends, once nothing is locked.
+        drop(left);
+    }
+}
+
+/// One turn for several calls of a node, so that no other's come between: what they tell is of about the same time.
+#[derive(Debug)]
+pub(crate) struct Together {
+    unit: Arc<Unit>,
+    rank: Rank,
+    /// How long all of them may take.
+    life: Mutex<Duration>,
+    turn: OnceCell<Turn>,
+    /// Its own calls keep to what the unit bears, too.
+    line: Semaphore,
+}
+
+impl Together {
+    pub(crate) fn new(unit: &Arc<Unit>, rank: Rank) -> Arc<Self> {
+        let line = Semaphore::new(unit.limits.at_once);
+        Arc::new(Self { unit: unit.clone(), rank, life: Mutex::default(), turn: OnceCell::new(), line })
+    }
+
+    /// One more call, which takes so long at the most.
+    pub(crate) fn add(&self, life: Duration) {
+        *whole(&self.life) += life;
+    }
+
+    /// The turn of all, for one of them at a time.
+    pub(crate) async fn next(&self) -> Result<Option<SemaphorePermit<'_>>, DriverError> {
+        let life = *whole(&self.life);
+        self.turn.get_or_try_init(|| self.unit.turn(self.rank, life)).await?;
+        Ok(self.line.acquire().await.ok())
+    }
+}
+
+/// The turn of one node's level; ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct LevelTurn {
+    unit: Arc<Unit>,
+    number: u64,
+}
+
+impl Drop for LevelTurn {
+    fn drop(&mut self) {
+        let woken = whole(&self.unit.state).level_ended(&self.unit, self.number);
+        drop(woken);
+    }
+}

@@ -1,0 +1,160 @@
+//! Who has a turn, and who waits.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_core::ids::NodeId;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::{LevelTurn, Rank, Turn, Unit};
+
+/// Of so many readings it is remembered how long they took.
+const REMEMBERED: usize = 16;
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// Calls under way, with when each is over at the latest.
+    calls: BTreeMap<u64, Instant>,
+    last_began: Option<Instant>,
+    /// By when they are due, then in the order in which they came.
+    waiting: BTreeMap<(Instant, u64), (Duration, oneshot::Sender<Turn>)>,
+    next: u64,
+    /// How long the last readings took.
+    took: VecDeque<Duration>,
+    /// Levels under way.
+    levels: BTreeMap<u64, NodeId>,
+    levels_waiting: VecDeque<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    node: NodeId,
+    devices: usize,
+    dwell: Duration,
+    turn: oneshot::Sender<LevelTurn>,
+}
+
+/// Turns that were granted to somebody who had left: dropped where nothing is locked.
+pub(super) type Left<T> = Vec<T>;
+
+impl State {
+    /// A turn at once, or when it comes.
+    pub(super) fn ask(
+        &mut self,
+        unit: &Arc<Unit>,
+        rank: Rank,
+        life: Duration,
+    ) -> Result<Turn, oneshot::Receiver<Turn>> {
+        let due = Instant::now() + rank.allowance();
+        let is_first = self.waiting.keys().next().is_none_or(|(first, _)| due < *first);
+        if is_first && self.calls.len() < unit.limits.at_once {
+            return Ok(self.grant(unit, life));
+        }
+        let (turn, waits) = oneshot::channel();
+        self.next += 1;
+        self.waiting.insert((due, self.next), (life, turn));
+        Err(waits)
+    }
+
+    fn grant(&mut self, unit: &Arc<Unit>, life: Duration) -> Turn {
+        let now = Instant::now();
+        let not_before = self.last_began.map(|last| last + unit.limits.pause).filter(|at| *at > now);
+        let begins = not_before.unwrap_or(now);
+        self.last_began = Some(begins);
+        self.next += 1;
+        self.calls.insert(self.next, begins + life);
+        Turn { unit: unit.clone(), number: self.next, not_before }
+    }
+
+    /// A call ended: the next ones begin. One that is granted to somebody who has left counts as under way until it is dropped.
+    pub(super) fn ended(&mut self, unit: &Arc<Unit>, number: u64) -> Left<Turn> {
+        self.calls.remove(&number);
+        let mut left = Vec::new();
+        while self.calls.len() < unit.limits.at_once {
+            let Some((_, (life, waits))) = self.waiting.pop_first() else { break };
+            left.extend(waits.send(self.grant(unit, life)).err());
+        }
+        left
+    }
+
+    /// When the first of the calls under way must be over.
+    pub(super) fn first_overdue(&self) -> Option<Instant> {
+        self.calls.values().min().copied()
+    }
+
+    /// Takes their turns from those that must be over.
+    pub(super) fn take_overdue(&mut self, unit: &Arc<Unit>) -> Left<Turn> {
+        let now = Instant::now();
+        let over: Vec<u64> =
+            self.calls.iter().filter(|(_, until)| **until <= now).map(|(number, _)| *number).collect();
+        over.into_iter().flat_map(|number| self.ended(unit, number)).collect()
+    }
+
+    /// A reading took so long.
+    pub(super) fn note(&mut self, unit: &Arc<Unit>, took: Duration) -> Left<LevelTurn> {
+        if self.took.len() == REMEMBERED {
+            self.took.pop_front();
+        }
+        self.took.push_back(took);
+        self.begin_levels(unit)
+    }
+
+    pub(super) fn slowest_reading(&self) -> Option<Duration> {
+        self.took.iter().max().copied()
+    }
+
+    pub(super) fn levels(&self) -> impl Iterator<Item = &NodeId> {
+        self.levels.values()
+    }
+
+    pub(super) fn ask_level(
+        &mut self,
+        unit: &Arc<Unit>,
+        node: NodeId,
+        devices: usize,
+        dwell: Duration,
+    ) -> oneshot::Receiver<LevelTurn> {
+        let (turn, waits) = oneshot::channel();
+        self.levels_waiting.push_back(Waiting { node, devices, dwell, turn });
+        // The one that waits now is there to take it.
+        let left = self.begin_levels(unit);
+        debug_assert!(left.is_empty());
+        waits
+    }
+
+    pub(super) fn level_ended(&mut self, unit: &Arc<Unit>, number: u64) -> Left<LevelTurn> {
+        self.levels.remove(&number);
+        self.begin_levels(unit)
+    }
+
+    /// How many levels may go on side by side: each of their devices is asked once in a dwell, and half of the unit's time is for
+    /// offs and for others. Nothing is known before the first readings.
+    fn most_levels(&self, unit: &Unit, first: &Waiting) -> usize {
+        let Some(slowest) = self.slowest_reading() else { return 1 };
+        let round = slowest.as_secs_f64().max(0.001) * first.devices as f64 * 2.0;
+        let levels = first.dwell.as_secs_f64() * unit.limits.at_once as f64 / round;
+        (levels as usize).max(1)
+    }
+
+    fn begin_levels(&mut self, unit: &Arc<Unit>) -> Left<LevelTurn> {
+        let mut left = Vec::new();
+        while let Some(first) = self.levels_waiting.front() {
+            if first.turn.is_closed() {
+                self.levels_waiting.pop_front();
+                continue;
+            }
+            if self.levels.len() >= self.most_levels(unit, first) {
+                break;
+            }
+            let Some(Waiting { node, turn, .. }) = self.levels_waiting.pop_front() else { break };
+            self.next += 1;
+            self.levels.insert(self.next, node);
+            if let Err(turn) = turn.send(LevelTurn { unit: unit.clone(), number: self.next }) {
+                left.push(turn);
+            }
+        }
+        left
+    }
+}

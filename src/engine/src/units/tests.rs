@@ -1,0 +1,150 @@
+use std::time::Duration;
+
+use tokio::task::yield_now;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::*;
+
+fn unit(at_once: usize, pause_ms: u64) -> Arc<Unit> {
+    Arc::new(Unit::new("pdu1", UnitLimits { at_once, pause: Duration::from_millis(pause_ms) }))
+}
+
+fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn node(name: &str) -> NodeId {
+    NodeId::new(name).expect("a good name")
+}
+
+async fn call(unit: &Arc<Unit>, takes: Duration) {
+    let turn = unit.turn(Rank::Fence, s(600)).await.expect("a turn");
+    sleep(takes).await;
+    unit.took(takes);
+    drop(turn);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fences_come_first_and_checks_last_whoever_came_before() {
+    let unit = unit(1, 0);
+    let first = unit.turn(Rank::Check, s(600)).await.expect("free");
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut tasks = Vec::new();
+    for rank in [Rank::Check, Rank::Watch, Rank::Ground, Rank::Fence, Rank::Fence] {
+        let (unit, order) = (unit.clone(), order.clone());
+        tasks.push(tokio::spawn(async move {
+            let _turn = unit.turn(rank, s(600)).await.expect("a turn");
+            order.lock().expect("whole").push(rank);
+        }));
+        yield_now().await;
+    }
+    drop(first);
+    for task in tasks {
+        task.await.expect("ended");
+    }
+    let came = order.lock().expect("whole").clone();
+    assert_eq!(came, [Rank::Fence, Rank::Fence, Rank::Ground, Rank::Watch, Rank::Check]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_waits_long_enough_comes_before_a_fence_that_came_later() {
+    let unit = unit(1, 0);
+    let held = unit.turn(Rank::Fence, s(600)).await.expect("free");
+    let watch = tokio::spawn({
+        let unit = unit.clone();
+        async move { unit.turn(Rank::Watch, s(600)).await.map(drop) }
+    });
+    yield_now().await;
+    sleep(ms(10_001)).await;
+    let fence = tokio::spawn({
+        let unit = unit.clone();
+        async move { unit.turn(Rank::Fence, s(600)).await.map(std::mem::forget) }
+    });
+    yield_now().await;
+    drop(held);
+    watch.await.expect("ended").expect("it came first");
+    fence.await.expect("ended").expect("and then the fence");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_than_it_bears_and_not_faster_than_it_wants() {
+    let unit = unit(2, 100);
+    let began = Instant::now();
+    let calls: Vec<_> = (0..5)
+        .map(|_| {
+            let unit = unit.clone();
+            tokio::spawn(async move { call(&unit, ms(10)).await })
+        })
+        .collect();
+    for call in calls {
+        call.await.expect("ended");
+    }
+    assert_eq!(began.elapsed(), ms(410), "each begins 100 ms after the one before");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_leaves_while_it_waits_or_works_keeps_nobody_waiting() {
+    let unit = unit(1, 0);
+    let held = unit.turn(Rank::Watch, s(600)).await.expect("free");
+    assert!(timeout(ms(10), unit.turn(Rank::Watch, s(600))).await.is_err());
+    let waits = tokio::spawn({
+        let unit = unit.clone();
+        async move { unit.turn(Rank::Check, s(600)).await.map(drop) }
+    });
+    yield_now().await;
+    drop(held);
+    waits.await.expect("ended").expect("its turn came");
+    call(&unit, ms(2_000)).await;
+    let level = unit.clone().level(node("n1"), 1, ms(1_000)).await;
+    assert!(timeout(ms(10), unit.clone().level(node("n2"), 1, ms(1_000))).await.is_err());
+    assert_eq!(unit.busy_with(), [node("n1")]);
+    drop(level);
+    drop(unit.clone().level(node("n3"), 1, ms(1_000)).await);
+    assert!(unit.busy_with().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn as_many_levels_go_on_as_the_unit_can_answer_within_a_dwell() {
+    for (takes, most) in [(ms(120), 4), (ms(240), 2), (ms(900), 1), (ms(5_000), 1)] {
+        let unit = unit(1, 0);
+        let dwell = ms(1_000);
+        let first = unit.clone().level(node("n0"), 1, dwell).await;
+        assert!(
+            timeout(ms(1), unit.clone().level(node("n1"), 1, dwell)).await.is_err(),
+            "nothing is known yet"
+        );
+        call(&unit, takes).await;
+        let mut held = vec![first];
+        while let Ok(turn) = timeout(ms(1), unit.clone().level(node("n1"), 1, dwell)).await {
+            held.push(turn);
+        }
+        assert_eq!(held.len(), most, "{takes:?}");
+        assert_eq!(unit.least_dwell(2), takes * 3, "offs and readings of two come round within three of it");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_never_comes_is_told() {
+    let unit = unit(1, 0);
+    let _held = unit.turn(Rank::Fence, s(600)).await.expect("free");
+    let error = unit.turn(Rank::Fence, s(600)).await.expect_err("it is given up");
+    assert!(error.kind == ErrorKind::Throttled && error.effect == Effect::DidNotHappen, "{error}");
+    assert!(error.detail.contains("pdu1"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_has_a_turn_and_is_not_worked_loses_it() {
+    let unit = unit(1, 0);
+    let asleep = unit.turn(Rank::Fence, s(5)).await.expect("free");
+    let began = Instant::now();
+    let next = unit.turn(Rank::Fence, s(5)).await.expect("it comes");
+    assert_eq!(began.elapsed(), s(7), "a little after the call must be over");
+    drop(asleep);
+    assert!(timeout(ms(10), unit.turn(Rank::Fence, s(5))).await.is_err(), "its end ends nobody else's turn");
+    drop(next);
+    unit.turn(Rank::Fence, s(5)).await.expect("free");
+}

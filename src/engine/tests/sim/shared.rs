@@ -1,0 +1,198 @@
+//! A PDU that several nodes share: it answers one question at a time, and slowly.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::device::Identity;
+use picket_core::ids::NodeId;
+use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
+use picket_core::outcome::Outcome;
+use picket_core::power::Reading;
+use picket_driver::{
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits,
+};
+use picket_driver_sim::SimDriver;
+use picket_engine::{Unit, UnitLimits, Until};
+
+use crate::lab::{Lab, s};
+use crate::setup::{NodeSetup, Setup, named};
+
+/// How many ask it now, and how many did at the most.
+#[derive(Debug, Default)]
+pub struct Door {
+    inside: AtomicUsize,
+    most: AtomicUsize,
+    calls: AtomicUsize,
+}
+
+/// An outlet of it: whoever comes while another one is inside is turned away.
+#[derive(Debug)]
+pub struct Outlet {
+    pub inner: SimDriver,
+    pub door: Arc<Door>,
+}
+
+struct Inside<'a>(&'a Door);
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.inside.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Outlet {
+    fn enter(&self) -> Result<Inside<'_>, DriverError> {
+        let before = self.door.inside.fetch_add(1, Ordering::SeqCst);
+        let inside = Inside(&self.door);
+        self.door.most.fetch_max(before + 1, Ordering::SeqCst);
+        self.door.calls.fetch_add(1, Ordering::SeqCst);
+        let turned_away = || DriverError::new(ErrorKind::Throttled, Effect::DidNotHappen, "one at a time");
+        if before == 0 { Ok(inside) } else { Err(turned_away()) }
+    }
+}
+
+#[async_trait]
+impl PowerDriver for Outlet {
+    fn traits(&self) -> &Traits {
+        self.inner.traits()
+    }
+
+    async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
+        let _inside = self.enter()?;
+        self.inner.read_power(call).await
+    }
+
+    async fn power_off(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
+        let _inside = self.enter()?;
+        self.inner.power_off(order, call).await
+    }
+
+    async fn power_on(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
+        let _inside = self.enter()?;
+        self.inner.power_on(order, call).await
+    }
+
+    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
+        let _inside = self.enter()?;
+        self.inner.identify(call).await
+    }
+
+    async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError> {
+        let _inside = self.enter()?;
+        self.inner.inspect_hold(call).await
+    }
+
+    fn engaged(&self, now: &HoldFound) -> Vec<String> {
+        self.inner.engaged(now)
+    }
+
+    async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        let _inside = self.enter()?;
+        self.inner.engage_hold(order, call).await
+    }
+
+    async fn disengage_hold(&self, order: &UnholdOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        let _inside = self.enter()?;
+        self.inner.disengage_hold(order, call).await
+    }
+
+    async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
+        self.inner.quiesce(call).await
+    }
+}
+
+fn id(number: usize) -> NodeId {
+    NodeId::new(&format!("n{number}")).expect("a good name")
+}
+
+/// So many nodes, each with two outlets of one PDU whose answers take so long.
+async fn rack(seed: u64, nodes: usize, latency: Duration) -> (Lab, Arc<Door>) {
+    let mut setup = Setup::new("n1", &[]);
+    setup.nodes = (1..=nodes)
+        .map(|number| NodeSetup {
+            name: format!("n{number}"),
+            levels: named(&[&[&format!("n{number}-a"), &format!("n{number}-b")]]),
+            own_host: false,
+        })
+        .collect();
+    let door = Arc::<Door>::default();
+    let unit = Arc::new(Unit::new("pdu1", UnitLimits { at_once: 1, pause: Duration::ZERO }));
+    unit.set_users((1..=nodes).map(id).collect());
+    // How slow it is, a check has seen, as one does after each start.
+    setup.check_at_start = true;
+    setup.pdu = Some((door.clone(), unit, latency));
+    let lab = Lab::set_up(seed, setup, |world| {
+        for number in 1..=nodes {
+            let name = format!("n{number}");
+            world.add_machine(&name);
+            for outlet in ["a", "b"] {
+                let outlet = format!("{name}-{outlet}");
+                world.add_supply(&name, &outlet).set_sessionless(&outlet);
+            }
+        }
+    })
+    .await;
+    tokio::time::sleep(s(120)).await;
+    (lab, door)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rack_on_one_slow_pdu_is_fenced_one_call_at_a_time_and_all_of_it_is_proven() {
+    for (seed, nodes, latency) in
+        [(801, 12, Duration::from_millis(120)), (802, 6, Duration::from_millis(700))]
+    {
+        let (mut lab, door) = rack(seed, nodes, latency).await;
+        let mut fences = Vec::new();
+        for number in 1..=nodes {
+            let mut call = lab.call();
+            call.deadline = Some(s(900));
+            fences.push((id(number), lab.engine.fence(&id(number), call).await.expect("let in").fence()));
+        }
+        for (node, fence) in fences {
+            lab.reach_of(&node, "released", s(900)).await;
+            let view = lab.engine.node(&node).expect("a node");
+            let outcome = lab.engine.outcome(&view, fence, Until::Released, None).await.expect("a store").1;
+            assert_eq!(outcome, Some(Outcome::Fenced { released: true }), "{node}");
+        }
+        assert_eq!(door.most.load(Ordering::SeqCst), 1, "{:?}", door.calls);
+        let plan = {
+            let call = lab.call();
+            lab.engine.unfence(&id(1), "db".to_owned(), crate::lab::person()).await.expect("unfenced");
+            lab.reach_of(&id(1), "normal", s(900)).await;
+            lab.engine.plan(&id(1), call).await.expect("a plan")
+        };
+        let off = plan.steps.iter().find(|step| step.target == "n1-a").expect("its step");
+        assert!(off.text.contains("at pdu1 it takes turns with n"), "{off:?}");
+        assert_eq!(door.most.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_its_turn_says_so_and_whose_it_is() {
+    let (mut lab, _door) = rack(803, 2, Duration::from_millis(700)).await;
+    for number in 1..=2 {
+        let call = lab.call();
+        lab.engine.fence(&id(number), call).await.expect("let in");
+    }
+    tokio::time::sleep(s(3)).await;
+    let wait = lab.engine.node(&id(2)).expect("a node").live.wait.expect("it waits");
+    assert_eq!(
+        (wait.what.as_str(), wait.whose.as_str()),
+        ("its turn at what it shares", "pdu1 (busy with n1)")
+    );
+    lab.reach_of(&id(2), "released", s(900)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_unit_that_is_too_slow_for_a_release_is_told_before_any_fence() {
+    let (lab, _door) = rack(804, 2, Duration::from_millis(1_200)).await;
+    let device = picket_core::ids::DeviceId::new("n1-a").expect("a good name");
+    let view = lab.engine.node(&id(1)).expect("a node");
+    let remarks = &view.live.devices[&device].checked.as_ref().expect("checked").remarks;
+    assert!(
+        remarks[0].contains("at pdu1 are read in 2.4 s") && remarks[0].contains("at_once"),
+        "{remarks:?}"
+    );
+}

@@ -1,0 +1,99 @@
+//! Which devices of the fleet share what, and how much that bears.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use picket_config::{Fault, NodeSettings};
+use picket_core::ids::{DeviceId, NodeId};
+use picket_core::time::written;
+use picket_engine::{NodePlan, Unit, UnitLimits};
+
+/// The units that are in use. A reload goes on with them: whoever has a turn there keeps it.
+#[derive(Debug, Default)]
+pub(crate) struct Units(Mutex<BTreeMap<String, Weak<Unit>>>);
+
+/// What stands at one unit.
+#[derive(Debug, Default)]
+struct Users {
+    devices: Vec<(NodeId, DeviceId)>,
+    /// As their drivers say.
+    bears: usize,
+    at_once: Option<(u32, NodeId)>,
+    pause: Option<(Duration, NodeId)>,
+}
+
+impl Units {
+    /// Gives each node the units at which its devices are.
+    pub(crate) fn assign(
+        &self,
+        plans: &mut [NodePlan],
+        nodes: &BTreeMap<NodeId, NodeSettings>,
+        faults: &mut Vec<Fault>,
+    ) {
+        let mut all: BTreeMap<String, Users> = BTreeMap::new();
+        for plan in plans.iter() {
+            let Some(node) = nodes.get(&plan.id) else { continue };
+            for (id, driver) in &plan.drivers {
+                let Some(device) = node.devices.get(id) else { continue };
+                let limited = device.at_once.is_some() || device.pause.is_some();
+                let shared = driver.shares();
+                let own = || limited.then(|| (driver.traits().endpoint.clone(), 1));
+                let Some((name, bears)) = shared.map(|one| (one.name, one.at_once)).or_else(own) else {
+                    continue;
+                };
+                let users = all.entry(name.clone()).or_default();
+                users.bears = users.bears.max(bears);
+                let at_once = differs(&mut users.at_once, device.at_once, &plan.id);
+                let pause = differs(&mut users.pause, device.pause, &plan.id);
+                let at_once =
+                    at_once.map(|(is, was, other)| ("at_once", is.to_string(), was.to_string(), other));
+                let pause = pause.map(|(is, was, other)| ("pause", written(is), written(was), other));
+                for (key, is, was, other) in at_once.into_iter().chain(pause) {
+                    let message =
+                        format!("is {is} for {name}, and {was} at {other}: what nodes share has one limit");
+                    faults.push(device.fault(key, message));
+                }
+                users.devices.push((plan.id.clone(), id.clone()));
+            }
+        }
+        let mut units: BTreeMap<(NodeId, DeviceId), Arc<Unit>> = BTreeMap::new();
+        for (name, users) in all {
+            let nodes: BTreeSet<NodeId> = users.devices.iter().map(|(node, _)| node.clone()).collect();
+            if nodes.len() < 2 && users.at_once.is_none() && users.pause.is_none() {
+                continue;
+            }
+            let at_once =
+                users.at_once.map_or(users.bears, |(set, _)| usize::try_from(set).unwrap_or(1)).max(1);
+            let pause = users.pause.map_or(Duration::ZERO, |(pause, _)| pause);
+            let unit = self.of(&name, UnitLimits { at_once, pause });
+            unit.set_users(nodes);
+            units.extend(users.devices.into_iter().map(|whose| (whose, unit.clone())));
+        }
+        for plan in plans {
+            let ids: Vec<DeviceId> = plan.drivers.keys().cloned().collect();
+            let found =
+                ids.into_iter().filter_map(|id| Some((id.clone(), units.remove(&(plan.id.clone(), id))?)));
+            plan.units.extend(found);
+        }
+    }
+
+    fn of(&self, name: &str, limits: UnitLimits) -> Arc<Unit> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = known.get(name).and_then(Weak::upgrade).filter(|unit| unit.limits() == limits);
+        let unit = same.unwrap_or_else(|| Arc::new(Unit::new(name, limits)));
+        known.insert(name.to_owned(), Arc::downgrade(&unit));
+        unit
+    }
+}
+
+/// What is set here, what another one set, and who; the first word counts. `None`: nothing else was said before.
+fn differs<T: Copy + PartialEq>(
+    known: &mut Option<(T, NodeId)>,
+    set: Option<T>,
+    node: &NodeId,
+) -> Option<(T, T, NodeId)> {
+    let is = set?;
+    let (was, other) = known.get_or_insert_with(|| (is, node.clone()));
+    (*was != is).then(|| (is, *was, other.clone()))
+}
