@@ -5,6 +5,7 @@ use std::time::Duration;
 use picket_core::device::DeviceClass;
 use picket_core::time::BootTime;
 
+use crate::children::Moving;
 use crate::fault::{Act, Fault};
 use crate::random::Random;
 use crate::wire::Verb;
@@ -20,6 +21,9 @@ impl World {
     pub fn misfortune(&self, random: &mut Random, lies: bool) -> Option<Act> {
         let machine = pick(random, self.machines.keys())?.clone();
         let device = pick(random, self.devices.keys())?.clone();
+        if self.is_child(&machine) && random.percent(50) {
+            return Some(Act::Move { moving: self.moving(random, &machine), machine });
+        }
         let is_outlet = self.class(&device) == Some(DeviceClass::Supply);
         let short = random.between(Duration::ZERO, LONGEST);
         Some(match random.below(14) {
@@ -38,6 +42,17 @@ impl World {
         })
     }
 
+    /// A migration begins, ends where it began, or ends elsewhere.
+    fn moving(&self, random: &mut Random, child: &str) -> Moving {
+        let others = self.machines.keys().filter(|other| !self.is_child(other) && *other != child);
+        let to = pick(random, others.cloned().collect::<Vec<_>>().iter()).cloned();
+        match (random.below(3), to) {
+            (0, Some(to)) => Moving::Arrives(to),
+            (1, _) => Moving::Ends,
+            _ => Moving::Begins("somebody migrates it".to_owned()),
+        }
+    }
+
     /// All misfortune ends: every device works, believes and says the truth, and has its mains.
     /// What is under way still comes.
     pub fn heal(&mut self, now: BootTime) -> &mut Self {
@@ -46,6 +61,7 @@ impl World {
             device.faults.clear();
             (device.estranged, device.lying, device.down_until) = (false, false, now);
         }
+        self.places.values_mut().for_each(|place| place.moving = None);
         let machines: Vec<String> = self.machines.keys().cloned().collect();
         for machine in machines {
             self.act(Act::RestoreMains { machine });

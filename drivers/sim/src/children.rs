@@ -42,10 +42,12 @@ impl World {
             Moving::Begins(why) => self.place_mut(child).moving = Some(why),
             Moving::Ends => self.place_mut(child).moving = None,
             Moving::Arrives(on) => {
-                let _ = self.machine(&on);
+                let runs = self.machine(&on).is_on();
                 *self.place_mut(child) = Place { on, moving: None };
-                self.machine_mut(child).switch(Verb::On, now, "its new parent");
-                self.fall_with_parents("its parent");
+                match runs {
+                    true => self.machine_mut(child).switch(Verb::On, now, "its new parent"),
+                    false => self.fall_with_parents("its parent"),
+                }
             }
         }
     }

@@ -69,6 +69,8 @@ impl World {
                 self.machine_mut(&machine).hold = crate::wire::HoldSettings::FREE;
             }
             Act::ForeignCycle { machine, off_for } => self.cycle(&machine, off_for, FOREIGN),
+            // Nothing comes on where its parent is off.
+            Act::Foreign { machine, verb: Verb::On } if self.is_orphaned(&machine) => {}
             Act::Foreign { machine, verb } => self.machine_mut(&machine).switch(verb, now, FOREIGN),
             Act::ForeignOutlet { outlet, verb } => self.switch_outlet(&outlet, verb),
             Act::Watchdog { machine, off_for } => {
@@ -77,6 +79,7 @@ impl World {
                     self.cycle(&machine, off_for, "watchdog");
                 }
             }
+            Act::PressButton { machine } if self.is_child(&machine) => {}
             Act::PressButton { machine } => {
                 let machine = self.machine_mut(&machine);
                 if machine.fed && !machine.hold.button_locked {
@@ -84,6 +87,8 @@ impl World {
                     machine.switch(verb, now, "power button");
                 }
             }
+            // A child has none of its own.
+            Act::LoseMains { machine } | Act::RestoreMains { machine } if self.is_child(&machine) => {}
             Act::LoseMains { machine } => {
                 self.machine_mut(&machine).mains = false;
                 self.refeed(&machine, "mains");

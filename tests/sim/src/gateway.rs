@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use picket_core::election::Election;
 use picket_core::store::Store;
 use picket_driver_sim::{Link, Random, SimClock};
-use picket_engine::{Engine, Gate, Parts, Receipts, gated};
+use picket_engine::{Engine, Gate, Parents, Parts, Receipts, gated};
 use picket_receipt::Keys;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -84,6 +84,7 @@ impl Gateway {
         let releaser = self.far.way(id, &process, &self.clock);
         let store: Arc<dyn Store> = client;
         let election: Arc<dyn Election> = elector.clone();
+        let parents = Arc::<Parents>::default();
         let engine = Engine::new(Parts {
             clock,
             random: random(self.seed.bits()),
@@ -97,9 +98,9 @@ impl Gateway {
             metrics: Default::default(),
             rules: scene.shape.rules.clone(),
             budget: scene.shape.budget.clone(),
-            nodes: scene.shape.plans(id, &scene.world, &link, &releaser),
+            nodes: scene.shape.plans(id, &scene.world, &link, &releaser, &parents),
             twins: Arc::default(),
-            parents: Arc::default(),
+            parents,
             check_at_start: false,
         });
         let (stop, running) = (CancellationToken::new(), engine.clone());

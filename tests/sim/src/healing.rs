@@ -81,28 +81,64 @@ pub(crate) async fn bring_back(cast: &mut Cast, node: &NodeId, random: &mut Rand
         if !cast.scene.violations().is_empty() {
             return;
         }
+        if cast.scene.shape.node(node).parent.is_some() {
+            see_to_parents(cast, random, round).await;
+        } else {
+            see_to_children(cast, random, round).await;
+        }
         let record = cast.record(node);
         cast.scene.say(|| format!("the operator, round {round}, finds {node} {}", record.phase.label()));
-        match record.phase.clone() {
+        match record.phase {
             Phase::Normal if record.is_at_rest() => return,
             Phase::Normal => tokio::time::sleep(s(5)).await,
-            Phase::Released => {
-                for holder in record.holds.keys() {
-                    act(cast, node, What::Unfence(holder.clone())).await;
-                }
-            }
-            Phase::PowerOnFailed => act(cast, node, What::Retry).await,
-            Phase::NeedsOperator(reason) => {
-                // Some come at once, some when everything old is over.
-                let most = if random.percent(70) { 30 } else { 300 };
-                tokio::time::sleep(s(random.below(most))).await;
-                exit(cast, node, &record, reason, round).await;
-            }
-            Phase::Fencing | Phase::Fenced | Phase::Unfencing | Phase::Retired => {}
+            _ => see_to(cast, node, random, round).await,
         }
         tokio::time::sleep(s(1)).await;
     }
     cast.scene.broken(format!("every_fence_ends: it does not come back: {:#?}", cast.record(node)));
+}
+
+/// Where a node may run: it cannot come back while that machine is kept off, or was switched off by somebody else.
+async fn see_to_parents(cast: &Cast, random: &mut Random, round: usize) {
+    let nodes = cast.scene.shape.nodes.iter().filter(|node| node.parent.is_none());
+    let parents: Vec<NodeId> = nodes.map(|node| node.id.clone()).collect();
+    for parent in parents {
+        see_to(cast, &parent, random, round).await;
+        if cast.record(&parent).phase == Phase::Normal && !cast.scene.is_on(parent.as_str()) {
+            cast.scene.happen(Act::Foreign { machine: parent.to_string(), verb: Verb::On });
+        }
+    }
+}
+
+/// Who holds a parent has to come back first; one whose request waited in the queue may have been fenced since it did.
+async fn see_to_children(cast: &mut Cast, random: &mut Random, round: usize) {
+    let nodes = cast.scene.shape.nodes.iter().filter(|node| node.parent.is_some());
+    let children: Vec<NodeId> = nodes.map(|node| node.id.clone()).collect();
+    for child in children {
+        if !cast.record(&child).is_at_rest() && settles(cast, &child).await {
+            see_to(cast, &child, random, round).await;
+        }
+    }
+}
+
+/// What an operator does with a node that waits for one.
+async fn see_to(cast: &Cast, node: &NodeId, random: &mut Random, round: usize) {
+    let record = cast.record(node);
+    match record.phase.clone() {
+        Phase::Released => {
+            for holder in record.holds.keys() {
+                act(cast, node, What::Unfence(holder.clone())).await;
+            }
+        }
+        Phase::PowerOnFailed => act(cast, node, What::Retry).await,
+        Phase::NeedsOperator(reason) => {
+            // Some come at once, some when everything old is over.
+            let most = if random.percent(70) { 30 } else { 300 };
+            tokio::time::sleep(s(random.below(most))).await;
+            exit(cast, node, &record, reason, round).await;
+        }
+        Phase::Normal | Phase::Fencing | Phase::Fenced | Phase::Unfencing | Phase::Retired => {}
+    }
 }
 
 /// What an operator can do.

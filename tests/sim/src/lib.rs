@@ -114,13 +114,17 @@ async fn history(seed: u64, weakness: Weakness, loud: bool) -> Result<Lived, Box
     chaos(&mut cast, &mut people, &mut random).await;
     if scene.violations().is_empty() {
         healing::heal(&mut cast, &mut people).await;
-        for node in &scene.shape.clone().nodes {
+        // Who runs on another one comes first: its parent is held for it.
+        for node in scene.shape.clone().nodes.iter().rev() {
             healing::bring_back(&mut cast, &node.id, &mut random).await;
         }
     }
     if scene.violations().is_empty() && random.percent(20) {
         let node = scene.shape.nodes[random.below(scene.shape.nodes.len() as u64) as usize].id.clone();
-        healing::once_more(&mut cast, &node, &mut random).await;
+        // By hand a child is not switched on while its parent is off.
+        if scene.shape.node(&node).parent.is_none() {
+            healing::once_more(&mut cast, &node, &mut random).await;
+        }
     }
     end(&scene, cast, people).await
 }

@@ -5,13 +5,13 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use picket_core::budget::{Budget, Limits};
-use picket_core::device::{DeviceClass, DeviceSpec, Identity};
+use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::rules::Rules;
 use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{Link, Random, RestorePolicy, SharedWorld, SimDriver, SimOptions, World};
-use picket_engine::{NodePlan, PlannedRelease};
+use picket_engine::{NodePlan, ParentDriver, ParentSettings, Parents, PlannedRelease};
 use picket_release::Releaser;
 
 use crate::scene::s;
@@ -19,6 +19,9 @@ use crate::trace::GatewayId;
 
 /// After so long a device ends a session in which nothing is said.
 const IDLE: Duration = Duration::from_secs(60);
+
+/// The device of class parent.
+const PARENT: &str = "parent";
 
 /// One node's devices, and which of them may lie.
 #[derive(Clone, Debug)]
@@ -31,6 +34,8 @@ pub(crate) struct NodeShape {
     /// A host device that may say Off for a live machine. Only one that shares its level with an honest one: a single
     /// device that lies is believed, which `safety.md` says under "What remains".
     pub(crate) liar: Option<String>,
+    /// The node on which it runs, and by which it is fenced where its own device does not stop it (S22).
+    pub(crate) parent: Option<NodeId>,
     restore: RestorePolicy,
 }
 
@@ -111,12 +116,23 @@ impl NodeShape {
             levels: levels.iter().map(|level| level.iter().map(of).collect()).collect(),
             sessionless: sessionless.iter().map(of).collect(),
             liar: liar.filter(|_| random.percent(70)).map(|device| of(&device)),
+            parent: None,
             restore: restore[random.below(3) as usize],
         }
     }
 
+    /// One that runs on another node.
+    fn child(random: &mut Random, name: &str, parent: &NodeId) -> Self {
+        let of = |device: &str| format!("{name}-{device}");
+        let (server, up) = (vec![of("server")], vec![of(PARENT)]);
+        let levels = if random.percent(50) { vec![up, server] } else { vec![server, up] };
+        let parent = Some(parent.clone());
+        Self { levels, sessionless: Vec::new(), liar: None, parent, ..Self::draw(random, name) }
+    }
+
+    /// Its own devices, which stand in the world; its parent is a node.
     pub(crate) fn devices(&self) -> impl Iterator<Item = &String> {
-        self.levels.iter().flatten()
+        self.levels.iter().flatten().filter(|device| !device.ends_with(PARENT))
     }
 
     fn is_outlet(device: &str) -> bool {
@@ -138,7 +154,11 @@ impl Shape {
         let count = if weakness.is_of_what_is_late() { 1 } else { [1, 1, 1, 2, 3][random.below(5) as usize] };
         let gateways = [2, 2, 3][random.below(3) as usize];
         let names = ["n1", "n2", "n3"];
-        let nodes: Vec<_> = names[..count].iter().map(|name| NodeShape::draw(random, name)).collect();
+        let mut nodes: Vec<_> = names[..count].iter().map(|name| NodeShape::draw(random, name)).collect();
+        if count > 1 && weakness == Weakness::None && random.percent(40) {
+            let parent = nodes[0].id.clone();
+            nodes[count - 1] = NodeShape::child(random, names[count - 1], &parent);
+        }
         let at_once = (count > 1 && random.percent(60)).then_some(1);
         let mut budget = Budget::unlimited();
         if let Some(most) = at_once {
@@ -147,11 +167,15 @@ impl Shape {
         }
         let guest = (weakness == Weakness::NobodyKnowsItsHost || random.percent(25))
             .then(|| (random.below(gateways as u64), random.below(count as u64)));
+        // Where a child runs is not checked here, and so not which gateway its parent carries.
+        let guest = guest
+            .map(|(gateway, node)| (gateway as usize, node as usize))
+            .filter(|(_, node)| nodes[*node].parent.is_none());
         Self {
             weakness,
             nodes,
             gateways,
-            guest: guest.map(|(gateway, node)| (gateway as usize, node as usize)),
+            guest,
             trusted: random.percent(20),
             unbounded: random.percent(10),
             releases: [&["detach"] as &[_], &["detach"], &["detach", "notify"], &[]]
@@ -208,6 +232,11 @@ impl Shape {
                 world.set_sessionless(device);
             }
         }
+        for node in &self.nodes {
+            if let Some(parent) = &node.parent {
+                world.set_parent(&node.name, parent.as_str());
+            }
+        }
     }
 
     /// The settings, as one process has them: its own drivers, and its own way to the far sides.
@@ -217,12 +246,13 @@ impl Shape {
         world: &SharedWorld,
         link: &Arc<dyn Link>,
         releaser: &Arc<dyn Releaser>,
+        parents: &Arc<Parents>,
     ) -> Vec<NodePlan> {
         self.sessions_live(world, 4, IDLE);
         let own = self.stands_on(gateway);
         let plan = |node: &NodeShape| NodePlan {
             own_host: own == Some(node.name.as_str()) && self.weakness != Weakness::NobodyKnowsItsHost,
-            ..self.plan(node, world, link, releaser)
+            ..self.plan(node, world, link, releaser, parents)
         };
         let plans = self.nodes.iter().map(plan).collect();
         if self.weakness == Weakness::SessionsNeverEnd {
@@ -245,15 +275,25 @@ impl Shape {
         world: &SharedWorld,
         link: &Arc<dyn Link>,
         releaser: &Arc<dyn Releaser>,
+        parents: &Arc<Parents>,
     ) -> NodePlan {
         let mut drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> = BTreeMap::new();
         let mut levels = Vec::new();
         for level in &node.levels {
             let mut devices = Vec::new();
             for name in level {
-                let driver = SimDriver::new(world, name, &SimOptions::default()).over(link.clone());
-                let spec = self.spec(node, name, &driver, world);
-                drivers.insert(spec.id.clone(), Arc::new(driver));
+                let sim = |name: &str| SimDriver::new(world, name, &SimOptions::default()).over(link.clone());
+                let driver: Arc<dyn PowerDriver> = match name.ends_with(PARENT) {
+                    true => {
+                        let places = Arc::new(sim(&format!("{}-server", node.name)));
+                        let settings =
+                            ParentSettings { child: node.id.clone(), node: None, grade: Grade::Claimed };
+                        Arc::new(ParentDriver::new(parents, settings, places))
+                    }
+                    false => Arc::new(sim(name)),
+                };
+                let spec = self.spec(node, name, &*driver, world);
+                drivers.insert(spec.id.clone(), driver);
                 devices.push(spec);
             }
             levels.push(Level { devices });
@@ -278,13 +318,19 @@ impl Shape {
         }
     }
 
-    fn spec(&self, node: &NodeShape, name: &str, driver: &SimDriver, world: &SharedWorld) -> DeviceSpec {
+    fn spec(
+        &self,
+        node: &NodeShape,
+        name: &str,
+        driver: &dyn PowerDriver,
+        world: &SharedWorld,
+    ) -> DeviceSpec {
         let plain = driver.traits().spec(DeviceId::new(name).expect("a good name"), &self.rules);
         let identity = match plain.class {
-            DeviceClass::Host => {
+            DeviceClass::Host | DeviceClass::Parent => {
                 world.lock().unwrap_or_else(PoisonError::into_inner).identity(&node.name).clone()
             }
-            _ => Identity::default(),
+            DeviceClass::Supply => Identity::default(),
         };
         DeviceSpec { trust_after_restart: self.trusted.then(|| s(60)), verified: true, identity, ..plain }
     }

@@ -156,6 +156,11 @@ impl ParentDriver {
         }
     }
 
+    fn is_brought_back(&self) -> bool {
+        let engine = self.parents.engine();
+        engine.is_some_and(|engine| engine.is_coming_back(&self.settings.child).is_some())
+    }
+
     fn reading(&self, power: Power, asked_at: BootTime, call: &Call, epoch: Epoch, said: String) -> Reading {
         Reading { power, asked_at, answered_at: call.now(), epoch: Some(epoch), said }
     }
@@ -210,7 +215,9 @@ impl PowerDriver for ParentDriver {
                 let (is, least) = (off.grade(), self.settings.grade);
                 (Power::Unknown, format!("{parent} is proven off with the grade {is:?}, less than {least:?}"))
             }
-            ParentSeen::NotHeld(why) => (Power::On, format!("{parent} {why}")),
+            // What is to be let go is held until it is.
+            ParentSeen::Void(why) if self.is_brought_back() => (Power::Unknown, format!("{parent} {why}")),
+            ParentSeen::Void(why) => (Power::On, format!("{parent} {why}")),
             ParentSeen::Unproven(why) => (Power::Unknown, format!("{parent} is not proven off: {why}")),
         };
         let epoch = self.seen().note(None);
@@ -248,8 +255,13 @@ impl PowerDriver for ParentDriver {
         let asked_at = call.now();
         let held = self.engine()?.held_by(&self.settings.child);
         let already = held.is_empty();
+        let mut refused = None;
         for parent in held {
-            self.ask(call, &parent, ParentAsk::LetGo { child: self.child() }, true).await?;
+            let asked = self.ask(call, &parent, ParentAsk::LetGo { child: self.child() }, true).await;
+            refused = refused.or(asked.err());
+        }
+        if let Some(error) = refused {
+            return Err(error);
         }
         let epoch = self.seen().note(None);
         Ok(Accepted { asked_at, answered_at: call.now(), epoch: Some(epoch), already })

@@ -78,8 +78,8 @@ pub(crate) enum ParentAnswer {
 /// Where a parent stands, as its own task sees it.
 #[derive(Debug)]
 pub(crate) enum ParentSeen {
-    /// The child does not hold it, or it was found on since.
-    NotHeld(&'static str),
+    /// The child does not hold it, or it was found on since: what it proved is void.
+    Void(&'static str),
     /// It is held, and not proven off just now: why.
     Unproven(String),
     /// It is held, and proven off.

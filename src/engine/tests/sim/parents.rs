@@ -201,3 +201,17 @@ async fn nobody_else_holds_under_a_child_s_name_and_a_plan_says_whom_the_parent_
     let off = plan.steps.iter().find(|step| step.target == PARENT).expect("its step");
     assert!(off.text.contains("fences hv1") && off.text.contains("nothing else"), "{off:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_is_in_breach_while_its_child_is_brought_back_is_let_go_all_the_same() {
+    let mut lab = lab(710).await;
+    deaf(&lab);
+    let fence = lab.open().await;
+    assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
+    lab.mend("server");
+    lab.fault("hv1-bmc", Fault::OffTakes { least: s(20), most: s(20) });
+    lab.unfence().await.expect("unfenced");
+    lab.happen(Act::Foreign { machine: HV.to_owned(), verb: Verb::On });
+    lab.reach("normal", s(1_200)).await;
+    assert!(holds(&lab, HV).is_empty(), "{:?}", holds(&lab, HV));
+}

@@ -44,12 +44,14 @@ impl Invariant for StaysWithinBudget {
         if !began || exempt {
             return Ok(());
         }
+        // Whoever waits for its parent has its place already, and the parent is fenced beside it (S22).
+        let is_child = |node: &NodeId| past.shape.node(node).parent.is_some();
         let just_now = |node: &NodeId| self.again.get(node).is_some_and(|at| event.at.since(*at) <= REQUEST);
         let open: BTreeSet<&NodeId> = past
             .records()
             .filter(|record| is_open(record))
             .map(|record| &record.node)
-            .filter(|node| !just_now(node))
+            .filter(|node| !just_now(node) && (is_child(&record.node) || !is_child(node)))
             .collect();
         if open.len() >= usize::try_from(most).unwrap_or(usize::MAX) {
             return Err(format!("{} begins beside {open:?}, and {most} may be open", record.node));

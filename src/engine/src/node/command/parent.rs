@@ -97,8 +97,8 @@ impl NodeTask {
     async fn seen_by(&mut self, child: &NodeId) -> Result<ParentSeen, Fatal> {
         let hold = hold_of(child);
         match self.record().holds.get(&hold) {
-            None => return Ok(ParentSeen::NotHeld("is not held for it")),
-            Some(held) if held.breached => return Ok(ParentSeen::NotHeld("was found on since")),
+            None => return Ok(ParentSeen::Void("is not held for it")),
+            Some(held) if held.breached => return Ok(ParentSeen::Void("was found on since")),
             Some(_) => {}
         }
         let is_proven = matches!(self.record().phase, Phase::Fenced | Phase::Released);
@@ -108,7 +108,7 @@ impl NodeTask {
         }
         let looks = self.look().await?;
         if self.found_on(&looks).await? || self.proof_is_gone(&looks).await? {
-            return Ok(ParentSeen::NotHeld("was found on just now"));
+            return Ok(ParentSeen::Void("was found on just now"));
         }
         let Some(ground) = self.ground.clone() else {
             return Ok(ParentSeen::Unproven("its proof was given up".to_owned()));
