@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use picket_core::device::{DeviceClass, Grade};
+use picket_driver::table::ReadTable;
 use picket_driver::{Secret, SettingFault};
 use picket_reach::program::Program;
 use serde_json::{Map, Value};

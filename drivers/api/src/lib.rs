@@ -10,13 +10,16 @@ pub mod call;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod driver;
+pub mod effort;
 pub mod error;
 pub mod registry;
 pub mod secret;
 pub mod source;
+pub mod table;
 
 pub use call::{Call, Witness};
 pub use driver::{Accepted, HoldFound, HoldReport, PowerDriver, Shared, Traits};
+pub use effort::Effort;
 pub use error::{DriverError, Effect, ErrorKind};
 pub use registry::{Context, DriverKind, Random, SettingFault};
 pub use secret::Secret;

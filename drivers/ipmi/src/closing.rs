@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use ipmi_rs_core::connection::IpmiCommand;
 use picket_core::power::EpochOrigin;
-use picket_driver::Call;
+use picket_driver::{Call, Effort};
 use tokio::time::Instant;
 
 use crate::command::{CloseSession, GetSessionInfo};
-use crate::effort::Effort;
 use crate::line::{Line, end_of};
 use crate::live::Live;
 

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use ipmi_rs_core::connection::IpmiCommand;
 use picket_core::power::Epoch;
-use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::Random;
 use crate::attempt::{Attempt, Ended};
 use crate::command::SetPrivilege;
-use crate::effort::Effort;
 use crate::handshake::Refusal;
 use crate::link::{Counters, Link};
 use crate::live::{FIRST_PAUSE, Live};

@@ -4,13 +4,12 @@
 //! BMC itself does not know. The watchdog timer is stopped and never started.
 
 use ipmi_rs_core::connection::{IpmiCommand, Message};
-use picket_driver::{Call, DriverError, ErrorKind, HoldFound, HoldReport};
+use picket_driver::{Call, DriverError, Effort, ErrorKind, HoldFound, HoldReport};
 
 use crate::command::{
     ChassisStatus, GetChassisStatus, GetWatchdog, RestorePolicy, SetButtons, SetRestorePolicy, SetWatchdog,
     Watchdog,
 };
-use crate::effort::Effort;
 use crate::inquiry::ask;
 use crate::line::Line;
 use crate::quirks::{self, Verdict};

@@ -1,9 +1,8 @@
 //! Questions that a BMC may not be able to answer: what of its silence on them is a fact, and what is a bad moment.
 
 use ipmi_rs_core::connection::{IpmiCommand, Message};
-use picket_driver::{Call, DriverError, ErrorKind};
+use picket_driver::{Call, DriverError, Effort, ErrorKind};
 
-use crate::effort::Effort;
 use crate::line::Line;
 use crate::quirks::{self, Verdict};
 

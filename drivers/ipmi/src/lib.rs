@@ -16,7 +16,6 @@ mod command;
 pub mod crypto;
 mod door;
 mod driver;
-mod effort;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod handshake;

@@ -10,13 +10,12 @@ use std::time::Duration;
 
 use ipmi_rs_core::connection::Message;
 use picket_core::power::{Epoch, EpochOrigin};
-use picket_driver::{Call, DriverError, ErrorKind};
+use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use tokio::time::{Instant, sleep_until};
 
 use crate::Random;
 use crate::command::GetChassisStatus;
 use crate::door::Door;
-use crate::effort::Effort;
 use crate::link::Counters;
 use crate::live::{FIRST_PAUSE, Heard, Live};
 use crate::quirks::{self, Verdict};

@@ -5,13 +5,12 @@ use std::time::Duration;
 use ipmi_rs_core::connection::Message;
 use picket_core::power::Epoch;
 use picket_core::time::BootTime;
-use picket_driver::{Call, DriverError};
+use picket_driver::{Call, DriverError, Effort};
 use tokio::time::Instant;
 
 use crate::Random;
 use crate::command::CloseSession;
 use crate::crypto::BLOCK;
-use crate::effort::Effort;
 use crate::link::Link;
 use crate::session::{Answer, Request, Session};
 use crate::wire::LARGEST;

@@ -2,11 +2,10 @@
 
 use ipmi_rs_core::connection::IpmiCommand;
 use picket_core::power::{Power, Reading};
-use picket_driver::{Accepted, Call, DriverError, ErrorKind};
+use picket_driver::{Accepted, Call, DriverError, Effort, ErrorKind};
 use tokio::time::{Instant, sleep_until};
 
 use crate::command::{ChassisControl, GetChassisStatus};
-use crate::effort::Effort;
 use crate::line::{Line, end_of};
 use crate::live::{FIRST_PAUSE, Heard};
 use crate::quirks::{self, Verdict};

@@ -1,9 +1,9 @@
 //! The settings of one BMC, checked; all faults at once.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use picket_driver::source::{self, Source};
+use picket_driver::table::{self, ReadTable};
 use picket_driver::{Secret, SettingFault};
 use serde_json::{Map, Value};
 
@@ -76,18 +76,16 @@ impl Settings {
     /// Checks the settings and reads the secrets; all faults at once.
     pub fn check(table: &Map<String, Value>) -> Result<Self, Vec<SettingFault>> {
         let mut reader = Reader { table, faults: Vec::new() };
-        for key in table.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-            reader.fault(key, format!("unknown key; known are {}", KEYS.join(", ")));
-        }
+        reader.only(&KEYS);
         let host = reader.host();
-        let port = reader.port();
+        let port = reader.port(623);
         let username = reader.username();
-        let password = reader.password();
+        let password = reader.secret();
         let bmc_key = reader.bmc_key();
         let suites = reader.suites();
         let privilege = reader.privilege();
         let idle_limit = reader.idle_limit();
-        let hold = reader.hold();
+        let hold = reader.flag("hold", true);
         match (host, username, password) {
             (Some(host), Some(username), Some(password)) if reader.faults.is_empty() => Ok(Self {
                 host,
@@ -103,10 +101,7 @@ impl Settings {
 
     /// `host:port`, an IPv6 address in brackets.
     pub fn authority(&self) -> String {
-        match self.host.parse() {
-            Ok(IpAddr::V6(address)) => format!("[{address}]:{}", self.port),
-            _ => format!("{}:{}", self.host, self.port),
-        }
+        table::authority(&self.host, self.port)
     }
 
     /// The longest that a BMC may keep a silent session: the limit and the five percent that IPMI 2.0 §6.12.15
@@ -126,59 +121,17 @@ struct Reader<'a> {
     faults: Vec<SettingFault>,
 }
 
-impl Reader<'_> {
+impl ReadTable for Reader<'_> {
+    fn table(&self) -> &Map<String, Value> {
+        self.table
+    }
+
     fn fault(&mut self, key: &str, message: impl Into<String>) {
         self.faults.push(SettingFault::new(key, message));
     }
+}
 
-    /// The text at `key`; a fault if it is none, or empty.
-    fn text(&mut self, key: &str) -> Option<String> {
-        match self.table.get(key)? {
-            Value::String(text) if !text.is_empty() => Some(text.clone()),
-            // What stands there may be a secret that was put under the wrong key: it is not repeated.
-            other => {
-                self.fault(key, format!("expected a text that is not empty, found {}", kind(other)));
-                None
-            }
-        }
-    }
-
-    fn needed(&mut self, key: &str, example: &str) -> Option<String> {
-        if !self.table.contains_key(key) {
-            self.fault(key, format!("is missing, for example {example}"));
-        }
-        self.text(key)
-    }
-
-    fn host(&mut self) -> Option<String> {
-        let host = self.needed("host", "\"10.0.0.7\"")?;
-        if let Ok(address) = host.parse::<IpAddr>() {
-            return Some(address.to_string());
-        }
-        let is_name = host.len() <= 253
-            && !host.starts_with(['-', '.'])
-            && host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'));
-        if !is_name {
-            self.fault(
-                "host",
-                format!("{host:?} is neither an address nor a host name; the port goes to the key port"),
-            );
-            return None;
-        }
-        Some(host.to_ascii_lowercase())
-    }
-
-    fn port(&mut self) -> u16 {
-        let Some(value) = self.table.get("port") else { return 623 };
-        match value.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0) {
-            Some(port) => port,
-            None => {
-                self.fault("port", format!("expected a number from 1 to 65535, found {value}"));
-                623
-            }
-        }
-    }
-
+impl Reader<'_> {
     fn username(&mut self) -> Option<String> {
         let name = self.needed("username", "\"picket\"")?;
         if name.len() > LONGEST_NAME {
@@ -188,50 +141,29 @@ impl Reader<'_> {
         Some(name)
     }
 
-    fn password(&mut self) -> Option<Secret> {
-        let keys = ["password_file", "password_env", "password_credential"];
-        let given: Vec<&str> = keys.into_iter().filter(|key| self.table.contains_key(*key)).collect();
-        let [key] = given[..] else {
-            let found = if given.is_empty() { "none".to_owned() } else { given.join(" and ") };
-            self.fault(
-                given.first().copied().unwrap_or("password_file"),
-                format!("exactly one of {} is needed, found {found}", keys.join(", ")),
-            );
-            return None;
-        };
-        let text = self.text(key)?;
-        let source = match key {
-            "password_file" => Source::File(text),
-            "password_env" => Source::Variable(text),
-            _ => Source::Credential(text),
-        };
-        self.secret(key, source)
+    fn secret(&mut self) -> Option<Secret> {
+        let (key, secret) = self.password()?;
+        self.fitting(key, secret)
     }
 
     fn bmc_key(&mut self) -> Option<Secret> {
         let path = self.text("kg_file")?;
-        self.checked("kg_file", source::read_key(&Source::File(path)))
-    }
-
-    fn secret(&mut self, key: &str, source: Source) -> Option<Secret> {
-        self.checked(key, source::read(&source))
-    }
-
-    fn checked(&mut self, key: &str, read: Result<Secret, String>) -> Option<Secret> {
-        match read {
-            Ok(secret) if secret.expose().len() > LONGEST_SECRET => {
-                self.fault(
-                    key,
-                    format!("the secret is longer than the {LONGEST_SECRET} bytes that IPMI allows"),
-                );
-                None
-            }
-            Ok(secret) => Some(secret),
+        match source::read_key(&Source::File(path)) {
+            Ok(secret) => self.fitting("kg_file", secret),
             Err(why) => {
-                self.fault(key, why);
+                self.fault("kg_file", why);
                 None
             }
         }
+    }
+
+    fn fitting(&mut self, key: &str, secret: Secret) -> Option<Secret> {
+        if secret.expose().len() > LONGEST_SECRET {
+            let message = format!("the secret is longer than the {LONGEST_SECRET} bytes that IPMI allows");
+            self.fault(key, message);
+            return None;
+        }
+        Some(secret)
     }
 
     fn suites(&mut self) -> Vec<Suite> {
@@ -269,58 +201,9 @@ impl Reader<'_> {
     }
 
     fn idle_limit(&mut self) -> Duration {
-        let default = Duration::from_secs(60);
-        let Some(value) = self.table.get("idle_limit") else { return default };
         let range = Duration::from_secs(1)..=Duration::from_secs(3600);
-        match value.as_str().and_then(duration).filter(|limit| range.contains(limit)) {
-            Some(limit) => limit,
-            None => {
-                self.fault(
-                    "idle_limit",
-                    format!(
-                        "expected the time after which the BMC ends a silent session, \
-                         from \"1s\" to \"60m\" (IPMI 2.0 asks for \"60s\"), found {value}"
-                    ),
-                );
-                default
-            }
-        }
-    }
-
-    fn hold(&mut self) -> bool {
-        match self.table.get("hold") {
-            None => true,
-            Some(Value::Bool(hold)) => *hold,
-            Some(other) => {
-                self.fault("hold", format!("expected true or false, found {}", kind(other)));
-                true
-            }
-        }
-    }
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "nothing",
-        Value::Bool(_) => "a truth value",
-        Value::Number(_) => "a number",
-        Value::String(text) if text.is_empty() => "an empty text",
-        Value::String(_) => "another text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "a table",
-    }
-}
-
-/// A duration with its unit (`250ms`, `60s`, `2m`).
-fn duration(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    match unit {
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => Some(Duration::from_secs(number)),
-        "m" => number.checked_mul(60).map(Duration::from_secs),
-        _ => None,
+        let right = "the time after which the BMC ends a silent session, from \"1s\" to \"60m\" (IPMI 2.0 asks for \"60s\")";
+        self.time("idle_limit", range, right).unwrap_or(Duration::from_secs(60))
     }
 }
 

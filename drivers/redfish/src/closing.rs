@@ -5,12 +5,11 @@
 
 use std::time::Duration;
 
-use picket_driver::{Call, DriverError, ErrorKind};
+use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use tokio::time::{Instant, timeout_at};
 
 use crate::ask::Ask;
 use crate::connection::Broken;
-use crate::effort::Effort;
 use crate::line::{Line, end_of};
 use crate::session::Session;
 use crate::task;

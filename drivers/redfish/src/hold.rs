@@ -2,12 +2,11 @@
 //!
 //! **Invariant.** Only what was read, and can therefore be put back, is changed.
 
-use picket_driver::{Call, DriverError, ErrorKind, HoldFound, HoldReport};
+use picket_driver::{Call, DriverError, Effort, ErrorKind, HoldFound, HoldReport};
 use serde_json::{Map, Value, json};
 
 use crate::answer::tame;
 use crate::ask::Ask;
-use crate::effort::Effort;
 use crate::line::Line;
 use crate::quirks::{self, Verdict};
 use crate::service::{Service, unread};

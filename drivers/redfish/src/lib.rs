@@ -48,7 +48,6 @@ mod ask;
 mod closing;
 mod connection;
 mod driver;
-mod effort;
 mod hold;
 mod kind;
 mod life;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use picket_core::power::Epoch;
 use picket_core::time::BootTime;
-use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind};
 use rustls::pki_types::ServerName;
 use tokio::time::{Instant, sleep_until};
 use tokio_rustls::TlsConnector;
@@ -17,7 +17,6 @@ use tokio_rustls::TlsConnector;
 use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::connection::{Broken, Connection};
-use crate::effort::Effort;
 use crate::life::Life;
 use crate::login::{Lockout, Login};
 use crate::pool::Pool;

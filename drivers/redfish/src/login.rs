@@ -3,13 +3,12 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use picket_driver::{Call, DriverError, ErrorKind};
+use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::connection::{Broken, Connection};
-use crate::effort::Effort;
 use crate::line::{FIRST_PAUSE, Line, NO_SESSIONS};
 use crate::quirks;
 use crate::service::Service;

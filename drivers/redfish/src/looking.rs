@@ -1,11 +1,10 @@
 //! Looking whether the manager is in the same life, and in which epoch we are by that.
 
 use picket_core::power::{Epoch, EpochOrigin};
-use picket_driver::{Call, DriverError, ErrorKind};
+use picket_driver::{Call, DriverError, Effort, ErrorKind};
 
 use crate::ask::Ask;
 use crate::connection::Connection;
-use crate::effort::Effort;
 use crate::life::Life;
 use crate::line::Line;
 use crate::service::Later;

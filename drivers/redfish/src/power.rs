@@ -4,7 +4,7 @@ use std::fmt;
 
 use picket_core::device::Identity;
 use picket_core::power::{Power, Reading};
-use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
+use picket_driver::{Accepted, Call, DriverError, Effect, Effort, ErrorKind};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
@@ -12,7 +12,6 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::answer::{Answer, tame};
 use crate::ask::Ask;
-use crate::effort::Effort;
 use crate::line::{FIRST_PAUSE, Line, end_of};
 use crate::quirks::{self, Verdict};
 use crate::service::{Service, unread};

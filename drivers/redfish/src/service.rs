@@ -5,12 +5,11 @@
 
 use std::pin::Pin;
 
-use picket_driver::{Call, DriverError, ErrorKind};
+use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use serde_json::{Map, Value};
 
 use crate::answer::{Answer, path_of, tame};
 use crate::ask::Ask;
-use crate::effort::Effort;
 use crate::line::{Line, NO_SESSIONS};
 use crate::settings::Authentication;
 

@@ -1,10 +1,9 @@
 //! The settings of one service and one system in it, checked; all faults at once.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use picket_driver::source::{self, Source};
+use picket_driver::table::{self, ReadTable};
 use picket_driver::{Secret, SettingFault};
 use serde_json::{Map, Value};
 
@@ -81,14 +80,12 @@ impl Settings {
     /// Checks the settings and reads the secrets; all faults at once.
     pub fn check(table: &Map<String, Value>) -> Result<Self, Vec<SettingFault>> {
         let mut reader = Reader { table, faults: Vec::new() };
-        for key in table.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-            reader.fault(key, format!("unknown key; known are {}", KEYS.join(", ")));
-        }
+        reader.only(&KEYS);
         let host = reader.host();
-        let port = reader.port();
+        let port = reader.port(443);
         let system = reader.system();
         let username = reader.username();
-        let password = reader.password();
+        let password = reader.secret();
         let authentication = reader.authentication();
         let session_timeout = reader.session_timeout(authentication);
         let max_life = reader.max_life(authentication);
@@ -115,10 +112,7 @@ impl Settings {
 
     /// `host:port`, an IPv6 address in brackets.
     pub fn authority(&self) -> String {
-        match self.host.parse() {
-            Ok(IpAddr::V6(address)) => format!("[{address}]:{}", self.port),
-            _ => format!("{}:{}", self.host, self.port),
-        }
+        table::authority(&self.host, self.port)
     }
 
     /// The longest that a service may keep an idle session: its limit, and five percent for its clock.
@@ -141,58 +135,17 @@ struct Reader<'a> {
     faults: Vec<SettingFault>,
 }
 
-impl Reader<'_> {
+impl ReadTable for Reader<'_> {
+    fn table(&self) -> &Map<String, Value> {
+        self.table
+    }
+
     fn fault(&mut self, key: &str, message: impl Into<String>) {
         self.faults.push(SettingFault::new(key, message));
     }
+}
 
-    /// The text at `key`; a fault if it is none, or empty.
-    fn text(&mut self, key: &str) -> Option<String> {
-        match self.table.get(key)? {
-            Value::String(text) if !text.is_empty() => Some(text.clone()),
-            // What stands there may be a secret that was put under the wrong key: it is not repeated.
-            other => {
-                self.fault(key, format!("expected a text that is not empty, found {}", kind(other)));
-                None
-            }
-        }
-    }
-
-    fn needed(&mut self, key: &str, example: &str) -> Option<String> {
-        if !self.table.contains_key(key) {
-            self.fault(key, format!("is missing, for example {example}"));
-        }
-        self.text(key)
-    }
-
-    fn host(&mut self) -> Option<String> {
-        let host = self.needed("host", "\"10.0.0.7\"")?;
-        if let Ok(address) = host.parse::<IpAddr>() {
-            return Some(address.to_string());
-        }
-        let is_name = host.len() <= 253
-            && !host.starts_with(['-', '.'])
-            && host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'));
-        if !is_name {
-            let right =
-                "is neither an address nor a host name; it is no URL, and the port goes to the key port";
-            self.fault("host", format!("{host:?} {right}"));
-            return None;
-        }
-        Some(host.to_ascii_lowercase())
-    }
-
-    fn port(&mut self) -> u16 {
-        let Some(value) = self.table.get("port") else { return 443 };
-        match value.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0) {
-            Some(port) => port,
-            None => {
-                self.fault("port", format!("expected a number from 1 to 65535, found {value}"));
-                443
-            }
-        }
-    }
-
+impl Reader<'_> {
     fn system(&mut self) -> Option<String> {
         let id = self.text("system")?;
         let is_id = id.len() <= 255 && id.chars().all(|c| c.is_ascii_graphic() && !"/?#%\"\\".contains(c));
@@ -214,34 +167,13 @@ impl Reader<'_> {
         Some(name)
     }
 
-    fn password(&mut self) -> Option<Secret> {
-        let keys = ["password_file", "password_env", "password_credential"];
-        let given: Vec<&str> = keys.into_iter().filter(|key| self.table.contains_key(*key)).collect();
-        let [key] = given[..] else {
-            let found = if given.is_empty() { "none".to_owned() } else { given.join(" and ") };
-            self.fault(
-                given.first().copied().unwrap_or("password_file"),
-                format!("exactly one of {} is needed, found {found}", keys.join(", ")),
-            );
+    fn secret(&mut self) -> Option<Secret> {
+        let (key, secret) = self.password()?;
+        if std::str::from_utf8(secret.expose()).is_err() {
+            self.fault(key, "the password is not UTF-8, and JSON cannot carry it");
             return None;
-        };
-        let text = self.text(key)?;
-        let source = match key {
-            "password_file" => Source::File(text),
-            "password_env" => Source::Variable(text),
-            _ => Source::Credential(text),
-        };
-        match source::read(&source) {
-            Ok(secret) if std::str::from_utf8(secret.expose()).is_err() => {
-                self.fault(key, "the password is not UTF-8, and JSON cannot carry it");
-                None
-            }
-            Ok(secret) => Some(secret),
-            Err(why) => {
-                self.fault(key, why);
-                None
-            }
         }
+        Some(secret)
     }
 
     fn authentication(&mut self) -> Authentication {
@@ -252,25 +184,11 @@ impl Reader<'_> {
             Some((value, _)) => {
                 self.fault(
                     "authentication",
-                    format!("expected session, session_or_basic or basic, found {}", shown(value)),
+                    format!("expected session, session_or_basic or basic, found {}", table::shown(value)),
                 );
                 Authentication::Session
             }
         }
-    }
-
-    fn time(
-        &mut self,
-        key: &str,
-        range: std::ops::RangeInclusive<Duration>,
-        right: &str,
-    ) -> Option<Duration> {
-        let value = self.table.get(key)?;
-        let time = value.as_str().and_then(duration).filter(|time| range.contains(time));
-        if time.is_none() {
-            self.fault(key, format!("expected {right}, found {}", shown(value)));
-        }
-        time
     }
 
     fn session_timeout(&mut self, authentication: Authentication) -> Duration {
@@ -327,17 +245,6 @@ impl Reader<'_> {
         }
         if self.flag("accept_any_certificate", false) { Believed::Anyone } else { Believed::System }
     }
-
-    fn flag(&mut self, key: &str, default: bool) -> bool {
-        match self.table.get(key) {
-            None => default,
-            Some(Value::Bool(flag)) => *flag,
-            Some(other) => {
-                self.fault(key, format!("expected true or false, found {}", kind(other)));
-                default
-            }
-        }
-    }
 }
 
 /// 32 bytes as hexadecimal digits, as openssl prints them.
@@ -346,41 +253,6 @@ fn digest(text: &str) -> Option<[u8; 32]> {
     let byte = |i: usize| u8::from_str_radix(digits.get(2 * i..2 * i + 2)?, 16).ok();
     let bytes: Option<Vec<u8>> = (0..32).map(byte).collect();
     bytes.filter(|_| digits.len() == 64)?.try_into().ok()
-}
-
-/// What was found, where it can be no secret.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Bool(_) | Value::Number(_) => value.to_string(),
-        Value::String(text) if text.len() <= 24 => format!("{text:?}"),
-        other => kind(other).to_owned(),
-    }
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "nothing",
-        Value::Bool(_) => "a truth value",
-        Value::Number(_) => "a number",
-        Value::String(text) if text.is_empty() => "an empty text",
-        Value::String(_) => "another text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "a table",
-    }
-}
-
-/// A duration with its unit (`250ms`, `60s`, `2m`, `1h`).
-fn duration(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    match unit {
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => Some(Duration::from_secs(number)),
-        "m" => number.checked_mul(60).map(Duration::from_secs),
-        "h" => number.checked_mul(3_600).map(Duration::from_secs),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

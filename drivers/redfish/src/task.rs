@@ -5,12 +5,11 @@
 
 use std::time::Duration;
 
-use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind};
 use tokio::time::{Instant, sleep_until};
 
 use crate::answer::{Answer, path_of};
 use crate::ask::Ask;
-use crate::effort::Effort;
 use crate::line::{FIRST_PAUSE, Line, end_of};
 
 /// How long it is looked whether a task fails at once.

@@ -2,6 +2,7 @@
 
 use picket_driver::Secret;
 use picket_driver::source::{self, Source};
+use picket_driver::table::ReadTable;
 use serde_json::Value;
 
 use super::reader::Reader;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use picket_core::device::DeviceClass;
 use picket_driver::SettingFault;
+use picket_driver::table::ReadTable;
 use picket_reach::program::Program;
 use serde_json::{Map, Value};
 
@@ -22,22 +23,17 @@ pub(super) struct Reader<'a> {
     pub(super) faults: Vec<SettingFault>,
 }
 
-impl Reader<'_> {
-    pub(super) fn fault(&mut self, key: &str, message: impl Into<String>) {
+impl ReadTable for Reader<'_> {
+    fn table(&self) -> &Map<String, Value> {
+        self.table
+    }
+
+    fn fault(&mut self, key: &str, message: impl Into<String>) {
         self.faults.push(SettingFault::new(key, message));
     }
+}
 
-    pub(super) fn text(&mut self, key: &str) -> Option<String> {
-        match self.table.get(key)? {
-            Value::String(text) if !text.is_empty() => Some(text.clone()),
-            _ => {
-                // What stands there may be a secret that was put under the wrong key: it is not repeated.
-                self.fault(key, "expected a text that is not empty");
-                None
-            }
-        }
-    }
-
+impl Reader<'_> {
     /// Faults for unknown keys; else which parameters come from elsewhere, with their keys.
     pub(super) fn unknown_keys(&mut self) -> Vec<(String, String)> {
         let mut sources = Vec::new();
@@ -142,15 +138,8 @@ impl Reader<'_> {
     }
 
     pub(super) fn max_life(&mut self) -> Option<Duration> {
-        let value = self.table.get("max_life")?;
-        let life = value.as_str().and_then(duration).filter(|life| LIVES.contains(life));
-        if life.is_none() {
-            self.fault(
-                "max_life",
-                "expected how long what a killed agent had sent may still take effect, from \"1s\" to \"24h\"",
-            );
-        }
-        life
+        let right = "how long what a killed agent had sent may still take effect, from \"1s\" to \"24h\"";
+        self.time("max_life", LIVES, right)
     }
 
     pub(super) fn env(&mut self) -> Vec<String> {
@@ -185,19 +174,4 @@ impl Reader<'_> {
 /// "closes a port …" → "closes a port …"; "a person's word …" → "is a person's word …".
 fn it_does(why: &str) -> String {
     if why.starts_with("a ") { format!("is {why}") } else { why.to_owned() }
-}
-
-/// A duration with its unit (`500ms`, `60s`, `2m`, `1h`).
-fn duration(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    let millis = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return None,
-    };
-    number.checked_mul(millis).map(Duration::from_millis)
 }

@@ -1,6 +1,7 @@
 //! What a call has sent so far, and what its failure would therefore mean (S10).
 
-use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use crate::call::Call;
+use crate::error::{DriverError, Effect, ErrorKind};
 
 /// Whether, and how often, a request may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,10 +10,10 @@ enum Kind {
     Reading,
     /// Changes something, and may be sent again in another session.
     Repeatable,
-    /// The same, but never in a session that was opened after a loss and in which power was not read yet: who asks must
-    /// see, and store, the loss before an off is sent in a new epoch (S2, S5).
+    /// The same, but never in an epoch that began after a loss and in which power was not read yet: who asks must see,
+    /// and store, the loss before an off is sent in it (S2, S5).
     InSight,
-    /// Changes something; it belongs to the session that is there, and ends with it.
+    /// Changes something; it belongs to the session that is there, and ends with it: no other session carries it.
     Once,
 }
 
@@ -65,6 +66,11 @@ impl Effort {
         if self.is_control() {
             self.copies += 1;
         }
+    }
+
+    /// What was to be sent never left this process.
+    pub fn unsent(&mut self) {
+        self.copies = self.copies.saturating_sub(1);
     }
 
     /// The device refused one copy, and surely did not do what it asks.

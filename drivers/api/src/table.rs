@@ -1,0 +1,192 @@
+//! Reading the table of a device as its settings have it: what drivers have in common. Every fault is kept, none ends the reading.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::secret::Secret;
+use crate::source::{self, Source};
+
+/// The table of one device while a driver reads it. What a driver alone knows is its own reader's.
+pub trait ReadTable {
+    /// What is read.
+    fn table(&self) -> &Map<String, Value>;
+
+    /// Notes a fault at `key`. What stands there may be a secret that was put under the wrong key: the message does not repeat it.
+    fn fault(&mut self, key: &str, message: impl Into<String>);
+
+    /// Faults for the keys that are not among `known`.
+    fn only(&mut self, known: &[&str]) {
+        let unknown = |key: &&String| !known.contains(&key.as_str());
+        let keys: Vec<String> = self.table().keys().filter(unknown).cloned().collect();
+        for key in keys {
+            self.fault(&key, format!("unknown key; known are {}", known.join(", ")));
+        }
+    }
+
+    /// The text at `key`; a fault if it is none, or empty.
+    fn text(&mut self, key: &str) -> Option<String> {
+        let found = match self.table().get(key)? {
+            Value::String(text) if !text.is_empty() => return Some(text.clone()),
+            other => kind(other),
+        };
+        self.fault(key, format!("expected a text that is not empty, found {found}"));
+        None
+    }
+
+    /// A text that must be there; `example` shows one.
+    fn needed(&mut self, key: &str, example: &str) -> Option<String> {
+        if !self.table().contains_key(key) {
+            self.fault(key, format!("is missing, for example {example}"));
+        }
+        self.text(key)
+    }
+
+    /// The address or name at `host`: an address in its usual spelling, a name in lower case.
+    fn host(&mut self) -> Option<String> {
+        let host = self.needed("host", "\"10.0.0.7\"")?;
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return Some(address.to_string());
+        }
+        let is_name = host.len() <= 253
+            && !host.starts_with(['-', '.'])
+            && host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'));
+        if !is_name {
+            let right =
+                "is neither an address nor a host name; it is no URL, and the port goes to the key port";
+            self.fault("host", format!("{host:?} {right}"));
+            return None;
+        }
+        Some(host.to_ascii_lowercase())
+    }
+
+    /// The number at `port`, 1 to 65535.
+    fn port(&mut self, usual: u16) -> u16 {
+        let Some(value) = self.table().get("port") else { return usual };
+        let port = value.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+        if port.is_none() {
+            let message = format!("expected a number from 1 to 65535, found {}", shown(value));
+            self.fault("port", message);
+        }
+        port.unwrap_or(usual)
+    }
+
+    /// The password, from the one place that is named, and that place's key.
+    fn password(&mut self) -> Option<(&'static str, Secret)> {
+        let keys = ["password_file", "password_env", "password_credential"];
+        let given: Vec<&'static str> =
+            keys.into_iter().filter(|key| self.table().contains_key(*key)).collect();
+        let [key] = given[..] else {
+            let found = if given.is_empty() { "none".to_owned() } else { given.join(" and ") };
+            let message = format!("exactly one of {} is needed, found {found}", keys.join(", "));
+            self.fault(given.first().copied().unwrap_or("password_file"), message);
+            return None;
+        };
+        let text = self.text(key)?;
+        let source = match key {
+            "password_file" => Source::File(text),
+            "password_env" => Source::Variable(text),
+            _ => Source::Credential(text),
+        };
+        match source::read(&source) {
+            Ok(secret) => Some((key, secret)),
+            Err(why) => {
+                self.fault(key, why);
+                None
+            }
+        }
+    }
+
+    /// A duration with its unit, within `range`; `right` says what it is and which are right.
+    fn time(&mut self, key: &str, range: RangeInclusive<Duration>, right: &str) -> Option<Duration> {
+        let value = self.table().get(key)?;
+        let time = value.as_str().and_then(duration).filter(|time| range.contains(time));
+        if time.is_none() {
+            let message = format!("expected {right}, found {}", shown(value));
+            self.fault(key, message);
+        }
+        time
+    }
+
+    /// `true` or `false`.
+    fn flag(&mut self, key: &str, usual: bool) -> bool {
+        let found = match self.table().get(key) {
+            None => return usual,
+            Some(Value::Bool(flag)) => return *flag,
+            Some(other) => kind(other),
+        };
+        self.fault(key, format!("expected true or false, found {found}"));
+        usual
+    }
+}
+
+/// `host:port`, an IPv6 address in brackets.
+pub fn authority(host: &str, port: u16) -> String {
+    match host.parse() {
+        Ok(IpAddr::V6(address)) => format!("[{address}]:{port}"),
+        _ => format!("{host}:{port}"),
+    }
+}
+
+/// What was found, where it can be no secret.
+pub fn shown(value: &Value) -> String {
+    match value {
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) if text.len() <= 24 => format!("{text:?}"),
+        other => kind(other).to_owned(),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(text) if text.is_empty() => "an empty text",
+        Value::String(_) => "another text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a table",
+    }
+}
+
+/// A duration with its unit (`250ms`, `60s`, `2m`, `1h`); `None`: it is none, or too long.
+pub fn duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    number.checked_mul(millis).map(Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        for (text, millis) in [("60s", 60_000), ("250ms", 250), ("2m", 120_000), ("1h", 3_600_000)] {
+            assert_eq!(duration(text), Some(Duration::from_millis(millis)));
+        }
+        for bad in ["", "60", "s", "-1s", "1h ", "1.5s", "99999999999999999h", "99999999999999999m"] {
+            assert_eq!(duration(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_a_secret_is_not_shown() {
+        for value in
+            [Value::from("a text that is longer than any word of a setting"), Value::from(vec!["hidden"])]
+        {
+            assert!(!shown(&value).contains("hidden") && !shown(&value).contains("longer"), "{value}");
+        }
+        assert_eq!(shown(&Value::from(60)), "60");
+    }
+}
