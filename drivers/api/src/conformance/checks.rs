@@ -3,11 +3,14 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use picket_core::power::{EpochOrigin, Power};
+use picket_core::power::Power;
 
 use super::Trouble;
-use super::duties::{cancelled, credentials, doubled, hold, identity, no_permit, secrets};
+use super::duties::{cancelled, credentials, doubled, hold, identity, secrets, together};
+use super::effects::{first_copy, lost_answer, refused};
+use super::permits::{each_copy, looking, no_permit, under_way};
 use super::rig::{Rig, Shown, ensure};
+use super::sessions::{bounds, late_copy, on_alone, quiesce, silent_quiesce};
 use crate::error::{DriverError, Effect, ErrorKind};
 
 type Body = for<'a> fn(&'a Rig<'a>) -> Pin<Box<dyn Future<Output = Checked> + Send + 'a>>;
@@ -29,11 +32,22 @@ checks! {
     "a restart begins an epoch after loss" => restart,
     "after a restart no off is sent before a reading" => sight,
     "after a quiesce a new epoch begins, fresh" => quiesce,
+    "a quiesce that is not answered is none" => silent_quiesce,
+    "after a quiesce no late copy is executed" => late_copy,
+    "no session is opened for an on" => on_alone,
+    "what it declares of its bounds holds" => bounds,
+    "a question is as old as its first copy" => first_copy,
+    "an answer that is lost leaves the effect unknown" => lost_answer,
+    "what is refused is not taken" => refused,
     "without a permit nothing is sent" => no_permit,
+    "a permit that ends under way lets nothing more go" => under_way,
+    "the permit is asked before each command" => each_copy,
+    "looking changes nothing" => looking,
+    "calls at the same time are put in order" => together,
     "a caller may leave at any moment" => cancelled,
     "packets that arrive twice change nothing" => doubled,
     "a hold is put back as it was found" => hold,
-    "it says who it is, twice the same" => identity,
+    "it says who it is, and asks each time" => identity,
     "wrong credentials are said, and have no effect" => credentials,
     "no secret is printed" => secrets,
 }
@@ -54,6 +68,7 @@ async fn off_and_on(rig: &Rig<'_>) -> Checked {
     rig.off().await.map_err(|error| format!("a second off: {error}"))?;
     rig.read_until(Power::Off, SETTLES).await?;
     rig.quiesce().await.map_err(|error| format!("the session was not ended: {error}"))?;
+    ensure!(!rig.subject.is_on().await, "it was off, and nobody switched it on but the driver");
     rig.on().await?;
     rig.read_until(Power::On, SETTLES).await?;
     ensure!(rig.subject.is_on().await, "it says On, and is off");
@@ -97,22 +112,39 @@ async fn slow_fall(rig: &Rig<'_>) -> Checked {
 }
 
 async fn nonsense(rig: &Rig<'_>) -> Checked {
-    if !rig.subject.hurt(Trouble::Nonsense).await {
-        return Ok(Shown::NotHere);
-    }
-    for on in [true, false] {
-        rig.subject.set_power(on).await;
-        match rig.read().await {
-            Ok(reading) => {
-                ensure!(reading.power == Power::Unknown, "neither On nor Off was said: {reading:?}")
+    let mut shown = Shown::NotHere;
+    for trouble in [Trouble::Nonsense, Trouble::Missing, Trouble::Transition, Trouble::Gone] {
+        rig.subject.mend().await;
+        for on in [true, false] {
+            rig.subject.set_power(on).await;
+            // Read as it was: an answer of then is none now.
+            rig.read_until(if on { Power::On } else { Power::Off }, SETTLES).await?;
+            if !rig.subject.hurt(trouble).await {
+                break;
             }
-            Err(error) => return Err(format!("there was an answer, and the driver says: {error}")),
+            shown = Shown::Yes;
+            match rig.read().await {
+                Ok(reading) => {
+                    ensure!(
+                        reading.power == Power::Unknown,
+                        "{trouble:?}: neither On nor Off was said: {reading:?}"
+                    )
+                }
+                // Where nothing is there, that may be an error as well.
+                Err(error) if trouble == Trouble::Gone => {
+                    ensure!(error.effect == Effect::DidNotHappen, "a question changes nothing: {error:?}")
+                }
+                Err(error) => {
+                    return Err(format!("{trouble:?}: there was an answer, and the driver says: {error}"));
+                }
+            }
+            rig.subject.mend().await;
         }
     }
-    Ok(Shown::Yes)
+    Ok(shown)
 }
 
-fn is_silence(error: &DriverError) -> bool {
+pub(super) fn is_silence(error: &DriverError) -> bool {
     matches!(error.kind, ErrorKind::TimedOut | ErrorKind::Unreachable)
 }
 
@@ -213,18 +245,5 @@ async fn sight(rig: &Rig<'_>) -> Checked {
     let off = rig.off().await.map_err(|error| format!("after a reading: {error}"))?;
     ensure!(off.epoch == after, "the off was taken in another epoch than the look: {off:?}, {after:?}");
     rig.read_until(Power::Off, SETTLES).await?;
-    Ok(Shown::Yes)
-}
-
-async fn quiesce(rig: &Rig<'_>) -> Checked {
-    rig.quiesce().await.map_err(|error| format!("nothing was open: {error}"))?;
-    let before = rig.must_read().await?.epoch;
-    rig.off().await?;
-    rig.quiesce().await.map_err(|error| format!("the session was not ended: {error}"))?;
-    let after = rig.must_read().await?.epoch;
-    if let (Some(before), Some(after)) = (before, after) {
-        ensure!(after.id > before.id, "the session was ended, and the epoch is the same: {after:?}");
-        ensure!(after.origin == EpochOrigin::Fresh, "we ended the session, and the driver says {after:?}");
-    }
     Ok(Shown::Yes)
 }

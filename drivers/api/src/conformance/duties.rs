@@ -1,65 +1,16 @@
-//! The checks of what a driver owes besides power: permits, callers who leave, holds, identity, secrets.
+//! The checks of what a driver owes besides power: callers who leave or come together, holds, identity, secrets.
 
 use std::time::Duration;
 
+use picket_core::device::Identity;
 use picket_core::power::Power;
 use tokio::time::timeout;
 
 use super::Trouble;
 use super::checks::{Checked, SETTLES, SHORT};
 use super::rig::{Rig, Shown, ensure};
-use crate::driver::{HoldFound, HoldReport};
-use crate::error::{DriverError, Effect, ErrorKind};
-
-pub(super) async fn no_permit(rig: &Rig<'_>) -> Checked {
-    let found = rig.driver.inspect_hold(&rig.reading_call()).await.unwrap_or_default();
-    // First with a call that may only read, then with one of a leadership that has ended. Orders are made before it does.
-    let mut orders = Vec::new();
-    for _ in 0..2 {
-        orders.push((
-            rig.orders.off().await?,
-            rig.orders.on().await?,
-            rig.orders.hold(&found).await?,
-            rig.orders.unhold(&found).await?,
-        ));
-    }
-    let before = rig.subject.commands().await;
-    for (ended, (off, on, hold, unhold)) in [false, true].into_iter().zip(orders) {
-        if ended {
-            rig.orders.permit().end();
-        }
-        let call = |rig: &Rig<'_>| if ended { rig.call() } else { rig.reading_call() };
-        rig.subject.set_power(true).await;
-        let results = [
-            ("an off", rig.driver.power_off(&off, &call(rig)).await.map(|_| ())),
-            ("a hold", nothing_held(rig.driver.engage_hold(&hold, &call(rig)).await)),
-            ("a hold's undoing", nothing_held(rig.driver.disengage_hold(&unhold, &call(rig)).await)),
-            ("an on", rig.driver.power_on(on, &call(rig)).await.map(|_| ())),
-        ];
-        for (what, result) in results {
-            match result {
-                Err(error) if error.kind == ErrorKind::NotLeader => {
-                    ensure!(error.effect == Effect::DidNotHappen, "{what} without a permit: {error:?}");
-                }
-                // A device without holds has nothing to send.
-                Ok(()) if what.contains("hold") && found.is_empty() => {}
-                other => return Err(format!("{what} without a permit ended as {other:?}")),
-            }
-        }
-        ensure!(rig.subject.is_on().await, "without a permit it was switched off");
-    }
-    let after = rig.subject.commands().await;
-    ensure!(before == after, "without a permit the device heard commands: {before:?}, then {after:?}");
-    Ok(Shown::Yes)
-}
-
-fn nothing_held(report: Result<HoldReport, DriverError>) -> Result<(), DriverError> {
-    match report {
-        Ok(report) if report.engaged.is_empty() => Ok(()),
-        Ok(report) => Err(DriverError::new(ErrorKind::Refused, Effect::Unknown, format!("{report:?}"))),
-        Err(error) => Err(error),
-    }
-}
+use crate::driver::HoldFound;
+use crate::error::{Effect, ErrorKind};
 
 pub(super) async fn cancelled(rig: &Rig<'_>) -> Checked {
     let patience = [0, 1, 2, 3, 5, 8, 13, 21, 34, 55].map(Duration::from_millis);
@@ -96,35 +47,84 @@ pub(super) async fn doubled(rig: &Rig<'_>) -> Checked {
     Ok(Shown::Yes)
 }
 
+pub(super) async fn together(rig: &Rig<'_>) -> Checked {
+    rig.must_read().await?;
+    let order = rig.orders.off().await?;
+    let (off, first, second, identity) = tokio::join!(
+        async { rig.driver.power_off(&order, &rig.call()).await },
+        rig.must_read(),
+        rig.must_read(),
+        async { rig.driver.identify(&rig.reading_call()).await },
+    );
+    let off = off.map_err(|error| format!("an off beside other calls: {error}"))?;
+    identity.map_err(|error| format!("asked who it is beside other calls: {error}"))?;
+    for reading in [first?, second?] {
+        let before = reading.power == Power::Off && reading.answered_at < off.asked_at;
+        ensure!(!before, "it was read off before it was told to be: {reading:?}, {off:?}");
+    }
+    rig.read_until(Power::Off, SETTLES).await?;
+    Ok(Shown::Yes)
+}
+
 pub(super) async fn hold(rig: &Rig<'_>) -> Checked {
-    let inspect = async || {
-        let found = rig.driver.inspect_hold(&rig.reading_call()).await;
-        found.map_err(|error| format!("the hold cannot be inspected: {error}"))
-    };
-    let before: HoldFound = inspect().await?;
+    let free = rig.subject.hold_state().await;
+    let before: HoldFound = rig.inspect().await?;
     let report = rig.engage(&before).await?;
     ensure!(
         !(report.engaged.is_empty() && report.detail.is_empty()),
         "nothing is held, and the driver does not say why"
     );
+    let held = rig.subject.hold_state().await;
+    ensure!(
+        free.is_none() || (held == free) == report.engaged.is_empty(),
+        "it says that {:?} is engaged; the device had {free:?} and has {held:?}",
+        report.engaged
+    );
+    // What a later look finds is what stands: another gateway's, or after the device forgot.
+    let stands = rig.driver.engaged(&rig.inspect().await?);
+    let missing: Vec<&String> = report.engaged.iter().filter(|what| !stands.contains(what)).collect();
+    ensure!(missing.is_empty(), "engaged, and not found by a look: {missing:?}, which finds {stands:?}");
     let again = rig.engage(&before).await?;
     ensure!(again.engaged == report.engaged, "a second hold is another: {report:?}, {again:?}");
     rig.disengage(&before).await?;
-    let after = inspect().await?;
+    let after = rig.inspect().await?;
     let differs = |key: &str| before.get(key) != after.get(key) && !key.ends_with("running");
     let changed: Vec<&String> = before.keys().chain(after.keys()).filter(|key| differs(key)).collect();
     ensure!(changed.is_empty(), "not put back: {changed:?} of {before:?}, now {after:?}");
+    let after = rig.subject.hold_state().await;
+    ensure!(after == free, "not put back: the device had {free:?} and has {after:?}");
     ensure!(rig.subject.is_on().await, "a hold and its undoing switched it off");
     Ok(Shown::Yes)
 }
 
+/// Whether what a driver says of a machine is nothing that the machine does not say.
+fn is_of(said: &Identity, is: &Identity) -> bool {
+    let digits = |text: &str| text.to_ascii_lowercase().replace('-', "");
+    let same = |said: &Option<String>, is: &Option<String>| match (said, is) {
+        (Some(said), Some(is)) => digits(said) == digits(is),
+        (None, _) => true,
+        (Some(_), None) => false,
+    };
+    same(&said.uuid, &is.uuid) && same(&said.serial, &is.serial)
+}
+
 pub(super) async fn identity(rig: &Rig<'_>) -> Checked {
-    let mut said = Vec::new();
-    for _ in 0..2 {
+    let ask = async || {
         let identity = rig.driver.identify(&rig.reading_call()).await;
-        said.push(identity.map_err(|error| format!("it does not say who it is: {error}"))?);
+        identity.map_err(|error| format!("it does not say who it is: {error}"))
+    };
+    let (first, second) = (ask().await?, ask().await?);
+    ensure!(first == second, "it says two things of itself: {first:?}, {second:?}");
+    for other in [false, true] {
+        if other && !rig.subject.hurt(Trouble::OtherMachine).await {
+            break;
+        }
+        let Some(is) = rig.subject.identity().await else { break };
+        let said = ask().await?;
+        ensure!(is.is_empty() == said.is_empty(), "it says {is:?}, and the driver {said:?}");
+        ensure!(is_of(&said, &is), "it says {is:?}, and the driver {said:?}");
+        ensure!(!other || said != first, "it is another machine, and the driver says the same: {said:?}");
     }
-    ensure!(said[0] == said[1], "it says two things of itself: {said:?}");
     Ok(Shown::Yes)
 }
 
@@ -159,6 +159,7 @@ pub(super) async fn secrets(rig: &Rig<'_>) -> Checked {
     rig.must_read().await?;
     silent_about(rig, &format!("{:?}", rig.driver))?;
     silent_about(rig, &format!("{:#?}", rig.driver.traits()))?;
+    silent_about(rig, &format!("{:?} {:?}", rig.driver.remarks(), rig.driver.never_alone()))?;
     if rig.subject.hurt(Trouble::Silence).await
         && let Err(error) = rig.driver.read_power(&rig.call_of(SHORT)).await
     {

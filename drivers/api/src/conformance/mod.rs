@@ -1,20 +1,25 @@
-//! The conformance suite that every driver runs through: rules S1, S2, S6, S8, S9, S10, S11 and S18 as far as they can
+//! The conformance suite that every driver runs through: rules S1, S2, S6, S8, S9, S10, S11, S13 and S18 as far as they can
 //! be seen from outside, on a device whose truth the test knows.
 //!
 //! One line for a driver: `conformance::run(&subject).await`, with a [`Subject`] that makes drivers and hurts the
-//! device. Only with the feature `conformance`, for tests: what it needs to make orders has no place in the gateway.
+//! device. `drivers/sim/tests/mutants` runs drivers through it that are wrong on purpose, at least one for each check: a check
+//! that nothing fails is none. Only with the feature `conformance`, for tests: what it needs to make orders has no place in the gateway.
 
 mod checks;
 mod duties;
+mod effects;
 pub mod orders;
+mod permits;
 mod rig;
+mod sessions;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_core::time::Clock;
+use picket_core::device::Identity;
+use picket_core::time::{BootTime, Clock};
 
 use crate::driver::PowerDriver;
 
@@ -28,14 +33,30 @@ pub enum Trouble {
     Restart,
     /// It does not like the credentials of drivers made from now on.
     WrongCredentials,
-    /// It answers, but neither On nor Off.
+    /// It answers, but neither On nor Off: with a word that nobody knows.
     Nonsense,
+    /// It answers, and leaves out what its power is.
+    Missing,
+    /// It answers that it is on its way (`PoweringOff`, `stopping`).
+    Transition,
+    /// It answers that what it controls is not there.
+    Gone,
     /// It takes an off at once; the fall comes so much later.
     SlowFall(Duration),
     /// An off while it is off is refused with an error, not said with a flag.
     AlreadyIsError,
     /// Every packet, in both directions, arrives twice.
     Doubled,
+    /// What is asked happens; no answer arrives.
+    AnswersLost,
+    /// Once: the next request to it is lost on its way, whatever it asks. [`Subject::lost_at`] says when.
+    FirstCopyLost,
+    /// Of each request that arrives a copy arrives again, so much later.
+    LateCopies(Duration),
+    /// It refuses an off, and does not do it.
+    Refuses,
+    /// It says that it controls another machine than before, which [`Subject::identity`] then says too.
+    OtherMachine,
 }
 
 /// A device under test, and the ways to look at and hurt it that do not go through the driver.
@@ -61,6 +82,38 @@ pub trait Subject: Send + Sync {
 
     /// Ends all troubles.
     async fn mend(&self);
+
+    /// Whether each command that the device hears was sent by the driver itself, and not by a program of somebody else's that may
+    /// send one again.
+    fn hears_the_driver(&self) -> bool {
+        true
+    }
+
+    /// How many sessions are open at the device; `None`: it has none, or nobody can tell.
+    async fn sessions(&self) -> Option<u64> {
+        None
+    }
+
+    /// After how long the device ends a session in which nothing is said; `None`: it has none, or nobody can tell.
+    fn idle_limit(&self) -> Option<Duration> {
+        None
+    }
+
+    /// What keeps the device's machine off, or does not, as the device truly has it: another text where it is otherwise. Whether a
+    /// watchdog runs is not in it, as none is ever started again. `None`: it holds nothing, or nobody can tell.
+    async fn hold_state(&self) -> Option<String> {
+        None
+    }
+
+    /// What the device says of itself, if it was asked right; `None`: it says nothing, or nobody can tell.
+    async fn identity(&self) -> Option<Identity> {
+        None
+    }
+
+    /// When [`Trouble::FirstCopyLost`] lost the request, on the clock of [`Subject::clock`].
+    async fn lost_at(&self) -> Option<BootTime> {
+        None
+    }
 
     /// How long a call may take that is not about time, where the driver's own is too short for a machine that is busy.
     fn patience(&self) -> Option<Duration> {
@@ -97,25 +150,39 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// What the checks are called, in the order in which they are run.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    checks::ALL.iter().map(|(name, _)| *name)
+}
+
 /// Runs every check, each with a driver of its own on a device that is on and unhurt.
 ///
 /// # Errors
 /// The first check that fails.
 pub async fn run(subject: &dyn Subject) -> Result<Report, Failure> {
     let mut report = Report::default();
-    for (check, body) in checks::ALL {
-        subject.mend().await;
-        subject.set_power(true).await;
-        let rig = rig::Rig::new(subject).await.map_err(|what| Failure { check, what })?;
-        match body(&rig).await {
-            Ok(rig::Shown::Yes) => report.passed.push(check),
-            Ok(rig::Shown::NotHere) => report.left_out.push(check),
-            Err(what) => return Err(Failure { check, what }),
-        }
-        // Sessions are few; the next check opens its own.
-        let _ = rig.quiesce().await;
+    for name in names() {
+        if run_one(subject, name).await? { report.passed.push(name) } else { report.left_out.push(name) }
     }
     subject.mend().await;
     subject.set_power(true).await;
     Ok(report)
+}
+
+/// Runs the check of that name; whether this subject can show it.
+///
+/// # Errors
+/// It fails, or there is none of that name.
+pub async fn run_one(subject: &dyn Subject, name: &str) -> Result<bool, Failure> {
+    let Some((check, body)) = checks::ALL.iter().find(|(known, _)| *known == name) else {
+        return Err(Failure { check: "the suite", what: format!("it has no check {name:?}") });
+    };
+    subject.mend().await;
+    subject.set_power(true).await;
+    let failed = |what| Failure { check, what };
+    let rig = rig::Rig::new(subject).await.map_err(failed)?;
+    let shown = body(&rig).await.map_err(failed)?;
+    // Sessions are few; the next check opens its own.
+    let _ = rig.quiesce().await;
+    Ok(shown == rig::Shown::Yes)
 }

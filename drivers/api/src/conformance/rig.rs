@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::power::{Power, Reading};
-use picket_core::time::Clock;
+use picket_core::time::{BootTime, Clock};
 use tokio::time::{Instant, sleep};
 
 use super::Subject;
@@ -76,31 +76,54 @@ impl<'a> Rig<'a> {
     pub(super) async fn must_read(&self) -> Result<Reading, String> {
         let before = self.clock.boot();
         let reading = self.read().await.map_err(|error| format!("no reading: {error}"))?;
-        let after = self.clock.boot();
-        let ordered = before <= reading.asked_at
-            && reading.asked_at <= reading.answered_at
-            && reading.answered_at <= after;
-        if !ordered {
-            return Err(format!("the reading {reading:?} is not stamped between {before:?} and {after:?}"));
-        }
+        self.stamped("reading", before, reading.asked_at, reading.answered_at)?;
         if reading.epoch.is_some() != self.driver.traits().has_epochs {
             return Err(format!("the traits say otherwise of epochs than the reading {reading:?}"));
         }
         Ok(reading)
     }
 
+    /// What was asked and answered since `before` says so.
+    fn stamped(
+        &self,
+        what: &str,
+        before: BootTime,
+        asked: BootTime,
+        answered: BootTime,
+    ) -> Result<(), String> {
+        let after = self.clock.boot();
+        if before <= asked && asked <= answered && answered <= after {
+            return Ok(());
+        }
+        Err(format!(
+            "the {what} was asked at {asked:?} and answered at {answered:?}, as it says, and came between {before:?} and {after:?}"
+        ))
+    }
+
     pub(super) async fn off(&self) -> Result<Accepted, String> {
         let order = self.orders.off().await?;
+        let before = self.clock.boot();
         let accepted = self.driver.power_off(&order, &self.call()).await;
-        accepted.map_err(|error| format!("the off was not taken: {error}"))
+        let accepted = accepted.map_err(|error| format!("the off was not taken: {error}"))?;
+        self.stamped("off", before, accepted.asked_at, accepted.answered_at)?;
+        Ok(accepted)
     }
 
     pub(super) async fn on(&self) -> Result<Accepted, String> {
         // As its caller does it: no session is opened for an on.
         self.must_read().await?;
         let order = self.orders.on().await?;
+        let before = self.clock.boot();
         let accepted = self.driver.power_on(order, &self.call()).await;
-        accepted.map_err(|error| format!("the on was not taken: {error}"))
+        let accepted = accepted.map_err(|error| format!("the on was not taken: {error}"))?;
+        self.stamped("on", before, accepted.asked_at, accepted.answered_at)?;
+        Ok(accepted)
+    }
+
+    /// What a hold would change, as the driver says.
+    pub(super) async fn inspect(&self) -> Result<HoldFound, String> {
+        let found = self.driver.inspect_hold(&self.reading_call()).await;
+        found.map_err(|error| format!("the hold cannot be inspected: {error}"))
     }
 
     pub(super) async fn engage(&self, found: &HoldFound) -> Result<HoldReport, String> {

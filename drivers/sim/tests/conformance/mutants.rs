@@ -1,0 +1,148 @@
+//! The suite sees each driver that is wrong on purpose, by the check that is there for it; and no check is there for nothing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::device::Identity;
+use picket_core::time::{BootTime, Clock};
+use picket_driver::PowerDriver;
+use picket_driver::conformance::orders::Orders;
+use picket_driver::conformance::{Subject, Trouble, names, run_one};
+
+use crate::subject::Simulated;
+use crate::wrong::{PASSWORD, Wrong, WrongDriver};
+
+/// Each wrong driver with the check that must see it.
+const SEEN: [(&str, Wrong); 32] = [
+    ("off and on are done, seen, and repeated without an error", Wrong::SendsNoOff),
+    ("off and on are done, seen, and repeated without an error", Wrong::Toggles),
+    ("readings are stamped, fresh, and of one epoch", Wrong::CachesReadings),
+    ("already off as an error is no error", Wrong::TakesAlreadyForAnError),
+    ("an off that takes time is not off before it is", Wrong::BelievesItself),
+    ("neither On nor Off is Unknown", Wrong::TakesUnknownForOff),
+    ("neither On nor Off is Unknown", Wrong::TakesUnknownForOn),
+    ("silence is an error, in time, and never Off", Wrong::TakesSilenceForOff),
+    ("silence is an error, in time, and never Off", Wrong::ComesBackLate),
+    ("a restart begins an epoch after loss", Wrong::HidesLosses),
+    ("after a restart no off is sent before a reading", Wrong::LooksForItself),
+    ("after a quiesce a new epoch begins, fresh", Wrong::EndsNoSession),
+    ("a quiesce that is not answered is none", Wrong::TakesSilenceForAnEnd),
+    ("after a quiesce no late copy is executed", Wrong::EndsNoSession),
+    ("no session is opened for an on", Wrong::OpensForAnOn),
+    ("what it declares of its bounds holds", Wrong::DeclaresLess),
+    ("what it declares of its bounds holds", Wrong::DeclaresLessForMore),
+    ("a question is as old as its first copy", Wrong::RenewsItsQuestion),
+    ("an answer that is lost leaves the effect unknown", Wrong::TakesSilenceForNothing),
+    ("what is refused is not taken", Wrong::TakesRefusals),
+    ("without a permit nothing is sent", Wrong::AsksNobody),
+    ("a permit that ends under way lets nothing more go", Wrong::AsksOnce),
+    ("the permit is asked before each command", Wrong::AsksNobody),
+    ("looking changes nothing", Wrong::HoldsWhereItLooks),
+    ("calls at the same time are put in order", Wrong::RefusesCompany),
+    ("a caller may leave at any moment", Wrong::StaysShut),
+    ("packets that arrive twice change nothing", Wrong::OpensForEachQuestion),
+    ("a hold is put back as it was found", Wrong::PutsNothingBack),
+    ("a hold is put back as it was found", Wrong::ClaimsAHold),
+    ("a hold is put back as it was found", Wrong::SeesNoHold),
+    ("it says who it is, and asks each time", Wrong::CachesIdentity),
+    ("it says who it is, and asks each time", Wrong::MakesUpIdentity),
+];
+
+/// Those that take something of the subject besides.
+const BESIDES: [(&str, Wrong); 2] = [
+    ("wrong credentials are said, and have no effect", Wrong::CallsWrongCredentialsSilence),
+    ("no secret is printed", Wrong::PrintsItsPassword),
+];
+
+/// A simulated device by a driver that is wrong.
+struct Mutant {
+    device: Simulated,
+    wrong: Wrong,
+}
+
+#[async_trait]
+impl Subject for Mutant {
+    fn driver(&self) -> Arc<dyn PowerDriver> {
+        let inner = self.device.driver();
+        // Orders are made at once: nothing of them waits.
+        let own = futures_now(Orders::new(inner.traits(), self.device.clock()));
+        Arc::new(WrongDriver::new(inner, self.wrong, own.expect("orders")))
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.device.clock()
+    }
+
+    async fn is_on(&self) -> bool {
+        self.device.is_on().await
+    }
+
+    async fn set_power(&self, on: bool) {
+        self.device.set_power(on).await;
+    }
+
+    async fn commands(&self) -> Option<u64> {
+        self.device.commands().await
+    }
+
+    async fn hurt(&self, trouble: Trouble) -> bool {
+        self.device.hurt(trouble).await
+    }
+
+    async fn mend(&self) {
+        self.device.mend().await;
+    }
+
+    async fn sessions(&self) -> Option<u64> {
+        self.device.sessions().await
+    }
+
+    fn idle_limit(&self) -> Option<Duration> {
+        self.device.idle_limit()
+    }
+
+    async fn hold_state(&self) -> Option<String> {
+        self.device.hold_state().await
+    }
+
+    async fn identity(&self) -> Option<Identity> {
+        self.device.identity().await
+    }
+
+    async fn lost_at(&self) -> Option<BootTime> {
+        self.device.lost_at().await
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        vec![PASSWORD.to_owned()]
+    }
+}
+
+/// What is ready at once.
+fn futures_now<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    match future.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
+        std::task::Poll::Ready(value) => value,
+        std::task::Poll::Pending => panic!("it waits"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_wrong_driver_is_seen_by_the_check_that_is_there_for_it() {
+    for (check, wrong) in SEEN.into_iter().chain(BESIDES) {
+        let mutant = Mutant { device: Simulated::new("bmc", |_| {}), wrong };
+        match run_one(&mutant, check).await {
+            Err(failure) => println!("{wrong:?}: {failure}"),
+            Ok(shown) => panic!("{wrong:?} passes (shown: {shown}): {check}"),
+        }
+    }
+}
+
+#[test]
+fn no_check_is_there_for_nothing() {
+    let seen: BTreeSet<&str> = SEEN.into_iter().chain(BESIDES).map(|(check, _)| check).collect();
+    let all: BTreeSet<&str> = names().collect();
+    assert_eq!(seen, all, "each check has a driver that fails it, and each of these is a check");
+}
