@@ -263,10 +263,16 @@ impl Line {
     pub async fn ask(&mut self, ask: &Ask, call: &Call, effort: &mut Effort) -> Result<Answer, DriverError> {
         let until = end_of(call);
         let (mut pause, mut asked_anew) = (FIRST_PAUSE, false);
+        // When the first copy was sent of what is not answered yet: one that is sent again does not renew it (S2).
+        let mut first = None;
         loop {
             self.prepare(ask, call, until, effort).await.map_err(|error| effort.judge(error))?;
+            let asked_at = *first.get_or_insert_with(|| call.now());
             let (answer, why) = match self.one(ask, call, until, effort).await? {
-                Ok(answer) => (Some(answer), String::new()),
+                Ok(answer) => {
+                    first = None;
+                    (Some(Answer { asked_at, ..answer }), String::new())
+                }
                 Err(Broken::NotSent(why)) => (None, why),
                 Err(Broken::Silent(why)) if effort.is_bound() => {
                     return Err(self.error(effort, ErrorKind::Unreachable, why));
