@@ -73,6 +73,11 @@ impl IpmiBmc {
             (0x00, _) => self.chassis(&mut caller, request),
             (0x06, 0x22..=0x25) => self.watchdog(&mut caller, request),
             (0x06, 0x3C) => self.close(&mut caller, request.data),
+            // Get System GUID (§22.14): whose machine it is says the world, where another one may stand by now.
+            (0x06, 0x37) => Ok(caller.ask(self, &Asked::Identify)?.and_then(|said| match said {
+                Response::Identity(identity) => Ok(super::guid(identity.uuid.as_deref()).to_vec()),
+                _ => Err(UNSPECIFIED),
+            })),
             _ => Ok(caller.touch(self)?.and_then(|()| self.application(&mut caller, request))),
         }
     }
