@@ -14,7 +14,7 @@ use picket_driver::{
 };
 use picket_reach::process::{self, Ran, RunError};
 use tokio::sync::{Mutex, MutexGuard};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use zeroize::Zeroizing;
 
 use crate::answer;
@@ -27,6 +27,8 @@ const MARGIN: Duration = Duration::from_millis(700);
 /// The same, of a call that is shorter than a few of these.
 const SHORTEST: u32 = 4;
 
+/// How often a run that switches is looked at whether its gateway still leads.
+const GLANCE: Duration = Duration::from_millis(50);
 /// How long after the end of its call a run may still live, where we stand still: its keeper kills it, by a clock of whole seconds.
 const KEPT: Duration = Duration::from_secs(2);
 
@@ -132,7 +134,16 @@ impl AgentDriver {
             *self.open() = before.max(Some(dead));
             Ok(())
         };
-        let Run { ran, asked_at, answered_at } = match self.run(action, call, end, may_begin).await {
+        // Begun at once, or not at all: what is dropped here ran, and dies.
+        let ended = tokio::select! {
+            biased;
+            ended = self.run(action, call, end, may_begin) => ended,
+            () = deposed(call) => {
+                let why = "leadership ended while it ran: it was killed";
+                return Err(self.failed(ErrorKind::NotLeader, Effect::Unknown, why));
+            }
+        };
+        let Run { ran, asked_at, answered_at } = match ended {
             Ok(run) => run,
             Err(RunError::NotStarted(why)) => {
                 *self.open() = before;
@@ -148,8 +159,15 @@ impl AgentDriver {
     }
 }
 
-/// How long a command may still take effect after its intent was stored: a run goes on until its call ends, also where its gateway is
-/// deposed meanwhile, or stands still; and then comes what its operator vouches for.
+/// Until the permit of this call has ended. An agent sends what it sends without asking us: it must not go on (S6).
+async fn deposed(call: &Call) {
+    while !call.is_deposed() {
+        sleep(GLANCE).await;
+    }
+}
+
+/// How long a command may still take effect after its intent was stored: a run goes on until its call ends where its gateway
+/// stands still, and cannot see that it is deposed; and then comes what its operator vouches for.
 fn bound(max_life: Option<Duration>, call: Duration) -> MaxInFlight {
     let life = max_life.map(|life| call + KEPT + life);
     MaxInFlight { off: life, on: life }

@@ -1,6 +1,7 @@
 #!/bin/sh
 # A fence agent for tests, which speaks as those of ClusterLabs do. It is told on its standard input alone. Its world is the directory
-# "ip": the file "power" (on or off), and the troubles "silent", "silent-<action>", "nonsense" and "slow" (milliseconds until it falls).
+# "ip": the file "power" (on or off), and the troubles "silent", "silent-<action>", "nonsense", "missing", "transition", "gone", "deaf"
+# (it does what it is told and hangs then), "refuses" (an off) and "slow" (milliseconds until it falls).
 if [ "$1" = "-o" ]; then
     cat <<'METADATA'
 <?xml version="1.0" ?>
@@ -38,12 +39,20 @@ fi
 case "$action" in
     status)
         if [ -e "$world/nonsense" ]; then echo "Status: STANDBY"; exit 0; fi
+        if [ -e "$world/missing" ]; then echo "Status:"; exit 2; fi
+        if [ -e "$world/transition" ]; then echo "Status: POWERING OFF"; exit 2; fi
+        if [ -e "$world/gone" ]; then echo "ERROR: Failed: You have to enter existing plug" >&2; exit 1; fi
         if [ "$power" = on ]; then echo "Status: ON"; exit 0; fi
         echo "Status: OFF"
         exit 2
         ;;
     on | off)
+        if [ "$action" = off ] && [ -e "$world/refuses" ]; then echo "ERROR: it will not" >&2; exit 1; fi
         echo "$action" >>"$world/commands"
+        if [ -e "$world/deaf" ]; then
+            echo "$action" >"$world/power.new" && mv "$world/power.new" "$world/power"
+            sleep 1000 & echo $! >>"$world/children"; wait
+        fi
         if [ "$power" = "$action" ]; then
             [ "$action" = off ] && echo "Success: Already OFF" || echo "Success: Already ON"
             exit 0

@@ -61,6 +61,12 @@ impl Call {
         &self.clock
     }
 
+    /// Whether it has a permit, and that has ended. What was begun under it and goes on by itself is then to be stopped; before
+    /// anything is sent [`may_send`](Self::may_send) is asked.
+    pub fn is_deposed(&self) -> bool {
+        self.permit.as_ref().is_some_and(|permit| permit.check().is_err())
+    }
+
     /// Whether a packet that changes something may be sent *now*. Asked before each copy of it, also after a login.
     pub fn may_send(&self) -> Result<(), DriverError> {
         let refused = |detail: String| DriverError::new(ErrorKind::NotLeader, Effect::DidNotHappen, detail);
