@@ -1,8 +1,9 @@
 //! A TCP connection that is cut at the worst moment.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -11,36 +12,53 @@ use tokio::task::JoinSet;
 use super::fresh_address;
 use crate::error::{PeerError, Result};
 
-/// Stands before a server. What clients say always arrives; whether they hear an answer is ours to say.
+/// Stands before a server. What clients say always arrives, unless it is told otherwise; whether they hear an answer is ours to say.
 #[derive(Debug)]
 pub struct TcpFault {
     address: SocketAddr,
-    deaf: Arc<AtomicBool>,
-    shut: Arc<AtomicBool>,
+    state: Arc<State>,
     _tasks: JoinSet<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    deaf: AtomicBool,
+    shut: AtomicBool,
+    /// The next that a client says is lost with its connection.
+    loses: AtomicBool,
+    lost_at: Mutex<Option<Instant>>,
 }
 
 impl TcpFault {
     /// Before this server, at an address of its own.
     pub async fn before(server: SocketAddr) -> Result<Self> {
-        let address = fresh_address();
+        Self::at(fresh_address(), server).await
+    }
+
+    /// Before this server, at another port of this address: its certificate may name that.
+    pub async fn on(host: IpAddr, server: SocketAddr) -> Result<Self> {
+        Self::at(SocketAddr::from((host, 0)), server).await
+    }
+
+    async fn at(address: SocketAddr, server: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind(address).await.map_err(PeerError::io("bind a proxy"))?;
-        let (deaf, shut) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let address = listener.local_addr().map_err(PeerError::io("ask a proxy for its port"))?;
+        let state = Arc::new(State::default());
         let mut tasks = JoinSet::new();
-        let (deafened, closed) = (deaf.clone(), shut.clone());
+        let shared = state.clone();
         tasks.spawn(async move {
             let mut streams = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
-                if closed.load(Ordering::SeqCst) {
+                if shared.shut.load(Ordering::SeqCst) {
                     continue;
                 }
                 if let Ok(server) = TcpStream::connect(server).await {
-                    streams.spawn(carry(client, server, deafened.clone(), closed.clone()));
+                    streams.spawn(carry(client, server, shared.clone()));
                 }
                 while streams.try_join_next().is_some() {}
             }
         });
-        Ok(Self { address, deaf, shut, _tasks: tasks })
+        Ok(Self { address, state, _tasks: tasks })
     }
 
     /// Where it listens.
@@ -50,33 +68,49 @@ impl TcpFault {
 
     /// From now on the first answer of the server ends its connection instead of being heard: the request was served.
     pub fn cut_after_the_request(&self) {
-        self.deaf.store(true, Ordering::SeqCst);
+        self.state.deaf.store(true, Ordering::SeqCst);
     }
 
     /// From now on nobody is let in, and who is in is cut off at the next byte.
     pub fn shut(&self) {
-        self.shut.store(true, Ordering::SeqCst);
+        self.state.shut.store(true, Ordering::SeqCst);
+    }
+
+    /// Once: the next that a client says is lost, and its connection ends.
+    pub fn lose_the_next_request(&self) {
+        self.state.loses.store(true, Ordering::SeqCst);
+    }
+
+    /// When that was.
+    pub fn lost_at(&self) -> Option<Instant> {
+        *self.state.lost_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// As it was.
     pub fn heal(&self) {
-        self.deaf.store(false, Ordering::SeqCst);
-        self.shut.store(false, Ordering::SeqCst);
+        self.state.loses.store(false, Ordering::SeqCst);
+        self.state.deaf.store(false, Ordering::SeqCst);
+        self.state.shut.store(false, Ordering::SeqCst);
     }
 }
 
-async fn carry(mut client: TcpStream, mut server: TcpStream, deaf: Arc<AtomicBool>, shut: Arc<AtomicBool>) {
+async fn carry(mut client: TcpStream, mut server: TcpStream, state: Arc<State>) {
     let (mut asked, mut said) = ([0; 16_384], [0; 16_384]);
+    let is = |what: &AtomicBool| what.load(Ordering::SeqCst);
     loop {
         let carried = tokio::select! {
             biased;
             read = client.read(&mut asked) => match read {
-                Ok(read) if read > 0 && !shut.load(Ordering::SeqCst) => server.write_all(&asked[..read]).await,
+                Ok(read) if read > 0 && state.loses.swap(false, Ordering::SeqCst) => {
+                    *state.lost_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                    return;
+                }
+                Ok(read) if read > 0 && !is(&state.shut) => server.write_all(&asked[..read]).await,
                 _ => return,
             },
             read = server.read(&mut said) => match read {
                 // Cut here, the client cannot know whether it was served: it was.
-                Ok(read) if read > 0 && !shut.load(Ordering::SeqCst) && !deaf.load(Ordering::SeqCst) => {
+                Ok(read) if read > 0 && !is(&state.shut) && !is(&state.deaf) => {
                     client.write_all(&said[..read]).await
                 }
                 _ => return,

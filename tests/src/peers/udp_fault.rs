@@ -66,11 +66,13 @@ struct Direction {
     /// Datagrams that came, and those of them that were lost.
     came: u64,
     lost: u64,
+    /// When the last of these was.
+    lost_at: Option<Instant>,
 }
 
 impl Direction {
     fn new(seed: u64) -> Self {
-        Self { faults: Faults::default(), dice: Dice(seed), came: 0, lost: 0 }
+        Self { faults: Faults::default(), dice: Dice(seed), came: 0, lost: 0, lost_at: None }
     }
 
     /// When the copies of the next datagram shall be passed on; none: it is lost.
@@ -82,6 +84,7 @@ impl Direction {
         self.faults.lose_next = faults.lose_next.saturating_sub(1);
         if faults.lose_next > 0 || faults.cut || loss < faults.loss {
             self.lost += 1;
+            self.lost_at = Some(Instant::now());
             return Vec::new();
         }
         let first = faults.delay + faults.jitter.mul_f64(jitter);
@@ -157,6 +160,11 @@ impl UdpFault {
     /// Who spoke to the BMC so far, and when first, in order. Each session of a gateway's has a socket of its own.
     pub fn clients(&self) -> Vec<(SocketAddr, Instant)> {
         lock(&self.state).clients.clone()
+    }
+
+    /// When a datagram towards the BMC was lost last.
+    pub fn lost_request_at(&self) -> Option<Instant> {
+        lock(&self.state).requests.lost_at
     }
 
     /// What passed so far.

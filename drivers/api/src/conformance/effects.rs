@@ -67,7 +67,7 @@ pub(super) async fn lost_answer(rig: &Rig<'_>) -> Checked {
             "{what} was done, and the error says that it was not: {error:?}"
         );
         rig.subject.mend().await;
-        let _ = rig.quiesce().await;
+        rig.leave().await;
     }
     Ok(Shown::Yes)
 }

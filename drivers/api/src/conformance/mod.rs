@@ -183,6 +183,6 @@ pub async fn run_one(subject: &dyn Subject, name: &str) -> Result<bool, Failure>
     let rig = rig::Rig::new(subject).await.map_err(failed)?;
     let shown = body(&rig).await.map_err(failed)?;
     // Sessions are few; the next check opens its own.
-    let _ = rig.quiesce().await;
+    rig.leave().await;
     Ok(shown == rig::Shown::Yes)
 }

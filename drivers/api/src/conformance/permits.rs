@@ -17,6 +17,12 @@ use crate::error::{DriverError, Effect, ErrorKind};
 const HALVED: Duration = Duration::from_secs(3);
 /// When it ends.
 const MIDDLE: Duration = Duration::from_millis(400);
+/// By then what left just before is where it is lost.
+const LOST: Duration = Duration::from_millis(200);
+/// The same, where a program of somebody else's sends, which has to be stopped.
+const HALVED_FAR: Duration = Duration::from_secs(10);
+const MIDDLE_FAR: Duration = Duration::from_secs(3);
+const STOPPED: Duration = Duration::from_secs(3);
 /// By then what was still under way has arrived.
 const ARRIVED: Duration = Duration::from_millis(500);
 
@@ -83,10 +89,15 @@ pub(super) async fn under_way(rig: &Rig<'_>) -> Checked {
             return Ok(Shown::NotHere);
         }
         let (order, before) = (rig.orders.off().await?, rig.subject.commands().await);
-        let call = rig.call_of(HALVED);
+        let (life, middle, stopped) = match rig.subject.hears_the_driver() {
+            true => (HALVED, MIDDLE, LOST),
+            false => (HALVED_FAR, MIDDLE_FAR, STOPPED),
+        };
+        let call = rig.call_of(life);
         let end = async {
-            sleep(MIDDLE).await;
+            sleep(middle).await;
             rig.orders.permit().end();
+            sleep(stopped).await;
             rig.subject.mend().await;
         };
         let (off, ()) = tokio::join!(rig.driver.power_off(&order, &call), end);
@@ -101,7 +112,7 @@ pub(super) async fn under_way(rig: &Rig<'_>) -> Checked {
             before == after,
             "its permit had ended, and the device heard commands: {before:?}, {after:?}"
         );
-        let _ = rig.quiesce().await;
+        rig.leave().await;
     }
     Ok(Shown::Yes)
 }

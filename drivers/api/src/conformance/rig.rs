@@ -34,6 +34,8 @@ pub(super) enum Shown {
 
 /// The calls of a check may be late by this much: the machine is busy, not the driver. By more where a subject asks for patience.
 const SLACK: Duration = Duration::from_millis(500);
+/// How long the end of a session is waited for on which nothing depends.
+const LEAVING: Duration = Duration::from_secs(5);
 const LONG_SLACK: Duration = Duration::from_secs(2);
 
 pub(super) struct Rig<'a> {
@@ -140,6 +142,12 @@ impl<'a> Rig<'a> {
 
     pub(super) async fn quiesce(&self) -> Result<(), DriverError> {
         self.driver.quiesce(&self.call()).await
+    }
+
+    /// Ends its session if that can be ended soon. One whose end was not answered is open until its idle limit is over: nobody
+    /// waits for that here.
+    pub(super) async fn leave(&self) {
+        let _ = self.driver.quiesce(&self.call_of(LEAVING.min(self.life()))).await;
     }
 
     /// Reads until it says `wanted`. An `Off` must be true when it is said.

@@ -37,7 +37,7 @@ pub(super) async fn silent_quiesce(rig: &Rig<'_>) -> Checked {
     rig.must_read().await?;
     rig.off().await?;
     rig.read_until(Power::Off, SETTLES).await?;
-    if !rig.subject.sessions().await.is_some_and(|open| open > 0) {
+    if rig.subject.sessions().await.is_none_or(|open| open == 0) {
         return Ok(Shown::NotHere);
     }
     if !rig.subject.hurt(Trouble::Silence).await {

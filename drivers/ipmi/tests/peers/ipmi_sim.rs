@@ -5,23 +5,13 @@ use std::time::Duration;
 use crate::bench::{Bench, password};
 use crate::bmc::Bmc;
 use crate::network::{Fate, Network};
-use crate::subject::PeerSubject;
 use picket_core::power::{EpochOrigin, Power};
-use picket_driver::{Effect, ErrorKind, PowerDriver, conformance};
+use picket_driver::{Effect, ErrorKind, PowerDriver};
 use serde_json::json;
 use tempfile::NamedTempFile;
 use tokio::time::{Instant, sleep};
 
 const GUID: &str = "0123456789abcdef0123456789abcde0";
-
-#[tokio::test]
-async fn it_conforms() {
-    for bmc in [Bmc::start(GUID), Bmc::with_holds(GUID)] {
-        let subject = PeerSubject::new(bmc).await;
-        let report = conformance::run(&subject).await.expect("it conforms");
-        assert_eq!(report.left_out, ["already off as an error is no error"]);
-    }
-}
 
 #[tokio::test]
 async fn each_step_takes_the_packets_that_it_is_allowed() {

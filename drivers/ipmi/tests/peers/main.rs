@@ -9,7 +9,6 @@ mod ipmi_sim;
 mod network;
 mod odd_answers;
 mod pyghmi;
-mod subject;
 mod suite_17;
 #[path = "../../../../tests/src/peers/window.rs"]
 mod window;

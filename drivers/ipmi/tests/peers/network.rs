@@ -15,7 +15,6 @@ use crate::window::Windows;
 pub enum Fate {
     Pass,
     Lose,
-    Twice,
     /// Refused with this RMCP+ status, without the BMC's knowledge: for packets of the handshake.
     Refuse(u8),
     /// Before it arrive copies with one bit flipped, in turn each of its bits.
@@ -166,10 +165,6 @@ async fn send(tasks: &mut JoinSet<()>, fate: Fate, socket: Arc<UdpSocket>, to: T
     match fate {
         Fate::Lose | Fate::Refuse(_) => {}
         Fate::Pass => send(&datagram).await,
-        Fate::Twice => {
-            send(&datagram).await;
-            send(&datagram).await;
-        }
         Fate::Forged => {
             for bit in 0..datagram.len() * 8 {
                 let mut forged = datagram.clone();

@@ -88,12 +88,6 @@ impl Pyghmi {
         log.lines().filter_map(|line| line.split_once(' ')).map(|(_, what)| what.to_owned()).collect()
     }
 
-    pub fn restart(&mut self) {
-        self.kill();
-        self.process = spawn(self.address, "3,17", (USER, PASSWORD), self.directory.path());
-        wait_until_it_answers(self.address, &self.file("bmc17.log"));
-    }
-
     fn kill(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

@@ -5,19 +5,11 @@ use std::time::Duration;
 use crate::bench::{Bench, password};
 use crate::network::Network;
 use crate::pyghmi::Pyghmi;
-use crate::subject::PeerSubject;
 use picket_core::power::Power;
-use picket_driver::{Effect, ErrorKind, PowerDriver, conformance};
+use picket_driver::{Effect, ErrorKind, PowerDriver};
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
-
-#[tokio::test]
-async fn it_conforms() {
-    let subject = PeerSubject::new(Pyghmi::start("3,17")).await;
-    let report = conformance::run(&subject).await.expect("it conforms");
-    assert_eq!(report.left_out, ["neither On nor Off is Unknown"]);
-}
 
 #[tokio::test]
 async fn suite_17_is_taken_where_there_is_one_and_3_only_where_it_is_allowed() {

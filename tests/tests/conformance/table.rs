@@ -1,0 +1,164 @@
+//! The rows, and what each of them cannot show.
+
+use std::collections::BTreeSet;
+
+use picket_driver::conformance::{Subject, names, run};
+use picket_driver_ipmi::crypto::Suite;
+use serde_json::json;
+
+use crate::bmc::{Pyghmi, Theirs};
+use crate::over_https::OverHttps;
+use crate::over_udp::{By, OverUdp};
+use crate::scene::Simulated;
+
+/// One driver before one peer.
+struct Row {
+    driver: &'static str,
+    peer: &'static str,
+    /// What this peer cannot be made to do, or the driver does not have; in the order of the suite.
+    left_out: &'static [&'static str],
+}
+
+const ALREADY: &str = "already off as an error is no error";
+const NEITHER: &str = "neither On nor Off is Unknown";
+const RESTART: &str = "a restart begins an epoch after loss";
+const SIGHT: &str = "after a restart no off is sent before a reading";
+const SILENT_END: &str = "a quiesce that is not answered is none";
+const LATE_COPY: &str = "after a quiesce no late copy is executed";
+const ON_ALONE: &str = "no session is opened for an on";
+const FIRST_COPY: &str = "a question is as old as its first copy";
+const DOUBLED: &str = "packets that arrive twice change nothing";
+const CREDENTIALS: &str = "wrong credentials are said, and have no effect";
+
+// Neither of these two tells how many sessions it has.
+const IPMI_SIM: Row =
+    Row { driver: "ipmi", peer: "OpenIPMI's ipmi_sim", left_out: &[ALREADY, NEITHER, SILENT_END, ON_ALONE] };
+const PYGHMI: Row = Row { driver: "ipmi", peer: "pyghmi's BMC", left_out: &[NEITHER, SILENT_END, ON_ALONE] };
+const FLEET_IPMI: Row = Row { driver: "ipmi", peer: "picket-fleet", left_out: &[] };
+// TCP delivers once, and no later than its connection lives.
+const FLEET_REDFISH: Row = Row {
+    driver: "redfish",
+    peer: "picket-fleet, in sessions",
+    left_out: &[RESTART, SIGHT, LATE_COPY, DOUBLED],
+};
+const FLEET_BASIC: Row = Row {
+    driver: "redfish",
+    peer: "picket-fleet, without sessions",
+    left_out: &[RESTART, SIGHT, SILENT_END, LATE_COPY, ON_ALONE, DOUBLED],
+};
+const FLEET_TASKS: Row = Row {
+    driver: "redfish",
+    peer: "picket-fleet, with tasks and LastResetTime",
+    left_out: &[LATE_COPY, DOUBLED],
+};
+// An agent has no sessions, and no word of its own for wrong credentials.
+const FENCE_IPMILAN: Row = Row {
+    driver: "agent",
+    peer: "fence_ipmilan before OpenIPMI's ipmi_sim",
+    left_out: &[
+        ALREADY,
+        NEITHER,
+        RESTART,
+        SIGHT,
+        SILENT_END,
+        LATE_COPY,
+        ON_ALONE,
+        FIRST_COPY,
+        DOUBLED,
+        CREDENTIALS,
+    ],
+};
+
+/// All of them. The driver sim is held to the suite where its worlds are, in paused time.
+const ROWS: [&Row; 7] =
+    [&IPMI_SIM, &PYGHMI, &FLEET_IPMI, &FLEET_REDFISH, &FLEET_BASIC, &FLEET_TASKS, &FENCE_IPMILAN];
+
+/// What no peer of a driver shows, and why that is so.
+const SHOWN_NOWHERE: [(&str, &str, &str); 12] = [
+    ("redfish", LATE_COPY, "TCP delivers once, and no later than its connection lives"),
+    ("redfish", DOUBLED, "the same"),
+    (
+        "agent",
+        ALREADY,
+        "drivers/agent shows it with an agent of its own: they say it with a word, and no error",
+    ),
+    ("agent", NEITHER, "drivers/agent shows it with an agent of its own"),
+    ("agent", RESTART, "agents have no epochs"),
+    ("agent", SIGHT, "agents have no epochs"),
+    ("agent", SILENT_END, "agents have no sessions"),
+    ("agent", LATE_COPY, "agents have no sessions"),
+    ("agent", ON_ALONE, "agents have no sessions"),
+    (
+        "agent",
+        FIRST_COPY,
+        "what one run of an agent asks again is its own affair: a reading is as old as its run",
+    ),
+    ("agent", DOUBLED, "the same"),
+    ("agent", CREDENTIALS, "agents have one word for everything that goes wrong"),
+];
+
+/// Each driver that the gateway has stands in the table, and is shown every check by some peer, or it is said why not.
+#[test]
+fn no_driver_and_no_check_is_forgotten() {
+    let gateway = include_str!("../../../src/gateway/src/drivers.rs");
+    let kinds = gateway.lines().filter_map(|line| line.trim().strip_prefix("Box::new(picket_driver_"));
+    let has: BTreeSet<&str> = kinds.filter_map(|kind| Some(kind.split_once("::")?.0)).collect();
+    let shown: BTreeSet<&str> = ROWS.iter().map(|row| row.driver).chain(["sim"]).collect();
+    assert_eq!(has, shown, "a driver of the gateway's is not held to the suite");
+
+    let mut nowhere = BTreeSet::new();
+    for driver in ROWS.iter().map(|row| row.driver) {
+        let of = |name: &&str| {
+            ROWS.iter().filter(|row| row.driver == driver).all(|row| row.left_out.contains(name))
+        };
+        nowhere.extend(names().filter(of).map(|name| (driver, name)));
+    }
+    let said: BTreeSet<(&str, &str)> =
+        SHOWN_NOWHERE.iter().map(|(driver, name, _)| (*driver, *name)).collect();
+    assert_eq!(nowhere, said, "what no peer shows is said, with the reason");
+}
+
+async fn conforms(row: Row, subject: impl Subject) {
+    let report = run(&subject).await;
+    let report = report.unwrap_or_else(|failure| panic!("{} before {}: {failure}", row.driver, row.peer));
+    assert_eq!(report.left_out, row.left_out, "{} before {}", row.driver, row.peer);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ipmi_before_ipmi_sim() {
+    conforms(IPMI_SIM, OverUdp::new(Theirs::start().await, By::Ipmi(&[3])).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ipmi_before_pyghmi() {
+    conforms(PYGHMI, OverUdp::new(Pyghmi::start().await, By::Ipmi(&[17])).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ipmi_before_picket_fleet() {
+    let peer = Simulated::start("n1", &[Suite::Sha1, Suite::Sha256], false).await;
+    conforms(FLEET_IPMI, OverUdp::new(peer, By::Ipmi(&[17, 3])).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redfish_before_picket_fleet_in_sessions() {
+    let peer = Simulated::start("n1-redfish", &[Suite::Sha256], false).await;
+    conforms(FLEET_REDFISH, OverHttps::new(peer, json!({})).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redfish_before_picket_fleet_without_sessions() {
+    let peer = Simulated::start("n1-redfish", &[Suite::Sha256], false).await;
+    conforms(FLEET_BASIC, OverHttps::new(peer, json!({ "authentication": "basic" })).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redfish_before_picket_fleet_with_tasks_and_restarts_that_it_tells() {
+    let peer = Simulated::start("n1-redfish", &[Suite::Sha256], true).await;
+    conforms(FLEET_TASKS, OverHttps::new(peer, json!({ "last_reset_time": true })).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agent_by_fence_ipmilan_before_ipmi_sim() {
+    conforms(FENCE_IPMILAN, OverUdp::new(Theirs::start().await, By::FenceIpmilan).await).await;
+}
