@@ -49,6 +49,11 @@ case "$action" in
     on | off)
         if [ "$action" = off ] && [ -e "$world/refuses" ]; then echo "ERROR: it will not" >&2; exit 1; fi
         echo "$action" >>"$world/commands"
+        # What other runs started and left must be dead by then.
+        [ "$action" = off ] || for child in $(cat "$world/children" 2>/dev/null); do
+            state=$(sed 's/.*) //' "/proc/$child/stat" 2>/dev/null | cut -c1)
+            [ -z "$state" ] || [ "$state" = Z ] || echo "$child" >>"$world/outlived"
+        done
         if [ -e "$world/deaf" ]; then
             echo "$action" >"$world/power.new" && mv "$world/power.new" "$world/power"
             sleep 1000 & echo $! >>"$world/children"; wait

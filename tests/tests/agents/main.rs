@@ -6,3 +6,4 @@ mod pdu;
 mod power;
 mod refused;
 mod scene;
+mod takeover;

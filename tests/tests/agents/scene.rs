@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use picket_tests::peers::{OPERATOR, PASSWORD};
+use picket_tests::peers::{OPERATOR, PASSWORD, Truth};
 use picket_tests::{Fleet, Gateway, PASSWORD_VARIABLE, Result, Said, Webhook};
 use tempfile::TempDir;
 
@@ -54,17 +55,50 @@ impl Fake {
 
     /// The node `n1` behind it.
     pub fn node(&self) -> String {
+        self.node_with("max_life = \"7s\"\n")
+    }
+
+    /// The same, where nobody vouches for what a killed agent had sent.
+    pub fn node_without_max_life(&self) -> String {
+        self.node_with("")
+    }
+
+    fn node_with(&self, max_life: &str) -> String {
         let (world, password) = (self.0.path(), self.file("password"));
         format!(
             "[nodes.n1]\nreleases = [\"detach\"]\n[nodes.n1.devices.bmc]\ndriver = \"agent\"\nagent = \"fence_fake\"\n\
              trust_agent = \"fence_fake\"\nclass = \"host\"\ndirectory = {world:?}\npassword_file = {password:?}\n\
-             parameters = {{ ip = {world:?} }}\nlongest_cycle = \"5s\"\ncall = \"8s\"\nmax_life = \"7s\"\n"
+             parameters = {{ ip = {world:?} }}\nlongest_cycle = \"5s\"\ncall = \"8s\"\n{max_life}"
         )
     }
 
     /// From now on it answers nothing where it is told this action; what it starts then is told by [`children`](Self::children).
     pub fn fall_silent_when_told(&self, action: &str) {
         std::fs::write(self.file(&format!("silent-{action}")), "").expect("it can be written");
+    }
+
+    /// It goes on as it should.
+    pub fn mend(&self) {
+        for trouble in ["silent", "silent-off", "silent-on"] {
+            let _ = std::fs::remove_file(self.file(trouble));
+        }
+    }
+
+    /// The offs and ons that it carried out.
+    pub fn commands(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.file("commands")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Programs that agents had started and that still ran when it carried out an on.
+    pub fn outlived(&self) -> String {
+        std::fs::read_to_string(self.file("outlived")).unwrap_or_default()
+    }
+
+    /// Whether its machine is on, for whoever outlives this borrow.
+    pub fn truth(&self) -> Truth {
+        let power = self.file("power");
+        Arc::new(move || std::fs::read_to_string(&power).map_or(true, |text| text.trim() == "on"))
     }
 
     /// From now on it answers nothing, and starts a program that would run for a quarter of an hour.
