@@ -7,6 +7,10 @@
 
 use picket_core::device::{DeviceClass, Grade};
 
+mod source;
+
+pub use source::SOURCE;
+
 /// The version of fence-agents whose sources were read.
 pub const READ_IN: &str = "4.12.1";
 
@@ -82,6 +86,12 @@ impl Agent {
             (Proof::Power, Switches::Machine) => Grade::Hypervisor,
             (Proof::Power, Switches::Anything) | (Proof::TowardsOff | Proof::Never, _) => Grade::Claimed,
         }
+    }
+
+    /// Where in its source that was read: a function or table, and text of one of its lines.
+    pub fn source(&self) -> Option<(&'static str, &'static str)> {
+        let short = self.name.strip_prefix("fence_")?;
+        SOURCE.iter().find(|(name, _, _)| *name == short).map(|(_, function, text)| (*function, *text))
     }
 
     /// Where its secrets can be seen while it runs.

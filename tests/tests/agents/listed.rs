@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use picket_driver::{Context, DriverKind};
 use picket_driver_agent::AgentKind;
-use picket_driver_agent::list::{LIST, Proof};
+use picket_driver_agent::list::{LIST, Proof, READ_IN, was_read};
 use picket_engine::clock::SystemClock;
 use picket_tests::{PeerError, Result};
 use serde_json::json;
@@ -47,6 +47,32 @@ fn every_agent_that_can_be_a_device_says_so_itself() -> Result<()> {
             let about = matches!(fault.key.as_str(), "parameters" | "class");
             assert!(about, "{}: {}: {}", agent.name, fault.key, fault.message);
         }
+    }
+    Ok(())
+}
+
+/// The version of those that are installed.
+fn version() -> Result<String> {
+    let output = std::process::Command::new(format!("{DIRECTORY}/fence_ipmilan")).arg("--version").output();
+    let output = output.map_err(PeerError::io("ask fence_ipmilan for its version"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+#[test]
+fn what_the_list_says_was_read_stands_in_the_agents_source() -> Result<()> {
+    installed()?;
+    let version = version()?;
+    // Of another version nobody read anything, and its Off counts as claimed: then the list has to be read again.
+    assert!(was_read(&version), "the installed agents tell {version:?}; the list was read in {READ_IN}");
+    for agent in LIST {
+        let path = format!("{DIRECTORY}/{}", agent.name);
+        let source = std::fs::read(&path).map_err(PeerError::io(format!("read {path}")))?;
+        let source = String::from_utf8_lossy(&source);
+        let (function, text) = agent.source().expect("each line says where it was read");
+        assert!(source.contains(text), "{path} has no {text:?}");
+        let name = function.split(' ').next().unwrap_or_default();
+        assert!(function.contains(' ') || source.contains(name), "{path} has no {name}");
     }
     Ok(())
 }

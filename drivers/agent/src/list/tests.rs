@@ -11,6 +11,14 @@ fn each_agent_stands_in_it_once_and_in_order() {
 }
 
 #[test]
+fn each_line_says_where_it_was_read() {
+    let cited: Vec<String> = SOURCE.iter().map(|(name, _, _)| format!("fence_{name}")).collect();
+    let listed: Vec<&str> = LIST.iter().map(|agent| agent.name).collect();
+    assert_eq!(cited, listed, "the same agents in the same order");
+    assert!(SOURCE.iter().all(|(_, function, text)| !function.is_empty() && text.len() > 5));
+}
+
+#[test]
 fn what_reads_off_where_it_does_not_know_is_at_best_claimed() {
     for agent in LIST {
         let best = agent.grade();
@@ -74,8 +82,11 @@ fn table() -> String {
         let of = LIST.iter().filter(|agent| agent.proof == proof);
         let _ = write!(text, "\n## {title} ({})\n\n{what}\n\n", of.clone().count());
         match proof {
-            Proof::Never => text.push_str("| agent | why not |\n| --- | --- |\n"),
-            _ => text.push_str("| agent | class | grade at best | its secrets are seen | off, and what reads as off |\n| --- | --- | --- | --- | --- |\n"),
+            Proof::Never => text.push_str("| agent | why not | read in its source |\n| --- | --- | --- |\n"),
+            _ => text.push_str(
+                "| agent | class | grade at best | its secrets are seen | off, and what reads as off | read in its source |\n\
+                 | --- | --- | --- | --- | --- | --- |\n",
+            ),
         }
         for agent in of {
             let class = match agent.class() {
@@ -93,9 +104,18 @@ fn table() -> String {
                 Shows::Arguments => "in arguments",
                 Shows::Environment => "in an environment",
             };
+            let (function, line) = agent.source().expect("each line says where it was read");
+            // In a table a bar ends a cell.
+            let read = format!("{function}: `{}`", line.replace('|', "\\|"));
             let _ = match proof {
-                Proof::Never => writeln!(text, "| `{}` | {} |", agent.name, agent.why),
-                _ => writeln!(text, "| `{}` | {class} | {grade} | {shows} | {} |", agent.name, agent.why),
+                Proof::Never => writeln!(text, "| `{}` | {} | {read} |", agent.name, agent.why),
+                _ => {
+                    writeln!(
+                        text,
+                        "| `{}` | {class} | {grade} | {shows} | {} | {read} |",
+                        agent.name, agent.why
+                    )
+                }
             };
         }
     }
