@@ -1,6 +1,6 @@
 //! The driver: one run of the agent for each question and command.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,11 +13,12 @@ use picket_driver::{
     Traits,
 };
 use picket_reach::process::{self, Ran, RunError};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use zeroize::Zeroizing;
 
 use crate::answer;
+use crate::fitted::Fitted;
 use crate::settings::Settings;
 
 /// How long one run may take (an off waits until the device says off).
@@ -35,7 +36,7 @@ const KEPT: Duration = Duration::from_secs(2);
 /// One agent's device.
 #[derive(Debug)]
 pub struct AgentDriver {
-    settings: Settings,
+    fitted: Arc<Fitted>,
     traits: Traits,
     /// Held by whoever runs the agent.
     line: Mutex<()>,
@@ -52,7 +53,8 @@ struct Run {
 
 impl AgentDriver {
     /// For these settings.
-    pub fn new(settings: Settings) -> Self {
+    pub(crate) fn new(fitted: Fitted) -> Self {
+        let settings = &fitted.made;
         let traits = Traits {
             class: settings.class,
             grade: settings.grade,
@@ -61,7 +63,7 @@ impl AgentDriver {
             call: CALL,
             endpoint: settings.endpoint.clone(),
         };
-        Self { settings, traits, line: Mutex::default(), open: std::sync::Mutex::default() }
+        Self { fitted: Arc::new(fitted), traits, line: Mutex::default(), open: std::sync::Mutex::default() }
     }
 
     fn open(&self) -> std::sync::MutexGuard<'_, Option<BootTime>> {
@@ -70,27 +72,26 @@ impl AgentDriver {
     }
 
     fn secrets(&self) -> Vec<Secret> {
-        self.settings.secrets.iter().map(|(_, secret)| secret.clone()).collect()
+        self.fitted.settings().secrets.iter().map(|(_, secret)| secret.clone()).collect()
     }
 
     fn error(&self, error: DriverError) -> DriverError {
-        DriverError { detail: format!("{}: {}", self.settings.agent, error.detail), ..error }
+        DriverError { detail: format!("{}: {}", self.fitted.made.agent, error.detail), ..error }
     }
 
     fn failed(&self, kind: ErrorKind, effect: Effect, detail: impl std::fmt::Display) -> DriverError {
-        DriverError::new(kind, effect, format!("{}: {detail}", self.settings.agent))
+        DriverError::new(kind, effect, format!("{}: {detail}", self.fitted.made.agent))
     }
 
     /// What it is told.
-    fn input(&self, action: &str) -> Zeroizing<Vec<u8>> {
+    fn input(settings: &Settings, action: &str) -> Zeroizing<Vec<u8>> {
         let mut input = Zeroizing::new(Vec::with_capacity(1024));
-        let own =
-            std::iter::once(("action", action)).chain(self.settings.repeats.then_some(("retry_on", "0")));
-        let seen = self.settings.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let own = std::iter::once(("action", action)).chain(settings.repeats.then_some(("retry_on", "0")));
+        let seen = settings.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         for (name, value) in own.chain(seen) {
             line(&mut input, name, value.as_bytes());
         }
-        for (name, secret) in &self.settings.secrets {
+        for (name, secret) in &settings.secrets {
             line(&mut input, name, secret.expose());
         }
         input
@@ -108,6 +109,24 @@ impl AgentDriver {
         waited.map_err(|_| self.failed(ErrorKind::TimedOut, effect, "an earlier run is still under way"))
     }
 
+    /// Where the agent's program was replaced: asks the new one whether what it is told still fits it.
+    async fn fit(&self, end: Instant) -> Result<(), DriverError> {
+        if !self.fitted.replaced() {
+            return Ok(());
+        }
+        let (fitted, (told, fitting)) = (self.fitted.clone(), oneshot::channel());
+        // In a thread that nobody waits for: a gateway that ends does not wait for an agent that hangs.
+        let begun =
+            std::thread::Builder::new().name("agent".to_owned()).spawn(move || told.send(fitted.fit()));
+        let why = match (begun, timeout_at(end, fitting).await) {
+            (Ok(_), Ok(Ok(Ok(())))) => return Ok(()),
+            (Ok(_), Ok(Ok(Err(why)))) => why,
+            (Err(error), _) => format!("was replaced, and cannot be asked what it takes: {error}"),
+            (Ok(_), _) => "was replaced, and does not say in time what it takes".to_owned(),
+        };
+        Err(self.failed(ErrorKind::Settings, Effect::DidNotHappen, why))
+    }
+
     /// One run by whoever has the line. `may_begin` is asked as the last thing before it.
     async fn run(
         &self,
@@ -117,8 +136,9 @@ impl AgentDriver {
         may_begin: impl FnOnce() -> Result<(), String>,
     ) -> Result<Run, RunError> {
         let asked_at = call.now();
-        let program = self.settings.program.command();
-        let ran = process::run_kept(program, &self.input(action), end, may_begin).await?;
+        let settings = self.fitted.settings();
+        let program = settings.program.command();
+        let ran = process::run_kept(program, &Self::input(&settings, action), end, may_begin).await?;
         Ok(Run { ran, asked_at, answered_at: call.now() })
     }
 
@@ -192,11 +212,11 @@ impl PowerDriver for AgentDriver {
     }
 
     fn max_in_flight(&self, call: Duration) -> MaxInFlight {
-        bound(self.settings.max_life, call)
+        bound(self.fitted.made.max_life, call)
     }
 
     fn remarks(&self) -> Vec<String> {
-        self.settings.remarks.clone()
+        self.fitted.settings().remarks.clone()
     }
 
     fn shares(&self) -> Option<Shared> {
@@ -205,12 +225,13 @@ impl PowerDriver for AgentDriver {
     }
 
     fn never_alone(&self) -> Option<&str> {
-        self.settings.never_alone.as_deref()
+        self.fitted.made.never_alone.as_deref()
     }
 
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
         let end = Self::end(call);
         let _line = self.alone(end, Effect::DidNotHappen).await?;
+        self.fit(end).await?;
         let Run { ran, asked_at, answered_at } =
             self.run("status", call, end, || Ok(())).await.map_err(|error| {
                 let kind = match error {
@@ -228,6 +249,11 @@ impl PowerDriver for AgentDriver {
     }
 
     async fn power_on(&self, _order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
+        // It may repeat an on by itself unless it is told in its own words not to. An off is never held up by this.
+        let end = Self::end(call);
+        let line = self.alone(end, Effect::DidNotHappen).await?;
+        self.fit(end).await?;
+        drop(line);
         self.command("on", call).await
     }
 
@@ -257,7 +283,7 @@ impl PowerDriver for AgentDriver {
         let end = call.deadline();
         let _line = self.alone(end, Effect::Unknown).await?;
         let Some(dead) = *self.open() else { return Ok(()) };
-        let Some(life) = self.settings.max_life else {
+        let Some(life) = self.fitted.made.max_life else {
             return Err(still(
                 "a run that switches was not seen to end well, and no max_life says how long that may take effect",
             ));

@@ -21,11 +21,13 @@
 //! where the gateway dies. But what it had sent may lie in a network, in a device that is slow, or in an API that does one thing after the
 //! other, and neither the agent nor we can call it back. Nor does anything bound how long a gateway that was stopped between its permit
 //! and the agent's own login may take, where its whole machine was stopped. So an effect lives as long as its run may, which goes on where its
-//! gateway is deposed, and then as long as the operator vouches for (`max_life`); without bound where nobody does: while
+//! gateway stands still and cannot see that it is deposed, and then as long as the operator vouches for (`max_life`); without bound where nobody does: while
 //! such an effect is open a person is asked instead of an on.
 
 mod answer;
+mod described;
 mod driver;
+mod fitted;
 mod kind;
 pub mod list;
 mod metadata;

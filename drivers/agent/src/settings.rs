@@ -23,6 +23,8 @@ pub struct Settings {
     pub agent: String,
     /// Its program.
     pub program: Program,
+    /// Where that is.
+    pub path: PathBuf,
     /// What its On and Off speak of.
     pub class: DeviceClass,
     /// The best grade that its Off can have.
@@ -74,6 +76,7 @@ impl Settings {
         else {
             return Err(reader.faults);
         };
+        let path = PathBuf::from(&directory).join(&agent);
         let repeats = metadata.parameters.contains_key("retry_on");
         let (place, endpoint) = endpoint(&agent, &parameters, &metadata);
         let was_read = list::was_read(&metadata.version);
@@ -84,6 +87,7 @@ impl Settings {
         Ok(Self {
             agent,
             program,
+            path,
             class,
             grade,
             never_alone,

@@ -1,5 +1,6 @@
 //! The conformance suite, and what is an agent's own, with an agent that is a program: what it says and does is known, its ends are real.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -71,6 +72,23 @@ impl Agent {
 
     fn call(&self, orders: &Orders, life: Duration) -> Call {
         Call::control(tokio::time::Instant::now() + life, self.clock.clone(), orders.permit())
+    }
+
+    /// Another program takes the agent's place, as a package's upgrade puts it there.
+    fn is_replaced(&self, edit: impl Fn(&str) -> String) {
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fence_fake.sh");
+        let text = std::fs::read_to_string(program).expect("it can be read");
+        // By another process: one that a test beside this one starts may hold a file open that we write, which cannot be run then.
+        let mut writes = std::process::Command::new("sh")
+            .args(["-c", "cat >\"$0\" && chmod 755 \"$0\"", &self.file("fence_new").display().to_string()])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut stdin = writes.stdin.take().expect("it is piped");
+        stdin.write_all(edit(&text).as_bytes()).expect("it is told");
+        drop(stdin);
+        assert!(writes.wait().expect("it ends").success());
+        std::fs::rename(self.file("fence_new"), self.file("fence_fake")).expect("it can be renamed");
     }
 
     /// Programs that the agent started, each as long as it runs.
@@ -310,4 +328,37 @@ async fn already_off_is_told_and_the_password_is_what_it_is() {
         other.read_power(&agent.call(&orders, Duration::from_secs(60))).await.expect_err("it is wrong");
     assert_eq!(error.kind, ErrorKind::Unreachable, "{error}");
     assert!(error.detail.contains("[secret]") && !error.detail.contains("s3cret"), "{error}");
+}
+
+#[tokio::test]
+async fn an_agent_that_was_replaced_is_asked_what_it_takes_before_it_is_believed() {
+    let agent = Agent::new();
+    let driver = agent.driver();
+    let orders = agent.orders(&driver).await;
+    let call = || agent.call(&orders, Duration::from_secs(60));
+    agent.is_replaced(str::to_owned);
+    assert_eq!(driver.read_power(&call()).await.expect("it is the same").power, Power::On);
+    // A parameter that is gone: told by each look, and no reason to let an off be.
+    agent.is_replaced(|text| text.replace("parameter name=\"password\"", "parameter name=\"passphrase\""));
+    for _ in 0..2 {
+        let error = driver.read_power(&call()).await.expect_err("it does not fit");
+        assert_eq!((error.kind, error.effect), (ErrorKind::Settings, Effect::DidNotHappen), "{error}");
+        let told = ["was replaced", "password_file", "does not know the parameter password"];
+        assert!(told.iter().all(|words| error.detail.contains(words)), "{error}");
+    }
+    let on = orders.on().await.expect("an on");
+    let error = driver.power_on(on, &call()).await.expect_err("it might repeat it by itself");
+    assert_eq!((error.kind, error.effect), (ErrorKind::Settings, Effect::DidNotHappen), "{error}");
+    assert_eq!(agent.commands().await, Some(0));
+    driver.power_off(&orders.off().await.expect("an off"), &call()).await.expect("an off is not held up");
+    assert!(!agent.is_on().await);
+    // One that says it repeats nothing is told so no more.
+    agent.is_replaced(|text| {
+        text.replace("parameter name=\"retry_on\"", "parameter name=\"something_else\"")
+            .replace("[ \"$retry\" = 0 ]", "[ -z \"$retry\" ]")
+    });
+    assert_eq!(driver.read_power(&call()).await.expect("it fits").power, Power::Off);
+    std::fs::remove_file(agent.file("fence_fake")).expect("it is there");
+    let error = driver.read_power(&call()).await.expect_err("it is gone");
+    assert!(error.kind == ErrorKind::Settings && error.detail.contains("cannot be found"), "{error}");
 }

@@ -63,3 +63,21 @@ async fn an_off_stays_open_for_the_run_and_for_what_its_operator_vouches_for_aft
     assert!(webhook.releases().is_empty());
     Ok(())
 }
+
+#[tokio::test]
+async fn an_agent_that_was_replaced_and_does_not_fit_any_more_is_told_by_the_next_check() -> Result<()> {
+    let (fake, webhook) = (Fake::new(), Webhook::start().await?);
+    let gateway = Gateway::start(&fleet(&fake.node(), &webhook)).await?;
+    gateway.checked().await?;
+    let before = gateway.picket(&["check", "n1"]).await?;
+    assert!(!before.out.contains("was replaced"), "{before:?}");
+    fake.is_replaced();
+    let check = gateway.picket(&["check", "n1"]).await?;
+    let told =
+        check.out.contains("was replaced") && check.out.contains("does not know the parameter password");
+    assert!(told && check.code != 0, "{check:?}");
+    let nodes = gateway.picket(&["nodes"]).await?;
+    assert!(nodes.out.contains("0/1 not ready"), "{nodes:?}");
+    assert!(webhook.releases().is_empty());
+    Ok(())
+}

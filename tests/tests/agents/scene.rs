@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use picket_tests::peers::{OPERATOR, PASSWORD, Truth};
@@ -75,6 +76,18 @@ impl Fake {
     /// From now on it answers nothing where it is told this action; what it starts then is told by [`children`](Self::children).
     pub fn fall_silent_when_told(&self, action: &str) {
         std::fs::write(self.file(&format!("silent-{action}")), "").expect("it can be written");
+    }
+
+    /// Another program takes its place, as a package's upgrade puts it there: it knows no password any more.
+    pub fn is_replaced(&self) {
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../drivers/agent/tests/fence_fake.sh");
+        // By another process: one that a test beside this one starts may hold a file open that we write, which cannot be run then.
+        let script = "sed 's/parameter name=.password./parameter name=\"passphrase\"/' \"$0\" >\"$1\" && chmod 755 \"$1\" && mv \"$1\" \"$2\"";
+        let wrote = Command::new("sh")
+            .args(["-c", script])
+            .args([program, self.file("fence_new"), self.file("fence_fake")])
+            .status();
+        assert!(wrote.expect("a shell").success());
     }
 
     /// It goes on as it should.

@@ -1,0 +1,81 @@
+//! Settings that fit the agent as it stands on the disk, also after it was replaced under a gateway that runs.
+//!
+//! **Invariant.** What the device was taken for when it was made (class, grade, whether it proves alone) never changes under whoever
+//! reckons with it: an agent that would be taken for something else now is told, and not believed, until the settings are read again.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use picket_driver::SettingFault;
+use serde_json::{Map, Value};
+
+use crate::described::{Described, Stamp};
+use crate::settings::Settings;
+
+/// The settings of one device, with what they were read from.
+#[derive(Debug)]
+pub struct Fitted {
+    table: Map<String, Value>,
+    described: Arc<Described>,
+    /// As it was made.
+    pub made: Arc<Settings>,
+    /// As it is now, and of which file.
+    now: Mutex<(Stamp, Arc<Settings>)>,
+}
+
+impl Fitted {
+    /// Reads the settings, and what the agent says.
+    ///
+    /// # Errors
+    /// All faults at once.
+    pub fn new(table: &Map<String, Value>, described: &Arc<Described>) -> Result<Self, Vec<SettingFault>> {
+        let made = Arc::new(check(table, described)?);
+        let stamp = Stamp::of(&made.path).map_err(|why| vec![SettingFault::new("agent", why)])?;
+        let now = Mutex::new((stamp, made.clone()));
+        Ok(Self { table: table.clone(), described: described.clone(), made, now })
+    }
+
+    /// As it is known now.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+    }
+
+    /// The file, if another one than the known stands there now, or none.
+    pub fn replaced(&self) -> bool {
+        let known = self.now.lock().unwrap_or_else(PoisonError::into_inner).0;
+        Stamp::of(&self.made.path) != Ok(known)
+    }
+
+    /// Asks the agent that stands there now. Waits for it.
+    ///
+    /// # Errors
+    /// What of the settings does not fit it any more, for people.
+    pub fn fit(&self) -> Result<(), String> {
+        let path: PathBuf = self.made.path.clone();
+        let replaced = |why: String| format!("was replaced since the settings were read: {why}");
+        // Before it is asked: what is replaced meanwhile is asked again.
+        let stamp = Stamp::of(&path).map_err(replaced)?;
+        let settings = check(&self.table, &self.described).map_err(|faults| {
+            let words: Vec<String> =
+                faults.iter().map(|fault| format!("{}: {}", fault.key, fault.message)).collect();
+            replaced(words.join("; "))
+        })?;
+        let made = &self.made;
+        let same = settings.class == made.class
+            && settings.grade == made.grade
+            && settings.never_alone == made.never_alone
+            && settings.endpoint == made.endpoint;
+        if !same {
+            let told = settings.remarks.join("; ");
+            return Err(replaced(format!(
+                "its Off is worth something else now, and counts for nothing until the settings are read again (SIGHUP). {told}"
+            )));
+        }
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = (stamp, Arc::new(settings));
+        Ok(())
+    }
+}
+
+fn check(table: &Map<String, Value>, described: &Described) -> Result<Settings, Vec<SettingFault>> {
+    Settings::check(table, &|path, program| described.describe(path, program))
+}
