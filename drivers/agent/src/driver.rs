@@ -221,7 +221,7 @@ impl PowerDriver for AgentDriver {
 
     fn shares(&self) -> Option<Shared> {
         // Most such units let in one at a time.
-        self.settings.place.clone().map(|name| Shared { name, at_once: 1 })
+        self.fitted.made.place.clone().map(|name| Shared { name, at_once: 1 })
     }
 
     fn never_alone(&self) -> Option<&str> {
