@@ -91,6 +91,15 @@ impl NodeTask {
 
     /// Reads these devices now, side by side, and answers callers meanwhile. `None`: the node was moved.
     pub(super) async fn watch(&mut self, devices: &[DeviceId]) -> Result<Option<Vec<Look>>, Fatal> {
+        self.watch_for(devices, |_| false).await
+    }
+
+    /// The same, until one of them says that; what the others would have said is not waited for then.
+    pub(super) async fn watch_for(
+        &mut self,
+        devices: &[DeviceId],
+        enough: fn(&Look) -> bool,
+    ) -> Result<Option<Vec<Look>>, Fatal> {
         let here = self.place();
         self.lingering.clear();
         let mut looks: Vec<Look> = Vec::new();
@@ -117,7 +126,12 @@ impl NodeTask {
                     }
                 }
                 next = doing.next() => match next {
-                    Some((device, did)) => looks.extend(self.looked(device, did)),
+                    Some((device, did)) => {
+                        looks.extend(self.looked(device, did));
+                        if looks.last().is_some_and(enough) {
+                            break;
+                        }
+                    }
                     None => break,
                 },
             }
@@ -235,6 +249,10 @@ impl NodeTask {
 
 /// What reads On.
 pub(super) fn on(looks: &[Look]) -> impl Iterator<Item = &DeviceId> {
-    let says_on = |look: &&Look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On);
-    looks.iter().filter(says_on).map(|look| &look.device)
+    looks.iter().filter(|look| is_on(look)).map(|look| &look.device)
+}
+
+/// Whether it says On.
+pub(super) fn is_on(look: &Look) -> bool {
+    look.reading.as_ref().is_some_and(|reading| reading.power == Power::On)
 }

@@ -11,7 +11,7 @@ use picket_core::ids::DeviceId;
 use picket_core::record::HoldState;
 
 use super::hands::{Did, Doing};
-use super::looking::on;
+use super::looking::{is_on, on};
 use super::{Fatal, NodeTask};
 
 impl NodeTask {
@@ -22,11 +22,15 @@ impl NodeTask {
         loop {
             self.close_expired(|kind| !kind.bars_proof()).await?;
             let devices: Vec<DeviceId> = self.hosts().into_iter().chain(self.proving_beside()).collect();
-            let Some(looks) = self.watch(&devices).await? else { return Ok(()) };
-            if self.found_on(&looks).await?
-                || self.proof_is_gone(&looks).await?
-                || self.pause(self.parts.rules.watch).await?
-            {
+            let began = self.now();
+            // A word for on is not kept waiting by a device that is silent.
+            let Some(looks) = self.watch_for(&devices, is_on).await? else { return Ok(()) };
+            if self.found_on(&looks).await? || self.proof_is_gone(&looks).await? {
+                return Ok(());
+            }
+            // From one look to the next, and not from its end, which a silent device puts off.
+            let watch = self.parts.rules.watch;
+            if self.pause(watch.saturating_sub(self.now().since(began)).max(watch / 2)).await? {
                 return Ok(());
             }
         }

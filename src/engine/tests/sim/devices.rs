@@ -1,5 +1,7 @@
 //! What devices do, and what must come out.
 
+use std::time::Duration;
+
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
@@ -194,6 +196,32 @@ async fn an_outlet_that_comes_back_does_not_shake_what_the_bmc_proves() {
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(200)).await;
     assert!(lab.is_on());
+}
+
+/// Whenever it comes back, and though the BMC beside it is silent for a whole call at each look.
+#[tokio::test(start_paused = true)]
+async fn an_outlet_that_comes_back_is_found_by_the_next_look_and_cut_again() {
+    let mut lab = Lab::with(18, &[&["bmc"], &["pdu-a"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "pdu-a");
+    })
+    .await;
+    lab.fault("bmc", Fault::Silent);
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    for step in 0..12 {
+        lab.reach("released", s(120)).await;
+        tokio::time::sleep(s(20) + Duration::from_millis(1_300) * step).await;
+        lab.happen(Act::ForeignOutlet { outlet: "pdu-a".to_owned(), verb: picket_driver_sim::Verb::On });
+        let began = tokio::time::Instant::now();
+        lab.reach("fencing", s(60)).await;
+        assert!(
+            began.elapsed() <= s(11),
+            "looks are 10 s apart, and it was found after {:?}",
+            began.elapsed()
+        );
+        // The silent level has its share of 20 s first.
+        lab.reach("released", s(120)).await;
+        assert!(!lab.is_on());
+    }
 }
 
 #[tokio::test(start_paused = true)]
