@@ -3,16 +3,20 @@
 use std::process::Output;
 use std::time::Duration;
 
-use crate::scene::{Result, Scene};
+use crate::scene::{LOOKER, Result, Scene};
 use picket_driver_sim::{Fault, RestorePolicy};
-use picket_tests::peers::{ADMIN, PASSWORD, test_python};
+use picket_tests::peers::{ADMIN, OPERATOR, PASSWORD, test_python};
 use tempfile::NamedTempFile;
 use tokio::process::Command;
 
 async fn redfishtool(scene: &Scene, arguments: &str) -> Result<Output> {
+    redfishtool_as(scene, ADMIN, arguments).await
+}
+
+async fn redfishtool_as(scene: &Scene, user: &str, arguments: &str) -> Result<Output> {
     let tool = test_python()?.with_file_name("redfishtool");
     let address = scene.bmc.redfish_address().expect("it speaks Redfish").to_string();
-    let login = ["-r", &address, "-u", ADMIN, "-p", PASSWORD, "-S", "Always"];
+    let login = ["-r", &address, "-u", user, "-p", PASSWORD, "-S", "Always"];
     let output = Command::new(tool).args(login).args(arguments.split(' ')).kill_on_drop(true).output().await;
     Ok(output.expect("redfishtool of tests/peers/requirements.txt"))
 }
@@ -59,6 +63,26 @@ async fn redfishtool_switches_power_in_sessions_and_without() -> Result<()> {
         redfishtool(&scene, "-A Basic Systems -1 patch {\"PowerRestorePolicy\":\"AlwaysOff\"}").await?;
     assert!(patch.status.success(), "{}", said(&patch));
     assert_eq!(scene.bmc.world().hold("n1").restore, RestorePolicy::AlwaysOff);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_only_look_is_refused_a_reset() -> Result<()> {
+    let scene = Scene::new().await;
+    for how in ["Basic", "Session"] {
+        let look = redfishtool_as(&scene, LOOKER, &format!("-A {how} Systems -1")).await?;
+        assert!(look.status.success() && said(&look).contains("\"PowerState\": \"On\""), "{}", said(&look));
+        let off = redfishtool_as(&scene, LOOKER, &format!("-A {how} Systems -1 reset ForceOff")).await?;
+        assert!(!off.status.success() && said(&off).contains("403") && scene.bmc.is_on(), "{}", said(&off));
+        let hold = "patch {\"PowerRestorePolicy\":\"AlwaysOff\"}";
+        let hold = redfishtool_as(&scene, LOOKER, &format!("-A {how} Systems -1 {hold}")).await?;
+        assert!(!hold.status.success(), "{}", said(&hold));
+        let off = redfishtool_as(&scene, OPERATOR, &format!("-A {how} Systems -1 reset ForceOff")).await?;
+        assert!(off.status.success() && !scene.bmc.is_on(), "{}", said(&off));
+        let on = redfishtool_as(&scene, OPERATOR, &format!("-A {how} Systems -1 reset On")).await?;
+        assert!(on.status.success() && scene.bmc.is_on(), "{}", said(&on));
+    }
+    assert_ne!(scene.bmc.world().hold("n1").restore, RestorePolicy::AlwaysOff);
     Ok(())
 }
 

@@ -11,10 +11,17 @@ use picket_fleet::{Account, Bmc, BmcOptions, Fleet, RedfishPlace, Role};
 use picket_tests::peers::{ADMIN, OPERATOR, PASSWORD, fresh_address};
 pub use picket_tests::{Result, peers};
 
+/// Who may only look.
+pub const LOOKER: &str = "looker";
+
 /// The usual accounts.
 pub fn accounts() -> Arc<[Account]> {
     let account = |name: &str, role| Account { name: name.to_owned(), password: PASSWORD.to_owned(), role };
-    Arc::new([account(ADMIN, Role::Administrator), account(OPERATOR, Role::Operator)])
+    Arc::new([
+        account(ADMIN, Role::Administrator),
+        account(OPERATOR, Role::Operator),
+        account(LOOKER, Role::User),
+    ])
 }
 
 /// One machine's BMC at an address of its own.

@@ -16,7 +16,7 @@ use picket_core::time::{BootTime, WallTime};
 use picket_driver_sim::{Random, SessionId, Trouble, World};
 use serde_json::{Value, json};
 
-use crate::account::Account;
+use crate::account::{Account, Role};
 use session::Session;
 use task::Task;
 
@@ -130,6 +130,16 @@ impl Answer {
     }
 }
 
+/// Who may ask that at the least, by the standard roles and the privilege registry (DSP0266 §13.2.5, §13.4; ComputerSystem wants
+/// ConfigureComponents, Manager ConfigureManager): ReadOnly looks, Operator switches power, Administrator restarts the BMC.
+fn least(method: &str, path: &[&str]) -> Role {
+    match (method, path) {
+        ("POST", ["Managers", ..]) => Role::Administrator,
+        ("POST" | "PATCH", ["Systems", ..]) => Role::Operator,
+        _ => Role::User,
+    }
+}
+
 impl RedfishBmc {
     /// A BMC; `seed` decides its tokens, which are no secrets: nothing here is safe.
     pub fn new(options: RedfishOptions, seed: u64) -> Self {
@@ -168,6 +178,10 @@ impl RedfishBmc {
             Err(refused) => return refused,
         };
         let ["redfish", "v1", rest @ ..] = path.as_slice() else { return Ok(resources::not_found()) };
+        if self.role(request) < least(method, rest) {
+            let words = "The account or credentials do not have the privileges for this.";
+            return Ok(Answer::error(403, "InsufficientPrivilege", words));
+        }
         match (method, rest) {
             ("GET" | "HEAD", ["Systems", "1"]) => Ok(match self.system(now, world, caller) {
                 Ok(system) => resources::tagged(request, system),

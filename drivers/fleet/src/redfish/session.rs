@@ -5,6 +5,7 @@ use picket_driver_sim::{Request as Asked, Response, SessionId, Trouble, World};
 use serde_json::{Value, json};
 
 use super::{Answer, Caller, Handled, RedfishBmc, Request};
+use crate::account::Role;
 
 /// A session; its key is its id.
 #[derive(Debug)]
@@ -89,6 +90,20 @@ impl RedfishBmc {
             Ok(_) => Ok(caller),
             Err(trouble) => Err(Answer::trouble(trouble)),
         }
+    }
+
+    /// What whoever sent this may do, who was let in.
+    pub(super) fn role(&self, request: &Request) -> Role {
+        let by_token = request.headers.get("x-auth-token").and_then(|token| {
+            self.sessions.values().find(|session| session.token == *token).map(|session| session.user.clone())
+        });
+        let by_basic = || {
+            let text = request.headers.get("authorization")?.strip_prefix("Basic ")?;
+            decode(text.trim())?.split_once(':').map(|(user, _)| user.to_owned())
+        };
+        let user = by_token.or_else(by_basic).unwrap_or_default();
+        let account = self.options.accounts.iter().find(|account| account.name == user);
+        account.map_or(Role::User, |account| account.role)
     }
 
     fn is_account(&self, user: &str, password: &str) -> bool {
