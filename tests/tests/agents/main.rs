@@ -1,5 +1,6 @@
 //! Fence agents of ClusterLabs as devices: what Debian ships, run by the real daemon, against peers that others wrote.
 
+mod breach;
 mod ends;
 mod listed;
 mod pdu;
