@@ -116,7 +116,7 @@ impl<P: Peer> Subject for OverUdp<P> {
 
     fn patience(&self) -> Option<Duration> {
         // No bound of an idle machine: what is slow here is the machine, and an agent is a program that is started for each question.
-        Some(Duration::from_secs(60))
+        Some(Duration::from_secs(if self.by == By::FenceIpmilan { 60 } else { 15 }))
     }
 
     fn hears_the_driver(&self) -> bool {
