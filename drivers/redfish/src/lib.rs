@@ -49,6 +49,7 @@ mod closing;
 mod connection;
 mod driver;
 mod effort;
+mod ending;
 mod hold;
 mod kind;
 mod life;

@@ -23,7 +23,7 @@ use crate::login::{Lockout, Login};
 use crate::pool::Pool;
 use crate::quirks;
 use crate::service::Service;
-use crate::session::Session;
+use crate::session::{Session, name_of};
 use crate::settings::{Authentication, Settings};
 
 /// Wait before the same is asked again; it doubles.
@@ -138,6 +138,20 @@ impl Line {
         !ask.open || !self.is_by_session()
     }
 
+    /// The name of the session that is there, for whoever leads later.
+    pub fn session_name(&self) -> Option<String> {
+        self.session.as_ref().map(|session| name_of(&self.settings, &session.path))
+    }
+
+    /// What is stored with the name of its session goes in that one or not at all: a successor ends no other (S8).
+    fn expect_session(&self, effort: &Effort) -> Result<(), DriverError> {
+        if effort.session().is_none_or(|stored| self.session_name().as_deref() == Some(stored)) {
+            return Ok(());
+        }
+        let why = "its session is not the one that is stored with it; power is read first";
+        Err(self.error(effort, ErrorKind::Unreachable, why))
+    }
+
     /// At the end of a call: only so many connections are kept that did nothing but look.
     pub fn settle(&mut self) {
         // What a caller left in the middle of: nothing of it is sent any more.
@@ -203,6 +217,7 @@ impl Line {
             line.error(&Effort::reading(), ErrorKind::Protocol, "a link or token that HTTP cannot carry")
         };
         let request = self.request(ask, token.as_ref(), by_basic).ok_or_else(|| odd(self))?;
+        self.expect_session(effort)?;
         effort.may_send(call).map_err(|ended| effort.judge(ended))?;
         let asked_at = call.now();
         let (unanswered_before, silent_before) = (self.unanswered_command, self.unanswered_since);
@@ -284,12 +299,12 @@ impl Line {
                         effort.refused();
                         let by_token = self.session.take().is_some();
                         self.sighted &= !by_token;
-                        if by_token && !asked_anew && !effort.is_bound() {
+                        if by_token && !asked_anew && !effort.is_tied() {
                             // The service ended the session, or restarted: that says nothing of the password.
                             asked_anew = true;
                             continue;
                         }
-                        if by_token && effort.is_bound() {
+                        if by_token && effort.is_tied() {
                             let why = "its session is over; power is read first";
                             return Err(self.error(effort, ErrorKind::Unreachable, why));
                         }
@@ -330,6 +345,7 @@ impl Line {
             let why = "power was not read in this session: it is read first";
             return Err(self.error(effort, ErrorKind::Unreachable, why));
         }
+        self.expect_session(effort)?;
         if !ask.open && self.is_by_session() && self.session.is_none() {
             self.log_in(call, until).await?;
         }

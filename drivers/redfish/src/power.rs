@@ -208,9 +208,9 @@ fn account(answer: &Answer, effort: &mut Effort) -> Verdict {
 }
 
 /// Hard off: `ForceOff`. Repeated until the service takes it, the machine is off already, or it is refused for good.
-pub async fn off(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> {
+pub async fn off(line: &mut Line, session: Option<&str>, call: &Call) -> Result<Accepted, DriverError> {
     let until = end_of(call);
-    let mut effort = Effort::in_sight();
+    let mut effort = Effort::in_sight().in_session(session);
     // Not even looked for: a caller who may not send hears that, whatever the service would say.
     call.may_send()?;
     let service = found(line, call).await?;
@@ -242,8 +242,8 @@ pub async fn off(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> 
 }
 
 /// On, once, in the session in which power was read before; none is opened for it (S6, S8).
-pub async fn on(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> {
-    let mut effort = Effort::once();
+pub async fn on(line: &mut Line, session: Option<&str>, call: &Call) -> Result<Accepted, DriverError> {
+    let mut effort = Effort::once().in_session(session);
     call.may_send()?;
     let Some(service) = line.service.clone() else {
         return Err(line.error(

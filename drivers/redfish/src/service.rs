@@ -37,15 +37,16 @@ pub struct Service {
 /// What a request may itself have to ask for first.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, DriverError>> + Send + 'a>>;
 
-type Object = Map<String, Value>;
+/// A resource.
+pub type Object = Map<String, Value>;
 
-fn link(object: &Object, key: &str) -> Option<String> {
+pub fn link(object: &Object, key: &str) -> Option<String> {
     object.get(key)?.get("@odata.id")?.as_str().and_then(path_of)
 }
 
 impl Service {
     /// Reads `path`, which must be an object.
-    async fn read(
+    pub async fn read(
         line: &mut Line,
         call: &Call,
         ask: Ask,
@@ -78,7 +79,7 @@ impl Service {
     }
 
     /// The service root, which anybody may read; where sessions are made stands there.
-    async fn root(line: &mut Line, call: &Call) -> Result<Object, DriverError> {
+    pub async fn root(line: &mut Line, call: &Call) -> Result<Object, DriverError> {
         let (_, root) = Self::read(line, call, Ask::open(ROOT), "the service root").await?;
         let direct = root.get("Links").and_then(Value::as_object).and_then(|links| link(links, "Sessions"));
         let below =
