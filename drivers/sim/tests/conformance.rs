@@ -13,6 +13,7 @@ struct Simulated {
     world: SharedWorld,
     clock: Arc<SimClock>,
     device: &'static str,
+    names_sessions: bool,
 }
 
 impl Simulated {
@@ -21,7 +22,7 @@ impl Simulated {
         world.add_machine("n1").add_host("n1", "bmc").add_supply("n1", "outlet");
         world.set_hold_up("n1", Duration::ZERO);
         build(&mut world);
-        Self { world: world.shared(), clock: Arc::new(SimClock::new()), device }
+        Self { world: world.shared(), clock: Arc::new(SimClock::new()), device, names_sessions: false }
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
@@ -32,7 +33,8 @@ impl Simulated {
 #[async_trait]
 impl Subject for Simulated {
     fn driver(&self) -> Arc<dyn PowerDriver> {
-        Arc::new(SimDriver::new(&self.world, self.device, &SimOptions::default()))
+        let options = SimOptions { names_sessions: self.names_sessions, ..SimOptions::default() };
+        Arc::new(SimDriver::new(&self.world, self.device, &options))
     }
 
     fn clock(&self) -> Arc<dyn Clock> {
@@ -96,6 +98,15 @@ async fn conforms(subject: Simulated, left_out: &[&str]) {
 #[tokio::test(start_paused = true)]
 async fn a_host_device_conforms() {
     conforms(Simulated::new("bmc", |_| {}), &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_device_whose_sessions_have_names_conforms() {
+    // A successor needs a session of its own, and some checks leave theirs open.
+    let subject = Simulated::new("bmc", |world| {
+        world.set_sessions("bmc", 16, Duration::from_secs(60));
+    });
+    conforms(Simulated { names_sessions: true, ..subject }, &[]).await;
 }
 
 #[tokio::test(start_paused = true)]

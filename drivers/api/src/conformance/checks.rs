@@ -6,7 +6,7 @@ use std::time::Duration;
 use picket_core::power::{EpochOrigin, Power};
 
 use super::Trouble;
-use super::duties::{cancelled, credentials, doubled, hold, identity, no_permit, secrets};
+use super::duties::{cancelled, credentials, doubled, hold, identity, named_sessions, no_permit, secrets};
 use super::rig::{Rig, Shown, ensure};
 use crate::error::{DriverError, Effect, ErrorKind};
 
@@ -35,6 +35,7 @@ checks! {
     "a hold is put back as it was found" => hold,
     "it says who it is, twice the same" => identity,
     "wrong credentials are said, and have no effect" => credentials,
+    "what is stored with a session goes in no other, and a successor ends it" => named_sessions,
     "no secret is printed" => secrets,
 }
 
