@@ -135,6 +135,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         self.traits().max_in_flight
     }
 
+    /// S8 as the far side says it now, told without any I/O, where that is longer than the settings say: what is open is waited
+    /// out for the longer of the two. It is found out on the way, and keeps no off back.
+    fn longest_life(&self) -> MaxInFlight {
+        self.traits().max_in_flight
+    }
+
     /// What whoever runs it ought to know of it as it is set, and is no fault; each a sentence for people, without secrets.
     fn remarks(&self) -> Vec<String> {
         Vec::new()

@@ -40,8 +40,7 @@ pub struct RedfishDriver {
     /// Whether commands go in sessions.
     by_session: bool,
     line: Mutex<Line>,
-    /// The name of the line's session when the last call ended.
-    session: std::sync::Mutex<Option<String>>,
+    seen: std::sync::Mutex<Seen>,
 }
 
 impl RedfishDriver {
@@ -70,7 +69,7 @@ impl RedfishDriver {
         let idle = IDLE.min(settings.session_timeout - settings.session_timeout / 20);
         let by_session = settings.authentication != Authentication::Basic;
         let line = Line::new(Arc::new(settings), TlsConnector::from(Arc::new(tls)), name, pool.clone());
-        Ok(Self { traits, idle, by_session, line: Mutex::new(line), session: std::sync::Mutex::default() })
+        Ok(Self { traits, idle, by_session, line: Mutex::new(line), seen: std::sync::Mutex::default() })
     }
 
     /// The line, when the calls before are done.
@@ -79,20 +78,32 @@ impl RedfishDriver {
             let detail = format!("{}: an earlier call did not end in time", self.traits.endpoint);
             DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, detail)
         })?;
-        Ok(Turn { line: turn, session: &self.session })
+        Ok(Turn { line: turn, seen: &self.seen })
     }
 }
 
 /// One call's time on the line.
 struct Turn<'a> {
     line: MutexGuard<'a, Line>,
-    session: &'a std::sync::Mutex<Option<String>>,
+    seen: &'a std::sync::Mutex<Seen>,
+}
+
+/// What was so when the last call ended.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// The name of the line's session.
+    session: Option<String>,
+    /// The longest that the service keeps an idle one, where it says more than the settings.
+    longest_idle: Option<Duration>,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.line.settle();
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = self.line.session_name();
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen {
+            session: self.line.session_name(),
+            longest_idle: self.line.said_timeout.map(|_| self.line.longest_idle()),
+        };
     }
 }
 
@@ -118,7 +129,15 @@ impl PowerDriver for RedfishDriver {
     }
 
     fn session(&self) -> Option<String> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).session.clone()
+    }
+
+    fn longest_life(&self) -> MaxInFlight {
+        let said = self.seen.lock().unwrap_or_else(PoisonError::into_inner).longest_idle;
+        let MaxInFlight { off, on } = self.traits.max_in_flight;
+        // With basic authentication the operator's word bounds a command, and no session.
+        let Some(said) = said.filter(|_| self.by_session) else { return MaxInFlight { off, on } };
+        MaxInFlight { off: off.map(|life| life.max(said)), on: on.map(|life| life.max(said * 2)) }
     }
 
     fn alone_at(&self) -> Option<&str> {

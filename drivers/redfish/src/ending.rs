@@ -46,7 +46,7 @@ pub async fn end(line: &mut Line, name: &str, call: &Call) -> Result<(), DriverE
     }
     let answer = line.ask(&Ask::delete(place), call, &mut Effort::ending()).await.map_err(unknown)?;
     match answer.status {
-        200 | 204 => Ok(()),
+        200 | 204 if !answer.stored => Ok(()),
         404 | 410 => is_not_listed(line, place, call).await,
         _ => Err(unclear(line, format_args!("the end of session {name:?}: {}", answer.words()))),
     }
@@ -72,7 +72,7 @@ async fn is_ours(line: &mut Line, place: &str, call: &Call) -> Result<bool, Driv
     let answer = line.ask(&Ask::get(place), call, &mut Effort::reading()).await.map_err(unknown)?;
     // It may have been another's, and this is a new one: that has its own place.
     match (there(line), answer.status) {
-        (true, 200) => Ok(true),
+        (true, 200) if !answer.stored => Ok(true),
         (false, _) => Ok(false),
         (true, _) => Err(unclear(line, format_args!("our own session in its place: {}", answer.words()))),
     }
@@ -134,11 +134,11 @@ pub async fn nothing_runs(line: &mut Line, call: &Call) -> Result<(), DriverErro
     };
     for task in tasks {
         let answer = line.ask(&Ask::get(&task), call, &mut Effort::reading()).await.map_err(unknown)?;
-        let state = answer.object().and_then(|task| Some(task.get("TaskState")?.as_str()?.to_owned()));
+        let state = answer.fresh().and_then(|task| Some(task.get("TaskState")?.as_str()?.to_owned()));
         let over = match answer.status {
             200 => state.as_deref().is_some_and(is_over),
             // Forgotten since it was listed.
-            404 | 410 => true,
+            404 | 410 => !answer.stored,
             _ => false,
         };
         if !over {

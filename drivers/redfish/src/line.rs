@@ -40,6 +40,8 @@ pub struct Line {
     pub(crate) sessions: Option<String>,
     /// What was found at the service.
     pub(crate) service: Option<Service>,
+    /// After how long the service ends an idle session, where it says more than the settings.
+    pub(crate) said_timeout: Option<Duration>,
     /// Whose machine it was when that was asked last.
     pub(crate) uuid: Option<String>,
     pub(crate) session: Option<Session>,
@@ -97,6 +99,7 @@ impl Line {
             connections: 0,
             sessions: None,
             service: None,
+            said_timeout: None,
             uuid: None,
             session: None,
             orphans: Vec::new(),
@@ -136,6 +139,12 @@ impl Line {
     /// Whether a request says who we are. Where there are sessions, what needs none is asked without.
     pub(crate) fn is_authenticated(&self, ask: &Ask) -> bool {
         !ask.open || !self.is_by_session()
+    }
+
+    /// The longest that the service may keep an idle session, by the settings or by its own word.
+    pub fn longest_idle(&self) -> Duration {
+        let said = self.said_timeout.map(|said| said + said / 20);
+        said.unwrap_or_default().max(self.settings.longest_idle())
     }
 
     /// The name of the session that is there, for whoever leads later.

@@ -73,6 +73,13 @@ pub(crate) fn interpret(answer: &Answer) -> (Power, String) {
     if answer.status != 200 {
         return (Power::Unknown, answer.words());
     }
+    if answer.stored {
+        // Nobody knows when it was true: it may be from before the question, and before the off (S1, S2).
+        return (
+            Power::Unknown,
+            "an answer that a cache had kept (Age): reach the service without it".to_owned(),
+        );
+    }
     let states = if answer.cut { None } else { serde_json::from_slice(&answer.body).ok() };
     let Some(States(states)) = states else {
         return (Power::Unknown, "an answer that is no JSON object".to_owned());
@@ -193,7 +200,8 @@ fn refused(line: &mut Line, verb: &str, answer: &Answer, effort: &Effort) -> Dri
 
 /// Accounts for what an answer says was not done.
 fn account(answer: &Answer, effort: &mut Effort) -> Verdict {
-    let verdict = quirks::verdict(answer.status);
+    // What a cache had kept says nothing of this command.
+    let verdict = if answer.stored { Verdict::Uncertain } else { quirks::verdict(answer.status) };
     match verdict {
         Verdict::NotInThisState
         | Verdict::Forbidden

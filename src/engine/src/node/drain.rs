@@ -151,7 +151,7 @@ impl NodeTask {
     fn longest_life(&self, open: &[OpenEffect], device: &DeviceId) -> Duration {
         open.iter()
             .filter(|open| open.kind.device() == Some(device))
-            .filter_map(|open| open.life)
+            .filter_map(|open| self.life_of(open))
             .max()
             .unwrap_or(self.parts.rules.device_call)
     }

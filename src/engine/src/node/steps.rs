@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_core::event::Event;
-use picket_core::ledger::OpenEffect;
+use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::machine;
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
@@ -188,10 +188,20 @@ impl NodeTask {
     pub(super) fn expires_at(&self, open: &OpenEffect) -> Option<BootTime> {
         if let Some(device) = open.kind.device().filter(|_| self.own.contains(&open.id)) {
             let since = self.unclosed.get(device)?;
-            return open.life.map(|life| *since + life);
+            return self.life_of(open).map(|life| *since + life);
         }
         let from = self.counted_from.get(&open.id).copied().unwrap_or_else(|| self.now());
-        open.life.map(|life| from + life)
+        self.life_of(open).map(|life| from + life)
+    }
+
+    /// How long an effect may live: what was believed when it was stored, or what its device says now, if that is longer.
+    pub(super) fn life_of(&self, open: &OpenEffect) -> Option<Duration> {
+        let driver = open.kind.device().and_then(|device| self.plan.drivers.get(device));
+        let now = driver.and_then(|driver| {
+            let now = driver.longest_life();
+            if matches!(open.kind, EffectKind::On(_)) { now.on } else { now.off }
+        });
+        open.life.map(|life| now.map_or(life, |now| now.max(life)))
     }
 
     pub(super) async fn give_up(&mut self, reason: Reason, detail: String) -> Result<(), Fatal> {
