@@ -4,5 +4,6 @@ mod ends;
 mod listed;
 mod pdu;
 mod power;
+mod redfish;
 mod refused;
 mod scene;
