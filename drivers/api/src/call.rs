@@ -40,6 +40,11 @@ impl Call {
         Self { witness: Some(witness), ..self }
     }
 
+    /// Whether it may only read, whoever leads: a check's. What does not fit is told there, and stops no fence.
+    pub fn may_only_read(&self) -> bool {
+        self.permit.is_none()
+    }
+
     /// When the call must have ended. A driver returns before it, with [`ErrorKind::TimedOut`].
     pub fn deadline(&self) -> Instant {
         self.deadline

@@ -102,6 +102,20 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// S8: whether a session can be ended by whoever has its name, and not only by who opened it. Then what is about to be sent
+    /// is stored with the name of its session, and goes in that session or not at all.
+    fn names_sessions(&self) -> bool {
+        false
+    }
+
+    /// The name of the session in which a command would go now, told without any I/O, and without its secret (S18): all that
+    /// [`end_session`](Self::end_session) needs where it comes from another process, which may have other settings. `None`: there
+    /// is no session, or none that others can end. What is told may be over at the far side: then the command is refused, and
+    /// power is read first.
+    fn session(&self) -> Option<String> {
+        None
+    }
+
     /// The beginning of its endpoint, where nobody else's device may begin so: it takes whatever is the only one there. `None`: it
     /// is told by name.
     fn alone_at(&self) -> Option<&str> {
@@ -118,6 +132,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     /// commands may still leave at the end of their call, by a sender that nobody leads any more, adds that call.
     fn max_in_flight(&self, call: Duration) -> MaxInFlight {
         let _ = call;
+        self.traits().max_in_flight
+    }
+
+    /// S8 as the far side says it now, told without any I/O, where that is longer than the settings say: what is open is waited
+    /// out for the longer of the two. It is found out on the way, and keeps no off back.
+    fn longest_life(&self) -> MaxInFlight {
         self.traits().max_in_flight
     }
 
@@ -179,4 +199,13 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     /// `Ok` means: the close was answered, or the far side's idle limit was waited out.
     /// Waits at most until the call's deadline; an error means that the session may still be open.
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError>;
+
+    /// Ends the session of that name, which another process opened and which may carry a late command (S8). `Ok` means: the far
+    /// side said clearly that there is no such session, and nothing is at work there that came in it. An error means that it may
+    /// be open still: its commands are waited out for their longest life. Asked again, it says the same or better.
+    /// Sent under the permit, and never where a session with another endpoint, or of another account, has that name.
+    async fn end_session(&self, name: &str, call: &Call) -> Result<(), DriverError> {
+        let _ = call;
+        Err(DriverError::unsupported(format!("its sessions have no names, and {name:?} is none of them")))
+    }
 }

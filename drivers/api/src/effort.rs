@@ -8,6 +8,8 @@ use crate::error::{DriverError, Effect, ErrorKind};
 enum Kind {
     /// Changes nothing.
     Reading,
+    /// Ends a session that somebody else opened: changes no power, and is sent by whoever leads alone.
+    Ending,
     /// Changes something, and may be sent again in another session.
     Repeatable,
     /// The same, but never in an epoch that began after a loss and in which power was not read yet: who asks must see,
@@ -23,22 +25,43 @@ pub struct Effort {
     kind: Kind,
     copies: u32,
     refused: u32,
+    /// The name of the session that is stored with it: it goes in no other (S8).
+    session: Option<String>,
 }
 
 impl Effort {
+    fn of(kind: Kind) -> Self {
+        Self { kind, copies: 0, refused: 0, session: None }
+    }
+
+    /// In the session of that name and in no other; `None`: in whichever.
+    pub fn in_session(self, name: Option<&str>) -> Self {
+        Self { session: name.map(str::to_owned), ..self }
+    }
+
+    /// The session in which alone it may be sent.
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    /// Of the end of a session that somebody else opened.
+    pub fn ending() -> Self {
+        Self::of(Kind::Ending)
+    }
+
     /// Of a call that changes nothing.
     pub fn reading() -> Self {
-        Self { kind: Kind::Reading, copies: 0, refused: 0 }
+        Self::of(Kind::Reading)
     }
 
     /// Of a call that changes something and is idempotent.
     pub fn repeatable() -> Self {
-        Self { kind: Kind::Repeatable, copies: 0, refused: 0 }
+        Self::of(Kind::Repeatable)
     }
 
     /// Of a power-off.
     pub fn in_sight() -> Self {
-        Self { kind: Kind::InSight, copies: 0, refused: 0 }
+        Self::of(Kind::InSight)
     }
 
     /// Whether it may be sent only where power was read since the last loss.
@@ -48,17 +71,17 @@ impl Effort {
 
     /// Of a power-on.
     pub fn once() -> Self {
-        Self { kind: Kind::Once, copies: 0, refused: 0 }
+        Self::of(Kind::Once)
     }
 
     /// Whether it changes something.
     pub fn is_control(&self) -> bool {
-        self.kind != Kind::Reading
+        !matches!(self.kind, Kind::Reading | Kind::Ending)
     }
 
     /// Asked before each copy (S6).
     pub fn may_send(&self, call: &Call) -> Result<(), DriverError> {
-        if self.is_control() { call.may_send() } else { Ok(()) }
+        if self.kind == Kind::Reading { Ok(()) } else { call.may_send() }
     }
 
     /// A copy left this machine.
@@ -83,6 +106,11 @@ impl Effort {
     /// Whether it must be sent in the session that is there, and in no other.
     pub fn is_bound(&self) -> bool {
         self.kind == Kind::Once
+    }
+
+    /// Whether it goes in one session, and not in another that could be opened for it.
+    pub fn is_tied(&self) -> bool {
+        self.is_bound() || self.session.is_some()
     }
 
     /// What a failure means now: every copy that was not refused may have had its effect, or may have it yet.

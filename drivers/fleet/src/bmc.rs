@@ -138,6 +138,12 @@ impl Bmc {
         self.clock.boot()
     }
 
+    /// How many requests its Redfish turned away, as they came by tokens that it does not know (any more).
+    pub fn turned_away(&self) -> u64 {
+        let bmc = |redfish: &Redfish| redfish.bmc.lock().unwrap_or_else(PoisonError::into_inner).turned_away;
+        self.redfish.as_ref().map_or(0, bmc)
+    }
+
     /// Its world: one machine and the device of its IPMI, both by [`Bmc::name`], and `<name>-redfish`. No packet is answered while it is held.
     pub fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)

@@ -26,6 +26,8 @@ pub struct Answer {
     pub token: Option<Secret>,
     /// The version of what was read.
     pub etag: Option<String>,
+    /// It says that it is no answer of now.
+    pub stored: bool,
     /// The body; cut at [`LARGEST`].
     pub body: Vec<u8>,
     /// It was longer.
@@ -50,6 +52,7 @@ impl Answer {
                 .map(|seconds| Duration::from_secs(seconds.min(LONGEST_REST))),
             token,
             etag: text(ETAG).map(str::to_owned),
+            stored: is_stored(headers),
             body: Vec::new(),
             cut: false,
             asked_at: BootTime::default(),
@@ -60,6 +63,11 @@ impl Answer {
     /// Whether it was done, or taken.
     pub fn is_success(&self) -> bool {
         matches!(self.status, 200..=299)
+    }
+
+    /// The body as an object that is so now; `None` for anything else, also where a cache had kept it.
+    pub fn fresh(&self) -> Option<serde_json::Map<String, Value>> {
+        self.object().filter(|_| self.status == 200 && !self.stored)
     }
 
     /// The body as an object; `None` for anything else, also where it was cut.
@@ -99,6 +107,23 @@ impl Answer {
         let message = extended.and_then(|one| one.get("Message")).or_else(|| error.get("message"))?;
         message.as_str().map(str::to_owned)
     }
+}
+
+/// Whether a cache gave an answer that it had kept, whatever it was asked. An `Age`, also of 0, says that the service did neither make
+/// nor confirm the answer for this request (RFC 9111 §5.1). `Cache-Status` with a `hit` (RFC 9211 §2.1), `X-Cache` with a `HIT`,
+/// and `Warning` 110 and 113 (RFC 7234 §5.5) say so of caches that know no better. Not `Via`: every proxy has to write it,
+/// whether it keeps anything or not (RFC 9110 §7.6.3).
+fn is_stored(headers: &HeaderMap) -> bool {
+    let says = |name: &str, words: &[&str]| {
+        headers.get_all(name).iter().any(|value| {
+            let text = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+            text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| words.contains(&word))
+        })
+    };
+    headers.contains_key(http::header::AGE)
+        || says("cache-status", &["hit"])
+        || says("x-cache", &["hit"])
+        || says("warning", &["110", "113"])
 }
 
 /// Foreign words, short and without what could forge a line of a log.
@@ -151,6 +176,28 @@ mod tests {
         {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().expect("a header"))]);
             assert_eq!(Answer::begun(503, &headers).retry_after, rest.map(Duration::from_secs), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_cache_kept_says_so() {
+        for (name, value, stored) in [
+            ("age", "7", true),
+            ("age", "0", true),
+            ("age", "x", true),
+            ("x-cache", "HIT from proxy.example", true),
+            ("x-cache", "MISS from proxy.example", false),
+            ("cache-status", "Example; hit; ttl=376", true),
+            ("cache-status", "Example; fwd=uri-miss; stored", false),
+            ("warning", "110 - \"Response is Stale\"", true),
+            ("via", "1.1 proxy.example", false),
+            ("date", "Sun, 22 Nov 2026 08:00:00 GMT", false),
+        ] {
+            let headers = HeaderMap::from_iter([(
+                http::header::HeaderName::from_static(name),
+                value.parse().expect("a header"),
+            )]);
+            assert_eq!(Answer::begun(200, &headers).stored, stored, "{name}: {value}");
         }
     }
 

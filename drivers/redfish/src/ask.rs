@@ -52,6 +52,11 @@ impl Ask {
     pub fn end(session: &Session) -> Self {
         Self { method: Method::DELETE, token: Some(session.token.clone()), ..Self::get(&session.path) }
     }
+
+    /// Delete that, as ourselves.
+    pub fn delete(path: impl Into<String>) -> Self {
+        Self { method: Method::DELETE, ..Self::get(path) }
+    }
 }
 
 impl Line {

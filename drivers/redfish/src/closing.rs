@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// # Errors
 /// Something was sent of which nobody can say when it is over.
 pub async fn close_all(line: &mut Line, call: &Call) -> Result<Option<Instant>, DriverError> {
-    let longest = line.settings.longest_idle();
+    let longest = line.longest_idle();
     let tasks = match line.tasks.is_empty() {
         true => Ok(()),
         false => task::finish(line, call).await,
@@ -75,7 +75,7 @@ async fn is_deleted(line: &mut Line, session: &Session, call: &Call) -> bool {
     let until = end_of(call).min(Instant::now() + PATIENCE);
     let told = timeout_at(until, line.once(&Ask::end(session), call, until)).await;
     match told {
-        Ok(Ok(Ok(answer))) if matches!(answer.status, 200 | 204 | 401) => true,
+        Ok(Ok(Ok(answer))) if matches!(answer.status, 200 | 204 | 401) && !answer.stored => true,
         // It knew the token, or did not look at it: it may be known still.
         Ok(Ok(Ok(_))) => is_unknown(line, session, call, until).await,
         Ok(Ok(Err(Broken::NotSent(_) | Broken::Silent(_) | Broken::Late)) | Err(_)) | Err(_) => false,
@@ -87,5 +87,5 @@ async fn is_unknown(line: &mut Line, session: &Session, call: &Call, until: Inst
     let Some(path) = line.sessions.clone() else { return false };
     let ask = Ask { token: Some(session.token.clone()), ..Ask::get(path) };
     let told = timeout_at(until, line.once(&ask, call, until)).await;
-    matches!(told, Ok(Ok(Ok(answer))) if answer.status == 401)
+    matches!(told, Ok(Ok(Ok(answer))) if answer.status == 401 && !answer.stored)
 }

@@ -73,24 +73,49 @@ async fn addresses(settings: &Settings) -> Result<Vec<SocketAddr>, DriverError> 
     Ok(tokio::net::lookup_host((host.as_str(), *port)).await.map_err(unknown)?.collect())
 }
 
-async fn reach(settings: &Settings) -> Result<TcpStream, DriverError> {
-    let mut why = "its name has no address".to_owned();
-    for address in addresses(settings).await? {
-        match TcpStream::connect(address).await {
-            Ok(stream) => {
-                let tuned = stream.set_nodelay(true).and_then(|()| stream.set_zero_linger()).and_then(|()| {
-                    let millis = UNACKNOWLEDGED.as_millis() as u32;
-                    rustix::net::sockopt::set_tcp_user_timeout(&stream, millis).map_err(io::Error::from)
-                });
-                return match tuned {
-                    Ok(()) => Ok(stream),
-                    Err(error) => Err(failed(ErrorKind::Unreachable, settings, error)),
-                };
-            }
-            Err(error) => why = format!("{address}: {error}"),
+/// TCP and TLS to one address.
+async fn shake(
+    address: SocketAddr,
+    settings: &Settings,
+    tls: &TlsConnector,
+    name: &ServerName<'static>,
+) -> Result<TlsStream<TcpStream>, DriverError> {
+    let unreachable =
+        |error: io::Error| failed(ErrorKind::Unreachable, settings, format_args!("{address}: {error}"));
+    let stream = TcpStream::connect(address).await.map_err(unreachable)?;
+    stream.set_nodelay(true).and_then(|()| stream.set_zero_linger()).map_err(unreachable)?;
+    let millis = UNACKNOWLEDGED.as_millis() as u32;
+    let tuned = rustix::net::sockopt::set_tcp_user_timeout(&stream, millis).map_err(io::Error::from);
+    tuned.map_err(unreachable)?;
+    tls.connect(name.clone(), stream).await.map_err(|error| distrust(&error, settings))
+}
+
+/// The first of the addresses at which somebody shakes hands. A silent one leaves room for those after it, and for the
+/// request: of `n` addresses that are left each has an (n + 1)th of the time that is left.
+async fn reach(
+    addresses: &[SocketAddr],
+    settings: &Settings,
+    tls: &TlsConnector,
+    name: &ServerName<'static>,
+    until: Instant,
+) -> Result<TlsStream<TcpStream>, DriverError> {
+    let mut why = failed(ErrorKind::Unreachable, settings, "its name has no address");
+    for (index, address) in addresses.iter().enumerate() {
+        let left = addresses.len() - index;
+        let share = until.saturating_duration_since(Instant::now()) / (left as u32 + 1);
+        let end = if left == 1 { until } else { Instant::now() + share };
+        let shaken = timeout_at(end, shake(*address, settings, tls, name)).await;
+        let error = match shaken {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => error,
+            Err(_) => failed(ErrorKind::TimedOut, settings, format_args!("{address}: no connection in time")),
+        };
+        // Whoever answered and is not believed says more than who did not answer.
+        if why.kind != ErrorKind::Authentication {
+            why = error;
         }
     }
-    Err(failed(ErrorKind::Unreachable, settings, why))
+    Err(why)
 }
 
 /// What a failed handshake says: a certificate that is not believed is not the network's matter.
@@ -120,9 +145,7 @@ impl Connection {
         until: Instant,
     ) -> Result<Self, DriverError> {
         let opened = timeout_at(until, async {
-            let stream = reach(settings).await?;
-            let stream =
-                tls.connect(name.clone(), stream).await.map_err(|error| distrust(&error, settings))?;
+            let stream = reach(&addresses(settings).await?, settings, tls, name, until).await?;
             let mut builder = http1::Builder::new();
             builder.max_buf_size(LARGEST_HEAD);
             let shaken = builder.handshake(TokioIo::new(stream)).await;

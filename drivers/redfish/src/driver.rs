@@ -1,6 +1,6 @@
 //! The driver: the trait's calls, one after another on the line to the service.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,14 +14,14 @@ use picket_driver::{
 use rustls::pki_types::ServerName;
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
-use tokio::time::{sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use crate::line::{Line, end_of};
 use crate::pool::Pool;
 use crate::service::Service;
-use crate::settings::{Believed, Settings};
-use crate::{closing, hold, power, trust};
+use crate::settings::{Authentication, Believed, Settings};
+use crate::{closing, ending, hold, power, trust};
 
 /// How long one call may take unless the settings say otherwise.
 const CALL: Duration = Duration::from_secs(5);
@@ -37,7 +37,10 @@ const IDLE: Duration = Duration::from_secs(60);
 pub struct RedfishDriver {
     traits: Traits,
     idle: Duration,
+    /// Whether commands go in sessions.
+    by_session: bool,
     line: Mutex<Line>,
+    seen: std::sync::Mutex<Seen>,
 }
 
 impl RedfishDriver {
@@ -64,8 +67,9 @@ impl RedfishDriver {
             },
         };
         let idle = IDLE.min(settings.session_timeout - settings.session_timeout / 20);
+        let by_session = settings.authentication != Authentication::Basic;
         let line = Line::new(Arc::new(settings), TlsConnector::from(Arc::new(tls)), name, pool.clone());
-        Ok(Self { traits, idle, line: Mutex::new(line) })
+        Ok(Self { traits, idle, by_session, line: Mutex::new(line), seen: std::sync::Mutex::default() })
     }
 
     /// The line, when the calls before are done.
@@ -74,16 +78,32 @@ impl RedfishDriver {
             let detail = format!("{}: an earlier call did not end in time", self.traits.endpoint);
             DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, detail)
         })?;
-        Ok(Turn(turn))
+        Ok(Turn { line: turn, seen: &self.seen })
     }
 }
 
 /// One call's time on the line.
-struct Turn<'a>(MutexGuard<'a, Line>);
+struct Turn<'a> {
+    line: MutexGuard<'a, Line>,
+    seen: &'a std::sync::Mutex<Seen>,
+}
+
+/// What was so when the last call ended.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// The name of the line's session.
+    session: Option<String>,
+    /// The longest that the service keeps an idle one, where it says more than the settings.
+    longest_idle: Option<Duration>,
+}
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.settle();
+        self.line.settle();
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen {
+            session: self.line.session_name(),
+            longest_idle: self.line.said_timeout.map(|_| self.line.longest_idle()),
+        };
     }
 }
 
@@ -104,39 +124,55 @@ impl PowerDriver for RedfishDriver {
         several.then(|| Shared { name: place.to_owned(), at_once: AT_ONCE })
     }
 
+    fn names_sessions(&self) -> bool {
+        self.by_session
+    }
+
+    fn session(&self) -> Option<String> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).session.clone()
+    }
+
+    fn longest_life(&self) -> MaxInFlight {
+        let said = self.seen.lock().unwrap_or_else(PoisonError::into_inner).longest_idle;
+        let MaxInFlight { off, on } = self.traits.max_in_flight;
+        // With basic authentication the operator's word bounds a command, and no session.
+        let Some(said) = said.filter(|_| self.by_session) else { return MaxInFlight { off, on } };
+        MaxInFlight { off: off.map(|life| life.max(said)), on: on.map(|life| life.max(said * 2)) }
+    }
+
     fn alone_at(&self) -> Option<&str> {
         self.traits.endpoint.strip_suffix(ITS_ONLY)
     }
 
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
-        power::read(&mut self.line(call).await?.0, call).await
+        power::read(&mut self.line(call).await?.line, call).await
     }
 
-    async fn power_off(&self, _order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
-        power::off(&mut self.line(call).await?.0, call).await
+    async fn power_off(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
+        power::off(&mut self.line(call).await?.line, order.session(), call).await
     }
 
-    async fn power_on(&self, _order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
-        power::on(&mut self.line(call).await?.0, call).await
+    async fn power_on(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
+        power::on(&mut self.line(call).await?.line, order.session(), call).await
     }
 
     async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
         let mut turn = self.line(call).await?;
         // Everything anew: what is sent later goes to the system that says so now.
-        let (_, system) = Service::discover(&mut turn.0, call).await?;
-        if turn.0.settings.last_reset_time {
-            turn.0.look_at_life(call).await?;
+        let (_, system) = Service::discover(&mut turn.line, call).await?;
+        if turn.line.settings.last_reset_time {
+            turn.line.look_at_life(call).await?;
         }
         let text = |key: &str| {
             system.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
         };
         let uuid = text("UUID").and_then(Identity::usable_uuid);
-        turn.0.uuid.clone_from(&uuid);
+        turn.line.uuid.clone_from(&uuid);
         Ok(Identity { uuid, serial: text("SerialNumber").map(str::to_owned) })
     }
 
     async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError> {
-        hold::inspect(&mut self.line(call).await?.0, call).await
+        hold::inspect(&mut self.line(call).await?.line, call).await
     }
 
     fn engaged(&self, now: &HoldFound) -> Vec<String> {
@@ -144,17 +180,17 @@ impl PowerDriver for RedfishDriver {
     }
 
     async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
-        hold::engage(&mut self.line(call).await?.0, order.found(), call).await
+        hold::engage(&mut self.line(call).await?.line, order.found(), order.session(), call).await
     }
 
     async fn disengage_hold(&self, order: &UnholdOrder, call: &Call) -> Result<HoldReport, DriverError> {
-        hold::disengage(&mut self.line(call).await?.0, order.found(), call).await
+        hold::disengage(&mut self.line(call).await?.line, order.found(), order.session(), call).await
     }
 
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
         loop {
             // The wait is without the line: a reading may open a session of its own meanwhile.
-            let over_at = match closing::close_all(&mut self.line(call).await?.0, call).await? {
+            let over_at = match closing::close_all(&mut self.line(call).await?.line, call).await? {
                 None => return Ok(()),
                 Some(over_at) => over_at,
             };
@@ -168,5 +204,17 @@ impl PowerDriver for RedfishDriver {
             }
             sleep_until(over_at).await;
         }
+    }
+
+    async fn end_session(&self, name: &str, call: &Call) -> Result<(), DriverError> {
+        ending::end(&mut self.line(call).await?.line, name, call).await?;
+        let rested = Instant::now() + ending::AT_WORK;
+        if rested >= end_of(call) {
+            let detail = format!("{}: no time is left to see what came in the session", self.traits.endpoint);
+            return Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, detail));
+        }
+        // Without the line: power may be read meanwhile.
+        sleep_until(rested).await;
+        ending::nothing_runs(&mut self.line(call).await?.line, call).await
     }
 }

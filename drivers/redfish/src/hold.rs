@@ -49,7 +49,12 @@ pub fn engaged(now: &HoldFound) -> Vec<String> {
 }
 
 /// Tells the service to leave the machine off when power comes back.
-pub async fn engage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<HoldReport, DriverError> {
+pub async fn engage(
+    line: &mut Line,
+    found: &HoldFound,
+    session: Option<&str>,
+    call: &Call,
+) -> Result<HoldReport, DriverError> {
     if !found.contains_key(POLICY) {
         let why = if line.settings.hold {
             "the system has no PowerRestorePolicy"
@@ -58,24 +63,34 @@ pub async fn engage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<H
         };
         return Ok(HoldReport { engaged: Vec::new(), detail: why.to_owned() });
     }
-    set(line, call, ALWAYS_OFF).await
+    set(line, session, call, ALWAYS_OFF).await
 }
 
 /// Puts back what was found.
 ///
 /// # Errors
 /// It was refused, or taken or not.
-pub async fn disengage(line: &mut Line, found: &HoldFound, call: &Call) -> Result<HoldReport, DriverError> {
+pub async fn disengage(
+    line: &mut Line,
+    found: &HoldFound,
+    session: Option<&str>,
+    call: &Call,
+) -> Result<HoldReport, DriverError> {
     let Some(before) = found.get(POLICY) else { return Ok(HoldReport::default()) };
-    let report = set(line, call, before).await?;
+    let report = set(line, session, call, before).await?;
     // What the service never takes is said: nobody can put it back by trying again.
     let engaged = if before == ALWAYS_OFF { report.engaged } else { Vec::new() };
     Ok(HoldReport { engaged, ..report })
 }
 
-async fn set(line: &mut Line, call: &Call, wanted: &str) -> Result<HoldReport, DriverError> {
+async fn set(
+    line: &mut Line,
+    session: Option<&str>,
+    call: &Call,
+    wanted: &str,
+) -> Result<HoldReport, DriverError> {
     call.may_send()?;
-    let mut effort = Effort::repeatable();
+    let mut effort = Effort::repeatable().in_session(session);
     // Twice, where somebody else changed the system between reading and changing it.
     for _ in 0..2 {
         let (system, now, etag) = policy(line, call).await?;

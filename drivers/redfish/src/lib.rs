@@ -20,7 +20,8 @@
 //! So the far side has to bound it, and it does so by the *session*: a command carries the session's token, and one that comes
 //! after the session was deleted, or after it lay idle for `SessionTimeout` (DSP0266, "Redfish session login authentication"; `SessionService.SessionTimeout`,
 //! DSP2046), is answered 401 and does nothing. The session that carried a command is deleted before the opposite command, and
-//! a deletion that was not answered is waited out: its idle limit and five percent. What the settings say of that limit is
+//! a deletion that was not answered is waited out: its idle limit and five percent. The session's place stands in the ledger with the
+//! command, which goes in no other session; whoever leads later deletes it (`ending`). What the settings say of that limit is
 //! compared with what the service says. An off may land for one such limit after its sender stopped. An on may leave when its
 //! session is nearly over, which renews it: two limits, as with IPMI.
 //!
@@ -40,7 +41,7 @@
 //!
 //! From the wire inwards: `trust` (whom we believe), `connection` (one request after another), `ask` and `answer`, `session` (tokens),
 //! `service` (what was found), `life` (restarts of the manager), `line` (one conversation; `login` and
-//! `looking` are its parts), `power`, `task`, `hold`, `closing`
+//! `looking` are its parts), `power`, `task`, `hold`, `closing`, `ending`
 //! (what is said in it), `quirks` (what vendors do), `driver`.
 
 mod answer;
@@ -48,6 +49,7 @@ mod ask;
 mod closing;
 mod connection;
 mod driver;
+mod ending;
 mod hold;
 mod kind;
 mod life;

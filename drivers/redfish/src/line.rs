@@ -22,7 +22,7 @@ use crate::login::{Lockout, Login};
 use crate::pool::Pool;
 use crate::quirks;
 use crate::service::Service;
-use crate::session::Session;
+use crate::session::{Session, name_of};
 use crate::settings::{Authentication, Settings};
 
 /// Wait before the same is asked again; it doubles.
@@ -39,6 +39,8 @@ pub struct Line {
     pub(crate) sessions: Option<String>,
     /// What was found at the service.
     pub(crate) service: Option<Service>,
+    /// After how long the service ends an idle session, where it says more than the settings.
+    pub(crate) said_timeout: Option<Duration>,
     /// Whose machine it was when that was asked last.
     pub(crate) uuid: Option<String>,
     pub(crate) session: Option<Session>,
@@ -96,6 +98,7 @@ impl Line {
             connections: 0,
             sessions: None,
             service: None,
+            said_timeout: None,
             uuid: None,
             session: None,
             orphans: Vec::new(),
@@ -135,6 +138,26 @@ impl Line {
     /// Whether a request says who we are. Where there are sessions, what needs none is asked without.
     pub(crate) fn is_authenticated(&self, ask: &Ask) -> bool {
         !ask.open || !self.is_by_session()
+    }
+
+    /// The longest that the service may keep an idle session, by the settings or by its own word.
+    pub fn longest_idle(&self) -> Duration {
+        let said = self.said_timeout.map(|said| said + said / 20);
+        said.unwrap_or_default().max(self.settings.longest_idle())
+    }
+
+    /// The name of the session that is there, for whoever leads later.
+    pub fn session_name(&self) -> Option<String> {
+        self.session.as_ref().map(|session| name_of(&self.settings, &session.path))
+    }
+
+    /// What is stored with the name of its session goes in that one or not at all: a successor ends no other (S8).
+    fn expect_session(&self, effort: &Effort) -> Result<(), DriverError> {
+        if effort.session().is_none_or(|stored| self.session_name().as_deref() == Some(stored)) {
+            return Ok(());
+        }
+        let why = "its session is not the one that is stored with it; power is read first";
+        Err(self.error(effort, ErrorKind::Unreachable, why))
     }
 
     /// At the end of a call: only so many connections are kept that did nothing but look.
@@ -202,6 +225,7 @@ impl Line {
             line.error(&Effort::reading(), ErrorKind::Protocol, "a link or token that HTTP cannot carry")
         };
         let request = self.request(ask, token.as_ref(), by_basic).ok_or_else(|| odd(self))?;
+        self.expect_session(effort)?;
         effort.may_send(call).map_err(|ended| effort.judge(ended))?;
         let asked_at = call.now();
         let (unanswered_before, silent_before) = (self.unanswered_command, self.unanswered_since);
@@ -289,12 +313,12 @@ impl Line {
                         effort.refused();
                         let by_token = self.session.take().is_some();
                         self.sighted &= !by_token;
-                        if by_token && !asked_anew && !effort.is_bound() {
+                        if by_token && !asked_anew && !effort.is_tied() {
                             // The service ended the session, or restarted: that says nothing of the password.
                             asked_anew = true;
                             continue;
                         }
-                        if by_token && effort.is_bound() {
+                        if by_token && effort.is_tied() {
                             let why = "its session is over; power is read first";
                             return Err(self.error(effort, ErrorKind::Unreachable, why));
                         }
@@ -335,6 +359,7 @@ impl Line {
             let why = "power was not read in this session: it is read first";
             return Err(self.error(effort, ErrorKind::Unreachable, why));
         }
+        self.expect_session(effort)?;
         if !ask.open && self.is_by_session() && self.session.is_none() {
             self.log_in(call, until).await?;
         }

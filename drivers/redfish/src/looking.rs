@@ -31,12 +31,13 @@ impl Line {
             return Err(self.error(effort, ErrorKind::Settings, why));
         };
         let answer = self.ask(&Ask::get(manager), call, effort).await?;
-        let found = match answer.object().filter(|_| answer.status == 200) {
+        let found = match answer.fresh() {
             Some(object) => {
                 Life::read(&object).map_err(|why| self.error(effort, ErrorKind::Settings, why))?
             }
             None => {
-                let why = format!("its manager: {}", answer.words());
+                let kept = if answer.stored { ", which a cache had kept (Age)" } else { "" };
+                let why = format!("its manager: {}{kept}", answer.words());
                 return Err(self.error(effort, ErrorKind::Protocol, why));
             }
         };

@@ -72,6 +72,13 @@ pub(crate) fn interpret(answer: &Answer) -> (Power, String) {
     if answer.status != 200 {
         return (Power::Unknown, answer.words());
     }
+    if answer.stored {
+        // Nobody knows when it was true: it may be from before the question, and before the off (S1, S2).
+        return (
+            Power::Unknown,
+            "an answer that a cache had kept (Age): reach the service without it".to_owned(),
+        );
+    }
     let states = if answer.cut { None } else { serde_json::from_slice(&answer.body).ok() };
     let Some(States(states)) = states else {
         return (Power::Unknown, "an answer that is no JSON object".to_owned());
@@ -192,7 +199,8 @@ fn refused(line: &mut Line, verb: &str, answer: &Answer, effort: &Effort) -> Dri
 
 /// Accounts for what an answer says was not done.
 fn account(answer: &Answer, effort: &mut Effort) -> Verdict {
-    let verdict = quirks::verdict(answer.status);
+    // What a cache had kept says nothing of this command.
+    let verdict = if answer.stored { Verdict::Uncertain } else { quirks::verdict(answer.status) };
     match verdict {
         Verdict::NotInThisState
         | Verdict::Forbidden
@@ -207,9 +215,9 @@ fn account(answer: &Answer, effort: &mut Effort) -> Verdict {
 }
 
 /// Hard off: `ForceOff`. Repeated until the service takes it, the machine is off already, or it is refused for good.
-pub async fn off(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> {
+pub async fn off(line: &mut Line, session: Option<&str>, call: &Call) -> Result<Accepted, DriverError> {
     let until = end_of(call);
-    let mut effort = Effort::in_sight();
+    let mut effort = Effort::in_sight().in_session(session);
     // Not even looked for: a caller who may not send hears that, whatever the service would say.
     call.may_send()?;
     let service = found(line, call).await?;
@@ -241,8 +249,8 @@ pub async fn off(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> 
 }
 
 /// On, once, in the session in which power was read before; none is opened for it (S6, S8).
-pub async fn on(line: &mut Line, call: &Call) -> Result<Accepted, DriverError> {
-    let mut effort = Effort::once();
+pub async fn on(line: &mut Line, session: Option<&str>, call: &Call) -> Result<Accepted, DriverError> {
+    let mut effort = Effort::once().in_session(session);
     call.may_send()?;
     let Some(service) = line.service.clone() else {
         return Err(line.error(

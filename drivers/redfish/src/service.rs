@@ -4,6 +4,7 @@
 //! is no driver for it.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use serde_json::{Map, Value};
@@ -36,15 +37,16 @@ pub struct Service {
 /// What a request may itself have to ask for first.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, DriverError>> + Send + 'a>>;
 
-type Object = Map<String, Value>;
+/// A resource.
+pub type Object = Map<String, Value>;
 
-fn link(object: &Object, key: &str) -> Option<String> {
+pub fn link(object: &Object, key: &str) -> Option<String> {
     object.get(key)?.get("@odata.id")?.as_str().and_then(path_of)
 }
 
 impl Service {
     /// Reads `path`, which must be an object.
-    async fn read(
+    pub async fn read(
         line: &mut Line,
         call: &Call,
         ask: Ask,
@@ -52,7 +54,7 @@ impl Service {
     ) -> Result<(Answer, Object), DriverError> {
         let effort = &mut Effort::reading();
         let answer = line.ask(&ask, call, effort).await?;
-        match answer.object().filter(|_| answer.status == 200) {
+        match answer.fresh() {
             Some(object) => Ok((answer, object)),
             None => Err(unread(line, &answer, what)),
         }
@@ -77,7 +79,7 @@ impl Service {
     }
 
     /// The service root, which anybody may read; where sessions are made stands there.
-    async fn root(line: &mut Line, call: &Call) -> Result<Object, DriverError> {
+    pub async fn root(line: &mut Line, call: &Call) -> Result<Object, DriverError> {
         let (_, root) = Self::read(line, call, Ask::open(ROOT), "the service root").await?;
         let direct = root.get("Links").and_then(Value::as_object).and_then(|links| link(links, "Sessions"));
         let below =
@@ -86,24 +88,35 @@ impl Service {
         Ok(root)
     }
 
-    /// Compares what the settings say of a session's life with what the service says.
+    /// Compares what the settings say of a session's life with what the service says, which may have been told otherwise since. A
+    /// check refuses what is longer; a fence goes on, and what was sent is waited out for the longer one.
     async fn compare_timeout(line: &mut Line, call: &Call, root: &Object) -> Result<(), DriverError> {
         let Some(path) = link(root, "SessionService").filter(|_| line.session.is_some()) else {
             return Ok(());
         };
-        let (_, service) = Self::read(line, call, Ask::get(path), "the session service").await?;
+        let read = Self::read(line, call, Ask::get(path), "the session service").await;
+        let service = match read {
+            Ok((_, service)) => service,
+            // Whether an off is sent does not hang on it.
+            Err(error) if !call.may_only_read() => {
+                tracing::warn!(endpoint = %line.settings.authority(), %error, "its SessionTimeout is not known");
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
         let said = service.get("SessionTimeout").and_then(Value::as_u64);
         let ours = line.settings.session_timeout.as_secs();
-        match said {
-            Some(said) if said > ours => {
-                let why = format!(
-                    "the service keeps an idle session for {said} s (SessionTimeout), and session_timeout says {ours} s: a \
-                     late command could land after that; set session_timeout = \"{said}s\", or a shorter one at the service"
-                );
-                Err(line.error(&Effort::reading(), ErrorKind::Settings, why))
-            }
-            _ => Ok(()),
+        line.said_timeout = said.filter(|said| *said > ours).map(Duration::from_secs);
+        let Some(said) = line.said_timeout.map(|said| said.as_secs()) else { return Ok(()) };
+        let why = format!(
+            "the service keeps an idle session for {said} s (SessionTimeout), and session_timeout says {ours} s: a late \
+             command could land after that; set session_timeout = \"{said}s\", or a shorter one at the service"
+        );
+        if call.may_only_read() {
+            return Err(line.error(&Effort::reading(), ErrorKind::Settings, why));
         }
+        tracing::warn!(endpoint = %line.settings.authority(), why, "what is open is waited out for longer");
+        Ok(())
     }
 
     /// Looks at everything anew.
@@ -257,6 +270,7 @@ pub fn unread(line: &Line, answer: &Answer, what: &str) -> DriverError {
             "{what}: a redirect ({}), and none is followed: name the service itself in host",
             answer.words()
         ),
+        200..=299 if answer.stored => format!("{what}: an answer that a cache had kept (Age)"),
         200..=299 if answer.cut => format!("{what}: an answer larger than {} bytes", crate::answer::LARGEST),
         200..=299 => format!("{what}: an answer that is no JSON object"),
         _ => format!("{what}: {}", answer.words()),

@@ -1,9 +1,14 @@
-//! Sessions: a token that the service gave, and what it may have carried.
+//! Sessions: a token that the service gave, and what it may have carried; and their names, by which a successor ends them.
 
 use std::time::Duration;
 
 use picket_driver::Secret;
 use tokio::time::Instant;
+
+use crate::settings::Settings;
+
+/// Between a session's place and whose it is.
+const OF: &str = " of ";
 
 /// One session at the service.
 #[derive(Clone, Debug)]
@@ -22,5 +27,62 @@ impl Session {
     /// When the service has surely ended it, if nothing more is sent in it.
     pub fn dead_at(&self, longest_idle: Duration) -> Instant {
         self.last_used + longest_idle
+    }
+}
+
+/// A session's name, for whoever leads later: at which service it is, where there, and whose (S8). It has no secret in it.
+pub fn name_of(settings: &Settings, path: &str) -> String {
+    format!("{}{path}{OF}{}", settings.authority(), settings.username)
+}
+
+/// The path of a session of that name.
+///
+/// # Errors
+/// Words: it is of another service or account than these settings speak of. What is at the same path here is another session.
+pub fn place_of<'a>(settings: &Settings, name: &'a str) -> Result<&'a str, String> {
+    let here = settings.authority();
+    let path = name.strip_prefix(here.as_str()).and_then(|rest| {
+        // No path has a space in it.
+        let (path, user) = rest.split_once(OF)?;
+        (path.starts_with('/') && user == settings.username).then_some(path)
+    });
+    path.ok_or_else(|| {
+        let user = &settings.username;
+        format!("the session {name:?} was opened with other settings: expected one at {here} of {user}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn settings(host: &str, username: &str) -> Settings {
+        let (file, mode) = (
+            tempfile::NamedTempFile::new().expect("a file"),
+            std::os::unix::fs::PermissionsExt::from_mode(0o600),
+        );
+        std::fs::write(file.path(), "secret").expect("written");
+        std::fs::set_permissions(file.path(), mode).expect("ours");
+        let table = json!({ "host": host, "username": username, "password_file": file.path() });
+        Settings::check(table.as_object().expect("a table")).expect("right settings")
+    }
+
+    #[test]
+    fn a_name_is_of_one_service_and_one_account() {
+        let here = settings("10.0.0.7", "a of b");
+        let name = name_of(&here, "/redfish/v1/SessionService/Sessions/7");
+        assert_eq!(name, "10.0.0.7:443/redfish/v1/SessionService/Sessions/7 of a of b");
+        assert_eq!(place_of(&here, &name), Ok("/redfish/v1/SessionService/Sessions/7"));
+        for other in
+            [settings("10.0.0.71", "a of b"), settings("10.0.0.7", "b"), settings("10.0.0.7", "a of")]
+        {
+            let why = place_of(&other, &name).expect_err("another one");
+            assert!(why.contains("other settings"), "{why}");
+        }
+        for odd in ["", "10.0.0.7:443", "10.0.0.7:4430/x of a of b", "10.0.0.7:443/x"] {
+            place_of(&here, odd).expect_err(odd);
+        }
     }
 }

@@ -106,6 +106,8 @@ async fn follow(line: &mut Line, monitor: &str, call: &Call) -> Result<State, Dr
 fn state(answer: &Answer) -> State {
     let named = answer.object().and_then(|object| Some(object.get("TaskState")?.as_str()?.to_owned()));
     match (answer.status, named.as_deref()) {
+        // It may have ended since, or not.
+        _ if answer.stored => State::Runs,
         (202, _) => State::Runs,
         // Some point to the task itself rather than to its monitor: then its state says it (DSP2046, Task).
         (200..=299, None | Some("Completed")) => State::Over,

@@ -114,6 +114,13 @@ impl World {
                 }
                 Ok(Response::Closed)
             }
+            Request::End(other) => {
+                let lives_on = device.has(|fault| matches!(fault, Fault::EndsNoOther));
+                if !lives_on {
+                    device.sessions.remove(other);
+                }
+                Ok(Response::Closed)
+            }
             Request::Read => Ok(self.read(name)),
             Request::Command(verb) => self.command(name, session, *verb),
             Request::Identify | Request::InspectHold

@@ -117,7 +117,7 @@ impl Device {
             Request::Command(Verb::On) => &mut received.ons,
             Request::Identify => &mut received.identifies,
             Request::SetHold(_) => &mut received.holds,
-            Request::InspectHold | Request::Touch | Request::Place => return,
+            Request::InspectHold | Request::Touch | Request::Place | Request::End(_) => return,
         };
         *counter += 1;
     }

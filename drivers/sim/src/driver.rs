@@ -31,11 +31,13 @@ pub struct SimOptions {
     pub latency: Duration,
     /// How long one call may take.
     pub call: Duration,
+    /// Its sessions can be ended by whoever has their names, as Redfish's.
+    pub names_sessions: bool,
 }
 
 impl Default for SimOptions {
     fn default() -> Self {
-        Self { latency: Duration::from_millis(1), call: Duration::from_secs(5) }
+        Self { latency: Duration::from_millis(1), call: Duration::from_secs(5), names_sessions: false }
     }
 }
 
@@ -43,6 +45,7 @@ impl Default for SimOptions {
 #[derive(Debug)]
 pub struct SimDriver {
     traits: Traits,
+    names_sessions: bool,
     wire: Wire,
     /// Its machine runs on another one.
     is_child: bool,
@@ -64,8 +67,10 @@ impl SimDriver {
         // It may be sent when its session is nearly over, and renews that; a copy of it may land until the session ends again.
         let on = life.map(|life| life * 2);
         let grade = if is_child { Grade::Hypervisor } else { Grade::Observed };
+        let line = Line::default();
         Self {
             is_child,
+            names_sessions: options.names_sessions && !known.sessionless,
             traits: Traits {
                 class: known.class,
                 grade,
@@ -81,7 +86,8 @@ impl SimDriver {
                 idle: known.idle,
                 latency: options.latency,
                 link: None,
-                line: Mutex::new(Line::default()),
+                shown: line.shown.clone(),
+                line: Mutex::new(line),
             },
         }
     }
@@ -93,9 +99,9 @@ impl SimDriver {
         self
     }
 
-    async fn command(&self, call: &Call, verb: Verb) -> Result<Accepted, DriverError> {
+    async fn command(&self, session: Option<&str>, call: &Call, verb: Verb) -> Result<Accepted, DriverError> {
         let request = Request::Command(verb);
-        let exchanged = self.wire.exchange(call, &request).await?;
+        let exchanged = self.wire.exchange_in(session, call, &request).await?;
         let already = match exchanged.what {
             Ok(Response::Took { already }) => already,
             Err(Trouble::AlreadySo) => true,
@@ -105,9 +111,14 @@ impl SimDriver {
         Ok(Accepted { asked_at, answered_at, epoch, already })
     }
 
-    async fn set_hold(&self, call: &Call, settings: HoldSettings) -> Result<HoldReport, DriverError> {
+    async fn set_hold(
+        &self,
+        session: Option<&str>,
+        call: &Call,
+        settings: HoldSettings,
+    ) -> Result<HoldReport, DriverError> {
         let request = Request::SetHold(settings);
-        match self.wire.exchange(call, &request).await?.what {
+        match self.wire.exchange_in(session, call, &request).await?.what {
             Ok(Response::Hold(now)) => Ok(HoldReport { engaged: in_words(now), detail: String::new() }),
             Err(Trouble::Unsupported) => {
                 Ok(HoldReport { engaged: Vec::new(), detail: "the device knows no holds".to_owned() })
@@ -163,6 +174,15 @@ impl PowerDriver for SimDriver {
         (!self.wire.sessionless).then_some(self.wire.idle - self.wire.idle / 20)
     }
 
+    fn names_sessions(&self) -> bool {
+        self.names_sessions
+    }
+
+    fn session(&self) -> Option<String> {
+        let there = self.wire.shown.get().filter(|_| self.names_sessions);
+        there.map(|id| self.wire.name(id))
+    }
+
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
         let exchanged = self.wire.exchange(call, &Request::Read).await?;
         match exchanged.what {
@@ -181,12 +201,12 @@ impl PowerDriver for SimDriver {
         }
     }
 
-    async fn power_off(&self, _order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
-        self.command(call, Verb::Off).await
+    async fn power_off(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
+        self.command(order.session(), call, Verb::Off).await
     }
 
-    async fn power_on(&self, _order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
-        self.command(call, Verb::On).await
+    async fn power_on(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
+        self.command(order.session(), call, Verb::On).await
     }
 
     async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
@@ -226,8 +246,8 @@ impl PowerDriver for SimDriver {
         read_back(now).map(in_words).unwrap_or_default()
     }
 
-    async fn engage_hold(&self, _order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
-        self.set_hold(call, HoldSettings::HELD).await
+    async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        self.set_hold(order.session(), call, HoldSettings::HELD).await
     }
 
     async fn disengage_hold(&self, order: &UnholdOrder, call: &Call) -> Result<HoldReport, DriverError> {
@@ -235,7 +255,7 @@ impl PowerDriver for SimDriver {
             // There was nothing that could be held.
             return Ok(HoldReport::default());
         }
-        self.set_hold(call, read_back(order.found())?).await
+        self.set_hold(order.session(), call, read_back(order.found())?).await
     }
 
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
@@ -258,6 +278,7 @@ impl PowerDriver for SimDriver {
         if let Some(session) = &mut line.session {
             // The caller may leave before the answer comes, and the device may have ended it.
             session.closing = true;
+            self.wire.shown.set(None);
             let answer = end.min(Instant::now() + CLOSE);
             let asked = self.wire.send(call, answer, &mut line, &Request::Close).await?;
             match asked.what {
@@ -276,6 +297,20 @@ impl PowerDriver for SimDriver {
         }
         line.unanswered = false;
         Ok(())
+    }
+
+    async fn end_session(&self, name: &str, call: &Call) -> Result<(), DriverError> {
+        let unknown = |error: DriverError| DriverError { effect: Effect::Unknown, ..error };
+        let Some(id) = self.wire.named(name).filter(|_| self.names_sessions) else {
+            let detail = format!("{name:?} is no session of {}", self.wire.device);
+            return Err(DriverError::new(ErrorKind::Settings, Effect::Unknown, detail));
+        };
+        call.may_send().map_err(unknown)?;
+        let request = Request::End(id);
+        match self.wire.exchange(call, &request).await.map_err(unknown)?.what {
+            Ok(Response::Closed) => Ok(()),
+            other => Err(unknown(self.wire.failure(&other, &request))),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::link::{Link, Packet};
-use crate::session::Line;
+use crate::session::{Line, Shown};
 use crate::wire::{Answer, Request, Response, SessionId, Trouble, Verb};
 use crate::world::{SharedWorld, World};
 
@@ -31,6 +31,8 @@ pub(crate) struct Wire {
     /// What lies between; `None`: nothing.
     pub(crate) link: Option<Arc<dyn Link>>,
     pub(crate) line: Mutex<Line>,
+    /// Which session is there.
+    pub(crate) shown: Shown,
 }
 
 /// What came of one request, and when.
@@ -60,6 +62,16 @@ impl Wire {
 
     /// One request in a session, which is made anew once if the device does not know it any more.
     pub(crate) async fn exchange(&self, call: &Call, request: &Request) -> Result<Exchanged, DriverError> {
+        self.exchange_in(None, call, request).await
+    }
+
+    /// The same, in the session of that name and in no other.
+    pub(crate) async fn exchange_in(
+        &self,
+        session: Option<&str>,
+        call: &Call,
+        request: &Request,
+    ) -> Result<Exchanged, DriverError> {
         let end = Self::end(call);
         let mut line = timeout_at(end, self.line.lock()).await.map_err(|_| {
             let detail = format!("an earlier call to {} is still under way", self.device);
@@ -76,7 +88,7 @@ impl Wire {
                 return Err(DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, detail));
             }
         }
-        let mut again = !on;
+        let mut again = !on && session.is_none();
         loop {
             if !self.sessionless && !on {
                 self.ensure_session(call, end, &mut line).await?;
@@ -85,6 +97,12 @@ impl Wire {
             if *request == Request::Command(Verb::Off) && line.session.is_some_and(|session| session.unseen) {
                 // The caller must see, and store, the loss before an off is sent in a new epoch (S2, S5).
                 let detail = format!("{}: its session was lost; power is read first", self.device);
+                return Err(DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, detail));
+            }
+            let now = line.session.map(|session| self.name(session.id));
+            if session.is_some_and(|stored| now.as_deref() != Some(stored)) {
+                let why = "its session is not the one that is stored with it; power is read first";
+                let detail = format!("{}: {why}", self.device);
                 return Err(DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, detail));
             }
             let exchanged = self.send(call, end, &mut line, request).await?;
@@ -96,7 +114,7 @@ impl Wire {
                     line.refused(exchanged.asked_at);
                     again = false;
                 }
-                Err(Trouble::NoSession) if on => {
+                Err(Trouble::NoSession) if on || session.is_some() => {
                     line.refused(exchanged.asked_at);
                     return Ok(Exchanged { epoch, ..exchanged });
                 }
@@ -109,6 +127,17 @@ impl Wire {
                 _ => return Ok(Exchanged { epoch, ..exchanged }),
             }
         }
+    }
+
+    /// A session's name, for whoever leads later.
+    pub(crate) fn name(&self, id: SessionId) -> String {
+        format!("{}#{}", self.device, id.0)
+    }
+
+    /// The session of that name; `None`: it is none of this device's.
+    pub(crate) fn named(&self, name: &str) -> Option<SessionId> {
+        let number = name.strip_prefix(&self.device)?.strip_prefix('#')?;
+        number.parse().ok().map(SessionId)
     }
 
     /// A session in which we said nothing for long enough has ended by itself.

@@ -115,6 +115,8 @@ pub enum Fault {
     HoldIgnored,
     /// No further session is to be had.
     SessionsFull,
+    /// It says that it ended another session, and did not: no device may (S8).
+    EndsNoOther,
     /// It refuses the credentials.
     WrongPassword,
     /// It is busy.

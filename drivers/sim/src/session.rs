@@ -1,5 +1,6 @@
 //! What the driver remembers of its session with a device.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use picket_core::power::{Epoch, EpochOrigin};
@@ -35,15 +36,37 @@ pub(crate) struct Line {
     pub(crate) haunted_until: Option<BootTime>,
     /// A command was sent whose answer has not come.
     pub(crate) unanswered: bool,
+    /// Which session is there, for who does not wait for the line.
+    pub(crate) shown: Shown,
+}
+
+/// The session that is there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shown(Arc<Mutex<Option<SessionId>>>);
+
+impl Shown {
+    pub(crate) fn get(&self) -> Option<SessionId> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set(&self, id: Option<SessionId>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = id;
+    }
 }
 
 impl Line {
+    fn take(&mut self) -> Option<Session> {
+        self.shown.set(None);
+        self.session.take()
+    }
+
     pub(crate) fn opened(&mut self, id: SessionId, now: BootTime) {
         self.epochs += 1;
         let lost = self.lost.take();
         let origin = lost.map_or(EpochOrigin::Fresh, |since| EpochOrigin::AfterLoss { since });
         let epoch = Epoch { id: self.epochs, origin };
         let unseen = origin.is_loss();
+        self.shown.set(Some(id));
         self.session = Some(Session {
             id,
             epoch,
@@ -57,7 +80,7 @@ impl Line {
 
     /// The device does not know it any more.
     pub(crate) fn refused(&mut self, now: BootTime) {
-        if let Some(session) = self.session.take() {
+        if let Some(session) = self.take() {
             self.lost = self.lost.or(session.unanswered).or(Some(now));
         }
     }
@@ -72,7 +95,7 @@ impl Line {
 
     /// We began to end it and did not hear the device's word: it was not lost, unless it had fallen silent before.
     pub(crate) fn left(&mut self, idle: Duration) {
-        if let Some(session) = self.session.take() {
+        if let Some(session) = self.take() {
             self.lost = self.lost.or(session.doubtful);
             self.haunted_until = self.haunted_until.max(Some(session.last_sent + idle));
         }
@@ -80,11 +103,11 @@ impl Line {
 
     /// It ended by itself, as nothing was said in it for so long: it was lost only if it had fallen silent before.
     pub(crate) fn idled_out(&mut self) {
-        self.lost = self.lost.or(self.session.take().and_then(|session| session.doubtful));
+        self.lost = self.lost.or(self.take().and_then(|session| session.doubtful));
     }
 
     /// We ended it, and the device said so.
     pub(crate) fn closed(&mut self) {
-        self.session = None;
+        self.take();
     }
 }

@@ -47,6 +47,8 @@ pub enum Request {
     Open,
     /// End this session.
     Close,
+    /// End another session.
+    End(SessionId),
     /// Tell the power.
     Read,
     /// Change the power.

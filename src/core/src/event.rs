@@ -316,6 +316,13 @@ pub enum Event<'a> {
         /// The caller's key.
         key: BoundKey,
     },
+    /// Something is about to be sent, each in the session that its device has now (S8): stored with it, and sent in no other.
+    InSessions {
+        /// What is about to be.
+        event: Box<Event<'a>>,
+        /// By device, as its driver names it; a device that is not there has no session that others could end.
+        sessions: BTreeMap<DeviceId, String>,
+    },
     /// What a caller asks for is so, or is coming, without it: the node is not fenced, or is being brought back. Nothing
     /// changes; keyed, a copy of the request that comes later is known.
     SoAlready,

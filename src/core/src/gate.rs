@@ -55,6 +55,7 @@ pub async fn on_order(
         effect: order.effect,
         generation: order.generation,
         device: order.device.clone(),
+        session: order.session.clone(),
     }))
 }
 

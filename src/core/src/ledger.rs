@@ -81,6 +81,10 @@ pub struct OpenEffect {
     /// Its longest possible life, counted by whoever waits from when it read the record, on its own clock.
     /// `None`: nothing bounds it.
     pub life: Option<Duration>,
+    /// The session in which it is sent and in no other, as its driver names it, without its secret (S18): whoever leads later
+    /// may end that session, and with it this effect (S8). `None`: only its life ends it for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
 }
 
 /// All open effects of a node.
@@ -118,10 +122,11 @@ impl Ledger {
         term: Term,
         opened_at: WallTime,
         life: Option<Duration>,
+        session: Option<String>,
     ) -> EffectId {
         self.next += 1;
         let id = EffectId(self.next);
-        self.open.push(OpenEffect { id, kind, generation, term, opened_at, life });
+        self.open.push(OpenEffect { id, kind, generation, term, opened_at, life, session });
         id
     }
 

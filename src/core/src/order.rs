@@ -16,6 +16,7 @@ pub struct Order {
     pub(crate) effect: EffectId,
     pub(crate) generation: Generation,
     pub(crate) device: DeviceId,
+    pub(crate) session: Option<String>,
 }
 
 impl Order {
@@ -37,6 +38,11 @@ impl Order {
     /// The generation that it belongs to.
     pub fn generation(&self) -> Generation {
         self.generation
+    }
+
+    /// The session that stands in the ledger with it: it is sent in that and in no other (S8). `None`: in whichever.
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
     }
 }
 
@@ -153,7 +159,9 @@ impl Opened {
     pub(crate) fn new(record: &NodeRecord, incarnation: Incarnation, locked: LockedEffect) -> Option<Self> {
         let LockedEffect { effect, generation, kind, found } = locked;
         let node = record.node.clone();
-        let order = |device| Order { node: node.clone(), effect, generation, device };
+        let session = record.ledger.get(effect).and_then(|open| open.session.clone());
+        let order =
+            |device| Order { node: node.clone(), effect, generation, device, session: session.clone() };
         Some(match kind {
             EffectKind::Hold(device) => Opened::Hold(HoldOrder { order: order(device), found }),
             EffectKind::Off(device) => Opened::Off(OffOrder(order(device))),

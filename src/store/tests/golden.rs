@@ -21,7 +21,7 @@ use picket_core::record::{Bringing, Phase, ReleaseStage};
 use picket_core::store::{KeyEntry, Note, Store, Stored};
 use picket_store::{EmbeddedStore, format};
 
-const NEWEST: &str = "v1.4";
+const NEWEST: &str = "v1.5";
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -115,6 +115,9 @@ fn every_form_ever_written_is_read() {
             let read = format::decode_record("r1n07", &fs::read(&file).unwrap()).expect("a golden record");
             assert_eq!((read.version, read.revision), (Version(5), Revision(42)));
             assert_record(&read, &phase);
+            // An older one names no session: its effects are waited out.
+            let session = read.record.ledger.open()[0].session.as_deref();
+            assert_eq!(session, (form >= directory().join("v1.5")).then_some(SESSION));
         }
         let id = fence_id(1_795_250_372_042, 7);
         let fence = format::decode_fence(id, &fs::read(form.join("fence.json")).unwrap()).unwrap();

@@ -17,7 +17,8 @@ usage: cargo xtask sim [--histories N] [--seed S] [--threads T] [--log]
   --seed S        without --histories: the one history of that seed, with its diary where it fails
   --threads T     in so many threads (one for each core)
   --weak W        in worlds that break the law themselves, so that a history ought to fail: LeasesEndEarly,
-                  StaleWritersAreHeard, SessionsNeverEnd, ReleasesHeedNoEnd, EverybodyLies or NobodyKnowsItsHost
+                  StaleWritersAreHeard, SessionsNeverEnd, EndedSessionsLiveOn, ReleasesHeedNoEnd,
+                  EverybodyLies or NobodyKnowsItsHost
   --log           with the diary in any case, and the engine's log";
 
 struct Wanted {

@@ -10,7 +10,7 @@ use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::rules::Rules;
 use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
-use picket_driver_sim::{Link, Random, RestorePolicy, SharedWorld, SimDriver, SimOptions, World};
+use picket_driver_sim::{Fault, Link, Random, RestorePolicy, SharedWorld, SimDriver, SimOptions, World};
 use picket_engine::{NodePlan, ParentDriver, ParentSettings, Parents, PlannedRelease};
 use picket_release::Releaser;
 
@@ -51,6 +51,8 @@ pub enum Weakness {
     StaleWritersAreHeard,
     /// Devices carry out what comes in a session that was silent for any time (S8).
     SessionsNeverEnd,
+    /// Devices say that they ended a session by its name, and carry out what comes in it (S8).
+    EndedSessionsLiveOn,
     /// What releases volumes heeds no end of a request (S8).
     ReleasesHeedNoEnd,
     /// Devices say Off for live machines, all of them.
@@ -61,10 +63,11 @@ pub enum Weakness {
 
 impl Weakness {
     /// All that there are.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::LeasesEndEarly,
         Self::StaleWritersAreHeard,
         Self::SessionsNeverEnd,
+        Self::EndedSessionsLiveOn,
         Self::ReleasesHeedNoEnd,
         Self::EverybodyLies,
         Self::NobodyKnowsItsHost,
@@ -72,7 +75,7 @@ impl Weakness {
 
     /// What is sent long after its permit does harm. Much has to happen meanwhile.
     pub(crate) fn is_of_what_is_late(self) -> bool {
-        matches!(self, Self::SessionsNeverEnd | Self::ReleasesHeedNoEnd)
+        matches!(self, Self::SessionsNeverEnd | Self::EndedSessionsLiveOn | Self::ReleasesHeedNoEnd)
     }
 }
 
@@ -85,6 +88,8 @@ pub(crate) struct Shape {
     /// The gateway that stands on one of the nodes (S17), and on which.
     guest: Option<(GatewayId, usize)>,
     trusted: bool,
+    /// Whoever leads ends what others sent by the names of their sessions, as over Redfish (S8).
+    names_sessions: bool,
     /// Releases that nothing bounds.
     pub(crate) unbounded: bool,
     pub(crate) releases: &'static [&'static str],
@@ -196,6 +201,8 @@ impl Shape {
                 Weakness::None => [0, 5, 30, 60][random.below(4) as usize],
                 _ => 0,
             },
+            // Last, so that histories are what they were but for this.
+            names_sessions: random.percent(50) || weakness == Weakness::EndedSessionsLiveOn,
         }
     }
 
@@ -230,6 +237,9 @@ impl Shape {
             }
             for device in &node.sessionless {
                 world.set_sessionless(device);
+            }
+            for device in node.devices().filter(|_| self.weakness == Weakness::EndedSessionsLiveOn) {
+                world.fault(device, Fault::EndsNoOther);
             }
         }
         for node in &self.nodes {
@@ -279,10 +289,11 @@ impl Shape {
     ) -> NodePlan {
         let mut drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> = BTreeMap::new();
         let mut levels = Vec::new();
+        let options = SimOptions { names_sessions: self.names_sessions, ..SimOptions::default() };
         for level in &node.levels {
             let mut devices = Vec::new();
             for name in level {
-                let sim = |name: &str| SimDriver::new(world, name, &SimOptions::default()).over(link.clone());
+                let sim = |name: &str| SimDriver::new(world, name, &options).over(link.clone());
                 let driver: Arc<dyn PowerDriver> = match name.ends_with(PARENT) {
                     true => {
                         let places = Arc::new(sim(&format!("{}-server", node.name)));

@@ -84,6 +84,14 @@ fn sessions_that_never_end_are_seen() {
 }
 
 #[test]
+fn sessions_that_live_on_after_their_end_are_seen() {
+    seen(
+        Weakness::EndedSessionsLiveOn,
+        &["no_on_after_confirmation", "one_writer", "release_only_when_dark", "confirmed_means_dark"],
+    );
+}
+
+#[test]
 fn releases_that_heed_no_end_are_seen() {
     seen(Weakness::ReleasesHeedNoEnd, &["release_only_when_dark", "one_writer"]);
 }

@@ -139,6 +139,25 @@ impl Sushy {
         })
     }
 
+    /// Somebody else's hand, at once and for certain: what a machine's power says from now on (`On`, `Off`, or any word).
+    pub fn switch(&self, system: &str, word: &str) -> Result<()> {
+        self.hand(system, word).map(drop)
+    }
+
+    /// Whether a machine is on, by the emulator's own state: no request is made for it.
+    pub fn is_on(&self, system: &str) -> Result<bool> {
+        Ok(self.hand(system, "look")?.trim() != "Off")
+    }
+
+    fn hand(&self, system: &str, word: &str) -> Result<String> {
+        let mut command = Command::new(python::interpreter()?);
+        command.arg(peer_file("sushy_hand.py")).arg(self.directory.path()).args([system, word]);
+        let said = command.output().map_err(PeerError::io("run python"))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(said.status.success(), "{}", text(&said.stderr));
+        Ok(text(&said.stdout))
+    }
+
     /// How many resets it was sent, as it logged them.
     pub fn resets(&self) -> usize {
         self.process

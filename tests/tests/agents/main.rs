@@ -5,6 +5,7 @@ mod ends;
 mod listed;
 mod pdu;
 mod power;
+mod redfish;
 mod refused;
 mod scene;
 mod takeover;

@@ -2,7 +2,9 @@
 //!
 //! The observer is the webhook: with each release it looks at the BMC's own truth.
 
+mod duo;
 mod going_on;
 mod moving;
 mod settings;
+mod succession;
 mod trio;

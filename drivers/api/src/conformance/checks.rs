@@ -6,7 +6,7 @@ use std::time::Duration;
 use picket_core::power::Power;
 
 use super::Trouble;
-use super::duties::{cancelled, credentials, doubled, hold, identity, secrets, together};
+use super::duties::{cancelled, credentials, doubled, hold, identity, named_sessions, secrets, together};
 use super::effects::{first_copy, lost_answer, refused};
 use super::permits::{each_copy, looking, no_permit, under_way};
 use super::rig::{Rig, Shown, ensure};
@@ -49,6 +49,7 @@ checks! {
     "a hold is put back as it was found" => hold,
     "it says who it is, and asks each time" => identity,
     "wrong credentials are said, and have no effect" => credentials,
+    "what is stored with a session goes in no other, and a successor ends it" => named_sessions,
     "no secret is printed" => secrets,
 }
 

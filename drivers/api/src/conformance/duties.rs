@@ -167,3 +167,44 @@ pub(super) async fn secrets(rig: &Rig<'_>) -> Checked {
     }
     Ok(Shown::Yes)
 }
+
+/// S8: what is stored with a session goes in that one; whoever leads later ends it by its name.
+pub(super) async fn named_sessions(rig: &Rig<'_>) -> Checked {
+    if !rig.driver.names_sessions() {
+        rig.must_read().await?;
+        ensure!(
+            rig.driver.session().is_none(),
+            "no session has a name, and this is {:?}",
+            rig.driver.session()
+        );
+        return Ok(Shown::Yes);
+    }
+    rig.must_read().await?;
+    let Some(name) = rig.driver.session() else {
+        return Err("power was read, and there is no session".to_owned());
+    };
+    let successor = rig.subject.driver();
+    let ended = successor.end_session(&name, &rig.call()).await;
+    ended.map_err(|error| format!("the session {name:?} was not ended by its name: {error}"))?;
+    // The first one knows nothing of that; then it has another session.
+    for known in [false, true] {
+        if known {
+            rig.must_read().await?;
+        }
+        let order = rig.orders.off_in(Some(name.clone())).await?;
+        match rig.driver.power_off(&order, &rig.call()).await {
+            Err(error) if error.effect == Effect::DidNotHappen => {}
+            other => return Err(format!("an off of a session that was ended came to {other:?}")),
+        }
+        ensure!(rig.subject.is_on().await, "an off went in a session that is not stored with it");
+    }
+    let Some(anew) = rig.driver.session().filter(|anew| *anew != name) else {
+        return Err(format!("power was read again, and its session is still {name:?}"));
+    };
+    let order = rig.orders.off_in(Some(anew)).await?;
+    let accepted = rig.driver.power_off(&order, &rig.call()).await;
+    accepted.map_err(|error| format!("an off in the session that is stored with it: {error}"))?;
+    rig.read_until(Power::Off, SETTLES).await?;
+    let _ = successor.quiesce(&rig.call()).await;
+    Ok(Shown::Yes)
+}

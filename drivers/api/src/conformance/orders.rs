@@ -50,9 +50,14 @@ impl Orders {
 
     /// An off.
     pub async fn off(&self) -> Result<OffOrder, String> {
+        self.off_in(None).await
+    }
+
+    /// An off that is stored with the session of that name.
+    pub async fn off_in(&self, session: Option<String>) -> Result<OffOrder, String> {
         let mut draft = self.fenced().await?;
         let devices = vec![self.spec.id.clone()];
-        match draft.apply(Event::OffIntent { devices }).await?.pop() {
+        match draft.apply(self.within(session, Event::OffIntent { devices })).await?.pop() {
             Some(Opened::Off(order)) => Ok(order),
             other => Err(words(format!("{other:?} is no off"))),
         }
@@ -83,14 +88,25 @@ impl Orders {
 
     /// An on, for one sending.
     pub async fn on(&self) -> Result<OnOrder, String> {
+        self.on_in(None).await
+    }
+
+    /// An on that is stored with the session of that name, for one sending.
+    pub async fn on_in(&self, session: Option<String>) -> Result<OnOrder, String> {
         let mut draft = self.fenced().await?;
         self.bring_back(&mut draft).await?;
         let devices = vec![self.spec.id.clone()];
-        let pending: PendingOn = match draft.apply(Event::OnIntent { devices }).await?.pop() {
-            Some(Opened::On(pending)) => pending,
-            other => return Err(words(format!("{other:?} is no on"))),
-        };
+        let pending: PendingOn =
+            match draft.apply(self.within(session, Event::OnIntent { devices })).await?.pop() {
+                Some(Opened::On(pending)) => pending,
+                other => return Err(words(format!("{other:?} is no on"))),
+            };
         gate::on_order(&Forgetful, &self.leadership, &draft.stored, &pending).await.map_err(words)
+    }
+
+    fn within(&self, session: Option<String>, event: Event<'static>) -> Event<'static> {
+        let sessions: BTreeMap<_, _> = session.map(|name| (self.spec.id.clone(), name)).into_iter().collect();
+        if sessions.is_empty() { event } else { Event::InSessions { event: Box::new(event), sessions } }
     }
 
     fn hold_intent(&self, found: &HoldFound) -> Event<'static> {

@@ -150,12 +150,14 @@ impl<'a> Rig<'a> {
         let _ = self.driver.quiesce(&self.call_of(LEAVING.min(self.life()))).await;
     }
 
-    /// Reads until it says `wanted`. An `Off` must be true when it is said.
+    /// Reads until it says `wanted`. An `Off` must be true when it is said: what was on before it was asked and is on after is a lie,
+    /// and what was off before may have risen since.
     pub(super) async fn read_until(&self, wanted: Power, within: Duration) -> Result<Reading, String> {
         let deadline = Instant::now() + within;
         loop {
+            let was_on = self.subject.is_on().await;
             let reading = self.must_read().await?;
-            if reading.power == Power::Off && self.subject.is_on().await {
+            if reading.power == Power::Off && was_on && self.subject.is_on().await {
                 return Err(format!("it is on, and the driver says {reading:?}"));
             }
             if reading.power == wanted {

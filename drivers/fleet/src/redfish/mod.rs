@@ -71,6 +71,8 @@ pub struct RedfishBmc {
     sessions: BTreeMap<String, Session>,
     tasks: BTreeMap<u64, Task>,
     last_task: u64,
+    /// Requests by tokens that it does not know (any more).
+    pub(crate) turned_away: u64,
 }
 
 /// Who asks.
@@ -144,7 +146,14 @@ impl RedfishBmc {
     /// A BMC; `seed` decides its tokens, which are no secrets: nothing here is safe.
     pub fn new(options: RedfishOptions, seed: u64) -> Self {
         let random = Random::new(seed ^ 0x7265_6466_6973_6821);
-        Self { options, random, sessions: BTreeMap::new(), tasks: BTreeMap::new(), last_task: 0 }
+        Self {
+            options,
+            random,
+            sessions: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            last_task: 0,
+            turned_away: 0,
+        }
     }
 
     /// The device of the world that it is.

@@ -76,7 +76,11 @@ impl RedfishBmc {
     ) -> Result<Caller, Handled> {
         let caller = if let Some(token) = request.headers.get("x-auth-token") {
             let found = self.sessions.values().find(|session| session.token == *token);
-            Caller::Session(found.ok_or(Ok(Answer::unauthorized()))?.world)
+            let Some(session) = found else {
+                self.turned_away += 1;
+                return Err(Ok(Answer::unauthorized()));
+            };
+            Caller::Session(session.world)
         } else {
             let basic = request.headers.get("authorization").and_then(|value| value.strip_prefix("Basic "));
             let credentials = basic.and_then(|text| decode(text.trim()));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::Request;
 use http_body_util::Full;
 use hyper::body::Bytes;
+use picket_driver::ErrorKind;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use serde_json::{Value, json};
@@ -22,8 +23,16 @@ use crate::trust;
 /// No bound of an idle machine: what is slow here is the machine.
 const AGES: Duration = Duration::from_secs(30);
 
-/// Both ends of one.
-async fn pair() -> (Connection, TlsStream<TcpStream>) {
+/// A service's end, who believes it, and what it is called.
+struct Place {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    settings: Settings,
+    tls: TlsConnector,
+    name: ServerName<'static>,
+}
+
+async fn place() -> Place {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let key = KeyPair::generate().expect("a key");
@@ -49,13 +58,51 @@ async fn pair() -> (Connection, TlsStream<TcpStream>) {
     let settings = Settings::check(&settings).expect("right settings");
     let tls = TlsConnector::from(Arc::new(trust::config(&settings.believed).expect("no file is needed")));
     let name = ServerName::try_from("127.0.0.1").expect("a name");
+    Place { listener, acceptor: TlsAcceptor::from(Arc::new(config)), settings, tls, name }
+}
+
+/// Both ends of one.
+async fn pair() -> (Connection, TlsStream<TcpStream>) {
+    let Place { listener, acceptor, settings, tls, name } = place().await;
     let until = Instant::now() + AGES;
     let there = async {
         let (stream, _) = listener.accept().await.expect("somebody comes");
-        TlsAcceptor::from(Arc::new(config)).accept(stream).await.expect("hands are shaken")
+        acceptor.accept(stream).await.expect("hands are shaken")
     };
     let (here, there) = tokio::join!(Connection::open(1, &settings, &tls, &name, until), there);
     (here.expect("a connection"), there)
+}
+
+#[tokio::test]
+async fn an_address_at_which_nobody_answers_leaves_room_for_the_next() {
+    let Place { listener, acceptor, settings, tls, name } = place().await;
+    // Its kernel takes the connection, and nobody says a word.
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let closed = TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address");
+    let there = listener.local_addr().expect("an address");
+    let mute = silent.local_addr().expect("an address");
+    tokio::spawn(async move {
+        let mut kept = Vec::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            kept.push(acceptor.accept(stream).await);
+        }
+    });
+    let reaches = async |addresses: &[std::net::SocketAddr], time: Duration| {
+        let began = Instant::now();
+        let reached = super::reach(addresses, &settings, &tls, &name, began + time).await;
+        (reached.map(|stream| stream.get_ref().0.peer_addr().expect("connected")), began.elapsed())
+    };
+    let (reached, took) = reaches(&[mute, closed, there], Duration::from_secs(8)).await;
+    assert_eq!(reached.expect("the last one answers"), there);
+    // The silent one had a quarter, and what was left was enough.
+    assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(8), "{took:?}");
+    // The last one has all that is left, and says that nobody was there.
+    let (error, took) = reaches(&[closed, mute], Duration::from_secs(1)).await;
+    let error = error.expect_err("nobody answers");
+    assert_eq!(error.kind, ErrorKind::TimedOut, "{error}");
+    assert!(took >= Duration::from_millis(990), "{took:?}");
+    let (error, _) = reaches(&[], Duration::from_secs(1)).await;
+    assert_eq!(error.expect_err("no address").kind, ErrorKind::Unreachable);
 }
 
 fn question() -> Request<Full<Bytes>> {

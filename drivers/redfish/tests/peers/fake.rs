@@ -9,8 +9,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 mod server;
+mod sessions;
 
 pub use server::Fake;
+use sessions::Session;
 
 /// Its account.
 pub const USER: &str = "admin";
@@ -74,13 +76,6 @@ impl std::fmt::Debug for Then {
     }
 }
 
-/// A session there.
-#[derive(Debug)]
-struct Session {
-    token: String,
-    used: Instant,
-}
-
 /// What is so, and what is wrong.
 #[derive(Debug)]
 pub struct World {
@@ -91,6 +86,8 @@ pub struct World {
     pub fall: Duration,
     sessions: BTreeMap<u32, Session>,
     next: u32,
+    /// A new session gets the lowest number that is free, and none that no session had yet.
+    pub reuses: bool,
     /// How many there may be.
     pub most_sessions: usize,
     /// `SessionTimeout` as it is said.
@@ -115,6 +112,8 @@ pub struct World {
     pub says: Option<Value>,
     /// An off while it is off is refused.
     pub already_is_error: bool,
+    /// Whether its tasks are listed.
+    pub has_task_service: bool,
     /// A reset is a task, of so long.
     pub task: Option<Duration>,
     tasks: Vec<Instant>,
@@ -149,6 +148,7 @@ impl World {
             fall: Duration::ZERO,
             sessions: BTreeMap::new(),
             next: 0,
+            reuses: false,
             most_sessions: 8,
             session_timeout: 1_800,
             session_life: Duration::from_secs(1_800),
@@ -161,6 +161,7 @@ impl World {
             others: Vec::new(),
             says: None,
             already_is_error: false,
+            has_task_service: false,
             task: None,
             tasks: Vec::new(),
             silent: false,
@@ -184,17 +185,6 @@ impl World {
         }
         let life = self.session_life;
         self.sessions.retain(|_, session| session.used.elapsed() < life);
-    }
-
-    /// How many sessions are open.
-    pub fn open_sessions(&mut self) -> usize {
-        self.settle();
-        self.sessions.len()
-    }
-
-    /// Ends all sessions, as their idleness would.
-    pub fn end_sessions(&mut self) {
-        self.sessions.clear();
     }
 
     /// Somebody else's hand.
@@ -272,22 +262,6 @@ impl World {
         Reply::json(202, json!({ "TaskState": "New" })).with("Location", monitor)
     }
 
-    fn log_in(&mut self, body: &Value) -> Reply {
-        if body["UserName"] != USER || body["Password"] != PASSWORD {
-            return Reply::json(401, json!({ "error": { "message": "wrong name or password" } }));
-        }
-        if self.sessions.len() >= self.most_sessions {
-            let full = json!({ "MessageId": "Base.1.8.SessionLimitExceeded", "Message": "no session left" });
-            return Reply::json(503, json!({ "error": { "@Message.ExtendedInfo": [full] } }));
-        }
-        self.next += 1;
-        let (id, token) = (self.next, format!("token-{}", self.next));
-        self.sessions.insert(id, Session { token: token.clone(), used: Instant::now() });
-        // As DSP0266 allows: an absolute link, here with another name of the same host.
-        let place = format!("https://bmc.example{SESSIONS}/{id}");
-        Reply::json(201, json!({ "Id": id.to_string() })).with("X-Auth-Token", token).with("Location", place)
-    }
-
     fn answer(&mut self, request: &Asked) -> Reply {
         self.settle();
         let line = format!("{} {}", request.method, request.path);
@@ -323,6 +297,9 @@ impl World {
             if self.has_sessions {
                 root["SessionService"] = json!({ "@odata.id": "/redfish/v1/SessionService" });
                 root["Links"] = json!({ "Sessions": { "@odata.id": SESSIONS } });
+            }
+            if self.has_task_service {
+                root["Tasks"] = json!({ "@odata.id": sessions::TASK_SERVICE });
             }
             return Reply::json(200, root);
         }
@@ -380,9 +357,14 @@ impl World {
                     None => Reply::json(404, json!({})),
                 }
             }
-            _ => Reply::json(404, json!({ "error": { "message": "no such resource" } })),
+            ("GET", path) => self.list(path).unwrap_or_else(none),
+            _ => none(),
         }
     }
+}
+
+fn none() -> Reply {
+    Reply::json(404, json!({ "error": { "message": "no such resource" } }))
 }
 
 /// A request as it came.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use picket_core::power::Power;
-use picket_driver::{DriverError, Effect, ErrorKind, PowerDriver};
+use picket_driver::{Call, DriverError, Effect, ErrorKind, PowerDriver};
 use picket_driver_redfish::RedfishKind;
 use serde_json::{Value, json};
 
@@ -112,6 +112,24 @@ async fn no_redirect_is_followed() {
 }
 
 #[tokio::test]
+async fn what_a_cache_had_kept_is_no_reading_and_no_life_of_the_manager() {
+    let fake = Fake::start().await;
+    let hand = Hand::of(&fake, json!({ "last_reset_time": true })).await;
+    hand.power().await;
+    let kept = |body: Value| Reply::json(200, body).with("Age", "0");
+    for power in ["Off", "On"] {
+        fake.world().script.push_back((SYSTEM, kept(json!({ "PowerState": power }))));
+        let reading = hand.read().await.expect("an answer");
+        assert_eq!(reading.power, Power::Unknown, "{reading:?}");
+        assert!(reading.said.contains("cache"), "{reading:?}");
+    }
+    fake.world().script.push_back(("Managers", kept(json!({ "LastResetTime": "2026-11-22T01:00:00Z" }))));
+    let error = hand.read().await.expect_err("nobody knows whether it restarted");
+    assert!(error.detail.contains("cache"), "{error}");
+    assert_eq!(hand.power().await, Power::On);
+}
+
+#[tokio::test]
 async fn what_is_no_whole_answer_is_never_off() {
     let fake = Fake::start().await;
     let hand = Hand::of(&fake, json!({})).await;
@@ -209,7 +227,10 @@ async fn a_system_is_named_or_the_only_one() {
 async fn settings_that_promise_more_than_the_service_keeps_are_told() {
     let fake = Fake::start().await;
     fake.world().session_timeout = 3_600;
-    let error = found(&fake, json!({})).await;
+    // At a check, which may only read.
+    let hand = Hand::of(&fake, json!({})).await;
+    let check = Call::reading(tokio::time::Instant::now() + Duration::from_secs(30), hand.clock.clone());
+    let error = hand.driver.read_power(&check).await.expect_err("it does not fit");
     assert!(error.kind == ErrorKind::Settings && error.detail.contains("\"3600s\""), "{error}");
     fake.world().session_timeout = 60;
     Hand::of(&fake, json!({})).await.read().await.expect("shorter is as well");
@@ -220,6 +241,29 @@ async fn settings_that_promise_more_than_the_service_keeps_are_told() {
     fake.world().has_sessions = false;
     let error = found(&fake, json!({})).await;
     assert!(error.kind == ErrorKind::Unsupported && error.detail.contains("\"basic\""), "{error}");
+}
+
+#[tokio::test]
+async fn a_timeout_that_was_raised_keeps_no_off_back_and_what_is_open_is_waited_out_for_longer() {
+    let fake = Fake::start().await;
+    let hand = Hand::of(&fake, json!({})).await;
+    let settings = hand.driver.longest_life();
+    assert_eq!(settings, hand.driver.traits().max_in_flight);
+    fake.world().session_timeout = 3_600;
+    hand.driver.identify(&hand.call()).await.expect("a fence goes on");
+    assert_eq!(hand.power().await, Power::On);
+    hand.off().await.expect("an off is never refused for that");
+    assert!(!fake.world().is_on());
+    let longer = hand.driver.longest_life();
+    assert_eq!((longer.off, longer.on), (Some(Duration::from_secs(3_780)), Some(Duration::from_secs(7_560))));
+    // Nor where it does not say it at all.
+    fake.world().set_power(true);
+    let other = Hand::of(&fake, json!({})).await;
+    fake.world().script.push_back(("GET /redfish/v1/SessionService ", Reply::raw(500, "")));
+    other.off().await.expect("an off is never refused for that either");
+    fake.world().session_timeout = 1_800;
+    hand.driver.identify(&hand.call()).await.expect("known");
+    assert_eq!(hand.driver.longest_life(), settings);
 }
 
 #[tokio::test]

@@ -6,3 +6,4 @@ mod faults;
 mod law;
 mod ordinary;
 mod subject;
+mod succession;

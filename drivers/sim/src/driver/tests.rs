@@ -63,11 +63,11 @@ impl Bench {
     }
 
     async fn off(&self) -> Result<Accepted, DriverError> {
-        self.driver.command(&self.call(), Verb::Off).await
+        self.driver.command(None, &self.call(), Verb::Off).await
     }
 
     async fn on(&self) -> Result<Accepted, DriverError> {
-        self.driver.command(&self.call(), Verb::On).await
+        self.driver.command(None, &self.call(), Verb::On).await
     }
 
     fn world(&self) -> std::sync::MutexGuard<'_, World> {

@@ -31,6 +31,11 @@ async fn a_host_device_conforms() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_device_whose_sessions_have_names_conforms() {
+    conforms(Simulated::named("bmc"), &SAYS_ALL).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_outlet_conforms() {
     conforms(Simulated::new("outlet", |_| {}), &SAYS_ALL).await;
 }

@@ -56,6 +56,12 @@ const BESIDES: [(&str, Wrong); 2] = [
     ("no secret is printed", Wrong::PrintsItsPassword),
 ];
 
+/// Those of devices whose sessions have names.
+const NAMED: [(&str, Wrong); 2] = [
+    ("what is stored with a session goes in no other, and a successor ends it", Wrong::EndsNobodysSession),
+    ("what is stored with a session goes in no other, and a successor ends it", Wrong::NamesNoSession),
+];
+
 /// A simulated device by a driver that is wrong.
 struct Mutant {
     device: Simulated,
@@ -131,8 +137,10 @@ fn futures_now<T>(future: impl Future<Output = T>) -> T {
 
 #[tokio::test(start_paused = true)]
 async fn each_wrong_driver_is_seen_by_the_check_that_is_there_for_it() {
-    for (check, wrong) in SEEN.into_iter().chain(BESIDES) {
-        let mutant = Mutant { device: Simulated::new("bmc", |_| {}), wrong };
+    for (check, wrong) in SEEN.into_iter().chain(BESIDES).chain(NAMED) {
+        let named = NAMED.contains(&(check, wrong));
+        let device = if named { Simulated::named("bmc") } else { Simulated::new("bmc", |_| {}) };
+        let mutant = Mutant { device, wrong };
         match run_one(&mutant, check).await {
             Err(failure) => println!("{wrong:?}: {failure}"),
             Ok(shown) => panic!("{wrong:?} passes (shown: {shown}): {check}"),
@@ -142,7 +150,7 @@ async fn each_wrong_driver_is_seen_by_the_check_that_is_there_for_it() {
 
 #[test]
 fn no_check_is_there_for_nothing() {
-    let seen: BTreeSet<&str> = SEEN.into_iter().chain(BESIDES).map(|(check, _)| check).collect();
+    let seen: BTreeSet<&str> = SEEN.into_iter().chain(BESIDES).chain(NAMED).map(|(check, _)| check).collect();
     let all: BTreeSet<&str> = names().collect();
     assert_eq!(seen, all, "each check has a driver that fails it, and each of these is a check");
 }

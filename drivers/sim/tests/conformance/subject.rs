@@ -18,6 +18,7 @@ pub struct Simulated {
     clock: Arc<SimClock>,
     device: &'static str,
     has_sessions: bool,
+    names_sessions: bool,
     told: Mutex<Told>,
 }
 
@@ -35,7 +36,7 @@ impl Simulated {
         world.set_hold_up("n1", Duration::ZERO).set_sessions(device, 4, IDLE);
         build(&mut world);
         let (clock, told) = (Arc::new(SimClock::new()), Mutex::default());
-        Self { world: world.shared(), clock, device, has_sessions: true, told }
+        Self { world: world.shared(), clock, device, has_sessions: true, names_sessions: false, told }
     }
 
     /// One without sessions: every packet stands alone.
@@ -46,9 +47,19 @@ impl Simulated {
         Self { has_sessions: false, ..subject }
     }
 
+    /// One whose sessions others can end by their names.
+    pub fn named(device: &'static str) -> Self {
+        // A successor needs a session of its own, and some checks leave theirs open.
+        let subject = Self::new(device, |world| {
+            world.set_sessions(device, 16, IDLE);
+        });
+        Self { names_sessions: true, ..subject }
+    }
+
     /// The driver, as it is and not as the trait has it.
     pub fn sim(&self) -> SimDriver {
-        SimDriver::new(&self.world, self.device, &SimOptions::default())
+        let options = SimOptions { names_sessions: self.names_sessions, ..SimOptions::default() };
+        SimDriver::new(&self.world, self.device, &options)
     }
 
     fn is_outlet(&self) -> bool {

@@ -77,6 +77,10 @@ pub enum Wrong {
     CachesIdentity,
     /// It says whose machine it is without asking.
     MakesUpIdentity,
+    /// It says that it ended a session which somebody else opened.
+    EndsNobodysSession,
+    /// It says that its sessions have names, and tells none.
+    NamesNoSession,
     /// Wrong credentials are as if nobody were there.
     CallsWrongCredentialsSilence,
     /// Its debug print has its password.
@@ -331,6 +335,21 @@ impl PowerDriver for WrongDriver {
             return Ok(HoldReport::default());
         }
         self.inner.disengage_hold(order, &self.passed_on(call)?).await
+    }
+
+    fn names_sessions(&self) -> bool {
+        self.inner.names_sessions()
+    }
+
+    fn session(&self) -> Option<String> {
+        self.inner.session().filter(|_| !self.is(Wrong::NamesNoSession))
+    }
+
+    async fn end_session(&self, name: &str, call: &Call) -> Result<(), DriverError> {
+        if self.is(Wrong::EndsNobodysSession) {
+            return Ok(());
+        }
+        self.inner.end_session(name, call).await
     }
 
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {

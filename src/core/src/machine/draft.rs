@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Refused, describe};
 use crate::event::{BoundKey, Holder};
-use crate::ids::{EffectId, Generation, Term, Version};
+use crate::ids::{DeviceId, EffectId, Generation, Term, Version};
 use crate::ledger::{EffectKind, OpenEffect};
 use crate::record::{Bringing, Fence, Hold, Moment, NodeRecord, Phase, Then};
 use crate::step::{LockedEffect, Step};
@@ -16,6 +16,8 @@ pub(super) struct Draft {
     pub(super) record: NodeRecord,
     pub(super) term: Term,
     pub(super) at: WallTime,
+    /// In which session what is entered will be sent, by device.
+    pub(super) sessions: BTreeMap<DeviceId, String>,
     ended: Vec<Fence>,
     keys: Vec<(String, KeyEntry)>,
     effects: Vec<LockedEffect>,
@@ -23,7 +25,8 @@ pub(super) struct Draft {
 
 impl Draft {
     pub(super) fn new(record: NodeRecord, term: Term, at: WallTime) -> Self {
-        Self { record, term, at, ended: Vec::new(), keys: Vec::new(), effects: Vec::new() }
+        let sessions = BTreeMap::new();
+        Self { record, term, at, sessions, ended: Vec::new(), keys: Vec::new(), effects: Vec::new() }
     }
 
     pub(super) fn finish(self, version: Version) -> Step {
@@ -68,7 +71,8 @@ impl Draft {
     }
 
     /// Enters an effect into the ledger and locks it for sending. One that this leadership opened in this generation
-    /// and that is open still is sent again under its old entry.
+    /// and that is open still is sent again under its old entry, unless it would go in another session: each session is
+    /// ended for itself.
     pub(super) fn enter(
         &mut self,
         kind: EffectKind,
@@ -76,11 +80,13 @@ impl Draft {
         found: BTreeMap<String, String>,
     ) {
         let (generation, term) = (self.record.generation, self.term);
-        let same =
-            |open: &&OpenEffect| open.kind == kind && open.generation == generation && open.term == term;
+        let session = kind.device().and_then(|device| self.sessions.get(device)).cloned();
+        let same = |open: &&OpenEffect| {
+            open.kind == kind && open.generation == generation && open.term == term && open.session == session
+        };
         let effect = match self.record.ledger.open().iter().find(same) {
             Some(open) => open.id,
-            None => self.record.ledger.enter(kind.clone(), generation, term, self.at, life),
+            None => self.record.ledger.enter(kind.clone(), generation, term, self.at, life, session),
         };
         self.effects.push(LockedEffect { effect, generation, kind, found });
     }
@@ -88,7 +94,7 @@ impl Draft {
     /// Enters an effect that is new in any case: each attempt has an entry, and an end, of its own.
     pub(super) fn enter_new(&mut self, kind: EffectKind, life: Option<Duration>) -> EffectId {
         let generation = self.record.generation;
-        let effect = self.record.ledger.enter(kind.clone(), generation, self.term, self.at, life);
+        let effect = self.record.ledger.enter(kind.clone(), generation, self.term, self.at, life, None);
         self.effects.push(LockedEffect { effect, generation, kind, found: BTreeMap::new() });
         effect
     }

@@ -192,6 +192,10 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
             change(draft, *event)?;
             draft.bind(Some(key));
         }
+        Event::InSessions { event, sessions } => {
+            draft.sessions = sessions;
+            change(draft, *event)?;
+        }
         Event::SoAlready => unfence::so_already(draft)?,
         Event::Learned { device, identity } => identity::learn(draft, device, identity)?,
     }

@@ -48,7 +48,7 @@ pub(super) fn adopt(
     let (generation, term, at) = (draft.record.generation, draft.term, draft.at);
     let ledger = &mut draft.record.ledger;
     let mut enter = |kind: EffectKind, life: Option<Duration>| {
-        ledger.enter(kind, generation, term, at, Some(life.unwrap_or(UNBOUNDED)));
+        ledger.enter(kind, generation, term, at, Some(life.unwrap_or(UNBOUNDED)), None);
     };
     for device in topology.devices() {
         enter(EffectKind::On(device.id.clone()), device.max_in_flight.on);

@@ -1,5 +1,5 @@
-//! Waiting out open effects (S5): what this process sent to a device ends with its session there, everything else with
-//! its longest life.
+//! Waiting out open effects (S5): what this process sent to a device ends with its session there, what others sent in a session
+//! that can be ended by name ends with that (`succession`), everything else with its longest life.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use picket_core::machine::describe;
 use picket_core::outcome::Reason;
 
 use super::hands::{Did, Doing};
+use super::succession::Succession;
 use super::{Fatal, NodeTask, sleep_until};
 
 /// How a drain ended.
@@ -36,23 +37,45 @@ impl NodeTask {
     /// While what others may have sent keeps an Off from counting, power is read as of a fenced node: a session in which
     /// nothing is asked ends by its idleness, and would be lost within the fence. What this process sent is left to a drain.
     pub(super) async fn keep_in_sight(&mut self) -> Result<Drained, Fatal> {
+        let here = self.place();
+        let mut succession = Succession::default();
         loop {
             self.close_expired(EffectKind::bars_proof).await?;
+            self.succeed(&mut succession, EffectKind::bars_proof);
             let now = self.now();
             let foreign = |open: &&OpenEffect| open.kind.bars_proof() && !self.own.contains(&open.id);
             let open: Vec<&OpenEffect> = self.record().ledger.open().iter().filter(foreign).collect();
             let until = open.iter().filter_map(|open| self.expires_at(open)).max();
-            let Some(until) = until.filter(|_| open.iter().all(|open| open.life.is_some())) else {
+            let bounded = |open: &&OpenEffect| open.life.is_some() || succession.may_end(open);
+            if open.is_empty() || !open.iter().all(bounded) {
                 return Ok(Drained::Yes);
-            };
+            }
+            // What nothing bounds is waited for as long as its session may be ended.
+            let until = until.unwrap_or(now + self.parts.rules.watch);
             let words: Vec<String> = open.iter().map(|open| describe(&open.kind)).collect();
             self.wait_for(format!("the end of {}", words.join(", ")), "ledger", Some(until.since(now)));
+            // A session that is being ended is asked in, and nothing else is asked meanwhile: it would wait for that.
+            if succession.is_under_way() {
+                tokio::select! {
+                    biased;
+                    Some(command) = self.mailbox.recv() => {
+                        succession.let_go(now);
+                        self.command(command).await?;
+                    }
+                    (device, did) = succession.next() => self.succeeded(&mut succession, device, did).await?,
+                }
+                if self.place() != here {
+                    return Ok(Drained::Moved);
+                }
+                continue;
+            }
             let hosts = self.hosts();
             if self.watch(&hosts).await?.is_none() {
                 return Ok(Drained::Moved);
             }
-            let pause = self.parts.rules.watch.min(until.since(self.now()));
-            if self.pause(pause).await? {
+            let now = self.now();
+            let again = succession.wake().map_or(until, |wake| wake.min(until));
+            if self.pause(self.parts.rules.watch.min(again.since(now))).await? {
                 return Ok(Drained::Moved);
             }
         }
@@ -63,8 +86,10 @@ impl NodeTask {
         let mut closing: FuturesUnordered<Doing> = FuturesUnordered::new();
         let mut asked: BTreeSet<DeviceId> = BTreeSet::new();
         let mut closed_by = self.now();
+        let mut succession = Succession::default();
         loop {
             self.close_expired(barring).await?;
+            self.succeed(&mut succession, barring);
             let open: Vec<OpenEffect> =
                 self.record().ledger.open().iter().filter(|open| barring(&open.kind)).cloned().collect();
             if open.is_empty() {
@@ -80,7 +105,7 @@ impl NodeTask {
                     closed_by = closed_by.max(self.now() + time);
                 }
             }
-            let unbounded = open.iter().find(|open| open.life.is_none());
+            let unbounded = open.iter().find(|open| open.life.is_none() && !succession.may_end(open));
             if let Some(unbounded) = unbounded
                 && closing.is_empty()
             {
@@ -97,8 +122,9 @@ impl NodeTask {
             let words: Vec<String> = open.iter().map(|open| describe(&open.kind)).collect();
             let until = expiry.unwrap_or(closed_by);
             self.wait_for(format!("the end of {}", words.join(", ")), "ledger", Some(until.since(now)));
+            let wake = [expiry, succession.wake()].into_iter().flatten().min();
             let timer = async {
-                match expiry {
+                match wake {
                     Some(at) => sleep_until(now, at).await,
                     None => std::future::pending().await,
                 }
@@ -106,6 +132,7 @@ impl NodeTask {
             tokio::select! {
                 biased;
                 Some(command) = self.mailbox.recv() => {
+                    succession.let_go(now);
                     self.command(command).await?;
                     if self.place() != here {
                         return Ok(Drained::Moved);
@@ -115,6 +142,7 @@ impl NodeTask {
                     self.unclosed.values_mut().for_each(|since| *since = now);
                 }
                 Some((device, did)) = closing.next() => self.closed(&device, did, barring).await?,
+                (device, did) = succession.next() => self.succeeded(&mut succession, device, did).await?,
                 () = timer => {}
             }
         }
@@ -123,7 +151,7 @@ impl NodeTask {
     fn longest_life(&self, open: &[OpenEffect], device: &DeviceId) -> Duration {
         open.iter()
             .filter(|open| open.kind.device() == Some(device))
-            .filter_map(|open| open.life)
+            .filter_map(|open| self.life_of(open))
             .max()
             .unwrap_or(self.parts.rules.device_call)
     }

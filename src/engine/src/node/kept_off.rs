@@ -92,7 +92,7 @@ impl NodeTask {
         if devices.is_empty() {
             return Ok(false);
         }
-        let opened = self.persist(|| Event::OffIntent { devices: devices.clone() }).await?;
+        let opened = self.persist_in_sessions(|| Event::OffIntent { devices: devices.clone() }).await?;
         let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
         for one in opened {
             if let Opened::Off(order) = one {

@@ -65,6 +65,7 @@ impl NodeTask {
             }
             Did::Off(_, Err(error)) | Did::On(_, Err(error)) => Some(error),
             Did::Unheld(_, Err(error)) | Did::Quiesced(Err(error)) => Some(error),
+            Did::Ended { result: Err(error), .. } => Some(error),
             _ => None,
         };
         live.fault_kind = fault.map(|error| error.kind);

@@ -19,6 +19,7 @@ mod retired;
 mod schedule;
 mod sessions;
 mod steps;
+mod succession;
 mod telling;
 mod unfencing;
 mod watching;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_core::event::Event;
-use picket_core::ledger::OpenEffect;
+use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::machine;
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
@@ -15,6 +15,9 @@ use picket_core::time::BootTime;
 use super::measuring::Standing;
 use super::sessions::Sessions;
 use super::{Failure, Fatal, NodeTask, labels};
+
+/// Wait before a step is tried again that the store did not take; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
 impl NodeTask {
     /// Decides, stores, and only then opens the effects.
@@ -90,22 +93,48 @@ impl NodeTask {
 
     /// Applies an event of our own. While the store is away it is tried again, and nothing else happens meanwhile.
     pub(super) async fn persist(&mut self, make: impl Fn() -> Event<'static>) -> Result<Vec<Opened>, Fatal> {
-        let mut pause = Duration::from_millis(250);
+        let mut pause = FIRST_PAUSE;
         loop {
-            match self.apply(make()).await {
-                Ok(opened) => return Ok(opened),
-                Err(Failure::Fatal(error)) => return Err(Fatal(error)),
-                Err(Failure::Refused(refused)) => {
-                    // The phases ask only for what the rules allow; if they do not, the safe thing is to do nothing.
-                    tracing::error!(%refused, "a step of our own was refused");
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                    return Ok(Vec::new());
-                }
-                Err(Failure::Unavailable(why)) => {
-                    self.wait_for(format!("the store ({why})"), "store", None);
-                    self.turn_away(pause, &why).await;
-                    pause = (pause * 2).min(Duration::from_secs(5));
-                }
+            if let Some(opened) = self.try_to_persist(make(), &mut pause).await? {
+                return Ok(opened);
+            }
+        }
+    }
+
+    /// `None`: the store is away, and was waited for.
+    async fn try_to_persist(
+        &mut self,
+        event: Event<'static>,
+        pause: &mut Duration,
+    ) -> Result<Option<Vec<Opened>>, Fatal> {
+        match self.apply(event).await {
+            Ok(opened) => Ok(Some(opened)),
+            Err(Failure::Fatal(error)) => Err(Fatal(error)),
+            Err(Failure::Refused(refused)) => {
+                // The phases ask only for what the rules allow; if they do not, the safe thing is to do nothing.
+                tracing::error!(%refused, "a step of our own was refused");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                Ok(Some(Vec::new()))
+            }
+            Err(Failure::Unavailable(why)) => {
+                self.wait_for(format!("the store ({why})"), "store", None);
+                self.turn_away(*pause, &why).await;
+                *pause = (*pause * 2).min(Duration::from_secs(5));
+                Ok(None)
+            }
+        }
+    }
+
+    /// The same of something that is about to be sent, with the sessions in which it will go.
+    pub(super) async fn persist_in_sessions(
+        &mut self,
+        make: impl Fn() -> Event<'static>,
+    ) -> Result<Vec<Opened>, Fatal> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let event = self.in_sessions(make());
+            if let Some(opened) = self.try_to_persist(event, &mut pause).await? {
+                return Ok(opened);
             }
         }
     }
@@ -159,10 +188,20 @@ impl NodeTask {
     pub(super) fn expires_at(&self, open: &OpenEffect) -> Option<BootTime> {
         if let Some(device) = open.kind.device().filter(|_| self.own.contains(&open.id)) {
             let since = self.unclosed.get(device)?;
-            return open.life.map(|life| *since + life);
+            return self.life_of(open).map(|life| *since + life);
         }
         let from = self.counted_from.get(&open.id).copied().unwrap_or_else(|| self.now());
-        open.life.map(|life| from + life)
+        self.life_of(open).map(|life| from + life)
+    }
+
+    /// How long an effect may live: what was believed when it was stored, or what its device says now, if that is longer.
+    pub(super) fn life_of(&self, open: &OpenEffect) -> Option<Duration> {
+        let driver = open.kind.device().and_then(|device| self.plan.drivers.get(device));
+        let now = driver.and_then(|driver| {
+            let now = driver.longest_life();
+            if matches!(open.kind, EffectKind::On(_)) { now.on } else { now.off }
+        });
+        open.life.map(|life| now.map_or(life, |now| now.max(life)))
     }
 
     pub(super) async fn give_up(&mut self, reason: Reason, detail: String) -> Result<(), Fatal> {

@@ -109,7 +109,10 @@ impl NodeTask {
         // A BMC that was cut off with its supplies first has to start: what was found must not be forgotten meanwhile.
         let until = self.now() + self.parts.rules.on_deadline;
         while self.record().fence.as_ref().is_some_and(|fence| !fence.holds.is_empty()) {
-            let opened = self.persist(|| Event::UnholdIntent).await?;
+            let held = self.record().fence.iter().flat_map(|fence| fence.holds.keys());
+            let held: Vec<DeviceId> = held.cloned().collect();
+            self.open_sessions(&held).await;
+            let opened = self.persist_in_sessions(|| Event::UnholdIntent).await?;
             if self.place() != here {
                 return Ok(false);
             }
@@ -159,11 +162,7 @@ impl NodeTask {
         if devices.is_empty() {
             return Ok(true);
         }
-        let opened = self.persist(|| Event::OnIntent { devices: devices.clone() }).await?;
-        let pending: Vec<PendingOn> = opened
-            .into_iter()
-            .filter_map(|one| if let Opened::On(on) = one { Some(on) } else { None })
-            .collect();
+        let mut pending = self.on_intent(&devices).await?;
         let mut dark: BTreeSet<DeviceId> = devices.iter().cloned().collect();
         let mut send_at = self.now();
         while !dark.is_empty() {
@@ -177,6 +176,10 @@ impl NodeTask {
                 return Ok(false);
             }
             if now >= send_at {
+                self.follow_sessions(&mut pending, &dark).await?;
+                if self.place() != here {
+                    return Ok(false);
+                }
                 let again = self.send_on(pending.iter().filter(|on| dark.contains(on.device()))).await?;
                 send_at = self.now() + again;
             }
@@ -194,6 +197,35 @@ impl NodeTask {
             }
         }
         Ok(true)
+    }
+
+    /// Stores that they are about to be switched on, each in the session that it has then.
+    async fn on_intent(&mut self, devices: &[DeviceId]) -> Result<Vec<PendingOn>, Fatal> {
+        self.open_sessions(devices).await;
+        let devices = devices.to_vec();
+        let opened = self.persist_in_sessions(|| Event::OnIntent { devices: devices.clone() }).await?;
+        let ons = opened.into_iter().filter_map(|one| if let Opened::On(on) = one { Some(on) } else { None });
+        Ok(ons.collect())
+    }
+
+    /// An on goes in the session that is stored with it; where another one took its place, it is stored anew.
+    async fn follow_sessions(
+        &mut self,
+        pending: &mut Vec<PendingOn>,
+        dark: &BTreeSet<DeviceId>,
+    ) -> Result<(), Fatal> {
+        let is_over = |on: &&PendingOn| {
+            let now = || self.hands.session(on.device());
+            on.session().is_some_and(|session| now().as_deref() != Some(session))
+        };
+        let over = pending.iter().filter(|on| dark.contains(on.device())).filter(is_over);
+        let over: Vec<DeviceId> = over.map(|on| on.device().clone()).collect();
+        if !over.is_empty() {
+            let anew = self.on_intent(&over).await?;
+            pending.retain(|on| !over.contains(on.device()));
+            pending.extend(anew);
+        }
+        Ok(())
     }
 
     /// Sends each on once, right after power was read and the store was asked. Answers when it is to be sent again if nothing comes on.

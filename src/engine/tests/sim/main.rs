@@ -36,5 +36,6 @@ mod shared;
 mod silence;
 mod stopped;
 mod stopping;
+mod succession;
 mod weather;
 mod withdrawals;

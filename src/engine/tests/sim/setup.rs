@@ -54,6 +54,8 @@ pub struct Setup {
     pub addresses: BTreeMap<String, String>,
     /// Whether identities are learned by a check after the start.
     pub check_at_start: bool,
+    /// Its devices' sessions can be ended by their names.
+    pub names_sessions: bool,
     /// In which election it takes part; `None`: it is alone.
     pub election: Option<Arc<dyn Election>>,
     /// The way to parents, of the engine that was made last.
@@ -77,6 +79,7 @@ impl Setup {
             audit: Audit::none(),
             addresses: BTreeMap::new(),
             check_at_start: false,
+            names_sessions: false,
             election: None,
             parents: Arc::default(),
             pdu: None,
@@ -172,7 +175,10 @@ impl Setup {
 
     fn device(&self, name: &str, world: &SharedWorld) -> Arc<dyn PowerDriver> {
         match &self.pdu {
-            None => Arc::new(SimDriver::new(world, name, &SimOptions::default())),
+            None => {
+                let options = SimOptions { names_sessions: self.names_sessions, ..SimOptions::default() };
+                Arc::new(SimDriver::new(world, name, &options))
+            }
             Some((door, _, latency)) => {
                 let options = SimOptions { latency: *latency, ..SimOptions::default() };
                 Arc::new(Outlet { inner: SimDriver::new(world, name, &options), door: door.clone() })

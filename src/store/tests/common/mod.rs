@@ -152,13 +152,18 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
 }
 
 /// A ledger in which one effect of each kind is open.
+/// The session of the first effect.
+pub const SESSION: &str = "10.1.0.7:443/redfish/v1/SessionService/Sessions/7 of picket";
+
 pub fn ledger() -> Ledger {
     let open = |id: u64, kind: serde_json::Value, life: serde_json::Value| serde_json::json!({ "id": id, "kind": kind, "generation": 3, "term": 7, "opened_at": 1_795_250_372_042_u64, "life": life });
     let minute = serde_json::json!({ "secs": 60, "nanos": 500_000_000 });
+    let mut off = open(11, serde_json::json!({ "off": "bmc" }), minute.clone());
+    off["session"] = serde_json::json!(SESSION);
     serde_json::from_value(serde_json::json!({
         "next": 16,
         "open": [
-            open(11, serde_json::json!({ "off": "bmc" }), minute.clone()),
+            off,
             open(12, serde_json::json!({ "on": "pdu-a" }), serde_json::Value::Null),
             open(13, serde_json::json!({ "hold": "bmc" }), minute.clone()),
             open(14, serde_json::json!({ "unhold": "bmc" }), minute.clone()),

@@ -29,7 +29,7 @@ async fn silence_ends_in_time_and_says_what_it_means() {
     bench.read().await.expect("answers");
     bench.fault(Fault::Silent);
     let call = bench.call();
-    let error = bench.driver.command(&call, Verb::Off).await.expect_err("no answer");
+    let error = bench.driver.command(None, &call, Verb::Off).await.expect_err("no answer");
     assert_eq!((error.kind, error.effect), (ErrorKind::TimedOut, Effect::Unknown));
     assert!(Instant::now() <= call.deadline());
     let error = bench.read().await.expect_err("no answer");
@@ -78,7 +78,7 @@ async fn an_off_is_repeated_and_an_on_never() {
 async fn without_a_permit_nothing_is_sent() {
     let bench = Bench::new().await;
     let reading = Call::reading(Instant::now() + Duration::from_secs(5), bench.clock.clone());
-    let error = bench.driver.command(&reading, Verb::Off).await.expect_err("may only read");
+    let error = bench.driver.command(None, &reading, Verb::Off).await.expect_err("may only read");
     assert_eq!((error.kind, error.effect), (ErrorKind::NotLeader, Effect::DidNotHappen));
     bench.permit.end();
     let error = bench.off().await.expect_err("leads no more");
@@ -127,7 +127,7 @@ async fn a_hold_is_inspected_engaged_and_put_back() {
     let found = bench.driver.inspect_hold(&bench.call()).await.expect("answers");
     assert_eq!(found.get("restore").map(String::as_str), Some("last-state"));
     assert_eq!(read_back(&found).expect("what was written"), HoldSettings::FREE);
-    let report = bench.driver.set_hold(&bench.call(), HoldSettings::HELD).await.expect("engaged");
+    let report = bench.driver.set_hold(None, &bench.call(), HoldSettings::HELD).await.expect("engaged");
     assert_eq!(report.engaged.len(), 3);
     assert!(read_back(&HoldFound::new()).is_err());
     bench.fault(Fault::HoldUnsupported);

@@ -316,11 +316,18 @@ impl NodeTask {
         if !due.is_empty() && !run.last_look.lets_off(now) {
             return Ok(());
         }
-        let new: Vec<DeviceId> =
-            due.iter().filter(|device| run.hand(device).off.is_none()).cloned().collect();
+        // An off goes in the session that is stored with it; where another one took its place, it is stored anew.
+        let is_stored = |off: &Arc<OffOrder>| {
+            off.session().is_none_or(|session| self.hands.session(off.device()).as_deref() == Some(session))
+        };
+        let new: Vec<DeviceId> = due
+            .iter()
+            .filter(|device| !run.hand(device).off.as_ref().is_some_and(is_stored))
+            .cloned()
+            .collect();
         if !new.is_empty() {
             // Where the store is away it is decided anew once it is back: the last look is no older than the off (S15).
-            let opened = match self.apply(Event::OffIntent { devices: new.clone() }).await {
+            let opened = match self.apply(self.in_sessions(Event::OffIntent { devices: new.clone() })).await {
                 Ok(opened) => opened,
                 Err(Failure::Fatal(error)) => return Err(Fatal(error)),
                 Err(Failure::Refused(refused)) => {

@@ -45,7 +45,8 @@ impl NodeTask {
                     self.held(run, device, None, report).await?;
                 } else {
                     let found = BTreeMap::from([(device, found)]);
-                    for one in self.persist(|| Event::HoldIntent { found: found.clone() }).await? {
+                    let intent = || Event::HoldIntent { found: found.clone() };
+                    for one in self.persist_in_sessions(intent).await? {
                         if let Opened::Hold(order) = one {
                             run.hand(&order.device().clone()).busy = true;
                             run.doing.push(self.hands.hold(order));
@@ -99,7 +100,7 @@ impl NodeTask {
                 run.judge.silence(&device, asked_at, now);
                 run.failed(&device, now);
             }
-            Did::Unheld(..) | Did::On(..) | Did::Quiesced(..) => {}
+            Did::Unheld(..) | Did::On(..) | Did::Quiesced(..) | Did::Ended { .. } => {}
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The calls to devices: each bounded, each under the permit, each reported with when it was asked.
 
 mod reading;
+mod sessions;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -35,6 +36,7 @@ pub(super) enum Did {
     Unheld(EffectId, Result<HoldReport, DriverError>),
     On(EffectId, Result<Accepted, DriverError>),
     Quiesced(Result<(), DriverError>),
+    Ended { session: String, result: Result<(), DriverError> },
 }
 
 impl Did {
@@ -46,7 +48,7 @@ impl Did {
             Did::Held(_, result) | Did::Unheld(_, result) => result.as_ref().err(),
             Did::Off(_, result) | Did::On(_, result) => result.as_ref().err(),
             Did::Read { result, .. } => result.as_ref().err(),
-            Did::Quiesced(result) => result.as_ref().err(),
+            Did::Quiesced(result) | Did::Ended { result, .. } => result.as_ref().err(),
         };
         !error.is_some_and(|error| matches!(error.kind, ErrorKind::Unreachable | ErrorKind::TimedOut))
     }

@@ -1,0 +1,76 @@
+//! Its sessions, and the lists of them and of tasks.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::{PASSWORD, Reply, SESSIONS, USER, World};
+
+/// Where its tasks begin.
+pub const TASK_SERVICE: &str = "/redfish/v1/TaskService";
+
+/// A session there.
+#[derive(Debug)]
+pub struct Session {
+    pub token: String,
+    pub used: Instant,
+}
+
+impl World {
+    /// How many sessions are open.
+    pub fn open_sessions(&mut self) -> usize {
+        self.settle();
+        self.sessions.len()
+    }
+
+    /// Ends all sessions, as their idleness would.
+    pub fn end_sessions(&mut self) {
+        self.sessions.clear();
+    }
+
+    pub(super) fn log_in(&mut self, body: &Value) -> Reply {
+        if body["UserName"] != USER || body["Password"] != PASSWORD {
+            return Reply::json(401, json!({ "error": { "message": "wrong name or password" } }));
+        }
+        if self.sessions.len() >= self.most_sessions {
+            let full = json!({ "MessageId": "Base.1.8.SessionLimitExceeded", "Message": "no session left" });
+            return Reply::json(503, json!({ "error": { "@Message.ExtendedInfo": [full] } }));
+        }
+        self.next += 1;
+        let lowest = (1..).find(|id| !self.sessions.contains_key(id)).unwrap_or(self.next);
+        let id = if self.reuses { lowest } else { self.next };
+        let token = format!("token-{}", self.next);
+        self.sessions.insert(id, Session { token: token.clone(), used: Instant::now() });
+        // As DSP0266 allows: an absolute link, here with another name of the same host.
+        let place = format!("https://bmc.example{SESSIONS}/{id}");
+        Reply::json(201, json!({ "Id": id.to_string() })).with("X-Auth-Token", token).with("Location", place)
+    }
+
+    /// Sessions, tasks, and each of them; `None`: there is no such resource.
+    pub(super) fn list(&self, path: &str) -> Option<Reply> {
+        let tasks = format!("{TASK_SERVICE}/Tasks");
+        let collection = |path: &str, ids: Vec<String>| {
+            let members: Vec<Value> =
+                ids.iter().map(|id| json!({ "@odata.id": format!("{path}/{id}") })).collect();
+            Reply::json(200, json!({ "Members": members, "Members@odata.count": ids.len() }))
+        };
+        if path == SESSIONS {
+            return Some(collection(SESSIONS, self.sessions.keys().map(u32::to_string).collect()));
+        }
+        if let Some(id) = path.strip_prefix(SESSIONS).and_then(|id| id.trim_start_matches('/').parse().ok()) {
+            return self.sessions.contains_key(&id).then(|| Reply::json(200, json!({ "UserName": USER })));
+        }
+        if !self.has_task_service {
+            return None;
+        }
+        if path == TASK_SERVICE {
+            return Some(Reply::json(200, json!({ "Tasks": { "@odata.id": tasks } })));
+        }
+        if path == tasks {
+            return Some(collection(&tasks, (0..self.tasks.len()).map(|id| id.to_string()).collect()));
+        }
+        let id: usize = path.strip_prefix(&tasks)?.trim_start_matches('/').parse().ok()?;
+        let state = if Instant::now() < *self.tasks.get(id)? { "Running" } else { "Completed" };
+        Some(Reply::json(200, json!({ "TaskState": state })))
+    }
+}

@@ -1,0 +1,159 @@
+//! Sessions that others opened, and in which something of theirs may still be on its way: whoever leads now ends them by the
+//! name that stands in the ledger (S8), rather than to wait for as long as their far side keeps them.
+//!
+//! **Invariant.** Only the far side's clear word ends an effect: without it, its longest life is waited out as ever.
+//! **Invariant.** What is about to be sent is stored with the session in which it goes; where there is none yet a reading opens
+//! it first.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use picket_core::event::Event;
+use picket_core::ids::{DeviceId, EffectId};
+use picket_core::ledger::{EffectKind, OpenEffect};
+use picket_core::time::BootTime;
+
+use super::hands::{Did, Doing};
+use super::{Fatal, NodeTask};
+
+/// Between two tries to end the same session, first and longest.
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How often a session is tried to be ended before a person is asked about what nothing else bounds.
+const TRIES: u32 = 3;
+
+/// A session, as it stands in the ledger.
+type Named = (DeviceId, String);
+
+/// How far the end of one session is.
+#[derive(Clone, Copy, Debug)]
+struct Try {
+    under_way: bool,
+    failed: u32,
+    not_before: BootTime,
+}
+
+/// The sessions that are being ended.
+#[derive(Default)]
+pub(super) struct Succession {
+    tries: BTreeMap<Named, Try>,
+    doing: FuturesUnordered<Doing>,
+}
+
+impl Succession {
+    /// The next one that was answered, or was not; pending for ever while none is under way.
+    pub(super) async fn next(&mut self) -> (DeviceId, Did) {
+        match self.doing.next().await {
+            Some(done) => done,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Whether one is being ended now.
+    pub(super) fn is_under_way(&self) -> bool {
+        !self.doing.is_empty()
+    }
+
+    /// Drops what is under way: whoever asks the same devices now would wait for it in vain. It is begun again.
+    pub(super) fn let_go(&mut self, now: BootTime) {
+        self.doing.clear();
+        for one in self.tries.values_mut().filter(|one| one.under_way) {
+            (one.under_way, one.not_before) = (false, now);
+        }
+    }
+
+    /// When one is to be tried again.
+    pub(super) fn wake(&self) -> Option<BootTime> {
+        self.tries.values().filter(|one| !one.under_way).map(|one| one.not_before).min()
+    }
+
+    /// Whether the effect's session may yet be ended soon.
+    pub(super) fn may_end(&self, open: &OpenEffect) -> bool {
+        let tried = named(open).and_then(|named| self.tries.get(&named));
+        tried.is_some_and(|one| one.failed < TRIES)
+    }
+}
+
+fn named(open: &OpenEffect) -> Option<Named> {
+    Some((open.kind.device()?.clone(), open.session.clone()?))
+}
+
+impl NodeTask {
+    /// Begins to end the sessions of others in which effects of the kinds that `barring` names were sent.
+    pub(super) fn succeed(&self, succession: &mut Succession, barring: fn(&EffectKind) -> bool) {
+        let now = self.now();
+        let open = self.record().ledger.open().iter();
+        let foreign = open.filter(|open| barring(&open.kind) && !self.own.contains(&open.id));
+        let wanted: BTreeMap<Named, ()> = foreign.filter_map(named).map(|named| (named, ())).collect();
+        succession.tries.retain(|named, _| wanted.contains_key(named));
+        for (device, session) in wanted.into_keys() {
+            let new = Try { under_way: false, failed: 0, not_before: now };
+            let one = succession.tries.entry((device.clone(), session.clone())).or_insert(new);
+            if !one.under_way && one.not_before <= now {
+                one.under_way = true;
+                succession.doing.push(self.hands.end_session(&device, session));
+            }
+        }
+    }
+
+    /// Takes what the end of a session came to: everything that was sent in it ends with it.
+    pub(super) async fn succeeded(
+        &mut self,
+        succession: &mut Succession,
+        device: DeviceId,
+        did: Did,
+    ) -> Result<(), Fatal> {
+        self.show(&device, &did);
+        let Did::Ended { session, result } = did else { return Ok(()) };
+        let named = (device, session);
+        if let Err(error) = result {
+            let now = self.now();
+            let device = &named.0;
+            tracing::warn!(%device, session = named.1, %error, "another's session may be open still");
+            if let Some(one) = succession.tries.get_mut(&named) {
+                let pause = (PAUSE * 2_u32.saturating_pow(one.failed)).min(LONGEST_PAUSE);
+                *one = Try { under_way: false, failed: one.failed + 1, not_before: now + pause };
+            }
+            return Ok(());
+        }
+        succession.tries.remove(&named);
+        let of_it = |open: &&OpenEffect| {
+            !self.own.contains(&open.id)
+                && open.kind.device() == Some(&named.0)
+                && open.session.as_ref() == Some(&named.1)
+        };
+        let ended: Vec<EffectId> =
+            self.record().ledger.open().iter().filter(of_it).map(|open| open.id).collect();
+        if !ended.is_empty() {
+            tracing::info!(device = %named.0, session = named.1, "another's session was ended");
+            self.persist(|| Event::Closed { effects: ended.clone(), why: "its session was ended by name" })
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// What is about to be sent, with the sessions in which it will go.
+    pub(super) fn in_sessions<'a>(&self, event: Event<'a>) -> Event<'a> {
+        let name = |device: &DeviceId| Some((device.clone(), self.hands.session(device)?));
+        let sessions: BTreeMap<DeviceId, String> = self.plan.drivers.keys().filter_map(name).collect();
+        if sessions.is_empty() {
+            return event;
+        }
+        Event::InSessions { event: Box::new(event), sessions }
+    }
+
+    /// Reads power of those devices that have no session yet, and whose sessions have names: what is sent next is stored with it.
+    pub(super) async fn open_sessions(&mut self, devices: &[DeviceId]) {
+        let wants = |device: &&DeviceId| {
+            let driver = self.plan.drivers.get(*device);
+            driver.is_some_and(|driver| driver.names_sessions() && driver.session().is_none())
+        };
+        let mut doing: FuturesUnordered<Doing> =
+            devices.iter().filter(wants).map(|device| self.hands.read(device)).collect();
+        while let Some((device, did)) = doing.next().await {
+            self.show(&device, &did);
+        }
+    }
+}
