@@ -124,7 +124,7 @@ impl Engine {
         let (changed, leaving) = self.settle(draft, &found)?;
         for stored in begin {
             if let Some(slot) = self.seat(&stored) {
-                self.begin(&slot, stored, reign);
+                self.begin(&slot, Arc::new(stored), reign);
             }
         }
         self.wake(&changed).await;

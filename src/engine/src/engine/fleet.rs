@@ -12,10 +12,10 @@ use picket_core::ids::{NodeId, Revision, Version};
 use picket_core::record::{NodeRecord, Phase};
 use picket_core::store::Stored;
 use picket_core::topology::Topology;
-use tokio::sync::{Mutex, mpsc, watch};
+use tokio::sync::{Mutex, watch};
 
 use super::Engine;
-use crate::node::{Command, Kept};
+use crate::node::{self, Kept, Mailbox};
 use crate::parts::{NodePlan, Parts};
 use crate::view::{Live, NodeView};
 
@@ -30,7 +30,7 @@ pub(super) struct Slot {
     pub(super) parts: Arc<Parts>,
     /// Why nothing is sent to it.
     pub(super) orphan: Option<String>,
-    pub(super) mailbox: mpsc::Sender<Command>,
+    pub(super) mailbox: Mailbox,
     /// Taken by the node's task while this gateway leads.
     pub(super) kept: Arc<Mutex<Kept>>,
     pub(super) view: Arc<watch::Sender<NodeView>>,
@@ -54,7 +54,7 @@ impl Fleet {
             std::mem::take(&mut parts.nodes).into_iter().map(|plan| (plan.id.clone(), Arc::new(plan)));
         let (plans, parts): (BTreeMap<NodeId, Arc<NodePlan>>, _) = (plans.collect(), Arc::new(parts));
         let slots = plans.iter().map(|(id, plan)| {
-            let stored = never_stored(id);
+            let stored = Arc::new(never_stored(id));
             (id.clone(), Arc::new(Slot::new(plan.clone(), parts.clone(), None, stored)))
         });
         let slots = slots.collect();
@@ -112,7 +112,7 @@ impl Fleet {
                     view: old.view.clone(),
                 }
             }
-            None => Slot::new(plan, self.parts.clone(), orphan, stored.clone()),
+            None => Slot::new(plan, self.parts.clone(), orphan, Arc::new(stored.clone())),
         };
         let slot = Arc::new(slot);
         self.slots.insert(record.node.clone(), slot.clone());
@@ -121,8 +121,8 @@ impl Fleet {
 }
 
 impl Slot {
-    fn new(plan: Arc<NodePlan>, parts: Arc<Parts>, orphan: Option<String>, stored: Stored) -> Self {
-        let (mailbox, inbox) = mpsc::channel(MAILBOX);
+    fn new(plan: Arc<NodePlan>, parts: Arc<Parts>, orphan: Option<String>, stored: Arc<Stored>) -> Self {
+        let (mailbox, inbox) = node::mailbox(MAILBOX);
         let live = Live { orphaned: orphan.clone(), ..Live::default() };
         let view = NodeView { stored, live, plan: plan.clone() };
         Slot {
@@ -166,7 +166,7 @@ impl Engine {
 
     /// What was last seen of a node of which nothing is stored.
     pub(super) fn last_seen(&self, node: &NodeId) -> Stored {
-        let seen = self.fleet().slots.get(node).map(|slot| slot.view.borrow().stored.clone());
+        let seen = self.fleet().slots.get(node).map(|slot| Stored::clone(&slot.view.borrow().stored));
         seen.unwrap_or_else(|| never_stored(node))
     }
 }

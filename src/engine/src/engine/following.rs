@@ -266,7 +266,7 @@ impl Engine {
         let slots: Vec<_> = self.fleet().slots.values().cloned().collect();
         for slot in slots {
             if let Ok(mut kept) = slot.kept.try_lock() {
-                while kept.mailbox.try_recv().is_ok() {}
+                kept.mailbox.clear();
             }
         }
         if let Ok(mut inbox) = self.shared.office.queue.inbox.try_lock() {
@@ -306,7 +306,7 @@ impl Engine {
                 view.plan = slot.plan.clone();
                 view.live.orphaned.clone_from(&slot.orphan);
                 if stored.revision > view.stored.revision {
-                    view.stored = stored;
+                    view.stored = Arc::new(stored);
                 }
             });
         }

@@ -1,5 +1,6 @@
 //! How a node's record changes: decided, stored, and only then done.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::event::Event;
@@ -51,7 +52,7 @@ impl NodeTask {
         };
         let standing = Standing::of(self.record());
         let (stored, opened) = step.open(saved);
-        self.stored = stored;
+        self.stored = Arc::new(stored);
         self.office.stored(&self.stored.record);
         self.teller.measures.moved(&standing, &self.stored.record, self.wall(), self.now());
         self.teller.tell(told);

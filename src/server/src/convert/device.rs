@@ -25,7 +25,7 @@ pub(crate) fn devices(view: &NodeView, now: Now) -> Vec<v1::Device> {
     levels
         .flat_map(|(index, level)| level.devices.iter().map(move |spec| (index + 1, spec)))
         .map(|(level, spec)| {
-            let live = view.live.devices.get(&spec.id).unwrap_or(&unseen);
+            let live = view.live.devices.get(&spec.id).map_or(&unseen, |live| &**live);
             device(view, spec, live, u32::try_from(level).unwrap_or(u32::MAX), now)
         })
         .collect()
