@@ -22,6 +22,7 @@ use picket_release::Releaser;
 
 use crate::error::EngineError;
 use crate::hooks::Hooks;
+use crate::logins::Logins;
 use crate::parents::Parents;
 use crate::receipts::Receipts;
 use crate::twins::Twins;
@@ -143,6 +144,8 @@ pub struct Parts {
     pub parents: Arc<Parents>,
     /// Whether identities are learned by a check after the start.
     pub check_at_start: bool,
+    /// How many devices are logged in to side by side.
+    pub logins: Logins,
 }
 
 impl std::fmt::Debug for Parts {

@@ -37,16 +37,17 @@ struct Run {
 }
 
 impl NodeTask {
+    // What is done now and then is in boxes: this is where ten thousand nodes wait.
     pub(super) async fn normal(&mut self) -> Result<(), Fatal> {
         let here = self.place();
-        let first = std::mem::take(&mut self.unchecked) && self.check_in_turn().await?;
+        let first = std::mem::take(&mut self.unchecked) && Box::pin(self.check_in_turn()).await?;
         if first || self.steps_aside() {
             return Ok(());
         }
         let mut check_at = self.next_check();
         let mut closing: FuturesUnordered<Doing> = FuturesUnordered::new();
         loop {
-            self.close_expired(|_| true).await?;
+            Box::pin(self.close_expired(|_| true)).await?;
             if closing.is_empty() {
                 closing.extend(self.idle_closes());
             }
@@ -65,14 +66,14 @@ impl NodeTask {
                     match command {
                         Command::Check(reply) => {
                             let devices = self.devices();
-                            if self.check(devices, Some(reply)).await? {
+                            if Box::pin(self.check(devices, Some(reply))).await? {
                                 return Ok(());
                             }
                             if self.unchecked {
                                 check_at = self.next_check();
                             }
                         }
-                        command => self.command(command).await?,
+                        command => Box::pin(self.command(command)).await?,
                     }
                 }
                 // One that was not answered is waited out by the far side.
@@ -81,7 +82,7 @@ impl NodeTask {
                 () = until(close_at) => {}
                 () = until(check_at) => {
                     closing.clear();
-                    if self.check_in_turn().await? {
+                    if Box::pin(self.check_in_turn()).await? {
                         return Ok(());
                     }
                     check_at = self.next_check();
@@ -146,7 +147,7 @@ impl NodeTask {
         let here = self.place();
         let mut run = Run {
             // Power first: one that does not let us in is not asked to three times.
-            doing: devices.iter().map(|device| self.hands.unheard().read(device)).collect(),
+            doing: devices.iter().map(|device| self.hands.unheard(reply.is_some()).read(device)).collect(),
             began: self.now(),
             asked: devices.into_iter().map(|device| (device, None)).collect(),
             waiting: reply.into_iter().collect(),
@@ -180,7 +181,7 @@ impl NodeTask {
 
     /// What one question came to, and the next one.
     async fn checked(&mut self, run: &mut Run, device: DeviceId, did: Did) -> Result<(), Fatal> {
-        let hands = self.hands.unheard();
+        let hands = self.hands.unheard(!run.waiting.is_empty());
         let next = match did {
             Did::Identified(Err(error)) if error.kind == ErrorKind::Unsupported => {
                 self.device_live(&device).identity_match = Some(IdentityMatch::Unknown);

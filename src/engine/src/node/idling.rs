@@ -46,7 +46,7 @@ impl NodeTask {
 
     /// The closes that are due.
     pub(super) fn idle_closes(&self) -> impl Iterator<Item = Doing> {
-        let (now, hands) = (self.now(), self.hands.unheard());
+        let (now, hands) = (self.now(), self.hands.unheard(false));
         let due = self.closes_at().into_iter().filter(move |(_, at)| *at <= now);
         due.map(move |(device, _)| hands.quiesce_within_call(&device))
     }

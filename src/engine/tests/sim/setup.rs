@@ -16,8 +16,8 @@ use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{Random, SharedWorld, SimClock, SimDriver, SimOptions};
 use picket_engine::{
-    Change, Engine, Hooks, NodePlan, ParentDriver, ParentSettings, Parents, Parts, PlannedRelease, Receipts,
-    Unit,
+    Change, Engine, Hooks, Logins, NodePlan, ParentDriver, ParentSettings, Parents, Parts, PlannedRelease,
+    Receipts, Unit,
 };
 use picket_liveness::Liveness;
 use picket_receipt::Keys;
@@ -112,6 +112,7 @@ impl Setup {
             twins: Arc::default(),
             parents,
             check_at_start: self.check_at_start,
+            logins: Logins::new(512),
         })
     }
 

@@ -12,7 +12,7 @@ use picket_core::store::Store;
 use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{SharedWorld, SimClock, SimDriver, SimOptions};
-use picket_engine::{Engine, NoHooks, NodePlan, Parts, PlannedRelease, Receipts};
+use picket_engine::{Engine, Logins, NoHooks, NodePlan, Parts, PlannedRelease, Receipts};
 use picket_receipt::Keys;
 
 use super::far::{Alive, StoreElection, Volumes};
@@ -48,6 +48,7 @@ pub fn engine(
         twins: Arc::default(),
         parents: Arc::default(),
         check_at_start: false,
+        logins: Logins::new(512),
     })
 }
 
