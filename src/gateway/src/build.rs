@@ -14,6 +14,7 @@ use picket_engine::{NodePlan, PlannedRelease};
 use picket_release::Releaser;
 use picket_server::Tls;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use crate::drivers::Drivers;
 use crate::parent;
@@ -62,16 +63,17 @@ pub(crate) fn all(
     if faults.is_empty() { Ok((nodes, tls)) } else { Err(Faults::new(faults)) }
 }
 
-/// All that a plan is made of, so that a reload knows which nodes have other settings. Holds no secret: nor do settings.
+/// A digest of all that a plan is made of, so that a reload knows which nodes have other settings. Holds no secret: nor do settings.
 fn mark(settings: &Settings, node: &NodeSettings, plan: &NodePlan) -> String {
     let devices = node.devices.values().map(|device| files(&device.settings));
     let named = releases(settings, node).chain(sources_of(settings, plan)).map(|how| files(&how.settings));
-    json!({
+    let all = json!({
         "alike": alike(settings, node, plan),
         "files": devices.chain(named).collect::<Vec<_>>(),
         "own_host": plan.own_host,
-    })
-    .to_string()
+    });
+    // It is only ever compared, and kept for as long as the node is.
+    Sha256::digest(all.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What the settings say of a node, on whichever machine they are read.
