@@ -26,6 +26,7 @@ mod weigh;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use crate::bmcs::Speech;
 use crate::edge::{Wrong, print_load, runtime};
 use crate::options::{Child, Options, Task};
 use crate::race::{goals, surroundings};
@@ -41,8 +42,10 @@ fn main() -> ExitCode {
             let arguments = picket_gateway::Arguments { config, check: false, task: None };
             return picket_gateway::main(&arguments, Arc::new(picket_engine::NoHooks));
         }
-        Ok(Task::Child(Child::Bmcs)) => runtime().and_then(|runtime| runtime.block_on(bmcs::serve())),
-        Ok(Task::Child(load)) => runtime().and_then(|runtime| runtime.block_on(weigh::serve(&load))),
+        Ok(Task::Child(Child::Bmcs(speech))) => {
+            runtime().and_then(|runtime| runtime.block_on(bmcs::serve(speech)))
+        }
+        Ok(Task::Child(Child::Drivers)) => runtime().and_then(|runtime| runtime.block_on(weigh::serve())),
         Err(wrong) => Err(wrong.into()),
     };
     edge::exit("fleet", ended)
@@ -60,8 +63,9 @@ async fn bench(options: &Options) -> Result<(), Wrong> {
     crowd::as_shipped(options.troubled()).await?;
     trouble::dead(options.troubled(), if options.quick { 1 } else { 3 }, &mut goals).await?;
     trouble::loss(options.troubled(), &mut goals).await?;
-    weigh::nodes(options.most(), &mut goals).await?;
-    begin::daemon(options.most(), &mut goals).await?;
+    weigh::drivers(options.most()).await?;
+    begin::daemon(options.most(), Speech::Ipmi, &mut goals).await?;
+    begin::daemon(options.troubled(), Speech::Redfish, &mut goals).await?;
     goals.print();
     print_load("at the end");
     if let Some(file) = &options.picture {

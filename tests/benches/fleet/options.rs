@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::bmcs::Speech;
+
 /// What `--help` prints.
 pub const USAGE: &str = "\
 usage: cargo xtask bench fleet [--quick] [--seed=N] [--picture=FILE]
@@ -21,15 +23,13 @@ pub enum Task {
     Child(Child),
 }
 
-/// A process of the bench, beside it. Those of the first three are told their BMCs by lines.
+/// A process of the bench, beside it. Those of the first two are told their BMCs by lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Child {
     /// The BMCs.
-    Bmcs,
+    Bmcs(Speech),
     /// A driver with a warm session a BMC, to be weighed.
     Drivers,
-    /// The engine over the embedded store, with a node a BMC, to be weighed.
-    Engine,
     /// The daemon, by these settings.
     Daemon(PathBuf),
 }
@@ -38,9 +38,9 @@ impl Child {
     /// As an argument.
     pub fn word(&self) -> &'static str {
         match self {
-            Child::Bmcs => "--bmcs",
+            Child::Bmcs(Speech::Ipmi) => "--bmcs",
+            Child::Bmcs(Speech::Redfish) => "--bmcs-redfish",
             Child::Drivers => "--weigh-drivers",
-            Child::Engine => "--weigh-engine",
             Child::Daemon(_) => "--daemon",
         }
     }
@@ -91,8 +91,9 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Task, String> {
     let mut options = Options { quick: false, seed: 1, picture: None };
     let mut arguments = arguments.filter(|word| word != "--bench");
     while let Some(word) = arguments.next() {
-        let child =
-            [Child::Bmcs, Child::Drivers, Child::Engine].into_iter().find(|child| child.word() == word);
+        let child = [Child::Bmcs(Speech::Ipmi), Child::Bmcs(Speech::Redfish), Child::Drivers]
+            .into_iter()
+            .find(|child| child.word() == word);
         match (word.as_str(), child) {
             (_, Some(child)) => return Ok(Task::Child(child)),
             ("--daemon", _) => {
