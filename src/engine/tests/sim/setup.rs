@@ -54,6 +54,8 @@ pub struct Setup {
     pub addresses: BTreeMap<String, String>,
     /// Whether identities are learned by a check after the start.
     pub check_at_start: bool,
+    /// How many devices are logged in to side by side.
+    pub logins: usize,
     /// In which election it takes part; `None`: it is alone.
     pub election: Option<Arc<dyn Election>>,
     /// The way to parents, of the engine that was made last.
@@ -77,6 +79,7 @@ impl Setup {
             audit: Audit::none(),
             addresses: BTreeMap::new(),
             check_at_start: false,
+            logins: 512,
             election: None,
             parents: Arc::default(),
             pdu: None,
@@ -112,7 +115,7 @@ impl Setup {
             twins: Arc::default(),
             parents,
             check_at_start: self.check_at_start,
-            logins: Logins::new(512),
+            logins: Logins::new(self.logins),
         })
     }
 
@@ -156,8 +159,8 @@ impl Setup {
             drivers,
             releases: releases.collect(),
             own_host: node.own_host,
-            labels: BTreeMap::new(),
-            groups: std::collections::BTreeSet::new(),
+            labels: Arc::default(),
+            groups: Arc::default(),
             liveness: self.liveness.clone(),
             mark: format!(
                 "{:?} {} {:?} {address:?}",
