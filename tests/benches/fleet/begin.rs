@@ -100,6 +100,8 @@ impl Daemon {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(What::Daemon(home.settings.clone()).word()).arg(&home.settings);
         command.env(PASSWORD_VARIABLE, PASSWORD);
+        // As the unit sets it.
+        command.env("MALLOC_ARENA_MAX", "1");
         command.stdin(Stdio::null()).stdout(errors.try_clone()?).stderr(errors);
         let mut daemon = Self(command.spawn()?);
         let said = || std::fs::read_to_string(home.log()).unwrap_or_default();

@@ -20,6 +20,7 @@ mod picture;
 #[path = "../common/race/mod.rs"]
 #[allow(dead_code)]
 mod race;
+mod redfish;
 mod trouble;
 mod weigh;
 
@@ -28,7 +29,7 @@ use std::sync::Arc;
 
 use crate::bmcs::Speech;
 use crate::edge::{Wrong, print_load, runtime};
-use crate::options::{Child, Options, Task};
+use crate::options::{Child, Options, Part, Task};
 use crate::race::{goals, surroundings};
 
 fn main() -> ExitCode {
@@ -56,19 +57,32 @@ async fn bench(options: &Options) -> Result<(), Wrong> {
     picket_fleet::room_for(options.most())?;
     let mut goals = goals::Goals::default();
     let mut raced = Vec::new();
-    for crowd in options.crowds() {
-        raced.extend(crowd::race(crowd, options.seed, &mut goals).await?);
-        print_load("after it");
+    if options.runs(Part::Races) {
+        for crowd in options.crowds() {
+            raced.extend(crowd::race(crowd, options.seed, &mut goals).await?);
+            print_load("after it");
+        }
     }
-    crowd::as_shipped(options.troubled()).await?;
-    trouble::dead(options.troubled(), if options.quick { 1 } else { 3 }, &mut goals).await?;
-    trouble::loss(options.troubled(), &mut goals).await?;
-    weigh::drivers(options.most()).await?;
-    begin::daemon(options.most(), Speech::Ipmi, &mut goals).await?;
-    begin::daemon(options.troubled(), Speech::Redfish, &mut goals).await?;
+    if options.runs(Part::Shipped) {
+        crowd::as_shipped(options.troubled()).await?;
+    }
+    if options.runs(Part::Trouble) {
+        trouble::dead(options.troubled(), if options.quick { 1 } else { 3 }, &mut goals).await?;
+        trouble::loss(options.troubled(), &mut goals).await?;
+    }
+    if options.runs(Part::Redfish) {
+        redfish::race(options.over_redfish(), options.seed, &mut goals).await?;
+    }
+    if options.runs(Part::Drivers) {
+        weigh::drivers(options.most()).await?;
+    }
+    if options.runs(Part::Daemon) {
+        begin::daemon(options.most(), Speech::Ipmi, &mut goals).await?;
+        begin::daemon(options.troubled(), Speech::Redfish, &mut goals).await?;
+    }
     goals.print();
     print_load("at the end");
-    if let Some(file) = &options.picture {
+    if let Some(file) = options.picture.as_ref().filter(|_| !raced.is_empty()) {
         std::fs::write(file, picture::draw(&raced))?;
         println!("the picture is in {}", file.display());
     }
