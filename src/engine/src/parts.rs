@@ -55,9 +55,9 @@ pub struct NodePlan {
     /// This gateway stands on it: it is never fenced by this gateway (S17).
     pub own_host: bool,
     /// Labels (`rack`, `zone`, `role`).
-    pub labels: BTreeMap<String, String>,
+    pub labels: Arc<BTreeMap<String, String>>,
     /// The groups in which it is: one for each label, and those that the settings name.
-    pub groups: BTreeSet<String>,
+    pub groups: Arc<BTreeSet<String>>,
     /// What says whether it recovered (S15); `None`: nobody is asked.
     pub liveness: Option<Arc<dyn Liveness>>,
     /// Two plans of a node with the same mark were made of the same settings. Empty where nothing is ever reloaded.

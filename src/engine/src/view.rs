@@ -85,7 +85,7 @@ pub struct NodeView {
     /// What is stored; version 0: nothing yet.
     pub stored: Arc<Stored>,
     /// What is known besides.
-    pub live: Live,
+    pub live: Arc<Live>,
     /// What the settings say.
     pub plan: Arc<NodePlan>,
 }

@@ -69,7 +69,7 @@ impl Fleet {
 
     /// The slot of a node, as its record and the settings want it now. `None`: it left the settings, and nothing of it
     /// is open.
-    fn seat(&mut self, stored: &Stored) -> Option<Arc<Slot>> {
+    fn seat(&mut self, stored: &Arc<Stored>) -> Option<Arc<Slot>> {
         let record = &stored.record;
         self.claims.retain(|_, node| *node != record.node);
         let planned = self.plans.get(&record.node);
@@ -112,7 +112,7 @@ impl Fleet {
                     view: old.view.clone(),
                 }
             }
-            None => Slot::new(plan, self.parts.clone(), orphan, Arc::new(stored.clone())),
+            None => Slot::new(plan, self.parts.clone(), orphan, stored.clone()),
         };
         let slot = Arc::new(slot);
         self.slots.insert(record.node.clone(), slot.clone());
@@ -124,7 +124,7 @@ impl Slot {
     fn new(plan: Arc<NodePlan>, parts: Arc<Parts>, orphan: Option<String>, stored: Arc<Stored>) -> Self {
         let (mailbox, inbox) = node::mailbox(MAILBOX);
         let live = Live { orphaned: orphan.clone(), ..Live::default() };
-        let view = NodeView { stored, live, plan: plan.clone() };
+        let view = NodeView { stored, live: Arc::new(live), plan: plan.clone() };
         Slot {
             plan,
             parts,
@@ -146,7 +146,7 @@ impl Engine {
     }
 
     /// See [`Fleet::seat`]. An orphan is told, loudly: a person must decide.
-    pub(super) fn seat(&self, stored: &Stored) -> Option<Arc<Slot>> {
+    pub(super) fn seat(&self, stored: &Arc<Stored>) -> Option<Arc<Slot>> {
         let before = self.fleet().slots.get(&stored.record.node).and_then(|slot| slot.orphan.clone());
         let slot = self.fleet_mut().seat(stored)?;
         if let Some(why) = slot.orphan.as_ref().filter(|why| before.as_ref() != Some(why)) {
@@ -165,14 +165,14 @@ impl Engine {
     }
 
     /// What was last seen of a node of which nothing is stored.
-    pub(super) fn last_seen(&self, node: &NodeId) -> Stored {
-        let seen = self.fleet().slots.get(node).map(|slot| Stored::clone(&slot.view.borrow().stored));
-        seen.unwrap_or_else(|| never_stored(node))
+    pub(super) fn last_seen(&self, node: &NodeId) -> Arc<Stored> {
+        let seen = self.fleet().slots.get(node).map(|slot| slot.view.borrow().stored.clone());
+        seen.unwrap_or_else(|| Arc::new(never_stored(node)))
     }
 }
 
 fn grouped(plans: &BTreeMap<NodeId, Arc<NodePlan>>) -> Arc<Groups> {
-    Arc::new(Groups::of_nodes(plans.values().map(|plan| (&plan.id, &plan.groups))))
+    Arc::new(Groups::of_nodes(plans.values().map(|plan| (&plan.id, &*plan.groups))))
 }
 
 fn never_stored(node: &NodeId) -> Stored {

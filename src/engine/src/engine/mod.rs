@@ -183,8 +183,9 @@ impl Engine {
     async fn begin_reign(&self, leadership: Arc<Leadership>) -> Result<Reign, StoreError> {
         let parts = self.fleet().parts.clone();
         tracing::info!(term = leadership.term().0, "leading");
-        let mut stored: BTreeMap<NodeId, Stored> =
-            parts.store.load_all().await?.into_iter().map(|one| (one.record.node.clone(), one)).collect();
+        let all = parts.store.load_all().await?.into_iter().map(Arc::new);
+        let mut stored: BTreeMap<NodeId, Arc<Stored>> =
+            all.map(|one| (one.record.node.clone(), one)).collect();
         let plans = self.fleet().plans.clone();
         restored::mark(&parts, &leadership, plans.keys(), &mut stored).await?;
         self.shared.office.begin(&*parts.store, &plans, &stored).await?;
@@ -205,14 +206,14 @@ impl Engine {
         }
         self.fleet_mut().slots.retain(|id, _| stored.contains_key(id));
         // Orphans first: what is theirs is nobody else's.
-        let mut stored: Vec<Stored> = stored.into_values().collect();
+        let mut stored: Vec<Arc<Stored>> = stored.into_values().collect();
         let plans = self.fleet().plans.clone();
         stored.sort_by_cached_key(|one| {
             fleet::orphaned(&one.record, plans.get(&one.record.node).map(|plan| &**plan)).is_none()
         });
         for one in stored {
             if let Some(slot) = self.seat(&one) {
-                self.begin(&slot, Arc::new(one), &mut reign);
+                self.begin(&slot, one, &mut reign);
             }
         }
         Ok(reign)

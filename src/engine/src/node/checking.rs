@@ -21,7 +21,7 @@ use picket_driver::ErrorKind;
 use super::command::{Command, Reply};
 use super::hands::{Did, Doing};
 use super::{Fatal, NodeTask, sleep_until};
-use crate::readiness::{problems, readiness};
+use crate::readiness::{Readiness, problems, readiness};
 use crate::view::Checked;
 
 /// Until a check that another request ended is made up for: devices are not asked as often as callers ask.
@@ -119,16 +119,16 @@ impl NodeTask {
                     // Whoever asks does not wait for a turn, and what they are told serves as this one.
                     Command::Check(reply) => {
                         let devices = self.devices();
-                        return self.check(devices, Some(reply)).await;
+                        return Box::pin(self.check(devices, Some(reply))).await;
                     }
-                    command => self.command(command).await?,
+                    command => Box::pin(self.command(command)).await?,
                 },
                 turn = turns.acquire() => {
                     let _turn = turn;
                     let now = self.now();
                     let mut devices = self.devices();
                     devices.retain(|device| self.schedule.asks(device, now));
-                    return self.check(devices, None).await;
+                    return Box::pin(self.check(devices, None)).await;
                 }
             }
             if self.place() != here || self.steps_aside() {
@@ -231,7 +231,13 @@ impl NodeTask {
         };
         let is = readiness(spec, live, &self.record().phase);
         let words: Vec<String> = problems(spec, live).into_iter().map(|problem| problem.text).collect();
-        let was = self.told.insert(device.clone(), is).unwrap_or_default();
+        let was = match self.told.iter_mut().find(|(told, _)| told == device) {
+            Some((_, was)) => std::mem::replace(was, is),
+            None => {
+                self.told.push((device.clone(), is));
+                Readiness::default()
+            }
+        };
         self.publish();
         if was == is {
             return;

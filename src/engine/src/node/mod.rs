@@ -153,7 +153,8 @@ pub(crate) struct NodeTask {
     view: Arc<watch::Sender<NodeView>>,
     feed: broadcast::Sender<(Revision, NodeId)>,
     office: Arc<Office>,
-    live: Live,
+    /// Shared with its view, like what is stored.
+    live: Arc<Live>,
     ground: Option<Arc<Ground>>,
     /// When this process began to count the life of an open effect.
     counted_from: BTreeMap<EffectId, BootTime>,
@@ -184,7 +185,7 @@ pub(crate) struct NodeTask {
     unchecked: bool,
     schedule: Schedule,
     /// How ready each device was found by its last check.
-    told: BTreeMap<DeviceId, Readiness>,
+    told: Vec<(DeviceId, Readiness)>,
     work: Work,
     orphan: Option<String>,
     aside: Aside,
@@ -210,7 +211,7 @@ impl NodeTask {
         hands.work_in(&stored.record.phase);
         // What devices showed before is still what was seen last.
         let mut live =
-            Live { proven: false, wait: None, orphaned: orphan.clone(), ..view.borrow().live.clone() };
+            Live { proven: false, wait: None, orphaned: orphan.clone(), ..Live::clone(&view.borrow().live) };
         live.devices.retain(|device, _| plan.topology.device(device).is_some());
         let sessions = kept.sessions.taking_over(&stored.record);
         let unchecked = parts.check_at_start && live.devices.is_empty();
@@ -225,7 +226,7 @@ impl NodeTask {
             view,
             feed,
             office,
-            live,
+            live: Arc::new(live),
             ground: None,
             counted_from,
             own,
@@ -245,7 +246,7 @@ impl NodeTask {
             aside: Aside::No,
             unchecked,
             schedule,
-            told: BTreeMap::new(),
+            told: Vec::new(),
         }
     }
 
@@ -356,7 +357,7 @@ impl NodeTask {
 
     fn set_wait(&mut self, wait: Option<Wait>) {
         if self.live.wait != wait {
-            self.live.wait = wait;
+            self.live_mut().wait = wait;
             self.publish();
         }
     }
@@ -372,7 +373,11 @@ impl NodeTask {
     }
 
     fn device_live(&mut self, device: &DeviceId) -> &mut DeviceLive {
-        Arc::make_mut(self.live.devices.entry(device.clone()).or_default())
+        Arc::make_mut(self.live_mut().devices.entry(device.clone()).or_default())
+    }
+
+    fn live_mut(&mut self) -> &mut Live {
+        Arc::make_mut(&mut self.live)
     }
 }
 

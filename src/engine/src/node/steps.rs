@@ -69,7 +69,7 @@ impl NodeTask {
                 fence = record.fence.as_ref().map(|fence| fence.id.to_string()),
                 "the node moved to another phase"
             );
-            self.live.wait = None;
+            self.live_mut().wait = None;
         } else {
             tracing::debug!(event = label, phase = before.0, "a step was stored");
         }
@@ -82,7 +82,7 @@ impl NodeTask {
         if self.record().phase != Phase::Fenced && self.record().phase != Phase::Released {
             self.ground = None;
         }
-        self.live.proven = self.ground.is_some();
+        self.live_mut().proven = self.ground.is_some();
         self.hands.work_in(&self.stored.record.phase);
         self.publish();
         let _ = self.feed.send((self.stored.revision, self.record().node.clone()));

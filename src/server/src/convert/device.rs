@@ -37,7 +37,7 @@ fn device(view: &NodeView, spec: &DeviceSpec, live: &DeviceLive, level: u32, now
     let endpoint = endpoint.or_else(|| view.plan.topology.addresses().get(&spec.id).cloned());
     let endpoint = endpoint.unwrap_or_default();
     let (driver, address) = endpoint.split_once(' ').unwrap_or((&endpoint, ""));
-    let learned = view.stored.record.learned.get(&spec.id);
+    let learned = view.stored.record.learned.get(&spec.id).map(|known| &**known);
     let expected = if spec.identity.is_empty() { learned } else { Some(&spec.identity) };
     let checked = live.checked.as_ref().map(|checked| checked.at);
     let read = live.power.map(|(_, at)| at).into_iter().chain(live.fault.as_ref().map(|(_, at)| *at));

@@ -80,12 +80,12 @@ fn plan(world: &SharedWorld, node: &str, rules: &Rules, volumes: &Arc<Volumes>) 
             releaser: volumes.clone(),
         }],
         own_host: node == "me",
-        labels: BTreeMap::new(),
+        labels: Arc::default(),
         // All that have a number are in one.
         units: BTreeMap::new(),
         retries: BTreeMap::new(),
         drills: node != "n10",
-        groups: node.strip_prefix('n').map(|_| "rack=r1".to_owned()).into_iter().collect(),
+        groups: Arc::new(node.strip_prefix('n').map(|_| "rack=r1".to_owned()).into_iter().collect()),
         liveness: node.ends_with("alive").then(|| Arc::new(Alive) as _),
         mark: String::new(),
     }
