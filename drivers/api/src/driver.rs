@@ -116,6 +116,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Whether the next call will begin by logging in, as far as that is known without waiting: what does takes turns with others'.
+    /// It decides nothing but when a call begins.
+    fn is_cold(&self) -> bool {
+        false
+    }
+
     /// The beginning of its endpoint, where nobody else's device may begin so: it takes whatever is the only one there. `None`: it
     /// is told by name.
     fn alone_at(&self) -> Option<&str> {

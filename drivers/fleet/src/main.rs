@@ -50,7 +50,8 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         println!("right: {} machines, {redfish} of them with Redfish", settings.bmcs.len());
         return Ok(());
     }
-    room_for(settings.bmcs.len() + redfish)?;
+    // Whoever speaks Redfish listens, and has a connection or two.
+    room_for(settings.bmcs.len() + 3 * redfish)?;
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(rehearse(&settings))
 }
 

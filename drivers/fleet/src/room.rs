@@ -23,11 +23,10 @@ pub fn room_for(sockets: usize) -> Result<(), NoRoom> {
     let wanted = sockets as u64 + BESIDES;
     let mut limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(u64::MAX);
-    if wanted > most {
-        return Err(NoRoom { wanted, most });
-    }
     if limit.current.is_some_and(|now| now < wanted) {
-        limit.current = limit.maximum;
+        limit.current = Some(wanted);
+        // Beyond what is allowed only who may raise that, too.
+        limit.maximum = limit.maximum.map(|most| most.max(wanted));
         setrlimit(Resource::Nofile, limit).map_err(|_| NoRoom { wanted, most })?;
     }
     Ok(())

@@ -109,7 +109,7 @@ impl Door {
             |why| failed(ErrorKind::Unreachable, format!("{}: {why}", self.settings.authority()));
         let mut why = "its name has no address".to_owned();
         for address in self.addresses(until).await.map_err(unreachable)? {
-            match Link::connect(address, self.counters.clone()).await {
+            match Link::connect(address, self.counters.clone()) {
                 Ok(link) => return Ok(link),
                 Err(error) => why = format!("{address}: {error}"),
             }

@@ -78,6 +78,11 @@ impl PowerDriver for IpmiDriver {
         Some(self.shortest_idle)
     }
 
+    fn is_cold(&self) -> bool {
+        // Whoever has the line has begun.
+        self.line.try_lock().is_ok_and(|line| line.session.is_none())
+    }
+
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
         power::read(&mut *self.line(call).await?, call).await
     }

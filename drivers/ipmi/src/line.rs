@@ -36,7 +36,7 @@ pub struct Line {
     door: Door,
     pub(crate) session: Option<Live>,
     /// Opened when the session fell silent, at the end of a call that left no time for that one's last word.
-    pub(crate) stand_in: Option<Live>,
+    pub(crate) stand_in: Option<Box<Live>>,
     /// Sessions that were lost and had carried a command, or whose close was begun and its answer not seen.
     pub(crate) orphans: Vec<Live>,
     epochs: u64,
@@ -112,7 +112,7 @@ impl Line {
         let waited = self.stand_in.take().filter(|live| !live.is_doubtful());
         let again = waited.is_some();
         let fresh = match waited {
-            Some(live) => live,
+            Some(live) => *live,
             None => {
                 let since = self.session.as_ref().and_then(Live::unanswered_since);
                 let epoch = self.next_epoch(EpochOrigin::AfterLoss { since: since.unwrap_or(call.now()) });
@@ -126,7 +126,7 @@ impl Line {
                 return Ok(());
             }
             if over > until && !again {
-                self.stand_in = Some(fresh);
+                self.stand_in = Some(Box::new(fresh));
                 return Err(self.silence(&Effort::reading()));
             }
         }

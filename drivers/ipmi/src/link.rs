@@ -1,11 +1,12 @@
 //! A connected UDP socket that counts its packets and outlives ICMP errors.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, timeout_at};
 
@@ -50,13 +51,16 @@ pub struct Link {
 
 impl Link {
     /// A socket of its own for each session: what is left of an old one cannot arrive here.
-    pub async fn connect(address: SocketAddr, counters: Arc<Counters>) -> io::Result<Self> {
-        let any: SocketAddr = match address {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    pub fn connect(address: SocketAddr, counters: Arc<Counters>) -> io::Result<Self> {
+        let family = match address {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
         };
-        let socket = UdpSocket::bind(any).await?;
-        socket.connect(address).await?;
+        // Connecting binds it: a login of thousands has no call to spare.
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = socket_with(family, SocketType::DGRAM, flags, None)?;
+        connect(&socket, &address)?;
+        let socket = UdpSocket::from_std(socket.into())?;
         Ok(Self { socket, counters, trouble: None })
     }
 
@@ -127,13 +131,15 @@ impl Link {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     #[tokio::test]
     async fn what_came_while_we_were_held_up_is_heard_and_silence_is_silence() {
         let far = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
         let address = far.local_addr().expect("an address");
-        let mut link = Link::connect(address, Arc::default()).await.expect("a link");
+        let mut link = Link::connect(address, Arc::default()).expect("a link");
         let near = link.socket.local_addr().expect("an address").port();
         let until = Instant::now();
         far.send_to(b"answer", (Ipv4Addr::LOCALHOST, near)).expect("it is sent");

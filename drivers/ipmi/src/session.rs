@@ -20,8 +20,6 @@ const AHEAD: u32 = 8;
 /// How far those of a last question may: a BMC drops what is more than 15 ahead of the highest that it has seen, and what
 /// it has seen already (IPMI 2.0 §6.12.13). So a session that used up the others still has numbers that are new.
 const LAST_AHEAD: u32 = 15;
-/// How many requester sequence numbers there are: six bits.
-const RQ_SEQS: usize = 64;
 
 /// One request, and what will answer it.
 #[derive(Debug)]
@@ -39,6 +37,7 @@ pub struct Request {
 /// What is remembered of a request after it was given up: its answer may come late.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
+    rq_seq: u8,
     first: u32,
     floor: Option<u32>,
 }
@@ -64,8 +63,9 @@ pub struct Session {
     sent: u32,
     /// The highest one that surely arrived, because a request that began with it was answered, in time or late.
     arrived: u32,
-    /// The last request of each requester sequence number.
-    asked: [Option<Asked>; RQ_SEQS],
+    /// The last request of each requester sequence number, as long as its answer would show anything new: none, in a session in
+    /// which all is answered.
+    asked: Vec<Asked>,
     /// The highest one of the BMC's. None yet: they begin at 1, says §6.12.13, and at 0, says some BMC.
     seen: Option<u32>,
     rq_seq: u8,
@@ -78,7 +78,7 @@ fn checksum(bytes: &[u8]) -> u8 {
 impl Session {
     /// A session that was just opened.
     pub fn new(keys: Keys, local: u32, remote: u32) -> Self {
-        Self { keys, local, remote, sent: 0, arrived: 0, asked: [None; RQ_SEQS], seen: None, rq_seq: 0 }
+        Self { keys, local, remote, sent: 0, arrived: 0, asked: Vec::new(), seen: None, rq_seq: 0 }
     }
 
     /// The BMC's id for it: what Close Session names.
@@ -89,8 +89,12 @@ impl Session {
     /// A new request. What was asked before it can no longer be answered.
     pub fn request(&mut self, message: Message) -> Request {
         self.rq_seq = (self.rq_seq + 1) & 0x3F;
-        self.asked[usize::from(self.rq_seq)] = None;
+        self.forget(self.rq_seq);
         Request { message, rq_seq: self.rq_seq, first: None, floor: self.seen, ahead: AHEAD }
+    }
+
+    fn forget(&mut self, rq_seq: u8) {
+        self.asked.retain(|asked| asked.rq_seq != rq_seq);
     }
 
     /// The same, of the last request before the session is given up.
@@ -109,7 +113,9 @@ impl Session {
             self.sent.min(self.arrived.saturating_add(AHEAD))
         };
         let first = *request.first.get_or_insert(number);
-        self.asked[usize::from(request.rq_seq)] = Some(Asked { first, floor: request.floor });
+        if !self.asked.iter().any(|asked| asked.rq_seq == request.rq_seq) {
+            self.asked.push(Asked { rq_seq: request.rq_seq, first, floor: request.floor });
+        }
         let data = request.message.data();
         let mut message = Vec::with_capacity(7 + data.len());
         message.extend_from_slice(&[BMC, request.message.netfn_raw() << 2]);
@@ -131,9 +137,10 @@ impl Session {
         }
         // A late answer is no answer any more, but it shows how far we have come. Without that a BMC that hung until the
         // window was used up, and that drops the numbers it has seen, would never answer in this session again.
-        let asked = self.asked[usize::from(message[4] >> 2)];
+        let asked = self.asked.iter().find(|asked| asked.rq_seq == message[4] >> 2);
         if let Some(asked) = asked.filter(|asked| Some(opened.sequence) > asked.floor) {
             self.arrived = self.arrived.max(asked.first);
+            self.asked.retain(|asked| asked.first > self.arrived);
         }
         Some(opened)
     }

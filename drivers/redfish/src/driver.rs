@@ -144,6 +144,11 @@ impl PowerDriver for RedfishDriver {
         self.traits.endpoint.strip_suffix(ITS_ONLY)
     }
 
+    fn is_cold(&self) -> bool {
+        // A handshake, and mostly a login after it. Whoever has the line has begun.
+        self.line.try_lock().is_ok_and(|line| line.connection.is_none())
+    }
+
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
         power::read(&mut self.line(call).await?.line, call).await
     }

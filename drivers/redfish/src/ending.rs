@@ -14,10 +14,10 @@ use serde_json::Value;
 use crate::answer::path_of;
 use crate::ask::Ask;
 use crate::closing;
-use crate::effort::Effort;
 use crate::line::Line;
 use crate::service::{Object, Service, link};
 use crate::session::place_of;
+use picket_driver::effort::Effort;
 
 /// What a service begun before the deletion it has answered, or has made a task of, after so long: as long as a call of ours has.
 pub const AT_WORK: Duration = Duration::from_secs(5);

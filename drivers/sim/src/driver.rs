@@ -183,6 +183,11 @@ impl PowerDriver for SimDriver {
         there.map(|id| self.wire.name(id))
     }
 
+    fn is_cold(&self) -> bool {
+        let line = self.wire.line.try_lock();
+        !self.wire.sessionless && line.is_ok_and(|line| line.session.is_none())
+    }
+
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
         let exchanged = self.wire.exchange(call, &Request::Read).await?;
         match exchanged.what {

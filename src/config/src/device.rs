@@ -1,6 +1,7 @@
 //! The settings of one device of one node.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity, MaxInFlight};
@@ -49,8 +50,11 @@ pub struct DeviceSettings {
     /// Whether the identity is the device's own, rather than the node's.
     own_identity: bool,
     place: Place,
-    places: BTreeMap<String, Place>,
+    pub(crate) places: Arc<Places>,
 }
+
+/// Where each key of a device's table stands.
+pub(crate) type Places = BTreeMap<String, Place>;
 
 /// What a driver says of a device without asking it.
 #[derive(Clone, Copy, Debug)]
@@ -154,7 +158,7 @@ impl DeviceSettings {
         let own_identity = table.has("identity");
         let identity = if own_identity { identity(table.table("identity")) } else { of_node.clone() };
         let places = table.rest().into_iter().map(|(key, entry)| (key, entry.place));
-        let places = places.chain([("driver".to_owned(), table.place_of("driver"))]).collect();
+        let places: Places = places.chain([("driver".to_owned(), table.place_of("driver"))]).collect();
         for (key, entry) in table.rest() {
             secret::refuse(&key, &entry, table.log());
         }
@@ -174,7 +178,7 @@ impl DeviceSettings {
             identity,
             own_identity,
             place: table.place.clone(),
-            places,
+            places: Arc::new(places),
         })
     }
 }

@@ -90,7 +90,7 @@ impl Grouping {
 pub(crate) fn read(top: &mut Table<'_>, nodes: &Nodes) -> Grouping {
     let mut grouping = Grouping::default();
     for node in nodes.values() {
-        for (key, value) in &node.labels {
+        for (key, value) in &*node.labels {
             grouping.members.put(&groups::label(key, value), node.id.clone());
         }
     }

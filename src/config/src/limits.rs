@@ -2,7 +2,7 @@
 
 use crate::table::Table;
 
-/// `[limits]`. Beyond them callers are told so, and when to ask again; nothing queues.
+/// `[limits]`. Beyond them callers are told so, and when to ask again; nothing queues but `logins`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// `calls`: answered at once: so many that look, and as many that act. Default 256.
@@ -23,6 +23,9 @@ pub struct Limits {
     pub rate: u32,
     /// `burst`: requests of one caller at once, after a rest. Default 2000.
     pub burst: u32,
+    /// `logins`: devices that are logged in to side by side, each for a quarter of a second at most; what is more waits for its turn,
+    /// and fences come first. Default 512.
+    pub logins: u32,
 }
 
 impl Default for Limits {
@@ -37,6 +40,7 @@ impl Default for Limits {
             callers: 1_024,
             rate: 500,
             burst: 2_000,
+            logins: 512,
         }
     }
 }
@@ -56,6 +60,7 @@ pub(crate) fn read(mut table: Table<'_>) -> Limits {
         ("callers", &mut limits.callers),
         ("rate", &mut limits.rate),
         ("burst", &mut limits.burst),
+        ("logins", &mut limits.logins),
     ];
     for (key, place) in numbers {
         match table.number(key) {

@@ -1,6 +1,7 @@
 //! The nodes, from host lists and templates.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use picket_core::device::Identity;
 use picket_core::hostlist;
@@ -21,11 +22,11 @@ pub struct NodeSettings {
     /// Its name.
     pub id: NodeId,
     /// `labels`: `rack`, `zone`, whatever helps to select nodes.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Arc<BTreeMap<String, String>>,
     /// `levels`: names of devices, tried in order. At least one level, each with at least one device.
     pub levels: Vec<Vec<DeviceId>>,
     /// `devices`, by name; each stands in one level.
-    pub devices: BTreeMap<DeviceId, DeviceSettings>,
+    pub devices: BTreeMap<DeviceId, Box<DeviceSettings>>,
     /// `releases`: what lets its volumes go, in this order.
     pub releases: Vec<ReleaseId>,
     place: Place,
@@ -131,6 +132,7 @@ impl Nodes<'_> {
         let Some(template) = template else { return Vec::new() };
         let parts = own.over(&template);
         let (levels, releases) = (parts.levels(self.log), parts.releases(self.releases, self.log));
+        let labels = Arc::new(parts.labels.clone());
         let mut nodes = Vec::new();
         for (index, name) in names.iter().enumerate() {
             let placeholders = Placeholders { node: name, index: index + 1 };
@@ -138,7 +140,7 @@ impl Nodes<'_> {
             match NodeId::new(name) {
                 Ok(id) => nodes.push(NodeSettings {
                     id,
-                    labels: parts.labels.clone(),
+                    labels: labels.clone(),
                     levels: levels.clone(),
                     devices,
                     releases: releases.clone(),

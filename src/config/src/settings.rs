@@ -84,6 +84,12 @@ impl Settings {
         Ok(Self::check(sources.merge()?))
     }
 
+    /// The same without the nodes, for whoever has made of them what there was to be made: ten thousand are most of the settings.
+    #[must_use]
+    pub fn without_nodes(self) -> Self {
+        Self { nodes: BTreeMap::new(), samples: Vec::new(), ..self }
+    }
+
     fn check(merged: Entry) -> (Self, Faults) {
         let log = Findings::default();
         let written = Written::of(&merged);

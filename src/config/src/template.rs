@@ -1,13 +1,15 @@
 //! What templates and nodes have in common: labels, levels, devices, releases.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use picket_core::device::Identity;
 use picket_core::ids::{DeviceId, ReleaseId};
 use picket_core::near::did_you_mean;
 use picket_core::rules::Rules;
 
-use crate::device::DeviceSettings;
+use crate::device::{DeviceSettings, Places};
 use crate::entry::Entry;
 use crate::fault::Place;
 use crate::substitute::Placeholders;
@@ -21,6 +23,8 @@ type Placed = (Place, String);
 struct DeviceTable {
     place: Place,
     entries: BTreeMap<String, Entry>,
+    /// Where the keys of the device that was made of it last stand.
+    places: RefCell<Option<Arc<Places>>>,
 }
 
 /// What a template gives, or a node.
@@ -42,7 +46,14 @@ impl Parts {
             match DeviceId::new(&name) {
                 Ok(id) => {
                     let device = Table::of(table.log(), entry);
-                    devices.insert(id, DeviceTable { place: device.place.clone(), entries: device.rest() });
+                    devices.insert(
+                        id,
+                        DeviceTable {
+                            place: device.place.clone(),
+                            entries: device.rest(),
+                            places: RefCell::default(),
+                        },
+                    );
                 }
                 Err(error) => table.log().push(entry.place.fault(error.to_string())),
             }
@@ -78,7 +89,7 @@ impl Parts {
         identity: &Identity,
         rules: &Rules,
         log: &Findings,
-    ) -> BTreeMap<DeviceId, DeviceSettings> {
+    ) -> BTreeMap<DeviceId, Box<DeviceSettings>> {
         let mut devices = BTreeMap::new();
         for (id, device) in &self.devices {
             let mut entries = device.entries.clone();
@@ -86,8 +97,14 @@ impl Parts {
                 entries.values_mut().for_each(|entry| node.fill(entry, log));
             }
             let table = Table::new(log, device.place.clone(), entries);
-            let read = DeviceSettings::read(id, table, rules, identity);
-            devices.extend(read.map(|read| (id.clone(), read)));
+            let Some(mut read) = DeviceSettings::read(id, table, rules, identity) else { continue };
+            // Of thousands of nodes that the same lines set up the places are the same.
+            let mut places = device.places.borrow_mut();
+            match &*places {
+                Some(known) if **known == *read.places => read.places = known.clone(),
+                _ => *places = Some(read.places.clone()),
+            }
+            devices.insert(id.clone(), Box::new(read));
         }
         devices
     }
@@ -99,7 +116,10 @@ impl Parts {
             device.entries.retain(|_, entry| !entry.has_placeholder());
         }
         // Their faults are told where they stand.
-        bare.devices(None, &Identity::default(), rules, &Findings::default()).into_values().collect()
+        bare.devices(None, &Identity::default(), rules, &Findings::default())
+            .into_values()
+            .map(|device| *device)
+            .collect()
     }
 
     /// The levels: each has a device, each device is defined and stands in one of them.

@@ -109,6 +109,7 @@ fn limits_are_as_the_example_shows_them() {
         callers,
         rate,
         burst,
+        logins,
     } = Limits::default();
     for (key, number) in [
         ("calls", calls),
@@ -120,6 +121,7 @@ fn limits_are_as_the_example_shows_them() {
         ("callers", callers),
         ("rate", rate),
         ("burst", burst),
+        ("logins", logins),
     ] {
         assert!(
             text.contains(&format!("# {key} = {number} ")) || text.contains(&format!("# {key} = {number}\n")),

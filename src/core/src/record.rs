@@ -1,6 +1,7 @@
 //! What is stored of a node. Readings, proofs and permits are not in it: they die with the process.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -138,7 +139,7 @@ pub struct NodeRecord {
     /// Breaches in a row; the wait before the next off grows with it.
     pub breaches: u32,
     /// Identities learned at an earlier check, never in a fence (S13).
-    pub learned: BTreeMap<DeviceId, Identity>,
+    pub learned: BTreeMap<DeviceId, Arc<Identity>>,
     /// Receipts that are open, or were ended before their time, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub receipts: Vec<Issued>,

@@ -1,7 +1,6 @@
 //! Named points at which a test may stop or kill the gateway, and a gate by which a simulation stops all of it.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -46,14 +45,15 @@ pub trait Gate: Send + Sync + std::fmt::Debug {
 }
 
 /// Runs `work` behind a gate.
-pub async fn gated<F: Future>(gate: Option<Arc<dyn Gate>>, work: F) -> F::Output {
-    let Some(gate) = gate else { return work.await };
-    let mut work = pin!(work);
-    poll_fn(|context| {
-        ready!(gate.poll_open(context));
+// No async function: that would have room for `work` as its argument, and again for where it is polled.
+pub fn gated<F: Future>(gate: Option<Arc<dyn Gate>>, work: F) -> impl Future<Output = F::Output> {
+    let mut work = Box::pin(work);
+    poll_fn(move |context| {
+        if let Some(gate) = &gate {
+            ready!(gate.poll_open(context));
+        }
         work.as_mut().poll(context)
     })
-    .await
 }
 
 /// Does nothing.

@@ -22,6 +22,7 @@ use picket_release::Releaser;
 
 use crate::error::EngineError;
 use crate::hooks::Hooks;
+use crate::logins::Logins;
 use crate::parents::Parents;
 use crate::receipts::Receipts;
 use crate::twins::Twins;
@@ -54,9 +55,9 @@ pub struct NodePlan {
     /// This gateway stands on it: it is never fenced by this gateway (S17).
     pub own_host: bool,
     /// Labels (`rack`, `zone`, `role`).
-    pub labels: BTreeMap<String, String>,
+    pub labels: Arc<BTreeMap<String, String>>,
     /// The groups in which it is: one for each label, and those that the settings name.
-    pub groups: BTreeSet<String>,
+    pub groups: Arc<BTreeSet<String>>,
     /// What says whether it recovered (S15); `None`: nobody is asked.
     pub liveness: Option<Arc<dyn Liveness>>,
     /// Two plans of a node with the same mark were made of the same settings. Empty where nothing is ever reloaded.
@@ -143,6 +144,8 @@ pub struct Parts {
     pub parents: Arc<Parents>,
     /// Whether identities are learned by a check after the start.
     pub check_at_start: bool,
+    /// How many devices are logged in to side by side.
+    pub logins: Logins,
 }
 
 impl std::fmt::Debug for Parts {

@@ -4,7 +4,7 @@
 //! device where it was says something else, or is not there any more. Silence, and a device that does not say what it
 //! controls, take nothing back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use picket_core::device::Identity;
@@ -21,8 +21,8 @@ pub struct Twins(Mutex<Claims>);
 #[derive(Debug, Default)]
 struct Claims {
     said: BTreeMap<Whose, Identity>,
-    /// Who says so, by [`keys`].
-    by: BTreeMap<String, BTreeSet<Whose>>,
+    /// Who says so, by [`keys`], in order.
+    by: BTreeMap<String, Vec<Whose>>,
 }
 
 /// What is compared, best first: a serial number alone only where there is nothing better.
@@ -36,7 +36,7 @@ impl Claims {
         let said = self.said.remove(whose).unwrap_or_default();
         for key in keys(&said) {
             if let Some(others) = self.by.get_mut(&key) {
-                others.remove(whose);
+                others.retain(|other| other != whose);
                 if others.is_empty() {
                     self.by.remove(&key);
                 }
@@ -47,7 +47,10 @@ impl Claims {
 
     fn put(&mut self, whose: Whose, said: Identity) {
         for key in keys(&said) {
-            self.by.entry(key).or_default().insert(whose.clone());
+            let others = self.by.entry(key).or_default();
+            if let Err(at) = others.binary_search(&whose) {
+                others.insert(at, whose.clone());
+            }
         }
         self.said.insert(whose, said);
     }

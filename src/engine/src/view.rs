@@ -70,7 +70,7 @@ pub struct DeviceLive {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Live {
     /// By device.
-    pub devices: BTreeMap<DeviceId, DeviceLive>,
+    pub devices: BTreeMap<DeviceId, Arc<DeviceLive>>,
     /// What is being waited for.
     pub wait: Option<Wait>,
     /// This leadership holds a proof that the node is off.
@@ -83,9 +83,9 @@ pub struct Live {
 #[derive(Clone, Debug)]
 pub struct NodeView {
     /// What is stored; version 0: nothing yet.
-    pub stored: Stored,
+    pub stored: Arc<Stored>,
     /// What is known besides.
-    pub live: Live,
+    pub live: Arc<Live>,
     /// What the settings say.
     pub plan: Arc<NodePlan>,
 }

@@ -14,6 +14,7 @@ use picket_engine::{NodePlan, PlannedRelease};
 use picket_release::Releaser;
 use picket_server::Tls;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use crate::drivers::Drivers;
 use crate::parent;
@@ -40,6 +41,7 @@ pub(crate) fn all(
         alone: BTreeMap::new(),
         grouping: &settings.groups,
         groups: settings.groups.members().by_node(),
+        alike: BTreeSet::new(),
         sources,
         is_whole: told.is_empty(),
         faults: &mut faults,
@@ -62,16 +64,17 @@ pub(crate) fn all(
     if faults.is_empty() { Ok((nodes, tls)) } else { Err(Faults::new(faults)) }
 }
 
-/// All that a plan is made of, so that a reload knows which nodes have other settings. Holds no secret: nor do settings.
+/// A digest of all that a plan is made of, so that a reload knows which nodes have other settings. Holds no secret: nor do settings.
 fn mark(settings: &Settings, node: &NodeSettings, plan: &NodePlan) -> String {
     let devices = node.devices.values().map(|device| files(&device.settings));
     let named = releases(settings, node).chain(sources_of(settings, plan)).map(|how| files(&how.settings));
-    json!({
+    let all = json!({
         "alike": alike(settings, node, plan),
         "files": devices.chain(named).collect::<Vec<_>>(),
         "own_host": plan.own_host,
-    })
-    .to_string()
+    });
+    // It is only ever compared, and kept for as long as the node is.
+    Sha256::digest(all.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What the settings say of a node, on whichever machine they are read.
@@ -169,6 +172,8 @@ struct Builder<'a> {
     grouping: &'a Grouping,
     /// In which groups each node is.
     groups: BTreeMap<NodeId, BTreeSet<String>>,
+    /// Nodes that are in the same ones share them.
+    alike: BTreeSet<Arc<BTreeSet<String>>>,
     /// The settings had no fault before: what is missing of a level was not told yet.
     is_whole: bool,
     faults: &'a mut Vec<Fault>,
@@ -198,10 +203,14 @@ impl Builder<'_> {
             Some(DeviceSpec { max_in_flight, ..spec })
         };
         let levels = node.levels.iter().map(|level| {
-            let devices = level.iter().map(spec).collect::<Option<_>>()?;
+            let mut devices = level.iter().map(spec).collect::<Option<Vec<_>>>()?;
+            // It stays for as long as the node does.
+            devices.shrink_to_fit();
             Some(Level { devices })
         });
-        let topology = Topology::new(levels.collect::<Option<_>>()?)
+        let mut levels = levels.collect::<Option<Vec<_>>>()?;
+        levels.shrink_to_fit();
+        let topology = Topology::new(levels)
             .map_err(|wrong| {
                 if self.is_whole {
                     self.faults.extend(wrong.iter().map(|fault| node.fault("levels", &fault.to_string())));
@@ -221,7 +230,9 @@ impl Builder<'_> {
                 Some(PlannedRelease { id: id.clone(), releaser })
             })
             .collect();
-        let groups = self.groups.remove(&node.id).unwrap_or_default();
+        let groups = Arc::new(self.groups.remove(&node.id).unwrap_or_default());
+        let groups = self.alike.get(&groups).cloned().unwrap_or(groups);
+        self.alike.insert(groups.clone());
         Some(NodePlan {
             id: node.id.clone(),
             topology,
@@ -235,7 +246,7 @@ impl Builder<'_> {
             releases,
             own_host: false,
             labels: node.labels.clone(),
-            drills: self.grouping.allows_drills(&groups),
+            drills: self.grouping.allows_drills(&*groups),
             liveness: self.sources.of(node, &groups, self.faults),
             groups,
             mark: String::new(),

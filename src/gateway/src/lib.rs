@@ -19,6 +19,7 @@ mod notify;
 mod observe;
 mod parent;
 mod reload;
+mod room;
 mod run;
 mod sharing;
 mod sources;

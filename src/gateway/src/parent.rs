@@ -104,7 +104,7 @@ fn wrong_node(child: &NodeId, named: &NodeId, nodes: &BTreeMap<NodeId, NodeSetti
             let offer = did_you_mean(named.as_str(), nodes.keys().map(NodeId::as_str));
             Some(format!("there is no node {named}: a parent is a node itself, with its own devices{offer}"))
         }
-        Some(parent) if parent.devices.values().any(is_parent) => Some(format!(
+        Some(parent) if parent.devices.values().any(|device| is_parent(device)) => Some(format!(
             "{named} has a parent of its own: a machine that is fenced for another one must be fenced by its own devices"
         )),
         Some(_) => None,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use picket_audit::{GATEWAY, Told};
 use picket_config::{Faults, Settings, Sources};
 use picket_driver::Context;
-use picket_engine::{Change, ChangeError, Changed, Engine};
+use picket_engine::{Change, ChangeError, Changed, Engine, Logins};
 use picket_metrics::{self as metrics, Metrics};
 use picket_server::House;
 use serde_json::json;
@@ -22,7 +22,9 @@ use crate::{build, doors, sharing};
 /// What reads the settings anew.
 pub(crate) struct Reloader {
     pub(crate) file: PathBuf,
+    /// Without their nodes: those are the engine's.
     pub(crate) running: Settings,
+    pub(crate) logins: Logins,
     pub(crate) drivers: Arc<Drivers>,
     pub(crate) context: Context,
     pub(crate) engine: Engine,
@@ -103,7 +105,7 @@ impl Reloader {
             changes.insert("rules", told("rules", "others from now on"));
         }
         self.take_the_rest(&settings, &mut changes);
-        self.running = settings;
+        self.running = settings.without_nodes();
         Ok(changes)
     }
 
@@ -145,6 +147,7 @@ impl Reloader {
             );
         }
         self.house.change(doors::limits(new), new.roles.clone());
+        self.logins.change(new.limits.logins as usize);
         if old.log.level != new.log.level {
             changes.insert("log.level", format!("{} to {}", old.log.level.word(), new.log.level.word()));
             self.level.change(new.log.level.word());

@@ -7,7 +7,7 @@ use picket_audit::{Audit, GATEWAY, Options, Told, Writer};
 use picket_config::{AuditSettings, Faults, LogFormat, Settings, Sources};
 use picket_driver::{Context, Random};
 use picket_engine::clock::SystemClock;
-use picket_engine::{Engine, Hooks, Parts, Receipts};
+use picket_engine::{Engine, Hooks, Logins, Parts, Receipts};
 use picket_metrics::{self as metrics, Metrics};
 use picket_receipt::Keys;
 use picket_server::{Addresses, House, Listeners, SocketFile};
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::notify::Notify;
 use crate::observe::Observer;
 use crate::reload::Reloader;
-use crate::{build, doors, http, log, needs, sharing};
+use crate::{build, doors, http, log, needs, room, sharing};
 
 /// Runs the daemon until SIGTERM or SIGINT. Failures are told on standard error, once.
 pub fn main(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> ExitCode {
@@ -71,11 +71,16 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
     for remark in build::remarks(&nodes) {
         tracing::warn!("{remark}");
     }
+    let devices = nodes.iter().map(|node| node.drivers.len()).sum();
+    if let Some(lacking) = room::make(devices, settings.limits.connections) {
+        tracing::error!("{lacking}");
+    }
     let metrics = Metrics::default();
     let (store, election) = sharing::open(&settings, &context, &metrics)?;
     let (audit, writer) = audit(&settings, &context)?;
     let keys = keys(&settings, &context)?;
     let fleet = sharing::digest(&settings, &nodes);
+    let logins = Logins::new(settings.limits.logins as usize);
     let engine = Engine::new(Parts {
         clock: context.clock.clone(),
         random: context.random.clone(),
@@ -90,6 +95,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
         twins: Arc::default(),
         parents: drivers.parents.clone(),
         check_at_start: settings.gateway.check_at_start,
+        logins: logins.clone(),
         nodes,
     });
     let ended = runtime.block_on(async {
@@ -100,7 +106,8 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
         let house = House::new(rules, &engine, &listeners, stop.clone());
         let reloader = Reloader {
             file: arguments.config.clone(),
-            running: settings,
+            running: settings.without_nodes(),
+            logins,
             drivers,
             context: context.clone(),
             engine: engine.clone(),

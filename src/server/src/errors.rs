@@ -175,7 +175,11 @@ fn refused(refused: Refused, verb: Verb, node: &NodeId, engine: &Engine) -> Faul
     let name = node.as_str();
     match refused {
         Refused::Phase { phase, .. } if verb == Verb::Unfence && matches!(phase, "fencing" | "fenced") => {
-            let open = engine.node(node).ok().and_then(|view| view.stored.record.fence).map(|fence| fence.id);
+            let open = engine
+                .node(node)
+                .ok()
+                .and_then(|view| view.stored.record.fence.clone())
+                .map(|fence| fence.id);
             let words =
                 "a fence is under way, and runs to its end: wait until the node is released, then unfence it";
             Fault::new(ErrorReason::FenceOpen, format!("{name} is {phase}: {words}"))

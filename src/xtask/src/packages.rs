@@ -91,7 +91,7 @@ pub const FOR_TESTS: &[Package] = &[
 pub const FOR_BENCH_IPMI: &[Package] =
     &[PROTOC, PROTOC_FILES, IPMI_SIM, IPMI_SIM_HEADERS, COMPILER, IPMIPOWER, POWERMAN];
 /// What the bench of thousands of BMCs needs, which are our own.
-pub const FOR_BENCH_FLEET: &[Package] = &[PROTOC, PROTOC_FILES, IPMIPOWER, POWERMAN];
+pub const FOR_BENCH_FLEET: &[Package] = &[PROTOC, PROTOC_FILES, IPMIPOWER, POWERMAN, FENCE_AGENTS];
 /// What the bench of several gateways needs: a BMC and etcd.
 pub const FOR_BENCH_HA: &[Package] =
     &[PROTOC, PROTOC_FILES, IPMI_SIM, IPMI_SIM_HEADERS, COMPILER, PYTHON, VENV];

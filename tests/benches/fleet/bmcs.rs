@@ -7,7 +7,7 @@ use std::time::Duration;
 use picket_core::time::Clock;
 use picket_driver_ipmi::crypto::Suite;
 use picket_driver_sim::{Act, Fault, SimClock, Verb};
-use picket_fleet::{Account, BmcOptions, Fleet, Role, room_for};
+use picket_fleet::{Account, BmcOptions, Fleet, RedfishPlace, Role, room_for};
 use picket_tests::peers::{ADMIN, PASSWORD};
 
 use crate::Wrong;
@@ -20,6 +20,16 @@ use crate::race::farm::{Farm, places};
 const SESSIONS: usize = 63;
 /// As real BMCs have it.
 const IDLE: Duration = Duration::from_secs(60);
+const REDFISH_IDLE: Duration = Duration::from_secs(30 * 60);
+
+/// What they are spoken to in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speech {
+    /// IPMI 2.0, over UDP.
+    Ipmi,
+    /// Redfish, over TCP and TLS at the same port.
+    Redfish,
+}
 
 /// BMCs in a child.
 pub struct Bmcs {
@@ -29,10 +39,15 @@ pub struct Bmcs {
 }
 
 impl Bmcs {
-    /// So many, switched on.
+    /// So many, switched on, for IPMI.
     pub fn start(count: usize) -> Result<Self, Wrong> {
+        Self::start_with(count, Speech::Ipmi)
+    }
+
+    /// The same for either; those that speak Redfish have no fewer sessions, and IPMI besides.
+    pub fn start_with(count: usize, speech: Speech) -> Result<Self, Wrong> {
         let addresses = places(count);
-        let mut child = Child::start(&What::Bmcs, &addresses)?;
+        let mut child = Child::start(&What::Bmcs(speech), &addresses)?;
         match child.heard()?.as_str() {
             "ready" => Ok(Self { addresses, process: child.id(), child: Mutex::new(child) }),
             other => Err(other.into()),
@@ -58,6 +73,11 @@ impl Bmcs {
     /// So many of 100 packets are lost, each way.
     pub fn loss(&self, percent: usize) -> Result<(), Wrong> {
         self.order(&format!("loss {percent}"))
+    }
+
+    /// The authority behind the certificates of their Redfish, as PEM.
+    pub fn authority(&self) -> Result<String, Wrong> {
+        Ok(self.child().ask("authority")?.replace('|', "\n"))
     }
 
     /// All work as they should again.
@@ -90,7 +110,7 @@ impl Farm for Bmcs {
 }
 
 /// The child.
-pub async fn serve() -> Result<(), Wrong> {
+pub async fn serve(speech: Speech) -> Result<(), Wrong> {
     let addresses = child::addresses()?;
     let accounts: Arc<[Account]> = Arc::new([Account {
         name: ADMIN.to_owned(),
@@ -105,16 +125,26 @@ pub async fn serve() -> Result<(), Wrong> {
         suites: vec![Suite::Sha1, Suite::Sha256],
         sessions: SESSIONS,
         idle: IDLE,
-        redfish: None,
+        redfish: (speech == Speech::Redfish).then_some(RedfishPlace {
+            address: *address,
+            sessions: SESSIONS,
+            idle: REDFISH_IDLE,
+            tasks: false,
+        }),
         seed: index as u64,
     };
     let options: Vec<BmcOptions> = addresses.iter().enumerate().map(options).collect();
-    room_for(options.len())?;
+    // Of one that speaks Redfish: two that listen, and connections.
+    room_for(options.len() * if speech == Speech::Redfish { 4 } else { 1 })?;
     let clock: Arc<dyn Clock> = Arc::new(SimClock::new());
     let fleet = Fleet::start(&options, &clock).await?;
     child::say("ready")?;
     while let Some(line) = child::told()? {
         match line.split_once(' ').unwrap_or((&line, "0")) {
+            ("authority", _) => {
+                child::say(&fleet.authority().trim().replace('\n', "|"))?;
+                continue;
+            }
             ("count", _) => {
                 child::say(&fleet.bmcs().filter(|bmc| bmc.is_on()).count().to_string())?;
                 continue;

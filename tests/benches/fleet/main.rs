@@ -20,14 +20,16 @@ mod picture;
 #[path = "../common/race/mod.rs"]
 #[allow(dead_code)]
 mod race;
+mod redfish;
 mod trouble;
 mod weigh;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use crate::bmcs::Speech;
 use crate::edge::{Wrong, print_load, runtime};
-use crate::options::{Child, Options, Task};
+use crate::options::{Child, Options, Part, Task};
 use crate::race::{goals, surroundings};
 
 fn main() -> ExitCode {
@@ -41,8 +43,10 @@ fn main() -> ExitCode {
             let arguments = picket_gateway::Arguments { config, check: false, task: None };
             return picket_gateway::main(&arguments, Arc::new(picket_engine::NoHooks));
         }
-        Ok(Task::Child(Child::Bmcs)) => runtime().and_then(|runtime| runtime.block_on(bmcs::serve())),
-        Ok(Task::Child(load)) => runtime().and_then(|runtime| runtime.block_on(weigh::serve(&load))),
+        Ok(Task::Child(Child::Bmcs(speech))) => {
+            runtime().and_then(|runtime| runtime.block_on(bmcs::serve(speech)))
+        }
+        Ok(Task::Child(Child::Drivers)) => runtime().and_then(|runtime| runtime.block_on(weigh::serve())),
         Err(wrong) => Err(wrong.into()),
     };
     edge::exit("fleet", ended)
@@ -53,18 +57,32 @@ async fn bench(options: &Options) -> Result<(), Wrong> {
     picket_fleet::room_for(options.most())?;
     let mut goals = goals::Goals::default();
     let mut raced = Vec::new();
-    for crowd in options.crowds() {
-        raced.extend(crowd::race(crowd, options.seed, &mut goals).await?);
-        print_load("after it");
+    if options.runs(Part::Races) {
+        for crowd in options.crowds() {
+            raced.extend(crowd::race(crowd, options.seed, &mut goals).await?);
+            print_load("after it");
+        }
     }
-    crowd::as_shipped(options.troubled()).await?;
-    trouble::dead(options.troubled(), if options.quick { 1 } else { 3 }, &mut goals).await?;
-    trouble::loss(options.troubled(), &mut goals).await?;
-    weigh::nodes(options.most(), &mut goals).await?;
-    begin::daemon(options.most(), &mut goals).await?;
+    if options.runs(Part::Shipped) {
+        crowd::as_shipped(options.troubled()).await?;
+    }
+    if options.runs(Part::Trouble) {
+        trouble::dead(options.troubled(), if options.quick { 1 } else { 3 }, &mut goals).await?;
+        trouble::loss(options.troubled(), &mut goals).await?;
+    }
+    if options.runs(Part::Redfish) {
+        redfish::race(options.over_redfish(), options.seed, &mut goals).await?;
+    }
+    if options.runs(Part::Drivers) {
+        weigh::drivers(options.most()).await?;
+    }
+    if options.runs(Part::Daemon) {
+        begin::daemon(options.most(), Speech::Ipmi, &mut goals).await?;
+        begin::daemon(options.troubled(), Speech::Redfish, &mut goals).await?;
+    }
     goals.print();
     print_load("at the end");
-    if let Some(file) = &options.picture {
+    if let Some(file) = options.picture.as_ref().filter(|_| !raced.is_empty()) {
         std::fs::write(file, picture::draw(&raced))?;
         println!("the picture is in {}", file.display());
     }

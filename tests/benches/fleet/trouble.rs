@@ -10,7 +10,7 @@ use crate::bmcs::{Bmcs, is_dead};
 use crate::race::contest::Deed;
 use crate::race::farm::Farm;
 use crate::race::goals::Goals;
-use crate::race::ours::{Start, each};
+use crate::race::ours::{Start, each, each_at};
 use crate::race::powerman::{IPMIPOWER, Ipmipower};
 use crate::race::series::{Series, millis, ratio};
 use crate::race::subject::{Maker, Subject};
@@ -35,28 +35,25 @@ async fn subjects(farm: &Bmcs, maker: &Arc<Maker>) -> Result<Vec<Arc<Subject>>, 
 async fn others(farm: &Bmcs, maker: &Arc<Maker>, start: Start, percent: usize) -> Result<Series, Wrong> {
     farm.switch_on()?;
     let all = subjects(farm, maker).await?;
-    let (dead, living): (Vec<_>, Vec<_>) =
-        all.iter().cloned().enumerate().partition(|(index, _)| is_dead(*index, percent));
-    let bare =
-        |some: Vec<(usize, Arc<Subject>)>| some.into_iter().map(|(_, subject)| subject).collect::<Vec<_>>();
-    let (dead, living) = (bare(dead), bare(living));
     if start == Start::Warm {
         for ended in each(&all, |subject| async move { subject.look().await.map(drop) }).await? {
             ended?;
         }
     }
     farm.dead(percent)?;
-    let off = |subject: Arc<Subject>| async move { subject.confirmed_off().await };
-    let (of_dead, of_living) = tokio::join!(each(&dead, off), each(&living, off));
+    // All of them take turns with each other, and the dead keep theirs for as long as they may.
+    let ends = each_at(&all, |subject| async move { subject.confirmed_off().await }).await?;
     farm.mend()?;
-    if of_dead?.iter().any(Result::is_ok) {
-        return Err("a dead BMC was confirmed off".into());
-    }
     let mut times = Series::default();
-    for time in of_living? {
-        times.push(time?);
+    for (index, end) in ends {
+        match (is_dead(index, percent), end) {
+            (true, Ok(_)) => return Err("a dead BMC was confirmed off".into()),
+            (true, Err(_)) => {}
+            (false, time) => times.push(time?),
+        }
     }
-    for subject in living {
+    let living = all.into_iter().enumerate().filter(|(index, _)| !is_dead(*index, percent));
+    for (_, subject) in living {
         subject.close().await?;
     }
     Ok(times)

@@ -1,10 +1,9 @@
-//! Memory and idle processor time of many nodes, weighed in processes that did nothing before.
+//! Memory and idle processor time of the drivers alone, weighed in a process that did nothing before.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
-use picket_core::rules::Rules;
 use picket_driver::{Call, PowerDriver};
 use picket_driver_ipmi::IpmiDriver;
 use picket_fleet::room_for;
@@ -15,68 +14,44 @@ use crate::child::{self, Child};
 use crate::options::Child as What;
 use crate::race::cost;
 use crate::race::farm::Farm;
-use crate::race::goals::Goals;
-use crate::race::line::Line;
 use crate::race::subject::Maker;
 
 /// How long it is watched at rest.
-const REST: Duration = Duration::from_secs(20);
+const REST: Duration = Duration::from_secs(10);
 /// How often a session is asked something, so that no BMC ends it: most real ones do after a minute.
 const KEPT_WARM_BY: Duration = Duration::from_secs(45);
 /// How many are asked at once in the beginning, as the engine does it.
 const SIDE_BY_SIDE: usize = 64;
 /// How long one question may take.
 const LOOK: Duration = Duration::from_secs(5);
-/// What ten thousand may take, in MB.
-const MOST: f64 = 100.0;
 
-/// Prints what the nodes take, and judges it where they are as many as the goal says.
-pub async fn nodes(bmcs: usize, goals: &mut Goals) -> Result<(), Wrong> {
-    println!(
-        "\nMEMORY AND REST of {bmcs} nodes with warm sessions; growth of the resident set, and {REST:?} of rest"
-    );
+/// Prints what drivers with warm sessions take.
+pub async fn drivers(bmcs: usize) -> Result<(), Wrong> {
+    println!("\n{bmcs} IPMI DRIVERS ALONE, each with its session, each asked every {KEPT_WARM_BY:?}");
     let farm = Bmcs::start(bmcs)?;
-    for (load, what) in [
-        (What::Drivers, "picket, drivers, each asked every 45 s"),
-        (What::Engine, "picket, drivers, engine and embedded store"),
-    ] {
-        let began = Instant::now();
-        let mut child = Child::start(&load, farm.addresses())?;
-        let mib = child.heard()?.parse::<u64>()? as f64 / 1024.0 / 1024.0;
-        let ready = began.elapsed();
-        let (cpu, start) = (cost::family_cpu(child.id()), Instant::now());
-        tokio::time::sleep(REST).await;
-        let busy =
-            cost::family_cpu(child.id()).saturating_sub(cpu).as_secs_f64() / start.elapsed().as_secs_f64();
-        println!(
-            "  {what:<44} {mib:>7.1} MiB, {:>5.1} KiB each; {:>5.2} % of a core at rest; ready after {:.1} s",
-            mib * 1024.0 / bmcs as f64,
-            busy * 100.0,
-            ready.as_secs_f64(),
-        );
-        if bmcs >= 10_000 {
-            goals.judge(
-                format!("{bmcs} warm nodes, {what}: at most {MOST} MB: {mib:.1} MiB"),
-                mib * 1.048_576 <= MOST,
-            );
-        }
-    }
+    let began = Instant::now();
+    let mut child = Child::start(&What::Drivers, farm.addresses())?;
+    let mb = child.heard()?.parse::<u64>()? as f64 / 1e6;
+    let ready = began.elapsed();
+    let (cpu, start) = (cost::family_cpu(child.id()), Instant::now());
+    tokio::time::sleep(REST).await;
+    let busy = cost::family_cpu(child.id()).saturating_sub(cpu).as_secs_f64() / start.elapsed().as_secs_f64();
+    println!(
+        "  the resident set grew by {mb:.1} MB, {:.1} KB each; {:.2} % of a core at rest; all were read after {:.1} s",
+        mb * 1e3 / bmcs as f64,
+        busy * 100.0,
+        ready.as_secs_f64(),
+    );
     Ok(())
 }
 
-/// A child: puts the load on, says by how many bytes it grew, and is at rest until the bench ends it.
-pub async fn serve(load: &What) -> Result<(), Wrong> {
+/// The child: makes the drivers, says by how many bytes it grew, and keeps them warm until the bench ends it.
+pub async fn serve() -> Result<(), Wrong> {
     let bmcs = child::addresses()?;
     room_for(bmcs.len())?;
     let before = cost::resident(std::process::id());
     let grown = || cost::resident(std::process::id()).saturating_sub(before).to_string();
     let maker = Arc::new(Maker::new()?);
-    if *load == What::Engine {
-        let line = Line::start(&maker, &bmcs, &Rules::default()).await?;
-        child::say(&grown())?;
-        while child::told()?.is_some() {}
-        return line.end().await;
-    }
     let drivers = bmcs.iter().map(|bmc| maker.driver(*bmc, "operator")).collect::<Result<Vec<_>, _>>()?;
     let clock = maker.context().clock.clone();
     let look = |driver: Arc<IpmiDriver>| {

@@ -1,6 +1,5 @@
 //! Packets, counted by the driver and by a relay before the BMC that knows nothing of it.
 
-use picket_driver::PowerDriver;
 use picket_tests::peers::{self, UdpFault};
 
 use crate::Wrong;

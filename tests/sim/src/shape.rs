@@ -319,7 +319,7 @@ impl Shape {
             drivers,
             releases: releases.collect(),
             own_host: false,
-            labels: BTreeMap::new(),
+            labels: Default::default(),
             groups: Default::default(),
             liveness: None,
             mark: String::new(),

@@ -9,4 +9,5 @@ mod bmc;
 mod over_https;
 mod over_udp;
 mod scene;
+mod sushy;
 mod table;

@@ -10,6 +10,7 @@ use crate::bmc::{Pyghmi, Theirs};
 use crate::over_https::OverHttps;
 use crate::over_udp::{By, OverUdp};
 use crate::scene::Simulated;
+use crate::sushy::SushySubject;
 
 /// One driver before one peer.
 struct Row {
@@ -51,6 +52,8 @@ const FLEET_TASKS: Row = Row {
     peer: "picket-fleet, with tasks and LastResetTime",
     left_out: &[LATE_COPY, DOUBLED],
 };
+// It has no sessions, and goes wrong in few ways.
+const SUSHY: Row = Row { driver: "redfish", peer: "sushy-emulator", left_out: &[ALREADY] };
 // An agent has no sessions, and no word of its own for wrong credentials.
 const FENCE_IPMILAN: Row = Row {
     driver: "agent",
@@ -70,8 +73,8 @@ const FENCE_IPMILAN: Row = Row {
 };
 
 /// All of them. The driver sim is held to the suite where its worlds are, in paused time.
-const ROWS: [&Row; 7] =
-    [&IPMI_SIM, &PYGHMI, &FLEET_IPMI, &FLEET_REDFISH, &FLEET_BASIC, &FLEET_TASKS, &FENCE_IPMILAN];
+const ROWS: [&Row; 8] =
+    [&IPMI_SIM, &PYGHMI, &FLEET_IPMI, &FLEET_REDFISH, &FLEET_BASIC, &FLEET_TASKS, &SUSHY, &FENCE_IPMILAN];
 
 /// What no peer of a driver shows, and why that is so.
 const SHOWN_NOWHERE: [(&str, &str, &str); 12] = [
@@ -156,6 +159,11 @@ async fn redfish_before_picket_fleet_without_sessions() {
 async fn redfish_before_picket_fleet_with_tasks_and_restarts_that_it_tells() {
     let peer = Simulated::start("n1-redfish", &[Suite::Sha256], true).await;
     conforms(FLEET_TASKS, OverHttps::new(peer, json!({ "last_reset_time": true })).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redfish_before_sushy() {
+    conforms(SUSHY, SushySubject::start().await.expect("sushy-emulator")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

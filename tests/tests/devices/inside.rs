@@ -17,7 +17,7 @@ use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, Random};
 use picket_election::Single;
 use picket_engine::clock::SystemClock;
-use picket_engine::{Engine, FenceCall, NoHooks, NodePlan, Parts, PlannedRelease, Receipts, Until};
+use picket_engine::{Engine, FenceCall, Logins, NoHooks, NodePlan, Parts, PlannedRelease, Receipts, Until};
 use picket_receipt::Keys;
 use picket_store::MemoryStore;
 use picket_tests::peers::{OPERATOR, PASSWORD};
@@ -69,8 +69,8 @@ impl Inside {
                 releaser: picket_release::make("detach", "webhook", release).expect("good settings"),
             }],
             own_host: false,
-            labels: BTreeMap::new(),
-            groups: std::collections::BTreeSet::new(),
+            labels: Arc::default(),
+            groups: Arc::default(),
             liveness: None,
             units: BTreeMap::new(),
             retries: BTreeMap::new(),
@@ -94,6 +94,7 @@ impl Inside {
             twins: Arc::default(),
             parents: Arc::default(),
             check_at_start: true,
+            logins: Logins::new(512),
         });
         let runs = engine.clone();
         let running = tokio::spawn(async move {

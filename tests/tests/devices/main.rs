@@ -3,7 +3,6 @@
 //! In every one of them a receiver of releases asks the node itself at each request: nothing is let go before it is off.
 
 mod breach;
-mod conformance;
 mod cycle;
 mod hold;
 mod host;

@@ -1,6 +1,7 @@
 //! What devices say they control (S13), and which supplies were seen to feed the node.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::Refused;
 use super::draft::Draft;
@@ -11,7 +12,7 @@ use crate::record::{Cause, Fence};
 
 pub(super) fn learn(draft: &mut Draft, device: DeviceId, identity: Identity) -> Result<(), Refused> {
     draft.expect_phase("learning an identity", &["normal"], "an identity is never learned in a fence")?;
-    draft.record.learned.insert(device, identity);
+    draft.record.learned.insert(device, Arc::new(identity));
     Ok(())
 }
 
@@ -29,7 +30,7 @@ pub(super) fn accept(
     )?;
     let words = format!("{device}: {} accepted by {}: {}", identity.words(), person.name, person.reason);
     draft.moment(words);
-    draft.record.learned.insert(device, identity);
+    draft.record.learned.insert(device, Arc::new(identity));
     // Another board may be in another machine, fed by other outlets: also to the fence that waits for this word.
     let wired = std::mem::take(&mut draft.record.wired);
     if let Some(fence) = &mut draft.record.fence {

@@ -86,7 +86,7 @@ impl Engine {
     ) -> Result<NodeRecord, EngineError> {
         match self.ask(node, |reply| Command::Abandon(release, ask.into(), reply)).await? {
             Taken::Now(record) => Ok(*record),
-            Taken::Before(_) => Ok(self.node(node)?.stored.record),
+            Taken::Before(_) => Ok(self.node(node)?.stored.record.clone()),
         }
     }
 

@@ -75,7 +75,7 @@ pub(super) struct Draft {
     budget: Budget,
     pub(super) wishes: BTreeMap<NodeId, Wish>,
     /// What is stored of the nodes that are new.
-    pub(super) begin: Vec<Stored>,
+    pub(super) begin: Vec<Arc<Stored>>,
     changed: Changed,
 }
 
@@ -138,9 +138,10 @@ impl Engine {
         let rules = !Arc::ptr_eq(&parts, &self.fleet().parts);
         let new: Vec<NodeId> =
             plans.keys().filter(|id| !self.fleet().slots.contains_key(*id)).cloned().collect();
-        let mut begin: Vec<Stored> = Vec::new();
+        let mut begin: Vec<Arc<Stored>> = Vec::new();
         for id in &new {
-            begin.push(self.shared.parts.store.load(id).await?.unwrap_or_else(|| self.last_seen(id)));
+            let known = self.shared.parts.store.load(id).await?;
+            begin.push(known.map_or_else(|| self.last_seen(id), Arc::new));
         }
         let changed = Changed {
             rules,

@@ -12,10 +12,10 @@ use picket_core::ids::{NodeId, Revision, Version};
 use picket_core::record::{NodeRecord, Phase};
 use picket_core::store::Stored;
 use picket_core::topology::Topology;
-use tokio::sync::{Mutex, mpsc, watch};
+use tokio::sync::{Mutex, watch};
 
 use super::Engine;
-use crate::node::{Command, Kept};
+use crate::node::{self, Kept, Mailbox};
 use crate::parts::{NodePlan, Parts};
 use crate::view::{Live, NodeView};
 
@@ -30,7 +30,7 @@ pub(super) struct Slot {
     pub(super) parts: Arc<Parts>,
     /// Why nothing is sent to it.
     pub(super) orphan: Option<String>,
-    pub(super) mailbox: mpsc::Sender<Command>,
+    pub(super) mailbox: Mailbox,
     /// Taken by the node's task while this gateway leads.
     pub(super) kept: Arc<Mutex<Kept>>,
     pub(super) view: Arc<watch::Sender<NodeView>>,
@@ -54,7 +54,7 @@ impl Fleet {
             std::mem::take(&mut parts.nodes).into_iter().map(|plan| (plan.id.clone(), Arc::new(plan)));
         let (plans, parts): (BTreeMap<NodeId, Arc<NodePlan>>, _) = (plans.collect(), Arc::new(parts));
         let slots = plans.iter().map(|(id, plan)| {
-            let stored = never_stored(id);
+            let stored = Arc::new(never_stored(id));
             (id.clone(), Arc::new(Slot::new(plan.clone(), parts.clone(), None, stored)))
         });
         let slots = slots.collect();
@@ -69,7 +69,7 @@ impl Fleet {
 
     /// The slot of a node, as its record and the settings want it now. `None`: it left the settings, and nothing of it
     /// is open.
-    fn seat(&mut self, stored: &Stored) -> Option<Arc<Slot>> {
+    fn seat(&mut self, stored: &Arc<Stored>) -> Option<Arc<Slot>> {
         let record = &stored.record;
         self.claims.retain(|_, node| *node != record.node);
         let planned = self.plans.get(&record.node);
@@ -121,10 +121,10 @@ impl Fleet {
 }
 
 impl Slot {
-    fn new(plan: Arc<NodePlan>, parts: Arc<Parts>, orphan: Option<String>, stored: Stored) -> Self {
-        let (mailbox, inbox) = mpsc::channel(MAILBOX);
+    fn new(plan: Arc<NodePlan>, parts: Arc<Parts>, orphan: Option<String>, stored: Arc<Stored>) -> Self {
+        let (mailbox, inbox) = node::mailbox(MAILBOX);
         let live = Live { orphaned: orphan.clone(), ..Live::default() };
-        let view = NodeView { stored, live, plan: plan.clone() };
+        let view = NodeView { stored, live: Arc::new(live), plan: plan.clone() };
         Slot {
             plan,
             parts,
@@ -146,7 +146,7 @@ impl Engine {
     }
 
     /// See [`Fleet::seat`]. An orphan is told, loudly: a person must decide.
-    pub(super) fn seat(&self, stored: &Stored) -> Option<Arc<Slot>> {
+    pub(super) fn seat(&self, stored: &Arc<Stored>) -> Option<Arc<Slot>> {
         let before = self.fleet().slots.get(&stored.record.node).and_then(|slot| slot.orphan.clone());
         let slot = self.fleet_mut().seat(stored)?;
         if let Some(why) = slot.orphan.as_ref().filter(|why| before.as_ref() != Some(why)) {
@@ -165,14 +165,14 @@ impl Engine {
     }
 
     /// What was last seen of a node of which nothing is stored.
-    pub(super) fn last_seen(&self, node: &NodeId) -> Stored {
+    pub(super) fn last_seen(&self, node: &NodeId) -> Arc<Stored> {
         let seen = self.fleet().slots.get(node).map(|slot| slot.view.borrow().stored.clone());
-        seen.unwrap_or_else(|| never_stored(node))
+        seen.unwrap_or_else(|| Arc::new(never_stored(node)))
     }
 }
 
 fn grouped(plans: &BTreeMap<NodeId, Arc<NodePlan>>) -> Arc<Groups> {
-    Arc::new(Groups::of_nodes(plans.values().map(|plan| (&plan.id, &plan.groups))))
+    Arc::new(Groups::of_nodes(plans.values().map(|plan| (&plan.id, &*plan.groups))))
 }
 
 fn never_stored(node: &NodeId) -> Stored {

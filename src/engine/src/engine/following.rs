@@ -266,7 +266,7 @@ impl Engine {
         let slots: Vec<_> = self.fleet().slots.values().cloned().collect();
         for slot in slots {
             if let Ok(mut kept) = slot.kept.try_lock() {
-                while kept.mailbox.try_recv().is_ok() {}
+                kept.mailbox.clear();
             }
         }
         if let Ok(mut inbox) = self.shared.office.queue.inbox.try_lock() {
@@ -292,19 +292,19 @@ impl Engine {
             }
         };
         for stored in changed {
-            self.show_stored(stored);
+            self.show_stored(Arc::new(stored));
         }
         self.shared.office.see(&**store).await?;
         queue::see(self).await?;
         Ok(newest)
     }
 
-    fn show_stored(&self, stored: Stored) {
+    fn show_stored(&self, stored: Arc<Stored>) {
         let (node, revision) = (stored.record.node.clone(), stored.revision);
         if let Some(slot) = self.seat(&stored) {
             slot.view.send_modify(|view| {
                 view.plan = slot.plan.clone();
-                view.live.orphaned.clone_from(&slot.orphan);
+                Arc::make_mut(&mut view.live).orphaned.clone_from(&slot.orphan);
                 if stored.revision > view.stored.revision {
                     view.stored = stored;
                 }
@@ -317,7 +317,7 @@ impl Engine {
     fn forget_what_was_proven(&self) {
         for slot in self.fleet().slots.values() {
             slot.view.send_if_modified(|view| {
-                let live = &mut view.live;
+                let live = Arc::make_mut(&mut view.live);
                 let knew = live.proven || live.wait.is_some();
                 (live.proven, live.wait) = (false, None);
                 knew
@@ -371,7 +371,7 @@ impl Engine {
             Some((id.clone(), (record, slot.orphan.is_some())))
         });
         let found: BTreeMap<NodeId, (NodeRecord, bool)> = found.collect();
-        let mut seated: Vec<Stored> = found.keys().map(|id| self.last_seen(id)).collect();
+        let mut seated: Vec<Arc<Stored>> = found.keys().map(|id| self.last_seen(id)).collect();
         seated.extend(draft.begin.iter().cloned());
         let (changed, _) = self.settle(draft, &found)?;
         for stored in seated {

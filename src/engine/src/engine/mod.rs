@@ -35,7 +35,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::hooks::gated;
-use crate::node::{Gone, Kept, NodeTask, Outlets};
+use crate::node::{Gone, Inbox, Kept, NodeTask, Outlets};
 use crate::office::Office;
 use crate::parts::Parts;
 use crate::work::Work;
@@ -90,7 +90,8 @@ struct Reign {
     leadership: Arc<Leadership>,
     over: CancellationToken,
     turns: Arc<Semaphore>,
-    tasks: JoinSet<Ended>,
+    /// In boxes: a task keeps room for what it ends with from its beginning on.
+    tasks: JoinSet<Box<Ended>>,
     /// The queue's runner.
     queue: JoinSet<()>,
 }
@@ -98,7 +99,7 @@ struct Reign {
 /// How a node's task ended.
 struct Ended {
     node: NodeId,
-    stored: Stored,
+    stored: Arc<Stored>,
     /// `None`: the leadership is over.
     gone: Option<Gone>,
 }
@@ -182,8 +183,9 @@ impl Engine {
     async fn begin_reign(&self, leadership: Arc<Leadership>) -> Result<Reign, StoreError> {
         let parts = self.fleet().parts.clone();
         tracing::info!(term = leadership.term().0, "leading");
-        let mut stored: BTreeMap<NodeId, Stored> =
-            parts.store.load_all().await?.into_iter().map(|one| (one.record.node.clone(), one)).collect();
+        let all = parts.store.load_all().await?.into_iter().map(Arc::new);
+        let mut stored: BTreeMap<NodeId, Arc<Stored>> =
+            all.map(|one| (one.record.node.clone(), one)).collect();
         let plans = self.fleet().plans.clone();
         restored::mark(&parts, &leadership, plans.keys(), &mut stored).await?;
         self.shared.office.begin(&*parts.store, &plans, &stored).await?;
@@ -204,7 +206,7 @@ impl Engine {
         }
         self.fleet_mut().slots.retain(|id, _| stored.contains_key(id));
         // Orphans first: what is theirs is nobody else's.
-        let mut stored: Vec<Stored> = stored.into_values().collect();
+        let mut stored: Vec<Arc<Stored>> = stored.into_values().collect();
         let plans = self.fleet().plans.clone();
         stored.sort_by_cached_key(|one| {
             fleet::orphaned(&one.record, plans.get(&one.record.node).map(|plan| &**plan)).is_none()
@@ -276,7 +278,7 @@ impl Engine {
     }
 
     /// A node's task ended: the leadership with it, or it made room for another plan.
-    fn ended(&self, done: Result<Ended, JoinError>, reign: &mut Reign) -> Result<(), StoreError> {
+    fn ended(&self, done: Result<Box<Ended>, JoinError>, reign: &mut Reign) -> Result<(), StoreError> {
         let ended = done.map_err(|panic| StoreError::Unknown(format!("a node's task ended: {panic}")))?;
         match ended.gone {
             None => Ok(()),
@@ -311,7 +313,7 @@ impl Engine {
     }
 
     /// Begins a node's task.
-    fn begin(&self, slot: &Slot, stored: Stored, reign: &mut Reign) {
+    fn begin(&self, slot: &Slot, stored: Arc<Stored>, reign: &mut Reign) {
         let (parts, plan, kept) = (slot.parts.clone(), slot.plan.clone(), slot.kept.clone());
         let (leadership, over) = (reign.leadership.clone(), reign.over.clone());
         let outlets = Outlets {
@@ -327,7 +329,7 @@ impl Engine {
         let work = async move {
             let mut kept = kept.lock().await;
             // The task owns its mailbox while it runs; the placeholder only stands in.
-            let taken = std::mem::replace(&mut *kept, Kept::new(mpsc::channel(1).1));
+            let taken = std::mem::replace(&mut *kept, Kept::new(Inbox::taken()));
             let node = plan.id.clone();
             let mut task = NodeTask::new(parts, plan, leadership, stored, taken, outlets);
             let gone = tokio::select! {
@@ -340,7 +342,7 @@ impl Engine {
             };
             let stored = task.stored.clone();
             *kept = task.keep();
-            Ended { node, stored, gone }
+            Box::new(Ended { node, stored, gone })
         };
         reign.tasks.spawn(gated(gate, work));
     }

@@ -1,6 +1,7 @@
 //! The first leadership over a restored store (S21): nodes of which the backup has nothing are marked as well.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use picket_core::election::Leadership;
 use picket_core::event::Event;
@@ -18,7 +19,7 @@ pub(super) async fn mark(
     parts: &Parts,
     leadership: &Leadership,
     nodes: impl Iterator<Item = &NodeId>,
-    stored: &mut BTreeMap<NodeId, Stored>,
+    stored: &mut BTreeMap<NodeId, Arc<Stored>>,
 ) -> Result<(), StoreError> {
     let store = &*parts.store;
     let Some(note) = store.note(NOTE).await? else { return Ok(()) };
@@ -37,7 +38,7 @@ pub(super) async fn mark(
         let step = machine::step(&new, Version(0), Event::Marked(mark.clone()), term, wall)
             .map_err(|refused| StoreError::Damaged(format!("{node} cannot be marked: {refused}")))?;
         let saved = step::save(store, leadership, &step).await?;
-        stored.insert(node.clone(), step.open(saved).0);
+        stored.insert(node.clone(), Arc::new(step.open(saved).0));
     }
     parts.hooks.reached("marked all").await;
     store.put_note(leadership.guard(), NOTE, note.version, None).await.map(drop)

@@ -21,7 +21,7 @@ use picket_driver::ErrorKind;
 use super::command::{Command, Reply};
 use super::hands::{Did, Doing};
 use super::{Fatal, NodeTask, sleep_until};
-use crate::readiness::{problems, readiness};
+use crate::readiness::{Readiness, problems, readiness};
 use crate::view::Checked;
 
 /// Until a check that another request ended is made up for: devices are not asked as often as callers ask.
@@ -37,16 +37,17 @@ struct Run {
 }
 
 impl NodeTask {
+    // What is done now and then is in boxes: this is where ten thousand nodes wait.
     pub(super) async fn normal(&mut self) -> Result<(), Fatal> {
         let here = self.place();
-        let first = std::mem::take(&mut self.unchecked) && self.check_in_turn().await?;
+        let first = std::mem::take(&mut self.unchecked) && Box::pin(self.check_in_turn()).await?;
         if first || self.steps_aside() {
             return Ok(());
         }
         let mut check_at = self.next_check();
         let mut closing: FuturesUnordered<Doing> = FuturesUnordered::new();
         loop {
-            self.close_expired(|_| true).await?;
+            Box::pin(self.close_expired(|_| true)).await?;
             if closing.is_empty() {
                 closing.extend(self.idle_closes());
             }
@@ -65,14 +66,14 @@ impl NodeTask {
                     match command {
                         Command::Check(reply) => {
                             let devices = self.devices();
-                            if self.check(devices, Some(reply)).await? {
+                            if Box::pin(self.check(devices, Some(reply))).await? {
                                 return Ok(());
                             }
                             if self.unchecked {
                                 check_at = self.next_check();
                             }
                         }
-                        command => self.command(command).await?,
+                        command => Box::pin(self.command(command)).await?,
                     }
                 }
                 // One that was not answered is waited out by the far side.
@@ -81,7 +82,7 @@ impl NodeTask {
                 () = until(close_at) => {}
                 () = until(check_at) => {
                     closing.clear();
-                    if self.check_in_turn().await? {
+                    if Box::pin(self.check_in_turn()).await? {
                         return Ok(());
                     }
                     check_at = self.next_check();
@@ -118,16 +119,16 @@ impl NodeTask {
                     // Whoever asks does not wait for a turn, and what they are told serves as this one.
                     Command::Check(reply) => {
                         let devices = self.devices();
-                        return self.check(devices, Some(reply)).await;
+                        return Box::pin(self.check(devices, Some(reply))).await;
                     }
-                    command => self.command(command).await?,
+                    command => Box::pin(self.command(command)).await?,
                 },
                 turn = turns.acquire() => {
                     let _turn = turn;
                     let now = self.now();
                     let mut devices = self.devices();
                     devices.retain(|device| self.schedule.asks(device, now));
-                    return self.check(devices, None).await;
+                    return Box::pin(self.check(devices, None)).await;
                 }
             }
             if self.place() != here || self.steps_aside() {
@@ -146,7 +147,7 @@ impl NodeTask {
         let here = self.place();
         let mut run = Run {
             // Power first: one that does not let us in is not asked to three times.
-            doing: devices.iter().map(|device| self.hands.unheard().read(device)).collect(),
+            doing: devices.iter().map(|device| self.hands.unheard(reply.is_some()).read(device)).collect(),
             began: self.now(),
             asked: devices.into_iter().map(|device| (device, None)).collect(),
             waiting: reply.into_iter().collect(),
@@ -180,7 +181,7 @@ impl NodeTask {
 
     /// What one question came to, and the next one.
     async fn checked(&mut self, run: &mut Run, device: DeviceId, did: Did) -> Result<(), Fatal> {
-        let hands = self.hands.unheard();
+        let hands = self.hands.unheard(!run.waiting.is_empty());
         let next = match did {
             Did::Identified(Err(error)) if error.kind == ErrorKind::Unsupported => {
                 self.device_live(&device).identity_match = Some(IdentityMatch::Unknown);
@@ -230,7 +231,13 @@ impl NodeTask {
         };
         let is = readiness(spec, live, &self.record().phase);
         let words: Vec<String> = problems(spec, live).into_iter().map(|problem| problem.text).collect();
-        let was = self.told.insert(device.clone(), is).unwrap_or_default();
+        let was = match self.told.iter_mut().find(|(told, _)| told == device) {
+            Some((_, was)) => std::mem::replace(was, is),
+            None => {
+                self.told.push((device.clone(), is));
+                Readiness::default()
+            }
+        };
         self.publish();
         if was == is {
             return;

@@ -3,7 +3,6 @@
 //! **Invariant.** A session that we closed is no loss; one that its far side ended is one as long as the driver cannot know
 //! that it did, and within a fence that wants a person (S2). Until shortly before, it stays: what restarts under it is seen.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use picket_core::ids::DeviceId;
@@ -14,24 +13,25 @@ use super::hands::Doing;
 
 /// When each device was last asked something in a session that was not closed since.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Spoken(Arc<Mutex<BTreeMap<DeviceId, BootTime>>>);
+pub(super) struct Spoken(Arc<Mutex<Vec<(DeviceId, BootTime)>>>);
 
 impl Spoken {
-    fn last(&self) -> MutexGuard<'_, BTreeMap<DeviceId, BootTime>> {
+    fn last(&self) -> MutexGuard<'_, Vec<(DeviceId, BootTime)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Something is asked, whether the answer is waited for or not.
     pub(super) fn asks(&self, device: &DeviceId, now: BootTime) {
-        self.last().insert(device.clone(), now);
+        let mut last = self.last();
+        match last.iter_mut().find(|(known, _)| known == device) {
+            Some((_, at)) => *at = now,
+            None => last.push((device.clone(), now)),
+        }
     }
 
     /// A close that began then has ended. What was asked since was asked in another session.
     pub(super) fn closed(&self, device: &DeviceId, began: BootTime) {
-        let mut last = self.last();
-        if last.get(device).is_some_and(|asked| *asked <= began) {
-            last.remove(device);
-        }
+        self.last().retain(|(known, asked)| known != device || *asked > began);
     }
 }
 
@@ -46,7 +46,7 @@ impl NodeTask {
 
     /// The closes that are due.
     pub(super) fn idle_closes(&self) -> impl Iterator<Item = Doing> {
-        let (now, hands) = (self.now(), self.hands.unheard());
+        let (now, hands) = (self.now(), self.hands.unheard(false));
         let due = self.closes_at().into_iter().filter(move |(_, at)| *at <= now);
         due.map(move |(device, _)| hands.quiesce_within_call(&device))
     }

@@ -20,7 +20,8 @@ use super::{Fatal, NodeTask, sleep_until};
 #[derive(Debug, Default)]
 pub(super) struct Lingering {
     devices: BTreeSet<DeviceId>,
-    doing: Mutex<FuturesUnordered<Doing>>,
+    /// None in a node at rest.
+    doing: Option<Mutex<FuturesUnordered<Doing>>>,
 }
 
 impl Lingering {
@@ -29,7 +30,7 @@ impl Lingering {
     }
 
     fn doing(&mut self) -> &mut FuturesUnordered<Doing> {
-        self.doing.get_mut().unwrap_or_else(PoisonError::into_inner)
+        self.doing.get_or_insert_default().get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

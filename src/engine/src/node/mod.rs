@@ -7,6 +7,7 @@ mod drain;
 mod fencing;
 mod hands;
 mod idling;
+mod inbox;
 mod kept_off;
 mod labels;
 mod looking;
@@ -32,6 +33,7 @@ use std::time::Duration;
 pub(crate) use command::{Command, Wish};
 use hands::Hands;
 use idling::Spoken;
+pub(crate) use inbox::{Inbox, Mailbox, mailbox};
 use looking::Lingering;
 use orphaned::Aside;
 use picket_core::election::Leadership;
@@ -44,7 +46,7 @@ use picket_core::time::{BootTime, WallTime};
 use schedule::Schedule;
 use sessions::Sessions;
 pub(crate) use telling::Teller;
-use tokio::sync::{Semaphore, broadcast, mpsc, watch};
+use tokio::sync::{Semaphore, broadcast, watch};
 use tracing::Instrument;
 
 use crate::office::Office;
@@ -112,7 +114,7 @@ pub(crate) struct Outlets {
 /// What a node's task hands to the one of the next leadership in this process.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    pub(crate) mailbox: mpsc::Receiver<Command>,
+    pub(crate) mailbox: Inbox,
     /// Effects that this process sent: its drivers, and their sessions, outlive a leadership.
     own: BTreeSet<EffectId>,
     /// By whose drivers, and in which life of the store.
@@ -122,7 +124,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub(crate) fn new(mailbox: mpsc::Receiver<Command>) -> Self {
+    pub(crate) fn new(mailbox: Inbox) -> Self {
         Self {
             mailbox,
             own: BTreeSet::new(),
@@ -146,12 +148,14 @@ pub(crate) struct NodeTask {
     pub(crate) plan: Arc<NodePlan>,
     pub(crate) hands: Hands,
     teller: Arc<Teller>,
-    pub(crate) stored: Stored,
-    pub(crate) mailbox: mpsc::Receiver<Command>,
+    /// Shared with its view: there is one for each node for years.
+    pub(crate) stored: Arc<Stored>,
+    pub(crate) mailbox: Inbox,
     view: Arc<watch::Sender<NodeView>>,
     feed: broadcast::Sender<(Revision, NodeId)>,
     office: Arc<Office>,
-    live: Live,
+    /// Shared with its view, like what is stored.
+    live: Arc<Live>,
     ground: Option<Arc<Ground>>,
     /// When this process began to count the life of an open effect.
     counted_from: BTreeMap<EffectId, BootTime>,
@@ -182,7 +186,7 @@ pub(crate) struct NodeTask {
     unchecked: bool,
     schedule: Schedule,
     /// How ready each device was found by its last check.
-    told: BTreeMap<DeviceId, Readiness>,
+    told: Vec<(DeviceId, Readiness)>,
     work: Work,
     orphan: Option<String>,
     aside: Aside,
@@ -193,7 +197,7 @@ impl NodeTask {
         parts: Arc<Parts>,
         plan: Arc<NodePlan>,
         leadership: Arc<Leadership>,
-        stored: Stored,
+        stored: Arc<Stored>,
         kept: Kept,
         outlets: Outlets,
     ) -> Self {
@@ -208,7 +212,7 @@ impl NodeTask {
         hands.work_in(&stored.record.phase);
         // What devices showed before is still what was seen last.
         let mut live =
-            Live { proven: false, wait: None, orphaned: orphan.clone(), ..view.borrow().live.clone() };
+            Live { proven: false, wait: None, orphaned: orphan.clone(), ..Live::clone(&view.borrow().live) };
         live.devices.retain(|device, _| plan.topology.device(device).is_some());
         let sessions = kept.sessions.taking_over(&stored.record);
         let unchecked = parts.check_at_start && live.devices.is_empty();
@@ -223,7 +227,7 @@ impl NodeTask {
             view,
             feed,
             office,
-            live,
+            live: Arc::new(live),
             ground: None,
             counted_from,
             own,
@@ -243,7 +247,7 @@ impl NodeTask {
             aside: Aside::No,
             unchecked,
             schedule,
-            told: BTreeMap::new(),
+            told: Vec::new(),
         }
     }
 
@@ -258,7 +262,7 @@ impl NodeTask {
         self.publish();
         self.recover();
         if self.orphan.is_none()
-            && let Err(fatal) = self.take_up().await
+            && let Err(fatal) = Box::pin(self.take_up()).await
         {
             return Gone::Fatal(fatal.0);
         }
@@ -267,7 +271,7 @@ impl NodeTask {
             // One that a person retired is none any more: whatever the settings say now goes on with it.
             let retired = self.orphan.is_some() && !was_retired && self.stored.record.phase == Phase::Retired;
             if retired || self.steps_aside() {
-                self.leave().await;
+                Box::pin(self.leave()).await;
                 return Gone::Aside;
             }
             self.lingering.clear();
@@ -278,18 +282,19 @@ impl NodeTask {
             let orphan = self.orphan.clone();
             let done = async {
                 if let Some(why) = orphan {
-                    return self.orphaned(&why).await;
+                    return Box::pin(self.orphaned(&why)).await;
                 }
+                // Each in a box of its own: a node at rest, and nearly all are, has no room for the phases that it is not in.
                 match self.stored.record.phase.clone() {
-                    _ if self.stored.record.is_undecided() => self.restored().await,
-                    Phase::Normal => self.normal().await,
-                    Phase::Fencing => self.fencing().await,
-                    Phase::Fenced => self.releasing().await,
-                    Phase::Released => self.released().await,
-                    Phase::Unfencing => self.unfencing().await,
-                    Phase::PowerOnFailed => self.power_on_failed().await,
-                    Phase::NeedsOperator(reason) => self.needs_operator(reason).await,
-                    Phase::Retired => self.retired().await,
+                    _ if self.stored.record.is_undecided() => Box::pin(self.restored()).await,
+                    Phase::Normal => Box::pin(self.normal()).await,
+                    Phase::Fencing => Box::pin(self.fencing()).await,
+                    Phase::Fenced => Box::pin(self.releasing()).await,
+                    Phase::Released => Box::pin(self.released()).await,
+                    Phase::Unfencing => Box::pin(self.unfencing()).await,
+                    Phase::PowerOnFailed => Box::pin(self.power_on_failed()).await,
+                    Phase::NeedsOperator(reason) => Box::pin(self.needs_operator(reason)).await,
+                    Phase::Retired => Box::pin(self.retired()).await,
                 }
             }
             .instrument(span)
@@ -353,7 +358,7 @@ impl NodeTask {
 
     fn set_wait(&mut self, wait: Option<Wait>) {
         if self.live.wait != wait {
-            self.live.wait = wait;
+            self.live_mut().wait = wait;
             self.publish();
         }
     }
@@ -369,7 +374,11 @@ impl NodeTask {
     }
 
     fn device_live(&mut self, device: &DeviceId) -> &mut DeviceLive {
-        self.live.devices.entry(device.clone()).or_default()
+        Arc::make_mut(self.live_mut().devices.entry(device.clone()).or_default())
+    }
+
+    fn live_mut(&mut self) -> &mut Live {
+        Arc::make_mut(&mut self.live)
     }
 }
 

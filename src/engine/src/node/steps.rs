@@ -1,5 +1,6 @@
 //! How a node's record changes: decided, stored, and only then done.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::event::Event;
@@ -54,7 +55,7 @@ impl NodeTask {
         };
         let standing = Standing::of(self.record());
         let (stored, opened) = step.open(saved);
-        self.stored = stored;
+        self.stored = Arc::new(stored);
         self.office.stored(&self.stored.record);
         self.teller.measures.moved(&standing, &self.stored.record, self.wall(), self.now());
         self.teller.tell(told);
@@ -71,7 +72,7 @@ impl NodeTask {
                 fence = record.fence.as_ref().map(|fence| fence.id.to_string()),
                 "the node moved to another phase"
             );
-            self.live.wait = None;
+            self.live_mut().wait = None;
         } else {
             tracing::debug!(event = label, phase = before.0, "a step was stored");
         }
@@ -84,7 +85,7 @@ impl NodeTask {
         if self.record().phase != Phase::Fenced && self.record().phase != Phase::Released {
             self.ground = None;
         }
-        self.live.proven = self.ground.is_some();
+        self.live_mut().proven = self.ground.is_some();
         self.hands.work_in(&self.stored.record.phase);
         self.publish();
         let _ = self.feed.send((self.stored.revision, self.record().node.clone()));

@@ -50,8 +50,7 @@ pub(crate) struct Teller {
     scope: Mutex<Scope>,
     repeats: Mutex<BTreeMap<DeviceId, Repeat>>,
     pub(super) measures: Measures,
-    /// What each device is made by: the first word of where it is.
-    drivers: BTreeMap<DeviceId, String>,
+    plan: Arc<NodePlan>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -59,10 +58,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Teller {
-    pub(crate) fn new(parts: &Parts, plan: &NodePlan) -> Self {
-        let drivers = plan.drivers.iter().map(|(id, driver)| {
-            (id.clone(), driver.traits().endpoint.split(' ').next().unwrap_or_default().to_owned())
-        });
+    pub(crate) fn new(parts: &Parts, plan: &Arc<NodePlan>) -> Self {
         Self {
             audit: parts.audit.clone(),
             clock: parts.clock.clone(),
@@ -70,7 +66,7 @@ impl Teller {
             scope: Mutex::default(),
             repeats: Mutex::default(),
             measures: Measures::new(&parts.metrics),
-            drivers: drivers.collect(),
+            plan: plan.clone(),
         }
     }
 
@@ -316,7 +312,10 @@ impl Asking {
     }
 
     fn measure(&self, result: &str) {
-        let driver = self.teller.drivers.get(&self.device).map_or("gone", String::as_str);
+        // What it is made by is the first word of where it is.
+        let driver = self.teller.plan.drivers.get(&self.device);
+        let driver = driver.map(|driver| driver.traits().endpoint.split(' ').next().unwrap_or_default());
+        let driver = driver.unwrap_or("gone");
         let took = self.teller.clock.boot().since(self.from);
         self.teller.measures.call(driver, verb(self.asked), result, took);
     }

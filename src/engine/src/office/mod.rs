@@ -72,7 +72,7 @@ pub struct OfficeNumbers {
 type Plans = BTreeMap<NodeId, Arc<NodePlan>>;
 
 fn books(budget: Budget, plans: &Plans) -> Books {
-    let groups = Groups::of_nodes(plans.values().map(|plan| (&plan.id, &plan.groups)));
+    let groups = Groups::of_nodes(plans.values().map(|plan| (&plan.id, &*plan.groups)));
     Books::new(budget, plans.keys().cloned().collect(), &groups)
 }
 

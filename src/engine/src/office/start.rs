@@ -1,6 +1,7 @@
 //! The beginning of a leadership: what counts is read from the store.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::budget::pause::{Pause, Pauses};
@@ -21,7 +22,7 @@ impl Office {
         &self,
         store: &dyn Store,
         plans: &Plans,
-        stored: &BTreeMap<NodeId, Stored>,
+        stored: &BTreeMap<NodeId, Arc<Stored>>,
     ) -> Result<(), StoreError> {
         let clock = &*self.clock;
         let budget = self.budget();

@@ -143,7 +143,8 @@ async fn each_phase_is_told_with_its_evidence_and_the_fence_knows_where_the_audi
     let id = lab.open().await;
     lab.outcome(id, Until::Released).await;
     kept.audit.flush();
-    let confirmed = lab.view().stored.record.fence.and_then(|fence| fence.audit).expect("anchored").seq;
+    let confirmed =
+        lab.view().stored.record.fence.clone().and_then(|fence| fence.audit).expect("anchored").seq;
     lab.engine.unfence(&node(), "db".to_owned(), person()).await.expect("held by db");
     tokio::time::sleep(s(300)).await;
     assert_eq!(lab.phase(), "normal");

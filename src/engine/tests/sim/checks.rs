@@ -90,6 +90,44 @@ async fn a_check_that_another_request_ended_is_made_up_for() {
     assert!(!lab.view().live.devices.is_empty(), "it is checked by now");
 }
 
+/// Devices that are dead, and whoever wants to know of them, have one of the two turns between them: the other is there for a fence.
+#[tokio::test(start_paused = true)]
+async fn a_fence_does_not_wait_for_logins_of_checks() {
+    let other = |index: usize| format!("a{index:03}");
+    let mut setup = Setup::new(NODE, &[&["bmc"]]);
+    setup.logins = 2;
+    setup.nodes.extend((0..OTHERS).map(|index| NodeSetup {
+        name: other(index),
+        levels: named(&[&[format!("dead{index}").as_str()]]),
+        own_host: false,
+    }));
+    let mut lab = Lab::dark(404, setup, |made| {
+        world(made);
+        for index in 0..OTHERS {
+            let (name, device) = (other(index), format!("dead{index}"));
+            made.add_machine(&name).add_host(&name, &device).fault(&device, Fault::Silent);
+        }
+    });
+    lab.start().await;
+    let mut asked = tokio::task::JoinSet::new();
+    for index in 0..OTHERS {
+        let (engine, id) = (lab.engine.clone(), NodeId::new(&other(index)).expect("a good name"));
+        asked.spawn(async move { engine.check(&id).await.map(drop) });
+    }
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    let took = first_off(&mut lab).await;
+    assert!(took < SOON, "{took:?}");
+    // They were not forgotten meanwhile.
+    while let Some(one) = asked.join_next().await {
+        one.expect("no panic").expect("it is shown");
+    }
+    for index in 0..OTHERS {
+        let id = NodeId::new(&other(index)).expect("a good name");
+        let live = lab.engine.node(&id).expect("known").live.clone();
+        assert!(live.devices.values().any(|device| device.fault.is_some()), "{id}: {live:?}");
+    }
+}
+
 /// More nodes than are checked side by side, all but ours behind dead BMCs.
 const OTHERS: usize = 200;
 

@@ -63,7 +63,7 @@ async fn killed_at_every_point_it_comes_to_the_same_end() {
         *lab.points.die_at.lock().expect("whole") = Some(index + 1);
         round(&mut lab).await;
         assert!(lab.falls() <= 2, "killed at {point}: {} falls", lab.falls());
-        let record = lab.view().stored.record;
+        let record = lab.view().stored.record.clone();
         assert!(record.ledger.open().is_empty(), "killed at {point}: {:?}", record.ledger);
     }
 }

@@ -14,13 +14,13 @@ async fn a_fence_is_confirmed_released_and_brought_back() {
     let mut lab = lab(1).await;
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     assert_eq!((lab.phase(), lab.attempts(), lab.falls(), lab.is_on()), ("released", 1, 1, false));
-    let evidence = lab.view().stored.record.fence.and_then(|fence| fence.evidence).expect("evidence");
+    let evidence = lab.view().stored.record.fence.clone().and_then(|fence| fence.evidence).expect("evidence");
     assert_eq!(evidence.grade, picket_core::device::Grade::Observed, "{evidence:?}");
     assert_eq!(evidence.devices[0].long_window, None, "{evidence:?}");
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(60)).await;
     assert!(lab.is_on());
-    let record = lab.view().stored.record;
+    let record = lab.view().stored.record.clone();
     assert!(record.ledger.open().is_empty() && record.fence.is_none(), "{record:?}");
 }
 
@@ -143,7 +143,7 @@ async fn power_that_comes_back_is_a_breach_and_is_fenced_again() {
     lab.reach("fencing", s(30)).await;
     lab.reach("released", s(120)).await;
     assert!(!lab.is_on());
-    let record = lab.view().stored.record;
+    let record = lab.view().stored.record.clone();
     assert!(record.holds.contains_key("db") && record.breaches == 1);
     assert_eq!(record.fence.expect("open").cause, picket_core::record::Cause::Breach);
 }

@@ -13,6 +13,17 @@ const NODES: usize = 200;
 
 #[tokio::test(start_paused = true)]
 async fn dead_bmcs_are_not_noticed_by_the_others() {
+    fenced_beside_dead_ones(130, 512).await;
+}
+
+/// As many as there are dead ones: if these kept their turns, nobody else would ever have one.
+#[tokio::test(start_paused = true)]
+async fn dead_bmcs_do_not_keep_the_turns_in_which_the_others_are_logged_in_to() {
+    fenced_beside_dead_ones(131, NODES / 50).await;
+}
+
+/// All are fenced at once, so many of them logged in to side by side.
+async fn fenced_beside_dead_ones(seed: u64, logins: usize) {
     let name = |index: usize| if index == 0 { "n1".to_owned() } else { format!("m{index}") };
     let mut setup = Setup::new("n1", &[&["bmc0"]]);
     setup.nodes.extend((1..NODES).map(|index| NodeSetup {
@@ -20,7 +31,8 @@ async fn dead_bmcs_are_not_noticed_by_the_others() {
         levels: named(&[&[format!("bmc{index}").as_str()]]),
         own_host: false,
     }));
-    let mut lab = Lab::set_up(130, setup, |world| {
+    setup.logins = logins;
+    let mut lab = Lab::set_up(seed, setup, |world| {
         for index in 0..NODES {
             world.add_machine(&name(index)).add_host(&name(index), &format!("bmc{index}"));
         }

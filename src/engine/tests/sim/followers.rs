@@ -232,7 +232,7 @@ async fn a_leader_that_reaches_nothing_hands_over_once() {
     assert_eq!(two.leader().await, "b");
     assert_eq!(two.phase_at_b(), "fencing");
     tokio::time::sleep(s(60)).await;
-    let tried = two.b.node(&node()).expect("known").stored.record.fence.expect("open").handed_over;
+    let tried = two.b.node(&node()).expect("known").stored.record.fence.clone().expect("open").handed_over;
     assert_eq!(tried.into_iter().collect::<Vec<_>>(), ["a"]);
     assert_eq!((two.leader().await.as_str(), two.phase_at_b()), ("b", "needs_operator"));
     let view = two.b.node(&node()).expect("known");

@@ -274,7 +274,7 @@ impl Lab {
     }
 
     pub fn record(&self) -> NodeRecord {
-        self.view().stored.record
+        self.view().stored.record.clone()
     }
 
     pub fn phase(&self) -> &'static str {

@@ -286,6 +286,6 @@ async fn an_off_that_waits_for_the_store_is_told_as_that() {
     lab.store.away(s(60));
     tokio::time::sleep(s(20)).await;
     assert!(!lab.record().fence.expect("open").off_sent);
-    let wait = lab.view().live.wait.expect("it waits");
+    let wait = lab.view().live.wait.clone().expect("it waits");
     assert!(wait.what.contains("the store"), "{wait:?}");
 }

@@ -158,7 +158,7 @@ async fn a_board_that_moved_is_no_twin_of_itself_once_the_node_where_it_was_says
         let call = lab.call();
         lab.engine.fence(&n2, call).await.expect("let in");
         tokio::time::sleep(s(120)).await;
-        let fence = lab.engine.node(&n2).expect("known").stored.record.fence.expect("open");
+        let fence = lab.engine.node(&n2).expect("known").stored.record.fence.clone().expect("open");
         let evidence = fence.evidence.expect("proven");
         assert_eq!(
             (evidence.grade, evidence.lowered_by.as_slice()),

@@ -135,7 +135,7 @@ async fn handed_back_the_on_waits_for_it_no_more() {
     lab.unfence().await.expect("let in");
     tokio::time::sleep(s(5)).await;
     assert_eq!((lab.phase(), ons(&lab)), ("unfencing", 0));
-    let wait = lab.view().live.wait.expect("every wait is told");
+    let wait = lab.view().live.wait.clone().expect("every wait is told");
     assert!(wait.what.contains(&format!("receipt {}", got.id)), "{wait:?}");
     let eve = lab.engine.return_receipt(&node(), got.id, "eve".to_owned()).await;
     assert!(eve.is_err(), "{eve:?}");

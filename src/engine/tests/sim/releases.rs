@@ -31,7 +31,7 @@ async fn a_refusal_and_an_unknown_end_are_tried_again_each_with_its_own_entry() 
     lab.answers(&[Answer::Refuse, Answer::Unknown, Answer::Unknown, Answer::Complete]);
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     assert_eq!(lab.attempts(), 4);
-    let open = lab.view().stored.record.ledger;
+    let open = lab.view().stored.record.ledger.clone();
     let releases = open.open().iter().filter(|open| open.kind.label() == "release").count();
     assert_eq!(releases, 2, "the two whose end is not known stay open: {open:?}");
     // The on waits for their longest life.

@@ -139,7 +139,7 @@ async fn an_orphan_is_shown_and_left_alone_until_its_settings_are_back() {
     lab.setup = whole;
     lab.reload().await.expect("it is back in the settings");
     assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::Fenced { released: true });
-    assert_eq!((lab.view().live.orphaned, lab.is_on()), (None, false));
+    assert_eq!((lab.view().live.orphaned.clone(), lab.is_on()), (None, false));
     lab.unfence().await.expect("unfenced");
     lab.reach("normal", s(600)).await;
 }
@@ -153,7 +153,7 @@ async fn a_node_whose_device_is_elsewhere_since_is_an_orphan_and_one_that_is_at_
         lab.setup.addresses.insert(name.to_owned(), "there".to_owned());
     }
     lab.start().await;
-    let why = lab.view().live.orphaned.expect("an orphan");
+    let why = lab.view().live.orphaned.clone().expect("an orphan");
     assert!(why.contains("here/bmc") && why.contains("there/bmc"), "{why}");
     assert_eq!(lab.view().stored.record.holds.len(), 1);
     assert!(lab.engine.node(&id("n2")).expect("known").live.orphaned.is_none());

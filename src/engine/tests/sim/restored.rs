@@ -168,7 +168,7 @@ async fn a_node_that_does_not_answer_stays_marked_until_it_does() {
     lab.start().await;
     tokio::time::sleep(s(600)).await;
     assert!(lab.phase() == "normal" && lab.record().restored.is_some());
-    assert!(lab.view().live.wait.is_some_and(|wait| wait.what.contains("the store was restored")));
+    assert!(lab.view().live.wait.clone().is_some_and(|wait| wait.what.contains("the store was restored")));
     lab.mend("bmc");
     lab.reach("fenced", s(60)).await;
     assert_eq!(holders(&lab), [HOLD]);

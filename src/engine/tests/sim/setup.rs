@@ -16,8 +16,8 @@ use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{Random, SharedWorld, SimClock, SimDriver, SimOptions};
 use picket_engine::{
-    Change, Engine, Hooks, NodePlan, ParentDriver, ParentSettings, Parents, Parts, PlannedRelease, Receipts,
-    Unit,
+    Change, Engine, Hooks, Logins, NodePlan, ParentDriver, ParentSettings, Parents, Parts, PlannedRelease,
+    Receipts, Unit,
 };
 use picket_liveness::Liveness;
 use picket_receipt::Keys;
@@ -56,6 +56,8 @@ pub struct Setup {
     pub check_at_start: bool,
     /// Its devices' sessions can be ended by their names.
     pub names_sessions: bool,
+    /// How many devices are logged in to side by side.
+    pub logins: usize,
     /// In which election it takes part; `None`: it is alone.
     pub election: Option<Arc<dyn Election>>,
     /// The way to parents, of the engine that was made last.
@@ -80,6 +82,7 @@ impl Setup {
             addresses: BTreeMap::new(),
             check_at_start: false,
             names_sessions: false,
+            logins: 512,
             election: None,
             parents: Arc::default(),
             pdu: None,
@@ -115,6 +118,7 @@ impl Setup {
             twins: Arc::default(),
             parents,
             check_at_start: self.check_at_start,
+            logins: Logins::new(self.logins),
         })
     }
 
@@ -158,8 +162,8 @@ impl Setup {
             drivers,
             releases: releases.collect(),
             own_host: node.own_host,
-            labels: BTreeMap::new(),
-            groups: std::collections::BTreeSet::new(),
+            labels: Arc::default(),
+            groups: Arc::default(),
             liveness: self.liveness.clone(),
             mark: format!(
                 "{:?} {} {:?} {address:?}",

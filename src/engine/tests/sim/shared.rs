@@ -177,7 +177,7 @@ async fn who_waits_for_its_turn_says_so_and_whose_it_is() {
         lab.engine.fence(&id(number), call).await.expect("let in");
     }
     tokio::time::sleep(s(3)).await;
-    let wait = lab.engine.node(&id(2)).expect("a node").live.wait.expect("it waits");
+    let wait = lab.engine.node(&id(2)).expect("a node").live.wait.clone().expect("it waits");
     assert_eq!(
         (wait.what.as_str(), wait.whose.as_str()),
         ("its turn at what it shares", "pdu1 (busy with n1)")

@@ -34,6 +34,7 @@ impl Desk {
             .stored
             .record
             .fence
+            .clone()
             .map(|fence| fence.id.to_string());
         let key = asked.call.key.as_ref().map(|bound| bound.key.clone());
         tracing::info!(

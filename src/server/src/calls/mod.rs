@@ -162,7 +162,7 @@ impl Desk {
         self.door.guard.denied(&self.who.origin, call, fault)
     }
 
-    fn labels(&self, node: &NodeId) -> BTreeMap<String, String> {
+    fn labels(&self, node: &NodeId) -> Arc<BTreeMap<String, String>> {
         self.engine.node(node).map(|view| view.plan.labels.clone()).unwrap_or_default()
     }
 

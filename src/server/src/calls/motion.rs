@@ -1,5 +1,6 @@
 //! What people ask of a node that is fenced, or was: unfence, retry, stand down, abandon a release.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
@@ -124,7 +125,7 @@ impl Desk {
             .await
             .map_err(|error| errors::engine(error, Verb::Abandon, &node, &self.engine))?;
         let mut view = self.view_after(&node)?;
-        view.stored.record = record;
+        Arc::make_mut(&mut view.stored).record = record;
         Ok(self.node(&view))
     }
 

@@ -1,5 +1,7 @@
 //! What people ask of a node besides fencing it: holds, attestation, retirement, an exchanged board.
 
+use std::sync::Arc;
+
 use picket_core::record::NodeRecord;
 use picket_engine::{NodeView, Taken};
 use picket_proto::v1;
@@ -96,7 +98,7 @@ impl Desk {
     fn after(&self, before: NodeView, taken: Taken) -> v1::Node {
         let mut view = self.view(&before.plan.id).unwrap_or(before);
         if let Taken::Now(record) = taken {
-            view.stored.record = NodeRecord::clone(&record);
+            Arc::make_mut(&mut view.stored).record = NodeRecord::clone(&record);
         }
         self.node(&view)
     }

@@ -25,7 +25,7 @@ pub(crate) fn devices(view: &NodeView, now: Now) -> Vec<v1::Device> {
     levels
         .flat_map(|(index, level)| level.devices.iter().map(move |spec| (index + 1, spec)))
         .map(|(level, spec)| {
-            let live = view.live.devices.get(&spec.id).unwrap_or(&unseen);
+            let live = view.live.devices.get(&spec.id).map_or(&unseen, |live| &**live);
             device(view, spec, live, u32::try_from(level).unwrap_or(u32::MAX), now)
         })
         .collect()
@@ -37,7 +37,7 @@ fn device(view: &NodeView, spec: &DeviceSpec, live: &DeviceLive, level: u32, now
     let endpoint = endpoint.or_else(|| view.plan.topology.addresses().get(&spec.id).cloned());
     let endpoint = endpoint.unwrap_or_default();
     let (driver, address) = endpoint.split_once(' ').unwrap_or((&endpoint, ""));
-    let learned = view.stored.record.learned.get(&spec.id);
+    let learned = view.stored.record.learned.get(&spec.id).map(|known| &**known);
     let expected = if spec.identity.is_empty() { learned } else { Some(&spec.identity) };
     let checked = live.checked.as_ref().map(|checked| checked.at);
     let read = live.power.map(|(_, at)| at).into_iter().chain(live.fault.as_ref().map(|(_, at)| *at));

@@ -168,7 +168,11 @@ pub(crate) fn wait(wait: &Wait, phase: &Phase) -> v1::Wait {
 pub(crate) fn identities(view: &NodeView) -> impl Iterator<Item = &Identity> {
     let hosts = view.plan.topology.devices().filter(|spec| spec.class == DeviceClass::Host);
     hosts.filter_map(|spec| {
-        if spec.identity.is_empty() { view.stored.record.learned.get(&spec.id) } else { Some(&spec.identity) }
+        if spec.identity.is_empty() {
+            view.stored.record.learned.get(&spec.id).map(|known| &**known)
+        } else {
+            Some(&spec.identity)
+        }
     })
 }
 

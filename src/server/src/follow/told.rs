@@ -67,7 +67,7 @@ impl Told {
         let is_new = |(device, shown): &(&DeviceId, &DeviceLive)| {
             shown.power.is_some() && self.readings.get(*device).copied() != shown.power
         };
-        live.devices.iter().filter(is_new).collect()
+        live.devices.iter().map(|(device, shown)| (device, &**shown)).filter(is_new).collect()
     }
 
     /// Whether, and when, what is live wants a message of its own.
@@ -111,6 +111,8 @@ fn wait_of(live: &Live) -> Option<(String, String)> {
 mod tests {
     use picket_engine::Wait;
 
+    use std::sync::Arc;
+
     use super::*;
 
     fn moment(at: u64, what: &str) -> Moment {
@@ -149,7 +151,7 @@ mod tests {
         let device =
             DeviceLive { power: Some((power, WallTime::from_millis(asked))), ..DeviceLive::default() };
         let wait = wait.map(|what| Wait { what: what.to_owned(), whose: "bmc".to_owned(), until: None });
-        let devices = BTreeMap::from([(DeviceId::new("bmc").expect("a good name"), device)]);
+        let devices = BTreeMap::from([(DeviceId::new("bmc").expect("a good name"), Arc::new(device))]);
         Live { devices, wait, ..Live::default() }
     }
 

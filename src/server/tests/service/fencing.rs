@@ -96,7 +96,7 @@ async fn another_caller_joins_and_is_told_where_it_stands_first() {
     assert_eq!(kind(&first.outcome().await), OutcomeKind::Fenced);
     assert_eq!(kind(&second.outcome().await), OutcomeKind::Fenced);
     let node = picket_core::ids::NodeId::new("n1").expect("a good name");
-    let holds = lab.engine.node(&node).expect("known").stored.record.holds;
+    let holds = lab.engine.node(&node).expect("known").stored.record.holds.clone();
     assert_eq!(holds.keys().collect::<Vec<_>>(), ["backup", "db"]);
     assert!(holds.values().all(|hold| hold.by.starts_with("uid:")), "{holds:?}");
 }

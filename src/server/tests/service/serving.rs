@@ -86,7 +86,7 @@ async fn over_loopback_tcp_the_address_is_all_that_is_known_of_a_caller() {
     }
     assert_eq!(outcome.expect("an outcome").kind(), OutcomeKind::Fenced);
     let node = picket_core::ids::NodeId::new("n1").expect("a good name");
-    let holds = lab.engine.node(&node).expect("known").stored.record.holds;
+    let holds = lab.engine.node(&node).expect("known").stored.record.holds.clone();
     assert_eq!(holds["db"].by, "tcp:127.0.0.1");
     stop.cancel();
     serving.await.expect("ended").expect("served");

@@ -4,6 +4,7 @@
 pub mod model;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity, IdentityMatch, MaxInFlight};
@@ -205,10 +206,10 @@ pub fn rich(phase: Phase) -> NodeRecord {
         breaches: 2,
         learned: BTreeMap::from([(
             device("bmc"),
-            Identity {
+            Arc::new(Identity {
                 uuid: Identity::usable_uuid("00112233445566778899aabbccddeeff"),
                 serial: Some("SN1".to_owned()),
-            },
+            }),
         )]),
         receipts: vec![receipt(None), receipt(Some(Ended::Returned))],
         back_since: Some(at(1_795_000_000_000)),

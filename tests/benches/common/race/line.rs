@@ -15,7 +15,7 @@ use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_ipmi::IpmiDriver;
 use picket_election::Single;
-use picket_engine::{Engine, FenceCall, NoHooks, NodePlan, Parts, Receipts, Until};
+use picket_engine::{Engine, FenceCall, Logins, NoHooks, NodePlan, Parts, Receipts, Until};
 use picket_receipt::Keys;
 use picket_store::EmbeddedStore;
 use tempfile::TempDir;
@@ -76,6 +76,7 @@ impl Line {
             twins: Arc::default(),
             parents: Arc::default(),
             check_at_start: true,
+            logins: Logins::new(512),
         });
         let stop = CancellationToken::new();
         let (running, over) = (engine.clone(), stop.clone());
@@ -164,8 +165,8 @@ fn plan(index: usize, driver: &Arc<IpmiDriver>, rules: &Rules) -> Result<NodePla
         drivers: BTreeMap::from([(bmc, driver)]),
         releases: Vec::new(),
         own_host: false,
-        labels: BTreeMap::new(),
-        groups: std::collections::BTreeSet::new(),
+        labels: Arc::default(),
+        groups: Arc::default(),
         liveness: None,
         units: BTreeMap::new(),
         retries: BTreeMap::new(),

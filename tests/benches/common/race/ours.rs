@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream};
-use tokio::sync::Semaphore;
+use picket_engine::{Logins, Rank};
 use tokio::task::JoinSet;
 
 use super::contest::{Contestant, Deed};
@@ -48,7 +48,8 @@ pub async fn subjects(maker: &Arc<Maker>, bmcs: &[SocketAddr]) -> Result<Subject
     Ok(made.try_collect::<Vec<_>>().await?.into())
 }
 
-/// How many are under way at once: with thousands of logins at once each would wait for so long that all are said again.
+/// How many are under way at once, as the engine has its logins take turns: of thousands at once each would wait for so long that
+/// all are said again.
 pub const SIDE_BY_SIDE: usize = 512;
 
 /// Runs `work` for each BMC, each in a task of its own, [`SIDE_BY_SIDE`] of them at once; when each was done, since all began,
@@ -60,12 +61,23 @@ pub async fn each<F>(
 where
     F: Future<Output = Result<(), Wrong>> + Send + 'static,
 {
-    let (mut tasks, start, turns) = (JoinSet::new(), Instant::now(), Arc::new(Semaphore::new(SIDE_BY_SIDE)));
-    for subject in subjects {
+    Ok(each_at(subjects, work).await?.into_iter().map(|(_, end)| end).collect())
+}
+
+/// The same, each with its place among them.
+pub async fn each_at<F>(
+    subjects: &[Arc<Subject>],
+    work: fn(Arc<Subject>) -> F,
+) -> Result<Vec<(usize, Result<Duration, Wrong>)>, Wrong>
+where
+    F: Future<Output = Result<(), Wrong>> + Send + 'static,
+{
+    let (mut tasks, start, turns) = (JoinSet::new(), Instant::now(), Logins::new(SIDE_BY_SIDE));
+    for (index, subject) in subjects.iter().enumerate() {
         let (work, turns) = (work(subject.clone()), turns.clone());
         tasks.spawn(async move {
-            let _turn = turns.acquire_owned().await?;
-            work.await.map(|()| start.elapsed())
+            let turn = turns.take(Rank::Fence).await;
+            (index, turn.within(work).await.map(|()| start.elapsed()))
         });
     }
     let mut ends = Vec::with_capacity(subjects.len());

@@ -72,10 +72,15 @@ impl Maker {
 
     /// The same at this privilege.
     pub async fn subject_with(&self, bmc: SocketAddr, privilege: &str) -> Result<Subject, Wrong> {
-        let driver = self.driver(bmc, privilege)?;
+        let ipmi = self.driver(bmc, privilege)?;
+        Ok(Subject { ipmi: Some(ipmi.clone()), ..self.subject_of(ipmi).await? })
+    }
+
+    /// Any other driver with its order.
+    pub async fn subject_of(&self, driver: Arc<dyn PowerDriver>) -> Result<Subject, Wrong> {
         let orders = Orders::new(driver.traits(), self.context.clock.clone()).await?;
         let order = orders.off().await?;
-        Ok(Subject { driver, orders, order, context: self.context.clone(), life: self.life })
+        Ok(Subject { driver, ipmi: None, orders, order, context: self.context.clone(), life: self.life })
     }
 }
 
@@ -83,7 +88,9 @@ impl Maker {
 #[derive(Debug)]
 pub struct Subject {
     /// The driver.
-    pub driver: Arc<IpmiDriver>,
+    pub driver: Arc<dyn PowerDriver>,
+    /// The same, where it is one for IPMI.
+    ipmi: Option<Arc<IpmiDriver>>,
     /// More orders.
     pub orders: Orders,
     order: OffOrder,
@@ -127,7 +134,7 @@ impl Subject {
 
     /// Datagrams of the driver so far, both ways.
     pub fn packets(&self) -> u64 {
-        let packets = self.driver.packets();
+        let packets = self.ipmi.as_ref().map(|ipmi| ipmi.packets()).unwrap_or_default();
         packets.sent + packets.received
     }
 }

@@ -124,6 +124,6 @@ fn what_is_asked_with_a_key_of_a_node_that_was_never_fenced_is_done() {
     let accepted = Event::Accepted { device: device("bmc"), identity: identity.clone(), person: person() };
     let key = BoundKey { key: "k1".to_owned(), digest: "d".to_owned() };
     player.apply(Event::Keyed { event: Box::new(accepted), key });
-    assert_eq!(player.record().learned[&device("bmc")], identity);
+    assert_eq!(*player.record().learned[&device("bmc")], identity);
     assert_eq!(player.store.last_write().keys[0].1.fence, None);
 }

@@ -45,10 +45,10 @@ fn an_identity_is_learned_in_normal_and_never_in_a_fence() {
     let identity = Identity { uuid: None, serial: Some("CN7".to_owned()) };
     let learned = || Event::Learned { device: device("bmc"), identity: identity.clone() };
     player.apply(learned());
-    assert_eq!(player.record().learned[&device("bmc")], identity);
+    assert_eq!(*player.record().learned[&device("bmc")], identity);
     player.fence(crate::support::request(1, &[&[host("bmc")]], &[]));
     assert!(matches!(player.try_apply(learned()), Err(Refused::Phase { .. })));
-    assert_eq!(player.record().learned[&device("bmc")], identity, "and it outlives the fence's opening");
+    assert_eq!(*player.record().learned[&device("bmc")], identity, "and it outlives the fence's opening");
 }
 
 #[test]

@@ -92,7 +92,11 @@ impl NodeTask {
     pub(in crate::node) fn expected_identity(&self, device: &DeviceId) -> Identity {
         let topology = self.open_fence().map_or(&self.plan.topology, |fence| &fence.topology);
         let set = topology.device(device).map(|spec| spec.identity.clone()).unwrap_or_default();
-        if set.is_empty() { self.record().learned.get(device).cloned().unwrap_or_default() } else { set }
+        if set.is_empty() {
+            self.record().learned.get(device).map(|known| Identity::clone(known)).unwrap_or_default()
+        } else {
+            set
+        }
     }
 
     pub(super) async fn held(

@@ -29,7 +29,7 @@ impl NodeTask {
                         tracing::info!(?grade, "the node is confirmed off");
                         self.ground =
                             Some(Arc::new(Ground { ground: ReleaseGround::Confirmed(proof), dark_since }));
-                        self.live.proven = true;
+                        self.live_mut().proven = true;
                         self.publish();
                     }
                     Err(Failure::Fatal(error)) => return Err(Fatal(error)),

@@ -21,6 +21,7 @@ use super::idling::Spoken;
 use super::telling::{Asking, POWER, Teller};
 use super::words;
 use crate::hooks::Permits;
+use crate::logins::{self, LoginTurn};
 use crate::parts::{NodePlan, Parts};
 use crate::units::{Rank, Turn};
 use crate::work::Work;
@@ -57,6 +58,33 @@ impl Did {
 /// A call under way.
 pub(super) type Doing = BoxFuture<'static, (DeviceId, Did)>;
 
+/// What a call holds while it is under way: its turn at what several devices share, and its turn to log in.
+struct Turns<P> {
+    _shared: P,
+    login: Option<LoginTurn>,
+}
+
+impl<P> Turns<P> {
+    /// The call, in these turns, with a net under it.
+    async fn bounded<T>(
+        self,
+        time: Duration,
+        call: impl Future<Output = Result<T, DriverError>>,
+    ) -> Result<T, DriverError> {
+        let login = self.login;
+        let call = async {
+            match login {
+                Some(turn) => turn.within(call).await,
+                None => call.await,
+            }
+        };
+        bounded(time, call).await
+    }
+}
+
+/// A driver, a call that begins now, and the turns in which it goes.
+type Ready<P> = (Arc<dyn PowerDriver>, Call, Turns<P>);
+
 /// Makes calls to a node's devices.
 #[derive(Clone, Debug)]
 pub(crate) struct Hands {
@@ -68,6 +96,8 @@ pub(crate) struct Hands {
     spoken: Spoken,
     /// For a check: its calls may only read, and are not told one by one.
     unheard: bool,
+    /// Somebody asked for that check.
+    asked_for: bool,
     /// For what the node's calls are made, in the phase in which it is.
     rank: Arc<Mutex<Rank>>,
     /// Its calls have their turn already.
@@ -84,12 +114,23 @@ impl Hands {
         spoken: Spoken,
     ) -> Self {
         let (parts, plan, rank) = (parts.clone(), plan.clone(), Arc::default());
-        Self { parts, plan, leadership, teller, work, spoken, unheard: false, rank, in_turn: false }
+        Self {
+            parts,
+            plan,
+            leadership,
+            teller,
+            work,
+            spoken,
+            unheard: false,
+            asked_for: false,
+            rank,
+            in_turn: false,
+        }
     }
 
-    /// The same, for a check.
-    pub(super) fn unheard(&self) -> Self {
-        Self { unheard: true, ..self.clone() }
+    /// The same, for a check: one that somebody asked for, or not.
+    pub(super) fn unheard(&self, asked_for: bool) -> Self {
+        Self { unheard: true, asked_for, ..self.clone() }
     }
 
     /// Calls are made for a node in this phase from now on.
@@ -158,15 +199,34 @@ impl Hands {
         }
     }
 
-    /// The driver, a call of so long, which begins now, and the turn in which it goes.
-    async fn ready(
+    /// A turn to log in, where that is what the device is asked first. It is waited for before the time of the call runs.
+    async fn login(&self, device: &DeviceId) -> Option<LoginTurn> {
+        let is_cold = self.plan.drivers.get(device).is_some_and(|driver| driver.is_cold());
+        let rank = match (self.unheard, self.asked_for) {
+            (false, _) => logins::Rank::Fence,
+            (true, false) => logins::Rank::Check,
+            (true, true) => logins::Rank::Status,
+        };
+        if is_cold { Some(self.parts.logins.take(rank).await) } else { None }
+    }
+
+    /// The driver, a call of so long, which begins now, and the turns in which it goes.
+    async fn ready(&self, device: &DeviceId, time: Duration) -> Result<Ready<Option<Turn>>, DriverError> {
+        let driver = self.driver(device)?;
+        let shared = self.turn(device, time).await?;
+        let login = self.login(device).await;
+        Ok((driver, self.call(time), Turns { _shared: shared, login }))
+    }
+
+    /// The same, of what is said in a session that is open, or not at all.
+    async fn ready_in_session(
         &self,
         device: &DeviceId,
         time: Duration,
-    ) -> Result<(Arc<dyn PowerDriver>, Call, Option<Turn>), DriverError> {
+    ) -> Result<Ready<Option<Turn>>, DriverError> {
         let driver = self.driver(device)?;
-        let turn = self.turn(device, time).await?;
-        Ok((driver, self.call(time), turn))
+        let shared = self.turn(device, time).await?;
+        Ok((driver, self.call(time), Turns { _shared: shared, login: None }))
     }
 
     /// The call, before the hooks.
@@ -180,7 +240,7 @@ impl Hands {
             let time = hands.time(&device);
             let asking = hands.ask(&device, "what machine is it");
             let result = match hands.ready(&device, time).await {
-                Ok((driver, call, _turn)) => bounded(time, driver.identify(&call)).await,
+                Ok((driver, call, turns)) => turns.bounded(time, driver.identify(&call)).await,
                 Err(error) => Err(error),
             };
             asking.answered(&result, words::identity);
@@ -194,7 +254,7 @@ impl Hands {
             let time = hands.time(&device);
             let asking = hands.ask(&device, "what would a hold change");
             let result = match hands.ready(&device, time).await {
-                Ok((driver, call, _turn)) => bounded(time, driver.inspect_hold(&call)).await,
+                Ok((driver, call, turns)) => turns.bounded(time, driver.inspect_hold(&call)).await,
                 Err(error) => Err(error),
             };
             asking.answered(&result, words::found);
@@ -211,7 +271,7 @@ impl Hands {
             let time = hands.time(&device);
             let asking = hands.ask(&device, "stay off");
             let result = match hands.ready(&device, time).await {
-                Ok((driver, call, _turn)) => bounded(time, driver.engage_hold(&order, &call)).await,
+                Ok((driver, call, turns)) => turns.bounded(time, driver.engage_hold(&order, &call)).await,
                 Err(error) => Err(error),
             };
             asking.answered(&result, words::hold);
@@ -235,9 +295,9 @@ impl Hands {
                     Effect::DidNotHappen,
                     "the look before it is too old: it is looked at again first".to_owned(),
                 )),
-                Ok((driver, call, _turn)) => {
+                Ok((driver, call, turns)) => {
                     let call = hands.told(call, "permitted off");
-                    bounded(time, driver.power_off(&order, &call)).await
+                    turns.bounded(time, driver.power_off(&order, &call)).await
                 }
                 Err(error) => Err(error),
             };
@@ -256,7 +316,7 @@ impl Hands {
             let time = hands.time(&device);
             let asking = hands.ask(&device, "put back what the hold changed");
             let result = match hands.ready(&device, time).await {
-                Ok((driver, call, _turn)) => bounded(time, driver.disengage_hold(&order, &call)).await,
+                Ok((driver, call, turns)) => turns.bounded(time, driver.disengage_hold(&order, &call)).await,
                 Err(error) => Err(error),
             };
             asking.answered(&result, words::hold);
@@ -276,10 +336,10 @@ impl Hands {
             let _piece = piece;
             let time = hands.time(&device);
             let asking = hands.ask(&device, "power on");
-            let result = match hands.ready(&device, time).await {
-                Ok((driver, call, _turn)) => {
+            let result = match hands.ready_in_session(&device, time).await {
+                Ok((driver, call, turns)) => {
                     let call = hands.told(call, "permitted on");
-                    bounded(time, driver.power_on(order, &call)).await
+                    turns.bounded(time, driver.power_on(order, &call)).await
                 }
                 Err(error) => Err(error),
             };
@@ -300,8 +360,8 @@ impl Hands {
             hands.parts.hooks.reached("sending close").await;
             let began = hands.parts.clock.boot();
             let asking = hands.asking(&device, "end the session");
-            let result = match hands.ready(&device, time).await {
-                Ok((driver, call, _turn)) => bounded(time, driver.quiesce(&call)).await,
+            let result = match hands.ready_in_session(&device, time).await {
+                Ok((driver, call, turns)) => turns.bounded(time, driver.quiesce(&call)).await,
                 // A device that left the settings: this process has no session there, and never sent it anything.
                 Err(_) => Ok(()),
             };

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use futures::stream::FuturesUnordered;
 use picket_core::ids::DeviceId;
-use picket_driver::{Call, DriverError, PowerDriver};
+use picket_driver::DriverError;
 use tokio::time::Instant;
 
-use super::{Did, Doing, Hands, POWER, bounded, words};
+use super::{Did, Doing, Hands, POWER, Ready, Turns, words};
 use crate::units::Together;
 
 impl Hands {
@@ -47,26 +47,27 @@ impl Hands {
             let began = async {
                 let driver = hands.driver(&device)?;
                 let place = together.next().await?;
-                Ok((driver, hands.call(time), place))
+                let login = hands.login(&device).await;
+                Ok((driver, hands.call(time), Turns { _shared: place, login }))
             };
             let ready = began.await;
             hands.read_now(device, time, ready).await
         })
     }
 
-    /// One reading, now. `_place` is kept until it is over.
+    /// One reading, now. Its turns are kept until it is over.
     async fn read_now<P>(
         &self,
         device: DeviceId,
         time: Duration,
-        ready: Result<(Arc<dyn PowerDriver>, Call, P), DriverError>,
+        ready: Result<Ready<P>, DriverError>,
     ) -> (DeviceId, Did) {
         let asking = self.ask(&device, POWER);
         let asked_at = self.parts.clock.boot();
         let result = match ready {
-            Ok((driver, call, _place)) => {
+            Ok((driver, call, turns)) => {
                 let began = Instant::now();
-                let result = bounded(time, driver.read_power(&call)).await;
+                let result = turns.bounded(time, driver.read_power(&call)).await;
                 self.plan.units.get(&device).iter().for_each(|unit| unit.took(began.elapsed()));
                 result
             }

@@ -12,7 +12,7 @@ use picket_core::store::Store;
 use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{SharedWorld, SimClock, SimDriver, SimOptions};
-use picket_engine::{Engine, NoHooks, NodePlan, Parts, PlannedRelease, Receipts};
+use picket_engine::{Engine, Logins, NoHooks, NodePlan, Parts, PlannedRelease, Receipts};
 use picket_receipt::Keys;
 
 use super::far::{Alive, StoreElection, Volumes};
@@ -48,6 +48,7 @@ pub fn engine(
         twins: Arc::default(),
         parents: Arc::default(),
         check_at_start: false,
+        logins: Logins::new(512),
     })
 }
 
@@ -79,12 +80,12 @@ fn plan(world: &SharedWorld, node: &str, rules: &Rules, volumes: &Arc<Volumes>) 
             releaser: volumes.clone(),
         }],
         own_host: node == "me",
-        labels: BTreeMap::new(),
+        labels: Arc::default(),
         // All that have a number are in one.
         units: BTreeMap::new(),
         retries: BTreeMap::new(),
         drills: node != "n10",
-        groups: node.strip_prefix('n').map(|_| "rack=r1".to_owned()).into_iter().collect(),
+        groups: Arc::new(node.strip_prefix('n').map(|_| "rack=r1".to_owned()).into_iter().collect()),
         liveness: node.ends_with("alive").then(|| Arc::new(Alive) as _),
         mark: String::new(),
     }
