@@ -82,7 +82,11 @@ impl Subject for SushySubject {
                 Ok(())
             }),
             Trouble::WrongCredentials => self.wrong.store(true, Ordering::SeqCst),
-            Trouble::Transition => self.odd.store(true, Ordering::SeqCst),
+            Trouble::Transition => {
+                let on = self.is_on().await;
+                self.odd.store(true, Ordering::SeqCst);
+                self.set_power(on).await;
+            }
             // Each of its falls takes 1 to 11 s; it has no sessions; TCP delivers once; an off of what is off it takes; and what goes
             // wrong in other ways it does not do.
             _ => return false,

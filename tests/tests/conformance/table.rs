@@ -29,6 +29,9 @@ const LATE_COPY: &str = "after a quiesce no late copy is executed";
 const ON_ALONE: &str = "no session is opened for an on";
 const FIRST_COPY: &str = "a question is as old as its first copy";
 const DOUBLED: &str = "packets that arrive twice change nothing";
+const SLOW_FALL: &str = "an off that takes time is not off before it is";
+const LOST_ANSWER: &str = "an answer that is lost leaves the effect unknown";
+const REFUSED: &str = "what is refused is not taken";
 const CREDENTIALS: &str = "wrong credentials are said, and have no effect";
 
 // Neither of these two tells how many sessions it has.
@@ -53,7 +56,23 @@ const FLEET_TASKS: Row = Row {
     left_out: &[LATE_COPY, DOUBLED],
 };
 // It has no sessions, and goes wrong in few ways.
-const SUSHY: Row = Row { driver: "redfish", peer: "sushy-emulator", left_out: &[ALREADY] };
+const SUSHY: Row = Row {
+    driver: "redfish",
+    peer: "sushy-emulator",
+    left_out: &[
+        ALREADY,
+        SLOW_FALL,
+        RESTART,
+        SIGHT,
+        SILENT_END,
+        LATE_COPY,
+        ON_ALONE,
+        FIRST_COPY,
+        LOST_ANSWER,
+        REFUSED,
+        DOUBLED,
+    ],
+};
 // An agent has no sessions, and no word of its own for wrong credentials.
 const FENCE_IPMILAN: Row = Row {
     driver: "agent",
