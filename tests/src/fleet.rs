@@ -28,7 +28,12 @@ impl Bmc {
 
     /// A system of sushy's, by name and password.
     pub fn redfish(sushy: &Sushy, system: &str) -> Self {
-        let lines = format!("system = {system:?}\nauthentication = \"basic\"");
+        Self::redfish_in_sessions(sushy, system).with("authentication = \"basic\"")
+    }
+
+    /// The same in sessions, as the layer before the emulator has them.
+    pub fn redfish_in_sessions(sushy: &Sushy, system: &str) -> Self {
+        let lines = format!("system = {system:?}");
         Self::redfish_at(sushy.address()).with(&lines).trusting(&sushy.ca_file())
     }
 

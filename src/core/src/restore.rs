@@ -138,6 +138,7 @@ pub(crate) fn empty(
         min_grade: crate::device::Grade::Claimed,
         topology,
         level: 0,
+        first_level: 0,
         round: 0,
         off_sent: false,
         switched_off: Default::default(),

@@ -49,7 +49,7 @@ pub use python::interpreter as test_python;
 pub use ready::{eventually, wait_for_bmc};
 pub use slots::take_all_sessions;
 pub use small_disk::SmallDisk;
-pub use sushy::{SYSTEMS, Sushy};
+pub use sushy::{SYSTEMS, Sushy, SushyFault};
 pub use tcp_fault::TcpFault;
 pub use tools::{Ipmipower, Ipmitool, PowerWord};
 pub use udp_fault::{Counts, Faults, UdpFault};

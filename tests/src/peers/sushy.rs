@@ -33,9 +33,38 @@ pub struct Sushy {
     directory: TempDir,
 }
 
+/// What the layer before an emulator does wrong, and to which requests; see `tests/peers/sushy_layer.py`.
+#[derive(Clone, Debug)]
+pub struct SushyFault {
+    /// The end of the request's line, after its method: `POST ...Reset`.
+    pub at: &'static str,
+    /// What: `busy`, `throttled`, `task`, `already`, `unanswered`, `cut`, `slow`, `forgotten`, `full`, `gentle`.
+    pub what: &'static str,
+    /// So often.
+    pub times: u32,
+    /// How long it takes, in seconds.
+    pub after: f32,
+}
+
+impl SushyFault {
+    /// So often, at once.
+    pub fn new(at: &'static str, what: &'static str, times: u32) -> Self {
+        Self { at, what, times, after: 0.0 }
+    }
+}
+
 impl Sushy {
     /// Starts one.
     pub async fn start() -> Result<Self> {
+        Self::begin(false).await
+    }
+
+    /// The same behind a layer of ours, which has sessions and, when it is told so, faults.
+    pub async fn in_sessions() -> Result<Self> {
+        Self::begin(true).await
+    }
+
+    async fn begin(layered: bool) -> Result<Self> {
         let directory = tempfile::Builder::new()
             .prefix("picket-sushy-")
             .tempdir()
@@ -80,7 +109,11 @@ impl Sushy {
             ),
         )?;
         let mut command = Command::new(&python);
-        command.args(["-c", MAIN, "--config"]).arg(place("emulator.conf"));
+        match layered {
+            true => command.arg(peer_file("sushy_layer.py")).arg(directory.path()).args([ADMIN, PASSWORD]),
+            false => command.args(["-c", MAIN]),
+        };
+        command.arg("--config").arg(place("emulator.conf"));
         let process = Process::start(command, &place("emulator.log"), "python3-venv")?;
         let mut sushy = Self { address, process, directory };
         sushy.until_it_listens().await?;
@@ -156,6 +189,31 @@ impl Sushy {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         assert!(said.status.success(), "{}", text(&said.stderr));
         Ok(text(&said.stdout))
+    }
+
+    /// From now on it does these wrong, and nothing else.
+    pub fn faults(&self, faults: &[SushyFault]) -> Result<()> {
+        let said: Vec<String> = faults
+            .iter()
+            .map(|SushyFault { at, what, times, after }| {
+                format!("{{\"at\": {at:?}, \"do\": {what:?}, \"times\": {times}, \"after\": {after}, \"retry\": 1}}")
+            })
+            .collect();
+        let (place, new) =
+            (self.directory.path().join("faults.json"), self.directory.path().join("faults.new"));
+        let written = std::fs::write(&new, format!("[{}]", said.join(", ")));
+        written.and_then(|()| std::fs::rename(&new, &place)).map_err(PeerError::io("write the faults"))
+    }
+
+    /// How many sessions were made, and how many of them are open.
+    pub fn sessions(&self) -> Result<(u64, u64)> {
+        let text = std::fs::read_to_string(self.directory.path().join("sessions.json"));
+        let text = text.map_err(PeerError::io("read how many sessions there are"))?;
+        let number = |key: &str| {
+            let rest = text.split_once(&format!("\"{key}\": ")).map(|(_, rest)| rest).unwrap_or_default();
+            rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
+        };
+        Ok((number("made"), number("open")))
     }
 
     /// How many resets it was sent, as it logged them.

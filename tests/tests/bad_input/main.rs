@@ -6,5 +6,6 @@ mod full_disk;
 mod home;
 mod places;
 mod secrets;
+mod services;
 mod settings;
 mod start;

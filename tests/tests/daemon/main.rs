@@ -7,6 +7,7 @@ mod liveness;
 mod logs;
 mod parents;
 mod people;
+mod ready;
 mod receipts;
 mod releases;
 

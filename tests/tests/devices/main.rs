@@ -12,6 +12,7 @@ mod lies;
 mod login;
 mod network;
 mod over_redfish;
+mod over_sushy;
 mod redfish;
 mod restart;
 mod scene;

@@ -12,16 +12,15 @@ use crate::restore::HOLD;
 pub(super) fn next_level(draft: &mut Draft, why: &str) -> Result<(), Refused> {
     draft.expect_phase("the next level", &["fencing"], "levels are tried while fencing")?;
     let fence = draft.fence()?;
-    if fence.level + 1 >= fence.topology.levels().len() {
+    let Some(level) = fence.level_after(fence.level) else {
         return Err(Refused::NoSuch {
             what: "level",
             name: (fence.level + 2).to_string(),
             known: (1..=fence.topology.levels().len()).map(|level| level.to_string()).collect(),
         });
-    }
-    fence.level += 1;
-    let level = fence.level;
-    draft.moment(format!("level {level} did not hold ({why}); trying level {}", level + 1));
+    };
+    let spent = std::mem::replace(&mut fence.level, level) + 1;
+    draft.moment(format!("level {spent} did not hold ({why}); trying level {}", level + 1));
     Ok(())
 }
 

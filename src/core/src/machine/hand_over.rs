@@ -15,7 +15,7 @@ pub(super) fn hand_over(draft: &mut Draft, gateway: String, why: &str) -> Result
     if fence.handed_over.contains(&gateway) {
         return Err(Refused::ForeignProof("this gateway has let others try already"));
     }
-    fence.level = 0;
+    fence.level = fence.first_level;
     draft.moment(format!("{gateway} reaches none of its devices ({why}): another gateway tries"));
     draft.fence()?.handed_over.insert(gateway);
     Ok(())

@@ -39,6 +39,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         min_grade: request.min_grade,
         topology: request.topology,
         level: 0,
+        first_level: 0,
         round: 0,
         off_sent: false,
         switched_off: BTreeSet::new(),

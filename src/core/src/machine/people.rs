@@ -2,7 +2,6 @@
 
 use super::draft::Draft;
 use super::fence::expect_ground;
-use super::proof::begin_from_zero;
 use super::release::settle_released;
 use super::restored::expect_no_hold;
 use super::{Refused, describe};
@@ -76,7 +75,7 @@ pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
     } else {
         let at = draft.at;
         let fence = draft.fence()?;
-        begin_from_zero(fence, at);
+        fence.begin_from_zero(at);
         fence.attestation = None;
         draft.record.phase = Phase::Fencing;
     }

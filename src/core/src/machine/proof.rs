@@ -10,7 +10,6 @@ use crate::ledger::EffectKind;
 use crate::outcome::Outcome;
 use crate::parent::child_of;
 use crate::record::{Cause, Fence, Phase, ReleaseStage, ReleaseState};
-use crate::time::WallTime;
 
 /// Whether the proof was made of this fence as it is now, by this leadership.
 pub(super) fn expect_present(draft: &mut Draft, proof: &ConfirmedOff) -> Result<(), Refused> {
@@ -55,15 +54,6 @@ fn grade_word(grade: Grade) -> &'static str {
     }
 }
 
-/// What was proven so far is void.
-pub(super) fn begin_from_zero(fence: &mut Fence, at: WallTime) {
-    fence.confirming_since = Some(at);
-    fence.round += 1;
-    fence.level = 0;
-    fence.evidence = None;
-    fence.outcome = None;
-}
-
 pub(super) fn unproven(draft: &mut Draft, why: &str) -> Result<(), Refused> {
     let phases = &["fenced", "released", "needs_operator"];
     draft.expect_phase("going back to fencing", phases, "nothing was confirmed")?;
@@ -71,7 +61,7 @@ pub(super) fn unproven(draft: &mut Draft, why: &str) -> Result<(), Refused> {
         return Err(Refused::ForeignProof("it was never proven off"));
     }
     let at = draft.at;
-    begin_from_zero(draft.fence()?, at);
+    draft.fence()?.begin_from_zero(at);
     draft.record.phase = Phase::Fencing;
     draft.moment(format!("the confirmation does not hold any more ({why}); evidence from zero"));
     Ok(())
@@ -123,6 +113,7 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
         opened_at: at,
         confirming_since: Some(at),
         level: 0,
+        first_level: 0,
         releases,
         attestation: None,
         evidence: None,

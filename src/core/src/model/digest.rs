@@ -173,6 +173,7 @@ fn record(to: &mut Bytes, record: &NodeRecord) {
     to.put(fence.cause as u64);
     to.put(u64::from(fence.round));
     to.put(fence.level as u64);
+    to.put(fence.first_level as u64);
     to.flag(fence.off_sent);
     to.flag(fence.interrupted.is_some());
     set(to, &fence.switched_off);

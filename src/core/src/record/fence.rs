@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Attestation, Evidence, ReleaseState};
-use crate::device::Grade;
+use crate::device::{DeviceClass, Grade};
 use crate::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId};
 use crate::outcome::Outcome;
 use crate::time::WallTime;
@@ -67,6 +67,10 @@ pub struct SetAside {
     pub reason: String,
 }
 
+fn is_none_after(level: &usize) -> bool {
+    *level == 0
+}
+
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -102,6 +106,10 @@ pub struct Fence {
     pub topology: Topology,
     /// The level being tried, from 0.
     pub level: usize,
+    /// The level with which this round began, from 0: supplies, or a parent, that proved the node before are tried first. Those
+    /// after it follow, and round to those before it.
+    #[serde(default, skip_serializing_if = "is_none_after")]
+    pub first_level: usize,
     /// How often the evidence began from zero within this fence; what was proven before is void.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub round: u32,
@@ -150,6 +158,29 @@ pub struct Fence {
 }
 
 impl Fence {
+    /// The level that comes after that one; `None`: all have been tried.
+    pub fn level_after(&self, level: usize) -> Option<usize> {
+        let next = (level + 1) % self.topology.levels().len().max(1);
+        (next != self.first_level).then_some(next)
+    }
+
+    /// Where a new round begins: with the supplies, or the parent, that proved the node, as its host devices may not answer.
+    fn proved_beside(&self) -> Option<usize> {
+        let proved = self.evidence.as_ref()?.level.checked_sub(1)?;
+        let level = self.topology.level(proved)?;
+        level.devices.iter().all(|spec| spec.class != DeviceClass::Host).then_some(proved)
+    }
+
+    /// What was proven so far is void.
+    pub(crate) fn begin_from_zero(&mut self, at: WallTime) {
+        self.first_level = self.proved_beside().unwrap_or(0);
+        self.level = self.first_level;
+        self.confirming_since = Some(at);
+        self.round += 1;
+        self.evidence = None;
+        self.outcome = None;
+    }
+
     /// How many moments are kept.
     pub const MOMENTS: usize = 200;
 

@@ -221,6 +221,7 @@ impl NodeTask {
         let took = now.since(run.began);
         let mut remarks = self.plan.drivers.get(device).map(|driver| driver.remarks()).unwrap_or_default();
         remarks.extend(self.too_slow(device));
+        remarks.extend(self.twin(device));
         let live = self.device_live(device);
         live.checked = Some(Checked { at, took, holds, remarks });
         let fault = live.fault_kind;
@@ -245,6 +246,16 @@ impl NodeTask {
         self.teller.readiness(device, was, is, &words);
         // The node's revision is what it was: what is watched besides the store has a feed of its own.
         let _ = self.shown.send(self.record().node.clone());
+    }
+
+    /// Another node's device that says the same of itself.
+    fn twin(&self, device: &DeviceId) -> Option<String> {
+        let said = self.live.devices.get(device)?.identity.as_ref()?;
+        let (node, other) = self.parts.twins.twin_of(&self.plan.id, device, said)?;
+        Some(format!(
+            "{node}/{other} says the same of itself ({}): neither tells whose machine it is",
+            said.words()
+        ))
     }
 
     /// What a release needs is read within [`LOOK_LIFE`] (S4): where a shared unit is too slow for that, no fence by it lets go.
@@ -276,6 +287,9 @@ impl NodeTask {
                 %device, said = ?identity, twin = %format_args!("{other} of {node}"),
                 "another node's device says the same of itself: it is not learned"
             );
+            // What two say of themselves identifies neither, whatever is expected.
+            self.device_live(&device).identity_match = Some(IdentityMatch::Unknown);
+            self.publish();
             return Ok(());
         }
         match expected.compare(&identity) {

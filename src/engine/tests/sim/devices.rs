@@ -256,3 +256,22 @@ async fn a_device_that_says_already_off_and_reads_on_is_not_sent_off_after_off()
     let received = lab.received("bmc");
     assert!((2..=20).contains(&received.offs) && received.reads <= 100, "{received:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_outlet_that_comes_back_is_cut_again_within_two_looks_also_where_the_bmc_is_silent() {
+    let mut lab = Lab::with(741, &[&["bmc"], &["pdu-a", "pdu-b"]], |world| {
+        world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "pdu-a").add_supply(NODE, "pdu-b");
+    })
+    .await;
+    lab.fault("bmc", Fault::Silent);
+    lab.open().await;
+    lab.reach("released", s(600)).await;
+    let before = lab.received("pdu-a").offs;
+    lab.happen(Act::ForeignOutlet { outlet: "pdu-a".to_owned(), verb: Verb::On });
+    let began = tokio::time::Instant::now();
+    while lab.received("pdu-a").offs == before {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        assert!(began.elapsed() <= s(20), "{:?} after {:?}", lab.received("pdu-a"), began.elapsed());
+    }
+    lab.reach("released", s(600)).await;
+}

@@ -116,6 +116,10 @@ async fn what_twins_say_of_themselves_identifies_neither() {
     })
     .await;
     tokio::time::sleep(s(5)).await;
+    let other = lab.engine.node(&NodeId::new("n2").expect("a good name")).expect("known");
+    let told = &other.live.devices[&DeviceId::new("other").expect("a good name")];
+    let remarks = &told.checked.as_ref().expect("checked").remarks;
+    assert!(remarks[0].contains("n1/bmc says the same of itself"), "a check tells it: {remarks:?}");
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("evidence");
     assert_eq!(evidence.grade, Grade::Hypervisor, "{evidence:?}");

@@ -85,6 +85,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         min_grade: Grade::Claimed,
         topology: topology.unwrap().at(BTreeMap::from([(device("bmc"), "10.1.0.7:623".to_owned())])),
         level: 1,
+        first_level: 0,
         round: 0,
         off_sent: true,
         switched_off: BTreeSet::from([device("bmc"), device("pdu-a")]),

@@ -5,7 +5,7 @@ use crate::ids::Term;
 use crate::machine::Refused;
 use crate::outcome::Outcome;
 use crate::record::{Phase, Then};
-use crate::support::{Bench, Player, device, fence_id, holder, host, person, request};
+use crate::support::{Bench, Player, device, fence_id, holder, host, person, request, supply};
 
 #[test]
 fn a_proof_makes_it_fenced_and_the_evidence_is_stored() {
@@ -136,4 +136,20 @@ fn only_what_was_confirmed_can_lose_its_proof() {
 #[test]
 fn a_proof_names_its_leadership() {
     assert_eq!(Player::fencing(&[&[host("bmc")]], &[]).proof().term(), Term(1));
+}
+
+/// Its host device may not answer: whoever tried it first again would leave the node with power meanwhile.
+#[test]
+fn what_supplies_proved_is_proven_anew_by_them_first_and_then_by_the_others() {
+    let mut player = Player::fencing(&[&[host("bmc")], &[supply("outlet")], &[host("agent")]], &["detach"]);
+    player.apply(Event::NextLevel { why: "silent".to_owned() });
+    player.confirm();
+    player.apply(Event::Unproven { why: "outlet reads On".to_owned() });
+    assert_eq!((player.phase(), player.open_fence().level), ("fencing", 1));
+    for level in [2, 0] {
+        player.apply(Event::NextLevel { why: "silent".to_owned() });
+        assert_eq!(player.open_fence().level, level);
+    }
+    let refused = player.try_apply(Event::NextLevel { why: "silent".to_owned() }).unwrap_err();
+    assert!(matches!(refused, Refused::NoSuch { what: "level", .. }), "{refused:?}");
 }

@@ -117,16 +117,15 @@ impl NodeTask {
     }
 
     async fn level_spent(&mut self, run: &mut Run, reason: Reason, why: String) -> Result<(), Fatal> {
-        let levels = self.open_fence().map_or(0, |fence| fence.topology.levels().len());
-        if run.level + 1 >= levels {
+        let Some(next) = self.open_fence().and_then(|fence| fence.level_after(run.level)) else {
             if !run.reached {
                 self.let_another_try(&why).await?;
             }
             return self.give_up(reason, why).await;
-        }
+        };
         tracing::warn!(level = run.level + 1, why, "the level is spent");
         self.persist(|| Event::NextLevel { why: why.clone() }).await?;
-        run.level += 1;
+        run.level = next;
         run.level_began = self.now();
         run.deadline = run.deadline.max(run.level_began + self.least());
         run.judge.try_level(run.level);
