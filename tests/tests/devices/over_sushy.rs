@@ -142,7 +142,7 @@ async fn where_no_session_is_to_be_had_and_nothing_else_is_allowed_nothing_is_pr
     let fenced = scene.fence().await?;
     fenced.tell("full");
     fenced.needs_operator(Reason::LevelsSpent);
-    assert!(sushy.is_on(SYSTEMS[0])? && sushy.resets() == 0);
+    assert!(sushy.truth(SYSTEMS[0])() && sushy.resets() == 0);
     scene.never_released().await;
     Ok(())
 }
