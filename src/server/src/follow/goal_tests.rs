@@ -41,6 +41,7 @@ fn a_fence(n: u8, outcome: Option<Outcome>) -> Fence {
         min_grade: Grade::Claimed,
         topology: Topology::new(vec![Level { devices: vec![spec] }]).expect("a topology"),
         level: 0,
+        first_level: 0,
         round: 0,
         off_sent: true,
         switched_off: Default::default(),
