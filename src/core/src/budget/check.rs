@@ -171,10 +171,18 @@ impl Books {
         self.quorum_bar(count, node).or_else(|| self.bar_in_groups(count, node, now))
     }
 
+    /// Whether a node falls with that one: it is that one, or was last seen to run on it.
+    fn falls_with(&self, one: &NodeId, node: &NodeId) -> bool {
+        self.stands_on(one).any(|on| on == node)
+    }
+
+    /// Whether a node, or the one on which it was last seen to run, is not at work.
+    fn is_dark(&self, count: &Count, one: &NodeId) -> bool {
+        self.stands_on(one).any(|on| count.stands.contains_key(on))
+    }
+
     fn quorum_bar(&self, count: &Count, node: &NodeId) -> Option<Bar> {
-        let falls_with = |one: &NodeId| self.stands_on(one).any(|on| on == node);
-        let is_dark = |one: &NodeId| self.stands_on(one).any(|on| count.stands.contains_key(on));
-        self.budget.quorum.bar(node, falls_with, is_dark)
+        self.budget.quorum.bar(node, |one| self.falls_with(one, node), |one| self.is_dark(count, one))
     }
 
     fn bar_in_groups(&self, count: &Count, node: &NodeId, now: BootTime) -> Option<Bar> {
@@ -197,8 +205,7 @@ impl Books {
     ) -> Option<Bar> {
         let allowed = limits.most_at_once(members.len())?;
         // What runs on the node, and is fenced with it, has its own place already: it waits for this one.
-        let is_other = |one: &NodeId| self.stands_on(one).all(|on| on != node);
-        let is_open = |one: &&NodeId| is_other(one) && members.contains(*one);
+        let is_open = |one: &&NodeId| !self.falls_with(one, node) && members.contains(*one);
         let open: Vec<&NodeId> = count
             .stands
             .iter()
@@ -231,10 +238,9 @@ impl Books {
         node: &NodeId,
     ) -> Option<Bar> {
         let allowed = limits.min_not_fenced?;
-        let is_dark = |one: &NodeId| self.stands_on(one).any(|on| count.stands.contains_key(on));
-        let falls_with = |one: &NodeId| self.stands_on(one).any(|on| on == node);
-        let falling = members.iter().filter(|one| falls_with(one)).count();
-        let gone: Vec<&NodeId> = members.iter().filter(|one| !falls_with(one) && is_dark(one)).collect();
+        let falling = members.iter().filter(|one| self.falls_with(one, node)).count();
+        let gone: Vec<&NodeId> =
+            members.iter().filter(|one| !self.falls_with(one, node) && self.is_dark(count, one)).collect();
         let found = number(members.len().saturating_sub(gone.len() + falling));
         (found < allowed).then(|| {
             let gone =

@@ -195,6 +195,13 @@ async fn nobody_else_holds_under_a_child_s_name_and_a_plan_says_whom_the_parent_
     call.holder.name = "child:n1".to_owned();
     let refused = lab.engine.fence(&id(HV), call).await;
     assert!(matches!(refused, Err(EngineError::Field { field: "holder", .. })), "{refused:?}");
+    let mut call = lab.call();
+    call.holder.name = "child:n1".to_owned();
+    let refused = lab.engine.drill(&id(HV), call).await;
+    assert!(
+        matches!(refused, Err(EngineError::Field { field: "holder", .. })),
+        "a drill neither: {refused:?}"
+    );
     tokio::time::sleep(s(5)).await;
     let call = lab.call();
     let plan = lab.engine.plan(&id(NODE), call).await.expect("a plan");

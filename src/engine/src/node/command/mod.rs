@@ -179,7 +179,10 @@ impl NodeTask {
                 self.answer(asked, reply, answer)
             }
             Command::Drill(call, reply) => {
-                let answer = self.drill(*call).await;
+                let answer = match expect_no_child(&call.holder.name) {
+                    Ok(()) => self.drill(*call).await,
+                    Err(refused) => Ok(Err(refused)),
+                };
                 self.answer(asked, reply, answer)
             }
             Command::Wish(wish, ask, reply) => {
