@@ -148,3 +148,32 @@ fn the_last_look_bars_what_was_begun_before_and_not_what_came_after() {
     books.give_back(&at(3, Phase::Normal), boot(0));
     assert_eq!((books.open(), books.recheck(&node(3), boot(0))), (2, Ok(())));
 }
+
+/// What runs on a node falls with it (S22): it counts where nodes are to be left, and where the store's members are.
+#[test]
+fn a_parent_is_barred_by_what_runs_on_it_and_not_by_the_child_that_waits_for_it() {
+    let fleet = Limits { min_not_fenced: Some(2), at_once: Some(9), ..Limits::default() };
+    let mut few = books(Budget { fleet, ..calm() }, 4, &[]);
+    assert_eq!(kind(&few, 1, boot(0)), None, "three are left");
+    few.runs_on(&node(2), &node(1));
+    assert_eq!(kind(&few, 1, boot(0)), None, "two are left");
+    few.runs_on(&node(3), &node(1));
+    assert_eq!(kind(&few, 1, boot(0)), Some(LimitKind::MinNotFenced), "only n4 would be");
+    assert_eq!(kind(&few, 2, boot(0)), None, "a child takes none but itself");
+
+    let members = [("e1", node(2)), ("e2", node(3)), ("e3", node(4))];
+    let members = members.map(|(name, on)| (name.to_owned(), Some(on))).into();
+    let mut carried = books(Budget { quorum: Quorum { members }, ..calm() }, 20, &[]);
+    carried.runs_on(&node(2), &node(1));
+    assert_eq!(kind(&carried, 1, boot(0)), None, "two members are left");
+    carried.runs_on(&node(3), &node(1));
+    assert_eq!(kind(&carried, 1, boot(0)), Some(LimitKind::Quorum), "both run on it");
+
+    let one = Limits { at_once: Some(1), ..Limits::default() };
+    let mut waiting = books(Budget { fleet: one, ..calm() }, 4, &[]);
+    waiting.take(&node(2), false, boot(0));
+    assert_eq!(kind(&waiting, 1, boot(0)), Some(LimitKind::AtOnce));
+    waiting.runs_on(&node(2), &node(1));
+    assert_eq!(kind(&waiting, 1, boot(0)), None, "n2 waits for it, and has its place");
+    assert_eq!(kind(&waiting, 3, boot(0)), Some(LimitKind::AtOnce), "for another one it is taken");
+}
