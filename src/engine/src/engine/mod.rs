@@ -25,6 +25,7 @@ use fleet::{Fleet, Slot};
 use following::Following;
 pub use following::Part;
 use futures::FutureExt;
+pub(crate) use parents::Wants;
 use picket_core::election::Leadership;
 use picket_core::ids::{NodeId, Revision};
 use picket_core::store::{StoreError, Stored};

@@ -1,7 +1,7 @@
 //! Asking devices for power, and what is known of them to whoever looks.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -11,9 +11,12 @@ use picket_core::ground::{LOOK_LIFE, Look, ReleaseGround};
 use picket_core::ids::DeviceId;
 use picket_core::power::Power;
 use picket_core::record::Phase;
+use picket_core::time::BootTime;
 
+use super::command::Command;
 use super::hands::{Did, Doing};
-use super::{Fatal, NodeTask, sleep_until};
+use super::{Fatal, Ground, NodeTask, sleep_until};
+use crate::parents::ParentAsk;
 
 /// Readings of host devices that a look did not wait for. Nothing else may be asked of these devices before they are
 /// gone on with or dropped: it would wait for them.
@@ -23,6 +26,22 @@ pub(super) struct Lingering {
     /// None in a node at rest.
     doing: Option<Mutex<FuturesUnordered<Doing>>>,
 }
+
+/// What a look for a child said, for the others that ask.
+#[derive(Debug)]
+pub(super) struct SharedLook {
+    looks: Vec<Look>,
+    /// Of which proof it is.
+    ground: Weak<Ground>,
+    until: BootTime,
+}
+
+/// A look for one child serves the others so long at least.
+const SHARED: Duration = Duration::from_millis(250);
+/// Whoever was found to be told what it said is told so, also a moment later.
+const GRACE: Duration = Duration::from_millis(100);
+/// How long a look for children waits for host devices besides those that prove.
+const PATIENCE_FOR_CHILDREN: Duration = Duration::from_millis(100);
 
 impl Lingering {
     pub(super) fn clear(&mut self) {
@@ -113,7 +132,7 @@ impl NodeTask {
                     // Where it asks the same devices it would wait for calls that nobody goes on with. All else lets the
                     // readings go on: callers, however many, do not keep power from being watched.
                     let proves = self.record().phase == Phase::Released && !command.is_check();
-                    let asks = proves || command.asks_devices() || command.looks();
+                    let asks = proves || command.asks_devices() || command.looks() && !self.is_told(&command);
                     if asks {
                         doing.clear();
                     }
@@ -153,6 +172,39 @@ impl NodeTask {
 
     /// The same, and nothing is stored: it may be dropped at any moment.
     pub(super) async fn glance(&mut self) -> Vec<Look> {
+        self.glance_within(LOOK_LIFE * 3 / 4).await
+    }
+
+    /// What a look for one child says serves the others that ask in the meantime: as long as it took, and [`SHARED`] at least. So
+    /// however many ask, and however slow a device is, the node's own work goes on. No other host device is waited for that may
+    /// speak against it: that is the watch's matter, and what is late there is late for no child.
+    pub(super) async fn look_for_children(&mut self) -> Result<Vec<Look>, Fatal> {
+        let asked_at = self.now();
+        if let Some(last) = self.shared_look(GRACE) {
+            return Ok(last.looks.clone());
+        }
+        let ground = self.ground.as_ref().map(Arc::downgrade).unwrap_or_default();
+        let looks = self.glance_within(PATIENCE_FOR_CHILDREN).await;
+        self.store_sessions().await?;
+        let now = self.now();
+        let until = now + now.since(asked_at).max(SHARED);
+        self.shared_look = Some(Box::new(SharedLook { looks: looks.clone(), ground, until }));
+        Ok(looks)
+    }
+
+    /// Whether a child is told what another one's look said: no device is asked for it.
+    fn is_told(&self, command: &Command) -> bool {
+        matches!(command, Command::Parent(ParentAsk::Look { .. }, ..))
+            && self.shared_look(Duration::ZERO).is_some()
+    }
+
+    fn shared_look(&self, grace: Duration) -> Option<&SharedLook> {
+        let (now, ground) = (self.now(), self.ground.as_ref()?);
+        let last = self.shared_look.as_deref()?;
+        (now < last.until + grace && last.ground.as_ptr() == Arc::as_ptr(ground)).then_some(last)
+    }
+
+    async fn glance_within(&mut self, patience: Duration) -> Vec<Look> {
         let mut looks: Vec<Look> = Vec::new();
         let hosts = self.hosts();
         let needed = match self.ground.as_ref().map(|held| &held.ground) {
@@ -176,7 +228,7 @@ impl NodeTask {
         others.doing().extend(more);
         others.devices.extend(besides.iter().cloned());
         let asked_at = self.now();
-        let patience = tokio::time::sleep(LOOK_LIFE * 3 / 4);
+        let patience = tokio::time::sleep(patience);
         tokio::pin!(patience);
         let mut patient = true;
         loop {
@@ -244,6 +296,10 @@ impl NodeTask {
             }
             if self.place() != here {
                 return Ok(true);
+            }
+            // Callers, however many, do not keep what is due waiting.
+            if self.now() >= until {
+                return Ok(false);
             }
         }
     }

@@ -24,6 +24,7 @@ mod succession;
 mod telling;
 mod unfencing;
 mod watching;
+mod whose;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +35,7 @@ pub(crate) use command::{Command, Wish};
 use hands::Hands;
 use idling::Spoken;
 pub(crate) use inbox::{Inbox, Mailbox, mailbox};
-use looking::Lingering;
+use looking::{Lingering, SharedLook};
 use orphaned::Aside;
 use picket_core::election::Leadership;
 use picket_core::ground::ReleaseGround;
@@ -49,6 +50,7 @@ pub(crate) use telling::Teller;
 use tokio::sync::{Semaphore, broadcast, watch};
 use tracing::Instrument;
 
+use crate::engine::Wants;
 use crate::office::Office;
 use crate::parts::{NodePlan, Parts};
 use crate::readiness::Readiness;
@@ -170,12 +172,16 @@ pub(crate) struct NodeTask {
     spoken: Spoken,
     /// Readings of host devices that a look did not wait for: they go on at the next one.
     lingering: Lingering,
+    /// The last look for a child.
+    shared_look: Option<Box<SharedLook>>,
     /// How often the confirmation of the open fence did not hold; reset when the node moves on.
     unproven: u32,
     /// The fence was begun by another process or leadership.
     resumed: bool,
     /// What is admitted now is a drill.
     drilling: bool,
+    /// What is being asked for is a child's wish.
+    of_child: Option<Wants>,
     /// Host devices that read On just before the drill under way; none where another process began it.
     lit: BTreeSet<DeviceId>,
     /// Nodes of which something changed that is not stored.
@@ -236,9 +242,11 @@ impl NodeTask {
             sessions,
             spoken: kept.spoken,
             lingering: Lingering::default(),
+            shared_look: None,
             unproven: 0,
             resumed,
             drilling: false,
+            of_child: None,
             lit: BTreeSet::new(),
             shown,
             turns,

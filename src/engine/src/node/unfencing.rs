@@ -17,7 +17,7 @@ use picket_core::power::Power;
 use picket_core::record::Bringing;
 use picket_core::store::StoreError;
 use picket_core::time::BootTime;
-use picket_driver::{Effect, ErrorKind};
+use picket_driver::{DriverError, Effect, ErrorKind};
 
 use super::drain::Drained;
 use super::hands::{Did, Doing};
@@ -31,6 +31,20 @@ const PACE: Duration = Duration::from_millis(500);
 const UNHOLD_TRIES: u32 = 5;
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// Why an on does not go after that reading: it showed nothing, or it made a session that does not stand in the ledger.
+fn not_now(looked: &Did, is_stored: bool) -> Option<DriverError> {
+    let Did::Read { result, .. } = looked else { return None };
+    match result {
+        Err(error) => Some(DriverError { effect: Effect::DidNotHappen, ..error.clone() }),
+        Ok(_) if is_stored => None,
+        Ok(_) => Some(DriverError::new(
+            ErrorKind::Refused,
+            Effect::DidNotHappen,
+            "its session began just now: the on is stored with it first",
+        )),
+    }
+}
 
 impl NodeTask {
     pub(super) async fn unfencing(&mut self) -> Result<(), Fatal> {
@@ -112,6 +126,9 @@ impl NodeTask {
             let held = self.record().fence.iter().flat_map(|fence| fence.holds.keys());
             let held: Vec<DeviceId> = held.cloned().collect();
             self.open_sessions(&held).await;
+            if self.whose(&held).await?.is_none() {
+                return Ok(false);
+            }
             let opened = self.persist_in_sessions(|| Event::UnholdIntent).await?;
             if self.place() != here {
                 return Ok(false);
@@ -162,6 +179,10 @@ impl NodeTask {
         if devices.is_empty() {
             return Ok(true);
         }
+        // A board may have been exchanged since: whoever would be switched on now may be somebody else's, and fenced.
+        if self.whose(&devices).await?.is_none() {
+            return Ok(false);
+        }
         let mut pending = self.on_intent(&devices).await?;
         let mut dark: BTreeSet<DeviceId> = devices.iter().cloned().collect();
         let mut send_at = self.now();
@@ -208,16 +229,13 @@ impl NodeTask {
         Ok(ons.collect())
     }
 
-    /// An on goes in the session that is stored with it; where another one took its place, it is stored anew.
+    /// An on goes in the session that is stored with it; where another one took its place, or one began since, it is stored anew.
     async fn follow_sessions(
         &mut self,
         pending: &mut Vec<PendingOn>,
         dark: &BTreeSet<DeviceId>,
     ) -> Result<(), Fatal> {
-        let is_over = |on: &&PendingOn| {
-            let now = || self.hands.session(on.device());
-            on.session().is_some_and(|session| now().as_deref() != Some(session))
-        };
+        let is_over = |on: &&PendingOn| self.hands.session(on.device()).as_deref() != on.session();
         let over = pending.iter().filter(|on| dark.contains(on.device())).filter(is_over);
         let over: Vec<DeviceId> = over.map(|on| on.device().clone()).collect();
         if !over.is_empty() {
@@ -279,6 +297,9 @@ impl NodeTask {
                 }
             };
             let (device, looked) = hands.read(on.device()).await;
+            if let Some(why) = not_now(&looked, hands.session(&device).as_deref() == on.session()) {
+                return (device, looked, Ok(Did::On(on.effect(), Err(why))));
+            }
             parts.hooks.reached("sending on").await;
             let sent = match gate::on_order(&*parts.store, hands.leadership(), &stored, on).await {
                 Ok(order) => Ok(hands.on(order).await.1),

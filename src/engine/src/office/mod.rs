@@ -16,8 +16,9 @@ use picket_core::budget::pause::{Pause, Pauses};
 use picket_core::budget::{Aside, Bar, Books, Budget, LimitKind, Ticket};
 use picket_core::groups::Groups;
 use picket_core::ids::NodeId;
+use picket_core::parent::child_of;
 use picket_core::record::NodeRecord;
-use picket_core::time::Clock;
+use picket_core::time::{BootTime, Clock};
 use queue::{Queue, Seen};
 use tokio::sync::Notify;
 
@@ -41,6 +42,8 @@ struct Papers {
     pauses: Pauses,
     /// What is told of the requests that wait.
     queued: BTreeMap<Ticket, Seen>,
+    /// The nodes that children hold, and which (S22).
+    held: BTreeMap<NodeId, Vec<NodeId>>,
 }
 
 /// How a place was taken: the limits that would have barred it and were set aside.
@@ -73,7 +76,12 @@ type Plans = BTreeMap<NodeId, Arc<NodePlan>>;
 
 fn books(budget: Budget, plans: &Plans) -> Books {
     let groups = Groups::of_nodes(plans.values().map(|plan| (&plan.id, &*plan.groups)));
-    Books::new(budget, plans.keys().cloned().collect(), &groups)
+    let mut books = Books::new(budget, plans.keys().cloned().collect(), &groups);
+    for plan in plans.values() {
+        let parents = plan.drivers.values().filter_map(|driver| driver.only_parent());
+        parents.for_each(|parent| books.runs_on(&plan.id, parent));
+    }
+    books
 }
 
 impl Office {
@@ -103,11 +111,21 @@ impl Office {
     }
 
     /// Decides, and takes the place if it is free, or a limit is set aside.
-    pub(crate) fn take(&self, plan: &NodePlan, aside: Aside, ticket: Option<&Ticket>) -> Result<Place, Bar> {
+    /// A breach goes on `through_pauses` (S11).
+    pub(crate) fn take(
+        &self,
+        plan: &NodePlan,
+        aside: Aside,
+        ticket: Option<&Ticket>,
+        through_pauses: bool,
+    ) -> Result<Place, Bar> {
         let now = self.clock.boot();
         let mut papers = self.papers();
         papers.books.ask(&plan.id, now);
-        let place = papers.decide(plan, aside, ticket, &*self.clock)?;
+        let place = match through_pauses {
+            true => papers.books.decide_aside(&plan.id, ticket, aside, now).map(Place)?,
+            false => papers.decide(plan, aside, ticket, &*self.clock)?,
+        };
         papers.books.take_aside(&plan.id, aside, now);
         Ok(place)
     }
@@ -120,8 +138,15 @@ impl Office {
 
     /// The record is stored.
     pub(crate) fn stored(&self, record: &NodeRecord) {
-        self.papers().books.stored(record, self.clock.boot());
+        self.papers().stored(record, self.clock.boot());
         self.changed.notify_one();
+    }
+
+    /// The nodes that a child holds, as their records say.
+    pub(crate) fn held_by(&self, child: &NodeId) -> Vec<NodeId> {
+        let papers = self.papers();
+        let held = papers.held.iter().filter(|(_, children)| children.contains(child));
+        held.map(|(parent, _)| parent.clone()).collect()
     }
 
     /// A child runs on that parent: a fence of the parent takes it away too.
@@ -197,7 +222,18 @@ impl Office {
 
 impl Papers {
     fn new(books: Books) -> Self {
-        Self { books, pauses: Pauses::default(), queued: BTreeMap::new() }
+        Self { books, pauses: Pauses::default(), queued: BTreeMap::new(), held: BTreeMap::new() }
+    }
+
+    /// The record is stored.
+    fn stored(&mut self, record: &NodeRecord, now: BootTime) {
+        self.books.stored(record, now);
+        let children = record.holds.keys().filter_map(|holder| NodeId::new(child_of(holder)?).ok());
+        let children: Vec<NodeId> = children.collect();
+        match children.is_empty() {
+            true => drop(self.held.remove(&record.node)),
+            false => drop(self.held.insert(record.node.clone(), children)),
+        }
     }
 
     fn decide(

@@ -21,7 +21,7 @@ use std::time::Duration;
 use picket_core::ids::NodeId;
 use picket_driver::{DriverError, Effect, ErrorKind};
 use state::State;
-use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, oneshot};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, SemaphorePermit, oneshot};
 use tokio::time::Instant;
 
 /// A call waits no longer than this for its turn.
@@ -69,7 +69,10 @@ pub struct UnitLimits {
 #[derive(Debug)]
 pub struct Unit {
     name: String,
-    limits: UnitLimits,
+    limits: Mutex<UnitLimits>,
+    /// So many of its checks that nobody asked for go on side by side, as it bore at first: the others wait here, and not in the way
+    /// of other units' checks.
+    checks: Arc<Semaphore>,
     used_by: Mutex<BTreeSet<NodeId>>,
     state: Mutex<State>,
 }
@@ -81,7 +84,13 @@ fn whole<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Unit {
     /// A unit of that name.
     pub fn new(name: impl Into<String>, limits: UnitLimits) -> Self {
-        Self { name: name.into(), limits, used_by: Mutex::default(), state: Mutex::default() }
+        Self {
+            name: name.into(),
+            limits: Mutex::new(limits),
+            checks: Arc::new(Semaphore::new(limits.at_once)),
+            used_by: Mutex::default(),
+            state: Mutex::default(),
+        }
     }
 
     /// What it is, for people (`pdu1.example.org`).
@@ -91,12 +100,20 @@ impl Unit {
 
     /// How much it bears.
     pub fn limits(&self) -> UnitLimits {
-        self.limits
+        *whole(&self.limits)
     }
 
-    /// The nodes whose devices are there, as the settings have them now.
-    pub fn set_users(&self, nodes: BTreeSet<NodeId>) {
+    /// What the settings say now: how much it bears, and the nodes whose devices are there. Whoever has a turn keeps it.
+    pub fn change(self: &Arc<Self>, limits: UnitLimits, nodes: BTreeSet<NodeId>) {
         *whole(&self.used_by) = nodes;
+        *whole(&self.limits) = limits;
+        let (calls, levels) = whole(&self.state).resume(self);
+        drop((calls, levels));
+    }
+
+    /// The turn of a check that nobody asked for, beside those of other units.
+    pub(crate) async fn check(&self) -> Option<OwnedSemaphorePermit> {
+        self.checks.clone().acquire_owned().await.ok()
     }
 
     /// The other nodes whose devices are there.
@@ -142,12 +159,12 @@ impl Unit {
     pub(crate) fn least_dwell(&self, devices: usize) -> Duration {
         let round =
             whole(&self.state).slowest_reading().unwrap_or_default() * u32::try_from(devices).unwrap_or(1);
-        round.mul_f64(1.5 / self.limits.at_once as f64)
+        round.mul_f64(1.5 / self.limits().at_once as f64)
     }
 
     /// How long it takes at the longest to read so many devices here.
     pub(crate) fn round(&self, devices: usize) -> Duration {
-        let rounds = u32::try_from(devices.div_ceil(self.limits.at_once)).unwrap_or(u32::MAX);
+        let rounds = u32::try_from(devices.div_ceil(self.limits().at_once)).unwrap_or(u32::MAX);
         whole(&self.state).slowest_reading().unwrap_or_default().saturating_mul(rounds)
     }
 
@@ -198,7 +215,7 @@ pub(crate) struct Together {
 
 impl Together {
     pub(crate) fn new(unit: &Arc<Unit>, rank: Rank) -> Arc<Self> {
-        let line = Semaphore::new(unit.limits.at_once);
+        let line = Semaphore::new(unit.limits().at_once);
         Arc::new(Self { unit: unit.clone(), rank, life: Mutex::default(), turn: OnceCell::new(), line })
     }
 

@@ -49,7 +49,7 @@ impl State {
     ) -> Result<Turn, oneshot::Receiver<Turn>> {
         let due = Instant::now() + rank.allowance();
         let is_first = self.waiting.keys().next().is_none_or(|(first, _)| due < *first);
-        if is_first && self.calls.len() < unit.limits.at_once {
+        if is_first && self.calls.len() < unit.limits().at_once {
             return Ok(self.grant(unit, life));
         }
         let (turn, waits) = oneshot::channel();
@@ -60,7 +60,7 @@ impl State {
 
     fn grant(&mut self, unit: &Arc<Unit>, life: Duration) -> Turn {
         let now = Instant::now();
-        let not_before = self.last_began.map(|last| last + unit.limits.pause).filter(|at| *at > now);
+        let not_before = self.last_began.map(|last| last + unit.limits().pause).filter(|at| *at > now);
         let begins = not_before.unwrap_or(now);
         self.last_began = Some(begins);
         self.next += 1;
@@ -71,8 +71,17 @@ impl State {
     /// A call ended: the next ones begin. One that is granted to somebody who has left counts as under way until it is dropped.
     pub(super) fn ended(&mut self, unit: &Arc<Unit>, number: u64) -> Left<Turn> {
         self.calls.remove(&number);
+        self.begin_calls(unit)
+    }
+
+    /// The limits are others now: what fits begins.
+    pub(super) fn resume(&mut self, unit: &Arc<Unit>) -> (Left<Turn>, Left<LevelTurn>) {
+        (self.begin_calls(unit), self.begin_levels(unit))
+    }
+
+    fn begin_calls(&mut self, unit: &Arc<Unit>) -> Left<Turn> {
         let mut left = Vec::new();
-        while self.calls.len() < unit.limits.at_once {
+        while self.calls.len() < unit.limits().at_once {
             let Some((_, (life, waits))) = self.waiting.pop_first() else { break };
             left.extend(waits.send(self.grant(unit, life)).err());
         }
@@ -134,7 +143,7 @@ impl State {
     fn most_levels(&self, unit: &Unit, first: &Waiting) -> usize {
         let Some(slowest) = self.slowest_reading() else { return 1 };
         let round = slowest.as_secs_f64().max(0.001) * first.devices as f64 * 2.0;
-        let levels = first.dwell.as_secs_f64() * unit.limits.at_once as f64 / round;
+        let levels = first.dwell.as_secs_f64() * unit.limits().at_once as f64 / round;
         (levels as usize).max(1)
     }
 

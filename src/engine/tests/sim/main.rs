@@ -8,6 +8,7 @@ mod crash;
 mod devices;
 mod distribution;
 mod drills;
+mod families;
 mod fleet;
 mod followers;
 mod kept_off;

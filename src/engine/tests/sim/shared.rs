@@ -118,8 +118,9 @@ async fn rack(seed: u64, nodes: usize, latency: Duration) -> (Lab, Arc<Door>) {
         })
         .collect();
     let door = Arc::<Door>::default();
-    let unit = Arc::new(Unit::new("pdu1", UnitLimits { at_once: 1, pause: Duration::ZERO }));
-    unit.set_users((1..=nodes).map(id).collect());
+    let limits = UnitLimits { at_once: 1, pause: Duration::ZERO };
+    let unit = Arc::new(Unit::new("pdu1", limits));
+    unit.change(limits, (1..=nodes).map(id).collect());
     // How slow it is, a check has seen, as one does after each start.
     setup.check_at_start = true;
     setup.pdu = Some((door.clone(), unit, latency));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::confirm::Verdict;
+use picket_core::device::DeviceClass;
 use picket_core::event::Event;
 use picket_core::ground::ReleaseGround;
 use picket_core::ids::DeviceId;
@@ -74,6 +75,13 @@ impl NodeTask {
             return self.give_up(Reason::Deadline, detail.to_owned()).await;
         }
         if !run.turns.are_here() {
+            // What is shared may be dead, and others' levels wait there one after the other for its silence to be told.
+            let has_next = self.open_fence().is_some_and(|fence| fence.level_after(run.level).is_some());
+            if spent >= rules.level_share && has_next {
+                let why =
+                    format!("its turn at what its devices share did not come within {:?}", rules.level_share);
+                return self.level_spent(run, Reason::LevelsSpent, why).await;
+            }
             return Ok(());
         }
         if now >= run.deadline {
@@ -82,6 +90,11 @@ impl NodeTask {
                 self.open_fence().map(|f| f.deadline).unwrap_or_default()
             );
             return self.give_up(Reason::Deadline, detail).await;
+        }
+        if self.parent_is_at_work(run.level) {
+            // Its own levels have their shares there.
+            run.level_began = now;
+            return Ok(());
         }
         let reason = if run.restarted { Reason::BmcRestarted } else { Reason::LevelsSpent };
         if spent >= silent_share && !run.judge.level_answers() {
@@ -95,6 +108,15 @@ impl NodeTask {
                 .await;
         }
         Ok(())
+    }
+
+    /// Whether the level waits for its parent, and that one is being fenced.
+    fn parent_is_at_work(&self, level: usize) -> bool {
+        let level = self.open_fence().and_then(|fence| fence.topology.level(level));
+        let waits =
+            level.is_some_and(|level| level.devices.iter().any(|spec| spec.class == DeviceClass::Parent));
+        let held = || self.office.held_by(&self.plan.id);
+        waits && self.parts.parents.engine().is_some_and(|engine| engine.is_any_being_fenced(&held()))
     }
 
     fn level_words(&self, run: &Run) -> String {

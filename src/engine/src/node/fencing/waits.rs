@@ -10,7 +10,6 @@ use picket_core::ids::DeviceId;
 use picket_core::time::BootTime;
 
 use super::Run;
-use super::last_look::LastLook;
 use crate::node::NodeTask;
 use crate::units::{LevelTurn, Unit};
 use crate::view::LIVENESS_SOURCE;
@@ -86,14 +85,15 @@ impl NodeTask {
             let now = self.now();
             run.level_began = now;
             run.deadline = run.deadline.max(now + self.least());
-            run.last_look = LastLook::begin(self.plan.liveness.clone(), self.open_fence(), now);
+            run.last_look = self.first_look(now);
         }
     }
 
     pub(super) fn next_wake(&self, run: &Run, now: BootTime) -> BootTime {
         let rules = &self.parts.rules;
         if !run.turns.are_here() {
-            return run.deadline.max(now);
+            let share = run.level_began + rules.level_share;
+            return if share > now { share.min(run.deadline.max(now)) } else { run.deadline.max(now) };
         }
         let idle = |device: &DeviceId| run.hands.get(device).is_none_or(|hand| !hand.busy);
         let readings =

@@ -363,7 +363,9 @@ impl Hands {
             let result = match hands.ready_in_session(&device, time).await {
                 Ok((driver, call, turns)) => turns.bounded(time, driver.quiesce(&call)).await,
                 // A device that left the settings: this process has no session there, and never sent it anything.
-                Err(_) => Ok(()),
+                Err(error) if error.kind == ErrorKind::Settings => Ok(()),
+                // Nobody asked it to close: what was sent in the session may be on its way.
+                Err(error) => Err(DriverError { effect: Effect::Unknown, ..error }),
             };
             hands.spoken.closed(&device, began);
             asking.answered(&result, |()| "ended".to_owned());
