@@ -39,4 +39,5 @@ mod stopped;
 mod stopping;
 mod succession;
 mod weather;
+mod whose;
 mod withdrawals;

@@ -163,7 +163,8 @@ impl Setup {
         let addresses =
             address.iter().flat_map(|at| drivers.keys().map(move |id| (id.clone(), format!("{at}/{id}"))));
         let at_pdu = |(_, unit, _): &(Arc<Door>, Arc<Unit>, Duration)| {
-            drivers.keys().map(|id| (id.clone(), unit.clone())).collect()
+            let supplies = drivers.iter().filter(|(_, driver)| driver.traits().class == DeviceClass::Supply);
+            supplies.map(|(id, _)| (id.clone(), unit.clone())).collect()
         };
         let units = self.pdu.as_ref().map(at_pdu).unwrap_or_default();
         NodePlan {
@@ -191,7 +192,7 @@ impl Setup {
     }
 
     fn device(&self, name: &str, world: &SharedWorld) -> Arc<dyn PowerDriver> {
-        match &self.pdu {
+        match self.pdu.as_ref().filter(|_| !name.ends_with("bmc")) {
             None => {
                 let options = SimOptions { names_sessions: self.names_sessions, ..SimOptions::default() };
                 Arc::new(SimDriver::new(world, name, &options))
