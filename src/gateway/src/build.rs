@@ -69,6 +69,7 @@ pub(crate) fn all(
         })
         .collect();
     builder.samples(&settings.samples);
+    faults.extend(parent::twice_called(&settings.nodes));
     let limits = drivers.units.assign(&mut nodes, &settings.nodes, &mut faults);
     // What is wrong with a text is told once: a driver that cannot read it either says nothing new.
     faults.retain(|fault| told.all().iter().all(|told| told.place != fault.place));
@@ -384,3 +385,6 @@ impl Builder<'_> {
         alone.or_else(named)
     }
 }
+
+#[cfg(test)]
+mod tests;
