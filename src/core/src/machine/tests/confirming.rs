@@ -5,7 +5,7 @@ use crate::ids::Term;
 use crate::machine::Refused;
 use crate::outcome::Outcome;
 use crate::record::{Phase, Then};
-use crate::support::{Bench, Player, device, fence_id, holder, host, person, request, supply};
+use crate::support::{Bench, Player, device, fence_id, holder, host, node, person, request, supply};
 
 #[test]
 fn a_proof_makes_it_fenced_and_the_evidence_is_stored() {
@@ -152,4 +152,18 @@ fn what_supplies_proved_is_proven_anew_by_them_first_and_then_by_the_others() {
     }
     let refused = player.try_apply(Event::NextLevel { why: "silent".to_owned() }).unwrap_err();
     assert!(matches!(refused, Refused::NoSuch { what: "level", .. }), "{refused:?}");
+}
+
+/// Also where its leader dies before its children have asked again: the word stands in its own record.
+#[test]
+fn what_is_not_proven_any_more_is_void_for_its_children_unless_its_prover_is_merely_gone() {
+    for seen in [true, false] {
+        let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+        let holder = holder(&crate::parent::hold_of(&node()), Then::StayOff);
+        player.apply(Event::Join { holder, key: None });
+        player.confirm();
+        player.apply(Event::Unproven { why: "outlet reads On".to_owned(), seen });
+        let held = player.record().holds.get(&crate::parent::hold_of(&node())).expect("held").breached;
+        assert_eq!(held, seen);
+    }
 }
