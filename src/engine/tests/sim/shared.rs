@@ -8,12 +8,13 @@ use async_trait::async_trait;
 use picket_core::device::Identity;
 use picket_core::ids::NodeId;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
-use picket_core::outcome::Outcome;
+use picket_core::outcome::{Outcome, Reason};
 use picket_core::power::Reading;
+use picket_core::record::Phase;
 use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits,
 };
-use picket_driver_sim::{Fault, SimDriver};
+use picket_driver_sim::{Fault, SimDriver, Verb};
 use picket_engine::{Unit, UnitLimits, Until};
 
 use crate::lab::{Lab, s};
@@ -270,4 +271,37 @@ async fn another_limit_holds_at_once_for_whoever_waits_and_whoever_has_a_turn_ke
     unit.change(UnitLimits { at_once: 2, pause: Duration::ZERO }, (1..=4).map(id).collect());
     tokio::time::sleep(s(2)).await;
     assert_eq!(door.most.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_close_that_did_not_get_its_turn_is_no_word_for_the_end_of_an_on() {
+    let (mut lab, _door) = built(808, 2, Duration::from_millis(20), |setup| {
+        setup.adjust = Arc::new(|spec| {
+            spec.max_in_flight.on = None;
+            if spec.id.as_str().starts_with("n2") {
+                spec.call = s(400);
+            }
+        });
+    })
+    .await;
+    let call = lab.call();
+    lab.engine.fence(&id(1), call).await.expect("let in");
+    lab.reach_of(&id(1), "released", s(300)).await;
+    // It takes the on, answers nothing, and does it much later.
+    for outlet in ["n1-a", "n1-b"] {
+        lab.fault(outlet, Fault::Late { verb: Verb::On, after: s(10_000), answered: false, times: 100 });
+    }
+    lab.engine.unfence(&id(1), "db".to_owned(), crate::lab::person()).await.expect("let in");
+    tokio::time::sleep(s(8)).await;
+    // Somebody else's device keeps the unit busy.
+    ["n2-a", "n2-b"].into_iter().for_each(|outlet| lab.fault(outlet, Fault::Slow(s(390))));
+    let engine = lab.engine.clone();
+    let busy = tokio::spawn(async move { engine.check(&id(2)).await.map(drop) });
+    tokio::time::sleep(s(20)).await;
+    let call = lab.call();
+    lab.engine.fence(&id(1), call).await.expect("let in");
+    tokio::time::sleep(s(1_200)).await;
+    let record = lab.engine.node(&id(1)).expect("a node").stored.record.clone();
+    assert_eq!(record.phase, Phase::NeedsOperator(Reason::UnboundedEffect), "{:?}", record.ledger);
+    busy.abort();
 }
