@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::device::DeviceClass;
-use picket_core::ids::NodeId;
+use picket_core::ids::{NodeId, Term};
 use picket_core::power::Power;
 use picket_core::record::{Cause, Phase, SetAside};
 use picket_driver::{Call, PowerDriver};
@@ -148,6 +148,14 @@ impl Engine {
         let record = &view.stored.record;
         let is_let_go = matches!(record.phase, Phase::Normal | Phase::Retired);
         (!is_let_go).then(|| record.phase.label())
+    }
+
+    /// Whether a child's hold on its parent stands for nothing: the child is let go, as its own record says. Not before all that is
+    /// stored is seated under this leadership: what was seen before may be old. A node that is not there says nothing.
+    pub(crate) fn is_let_go(&self, child: &NodeId, term: Term) -> bool {
+        let is_seated = self.leading().is_ok_and(|leads| leads == term);
+        let phase = || Some(self.slot(child).ok()?.view.borrow().stored.record.phase.clone());
+        is_seated && matches!(phase(), Some(Phase::Normal | Phase::Retired))
     }
 
     /// Notes that a child runs there: a fence of the parent takes it away too.

@@ -62,11 +62,11 @@ impl NodeTask {
         engine.is_some_and(|engine| self.children().any(|child| engine.wants_it(&child).breach))
     }
 
-    /// Lets go what a child holds that is not kept off any more, and could not say so: it was retired, or is no node now.
+    /// Lets go what a child holds that is not kept off any more, and could not say so: it was retired.
     pub(in crate::node) async fn drop_holds_of_the_gone(&mut self) -> Result<(), Fatal> {
         let Some(engine) = self.parts.parents.engine() else { return Ok(()) };
-        let gone: Vec<NodeId> =
-            self.children().filter(|child| engine.keeps_its_parent(child.as_str()).is_none()).collect();
+        let term = self.hands.leadership().term();
+        let gone: Vec<NodeId> = self.children().filter(|child| engine.is_let_go(child, term)).collect();
         for child in gone {
             let person = Person { name: BY.to_owned(), reason: format!("{child} is not kept off any more") };
             if let Err(refused) = self.unfence(hold_of(&child), person.into()).await? {
