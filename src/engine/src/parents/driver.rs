@@ -197,9 +197,13 @@ impl ParentDriver {
     async fn settle(&self, call: &Call) -> Result<(), DriverError> {
         let asked: Vec<NodeId> = self.unsettled().iter().cloned().collect();
         for parent in asked {
-            let settled = self.ask(call, &parent, ParentAsk::Settle, false).await;
-            settled.map_err(|error| DriverError { effect: Effect::Unknown, ..error })?;
-            self.unsettled().remove(&parent);
+            match self.ask(call, &parent, ParentAsk::Settle, false).await {
+                // What is no node any more does nothing.
+                Err(error) if error.kind != ErrorKind::Settings => {
+                    return Err(DriverError { effect: Effect::Unknown, ..error });
+                }
+                _ => drop(self.unsettled().remove(&parent)),
+            }
         }
         Ok(())
     }
@@ -245,7 +249,8 @@ impl PowerDriver for ParentDriver {
         &self.traits
     }
 
-    /// On: no parent is held for the child and the one on which it runs is on, or the child runs elsewhere. Off: the parent that is held is proven off and read so
+    /// On: no parent is held for the child and the one on which it runs is on, or the child runs elsewhere. Off: the parent that is
+    /// held is proven off and read so
     /// just now, and the child, asked for after that, runs on it and is not about to move.
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
         let asked_at = call.now();
