@@ -25,7 +25,6 @@ use fleet::{Fleet, Slot};
 use following::Following;
 pub use following::Part;
 use futures::FutureExt;
-pub(crate) use parents::Wants;
 pub use parents::called;
 use picket_core::election::Leadership;
 use picket_core::ids::{NodeId, Revision};

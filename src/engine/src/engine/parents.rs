@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::device::DeviceClass;
-use picket_core::ids::{NodeId, Term};
+use picket_core::ids::NodeId;
 use picket_core::power::Power;
-use picket_core::record::{Cause, Phase, SetAside};
+use picket_core::record::Phase;
 use picket_driver::{Call, PowerDriver};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -15,18 +15,12 @@ use tokio::time::Instant;
 use super::{Engine, Shared};
 use crate::error::EngineError;
 use crate::node::Command;
+use crate::office::Standing;
 use crate::parents::{LABEL, ParentAnswer, ParentAsk};
 use crate::parts::NodePlan;
 
 /// A fence waits no longer for where the gateway's own machine runs.
 const LOCATE: Duration = Duration::from_secs(2);
-
-/// What a child's fence brings with it to its parent's.
-#[derive(Debug, Default)]
-pub(crate) struct Wants {
-    pub(crate) breach: bool,
-    pub(crate) set_aside: Option<SetAside>,
-}
 
 /// What clouds call a node: by its label, else by its name.
 pub fn called<'a>(node: &'a NodeId, labels: &'a BTreeMap<String, String>) -> &'a str {
@@ -64,13 +58,6 @@ impl Engine {
         self.shared.office.held_by(child)
     }
 
-    /// In words, that a node is on its way back; `None`: it is not.
-    pub(crate) fn is_coming_back(&self, node: &NodeId) -> Option<&'static str> {
-        let slot = self.slot(node).ok()?;
-        let view = slot.view.borrow();
-        (view.stored.record.phase == Phase::Unfencing).then_some("being brought back")
-    }
-
     /// Whether a node was seen on when its devices were read last, and is not on its way back or off.
     ///
     /// # Errors
@@ -99,24 +86,6 @@ impl Engine {
         }
     }
 
-    /// Why a child wants its parent off: it was found on although nobody unfenced it, and whose word set a limit aside for it.
-    pub(crate) fn wants_it(&self, child: &NodeId) -> Wants {
-        let Ok(slot) = self.slot(child) else { return Wants::default() };
-        let view = slot.view.borrow();
-        let fence = view.stored.record.fence.as_ref();
-        Wants {
-            breach: fence.is_some_and(|fence| fence.cause == Cause::Breach),
-            set_aside: fence.and_then(|fence| fence.budget_override.clone()),
-        }
-    }
-
-    /// Whether one of these nodes is being fenced.
-    pub(crate) fn is_any_being_fenced(&self, nodes: &[NodeId]) -> bool {
-        let is_so =
-            |node| self.slot(node).is_ok_and(|slot| slot.view.borrow().stored.record.phase == Phase::Fencing);
-        nodes.iter().any(is_so)
-    }
-
     /// Asks where the gateway's own machine runs, where that may be another node and the settings do not say on which: what a check
     /// saw may be minutes old. Takes [`LOCATE`] at the longest; what is not said then is as it was.
     pub(crate) async fn locate_own_host(&self) {
@@ -141,21 +110,9 @@ impl Engine {
         children.iter().any(|child| fleet.plans.get(child).is_some_and(|plan| plan.own_host))
     }
 
-    /// Why a child's hold on its parent may not be dropped: it is kept off by it, or on its way there. In words, its phase.
-    pub(crate) fn keeps_its_parent(&self, child: &str) -> Option<&'static str> {
-        let slot = NodeId::new(child).ok().and_then(|child| self.slot(&child).ok())?;
-        let view = slot.view.borrow();
-        let record = &view.stored.record;
-        let is_let_go = matches!(record.phase, Phase::Normal | Phase::Retired);
-        (!is_let_go).then(|| record.phase.label())
-    }
-
-    /// Whether a child's hold on its parent stands for nothing: the child is let go, as its own record says. Not before all that is
-    /// stored is seated under this leadership: what was seen before may be old. A node that is not there says nothing.
-    pub(crate) fn is_let_go(&self, child: &NodeId, term: Term) -> bool {
-        let is_seated = self.leading().is_ok_and(|leads| leads == term);
-        let phase = || Some(self.slot(child).ok()?.view.borrow().stored.record.phase.clone());
-        is_seated && matches!(phase(), Some(Phase::Normal | Phase::Retired))
+    /// Where a node stands that is neither normal nor retired, as the store has it.
+    pub(crate) fn standing(&self, node: &NodeId) -> Option<Standing> {
+        self.shared.office.standing(node)
     }
 
     /// Notes that a child runs there: a fence of the parent takes it away too.

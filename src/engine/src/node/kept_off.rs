@@ -35,10 +35,6 @@ impl NodeTask {
                 return Ok(());
             }
             let here = self.place();
-            self.drop_holds_of_the_gone().await?;
-            if self.place() != here {
-                return Ok(());
-            }
             let Some(looks) = self.watch(&self.kept_off()).await? else { return Ok(()) };
             let record = self.record();
             let Some(fence) = record.fence.as_ref().filter(|fence| fence.generation == record.generation)

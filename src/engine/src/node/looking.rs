@@ -1,7 +1,7 @@
 //! Asking devices for power, and what is known of them to whoever looks.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -10,13 +10,10 @@ use picket_core::event::Event;
 use picket_core::ground::{LOOK_LIFE, Look, ReleaseGround};
 use picket_core::ids::DeviceId;
 use picket_core::power::Power;
-use picket_core::record::Phase;
-use picket_core::time::BootTime;
 
-use super::command::Command;
+use super::children::Asks;
 use super::hands::{Did, Doing};
-use super::{Fatal, Ground, NodeTask, sleep_until};
-use crate::parents::ParentAsk;
+use super::{Fatal, NodeTask, sleep_until};
 
 /// Readings of host devices that a look did not wait for. Nothing else may be asked of these devices before they are
 /// gone on with or dropped: it would wait for them.
@@ -26,22 +23,6 @@ pub(super) struct Lingering {
     /// None in a node at rest.
     doing: Option<Mutex<FuturesUnordered<Doing>>>,
 }
-
-/// What a look for a child said, for the others that ask.
-#[derive(Debug)]
-pub(super) struct SharedLook {
-    looks: Vec<Look>,
-    /// Of which proof it is.
-    ground: Weak<Ground>,
-    until: BootTime,
-}
-
-/// A look for one child serves the others so long at least.
-const SHARED: Duration = Duration::from_millis(250);
-/// Whoever was found to be told what it said is told so, also a moment later.
-const GRACE: Duration = Duration::from_millis(100);
-/// How long a look for children waits for host devices besides those that prove.
-const PATIENCE_FOR_CHILDREN: Duration = Duration::from_millis(100);
 
 impl Lingering {
     pub(super) fn clear(&mut self) {
@@ -124,37 +105,45 @@ impl NodeTask {
         let here = self.place();
         self.lingering.clear();
         let mut looks: Vec<Look> = Vec::new();
-        let mut doing = self.hands.read_all(devices);
-        loop {
-            tokio::select! {
+        // A child's look asks what proves, and lets the readings of all else go on: that may speak against it.
+        let needed = self.needed();
+        let (own, besides): (Vec<DeviceId>, Vec<DeviceId>) =
+            devices.iter().cloned().partition(|device| needed.contains(device));
+        let mut doing = self.hands.read_all(&own);
+        self.go_on_with(&besides);
+        while !doing.is_empty() || !self.lingering.doing().is_empty() {
+            let next = tokio::select! {
                 biased;
                 Some(command) = self.mailbox.recv() => {
                     // Where it asks the same devices it would wait for calls that nobody goes on with. All else lets the
                     // readings go on: callers, however many, do not keep power from being watched.
-                    let proves = self.record().phase == Phase::Released && !command.is_check();
-                    let asks = proves || command.asks_devices() || command.looks() && !self.is_told(&command);
-                    if asks {
+                    let asks = self.asks(&command);
+                    if asks != Asks::Nothing {
                         doing.clear();
+                    }
+                    if asks == Asks::Anything {
+                        self.lingering.clear();
                     }
                     self.command(command).await?;
                     if self.place() != here {
                         return Ok(None);
                     }
-                    if asks {
-                        self.lingering.clear();
+                    if asks != Asks::Nothing {
                         let left = |device: &&DeviceId| looks.iter().all(|look| look.device != **device);
-                        doing = self.hands.read_all(devices.iter().filter(left));
+                        doing = self.hands.read_all(own.iter().filter(left));
+                        let left: Vec<DeviceId> = besides.iter().filter(left).cloned().collect();
+                        self.go_on_with(&left);
                     }
+                    continue;
                 }
-                next = doing.next() => match next {
-                    Some((device, did)) => {
-                        looks.extend(self.looked(device, did));
-                        if looks.last().is_some_and(enough) {
-                            break;
-                        }
-                    }
-                    None => break,
-                },
+                Some(next) = doing.next(), if !doing.is_empty() => next,
+                Some(next) = self.lingering.doing().next() => next,
+            };
+            let (device, did) = next;
+            self.lingering.devices.remove(&device);
+            looks.extend(self.looked(device, did));
+            if looks.last().is_some_and(enough) {
+                break;
             }
         }
         self.store_sessions().await?;
@@ -170,63 +159,40 @@ impl NodeTask {
         Ok(looks)
     }
 
+    /// The devices whose Off is the proof that is in hand.
+    pub(super) fn needed(&self) -> Vec<DeviceId> {
+        match self.ground.as_ref().map(|held| &held.ground) {
+            Some(ground @ ReleaseGround::Confirmed(_)) => ground.to_look_at(),
+            Some(ReleaseGround::Attested(_)) | None => Vec::new(),
+        }
+    }
+
+    /// Reads these, or goes on with it: what is not waited for now is heard by the next look.
+    fn go_on_with(&mut self, devices: &[DeviceId]) {
+        let new = |device: &&DeviceId| !self.lingering.devices.contains(*device);
+        let new: Vec<DeviceId> = devices.iter().filter(new).cloned().collect();
+        let more: Vec<Doing> = new.iter().map(|device| self.hands.read(device)).collect();
+        self.lingering.doing().extend(more);
+        self.lingering.devices.extend(new);
+    }
+
     /// The same, and nothing is stored: it may be dropped at any moment.
     pub(super) async fn glance(&mut self) -> Vec<Look> {
         self.glance_within(LOOK_LIFE * 3 / 4).await
     }
 
-    /// What a look for one child says serves the others that ask in the meantime: as long as it took, and [`SHARED`] at least. So
-    /// however many ask, and however slow a device is, the node's own work goes on. No other host device is waited for that may
-    /// speak against it: that is the watch's matter, and what is late there is late for no child.
-    pub(super) async fn look_for_children(&mut self) -> Result<Vec<Look>, Fatal> {
-        let asked_at = self.now();
-        if let Some(last) = self.shared_look(GRACE) {
-            return Ok(last.looks.clone());
-        }
-        let ground = self.ground.as_ref().map(Arc::downgrade).unwrap_or_default();
-        let looks = self.glance_within(PATIENCE_FOR_CHILDREN).await;
-        self.store_sessions().await?;
-        let now = self.now();
-        let until = now + now.since(asked_at).max(SHARED);
-        self.shared_look = Some(Box::new(SharedLook { looks: looks.clone(), ground, until }));
-        Ok(looks)
-    }
-
-    /// Whether a child is told what another one's look said: no device is asked for it.
-    fn is_told(&self, command: &Command) -> bool {
-        matches!(command, Command::Parent(ParentAsk::Look { .. }, ..))
-            && self.shared_look(Duration::ZERO).is_some()
-    }
-
-    fn shared_look(&self, grace: Duration) -> Option<&SharedLook> {
-        let (now, ground) = (self.now(), self.ground.as_ref()?);
-        let last = self.shared_look.as_deref()?;
-        (now < last.until + grace && last.ground.as_ptr() == Arc::as_ptr(ground)).then_some(last)
-    }
-
-    async fn glance_within(&mut self, patience: Duration) -> Vec<Look> {
+    pub(super) async fn glance_within(&mut self, patience: Duration) -> Vec<Look> {
         let mut looks: Vec<Look> = Vec::new();
-        let hosts = self.hosts();
-        let needed = match self.ground.as_ref().map(|held| &held.ground) {
-            Some(ground @ ReleaseGround::Confirmed(_)) => ground.to_look_at(),
-            // Nothing but the host devices can speak against a person's word: also a slow one is heard.
-            Some(ReleaseGround::Attested(_)) => {
-                looks = self.glance_at(&hosts).await;
-                looks.retain(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On));
-                Vec::new()
-            }
-            None => Vec::new(),
-        };
+        let (hosts, needed) = (self.hosts(), self.needed());
+        // Nothing but the host devices can speak against a person's word: also a slow one is heard.
+        if let Some(ReleaseGround::Attested(_)) = self.ground.as_ref().map(|held| &held.ground) {
+            looks = self.glance_at(&hosts).await;
+            looks.retain(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On));
+        }
         let besides: Vec<DeviceId> = hosts.into_iter().filter(|host| !needed.contains(host)).collect();
         let mut doing = self.hands.read_all(&needed);
+        self.go_on_with(&besides);
         let mut others = std::mem::take(&mut self.lingering);
-        let more: Vec<Doing> = besides
-            .iter()
-            .filter(|host| !others.devices.contains(*host))
-            .map(|host| self.hands.read(host))
-            .collect();
-        others.doing().extend(more);
-        others.devices.extend(besides.iter().cloned());
         let asked_at = self.now();
         let patience = tokio::time::sleep(patience);
         tokio::pin!(patience);

@@ -2,6 +2,7 @@
 
 mod asked;
 mod checking;
+mod children;
 mod command;
 mod drain;
 mod fencing;
@@ -31,11 +32,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use children::SharedLook;
 pub(crate) use command::{Command, Wish};
 use hands::Hands;
 use idling::Spoken;
 pub(crate) use inbox::{Inbox, Mailbox, mailbox};
-use looking::{Lingering, SharedLook};
+use looking::Lingering;
 use orphaned::Aside;
 use picket_core::election::Leadership;
 use picket_core::ground::ReleaseGround;
@@ -50,8 +52,7 @@ pub(crate) use telling::Teller;
 use tokio::sync::{Semaphore, broadcast, watch};
 use tracing::Instrument;
 
-use crate::engine::Wants;
-use crate::office::Office;
+use crate::office::{Office, Standing};
 use crate::parts::{NodePlan, Parts};
 use crate::readiness::Readiness;
 use crate::view::{DeviceLive, Live, NodeView, Wait};
@@ -181,7 +182,7 @@ pub(crate) struct NodeTask {
     /// What is admitted now is a drill.
     drilling: bool,
     /// What is being asked for is a child's wish.
-    of_child: Option<Wants>,
+    of_child: Option<Standing>,
     /// Host devices that read On just before the drill under way; none where another process began it.
     lit: BTreeSet<DeviceId>,
     /// Nodes of which something changed that is not stored.

@@ -21,6 +21,7 @@ use picket_driver::{DriverError, Effect, ErrorKind};
 
 use super::drain::Drained;
 use super::hands::{Did, Doing};
+use super::whose::Vouched;
 use super::{Fatal, NodeTask};
 
 /// An on that was taken and is not seen is sent again after this.
@@ -126,8 +127,11 @@ impl NodeTask {
             let held = self.record().fence.iter().flat_map(|fence| fence.holds.keys());
             let held: Vec<DeviceId> = held.cloned().collect();
             self.open_sessions(&held).await;
-            if self.whose(&held).await?.is_none() {
+            if !self.are_ours_to_undo(&held).await? {
                 return Ok(false);
+            }
+            if self.record().fence.as_ref().is_none_or(|fence| fence.holds.is_empty()) {
+                break;
             }
             let opened = self.persist_in_sessions(|| Event::UnholdIntent).await?;
             if self.place() != here {
@@ -179,10 +183,7 @@ impl NodeTask {
         if devices.is_empty() {
             return Ok(true);
         }
-        // A board may have been exchanged since: whoever would be switched on now may be somebody else's, and fenced.
-        if self.whose(&devices).await?.is_none() {
-            return Ok(false);
-        }
+        let mut vouched = Vouched::default();
         let mut pending = self.on_intent(&devices).await?;
         let mut dark: BTreeSet<DeviceId> = devices.iter().cloned().collect();
         let mut send_at = self.now();
@@ -201,7 +202,11 @@ impl NodeTask {
                 if self.place() != here {
                     return Ok(false);
                 }
-                let again = self.send_on(pending.iter().filter(|on| dark.contains(on.device()))).await?;
+                let Some(ours) = self.vouched(&mut vouched, &dark).await? else { return Ok(false) };
+                let to_send =
+                    pending.iter().filter(|on| dark.contains(on.device()) && ours.contains(on.device()));
+                let again = self.send_on(to_send).await?;
+                let again = if ours.is_superset(&dark) { again } else { again.min(PACE * 2) };
                 send_at = self.now() + again;
             }
             let names: Vec<String> = dark.iter().map(ToString::to_string).collect();
@@ -212,6 +217,9 @@ impl NodeTask {
             let asked: Vec<DeviceId> = dark.iter().cloned().collect();
             let Some(looks) = self.watch(&asked).await? else { return Ok(false) };
             for look in looks {
+                if look.reading.is_some() {
+                    vouched.answer.insert(look.device.clone());
+                }
                 if look.reading.is_some_and(|reading| reading.power == Power::On) {
                     dark.remove(&look.device);
                 }
@@ -297,7 +305,10 @@ impl NodeTask {
                 }
             };
             let (device, looked) = hands.read(on.device()).await;
-            if let Some(why) = not_now(&looked, hands.session(&device).as_deref() == on.session()) {
+            // What a parent is asked goes in no session, and lets go also of one whose whereabouts nobody tells.
+            let is_parent = hands.class(&device) == Some(DeviceClass::Parent);
+            let is_stored = hands.session(&device).as_deref() == on.session();
+            if let Some(why) = not_now(&looked, is_stored).filter(|_| !is_parent) {
                 return (device, looked, Ok(Did::On(on.effect(), Err(why))));
             }
             parts.hooks.reached("sending on").await;
@@ -312,7 +323,9 @@ impl NodeTask {
     /// After a stand-down: ends when a host device reads On, or on the person's word where none answers.
     /// `None`: it reads Off, or the node was moved.
     async fn seen_alive(&mut self, deadline: BootTime) -> Result<Option<String>, Fatal> {
-        let hosts = self.hosts();
+        let others = self.ask_whose(&self.hosts()).await.others;
+        let mut hosts = self.hosts();
+        hosts.retain(|host| others.iter().all(|(other, _)| other != host));
         let silent_until = self.now() + self.parts.rules.silent_share;
         let mut answered = false;
         loop {

@@ -16,13 +16,6 @@ use super::{Fatal, NodeTask};
 
 impl NodeTask {
     pub(super) async fn released(&mut self) -> Result<(), Fatal> {
-        if std::mem::take(&mut self.unchecked_holds) {
-            // What another process knew of its devices this one does not: whom it watches is asked first.
-            if self.whose(&self.hosts()).await?.is_none() {
-                return Ok(());
-            }
-            self.check_holds().await?;
-        }
         loop {
             self.close_expired(|kind| !kind.bars_proof()).await?;
             let here = self.place();
@@ -36,6 +29,13 @@ impl NodeTask {
             let Some(looks) = self.watch_for(&devices, is_on).await? else { return Ok(()) };
             if self.found_on(&looks).await? || self.proof_is_gone(&looks).await? {
                 return Ok(());
+            }
+            if std::mem::take(&mut self.unchecked_holds) {
+                // What another process knew of its devices this one does not: whom it watches is asked.
+                if self.whose(&self.hosts()).await?.is_none() {
+                    return Ok(());
+                }
+                self.check_holds().await?;
             }
             // From one look to the next, and not from its end, which a silent device puts off.
             let watch = self.parts.rules.watch;

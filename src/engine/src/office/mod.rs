@@ -17,7 +17,7 @@ use picket_core::budget::{Aside, Bar, Books, Budget, LimitKind, Ticket};
 use picket_core::groups::Groups;
 use picket_core::ids::NodeId;
 use picket_core::parent::child_of;
-use picket_core::record::NodeRecord;
+use picket_core::record::{Cause, NodeRecord, Phase, SetAside};
 use picket_core::time::{BootTime, Clock};
 use queue::{Queue, Seen};
 use tokio::sync::Notify;
@@ -44,6 +44,37 @@ struct Papers {
     queued: BTreeMap<Ticket, Seen>,
     /// The nodes that children hold, and which (S22).
     held: BTreeMap<NodeId, Vec<NodeId>>,
+    /// The nodes that are not at rest, as the store has them: of whatever settings, and from the first moment of a leadership on.
+    standing: BTreeMap<NodeId, Standing>,
+}
+
+/// Where a node stands that is not at rest, for those that it holds, or that hold it.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    /// Its phase, in a word.
+    pub(crate) phase: &'static str,
+    /// It is being fenced.
+    pub(crate) is_fencing: bool,
+    /// It is being brought back.
+    pub(crate) is_unfencing: bool,
+    /// It was found on although nobody unfenced it.
+    pub(crate) is_breach: bool,
+    /// Whose word set limits aside for its fence.
+    pub(crate) set_aside: Option<SetAside>,
+}
+
+impl Standing {
+    fn of(record: &NodeRecord) -> Option<Self> {
+        let fence = record.fence.as_ref();
+        let is_at_rest = matches!(record.phase, Phase::Normal | Phase::Retired);
+        (!is_at_rest).then(|| Self {
+            phase: record.phase.label(),
+            is_fencing: record.phase == Phase::Fencing,
+            is_unfencing: record.phase == Phase::Unfencing,
+            is_breach: fence.is_some_and(|fence| fence.cause == Cause::Breach),
+            set_aside: fence.and_then(|fence| fence.budget_override.clone()),
+        })
+    }
 }
 
 /// How a place was taken: the limits that would have barred it and were set aside.
@@ -149,6 +180,11 @@ impl Office {
         held.map(|(parent, _)| parent.clone()).collect()
     }
 
+    /// Where a node stands that is neither normal nor retired.
+    pub(crate) fn standing(&self, node: &NodeId) -> Option<Standing> {
+        self.papers().standing.get(node).cloned()
+    }
+
     /// A child runs on that parent: a fence of the parent takes it away too.
     pub(crate) fn runs_on(&self, child: &NodeId, parent: &NodeId) {
         self.papers().books.runs_on(child, parent);
@@ -222,12 +258,17 @@ impl Office {
 
 impl Papers {
     fn new(books: Books) -> Self {
-        Self { books, pauses: Pauses::default(), queued: BTreeMap::new(), held: BTreeMap::new() }
+        let (pauses, queued) = Default::default();
+        Self { books, pauses, queued, held: BTreeMap::new(), standing: BTreeMap::new() }
     }
 
     /// The record is stored.
     fn stored(&mut self, record: &NodeRecord, now: BootTime) {
         self.books.stored(record, now);
+        match Standing::of(record) {
+            Some(standing) => drop(self.standing.insert(record.node.clone(), standing)),
+            None => drop(self.standing.remove(&record.node)),
+        }
         let children = record.holds.keys().filter_map(|holder| NodeId::new(child_of(holder)?).ok());
         let children: Vec<NodeId> = children.collect();
         match children.is_empty() {

@@ -185,8 +185,8 @@ impl ParentDriver {
     }
 
     fn is_brought_back(&self) -> bool {
-        let engine = self.parents.engine();
-        engine.is_some_and(|engine| engine.is_coming_back(&self.settings.child).is_some())
+        let standing = self.parents.engine().and_then(|engine| engine.standing(&self.settings.child));
+        standing.is_some_and(|standing| standing.is_unfencing)
     }
 
     fn reading(&self, power: Power, asked_at: BootTime, call: &Call, epoch: Epoch, said: String) -> Reading {

@@ -148,10 +148,15 @@ impl Unit {
         Err(DriverError::new(ErrorKind::Throttled, Effect::DidNotHappen, detail))
     }
 
-    /// A reading here took so long: there may be room for another level.
-    pub(crate) fn took(self: &Arc<Self>, took: Duration) {
-        let left = whole(&self.state).note(self, took);
+    /// A reading here took so long, and was answered or not: there may be room for another level.
+    pub(crate) fn took(self: &Arc<Self>, took: Duration, answered: bool) {
+        let left = whole(&self.state).note(self, took, answered);
         drop(left);
+    }
+
+    /// How long it has answered nobody; zero where the last reading was answered.
+    pub(crate) fn silent_for(&self) -> Duration {
+        whole(&self.state).silent_since().map(|since| since.elapsed()).unwrap_or_default()
     }
 
     /// The least time between two readings of each of so many devices of a level: their offs and readings, one after the other,

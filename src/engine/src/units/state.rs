@@ -23,6 +23,8 @@ pub(super) struct State {
     next: u64,
     /// How long the last readings took.
     took: VecDeque<Duration>,
+    /// Since when no reading was answered.
+    silent_since: Option<Instant>,
     /// Levels under way.
     levels: BTreeMap<u64, NodeId>,
     levels_waiting: VecDeque<Waiting>,
@@ -102,12 +104,20 @@ impl State {
     }
 
     /// A reading took so long.
-    pub(super) fn note(&mut self, unit: &Arc<Unit>, took: Duration) -> Left<LevelTurn> {
+    pub(super) fn note(&mut self, unit: &Arc<Unit>, took: Duration, answered: bool) -> Left<LevelTurn> {
+        match answered {
+            true => self.silent_since = None,
+            false => drop(self.silent_since.get_or_insert_with(Instant::now)),
+        }
         if self.took.len() == REMEMBERED {
             self.took.pop_front();
         }
         self.took.push_back(took);
         self.begin_levels(unit)
+    }
+
+    pub(super) fn silent_since(&self) -> Option<Instant> {
+        self.silent_since
     }
 
     pub(super) fn slowest_reading(&self) -> Option<Duration> {

@@ -24,7 +24,7 @@ fn node(name: &str) -> NodeId {
 async fn call(unit: &Arc<Unit>, takes: Duration) {
     let turn = unit.turn(Rank::Fence, s(600)).await.expect("a turn");
     sleep(takes).await;
-    unit.took(takes);
+    unit.took(takes, true);
     drop(turn);
 }
 

@@ -1,6 +1,7 @@
 //! Several machines on one, and what goes wrong between them and it (S22).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,7 +12,9 @@ use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::parent::Placement;
 use picket_core::power::Reading;
-use picket_driver::{Accepted, Call, DriverError, HoldFound, HoldReport, PowerDriver, Traits};
+use picket_driver::{
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits,
+};
 use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{EngineError, Until};
 
@@ -20,14 +23,16 @@ use crate::liveness::recovered;
 use crate::observer::Answer;
 use crate::setup::{NodeSetup, PARENT, Setup, named};
 
-const HV: &str = "hv1";
-const RELEASED: Outcome = Outcome::Fenced { released: true };
+pub const HV: &str = "hv1";
+pub const RELEASED: Outcome = Outcome::Fenced { released: true };
 
 /// Whoever places a child, and takes its time to tell where it is.
 #[derive(Debug)]
 pub struct Places {
     pub inner: Arc<dyn PowerDriver>,
     pub takes: Duration,
+    /// Its owner cannot be asked.
+    pub away: Arc<AtomicBool>,
 }
 
 #[async_trait]
@@ -37,6 +42,9 @@ impl PowerDriver for Places {
     }
 
     async fn placement(&self, call: &Call) -> Result<Placement, DriverError> {
+        if self.away.load(Ordering::SeqCst) {
+            return Err(DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, "it is away"));
+        }
         let mut placement = self.inner.placement(call).await?;
         tokio::time::sleep(self.takes).await;
         placement.answered_at = call.now();
@@ -84,16 +92,16 @@ impl PowerDriver for Places {
     }
 }
 
-fn id(name: &str) -> NodeId {
+pub fn id(name: &str) -> NodeId {
     NodeId::new(name).expect("a good name")
 }
 
-fn child(number: usize) -> String {
+pub fn child(number: usize) -> String {
     if number == 1 { NODE.to_owned() } else { format!("n{number}") }
 }
 
 /// So many children of `hv1`, which has a BMC and, behind it, two outlets: each child's own device first, then its parent.
-async fn family(seed: u64, children: usize, change: impl FnOnce(&mut Setup)) -> Lab {
+pub async fn family(seed: u64, children: usize, change: impl FnOnce(&mut Setup)) -> Lab {
     let mut setup = Setup::new(NODE, &[&["server"], &[PARENT]]);
     for number in 2..=children {
         let levels = named(&[&[&format!("server{number}")], &[PARENT]]);
@@ -104,7 +112,12 @@ async fn family(seed: u64, children: usize, change: impl FnOnce(&mut Setup)) -> 
     change(&mut setup);
     Lab::set_up(seed, setup, |world| {
         world.add_machine(NODE).add_host(NODE, "own-bmc");
-        world.add_machine(HV).add_host(HV, "hv1-bmc").add_supply(HV, "hv1-a").add_supply(HV, "hv1-b");
+        world
+            .add_machine(HV)
+            .add_host(HV, "hv1-agent")
+            .add_host(HV, "hv1-bmc")
+            .add_supply(HV, "hv1-a")
+            .add_supply(HV, "hv1-b");
         for number in 1..=children {
             let server = if number == 1 { "server".to_owned() } else { format!("server{number}") };
             if number > 1 {
@@ -117,21 +130,21 @@ async fn family(seed: u64, children: usize, change: impl FnOnce(&mut Setup)) -> 
     .await
 }
 
-fn phase(lab: &Lab, name: &str) -> &'static str {
+pub fn phase(lab: &Lab, name: &str) -> &'static str {
     lab.engine.node(&id(name)).expect("a node").stored.record.phase.label()
 }
 
-fn holds(lab: &Lab) -> Vec<String> {
+pub fn holds(lab: &Lab) -> Vec<String> {
     lab.engine.node(&id(HV)).expect("a node").stored.record.holds.keys().cloned().collect()
 }
 
 /// The children's own devices do nothing: the level is spent, and the parent is next.
-fn deaf(lab: &Lab, children: usize) {
+pub fn deaf(lab: &Lab, children: usize) {
     lab.fault("server", Fault::OffRefused);
     (2..=children).for_each(|number| lab.fault(&format!("server{number}"), Fault::OffRefused));
 }
 
-async fn fence_all(lab: &mut Lab, children: usize) {
+pub async fn fence_all(lab: &mut Lab, children: usize) {
     for number in 1..=children {
         let mut call = lab.call();
         call.deadline = Some(s(1_800));

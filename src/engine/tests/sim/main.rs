@@ -15,6 +15,7 @@ mod kept_off;
 mod lab;
 mod let_go;
 mod liveness;
+mod lookers;
 mod observer;
 mod operation;
 mod parents;

@@ -1,6 +1,7 @@
 //! What a gateway of a lab is made of: its nodes, their devices, its rules.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -67,6 +68,8 @@ pub struct Setup {
     pub only_parent: Option<NodeId>,
     /// How long it takes to be told where a child runs.
     pub placing: Duration,
+    /// Nobody tells where a child runs.
+    pub unplaced: Arc<AtomicBool>,
     /// The way to parents, of the engine that was made last.
     pub parents: Arc<Mutex<Arc<Parents>>>,
     /// A PDU on which all outlets are, what they share of it, and how long its answers take.
@@ -94,6 +97,7 @@ impl Setup {
             election: None,
             only_parent: None,
             placing: Duration::ZERO,
+            unplaced: Arc::default(),
             parents: Arc::default(),
             pdu: None,
             adjust: Arc::new(|_| {}),
@@ -207,7 +211,8 @@ impl Setup {
     fn parent(&self, node: &NodeSetup, places: &Arc<dyn PowerDriver>) -> Arc<dyn PowerDriver> {
         let child = NodeId::new(&node.name).expect("a good name");
         let settings = ParentSettings { child, node: self.only_parent.clone(), grade: Grade::Hypervisor };
-        let places: Arc<dyn PowerDriver> = Arc::new(Places { inner: places.clone(), takes: self.placing });
+        let places: Arc<dyn PowerDriver> =
+            Arc::new(Places { inner: places.clone(), takes: self.placing, away: self.unplaced.clone() });
         Arc::new(ParentDriver::new(&self.parents.lock().expect("whole"), settings, places))
     }
 

@@ -238,6 +238,28 @@ async fn a_dead_pdu_keeps_no_node_from_its_next_level() {
     }
 }
 
+/// A healthy one is waited for, as long as the levels that come after it have their time.
+#[tokio::test(start_paused = true)]
+async fn a_busy_pdu_is_waited_for_where_no_other_level_would_do() {
+    let nodes = 14;
+    let (mut lab, _door) = built(809, nodes, Duration::from_millis(300), |setup| {
+        for node in &mut setup.nodes {
+            node.levels.push(vec![format!("{}-bmc", node.name)]);
+        }
+    })
+    .await;
+    tokio::time::sleep(s(120)).await;
+    (1..=nodes).for_each(|number| lab.fault(&format!("n{number}-bmc"), Fault::Silent));
+    for number in 1..=nodes {
+        let mut call = lab.call();
+        call.deadline = Some(s(3_600));
+        lab.engine.fence(&id(number), call).await.expect("let in");
+    }
+    for number in 1..=nodes {
+        lab.reach_of(&id(number), "released", s(3_600)).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_checks_of_a_dead_pdu_s_nodes_keep_no_other_node_s_waiting() {
     let nodes = 300;

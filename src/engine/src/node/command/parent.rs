@@ -10,6 +10,7 @@ use picket_core::record::{Phase, SetAside, Then};
 
 use crate::error::EngineError;
 use crate::node::{Fatal, NodeTask};
+use crate::office::Standing;
 use crate::parents::{ParentAnswer, ParentAsk, ParentSeen};
 use crate::request::{Admission, Asides, FenceCall};
 
@@ -34,9 +35,10 @@ pub(super) fn expect_no_child(holder: &str) -> Result<(), EngineError> {
 impl NodeTask {
     /// The hold of a child goes with the child's own fence: what would bring the parent back meanwhile is refused (S22).
     pub(super) fn expect_let_go(&self, holder: &str) -> Result<(), EngineError> {
-        let engine = self.parts.parents.engine();
-        let kept = child_of(holder).and_then(|child| engine?.keeps_its_parent(child));
-        let Some(phase) = kept else { return Ok(()) };
+        let child = child_of(holder).and_then(|child| NodeId::new(child).ok());
+        let Some(Standing { phase, .. }) = child.and_then(|child| self.office.standing(&child)) else {
+            return Ok(());
+        };
         let hint = "the child is kept off by it: unfence the child, stand it down or retire it, and its hold goes with that";
         Err(Refused::Phase { wanted: "dropping a child's hold", phase, hint }.into())
     }
@@ -58,15 +60,13 @@ impl NodeTask {
 
     /// Whether it is fenced for a child that was found on although nobody unfenced it: exempt as that one is (S11).
     pub(in crate::node) fn is_held_for_a_breach(&self) -> bool {
-        let engine = self.parts.parents.engine();
-        engine.is_some_and(|engine| self.children().any(|child| engine.wants_it(&child).breach))
+        self.children().any(|child| self.office.standing(&child).is_some_and(|child| child.is_breach))
     }
 
-    /// Lets go what a child holds that is not kept off any more, and could not say so: it was retired.
+    /// Lets go what a child holds that is not kept off any more, and could not say so: it was retired, perhaps as an orphan.
     pub(in crate::node) async fn drop_holds_of_the_gone(&mut self) -> Result<(), Fatal> {
-        let Some(engine) = self.parts.parents.engine() else { return Ok(()) };
-        let term = self.hands.leadership().term();
-        let gone: Vec<NodeId> = self.children().filter(|child| engine.is_let_go(child, term)).collect();
+        let gone: Vec<NodeId> =
+            self.children().filter(|child| self.office.standing(child).is_none()).collect();
         for child in gone {
             let person = Person { name: BY.to_owned(), reason: format!("{child} is not kept off any more") };
             if let Err(refused) = self.unfence(hold_of(&child), person.into()).await? {
@@ -102,12 +102,14 @@ impl NodeTask {
             let why = "it has a parent of its own: a machine that is fenced for another one must be fenced by its own devices";
             return Ok(Err(EngineError::NotAllowed(why.to_owned())));
         }
-        let wants = self.parts.parents.engine().map(|engine| engine.wants_it(child)).unwrap_or_default();
+        let standing = self.office.standing(child);
+        let is_breach = standing.as_ref().is_some_and(|child| child.is_breach);
         let of_breach = || {
             let reason = format!("{child} was found on although nobody unfenced it");
-            wants.breach.then(|| SetAside { by: BY.to_owned(), reason })
+            is_breach.then(|| SetAside { by: BY.to_owned(), reason })
         };
-        let budget = wants.set_aside.clone().or_else(of_breach);
+        let set_aside = standing.as_ref().and_then(|child| child.set_aside.clone());
+        let budget = set_aside.or_else(of_breach);
         let reason = format!("{child} runs on it, and is fenced by it");
         let holder = Holder { name: hold_of(child), by: BY.to_owned(), reason, then: Then::StayOff };
         let call = FenceCall {
@@ -120,7 +122,7 @@ impl NodeTask {
             set_aside: budget.map(|budget| Asides { budget: Some(budget), quorum: None }),
             turn: None,
         };
-        self.of_child = Some(wants);
+        self.of_child = standing;
         let admitted = self.admit(call).await;
         self.of_child = None;
         let admitted = admitted?;
@@ -150,7 +152,7 @@ impl NodeTask {
             let phase = self.record().phase.label().replace('_', " ");
             return Ok(ParentSeen::Unproven(format!("it is {phase}")));
         }
-        let looks = self.look_for_children().await?;
+        let looks = self.look_for_children(false).await?;
         if self.found_on(&looks).await? || self.proof_is_gone(&looks).await? {
             return Ok(ParentSeen::Void("was found on just now"));
         }

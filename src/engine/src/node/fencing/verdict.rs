@@ -75,11 +75,8 @@ impl NodeTask {
             return self.give_up(Reason::Deadline, detail.to_owned()).await;
         }
         if !run.turns.are_here() {
-            // What is shared may be dead, and others' levels wait there one after the other for its silence to be told.
-            let has_next = self.open_fence().is_some_and(|fence| fence.level_after(run.level).is_some());
-            if spent >= rules.level_share && has_next {
-                let why =
-                    format!("its turn at what its devices share did not come within {:?}", rules.level_share);
+            if self.gives_way(run, now) {
+                let why = format!("its turn at what its devices share did not come within {spent:?}");
                 return self.level_spent(run, Reason::LevelsSpent, why).await;
             }
             return Ok(());
@@ -91,7 +88,7 @@ impl NodeTask {
             );
             return self.give_up(Reason::Deadline, detail).await;
         }
-        if self.parent_is_at_work(run.level) {
+        if self.parent_is_at_work(run.level) && now + self.reserved(run.level) < run.deadline {
             // Its own levels have their shares there.
             run.level_began = now;
             return Ok(());
@@ -110,13 +107,30 @@ impl NodeTask {
         Ok(())
     }
 
+    /// What the levels that come after that one want of the time that is left.
+    pub(super) fn reserved(&self, level: usize) -> Duration {
+        let Some(fence) = self.open_fence() else { return Duration::ZERO };
+        let left = std::iter::successors(fence.level_after(level), |next| fence.level_after(*next)).count();
+        self.parts.rules.level_share * u32::try_from(left).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a level whose turn has not come gives way to the next: what it shares answers nobody, and others wait there one after
+    /// the other for that to be told; or the next ones would have no time left.
+    fn gives_way(&self, run: &Run, now: BootTime) -> bool {
+        let reserved = self.reserved(run.level);
+        let rules = &self.parts.rules;
+        let is_dead = || run.turns.waits_for_silence(rules.silent_share);
+        let dead = now.since(run.level_began) >= rules.level_share && is_dead();
+        !reserved.is_zero() && (dead || now + reserved >= run.deadline)
+    }
+
     /// Whether the level waits for its parent, and that one is being fenced.
     fn parent_is_at_work(&self, level: usize) -> bool {
         let level = self.open_fence().and_then(|fence| fence.topology.level(level));
         let waits =
             level.is_some_and(|level| level.devices.iter().any(|spec| spec.class == DeviceClass::Parent));
-        let held = || self.office.held_by(&self.plan.id);
-        waits && self.parts.parents.engine().is_some_and(|engine| engine.is_any_being_fenced(&held()))
+        let is_fencing = |node| self.office.standing(node).is_some_and(|standing| standing.is_fencing);
+        waits && self.office.held_by(&self.plan.id).iter().any(is_fencing)
     }
 
     fn level_words(&self, run: &Run) -> String {

@@ -34,6 +34,11 @@ impl Turns {
         self.left.is_empty() && self.waiting.is_none()
     }
 
+    /// Whether what is waited for has answered nobody for so long.
+    pub(super) fn waits_for_silence(&self, so_long: Duration) -> bool {
+        self.waiting.as_ref().is_some_and(|(unit, _)| unit.silent_for() >= so_long)
+    }
+
     /// Until the next of them has come; for ever where none is waited for.
     pub(super) async fn next(&mut self) {
         match &mut self.waiting {
@@ -92,8 +97,10 @@ impl NodeTask {
     pub(super) fn next_wake(&self, run: &Run, now: BootTime) -> BootTime {
         let rules = &self.parts.rules;
         if !run.turns.are_here() {
-            let share = run.level_began + rules.level_share;
-            return if share > now { share.min(run.deadline.max(now)) } else { run.deadline.max(now) };
+            let reserved = self.reserved(run.level);
+            let last = BootTime::from_boot(run.deadline.since_boot().saturating_sub(reserved));
+            let soonest = [run.level_began + rules.level_share, last, run.deadline, now + rules.silent_share];
+            return soonest.into_iter().filter(|at| *at > now).min().unwrap_or(now);
         }
         let idle = |device: &DeviceId| run.hands.get(device).is_none_or(|hand| !hand.busy);
         let readings =

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use picket_core::device::Identity;
+use picket_core::device::{DeviceClass, Identity};
 use picket_core::election::Leadership;
 use picket_core::ids::{DeviceId, EffectId};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
@@ -164,6 +164,11 @@ impl Hands {
 
     pub(super) fn leadership(&self) -> &Arc<Leadership> {
         &self.leadership
+    }
+
+    /// What the device's On and Off speak of; `None`: the settings do not have it any more.
+    pub(super) fn class(&self, device: &DeviceId) -> Option<DeviceClass> {
+        self.plan.drivers.get(device).map(|driver| driver.traits().class)
     }
 
     fn ask(&self, device: &DeviceId, asked: &'static str) -> Asking {

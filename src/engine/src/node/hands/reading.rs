@@ -68,7 +68,11 @@ impl Hands {
             Ok((driver, call, turns)) => {
                 let began = Instant::now();
                 let result = turns.bounded(time, driver.read_power(&call)).await;
-                self.plan.units.get(&device).iter().for_each(|unit| unit.took(began.elapsed()));
+                self.plan
+                    .units
+                    .get(&device)
+                    .iter()
+                    .for_each(|unit| unit.took(began.elapsed(), result.is_ok()));
                 result
             }
             Err(error) => Err(error),
