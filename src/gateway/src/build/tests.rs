@@ -70,7 +70,7 @@ fn two_machines_of_one_name_are_told_where_anybody_runs_on_one() {
     build(&hypervisors, &drivers).expect("nobody runs on them");
     let child = "[nodes.vm]\nlevels = [[\"server\"], [\"parent\"]]\n[nodes.vm.devices.server]\ndriver = \"sim\"\nmachine = \"vm\"\n\
                  runs_on = \"b\"\n[nodes.vm.devices.parent]\ndriver = \"parent\"\n";
-    let faults = build(&(hypervisors + child), &drivers).err().expect("which one it runs on is not known");
+    let faults = build(&(hypervisors + child), &drivers).expect_err("which one it runs on is not known");
     let told = faults.to_string();
     assert!(told.contains("hypervisor = \"b\" is what b is called too"), "{told}");
 }
