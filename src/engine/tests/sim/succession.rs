@@ -157,7 +157,7 @@ async fn an_on_that_was_stored_before_there_was_a_session_is_stored_anew() {
     while lab.received("bmc").ons == 0 {
         sleep(Duration::from_millis(1)).await;
     }
-    let last = open(&lab).into_iter().filter(is_on).next_back().expect("open");
+    let last = open(&lab).into_iter().rfind(is_on).expect("open");
     assert!(last.session.is_some(), "{:?}", open(&lab));
 }
 
