@@ -48,9 +48,10 @@ impl Ask {
         Self { method: Method::PATCH, body: Some(body), if_match, ..Self::get(path) }
     }
 
-    /// Delete that session, in itself.
-    pub fn end(session: &Session) -> Self {
-        Self { method: Method::DELETE, token: Some(session.token.clone()), ..Self::get(&session.path) }
+    /// Delete that session, in itself; `None` where its place is not known.
+    pub fn end(session: &Session) -> Option<Self> {
+        let path = session.path.as_ref()?;
+        Some(Self { method: Method::DELETE, token: Some(session.token.clone()), ..Self::get(path) })
     }
 
     /// Delete that, as ourselves.

@@ -73,7 +73,8 @@ fn without_session(line: &mut Line) -> Result<Option<Instant>, DriverError> {
 /// Whether the service says that the session is over.
 async fn is_deleted(line: &mut Line, session: &Session, call: &Call) -> bool {
     let until = end_of(call).min(Instant::now() + PATIENCE);
-    let told = timeout_at(until, line.once(&Ask::end(session), call, until)).await;
+    let Some(end) = Ask::end(session) else { return is_unknown(line, session, call, until).await };
+    let told = timeout_at(until, line.once(&end, call, until)).await;
     match told {
         Ok(Ok(Ok(answer))) if matches!(answer.status, 200 | 204 | 401) && !answer.stored => true,
         // It knew the token, or did not look at it: it may be known still.

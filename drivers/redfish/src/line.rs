@@ -148,7 +148,7 @@ impl Line {
 
     /// The name of the session that is there, for whoever leads later.
     pub fn session_name(&self) -> Option<String> {
-        self.session.as_ref().map(|session| name_of(&self.settings, &session.path))
+        Some(name_of(&self.settings, self.session.as_ref()?.path.as_deref()?))
     }
 
     /// What is stored with the name of its session goes in that one or not at all: a successor ends no other (S8).

@@ -224,6 +224,30 @@ async fn a_system_is_named_or_the_only_one() {
 }
 
 #[tokio::test]
+async fn the_only_one_of_a_list_that_is_not_whole_is_not_taken_for_the_only_one() {
+    let fake = Fake::start().await;
+    let one = json!({ "@odata.id": SYSTEM });
+    for list in [
+        json!({}),
+        json!({ "Members": {} }),
+        json!({ "Members": [one], "Members@odata.count": 2 }),
+        json!({ "Members": [one], "Members@odata.count": "1" }),
+        json!({ "Members": [one], "Members@odata.nextLink": "Systems?skip=1" }),
+        json!({ "Members": [one], "Members@odata.nextLink": "/redfish/v1/Systems?skip=1" }),
+        json!({ "Members": [one, {}] }),
+    ] {
+        fake.world().script.push_back(("GET /redfish/v1/Systems", Reply::json(200, list.clone())));
+        let error = found(&fake, json!({})).await;
+        assert!(
+            error.kind == ErrorKind::Protocol && error.detail.contains("list of systems"),
+            "{list}: {error}"
+        );
+    }
+    fake.world().script.clear();
+    assert_eq!(Hand::of(&fake, json!({})).await.power().await, Power::On);
+}
+
+#[tokio::test]
 async fn settings_that_promise_more_than_the_service_keeps_are_told() {
     let fake = Fake::start().await;
     fake.world().session_timeout = 3_600;

@@ -5,5 +5,6 @@ mod fake;
 mod faults;
 mod law;
 mod ordinary;
+mod places;
 mod subject;
 mod succession;
