@@ -60,7 +60,8 @@ pub struct Line {
     pub(crate) lockout: Option<Lockout>,
     pub(crate) epochs: u64,
     pub(crate) epoch: Option<Epoch>,
-    pub(crate) life: Option<Life>,
+    /// What the manager said of its life, and when.
+    pub(crate) life: Option<(Life, BootTime)>,
     /// The connection on which the manager's life was looked at last.
     pub(crate) looked: Option<u64>,
     /// The manager restarted, and no reading told that yet; since when it was not answered.
