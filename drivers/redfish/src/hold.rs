@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::answer::tame;
 use crate::ask::Ask;
 use crate::line::Line;
+use crate::power::{Slot, slot};
 use crate::quirks::{self, Verdict};
 use crate::service::{Service, unread};
 use crate::task;
@@ -29,6 +30,10 @@ async fn policy(
     let Some(object) = answer.object().filter(|_| answer.status == 200) else {
         return Err(unread(line, &answer, "the system"));
     };
+    // Whatever stands in its slot by now would keep the policy.
+    if let Slot::Unknown(why) = slot(line, &object)? {
+        return Err(line.error(&Effort::reading(), ErrorKind::Protocol, why));
+    }
     let policy = |object: &Map<String, Value>| object.get(POLICY)?.as_str().map(str::to_owned);
     Ok((system, policy(&object), answer.etag))
 }
