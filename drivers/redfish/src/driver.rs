@@ -117,6 +117,13 @@ impl PowerDriver for RedfishDriver {
         Some(self.idle)
     }
 
+    fn remarks(&self) -> Vec<String> {
+        // The one device that has this grade by its settings.
+        let anyone = "accept_any_certificate = true: whoever answers in its place is believed, and its Off is claimed, not \
+                      observed; certificate_sha256 or ca_file says whom to believe";
+        if self.traits.grade == Grade::Claimed { vec![anyone.to_owned()] } else { Vec::new() }
+    }
+
     fn shares(&self) -> Option<Shared> {
         // Where it is the only system nobody else's is there.
         let place = self.traits.endpoint.strip_prefix("redfish ")?.split_once(' ')?.0;

@@ -191,6 +191,10 @@ async fn a_certificate_that_does_not_match_is_not_believed() {
     let reading = anyone.read().await.expect("a reading");
     assert!(reading.said.contains("certificate not checked"), "{reading:?}");
     assert_eq!(anyone.driver.traits().grade, picket_core::device::Grade::Claimed);
+    // Told by `picketd --check` and `picket check`, by the setting's name.
+    let [remark] = &anyone.driver.remarks()[..] else { panic!("{:?}", anyone.driver.remarks()) };
+    assert!(remark.contains("accept_any_certificate") && remark.contains("claimed"), "{remark}");
+    assert!(Hand::of(&fake, json!({})).await.driver.remarks().is_empty());
 }
 
 #[tokio::test]
