@@ -152,9 +152,16 @@ impl Line {
         Some(name_of(&self.settings, self.session.as_ref()?.path.as_deref()?))
     }
 
-    /// What is stored with the name of its session goes in that one or not at all: a successor ends no other (S8).
+    /// What is stored with the name of its session goes in that one or not at all, and an on that is stored with none in none that
+    /// has a name: a successor ends no other (S8).
     fn expect_session(&self, effort: &Effort) -> Result<(), DriverError> {
-        if effort.session().is_none_or(|stored| self.session_name().as_deref() == Some(stored)) {
+        let there = self.session_name();
+        let fits = match effort.session() {
+            Some(stored) => there.as_deref() == Some(stored),
+            // What may be sent again may be sent before there is a session, which is then opened for it.
+            None => there.is_none() || !effort.is_bound(),
+        };
+        if fits {
             return Ok(());
         }
         let why = "its session is not the one that is stored with it; power is read first";

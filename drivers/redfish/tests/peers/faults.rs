@@ -68,7 +68,7 @@ async fn an_on_is_sent_once_whatever_becomes_of_it() {
         let hand = Hand::of(&fake, json!({})).await;
         hand.power().await;
         fake.world().script.extend([("POST", reply.clone())]);
-        let order = hand.orders.on().await.expect("an order");
+        let order = hand.orders.on_in(hand.driver.session()).await.expect("an order");
         let call = hand.call_of(Duration::from_millis(1_500));
         let error = hand.driver.power_on(order, &call).await.expect_err("it failed");
         assert_eq!((error.kind, error.effect), (kind, effect), "{reply:?}: {error}");
