@@ -287,8 +287,9 @@ async fn a_timeout_that_was_raised_keeps_no_off_back_and_what_is_open_is_waited_
     // Nor where it does not say it at all.
     fake.world().set_power(true);
     let other = Hand::of(&fake, json!({})).await;
-    fake.world().script.push_back(("GET /redfish/v1/SessionService ", Reply::raw(500, "")));
+    fake.world().script.push_back(("GET /redfish/v1/SessionService", Reply::raw(500, "")));
     other.off().await.expect("an off is never refused for that either");
+    assert!(fake.world().script.is_empty(), "it was asked");
     fake.world().session_timeout = 1_800;
     hand.driver.identify(&hand.call()).await.expect("known");
     assert_eq!(hand.driver.longest_life(), settings);
