@@ -317,7 +317,7 @@ impl Line {
             let mut wait = pause;
             if let Some(answer) = answer {
                 match answer.status {
-                    401 if self.is_authenticated(ask) => {
+                    401 if self.is_authenticated(ask) && !ask.may_hide && !answer.stored => {
                         effort.refused();
                         let by_token = self.session.take().is_some();
                         self.sighted &= !by_token;
