@@ -27,7 +27,7 @@ fn unclear(line: &Line, why: impl std::fmt::Display) -> DriverError {
 }
 
 /// What failed on the way may have left it open.
-fn unknown(error: DriverError) -> DriverError {
+pub fn unknown(error: DriverError) -> DriverError {
     DriverError { effect: Effect::Unknown, ..error }
 }
 

@@ -9,3 +9,4 @@ mod ordinary;
 mod places;
 mod subject;
 mod succession;
+mod unclear;
