@@ -14,6 +14,7 @@ use machine::Machine;
 
 mod levels;
 mod machine;
+mod strangers;
 
 /// A level is given up after 9 s rather than 180 s; the long window has to fit into that.
 const SHORT_SHARE: &str = "[rules]\nlevel_share = \"9s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"";
@@ -78,6 +79,11 @@ async fn null_is_not_off() -> Result<()> {
 #[tokio::test]
 async fn silence_is_not_off() -> Result<()> {
     is_never_off(Fault::Silent).await
+}
+
+#[tokio::test]
+async fn an_off_that_is_ignored_is_not_off() -> Result<()> {
+    is_never_off(Fault::OffIgnored).await
 }
 
 #[tokio::test]

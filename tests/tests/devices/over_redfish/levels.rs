@@ -56,6 +56,25 @@ async fn the_next_level_comes_where_one_lets_nobody_in() -> Result<()> {
 }
 
 #[tokio::test]
+async fn the_next_level_comes_where_one_never_has_a_session() -> Result<()> {
+    falls_back(|machine| {
+        machine.fault(Fault::SessionsFull);
+        machine.bmc.happen(Act::LoseSessions { device: DEVICE.to_owned() });
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_next_level_comes_where_one_is_busy_for_ever() -> Result<()> {
+    falls_back(|machine| machine.fault(Fault::Busy { times: u32::MAX })).await
+}
+
+#[tokio::test]
+async fn the_next_level_comes_where_one_offers_no_hard_off() -> Result<()> {
+    falls_back(|machine| machine.bmc.withdraw("ForceOff")).await
+}
+
+#[tokio::test]
 async fn the_next_level_comes_where_one_restarted_and_lost_its_machine() -> Result<()> {
     falls_back(|machine| {
         let (device, down) = (DEVICE.to_owned(), Duration::from_secs(1));
