@@ -24,9 +24,9 @@ pub enum Closed {
     Yes,
     /// From then on the rest is surely over, if nothing more is sent.
     At(Instant),
-    /// The sessions are over; a command had no clear end, and was sent at that time: what the service had begun of it may be at
-    /// work. In any case it is over by the end of its life.
-    AtWork { sent: Instant, until: Instant },
+    /// The sessions are over since then; a command had no clear end, and was sent at that time: what the service had begun of it may
+    /// be at work. In any case it is over by the end of its life.
+    AtWork { sent: Instant, over: Instant, until: Instant },
 }
 
 /// Ends what can be ended now.
@@ -65,8 +65,9 @@ pub async fn close_all(line: &mut Line, call: &Call) -> Result<Closed, DriverErr
         return Ok(Closed::At(over_at));
     }
     line.unclear.in_session = line.unclear.in_session.filter(|sent| Instant::now() < *sent + longest);
-    let at_work = line.unclear.in_session.map(|sent| Closed::AtWork { sent, until: sent + longest });
-    Ok(at_work.unwrap_or(Closed::Yes))
+    let Some(sent) = line.unclear.in_session else { return Ok(Closed::Yes) };
+    let over = *line.unclear.over.get_or_insert_with(Instant::now);
+    Ok(Closed::AtWork { sent, over, until: sent + longest })
 }
 
 /// When what was sent without a session, or into a task that nobody can follow, is surely over; `None`: it is.

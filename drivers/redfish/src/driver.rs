@@ -101,10 +101,16 @@ impl RedfishDriver {
     }
 
     /// Looks until nothing of the unclear command that was sent last is at work, for as long as the call and its life last.
-    async fn see_it_end(&self, sent: Instant, until: Instant, call: &Call) -> Result<(), DriverError> {
-        let mut rest = ending::AT_WORK;
+    async fn see_it_end(
+        &self,
+        sent: Instant,
+        over: Instant,
+        until: Instant,
+        call: &Call,
+    ) -> Result<(), DriverError> {
+        let (mut rest, mut next) = (ending::AT_WORK.saturating_sub(over.elapsed()), ending::AT_WORK);
         while let Err(error) = self.nothing_is_at_work(rest, call).await {
-            rest = (rest * 2).min(LONGEST_REST);
+            (rest, next) = (next, (next * 2).min(LONGEST_REST));
             if Instant::now() >= until {
                 break;
             }
@@ -244,8 +250,8 @@ impl PowerDriver for RedfishDriver {
             let over_at = match closed {
                 Closed::Yes => return Ok(()),
                 Closed::At(over_at) => over_at,
-                Closed::AtWork { sent, until } => {
-                    self.see_it_end(sent, until, call).await?;
+                Closed::AtWork { sent, over, until } => {
+                    self.see_it_end(sent, over, until, call).await?;
                     continue;
                 }
             };

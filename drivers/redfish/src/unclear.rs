@@ -7,6 +7,8 @@ use tokio::time::Instant;
 pub struct Unclear {
     /// In a session: with that ends what is yet to come, and not what the service had begun.
     pub in_session: Option<Instant>,
+    /// Since when that session is over.
+    pub over: Option<Instant>,
     /// Without one, by name and password.
     pub without: Option<Instant>,
 }
@@ -14,6 +16,10 @@ pub struct Unclear {
 impl Unclear {
     /// One more is about to be sent.
     pub fn sending(&mut self, in_session: bool) {
-        *(if in_session { &mut self.in_session } else { &mut self.without }) = Some(Instant::now());
+        let now = Some(Instant::now());
+        match in_session {
+            true => (self.in_session, self.over) = (now, None),
+            false => self.without = now,
+        }
     }
 }

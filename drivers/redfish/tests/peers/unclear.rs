@@ -82,6 +82,23 @@ async fn what_is_at_work_without_a_task_is_given_its_time() {
 }
 
 #[tokio::test]
+async fn its_time_goes_on_between_two_tries_that_are_shorter() {
+    let fake = Fake::start().await;
+    let hand = Hand::of(&fake, json!({})).await;
+    on_is_answered(&fake, &hand, hung_up()).await;
+    let began = Instant::now();
+    // As long as a close of a session that idles has.
+    let short = async || hand.driver.quiesce(&hand.call_of(Duration::from_secs(2))).await;
+    while let Err(open) = short().await {
+        assert_eq!(open.effect, Effect::Unknown, "{open}");
+        assert!(began.elapsed() < AT_WORK * 3, "{open}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    assert!(began.elapsed() >= AT_WORK, "{:?}", began.elapsed());
+    assert_eq!(fake.world().asked("DELETE"), 1, "of the one that carried it; none was opened to look");
+}
+
+#[tokio::test]
 async fn a_service_that_says_nothing_of_its_tasks_leaves_what_is_unclear_open() {
     let (fake, hand) = with_tasks_of(Duration::from_secs(1)).await;
     on_is_answered(&fake, &hand, hung_up()).await;
