@@ -46,22 +46,23 @@ async fn the_next_level_comes_where_one_says_nothing_of_power() -> Result<()> {
     falls_back(|machine| machine.fault(Fault::SaysNothing)).await
 }
 
-#[tokio::test]
-async fn the_next_level_comes_where_one_lets_nobody_in() -> Result<()> {
+/// Its Redfish ended its sessions, and makes no others for this reason.
+async fn makes_no_session(fault: Fault) -> Result<()> {
     falls_back(|machine| {
-        machine.fault(Fault::WrongPassword);
+        machine.fault(fault);
         machine.bmc.happen(Act::LoseSessions { device: DEVICE.to_owned() });
     })
     .await
 }
 
 #[tokio::test]
+async fn the_next_level_comes_where_one_lets_nobody_in() -> Result<()> {
+    makes_no_session(Fault::WrongPassword).await
+}
+
+#[tokio::test]
 async fn the_next_level_comes_where_one_never_has_a_session() -> Result<()> {
-    falls_back(|machine| {
-        machine.fault(Fault::SessionsFull);
-        machine.bmc.happen(Act::LoseSessions { device: DEVICE.to_owned() });
-    })
-    .await
+    makes_no_session(Fault::SessionsFull).await
 }
 
 #[tokio::test]

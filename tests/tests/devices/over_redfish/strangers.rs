@@ -5,23 +5,20 @@ use std::time::Duration;
 use picket_proto::v1::Reason;
 use picket_tests::Result;
 
-use super::SHORT_SHARE;
 use super::machine::Machine;
+use super::{SHORT_SHARE, meddled_at};
 use crate::scene::Plan;
 
 /// Fences, and puts somebody else in the service's place where the daemon stops.
 async fn replaced_at(point: &str) -> Result<()> {
     let machine = Machine::new().await?;
     let plan = Plan::over(machine.truth(), &[("bmc", machine.redfish())]);
-    let scene = plan.with(SHORT_SHARE).pausing(point).start().await?;
-    let (left, ()) = tokio::try_join!(scene.fence(), async {
-        scene.until_paused().await?;
+    let replace = || {
         machine.bmc.forge_certificate().expect("a certificate");
         // What was connected is not any more.
         machine.bmc.restart(Duration::from_secs(1), false);
-        scene.go_on()
-    })?;
-    left.tell(&format!("somebody else at {point:?}"));
+    };
+    let (scene, left) = meddled_at(point, plan.with(SHORT_SHARE), replace).await?;
     left.needs_operator(Reason::LevelsSpent);
     let detail = &left.outcome().detail;
     assert!(detail.contains("certificate"), "{detail}");
