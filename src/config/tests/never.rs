@@ -72,7 +72,9 @@ driver = "ipmi"
     );
     says(
         &home.faults(&[]),
-        &["picket.toml:3: rules.fence_deadline ~ a fence's deadline of 10s has no room for a longest cycle of 15s"],
+        &[
+            "picket.toml:3: rules.fence_deadline ~ a fence's deadline of 10s has no room for a longest cycle of 15s",
+        ],
     );
 }
 

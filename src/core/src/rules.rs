@@ -134,7 +134,13 @@ impl Rules {
         range("history", self.history, day, day * 36_500);
         let windows = self.shares().into_iter().filter_map(|share| {
             let never = "a node that is off already could never be confirmed";
-            self.without_room(share, self.longest_cycle, "a longest cycle", &["longest_cycle", "dwell"], never)
+            self.without_room(
+                share,
+                self.longest_cycle,
+                "a longest cycle",
+                &["longest_cycle", "dwell"],
+                never,
+            )
         });
         let runs = self.shares().into_iter().filter_map(|(key, share, name)| {
             let run = self.dwell.saturating_mul(self.readings.saturating_sub(1));
@@ -181,7 +187,9 @@ impl Rules {
         (!fits).then(|| RuleFault {
             key,
             asked_by,
-            message: format!("{name} of {is} has no room for {of} of {window} and three dwells of {dwell}: {never}"),
+            message: format!(
+                "{name} of {is} has no room for {of} of {window} and three dwells of {dwell}: {never}"
+            ),
         })
     }
 }

@@ -62,7 +62,7 @@ mod tests {
         let faults = settings.finish(Some(pace)).expect_err("all of it is wrong");
         let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
         assert_eq!(keys, ["deadline", "settle", "attempt", "colour"]);
-        assert!(faults[0].message.contains("\"10s\" to \"24h\""), "{faults:?}");
+        assert!(faults[0].message.contains("\"10s\" to \"1d\""), "{faults:?}");
         assert!(faults[3].message.contains("known are deadline, settle, attempt"), "{faults:?}");
     }
 
