@@ -20,7 +20,7 @@ pub fn serialize<S: Serializer>(span: &Duration, serializer: S) -> Result<S::Ok,
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
     duration(&text).ok_or_else(|| {
-        D::Error::custom(format!("{text:?} is no duration; write \"250ms\", \"5s\" or \"2m\""))
+        D::Error::custom(format!("{text:?} is no duration; write \"250ms\", \"5s\", \"2m\" or \"1h\""))
     })
 }
 
