@@ -34,8 +34,8 @@ pub struct Rules {
     pub device_call: Duration,
     /// A level's share of a fence's time. Default 180 s, least 1 s, and room for the longest cycle and three dwells, and for the readings.
     pub level_share: Duration,
-    /// The share of a level of which nothing answers at all. Default 20 s, least 1 s; beyond `level_share` it is of no
-    /// effect.
+    /// The share of a level of which nothing answers at all, or its slowest call, if that takes longer. Default 20 s, least 1 s;
+    /// beyond `level_share` it is of no effect.
     pub silent_share: Duration,
     /// From the intent to the confirmation, unless the caller says otherwise. Default 10 min, least 10 s, and room for what a level has room for.
     pub fence_deadline: Duration,
