@@ -186,11 +186,16 @@ impl Bmc {
         }
     }
 
-    /// It has another certificate from the next connection on, by the same authority.
+    /// It has another certificate, by the same authority; its connections end, as where the server of its pages starts again.
     pub fn change_certificate(&self) {
         if let Some(redfish) = &self.redfish {
             redfish.pki.renew();
         }
+    }
+
+    /// How many clients took the certificate that it has now.
+    pub fn handshakes(&self) -> u64 {
+        self.redfish.as_ref().map_or(0, |redfish| redfish.pki.handshakes())
     }
 
     fn devices(&self) -> impl Iterator<Item = &str> {
