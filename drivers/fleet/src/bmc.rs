@@ -77,6 +77,7 @@ pub struct Bmc {
     redfish: Option<Redfish>,
     socket: UdpSocket,
     under_way: AtomicUsize,
+    came: AtomicUsize,
 }
 
 impl Bmc {
@@ -119,6 +120,7 @@ impl Bmc {
             ipmi: Mutex::new(ipmi),
             socket,
             under_way: AtomicUsize::new(0),
+            came: AtomicUsize::new(0),
             name,
         }
     }
@@ -136,6 +138,11 @@ impl Bmc {
     /// What time it is in its world.
     pub fn now(&self) -> BootTime {
         self.clock.boot()
+    }
+
+    /// How many datagrams came to its IPMI, whatever became of them.
+    pub fn datagrams(&self) -> usize {
+        self.came.load(Ordering::Relaxed)
     }
 
     /// How many requests its Redfish turned away, as they came by tokens that it does not know (any more).
@@ -240,6 +247,7 @@ impl Bmc {
         let mut buffer = [0; LARGEST];
         match self.socket.try_recv_from(&mut buffer) {
             Ok((len, from)) => {
+                self.came.fetch_add(1, Ordering::Relaxed);
                 self.arrive(from, &buffer[..len]);
                 true
             }
