@@ -63,6 +63,16 @@ impl Bmc {
         Self { password: variable.to_owned(), ..self }
     }
 
+    /// Its table as a device of that node.
+    pub fn device(&self, node: &str, device: &str) -> String {
+        let (host, port) = (self.address.ip(), self.address.port());
+        format!(
+            "[nodes.{node:?}.devices.{device:?}]\ndriver = {:?}\nhost = \"{host}\"\nport = {port}\n\
+             username = {:?}\npassword_env = {:?}\n{}",
+            self.driver, self.user, self.password, self.more
+        )
+    }
+
     /// With further lines of TOML in the device's table.
     #[must_use]
     pub fn with(mut self, lines: &str) -> Self {
@@ -105,13 +115,7 @@ impl Fleet {
         // Writing to a string does not fail; {:?} of texts and lists is TOML as well.
         let _ = writeln!(self.text, "[nodes.{name:?}]\nlevels = {names:?}\nreleases = {releases:?}");
         for (device, bmc) in levels.iter().copied().flatten() {
-            let (host, port) = (bmc.address.ip(), bmc.address.port());
-            let _ = writeln!(
-                self.text,
-                "[nodes.{name:?}.devices.{device:?}]\ndriver = {:?}\nhost = \"{host}\"\nport = {port}\n\
-                 username = {:?}\npassword_env = {:?}\n{}",
-                bmc.driver, bmc.user, bmc.password, bmc.more
-            );
+            let _ = writeln!(self.text, "{}", bmc.device(name, device));
         }
         self
     }

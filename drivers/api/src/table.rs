@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use picket_core::time;
 use serde_json::{Map, Value};
 
 use crate::secret::Secret;
@@ -102,7 +103,7 @@ pub trait ReadTable {
     /// A duration with its unit, within `range`; `right` says what it is and which are right.
     fn time(&mut self, key: &str, range: RangeInclusive<Duration>, right: &str) -> Option<Duration> {
         let value = self.table().get(key)?;
-        let time = value.as_str().and_then(duration).filter(|time| range.contains(time));
+        let time = value.as_str().and_then(time::duration).filter(|time| range.contains(time));
         if time.is_none() {
             let message = format!("expected {right}, found {}", shown(value));
             self.fault(key, message);
@@ -151,33 +152,36 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A duration with its unit (`250ms`, `60s`, `2m`, `1h`); `None`: it is none, or too long.
-pub fn duration(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    let millis = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return None,
-    };
-    number.checked_mul(millis).map(Duration::from_millis)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    struct Read(Map<String, Value>, Vec<String>);
+
+    impl ReadTable for Read {
+        fn table(&self) -> &Map<String, Value> {
+            &self.0
+        }
+
+        fn fault(&mut self, key: &str, message: impl Into<String>) {
+            self.1.push(format!("{key}: {}", message.into()));
+        }
+    }
+
     #[test]
-    fn durations_have_units() {
-        for (text, millis) in [("60s", 60_000), ("250ms", 250), ("2m", 120_000), ("1h", 3_600_000)] {
-            assert_eq!(duration(text), Some(Duration::from_millis(millis)));
+    fn a_time_has_any_unit_that_the_settings_have() {
+        let day = Duration::from_secs(86_400);
+        let read = |text: &str| {
+            let mut table =
+                Read([("max_life".to_owned(), Value::from(text))].into_iter().collect(), Vec::new());
+            let time = table.time("max_life", Duration::from_millis(250)..=day, "how long it may live");
+            (time, table.1)
+        };
+        for (text, millis) in [("1d", 86_400_000), ("24h", 86_400_000), ("2m", 120_000), ("250ms", 250)] {
+            assert_eq!(read(text), (Some(Duration::from_millis(millis)), Vec::new()), "{text}");
         }
-        for bad in ["", "60", "s", "-1s", "1h ", "1.5s", "99999999999999999h", "99999999999999999m"] {
-            assert_eq!(duration(bad), None, "{bad}");
-        }
+        let wrong = "max_life: expected how long it may live, found \"2d\"".to_owned();
+        assert_eq!(read("2d"), (None, vec![wrong]));
     }
 
     #[test]

@@ -77,6 +77,7 @@ pub struct Bmc {
     redfish: Option<Redfish>,
     socket: UdpSocket,
     under_way: AtomicUsize,
+    came: AtomicUsize,
 }
 
 impl Bmc {
@@ -119,6 +120,7 @@ impl Bmc {
             ipmi: Mutex::new(ipmi),
             socket,
             under_way: AtomicUsize::new(0),
+            came: AtomicUsize::new(0),
             name,
         }
     }
@@ -136,6 +138,11 @@ impl Bmc {
     /// What time it is in its world.
     pub fn now(&self) -> BootTime {
         self.clock.boot()
+    }
+
+    /// How many datagrams came to its IPMI, whatever became of them.
+    pub fn datagrams(&self) -> usize {
+        self.came.load(Ordering::Relaxed)
     }
 
     /// How many requests its Redfish turned away, as they came by tokens that it does not know (any more).
@@ -186,7 +193,7 @@ impl Bmc {
         }
     }
 
-    /// It has another certificate from the next connection on, by the same authority.
+    /// It has another certificate, by the same authority; its connections end, as where the server of its pages starts again.
     pub fn change_certificate(&self) {
         if let Some(redfish) = &self.redfish {
             redfish.pki.renew();
@@ -207,6 +214,11 @@ impl Bmc {
             let mut bmc = redfish.bmc.lock().unwrap_or_else(PoisonError::into_inner);
             bmc.offered.retain(|offered| *offered != reset_type);
         }
+    }
+
+    /// How many clients took the certificate that it has now.
+    pub fn handshakes(&self) -> u64 {
+        self.redfish.as_ref().map_or(0, |redfish| redfish.pki.handshakes())
     }
 
     fn devices(&self) -> impl Iterator<Item = &str> {
@@ -251,6 +263,7 @@ impl Bmc {
         let mut buffer = [0; LARGEST];
         match self.socket.try_recv_from(&mut buffer) {
             Ok((len, from)) => {
+                self.came.fetch_add(1, Ordering::Relaxed);
                 self.arrive(from, &buffer[..len]);
                 true
             }

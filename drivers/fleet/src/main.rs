@@ -50,7 +50,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         println!("right: {} machines, {redfish} of them with Redfish", settings.bmcs.len());
         return Ok(());
     }
-    // Whoever speaks Redfish listens, and has a connection or two.
+    // Whoever speaks Redfish listens, and has a connection or two as a rule; further ones wait where there is no room.
     room_for(settings.bmcs.len() + 3 * redfish)?;
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(rehearse(&settings))
 }

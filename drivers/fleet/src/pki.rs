@@ -2,6 +2,7 @@
 //! first asked for.
 
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
@@ -51,16 +52,42 @@ impl Authority {
 pub(crate) struct Certificate {
     authority: Mutex<Arc<Authority>>,
     made: Mutex<Option<Arc<ServerConfig>>>,
+    /// How many times it became another one.
+    renewals: AtomicU64,
+    /// Handshakes with the present one.
+    handshakes: AtomicU64,
 }
 
 impl Certificate {
     pub(crate) fn of(authority: &Arc<Authority>) -> Self {
-        Self { authority: Mutex::new(authority.clone()), made: Mutex::new(None) }
+        let (renewals, handshakes) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { authority: Mutex::new(authority.clone()), made: Mutex::new(None), renewals, handshakes }
     }
 
-    /// From the next connection on it is another one, by the same authority.
+    /// It is another one, by the same authority.
     pub(crate) fn renew(&self) {
-        *self.made.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        self.renewals.fetch_add(1, Ordering::Relaxed);
+        self.handshakes.store(0, Ordering::Relaxed);
+        *made = None;
+    }
+
+    /// How many times it became another one.
+    pub(crate) fn renewals(&self) -> u64 {
+        self.renewals.load(Ordering::Relaxed)
+    }
+
+    /// A client took it that came after so many renewals.
+    pub(crate) fn shown(&self, renewals: u64) {
+        let _made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if renewals == self.renewals() {
+            self.handshakes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Handshakes with the present one.
+    pub(crate) fn handshakes(&self) -> u64 {
+        self.handshakes.load(Ordering::Relaxed)
     }
 
     /// From the next connection on it is another one, by an authority that nobody knows.

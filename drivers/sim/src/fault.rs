@@ -4,6 +4,7 @@ use crate::children::Moving;
 use std::time::Duration;
 
 use picket_core::device::Identity;
+use picket_core::time::written;
 use serde::{Deserialize, Serialize};
 
 use crate::wire::Verb;
@@ -124,6 +125,22 @@ pub enum Fault {
         /// So many times.
         times: u32,
     },
+}
+
+impl Fault {
+    /// What is wrong with its numbers, and what would be right.
+    pub fn wrong(&self) -> Option<String> {
+        match self {
+            Fault::Loss { percent } | Fault::Reordered { percent, .. } if *percent > 100 => {
+                Some(format!("{percent} percent are more than all; give 0 to 100"))
+            }
+            Fault::OffTakes { least, most } | Fault::OnTakes { least, most } if least > most => {
+                let (least, most) = (written(*least), written(*most));
+                Some(format!("at least {least} and at most {most} is no span; let least be the lesser"))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Something that happens in the world at one moment.

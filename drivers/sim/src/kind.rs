@@ -4,11 +4,11 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use picket_core::device::DeviceClass;
+use picket_core::time::duration;
 use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
 use serde_json::{Map, Value};
 
 use crate::driver::{SimDriver, SimOptions};
-use crate::span;
 use crate::world::{SharedWorld, World};
 
 /// `driver = "sim"`: for trying things out, and for tests of a whole gateway. Keys:
@@ -72,7 +72,7 @@ impl DriverKind for SimKind {
             }
         };
         let mut options = SimOptions::default();
-        match settings.get("latency").map(|value| (value, value.as_str().and_then(span::parse))) {
+        match settings.get("latency").map(|value| (value, value.as_str().and_then(duration))) {
             None => {}
             Some((_, Some(latency))) if latency <= Duration::from_secs(60) => options.latency = latency,
             Some((value, _)) => {

@@ -1,21 +1,9 @@
-//! Durations as people write them, for what is stored and read: `250ms`, `5s`, `2m`.
+//! Durations as people write them, for what is stored and read: `250ms`, `5s`, `2m`, `1h`.
 
 use std::time::Duration;
 
+use picket_core::time::duration;
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-/// Reads a duration with its unit: `ms`, `s` or `m`. `None`: it is none, or too long.
-pub fn parse(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    match unit {
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => Some(Duration::from_secs(number)),
-        "m" => number.checked_mul(60).map(Duration::from_secs),
-        _ => None,
-    }
-}
 
 /// Writes whole milliseconds.
 ///
@@ -25,14 +13,14 @@ pub fn serialize<S: Serializer>(span: &Duration, serializer: S) -> Result<S::Ok,
     serializer.serialize_str(&format!("{}ms", span.as_millis()))
 }
 
-/// Reads what [`parse`] does.
+/// Reads what [`duration`] does.
 ///
 /// # Errors
 /// It is no duration.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
-    parse(&text).ok_or_else(|| {
-        D::Error::custom(format!("{text:?} is no duration; write \"250ms\", \"5s\" or \"2m\""))
+    duration(&text).ok_or_else(|| {
+        D::Error::custom(format!("{text:?} is no duration; write \"250ms\", \"5s\", \"2m\" or \"1h\""))
     })
 }
 
@@ -43,13 +31,13 @@ mod tests {
 
     #[test]
     fn a_duration_has_its_unit() {
-        for (text, millis) in [("250ms", 250), ("5s", 5_000), ("2m", 120_000), ("0s", 0)] {
-            assert_eq!(parse(text), Some(Duration::from_millis(millis)));
+        for (text, millis) in [("250ms", 250), ("5s", 5_000), ("2m", 120_000), ("0s", 0), ("1h", 3_600_000)] {
+            assert_eq!(duration(text), Some(Duration::from_millis(millis)));
         }
         for text in
-            ["", "5", "s", "-5s", "5 s", "1h", "1.5s", "99999999999999999999s", "18446744073709551615m"]
+            ["", "5", "s", "-5s", "5 s", "1w", "1.5s", "99999999999999999999s", "18446744073709551615m"]
         {
-            assert_eq!(parse(text), None, "{text:?}");
+            assert_eq!(duration(text), None, "{text:?}");
         }
     }
 

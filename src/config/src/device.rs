@@ -127,16 +127,16 @@ impl DeviceSettings {
         own.device_call = call.unwrap_or(own.device_call);
         let trust_after_restart = trust(&mut table, rules);
         own.trust_dwell = trust_after_restart.unwrap_or(own.trust_dwell);
-        for fault in own.faults() {
-            let key = match fault.key {
-                "device_call" => "call",
-                "trust_dwell" => "trust_after_restart",
-                "level_share" if table.has("longest_cycle") => "longest_cycle",
-                "level_share" => "dwell",
-                key => key,
-            };
+        let of_trust = trust_after_restart.map(|_| own.trust_faults()).unwrap_or_default();
+        let here = |key| match key {
+            "device_call" => "call",
+            "trust_dwell" => "trust_after_restart",
+            key => key,
+        };
+        for fault in own.faults().into_iter().chain(of_trust) {
+            let keys = if fault.asked_by.is_empty() { &[fault.key] } else { fault.asked_by };
             // What the rules themselves got wrong is told there.
-            if table.has(key) {
+            if let Some(key) = keys.iter().map(|key| here(key)).find(|key| table.has(key)) {
                 table.fault(key, fault.message);
             }
         }

@@ -11,7 +11,6 @@
 mod audit;
 mod budget;
 mod device;
-mod duration;
 mod election;
 mod entry;
 mod etcd;

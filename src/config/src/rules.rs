@@ -42,6 +42,12 @@ pub(crate) fn read(mut table: Table<'_>) -> Rules {
     for fault in rules.faults() {
         table.fault(fault.key, fault.message);
     }
+    // Unasked for, it is told where a device wants it.
+    if table.has("trust_dwell") {
+        for fault in rules.trust_faults() {
+            table.fault("trust_dwell", fault.message);
+        }
+    }
     table.done();
     rules
 }

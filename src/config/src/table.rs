@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use picket_core::near::did_you_mean;
+use picket_core::time;
 
-use crate::duration;
 use crate::entry::{Entry, Raw};
 use crate::fault::{Fault, Place};
 use crate::size;
+
+/// What is expected where no duration was found.
+const DURATION: &str = "expected a whole number with its unit (\"250ms\", \"5s\", \"10m\", \"2h\", \"90d\")";
 
 /// The faults found so far.
 #[derive(Debug, Default)]
@@ -128,8 +131,8 @@ impl<'l> Table<'l> {
 
     /// A duration with its unit.
     pub(crate) fn duration(&mut self, key: &'static str) -> Option<Duration> {
-        self.read(key, duration::EXPECTED, |raw| match raw {
-            Raw::Text(text) | Raw::Variable(text) => duration::parse(text),
+        self.read(key, DURATION, |raw| match raw {
+            Raw::Text(text) | Raw::Variable(text) => time::duration(text),
             _ => None,
         })
     }

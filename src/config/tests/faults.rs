@@ -203,31 +203,6 @@ hosts = "r1n[07-08]"
 }
 
 #[test]
-fn a_level_without_time_for_the_long_window_is_a_fault() {
-    let home = Home::with(
-        r#"
-[rules]
-level_share = "10s"
-[nodes.n1.devices.bmc]
-driver = "ipmi"
-[nodes.n2.devices.bmc]
-driver = "ipmi"
-longest_cycle = "12s"
-[nodes.n3.devices.bmc]
-driver = "ipmi"
-longest_cycle = "5s"
-"#,
-    );
-    says(
-        &home.faults(&[]),
-        &[
-            "picket.toml:3: rules.level_share ~ has no room for a longest cycle of 15s",
-            "picket.toml:8: nodes.n2.devices.bmc.longest_cycle ~ has no room for a longest cycle of 12s",
-        ],
-    );
-}
-
-#[test]
 fn a_node_that_is_set_up_twice_is_a_fault() {
     let home = Home::with(&format!("{GOOD}\n[nodes.r1n08]\ntemplate = \"r1\"\n"));
     says(&home.faults(&[]), &["picket.toml:16: nodes.r1n08 ~ the node r1n08 is set up twice, first at"]);

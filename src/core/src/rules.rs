@@ -11,6 +11,8 @@ use crate::time::written;
 pub struct RuleFault {
     /// Its key in the settings (`dwell`).
     pub key: &'static str,
+    /// The keys that ask for more than it has room for, if it is too little for others; the one that asks for most first.
+    pub asked_by: &'static [&'static str],
     /// What is wrong and what would be right.
     pub message: String,
 }
@@ -25,16 +27,17 @@ pub struct Rules {
     /// The longest power cycle of a device: how long Off must hold after "already off" or without epochs.
     /// Default 15 s, least 5 s (IPMI 2.0 §28.5 lets a BMC hold power down for up to 255 s: set it to what yours does).
     pub longest_cycle: Duration,
-    /// How long Off must hold after a restart of the device, where that is trusted. Default 60 s, least 30 s.
+    /// How long Off must hold after a restart of the device, where that is trusted. Default 60 s, least 30 s;
+    /// where it is trusted, a level's share and a fence's deadline have room for it and three dwells.
     pub trust_dwell: Duration,
     /// One call to a device. Default 5 s, 0.1 s to 5 min.
     pub device_call: Duration,
-    /// A level's share of a fence's time. Default 180 s, least 1 s, and room for the longest cycle and three dwells.
+    /// A level's share of a fence's time. Default 180 s, least 1 s, and room for the longest cycle and three dwells, and for the readings.
     pub level_share: Duration,
-    /// The share of a level of which nothing answers at all. Default 20 s, least 1 s; beyond `level_share` it is of no
-    /// effect.
+    /// The share of a level of which nothing answers at all, or its slowest call, if that takes longer. Default 20 s, least 1 s;
+    /// beyond `level_share` it is of no effect.
     pub silent_share: Duration,
-    /// From the intent to the confirmation, unless the caller says otherwise. Default 10 min, least 10 s.
+    /// From the intent to the confirmation, unless the caller says otherwise. Default 10 min, least 10 s, and room for what a level has room for.
     pub fence_deadline: Duration,
     /// From the on until On must be seen. Default 5 min, least 1 s.
     pub on_deadline: Duration,
@@ -89,6 +92,7 @@ impl Rules {
         if self.readings < 2 {
             faults.push(RuleFault {
                 key: "readings",
+                asked_by: &[],
                 message: match self.readings {
                     1 => "1 reading proves nothing: at least 2".to_owned(),
                     none => format!("{none} readings prove nothing: at least 2"),
@@ -99,6 +103,7 @@ impl Rules {
             if value < least || value > most {
                 faults.push(RuleFault {
                     key,
+                    asked_by: &[],
                     message: format!(
                         "{} is out of range: {} to {}",
                         written(value),
@@ -127,18 +132,65 @@ impl Rules {
             range("check_every", self.check_every, ms(10_000), day);
         }
         range("history", self.history, day, day * 36_500);
-        if self.level_share < self.longest_cycle + self.dwell * 3 {
-            let (share, cycle, dwell) =
-                (written(self.level_share), written(self.longest_cycle), written(self.dwell));
-            faults.push(RuleFault {
-                key: "level_share",
+        let windows = self.shares().into_iter().filter_map(|share| {
+            let never = "a node that is off already could never be confirmed";
+            self.without_room(
+                share,
+                self.longest_cycle,
+                "a longest cycle",
+                &["longest_cycle", "dwell"],
+                never,
+            )
+        });
+        let runs = self.shares().into_iter().filter_map(|(key, share, name)| {
+            let run = self.dwell.saturating_mul(self.readings.saturating_sub(1));
+            let (readings, dwell, is) = (self.readings, written(self.dwell), written(share));
+            (run > share).then(|| RuleFault {
+                key,
+                asked_by: &["readings", "dwell"],
                 message: format!(
-                    "a level's share of {share} has no room for a longest cycle of {cycle} and three dwells of \
-                     {dwell}: a node that is off already could never be confirmed"
+                    "{readings} readings that are {dwell} apart take longer than {name} of {is}: nothing could ever be confirmed"
                 ),
-            });
-        }
+            })
+        });
+        faults.extend(windows.chain(runs));
         faults
+    }
+
+    /// What has no room for `trust_dwell`, where a restart is trusted.
+    pub fn trust_faults(&self) -> Vec<RuleFault> {
+        let asked_by = &["trust_dwell", "dwell"];
+        let never = "after a restart it could never be confirmed";
+        let fault = |share| self.without_room(share, self.trust_dwell, "an Off", asked_by, never);
+        self.shares().into_iter().filter_map(fault).collect()
+    }
+
+    /// What a confirmation must come within.
+    fn shares(&self) -> [(&'static str, Duration, &'static str); 2] {
+        [
+            ("level_share", self.level_share, "a level's share"),
+            ("fence_deadline", self.fence_deadline, "a fence's deadline"),
+        ]
+    }
+
+    /// A fault, if `window` and three dwells are longer than the share.
+    fn without_room(
+        &self,
+        (key, share, name): (&'static str, Duration, &str),
+        window: Duration,
+        of: &str,
+        asked_by: &'static [&'static str],
+        never: &str,
+    ) -> Option<RuleFault> {
+        let fits = share >= window.saturating_add(self.dwell.saturating_mul(3));
+        let (is, window, dwell) = (written(share), written(window), written(self.dwell));
+        (!fits).then(|| RuleFault {
+            key,
+            asked_by,
+            message: format!(
+                "{name} of {is} has no room for {of} of {window} and three dwells of {dwell}: {never}"
+            ),
+        })
     }
 }
 
@@ -174,14 +226,40 @@ mod tests {
     }
 
     #[test]
-    fn a_level_has_time_for_the_long_window() {
+    fn a_level_and_a_fence_have_time_for_what_they_wait_for() {
         let s = Duration::from_secs;
-        for (level_share, longest_cycle, faults) in [(18, 15, 0), (17, 15, 1), (180, 177, 0), (180, 178, 1)] {
-            let rules =
-                Rules { level_share: s(level_share), longest_cycle: s(longest_cycle), ..Rules::default() };
-            let found = rules.faults();
-            assert_eq!(found.len(), faults, "{found:?}");
-            assert!(found.iter().all(|fault| fault.key == "level_share"), "{found:?}");
+        let plain = Rules::default;
+        let (share, deadline) = (vec!["level_share"], vec!["fence_deadline"]);
+        for (rules, keys) in [
+            (Rules { level_share: s(18), ..plain() }, vec![]),
+            (Rules { level_share: s(17), ..plain() }, share.clone()),
+            (Rules { longest_cycle: s(177), ..plain() }, vec![]),
+            (Rules { longest_cycle: s(178), ..plain() }, share.clone()),
+            (Rules { fence_deadline: s(18), ..plain() }, vec![]),
+            (Rules { fence_deadline: s(17), ..plain() }, deadline.clone()),
+            (Rules { readings: 181, ..plain() }, vec![]),
+            (Rules { readings: 182, ..plain() }, share.clone()),
+            (Rules { readings: 182, level_share: s(900), ..plain() }, vec![]),
+            (Rules { readings: 602, level_share: s(900), ..plain() }, deadline),
+            (Rules { readings: u32::MAX, level_share: s(3_600), fence_deadline: s(86_400), ..plain() }, {
+                vec!["level_share", "fence_deadline"]
+            }),
+            // Without anybody who trusts a restart, its dwell asks for nothing.
+            (Rules { trust_dwell: s(3_600), ..plain() }, vec![]),
+        ] {
+            let found: Vec<_> = rules.faults().into_iter().map(|fault| fault.key).collect();
+            assert_eq!(found, keys, "{rules:?}");
+        }
+        for (trust_dwell, level_share, faults) in [
+            (60, 63, vec![]),
+            (60, 62, share.clone()),
+            (177, 180, vec![]),
+            (178, 180, share),
+            (598, 900, vec!["fence_deadline"]),
+        ] {
+            let rules = Rules { trust_dwell: s(trust_dwell), level_share: s(level_share), ..plain() };
+            let found: Vec<_> = rules.trust_faults().into_iter().map(|fault| fault.key).collect();
+            assert_eq!(found, faults, "{rules:?}");
         }
     }
 }

@@ -5,14 +5,24 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+/// The units of a duration, the largest first, in milliseconds.
+const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+
+/// A duration as the settings have it: a whole number with its unit (`250ms`, `5s`, `10m`, `2h`, `90d`). `None`: it is none, or
+/// too long.
+pub fn duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let (_, millis) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    number.parse::<u64>().ok()?.checked_mul(*millis).map(Duration::from_millis)
+}
+
 /// A duration as the settings would have it: a whole number of the largest unit that fits (`0s`, `500ms`, `90s`, `1h`,
 /// `90d`).
 pub fn written(duration: Duration) -> String {
-    const UNITS: [(&str, u128); 5] =
-        [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
     let millis = duration.as_millis();
-    let unit = UNITS.iter().find(|(_, unit)| millis > 0 && millis.is_multiple_of(*unit));
-    unit.map_or_else(|| "0s".to_owned(), |(name, unit)| format!("{}{name}", millis / unit))
+    let unit = UNITS.iter().find(|(_, unit)| millis > 0 && millis.is_multiple_of(u128::from(*unit)));
+    unit.map_or_else(|| "0s".to_owned(), |(name, unit)| format!("{}{name}", millis / u128::from(*unit)))
 }
 
 /// A moment on the boot-time clock (`CLOCK_BOOTTIME`): never set back, goes on while the machine sleeps,
@@ -137,6 +147,35 @@ pub trait Clock: Send + Sync + fmt::Debug {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_is_a_whole_number_with_its_unit() {
+        for (text, millis) in [
+            ("250ms", 250),
+            ("0s", 0),
+            ("5s", 5_000),
+            ("10m", 600_000),
+            ("2h", 7_200_000),
+            ("90d", 7_776_000_000),
+        ] {
+            assert_eq!(duration(text), Some(Duration::from_millis(millis)), "{text}");
+            assert_eq!(written(Duration::from_millis(millis)), text);
+        }
+        for bad in [
+            "",
+            "5",
+            "s",
+            "-5s",
+            "1.5s",
+            "5 s",
+            "5S",
+            "5sec",
+            "99999999999999999999s",
+            "18446744073709551615d",
+        ] {
+            assert_eq!(duration(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn wall_time_reads_as_rfc_3339() {

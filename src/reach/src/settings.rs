@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use picket_core::time::{self, written};
 use serde_json::{Map, Value};
 
 /// A fault in the settings.
@@ -97,7 +98,7 @@ impl<'a> Settings<'a> {
     /// A duration with its unit, within `range`.
     pub fn duration(&mut self, key: &'static str, range: RangeInclusive<Duration>) -> Option<Duration> {
         let value = self.get(key)?;
-        let read = value.as_str().and_then(duration);
+        let read = value.as_str().and_then(time::duration);
         if read.is_some_and(|read| range.contains(&read)) {
             return read;
         }
@@ -106,9 +107,9 @@ impl<'a> Settings<'a> {
             other => kind(other).to_owned(),
         };
         let message = format!(
-            "expected a duration from {} to {} with its unit (\"500ms\", \"15s\", \"10m\", \"1h\"), found {found}",
-            spelled(*range.start()),
-            spelled(*range.end()),
+            "expected a duration from {:?} to {:?} with its unit (\"500ms\", \"15s\", \"10m\", \"1d\"), found {found}",
+            written(*range.start()),
+            written(*range.end()),
         );
         self.fault(key, message);
         None
@@ -141,33 +142,6 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A duration with its unit (`250ms`, `60s`, `2m`, `1h`).
-fn duration(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    let millis = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return None,
-    };
-    number.checked_mul(millis).map(Duration::from_millis)
-}
-
-/// As it would be written in the settings.
-fn spelled(duration: Duration) -> String {
-    let millis = duration.as_millis();
-    match millis {
-        0 => "\"0s\"".to_owned(),
-        m if m % 3_600_000 == 0 => format!("\"{}h\"", m / 3_600_000),
-        m if m % 60_000 == 0 => format!("\"{}m\"", m / 60_000),
-        m if m % 1_000 == 0 => format!("\"{}s\"", m / 1_000),
-        m => format!("\"{m}ms\""),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -175,13 +149,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_units() {
-        for (text, millis) in [("60s", 60_000), ("250ms", 250), ("2m", 120_000), ("1h", 3_600_000)] {
-            assert_eq!(duration(text), Some(Duration::from_millis(millis)));
-        }
-        for bad in ["", "60", "s", "-1s", "1h ", "1.5s", "99999999999999999h"] {
-            assert_eq!(duration(bad), None, "{bad}");
-        }
+    fn a_duration_has_any_unit_that_the_settings_have() {
+        let table = json!({"settle": "1d", "deadline": "2d"});
+        let mut settings = Settings::new(table.as_object().expect("a table"));
+        let day = Duration::from_secs(86_400);
+        assert_eq!(settings.duration("settle", Duration::ZERO..=day), Some(day));
+        assert_eq!(settings.duration("deadline", Duration::ZERO..=day), None);
+        let faults = settings.finish(Some(())).expect_err("two days are too long");
+        assert!(faults[0].message.starts_with("expected a duration from \"0s\" to \"1d\""), "{faults:?}");
     }
 
     #[test]
@@ -194,7 +169,7 @@ mod tests {
         let faults = settings.finish(Some(())).expect_err("all of it is wrong");
         let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
         assert_eq!(keys, ["deadline", "list", "url", "colour"]);
-        assert!(faults[0].message.contains("\"10s\" to \"24h\""), "{faults:?}");
+        assert!(faults[0].message.contains("\"10s\" to \"1d\""), "{faults:?}");
         assert!(faults[3].message.contains("known are deadline, list, url"), "{faults:?}");
     }
 }

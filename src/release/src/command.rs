@@ -117,16 +117,8 @@ impl Releaser for Command {
         self.max_life
     }
 
-    fn deadline(&self) -> Duration {
-        self.pace.deadline
-    }
-
-    fn settle(&self) -> Duration {
-        self.pace.settle
-    }
-
-    fn attempt_time(&self) -> Duration {
-        self.pace.attempt
+    fn pace(&self) -> Pace {
+        self.pace
     }
 
     async fn attempt(

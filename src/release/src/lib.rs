@@ -19,6 +19,7 @@ pub mod releaser;
 mod reply;
 pub mod webhook;
 
+pub use pace::Pace;
 pub use picket_reach::SettingFault;
 pub use registry::{KINDS, make};
 pub use releaser::{Progress, ReleaseError, Releaser, Subject};

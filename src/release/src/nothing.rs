@@ -29,12 +29,8 @@ impl Releaser for Nothing {
         Some(Duration::ZERO)
     }
 
-    fn deadline(&self) -> Duration {
-        self.pace.deadline
-    }
-
-    fn settle(&self) -> Duration {
-        self.pace.settle
+    fn pace(&self) -> Pace {
+        self.pace
     }
 
     async fn attempt(

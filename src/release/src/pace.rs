@@ -11,13 +11,19 @@ const SETTLE: Duration = Duration::from_secs(2);
 
 /// How long a releaser may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pace {
-    /// `deadline`: how long the whole release may take.
-    pub(crate) deadline: Duration,
-    /// `settle`: from the confirmed Off to the first attempt.
-    pub(crate) settle: Duration,
-    /// `attempt`: how long one attempt may take.
-    pub(crate) attempt: Duration,
+pub struct Pace {
+    /// `deadline`: how long the whole release may take. Default 10 min.
+    pub deadline: Duration,
+    /// `settle`: from the confirmed Off to the first attempt. Default 2 s.
+    pub settle: Duration,
+    /// `attempt`: how long one attempt may take. Default 15 s.
+    pub attempt: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { deadline: DEADLINE, settle: SETTLE, attempt: ATTEMPT }
+    }
 }
 
 impl Pace {
@@ -62,7 +68,7 @@ mod tests {
         let faults = settings.finish(Some(pace)).expect_err("all of it is wrong");
         let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
         assert_eq!(keys, ["deadline", "settle", "attempt", "colour"]);
-        assert!(faults[0].message.contains("\"10s\" to \"24h\""), "{faults:?}");
+        assert!(faults[0].message.contains("\"10s\" to \"1d\""), "{faults:?}");
         assert!(faults[3].message.contains("known are deadline, settle, attempt"), "{faults:?}");
     }
 

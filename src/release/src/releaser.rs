@@ -8,6 +8,8 @@ use picket_core::ids::{FenceId, Generation, NodeId, ReleaseId};
 use picket_core::order::ReleaseOrder;
 use tokio::time::Instant;
 
+use crate::pace::Pace;
+
 /// How far the far side is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -45,15 +47,22 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
     /// How long an attempt may still take effect after its sender stopped (S8); `None`: nothing bounds it.
     fn max_in_flight(&self) -> Option<Duration>;
 
+    /// How long it may take.
+    fn pace(&self) -> Pace;
+
     /// How long the whole release may take before a person is asked.
-    fn deadline(&self) -> Duration;
+    fn deadline(&self) -> Duration {
+        self.pace().deadline
+    }
 
     /// Least time between the confirmed Off and the first attempt (S23).
-    fn settle(&self) -> Duration;
+    fn settle(&self) -> Duration {
+        self.pace().settle
+    }
 
     /// How long one attempt, or one look, may take: what `until` is best set to.
     fn attempt_time(&self) -> Duration {
-        crate::pace::ATTEMPT
+        self.pace().attempt
     }
 
     /// One attempt. Returns before `until`.

@@ -244,16 +244,8 @@ impl Releaser for Webhook {
         Some(ATTEMPT_LIFE + CLOCK_MARGIN)
     }
 
-    fn deadline(&self) -> Duration {
-        self.pace.deadline
-    }
-
-    fn settle(&self) -> Duration {
-        self.pace.settle
-    }
-
-    fn attempt_time(&self) -> Duration {
-        self.pace.attempt
+    fn pace(&self) -> Pace {
+        self.pace
     }
 
     async fn attempt(

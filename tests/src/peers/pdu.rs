@@ -63,6 +63,22 @@ impl Pdu {
         Ok(Self { address, _process: process, directory })
     }
 
+    /// The device `outlet` of a node by `fence_eaton_snmp`, as TOML, with these lines besides.
+    pub fn device(&self, node: &str, plug: u32, lines: &str) -> String {
+        format!(
+            "[nodes.{node}.devices.outlet]\ndriver = \"agent\"\nagent = \"fence_eaton_snmp\"\n{lines}\n\
+             longest_cycle = \"5s\"\nenv = [\"SNMPCONFPATH\"]\n[nodes.{node}.devices.outlet.parameters]\n\
+             ip = \"{}\"\nipport = {}\nplug = {plug}\nsnmp_version = \"3\"\nusername = \"picket\"\nsnmp_auth_prot = \"SHA\"\n\
+             snmp_priv_prot = \"AES\"\nsnmp_sec_level = \"authPriv\"\npower_wait = 0\nsnmpget_path = {:?}\n\
+             snmpset_path = {:?}\nsnmpwalk_path = {:?}\n",
+            self.address().ip(),
+            self.address().port(),
+            self.noted("snmpget"),
+            self.noted("snmpset"),
+            self.noted("snmpwalk"),
+        )
+    }
+
     /// A program of net-snmp's that notes its arguments before it does its work.
     fn noting(dir: &Path, name: &str) -> Result<()> {
         let (tool, file) = (Self::tool(name, "snmp")?, dir.join(name));

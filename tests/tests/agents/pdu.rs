@@ -10,22 +10,6 @@ use tokio::time::sleep;
 use crate::breach::{WATCH, is_off_again};
 use crate::scene::{fleet, said_to};
 
-/// A node's outlet by `fence_eaton_snmp`, with these lines besides.
-fn outlet(pdu: &Pdu, node: &str, plug: u32, lines: &str) -> String {
-    format!(
-        "[nodes.{node}.devices.outlet]\ndriver = \"agent\"\nagent = \"fence_eaton_snmp\"\n{lines}\n\
-         longest_cycle = \"5s\"\nenv = [\"SNMPCONFPATH\"]\n[nodes.{node}.devices.outlet.parameters]\n\
-         ip = \"{}\"\nipport = {}\nplug = {plug}\nsnmp_version = \"3\"\nusername = \"picket\"\nsnmp_auth_prot = \"SHA\"\n\
-         snmp_priv_prot = \"AES\"\nsnmp_sec_level = \"authPriv\"\npower_wait = 0\nsnmpget_path = {:?}\n\
-         snmpset_path = {:?}\nsnmpwalk_path = {:?}\n",
-        pdu.address().ip(),
-        pdu.address().port(),
-        pdu.noted("snmpget"),
-        pdu.noted("snmpset"),
-        pdu.noted("snmpwalk"),
-    )
-}
-
 /// The node `n1`: a BMC there, and when that is silent its outlet, with these lines besides.
 fn node(pdu: &Pdu, bmc: SocketAddr, rules: &str, lines: &str) -> String {
     format!(
@@ -34,7 +18,7 @@ fn node(pdu: &Pdu, bmc: SocketAddr, rules: &str, lines: &str) -> String {
          password_env = {PASSWORD_VARIABLE:?}\ncipher_suites = [3]\n{}",
         bmc.ip(),
         bmc.port(),
-        outlet(pdu, "n1", 7, lines),
+        pdu.device("n1", 7, lines),
     )
 }
 
@@ -70,7 +54,7 @@ async fn two_nodes_on_one_pdu_take_turns_there_and_the_plan_says_so() -> Result<
     let node = |name: &str, plug: u32| {
         format!(
             "[nodes.{name}]\nlevels = [[\"outlet\"]]\nreleases = [\"detach\"]\n{}",
-            outlet(&pdu, name, plug, "verified = true")
+            pdu.device(name, plug, "verified = true")
         )
     };
     // Both at once, as a rack falls.

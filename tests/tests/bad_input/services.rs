@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use picket_tests::peers::{IpmiSim, SYSTEMS, Sushy, SushyFault};
-use picket_tests::{Bmc, Fleet, Gateway, Result};
+use picket_tests::{Bmc, Fleet, Gateway, Result, Said};
 
 /// What `picket check` says of a node with this device.
 async fn checked(device: &Bmc) -> Result<String> {
@@ -31,9 +31,24 @@ async fn a_system_that_is_not_there() -> Result<()> {
 async fn a_certificate_that_nobody_vouches_for() -> Result<()> {
     let sushy = Sushy::start().await?;
     let foreign = sushy.foreign_ca()?;
-    let said = checked(&Bmc::redfish(&sushy, SYSTEMS[0]).trusting(Path::new(&foreign))).await?;
-    has(&said, &["0 of 1", "certificate"]);
-    assert_eq!(sushy.resets(), 0);
+    let bmc = Bmc::redfish(&sushy, SYSTEMS[0]);
+    let fenced = async |bmc: &Bmc| -> Result<(String, Said)> {
+        let fleet = Fleet::new().with("[rules]\nsilent_share = \"1s\"").node("n1", bmc, &[]);
+        let gateway = Gateway::start(&fleet).await?;
+        gateway.checked().await?;
+        let check = gateway.picket(&["check", "n1"]).await?;
+        let fence = gateway.picket(&["fence", "n1", "--yes", "--reason", "a test"]).await?;
+        Ok((check.out + &check.err, fence))
+    };
+    let (check, fence) = fenced(&bmc.clone().trusting(Path::new(&foreign))).await?;
+    has(&check, &["0 of 1", "certificate"]);
+    assert_eq!((fence.code, sushy.resets()), (4, 0), "nothing is sent there, no off either: {fence:?}");
+    has(&(fence.out + &fence.err), &["needs operator (levels spent)", "certificate"]);
+    // By the right authority the same machine gets its off.
+    let (check, fence) = fenced(&bmc).await?;
+    has(&check, &["1 of 1"]);
+    assert_eq!((fence.code, sushy.is_on(SYSTEMS[0])?), (0, false), "{fence:?}");
+    assert!(sushy.resets() > 0);
     Ok(())
 }
 

@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
+use picket_driver_sim::Act;
 use picket_proto::v1::{
     FenceCause, NodeSelector, NodeSet, Phase, WatchNodesRequest, node_selector, node_set,
     watch_nodes_response,
 };
-use picket_tests::peers::{Ipmitool, PowerWord};
+use picket_tests::peers::{IpmiSim, Ipmitool, PowerWord};
 use picket_tests::{Answer, Bmc, PeerError, Result};
 use tokio::time::timeout;
 
 use crate::host::{Host, by_script};
-use crate::scene::{LONG, NODE, Plan};
+use crate::over_redfish::machine::Machine;
+use crate::scene::{LONG, NODE, Plan, Scene};
 
 #[tokio::test]
 async fn somebody_switches_a_fenced_node_on() -> Result<()> {
@@ -95,4 +97,49 @@ async fn somebody_switches_it_on_while_its_volumes_are_let_go() -> Result<()> {
     println!("whether it was on at each request: {on:?}");
     assert_eq!(on.last(), Some(&Some(false)));
     Ok(())
+}
+
+/// A receipt of a proof is void once the node was found on, whichever protocol saw it.
+async fn a_breach_voids_its_receipt(scene: &Scene, press: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
+    scene.fence().await?.is_fenced();
+    let file = scene.gateway.directory().join("receipt.json");
+    let file = file.to_str().expect("a plain path");
+    let verify = ["receipt", "verify", file, "-o", "json"];
+    let got = scene.gateway.picket(&["receipt", "get", NODE, "--audience", "storage", "--out", file]).await?;
+    let fresh = scene.gateway.picket(&verify).await?;
+    assert_eq!((got.code, fresh.code), (0, 0), "{got:?}\n{fresh:?}");
+    assert!(fresh.out.contains("\"holds\""), "{fresh:?}");
+    press().await?;
+    scene
+        .until("it is fenced again", LONG, |node| node.breaches == 1 && node.phase() == Phase::Released)
+        .await?;
+    let void = scene.gateway.picket(&verify).await?;
+    assert!(void.code != 0 && void.out.contains("\"void\""), "{void:?}\n{}", scene.gateway.log());
+    scene.released_while_off(2);
+    Ok(())
+}
+
+/// It is looked at often, and a receipt outlives the breach: what makes it void is not its age.
+const WATCHED: &str = "[rules]\nwatch = \"1s\"\nreceipt_life = \"10m\"";
+
+#[tokio::test]
+async fn a_receipt_is_void_once_ipmi_finds_its_node_on() -> Result<()> {
+    let bmc = IpmiSim::start().await?;
+    let plan = Plan::over(bmc.truth(), &[("bmc", Bmc::at(bmc.address()))]);
+    let scene = plan.with(WATCHED).start().await?;
+    a_breach_voids_its_receipt(&scene, async || {
+        Ipmitool::new(bmc.address()).run("chassis power on").await.map(drop)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_receipt_is_void_once_redfish_finds_its_node_on() -> Result<()> {
+    let machine = Machine::new().await?;
+    let scene = machine.scene(WATCHED).await?;
+    a_breach_voids_its_receipt(&scene, async || {
+        machine.bmc.happen(Act::PressButton { machine: Machine::machine() });
+        Ok(())
+    })
+    .await
 }

@@ -151,6 +151,59 @@ fn the_documentation_lists_the_metrics_of_the_table() {
     assert_eq!(rows, table);
 }
 
+/// The values that the documentation gives to each label: code spans, of which one before a colon begins a label.
+fn documented() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+    let (_, values) = DOCUMENTATION.split_once("## Values of labels").expect("its heading");
+    let spans: Vec<&str> = values.split('`').collect();
+    let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut label = "";
+    for pair in spans[1..].chunks(2) {
+        match pair {
+            [name, after] if after.starts_with(':') => label = name,
+            [value, ..] => {
+                found.entry(label).or_default().insert(value);
+            }
+            [] => {}
+        }
+    }
+    found
+}
+
+/// The words in quotes of a source, from where it `begins` to where it `ends`; of a match, what it comes to.
+fn words(source: &'static str, begins: &str, ends: &str) -> BTreeSet<&'static str> {
+    let piece = source.split_once(begins).and_then(|(_, rest)| rest.split_once(ends)).map(|(piece, _)| piece);
+    let piece = piece.unwrap_or_else(|| panic!("there is no {begins:?}"));
+    let said = piece.lines().filter_map(|line| line.rsplit("=> ").next());
+    said.flat_map(|line| line.split('"').skip(1).step_by(2)).collect()
+}
+
+#[test]
+fn the_documentation_lists_the_values_that_labels_have() {
+    let observer = include_str!("../../../src/gateway/src/observe.rs");
+    let measuring = include_str!("../../../src/engine/src/node/measuring.rs");
+    let telling = include_str!("../../../src/engine/src/node/telling.rs");
+    let releasing = include_str!("../../../src/engine/src/node/releasing.rs");
+    let outcome = include_str!("../../../src/core/src/outcome.rs");
+    let documented = documented();
+    let troubles = observer.split("push(\"").skip(1).filter_map(|rest| rest.split('"').next());
+    for (label, values) in [
+        ("phase", words(observer, "const PHASES", ";\n")),
+        ("kind", words(observer, "const EFFECTS", ";\n")),
+        ("stage", words(observer, "const STAGES", ";\n")),
+        ("picket_gateways", words(observer, "const PARTS", ";\n")),
+        ("readiness", words(observer, "const READINESS", ";\n")),
+        ("trouble", troubles.collect()),
+        ("cause", words(measuring, "fn cause(", "\n}\n")),
+        ("verb", words(telling, "fn verb(", "\n}\n")),
+    ] {
+        assert_eq!(documented[label], values, "{label}");
+    }
+    let results = words(releasing, "fn how(", "\n}\n");
+    assert!(results.is_subset(&documented["result"]), "{results:?}");
+    let outcomes = words(outcome, "match self {\n            Outcome::", "\n    }\n");
+    assert!(documented["outcome"].is_subset(&outcomes), "{outcomes:?}");
+}
+
 /// The metrics that an expression names, each with the labels that it asks for.
 fn named(expression: &str) -> Vec<(String, Vec<String>)> {
     let mut found = Vec::new();

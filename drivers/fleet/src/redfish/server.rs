@@ -13,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use picket_core::time::BootTime;
 use picket_driver_sim::Way;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -58,15 +59,18 @@ async fn converse(bmc: Arc<Bmc>, stream: TcpStream) {
         sleep(PATIENCE).await;
         return;
     }
+    let renewals = redfish.pki.renewals();
     let Ok(config) = redfish.pki.server(redfish.address.ip()) else { return };
     let _ = stream.set_nodelay(true);
     let born = bmc.world().device_born(&redfish.device);
     let handshake = timeout(PATIENCE, TlsAcceptor::from(config).accept(stream)).await;
     let Ok(Ok(stream)) = handshake else { return };
+    redfish.pki.shown(renewals);
+    let life = Life { born, renewals };
     let service = service_fn(|request| {
         let bmc = bmc.clone();
         async move {
-            match answer(&bmc, request, born).await {
+            match answer(&bmc, request, life).await {
                 Ok(answer) => Ok(answer),
                 // Hyper ends a connection whose service fails.
                 Err(Silence) => Err(std::io::Error::other("silent")),
@@ -81,10 +85,17 @@ async fn converse(bmc: Arc<Bmc>, stream: TcpStream) {
         .await;
 }
 
+/// In which a connection was made.
+#[derive(Clone, Copy)]
+struct Life {
+    born: BootTime,
+    renewals: u64,
+}
+
 async fn answer(
     bmc: &Bmc,
     request: hyper::Request<Incoming>,
-    born: picket_core::time::BootTime,
+    life: Life,
 ) -> Result<Response<Full<Bytes>>, Silence> {
     let redfish = bmc.redfish().ok_or(Silence)?;
     let request = match read(request).await {
@@ -92,8 +103,8 @@ async fn answer(
         Err(refused) => return Ok(write(refused)),
     };
     travel(bmc, Way::There).await?;
-    if bmc.world().device_born(&redfish.device) != born {
-        // It restarted since: what was connected is not any more.
+    if bmc.world().device_born(&redfish.device) != life.born || redfish.pki.renewals() != life.renewals {
+        // It, or what serves its pages, started again since: what was connected is not any more.
         return Err(Silence);
     }
     let answer = {

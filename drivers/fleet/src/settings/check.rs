@@ -5,9 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use picket_driver_ipmi::crypto::Suite;
-use picket_driver_sim::Random;
+use picket_driver_sim::{Fault, Random};
 
 use super::raw::{Group, Raw, Role as RawRole};
+use super::table::Findings;
 use super::{Event, Settings};
 use crate::account::{Account, Role};
 use crate::bmc::{BmcOptions, RedfishPlace};
@@ -18,108 +19,139 @@ const MOST: u32 = 20_000;
 const LONGEST_NAME: usize = 16;
 const LONGEST_PASSWORD: usize = 20;
 
-pub(super) fn check(raw: &Raw) -> Result<Settings, Vec<String>> {
-    let mut faults = Vec::new();
-    let accounts = accounts(raw, &mut faults);
-    let mut bmcs = Vec::new();
-    let mut wrong = Vec::new();
-    let mut random = Random::new(raw.seed);
-    let total: u64 = raw.groups.values().map(|group| u64::from(group.count)).sum();
-    if raw.groups.is_empty() {
-        faults.push("[groups]: there is none; add [groups.rack1] with count and ipmi".to_owned());
-    }
-    if total > u64::from(MOST) {
-        faults.push(format!("[groups]: {total} machines are more than the {MOST} that one process takes"));
+pub(super) fn check(whole: toml::Table) -> Result<Settings, Vec<String>> {
+    let findings = Findings::default();
+    let raw = Raw::read(whole, &findings);
+    let accounts = accounts(&raw, &findings);
+    let (bmcs, faults) = machines(&raw, &accounts, &findings);
+    let events = events(&raw, &bmcs, &findings);
+    let findings = findings.into_all();
+    if findings.is_empty() {
+        Ok(Settings { ca_file: raw.ca_file, bmcs, faults, events })
     } else {
-        let mut taken = BTreeMap::new();
-        for (name, group) in &raw.groups {
-            let place = format!("[groups.{name}]");
-            let mut fault = |what: String| faults.push(format!("{place}: {what}"));
-            let suites = suites(group, &mut fault);
-            limits(group, &mut fault);
-            for number in 0..group.count {
-                let node = format!("{name}-{}", number + 1);
-                let at = |first| nth(first, number);
-                let (Some(ipmi), Some(redfish)) =
-                    (at(group.ipmi), group.redfish.map_or(Some(None), |first| at(first).map(Some)))
-                else {
-                    fault(format!("{} machines from there leave 127.0.0.0/8; begin lower", group.count));
+        Err(findings)
+    }
+}
+
+/// All machines, and what is wrong with them from the beginning; none, where there would be too many.
+fn machines(
+    raw: &Raw,
+    accounts: &Arc<[Account]>,
+    findings: &Findings,
+) -> (Vec<BmcOptions>, Vec<(String, Fault)>) {
+    let (mut bmcs, mut faults) = (Vec::new(), Vec::new());
+    let Some(groups) = &raw.groups else { return (bmcs, faults) };
+    let mut random = Random::new(raw.seed);
+    let total: u64 = groups.values().filter_map(|group| group.count).map(u64::from).sum();
+    if groups.is_empty() {
+        findings.push("[groups]: there is none; add [groups.rack1] with count and ipmi".to_owned());
+    }
+    let too_many = total > u64::from(MOST);
+    if too_many {
+        findings.push(format!("[groups]: {total} machines are more than the {MOST} that one process takes"));
+    }
+    let mut taken = BTreeMap::new();
+    for (name, group) in groups {
+        let mut fault = |what: String| findings.push(format!("[groups.{name}]: {what}"));
+        let suites = suites(group, &mut fault);
+        limits(group, &mut fault);
+        let (Some(count), Some(ipmi), false) = (group.count, group.ipmi, too_many) else { continue };
+        for number in 0..count {
+            let node = format!("{name}-{}", number + 1);
+            let at = |first| nth(first, number);
+            let (Some(ipmi), Some(redfish)) =
+                (at(ipmi), group.redfish.map_or(Some(None), |first| at(first).map(Some)))
+            else {
+                fault(format!("{count} machines from there leave 127.0.0.0/8; begin lower"));
+                break;
+            };
+            for (protocol, address) in [("udp", Some(ipmi)), ("tcp", redfish)] {
+                let other = address.and_then(|address| taken.insert((protocol, address), node.clone()));
+                if let (Some(other), Some(address)) = (other, address) {
+                    fault(format!(
+                        "{node} and {other} are both at {address}; give each group addresses of its own"
+                    ));
                     break;
-                };
-                for (protocol, address) in [("udp", Some(ipmi)), ("tcp", redfish)] {
-                    let other = address.and_then(|address| taken.insert((protocol, address), node.clone()));
-                    if let (Some(other), Some(address)) = (other, address) {
-                        fault(format!(
-                            "{node} and {other} are both at {address}; give each group addresses of its own"
-                        ));
-                        break;
-                    }
                 }
-                wrong.extend(group.faults.iter().map(|fault| (node.clone(), fault.clone())));
-                bmcs.push(BmcOptions {
-                    name: node,
-                    ipmi,
-                    accounts: accounts.clone(),
-                    suites: suites.clone(),
-                    sessions: group.sessions,
-                    idle: group.idle,
-                    redfish: redfish.map(|address| RedfishPlace {
-                        address,
-                        sessions: group.redfish_sessions,
-                        idle: group.redfish_idle,
-                        tasks: group.tasks,
-                    }),
-                    seed: random.bits(),
-                });
             }
+            faults.extend(group.faults.iter().map(|fault| (node.clone(), fault.clone())));
+            bmcs.push(BmcOptions {
+                name: node,
+                ipmi,
+                accounts: accounts.clone(),
+                suites: suites.clone(),
+                sessions: group.sessions,
+                idle: group.idle,
+                redfish: redfish.map(|address| RedfishPlace {
+                    address,
+                    sessions: group.redfish_sessions,
+                    idle: group.redfish_idle,
+                    tasks: group.tasks,
+                }),
+                seed: random.bits(),
+            });
         }
     }
-    let mut events: Vec<Event> = Vec::new();
-    for (number, event) in raw.events.iter().enumerate() {
-        let nodes: Vec<String> = bmcs
-            .iter()
-            .map(|bmc| &bmc.name)
-            .filter(|name| event.nodes == "all" || **name == event.nodes || group_of(name) == event.nodes)
-            .cloned()
-            .collect();
-        if nodes.is_empty() {
-            faults.push(format!(
-                "[[events]] number {}: there is no machine or group {:?}; give \"all\", a group, or a machine such as \"rack1-7\"",
-                number + 1,
-                event.nodes
+    (bmcs, faults)
+}
+
+fn events(raw: &Raw, bmcs: &[BmcOptions], findings: &Findings) -> Vec<Event> {
+    let mut events = Vec::new();
+    for (index, event) in raw.events.iter().enumerate() {
+        let fault = |what: String| findings.push(format!("[[events]] number {}: {what}", index + 1));
+        let Some(wanted) = event.nodes.as_deref() else { continue };
+        let is_wanted = |name: &str| wanted == "all" || name == wanted || group_of(name) == wanted;
+        let names = bmcs.iter().map(|bmc| &bmc.name);
+        let nodes: Vec<String> = names.filter(|name| is_wanted(name)).cloned().collect();
+        if nodes.is_empty() && wanted != "all" && !is_meant(raw, wanted) {
+            fault(format!(
+                "there is no machine or group {wanted:?}; give \"all\", a group, or a machine such as \"rack1-7\""
             ));
         }
-        events.push(Event { at: event.at, nodes, what: event.what.clone() });
+        if let (Some(at), Some(what)) = (event.at, event.what.clone()) {
+            events.push(Event { at, nodes, what });
+        }
     }
     events.sort_by_key(|event| event.at);
-    if faults.is_empty() {
-        Ok(Settings { ca_file: raw.ca_file.clone(), bmcs, faults: wrong, events })
-    } else {
-        Err(faults)
-    }
+    events
+}
+
+/// Whether there would be such a group or machine, were nothing else wrong.
+fn is_meant(raw: &Raw, wanted: &str) -> bool {
+    let Some(groups) = &raw.groups else { return true };
+    let is_machine = |(group, number): (&str, &str)| {
+        let count = groups.get(group).map(|group| group.count.unwrap_or(MOST));
+        let known = number.parse::<u32>().is_ok_and(|known| Some(known) <= count && known > 0);
+        known && !number.starts_with(['0', '+'])
+    };
+    groups.contains_key(wanted) || wanted.rsplit_once('-').is_some_and(is_machine)
 }
 
 fn group_of(node: &str) -> &str {
     node.rsplit_once('-').map_or(node, |(group, _)| group)
 }
 
-fn accounts(raw: &Raw, faults: &mut Vec<String>) -> Arc<[Account]> {
-    if raw.accounts.is_empty() {
-        faults.push("[accounts]: nobody may log in; add [accounts.admin] with password and role".to_owned());
+fn accounts(raw: &Raw, findings: &Findings) -> Arc<[Account]> {
+    let Some(accounts) = &raw.accounts else { return [].into() };
+    if accounts.is_empty() {
+        findings
+            .push("[accounts]: nobody may log in; add [accounts.admin] with password and role".to_owned());
     }
-    let accounts = raw.accounts.iter().map(|(name, account)| {
+    let accounts = accounts.iter().map(|(name, account)| {
+        let fault = |what: String| findings.push(format!("[accounts.{name}]: {what}"));
         if name.is_empty() || name.len() > LONGEST_NAME {
-            faults.push(format!("[accounts.{name}]: a name has 1 to {LONGEST_NAME} bytes"));
+            fault(format!("a name has 1 to {LONGEST_NAME} bytes"));
         }
-        if account.password.is_empty() || account.password.len() > LONGEST_PASSWORD {
-            faults.push(format!("[accounts.{name}]: password: a password has 1 to {LONGEST_PASSWORD} bytes"));
+        if account.password.as_ref().is_some_and(|password| !(1..=LONGEST_PASSWORD).contains(&password.len()))
+        {
+            fault(format!("password: a password has 1 to {LONGEST_PASSWORD} bytes"));
         }
         let role = match account.role {
-            RawRole::User => Role::User,
-            RawRole::Operator => Role::Operator,
-            RawRole::Administrator => Role::Administrator,
+            Some(RawRole::User) | None => Role::User,
+            Some(RawRole::Operator) => Role::Operator,
+            Some(RawRole::Administrator) => Role::Administrator,
         };
-        Account { name: name.clone(), password: account.password.clone(), role }
+        Account { name: name.clone(), password: account.password.clone().unwrap_or_default(), role }
     });
     accounts.collect()
 }
@@ -134,7 +166,7 @@ fn suites(group: &Group, fault: &mut impl FnMut(String)) -> Vec<Suite> {
 }
 
 fn limits(group: &Group, fault: &mut impl FnMut(String)) {
-    if group.count == 0 {
+    if group.count == Some(0) {
         fault("count: give at least 1".to_owned());
     }
     for (key, sessions) in [("sessions", group.sessions), ("redfish_sessions", group.redfish_sessions)] {

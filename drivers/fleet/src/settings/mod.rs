@@ -2,6 +2,7 @@
 
 mod check;
 mod raw;
+mod table;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,12 +48,20 @@ impl Settings {
     /// # Errors
     /// All that is wrong, each with its place and what would be right.
     pub fn parse(text: &str) -> Result<Self, SettingsError> {
-        let raw: raw::Raw = toml::from_str(text).map_err(|error| SettingsError(vec![error.to_string()]))?;
-        check::check(&raw).map_err(SettingsError)
+        let whole = toml::from_str(text).map_err(|error| SettingsError(vec![error.to_string()]))?;
+        check::check(whole).map_err(SettingsError)
     }
 }
 
 impl What {
+    /// What is wrong with its numbers.
+    fn wrong(&self) -> Option<String> {
+        match self {
+            What::Fault(fault) => fault.wrong(),
+            _ => None,
+        }
+    }
+
     /// Lets it happen to one BMC.
     pub fn happen_to(&self, bmc: &Bmc) {
         let machine = || bmc.name().to_owned();

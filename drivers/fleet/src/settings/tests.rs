@@ -120,9 +120,114 @@ what = "mend"
         ("[accounts.a]\npassword = \"x\"\nrole = \"king\"\n", "king"),
         ("colour = 1\n", "colour"),
         (&RIGHT.replace("\"30s\"", "\"30\""), "write \"250ms\""),
-        (&RIGHT.replace("count = 3", "count = 4000000000"), "more than the 20000"),
+        (
+            &RIGHT.replace("rack1-2", "rack1-4"),
+            "[[events]] number 2: there is no machine or group \"rack1-4\"",
+        ),
+        (
+            &RIGHT.replace("rack1-2", "rack1-02"),
+            "[[events]] number 2: there is no machine or group \"rack1-02\"",
+        ),
     ] {
         let said = Settings::parse(wrong).expect_err("they are wrong").to_string();
+        assert!(said.contains(part), "{part}\nis not in\n{said}");
+    }
+    let said = said_of(&RIGHT.replace("count = 3", "count = 4000000000"));
+    assert_eq!(said, "[groups]: 4000000002 machines are more than the 20000 that one process takes");
+}
+
+/// What is said of settings that are wrong.
+fn said_of(wrong: &str) -> String {
+    Settings::parse(wrong).expect_err("they are wrong").to_string()
+}
+
+#[test]
+fn unknown_keys_and_wrong_types_are_told_at_once_and_each_with_its_place() {
+    let said = said_of(
+        r#"
+colour = 1
+seed = "seven"
+ca_file = 3
+[accounts.admin]
+password = 12345678
+role = "king"
+roll = "user"
+[groups.rack1]
+count = "three"
+ipmi = "127.6.1.1"
+redfish = 443
+suites = "all"
+sessions = -1
+idle = "30"
+tasks = "no"
+faults = ["off_ignord", { loss = { percent = 250 } }, { loss = { precent = 5 } }, { off_takes = { least = "8s", most = "2s" } }]
+fautls = []
+[groups.rack2]
+count = 2
+[groups.rack3]
+count = 1
+ipmi = "127.6.3.1:623"
+sessions = 64
+[[events]]
+at = 60
+nodes = ["rack1"]
+what = "press_buton"
+[[events]]
+at = "1s"
+nodes = "rack1-1"
+[[events]]
+at = "1s"
+nodes = "rack9"
+what = { fault = { reordered = { percent = 101, by = "1s" } } }
+when = "now"
+"#,
+    );
+    let told: Vec<&str> = said.lines().collect();
+    let expected = [
+        ("colour: ", "unknown key; known are seed, ca_file, accounts, groups, events"),
+        ("seed: ", "expected u64; write seed = 7"),
+        ("ca_file: ", "expected path string"),
+        ("[accounts.admin]: password: ", "is no text; write password = "),
+        ("[accounts.admin]: role: ", "`king`"),
+        ("[accounts.admin]: roll: ", "unknown key; known are password, role"),
+        ("[groups.rack1]: count: ", "expected u32; write count = 3"),
+        ("[groups.rack1]: ipmi: ", "127.6.1.1:623"),
+        ("[groups.rack1]: redfish: ", "127.6.1.1:443"),
+        ("[groups.rack1]: suites: ", "[3, 17]"),
+        ("[groups.rack1]: sessions: ", "-1"),
+        ("[groups.rack1]: idle: ", "\"30\" is no duration"),
+        ("[groups.rack1]: tasks: ", "expected a boolean"),
+        ("[groups.rack1]: faults: number 1: ", "`off_ignord`"),
+        ("[groups.rack1]: faults: number 2: ", "250 percent"),
+        ("[groups.rack1]: faults: number 3: ", "`precent`"),
+        ("[groups.rack1]: faults: number 4: ", "at least 8s and at most 2s"),
+        ("[groups.rack1]: fautls: ", "unknown key; known are count, ipmi"),
+        ("[groups.rack2]: ipmi: ", "is missing"),
+        ("[groups.rack3]: sessions: ", "64: give 1 to 63"),
+        ("[[events]] number 1: at: ", "expected a string"),
+        ("[[events]] number 1: nodes: ", "expected a string"),
+        ("[[events]] number 1: what: ", "`press_buton`"),
+        ("[[events]] number 2: what: ", "is missing"),
+        ("[[events]] number 3: what: ", "101 percent"),
+        ("[[events]] number 3: when: ", "unknown key"),
+        ("[[events]] number 3: there is no machine or group \"rack9\"", ""),
+    ];
+    for (place, part) in expected {
+        let here = told.iter().any(|line| line.starts_with(place) && line.contains(part));
+        assert!(here, "{place}… {part}\nis not in\n{said}");
+    }
+    assert!(!said.contains("12345678"), "{said}");
+    // What follows from another fault is none of its own.
+    assert_eq!(told.len(), expected.len(), "{said}");
+}
+
+#[test]
+fn what_is_no_toml_or_no_table_is_told_with_its_place() {
+    assert!(said_of("seed = \n").contains("line 1"), "{}", said_of("seed = \n"));
+    let said = said_of("accounts = 3\ngroups = [1]\nevents = [\"mend\"]\n");
+    for part in
+        ["accounts: expected a table", "groups: expected a table", "[[events]] number 1: expected a table"]
+    {
         assert!(said.contains(part), "{part}\nis not in\n{said}");
     }
 }

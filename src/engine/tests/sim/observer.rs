@@ -9,7 +9,7 @@ use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_core::time::{BootTime, Clock};
 use picket_driver_sim::SharedWorld;
-use picket_release::{Progress, ReleaseError, Releaser, Subject};
+use picket_release::{Pace, Progress, ReleaseError, Releaser, Subject};
 use tokio::time::Instant;
 
 /// What the test's releaser answers, attempt by attempt; the last one for ever.
@@ -85,12 +85,8 @@ impl Releaser for Observer {
         *self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn deadline(&self) -> Duration {
-        self.deadline
-    }
-
-    fn settle(&self) -> Duration {
-        Duration::from_secs(2)
+    fn pace(&self) -> Pace {
+        Pace { deadline: self.deadline, ..Pace::default() }
     }
 
     async fn attempt(

@@ -1,17 +1,27 @@
 //! Devices that do not answer, or not well: how long they are waited for, and what comes next.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use picket_core::device::DeviceSpec;
 use picket_core::outcome::{Outcome, Reason};
+use picket_core::time::written;
 use picket_driver_sim::{Act, Fault};
-use picket_engine::ErrorKind;
+use picket_engine::{ErrorKind, PlanAction, PlanStep};
 use tokio::time::Instant;
 
-use crate::lab::{Lab, NODE, lab, s};
+use crate::lab::{Lab, NODE, lab, node, s};
+use crate::setup::Setup;
 
 /// A BMC, and two outlets behind it.
 async fn with_outlets(seed: u64) -> Lab {
-    Lab::with(seed, &[&["bmc"], &["pdu-a", "pdu-b"]], |world| {
+    with_outlets_that(seed, |_| {}).await
+}
+
+/// The same, of devices that are a little different.
+async fn with_outlets_that(seed: u64, adjust: impl Fn(&mut DeviceSpec) + Send + Sync + 'static) -> Lab {
+    let setup = Setup { adjust: Arc::new(adjust), ..Setup::new(NODE, &[&["bmc"], &["pdu-a", "pdu-b"]]) };
+    Lab::set_up(seed, setup, |world| {
         world.add_machine(NODE).add_host(NODE, "bmc").add_supply(NODE, "pdu-a").add_supply(NODE, "pdu-b");
     })
     .await
@@ -40,6 +50,22 @@ async fn a_level_that_gives_no_answer_at_all_has_the_silent_share() {
     let time = next_level_after(&mut lab).await;
     assert!(about(time, s(20)), "{time:?}");
     lab.reach("released", s(120)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_says_after_how_long_a_silence_the_next_level_comes() {
+    for (call, silent) in [(5, 20), (40, 40), (250, 180)] {
+        let mut lab = with_outlets_that(103, move |spec| spec.call = s(call)).await;
+        lab.fault("bmc", Fault::Silent);
+        let asked = lab.call();
+        let plan = lab.engine.plan(&node(), asked).await.expect("planned");
+        let confirms = |step: &&PlanStep| step.action == PlanAction::Confirm && step.level == 1;
+        let confirm = plan.steps.iter().find(confirms).expect("a step").text.clone();
+        let said = format!("without any answer it ends after {}", written(s(silent)));
+        assert!(confirm.contains(&said), "{confirm}");
+        let time = next_level_after(&mut lab).await;
+        assert!(about(time, s(silent)), "{time:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

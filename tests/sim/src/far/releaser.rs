@@ -10,7 +10,7 @@ use picket_core::ids::{Generation, NodeId};
 use picket_core::order::ReleaseOrder;
 use picket_core::time::{BootTime, Clock};
 use picket_driver_sim::{Random, SimClock};
-use picket_release::{Progress, ReleaseError, Releaser, Subject};
+use picket_release::{Pace, Progress, ReleaseError, Releaser, Subject};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::gate::{Leaving, Process};
@@ -149,12 +149,8 @@ impl Releaser for Way {
         (!self.unbounded).then_some(s(65))
     }
 
-    fn deadline(&self) -> Duration {
-        s(300)
-    }
-
-    fn settle(&self) -> Duration {
-        s(2)
+    fn pace(&self) -> Pace {
+        Pace { deadline: s(300), ..Pace::default() }
     }
 
     async fn attempt(

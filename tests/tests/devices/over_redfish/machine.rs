@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_driver_ipmi::crypto::Suite;
-use picket_driver_sim::{Fault, SimClock};
+use picket_driver_sim::{Edge, Fault, SimClock};
 use picket_fleet::{Account, BmcOptions, Fleet, RedfishPlace, Role};
 use picket_tests::peers::{ADMIN, OPERATOR, PASSWORD, Truth, fresh_address};
 use picket_tests::{Bmc, Result};
@@ -79,6 +79,12 @@ impl Machine {
     pub fn commands(&self) -> usize {
         let now = self.bmc.now();
         self.bmc.world().heard(now).iter().filter(|heard| heard.device == DEVICE).count()
+    }
+
+    /// Every change of its power.
+    pub fn edges(&self) -> Vec<Edge> {
+        let now = self.bmc.now();
+        self.bmc.world().edges(&Self::machine(), now).to_vec()
     }
 
     pub fn machine() -> String {

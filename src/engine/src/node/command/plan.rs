@@ -181,10 +181,13 @@ impl NodeTask {
             }
         }
         let names: Vec<&str> = level.devices.iter().map(|spec| spec.id.as_str()).collect();
+        // A silence that is shorter than a call is none yet.
+        let slowest = level.devices.iter().map(|spec| spec.call).max().unwrap_or_default();
+        let silent = rules.silent_share.max(slowest).min(rules.level_share);
         let text = format!(
-            "reads until Off is proven by {}; without any answer the next level comes after {}",
+            "reads until Off is proven by {}; without any answer it ends after {}",
             names.join(" and "),
-            written(rules.silent_share.min(rules.level_share))
+            written(silent)
         );
         let mut obstacles = lowered;
         if grade < least {

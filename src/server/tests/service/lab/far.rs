@@ -9,7 +9,7 @@ use picket_core::election::{Election, ElectionError, Lease, Won};
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_core::store::Store;
-use picket_release::{Progress, ReleaseError, Releaser, Subject};
+use picket_release::{Pace, Progress, ReleaseError, Releaser, Subject};
 use tokio::time::Instant;
 
 use super::s;
@@ -65,12 +65,8 @@ impl Releaser for Volumes {
         Some(s(60))
     }
 
-    fn deadline(&self) -> Duration {
-        s(600)
-    }
-
-    fn settle(&self) -> Duration {
-        s(2)
+    fn pace(&self) -> Pace {
+        Pace::default()
     }
 
     async fn attempt(
