@@ -9,7 +9,8 @@ use picket_core::ids::DeviceId;
 use picket_driver::DriverError;
 use tokio::time::Instant;
 
-use super::{Did, Doing, Hands, POWER, Ready, Turns, words};
+use super::turns::{Ready, Turns};
+use super::{Did, Doing, Hands, POWER, words};
 use crate::units::Together;
 
 impl Hands {
