@@ -16,7 +16,7 @@ const PLUG: [&str; 2] = ["plug", "port"];
 const PARTS: [&[&str]; 7] =
     [&PLUG, &["uuid"], &["switch"], &["managed"], &["suborg"], &["target"], &["systems_uri"]];
 /// What names one where there is no address. A region is not among them: what is in it has a name that no other region's has.
-const ELSEWHERE: [&str; 8] = [
+pub(super) const ELSEWHERE: [&str; 8] = [
     "project",
     "zone",
     "resourceGroup",

@@ -42,25 +42,9 @@ pub(super) const ADDRESS: [&str; 12] = [
     "systems_uri",
     "drac_version",
 ];
-/// Parameters that say how a device's answer is authenticated, or where it is besides.
-const SEEN: [&str; 16] = [
-    "lanplus",
-    "auth",
-    "cipher",
-    "ssh",
-    "secure",
-    "ssl",
-    "ssl_insecure",
-    "snmp_version",
-    "snmp_sec_level",
-    "project",
-    "zone",
-    "resourceGroup",
-    "subscriptionId",
-    "namespace",
-    "kubeconfig",
-    "session_url",
-];
+/// Parameters that say how a device's answer is authenticated.
+const SEEN: [&str; 9] =
+    ["lanplus", "auth", "cipher", "ssh", "secure", "ssl", "ssl_insecure", "snmp_version", "snmp_sec_level"];
 /// Parameters that are ours to set, or that make an off something else, with the reason.
 pub(super) const REFUSED: [(&str, &str); 17] = [
     ("action", "Picket says what is to be done"),
@@ -133,7 +117,7 @@ impl Reader<'_> {
                 self.fault(key, message);
                 continue;
             }
-            if ADDRESS.iter().chain(&SEEN).any(|seen| *seen == same(parameter)) {
+            if ADDRESS.iter().chain(&naming::ELSEWHERE).chain(&SEEN).any(|seen| *seen == same(parameter)) {
                 let message = format!(
                     "{parameter} is no secret: what is switched, and how, stands in parameters, to be told from others"
                 );
