@@ -219,6 +219,10 @@ impl PowerDriver for AgentDriver {
         self.fitted.made.place.clone().map(|name| Shared { name, at_once: 1 })
     }
 
+    fn runs_programs(&self) -> bool {
+        true
+    }
+
     fn never_alone(&self) -> Option<&str> {
         self.fitted.made.never_alone.as_deref()
     }

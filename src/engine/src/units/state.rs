@@ -8,10 +8,12 @@ use picket_core::ids::NodeId;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{LevelTurn, Rank, Turn, Unit};
+use super::{LevelTurn, Pace, Rank, Turn, Unit};
 
 /// Of so many readings it is remembered how long they took.
 const REMEMBERED: usize = 16;
+/// What a program is reckoned to take before any has run: an interpreter, and a device that answers.
+const USUAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -49,7 +51,7 @@ impl State {
     ) -> Result<Turn, oneshot::Receiver<Turn>> {
         let due = Instant::now() + rank.allowance();
         let is_first = self.waiting.keys().next().is_none_or(|(first, _)| due < *first);
-        if is_first && self.calls.len() < unit.limits.at_once {
+        if is_first && self.calls.len() < unit.limits().at_once {
             return Ok(self.grant(unit, life));
         }
         let (turn, waits) = oneshot::channel();
@@ -60,7 +62,7 @@ impl State {
 
     fn grant(&mut self, unit: &Arc<Unit>, life: Duration) -> Turn {
         let now = Instant::now();
-        let not_before = self.last_began.map(|last| last + unit.limits.pause).filter(|at| *at > now);
+        let not_before = self.last_began.map(|last| last + unit.limits().pause).filter(|at| *at > now);
         let begins = not_before.unwrap_or(now);
         self.last_began = Some(begins);
         self.next += 1;
@@ -71,8 +73,13 @@ impl State {
     /// A call ended: the next ones begin. One that is granted to somebody who has left counts as under way until it is dropped.
     pub(super) fn ended(&mut self, unit: &Arc<Unit>, number: u64) -> Left<Turn> {
         self.calls.remove(&number);
+        self.hand_out(unit)
+    }
+
+    /// Whoever is next begins, as long as there is room.
+    pub(super) fn hand_out(&mut self, unit: &Arc<Unit>) -> Left<Turn> {
         let mut left = Vec::new();
-        while self.calls.len() < unit.limits.at_once {
+        while self.calls.len() < unit.limits().at_once {
             let Some((_, (life, waits))) = self.waiting.pop_first() else { break };
             left.extend(waits.send(self.grant(unit, life)).err());
         }
@@ -101,8 +108,16 @@ impl State {
         self.begin_levels(unit)
     }
 
-    pub(super) fn slowest_reading(&self) -> Option<Duration> {
-        self.took.iter().max().copied()
+    /// How long a reading is reckoned to take. `None`: nothing is known.
+    pub(super) fn reading(&self, pace: Pace) -> Option<Duration> {
+        match pace {
+            Pace::Slowest => self.took.iter().max().copied(),
+            Pace::Usual => {
+                let mut took: Vec<Duration> = self.took.iter().copied().collect();
+                took.sort_unstable();
+                took.get(took.len() / 2).copied().or(Some(USUAL))
+            }
+        }
     }
 
     pub(super) fn levels(&self) -> impl Iterator<Item = &NodeId> {
@@ -132,9 +147,9 @@ impl State {
     /// How many levels may go on side by side: each of their devices is asked once in a dwell, and half of the unit's time is for
     /// offs and for others. Nothing is known before the first readings.
     fn most_levels(&self, unit: &Unit, first: &Waiting) -> usize {
-        let Some(slowest) = self.slowest_reading() else { return 1 };
-        let round = slowest.as_secs_f64().max(0.001) * first.devices as f64 * 2.0;
-        let levels = first.dwell.as_secs_f64() * unit.limits.at_once as f64 / round;
+        let Some(reading) = self.reading(unit.pace) else { return 1 };
+        let round = reading.as_secs_f64().max(0.001) * first.devices as f64 * 2.0;
+        let levels = first.dwell.as_secs_f64() * unit.limits().at_once as f64 / round;
         (levels as usize).max(1)
     }
 

@@ -54,11 +54,13 @@ impl NodeTask {
         let mut units: BTreeMap<String, Wanted> = BTreeMap::new();
         let level = self.open_fence().and_then(|fence| fence.topology.level(level));
         for spec in level.into_iter().flat_map(|level| &level.devices) {
-            let Some(unit) = self.plan.units.get(&spec.id) else { continue };
-            let first = || Wanted { unit: unit.clone(), devices: 0, dwell: spec.dwell };
-            let wanted = units.entry(unit.name().to_owned()).or_insert_with(first);
-            wanted.devices += 1;
-            wanted.dwell = wanted.dwell.min(spec.dwell);
+            let program = self.plan.runs_programs(&spec.id).then_some(&self.parts.programs);
+            for unit in self.plan.units.get(&spec.id).into_iter().chain(program) {
+                let first = || Wanted { unit: unit.clone(), devices: 0, dwell: spec.dwell };
+                let wanted = units.entry(unit.name().to_owned()).or_insert_with(first);
+                wanted.devices += 1;
+                wanted.dwell = wanted.dwell.min(spec.dwell);
+            }
         }
         Turns { held: Vec::new(), left: units.into_values().collect(), waiting: None }
     }

@@ -220,7 +220,7 @@ impl Hands {
             hands.parts.hooks.reached("sending off").await;
             let time = hands.time(&device);
             let asking = hands.ask(&device, "power off, hard");
-            let result = match hands.ready(&device, time).await {
+            let result = match hands.ready_to_run(&device, time).await {
                 Ok(_) if hands.parts.clock.boot() > look_serves_until => Err(DriverError::new(
                     ErrorKind::TimedOut,
                     Effect::DidNotHappen,

@@ -8,12 +8,13 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind, PowerDriver};
 
 use super::Hands;
 use crate::logins::{self, LoginTurn};
-use crate::units::Turn;
+use crate::units::{self, Turn};
 
-/// What a call holds while it is under way: its turn at what several devices share, and its turn to log in.
+/// What a call holds while it is under way: its turn at what several devices share, its turn to log in, and that of a program.
 pub(super) struct Turns<P> {
     pub(super) _shared: P,
     pub(super) login: Option<LoginTurn>,
+    pub(super) _program: Option<Turn>,
 }
 
 impl<P> Turns<P> {
@@ -38,19 +39,39 @@ impl<P> Turns<P> {
 pub(super) type Ready<P> = (Arc<dyn PowerDriver>, Call, Turns<P>);
 
 impl Hands {
-    /// The device's turn at what it shares, where it shares anything; and the same hands, whose calls to it need none.
+    /// The device's turn at what it shares, where it shares anything, and that of its program; and the same hands, whose calls to it
+    /// need none.
     pub(in crate::node) async fn in_turn(
         &self,
         device: &DeviceId,
-    ) -> Result<(Option<Turn>, Self), DriverError> {
+    ) -> Result<([Option<Turn>; 2], Self), DriverError> {
         // A reading, the store's word, and an on.
-        let turn = self.turn(device, self.time(device) * 3).await?;
-        Ok((turn, Self { in_turn: true, ..self.clone() }))
+        let life = self.time(device) * 3;
+        let turns = [self.turn(device, life).await?, self.program(device, life).await?];
+        Ok((turns, Self { in_turn: true, ..self.clone() }))
     }
 
     async fn turn(&self, device: &DeviceId, life: Duration) -> Result<Option<Turn>, DriverError> {
         let Some(unit) = self.plan.units.get(device).filter(|_| !self.in_turn) else { return Ok(None) };
-        unit.turn(self.rank(), life).await.map(Some)
+        unit.turn(self.rank(), life + self.waits(device)).await.map(Some)
+    }
+
+    /// How long a device's turn at what it shares may be held by who waits for that of its program.
+    pub(super) fn waits(&self, device: &DeviceId) -> Duration {
+        if self.plan.runs_programs(device) { units::PATIENCE } else { Duration::ZERO }
+    }
+
+    /// The turn of a program, of a device that is one. It is waited for before the time of the call runs, and after that at what the
+    /// device shares: whoever has one works.
+    pub(super) async fn program(
+        &self,
+        device: &DeviceId,
+        life: Duration,
+    ) -> Result<Option<Turn>, DriverError> {
+        match !self.in_turn && self.plan.runs_programs(device) {
+            true => self.parts.programs.turn(self.rank(), life).await.map(Some),
+            false => Ok(None),
+        }
     }
 
     /// A turn to log in, where that is what the device is asked first. It is waited for before the time of the call runs.
@@ -73,7 +94,18 @@ impl Hands {
         let driver = self.driver(device)?;
         let shared = self.turn(device, time).await?;
         let login = self.login(device).await;
-        Ok((driver, self.call(time), Turns { _shared: shared, login }))
+        Ok((driver, self.call(time), Turns { _shared: shared, login, _program: None }))
+    }
+
+    /// The same, of a reading or an off.
+    pub(super) async fn ready_to_run(
+        &self,
+        device: &DeviceId,
+        time: Duration,
+    ) -> Result<Ready<Option<Turn>>, DriverError> {
+        let (driver, _, turns) = self.ready(device, time).await?;
+        let program = self.program(device, time).await?;
+        Ok((driver, self.call(time), Turns { _program: program, ..turns }))
     }
 
     /// The same, of what is said in a session that is open, or not at all.
@@ -84,7 +116,7 @@ impl Hands {
     ) -> Result<Ready<Option<Turn>>, DriverError> {
         let driver = self.driver(device)?;
         let shared = self.turn(device, time).await?;
-        Ok((driver, self.call(time), Turns { _shared: shared, login: None }))
+        Ok((driver, self.call(time), Turns { _shared: shared, login: None, _program: None }))
     }
 }
 
