@@ -39,7 +39,7 @@ impl Pdu {
         // EATON-EPDU-MIB: by its object id an agent knows which PDU it is.
         let text = format!(
             "agentAddress udp:{address}\ncreateUser picket SHA {:?} AES {:?}\nrwuser picket priv\n\
-             sysObjectID .1.3.6.1.4.1.534.6.6.6\npass .1.3.6.1.4.1.534.6.6.6.1.2.2.1.3 /bin/sh {} {}\n",
+             sysObjectID .1.3.6.1.4.1.534.6.6.6\npass_persist .1.3.6.1.4.1.534.6.6.6.1.2.2.1.3 /bin/sh {} {}\n",
             PASSPHRASES[0],
             PASSPHRASES[1],
             peer_file("pdu.sh").display(),
@@ -92,6 +92,11 @@ impl Pdu {
         self.directory.path().join("secrets")
     }
 
+    /// Its user's passphrases: for authentication, and for privacy.
+    pub fn passphrases() -> [&'static str; 2] {
+        PASSPHRASES
+    }
+
     /// Whether a text has one of its passphrases.
     pub fn is_told_in(text: &str) -> bool {
         PASSPHRASES.iter().any(|passphrase| text.contains(passphrase))
@@ -113,6 +118,18 @@ impl Pdu {
     pub fn is_on(&self, outlet: u32) -> bool {
         let file = self.directory.path().join(format!("outlet-{}", outlet - 1));
         std::fs::read_to_string(file).map_or(true, |text| text.trim() != "0")
+    }
+
+    /// An outlet that sticks takes what it is told, and stays as it is.
+    pub fn stick(&self, outlet: u32, stuck: bool) -> Result<()> {
+        let file = self.directory.path().join(format!("stuck-{}", outlet - 1));
+        match stuck {
+            true => knob::write_whole(&file, ""),
+            false => std::fs::remove_file(&file).or_else(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => Ok(()),
+                _ => Err(PeerError::io("mend an outlet")(error)),
+            }),
+        }
     }
 
     /// Another manager's hand: switches an outlet past all that is noted.

@@ -11,12 +11,12 @@ use crate::breach::{WATCH, is_off_again};
 use crate::scene::{fleet, said_to};
 
 /// A node's outlet by `fence_eaton_snmp`, with these lines besides.
-fn outlet(pdu: &Pdu, node: &str, plug: u32, lines: &str) -> String {
+pub fn outlet(pdu: &Pdu, node: &str, device: &str, plug: u32, lines: &str) -> String {
     format!(
-        "[nodes.{node}.devices.outlet]\ndriver = \"agent\"\nagent = \"fence_eaton_snmp\"\n{lines}\n\
-         longest_cycle = \"5s\"\nenv = [\"SNMPCONFPATH\"]\n[nodes.{node}.devices.outlet.parameters]\n\
+        "[nodes.{node}.devices.{device}]\ndriver = \"agent\"\nagent = \"fence_eaton_snmp\"\n{lines}\n\
+         longest_cycle = \"5s\"\nenv = [\"SNMPCONFPATH\"]\n[nodes.{node}.devices.{device}.parameters]\n\
          ip = \"{}\"\nipport = {}\nplug = {plug}\nsnmp_version = \"3\"\nusername = \"picket\"\nsnmp_auth_prot = \"SHA\"\n\
-         snmp_priv_prot = \"AES\"\nsnmp_sec_level = \"authPriv\"\npower_wait = 0\nsnmpget_path = {:?}\n\
+         snmp_priv_prot = \"AES\"\nsnmp_sec_level = \"authPriv\"\npower_wait = 0\npower_timeout = 3\nsnmpget_path = {:?}\n\
          snmpset_path = {:?}\nsnmpwalk_path = {:?}\n",
         pdu.address().ip(),
         pdu.address().port(),
@@ -26,20 +26,27 @@ fn outlet(pdu: &Pdu, node: &str, plug: u32, lines: &str) -> String {
     )
 }
 
+/// A node's BMC there, by the driver for it.
+pub fn by_ipmi(node: &str, bmc: SocketAddr) -> String {
+    format!(
+        "[nodes.{node}.devices.bmc]\ndriver = \"ipmi\"\nhost = \"{}\"\nport = {}\nusername = \"operator\"\n\
+         password_env = {PASSWORD_VARIABLE:?}\ncipher_suites = [3]\n",
+        bmc.ip(),
+        bmc.port(),
+    )
+}
+
 /// The node `n1`: a BMC there, and when that is silent its outlet, with these lines besides.
 fn node(pdu: &Pdu, bmc: SocketAddr, rules: &str, lines: &str) -> String {
     format!(
-        "[rules]\nsilent_share = \"1s\"\n{rules}\n[nodes.n1]\nlevels = [[\"bmc\"], [\"outlet\"]]\nreleases = [\"detach\"]\n\
-         [nodes.n1.devices.bmc]\ndriver = \"ipmi\"\nhost = \"{}\"\nport = {}\nusername = \"operator\"\n\
-         password_env = {PASSWORD_VARIABLE:?}\ncipher_suites = [3]\n{}",
-        bmc.ip(),
-        bmc.port(),
-        outlet(pdu, "n1", 7, lines),
+        "[rules]\nsilent_share = \"1s\"\n{rules}\n[nodes.n1]\nlevels = [[\"bmc\"], [\"outlet\"]]\nreleases = [\"detach\"]\n{}{}",
+        by_ipmi("n1", bmc),
+        outlet(pdu, "n1", "outlet", 7, lines),
     )
 }
 
 /// A gateway over these nodes that finds the PDU's secrets.
-async fn started(pdu: &Pdu, nodes: &str, webhook: &Webhook) -> Result<Gateway> {
+pub async fn started(pdu: &Pdu, nodes: &str, webhook: &Webhook) -> Result<Gateway> {
     let mut gateway = Gateway::of(Daemon::Shipped, &fleet(nodes, webhook))?;
     gateway.begin(&[("SNMPCONFPATH", &pdu.secrets().display().to_string())]).await?;
     gateway.checked().await?;
@@ -70,7 +77,7 @@ async fn two_nodes_on_one_pdu_take_turns_there_and_the_plan_says_so() -> Result<
     let node = |name: &str, plug: u32| {
         format!(
             "[nodes.{name}]\nlevels = [[\"outlet\"]]\nreleases = [\"detach\"]\n{}",
-            outlet(&pdu, name, plug, "verified = true")
+            outlet(&pdu, name, "outlet", plug, "verified = true")
         )
     };
     // Both at once, as a rack falls.
