@@ -29,6 +29,9 @@ use tokio::time::Instant;
 /// A call waits no longer than this for its turn.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
+/// So many nodes are named; of more, how many.
+const NAMED: usize = 8;
+
 /// A call ends by itself within its time; its turn is taken from it a little later.
 const MARGIN: Duration = Duration::from_secs(2);
 
@@ -192,6 +195,15 @@ impl Unit {
     /// Who has a level there now.
     pub(crate) fn busy_with(&self) -> Vec<NodeId> {
         whole(&self.state).levels().cloned().collect()
+    }
+}
+
+/// These nodes for people: the first of them, and how many more.
+pub(crate) fn named(nodes: &[NodeId]) -> String {
+    let first: Vec<&str> = nodes.iter().take(NAMED).map(NodeId::as_str).collect();
+    match nodes.len().saturating_sub(NAMED) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
     }
 }
 

@@ -149,6 +149,13 @@ async fn whoever_has_a_turn_and_is_not_worked_loses_it() {
     unit.turn(Rank::Fence, s(5)).await.expect("free");
 }
 
+#[test]
+fn of_many_nodes_the_first_are_named() {
+    let nodes: Vec<NodeId> = (1..=10).map(|index| node(&format!("n{index}"))).collect();
+    assert_eq!(named(&nodes[..2]), "n1, n2");
+    assert_eq!(named(&nodes), "n1, n2, n3, n4, n5, n6, n7, n8 and 2 more");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_dead_do_not_slow_the_programs_of_the_living() {
     let programs = Arc::new(Unit::of_programs(8));

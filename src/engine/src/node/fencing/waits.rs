@@ -12,7 +12,7 @@ use picket_core::time::BootTime;
 use super::Run;
 use super::last_look::LastLook;
 use crate::node::NodeTask;
-use crate::units::{LevelTurn, Unit};
+use crate::units::{LevelTurn, Unit, named};
 use crate::view::LIVENESS_SOURCE;
 
 /// A turn that is wanted: where, of how many devices, each asked once in that time.
@@ -114,8 +114,7 @@ impl NodeTask {
             return self.wait_for(format!("the store ({why})"), "store", None);
         }
         if let Some((unit, _)) = &run.turns.waiting {
-            let busy: Vec<String> = unit.busy_with().iter().map(ToString::to_string).collect();
-            let whose = format!("{} (busy with {})", unit.name(), busy.join(", "));
+            let whose = format!("{} (busy with {})", unit.name(), named(&unit.busy_with()));
             return self.wait_for("its turn at what it shares", whose, Some(run.deadline.since(now)));
         }
         if let Some(until) = run.last_look.waited_for().filter(|until| *until > now) {
