@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity, MaxInFlight};
-use picket_core::ids::DeviceId;
+use picket_core::ids::{DeviceId, NodeId};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::parent::Placement;
 use picket_core::power::{Epoch, Reading};
@@ -187,6 +187,11 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     async fn placement(&self, call: &Call) -> Result<Placement, DriverError> {
         let _ = call;
         Err(DriverError::unsupported("it does not know on which machine the node runs"))
+    }
+
+    /// The only node on which its node may run, where the settings name one.
+    fn only_parent(&self) -> Option<&NodeId> {
+        None
     }
 
     /// Whether [`placement`](Self::placement) is known to it at all.

@@ -12,7 +12,7 @@ use tokio::net::UdpSocket;
 
 use crate::account::Account;
 use crate::ipmi::{IpmiBmc, IpmiOptions};
-use crate::pki::{Authority, Certificate};
+use crate::pki::{Authority, Certificate, PkiError};
 use crate::redfish::{RedfishBmc, RedfishOptions};
 
 /// The largest datagram that is read; what is longer is cut, and then nothing.
@@ -190,6 +190,22 @@ impl Bmc {
     pub fn change_certificate(&self) {
         if let Some(redfish) = &self.redfish {
             redfish.pki.renew();
+        }
+    }
+
+    /// Somebody else answers in its Redfish's place from the next connection on: by a certificate of an authority that nobody knows.
+    ///
+    /// # Errors
+    /// None can be made.
+    pub fn forge_certificate(&self) -> Result<(), PkiError> {
+        self.redfish.as_ref().map_or(Ok(()), |redfish| redfish.pki.forge())
+    }
+
+    /// Its Redfish does not offer that value of `ResetType` any more.
+    pub fn withdraw(&self, reset_type: &str) {
+        if let Some(redfish) = &self.redfish {
+            let mut bmc = redfish.bmc.lock().unwrap_or_else(PoisonError::into_inner);
+            bmc.offered.retain(|offered| *offered != reset_type);
         }
     }
 

@@ -49,18 +49,25 @@ impl Authority {
 /// One BMC's certificate.
 #[derive(Debug)]
 pub(crate) struct Certificate {
-    authority: Arc<Authority>,
+    authority: Mutex<Arc<Authority>>,
     made: Mutex<Option<Arc<ServerConfig>>>,
 }
 
 impl Certificate {
     pub(crate) fn of(authority: &Arc<Authority>) -> Self {
-        Self { authority: authority.clone(), made: Mutex::new(None) }
+        Self { authority: Mutex::new(authority.clone()), made: Mutex::new(None) }
     }
 
     /// From the next connection on it is another one, by the same authority.
     pub(crate) fn renew(&self) {
         *self.made.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// From the next connection on it is another one, by an authority that nobody knows.
+    pub(crate) fn forge(&self) -> Result<(), PkiError> {
+        *self.authority.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(Authority::new()?);
+        self.renew();
+        Ok(())
     }
 
     /// TLS 1.2 and 1.3 with it.
@@ -73,7 +80,8 @@ impl Certificate {
         let mut params = CertificateParams::new(Vec::<String>::new())?;
         params.distinguished_name.push(DnType::CommonName, address.to_string());
         params.subject_alt_names.push(SanType::IpAddress(address));
-        let certificate = params.signed_by(&key, &self.authority.issuer)?;
+        let authority = self.authority.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let certificate = params.signed_by(&key, &authority.issuer)?;
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let provider = tokio_rustls::rustls::crypto::ring::default_provider();
         let config = ServerConfig::builder_with_provider(provider.into())

@@ -81,6 +81,11 @@ impl Answer {
         }
     }
 
+    /// Where the object says that it is.
+    pub fn own_path(&self) -> Option<String> {
+        self.object()?.get("@odata.id")?.as_str().and_then(path_of)
+    }
+
     /// Whether its body names this message (`SessionLimitExceeded`), of whichever registry and version.
     pub fn names(&self, message: &str) -> bool {
         std::str::from_utf8(&self.body).is_ok_and(|text| text.contains(message))

@@ -1,5 +1,7 @@
 //! Requests, and how they are written.
 
+use std::fmt;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, IF_MATCH, USER_AGENT};
@@ -15,7 +17,6 @@ use crate::session::Session;
 use crate::settings::Settings;
 
 /// A request.
-#[derive(Debug)]
 pub struct Ask {
     pub(crate) method: Method,
     pub(crate) path: String,
@@ -23,19 +24,41 @@ pub struct Ask {
     pub(crate) if_match: Option<String>,
     /// It needs no authentication.
     pub(crate) open: bool,
+    /// It may be hidden from us, which says nothing of who we are.
+    pub(crate) may_hide: bool,
     /// In a session of its own.
     pub(crate) token: Option<Secret>,
+}
+
+/// Without its body, which may have the password in it (S18).
+impl fmt::Debug for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ask").field("method", &self.method).field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 impl Ask {
     /// Read that.
     pub fn get(path: impl Into<String>) -> Self {
-        Self { method: Method::GET, path: path.into(), body: None, if_match: None, open: false, token: None }
+        Self {
+            method: Method::GET,
+            path: path.into(),
+            body: None,
+            if_match: None,
+            open: false,
+            may_hide: false,
+            token: None,
+        }
     }
 
     /// The same, before we said who we are.
     pub fn open(path: impl Into<String>) -> Self {
         Self { open: true, ..Self::get(path) }
+    }
+
+    /// Look how that task is, which not everybody may.
+    pub fn monitor(path: impl Into<String>) -> Self {
+        Self { may_hide: true, ..Self::get(path) }
     }
 
     /// Do that.
@@ -48,9 +71,10 @@ impl Ask {
         Self { method: Method::PATCH, body: Some(body), if_match, ..Self::get(path) }
     }
 
-    /// Delete that session, in itself.
-    pub fn end(session: &Session) -> Self {
-        Self { method: Method::DELETE, token: Some(session.token.clone()), ..Self::get(&session.path) }
+    /// Delete that session, in itself; `None` where its place is not known.
+    pub fn end(session: &Session) -> Option<Self> {
+        let path = session.path.as_ref()?;
+        Some(Self { method: Method::DELETE, token: Some(session.token.clone()), ..Self::get(path) })
     }
 
     /// Delete that, as ourselves.
@@ -103,5 +127,19 @@ impl Line {
             request = request.header(AUTHORIZATION, self.basic()?);
         }
         request.body(Full::new(body)).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_shown_without_what_it_says() {
+        let ask = Ask::post("/redfish/v1/x", json!({ "UserName": "admin", "Password": "hunter2" }));
+        let shown = format!("{ask:?} {ask:#?}");
+        assert!(shown.contains("POST") && !shown.contains("hunter2"), "{shown}");
     }
 }

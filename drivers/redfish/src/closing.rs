@@ -17,11 +17,23 @@ use crate::task;
 /// How long a deletion may stay unanswered.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Ends what can be ended now. `Some`: from then on the rest is surely over, if nothing more is sent.
+/// How far the end is of what carried commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// Nothing of it is open.
+    Yes,
+    /// From then on the rest is surely over, if nothing more is sent.
+    At(Instant),
+    /// The sessions are over since then; a command had no clear end, and was sent at that time: what the service had begun of it may
+    /// be at work. In any case it is over by the end of its life.
+    AtWork { sent: Instant, over: Instant, until: Instant },
+}
+
+/// Ends what can be ended now.
 ///
 /// # Errors
 /// Something was sent of which nobody can say when it is over.
-pub async fn close_all(line: &mut Line, call: &Call) -> Result<Option<Instant>, DriverError> {
+pub async fn close_all(line: &mut Line, call: &Call) -> Result<Closed, DriverError> {
     let longest = line.longest_idle();
     let tasks = match line.tasks.is_empty() {
         true => Ok(()),
@@ -49,23 +61,29 @@ pub async fn close_all(line: &mut Line, call: &Call) -> Result<Option<Instant>, 
     tasks?;
     let sessions = line.orphans.iter().map(|session| session.dead_at(longest)).max();
     let bare = without_session(line)?;
-    Ok(sessions.max(bare))
+    if let Some(over_at) = sessions.max(bare) {
+        return Ok(Closed::At(over_at));
+    }
+    line.unclear.in_session = line.unclear.in_session.filter(|sent| Instant::now() < *sent + longest);
+    let Some(sent) = line.unclear.in_session else { return Ok(Closed::Yes) };
+    let over = *line.unclear.over.get_or_insert_with(Instant::now);
+    Ok(Closed::AtWork { sent, over, until: sent + longest })
 }
 
 /// When what was sent without a session, or into a task that nobody can follow, is surely over; `None`: it is.
 fn without_session(line: &mut Line) -> Result<Option<Instant>, DriverError> {
-    let Some(sent) = line.unanswered_command.max(line.unfollowed) else { return Ok(None) };
+    let Some(sent) = line.unclear.without.max(line.unfollowed) else { return Ok(None) };
     let mut effort = Effort::repeatable();
     effort.sent();
     let Some(life) = line.settings.bound() else {
-        let why = "a command that was sent without a session was not answered, and nothing says how late it may land: \
+        let why = "a command that was sent without a session was not answered clearly, and nothing says how late it may land: \
                    max_life would";
         return Err(line.error(&effort, ErrorKind::TimedOut, why));
     };
     if Instant::now() < sent + life {
         return Ok(Some(sent + life));
     }
-    line.unanswered_command = None;
+    line.unclear.without = None;
     line.unfollowed = None;
     Ok(None)
 }
@@ -73,7 +91,8 @@ fn without_session(line: &mut Line) -> Result<Option<Instant>, DriverError> {
 /// Whether the service says that the session is over.
 async fn is_deleted(line: &mut Line, session: &Session, call: &Call) -> bool {
     let until = end_of(call).min(Instant::now() + PATIENCE);
-    let told = timeout_at(until, line.once(&Ask::end(session), call, until)).await;
+    let Some(end) = Ask::end(session) else { return is_unknown(line, session, call, until).await };
+    let told = timeout_at(until, line.once(&end, call, until)).await;
     match told {
         Ok(Ok(Ok(answer))) if matches!(answer.status, 200 | 204 | 401) && !answer.stored => true,
         // It knew the token, or did not look at it: it may be known still.

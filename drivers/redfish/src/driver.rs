@@ -17,11 +17,12 @@ use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_rustls::TlsConnector;
 
+use crate::closing::{self, Closed};
 use crate::line::{Line, end_of};
 use crate::pool::Pool;
 use crate::service::Service;
 use crate::settings::{Authentication, Believed, Settings};
-use crate::{closing, ending, hold, power, trust};
+use crate::{ending, hold, power, trust};
 
 /// How long one call may take unless the settings say otherwise.
 const CALL: Duration = Duration::from_secs(5);
@@ -29,6 +30,8 @@ const CALL: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 4;
 /// A system without an id, at the end of its endpoint; no id has a space in it.
 const ITS_ONLY: &str = " its only system";
+/// The longest between two looks whether something is at work still.
+const LONGEST_REST: Duration = Duration::from_secs(30);
 /// After so long without a question connection and session are given back: services have few of either.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -82,6 +85,47 @@ impl RedfishDriver {
     }
 }
 
+impl RedfishDriver {
+    /// After the end of a session: what came in it, and was begun, has so long to end or to become a task, and no task may be
+    /// running after that.
+    async fn nothing_is_at_work(&self, rest: Duration, call: &Call) -> Result<(), DriverError> {
+        let rested = Instant::now() + rest;
+        if rested >= end_of(call) {
+            let detail = format!("{}: no time is left to see what came in the session", self.traits.endpoint);
+            return Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, detail));
+        }
+        // Without the line: power may be read meanwhile.
+        sleep_until(rested).await;
+        let mut turn = self.line(call).await.map_err(ending::unknown)?;
+        ending::nothing_runs(&mut turn.line, call).await
+    }
+
+    /// Looks until nothing of the unclear command that was sent last is at work, for as long as the call and its life last.
+    async fn see_it_end(
+        &self,
+        sent: Instant,
+        over: Instant,
+        until: Instant,
+        call: &Call,
+    ) -> Result<(), DriverError> {
+        let (mut rest, mut next) = (ending::AT_WORK.saturating_sub(over.elapsed()), ending::AT_WORK);
+        while let Err(error) = self.nothing_is_at_work(rest, call).await {
+            (rest, next) = (next, (next * 2).min(LONGEST_REST));
+            if Instant::now() >= until {
+                break;
+            }
+            // Who may not look for now does not try a password again and again.
+            if error.kind == ErrorKind::Authentication || Instant::now() + rest >= end_of(call) {
+                return Err(error);
+            }
+        }
+        // Unless another was sent meanwhile.
+        let mut turn = self.line(call).await?;
+        turn.line.unclear.in_session = turn.line.unclear.in_session.filter(|last| *last != sent);
+        Ok(())
+    }
+}
+
 /// One call's time on the line.
 struct Turn<'a> {
     line: MutexGuard<'a, Line>,
@@ -115,6 +159,13 @@ impl PowerDriver for RedfishDriver {
 
     fn shortest_idle(&self) -> Option<Duration> {
         Some(self.idle)
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        // The one device that has this grade by its settings.
+        let anyone = "accept_any_certificate = true: whoever answers in its place is believed, and its Off is claimed, not \
+                      observed; certificate_sha256 or ca_file says whom to believe";
+        if self.traits.grade == Grade::Claimed { vec![anyone.to_owned()] } else { Vec::new() }
     }
 
     fn shares(&self) -> Option<Shared> {
@@ -195,9 +246,14 @@ impl PowerDriver for RedfishDriver {
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
         loop {
             // The wait is without the line: a reading may open a session of its own meanwhile.
-            let over_at = match closing::close_all(&mut self.line(call).await?.line, call).await? {
-                None => return Ok(()),
-                Some(over_at) => over_at,
+            let closed = closing::close_all(&mut self.line(call).await?.line, call).await?;
+            let over_at = match closed {
+                Closed::Yes => return Ok(()),
+                Closed::At(over_at) => over_at,
+                Closed::AtWork { sent, over, until } => {
+                    self.see_it_end(sent, over, until, call).await?;
+                    continue;
+                }
             };
             if over_at >= end_of(call) {
                 let detail = format!(
@@ -213,13 +269,6 @@ impl PowerDriver for RedfishDriver {
 
     async fn end_session(&self, name: &str, call: &Call) -> Result<(), DriverError> {
         ending::end(&mut self.line(call).await?.line, name, call).await?;
-        let rested = Instant::now() + ending::AT_WORK;
-        if rested >= end_of(call) {
-            let detail = format!("{}: no time is left to see what came in the session", self.traits.endpoint);
-            return Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, detail));
-        }
-        // Without the line: power may be read meanwhile.
-        sleep_until(rested).await;
-        ending::nothing_runs(&mut self.line(call).await?.line, call).await
+        self.nothing_is_at_work(ending::AT_WORK, call).await
     }
 }

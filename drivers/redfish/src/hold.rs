@@ -2,12 +2,13 @@
 //!
 //! **Invariant.** Only what was read, and can therefore be put back, is changed.
 
-use picket_driver::{Call, DriverError, Effort, ErrorKind, HoldFound, HoldReport};
+use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, HoldFound, HoldReport};
 use serde_json::{Map, Value, json};
 
 use crate::answer::tame;
 use crate::ask::Ask;
 use crate::line::Line;
+use crate::power::{Slot, slot};
 use crate::quirks::{self, Verdict};
 use crate::service::{Service, unread};
 use crate::task;
@@ -26,9 +27,13 @@ async fn policy(
         None => Service::discover(line, call).await?.0.system,
     };
     let answer = line.ask(&Ask::get(&system), call, &mut Effort::reading()).await?;
-    let Some(object) = answer.object().filter(|_| answer.status == 200) else {
+    let Some(object) = answer.fresh() else {
         return Err(unread(line, &answer, "the system"));
     };
+    // Whatever stands in its slot by now would keep the policy.
+    if let Slot::Unknown(why) = slot(line, &object)? {
+        return Err(line.error(&Effort::reading(), ErrorKind::Protocol, why));
+    }
     let policy = |object: &Map<String, Value>| object.get(POLICY)?.as_str().map(str::to_owned);
     Ok((system, policy(&object), answer.etag))
 }
@@ -93,7 +98,7 @@ async fn set(
     let mut effort = Effort::repeatable().in_session(session);
     // Twice, where somebody else changed the system between reading and changing it.
     for _ in 0..2 {
-        let (system, now, etag) = policy(line, call).await?;
+        let (system, now, etag) = policy(line, call).await.map_err(|error| effort.judge(error))?;
         if now.as_deref() == Some(wanted) {
             return Ok(HoldReport { engaged: stands(wanted), detail: String::new() });
         }
@@ -110,6 +115,9 @@ async fn set(
             Verdict::NotInThisState | Verdict::Unsupported | Verdict::Forbidden | Verdict::Refused => {
                 effort.refused();
                 let detail = format!("{POLICY}: the service does not set it: {}", answer.words());
+                if effort.effect() == Effect::Unknown {
+                    return Err(line.error(&effort, ErrorKind::Refused, detail));
+                }
                 return Ok(HoldReport { engaged: Vec::new(), detail });
             }
             Verdict::Gone | Verdict::Redirect | Verdict::Busy | Verdict::Uncertain => {

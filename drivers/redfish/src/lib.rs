@@ -29,7 +29,8 @@
 //! operator says (`max_life`), or there is none, and then no on is sent while such a command is open.
 //!
 //! What no session ends is a *task* (202 Accepted): it is followed until the service says that it ended, and a session
-//! is not said to be over before that. A gateway that dies meanwhile leaves the task to the bound above, which is true of services
+//! is not said to be over before that. A command that had no clear answer may have become one: after its session's end nothing
+//! may be at work at the service, as after the end of another's. A gateway that dies meanwhile leaves the task to the bound above, which is true of services
 //! that finish a reset within their session limit.
 //!
 //! # Why not a ready client
@@ -41,7 +42,7 @@
 //!
 //! From the wire inwards: `trust` (whom we believe), `connection` (one request after another), `ask` and `answer`, `session` (tokens),
 //! `service` (what was found), `life` (restarts of the manager), `line` (one conversation; `login` and
-//! `looking` are its parts), `power`, `task`, `hold`, `closing`, `ending`
+//! `looking` are its parts), `power`, `task`, `unclear`, `hold`, `closing`, `ending`
 //! (what is said in it), `quirks` (what vendors do), `driver`.
 
 mod answer;
@@ -64,6 +65,7 @@ mod session;
 mod settings;
 mod task;
 mod trust;
+mod unclear;
 
 pub use driver::RedfishDriver;
 pub use kind::RedfishKind;

@@ -1,7 +1,10 @@
 //! The lives of a manager: whether it restarted, by its `LastResetTime` (DSP2046, Manager).
 //!
 //! **Invariant.** Two looks are of one life only where the time of the last reset is the same, letter for letter, and what the
-//! manager says of its present time does not contradict that: a manager without a battery starts in the same second each time.
+//! manager says of its present time does not contradict that: a manager without a battery starts in the same second each time. Its
+//! time has gone on since the first look by about as much as ours.
+
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -9,6 +12,10 @@ use crate::answer::tame;
 
 /// No manager that is fenced with was last reset before: its clock was not set. 2016-01-01.
 const CLOCK_SET: i64 = 1_451_606_400;
+
+/// By how much less than ours a manager's time may have gone on: some say a `DateTime` that they do not renew each second, and clocks
+/// are set right. One that restarted lacks the whole of its life before, which is mostly longer.
+const SLACK: Duration = Duration::from_secs(60);
 
 /// What one manager says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,10 +49,11 @@ impl Life {
         Ok(Self { reset: reset.clone(), uptime: now.map(|now| now - at) })
     }
 
-    /// Whether `later` is of the same life.
-    pub fn goes_on_in(&self, later: &Life) -> bool {
-        let shrank = self.uptime.zip(later.uptime).is_some_and(|(before, after)| after < before);
-        self.reset == later.reset && !shrank
+    /// Whether `later`, so long after, is of the same life.
+    pub fn goes_on_in(&self, later: &Life, elapsed: Duration) -> bool {
+        let grown = i64::try_from(elapsed.saturating_sub(SLACK).as_secs()).unwrap_or(i64::MAX);
+        let lacks = |(before, after): (i64, i64)| after < before.saturating_add(grown);
+        self.reset == later.reset && !self.uptime.zip(later.uptime).is_some_and(lacks)
     }
 }
 
@@ -111,13 +119,34 @@ mod tests {
     fn a_life_goes_on_while_nothing_contradicts_it() {
         let begun = "2026-11-22T01:00:00Z";
         let first = life(json!(begun), json!("2026-11-22T01:10:00Z")).expect("a life");
-        let same = |reset: &str, now: Value| first.goes_on_in(&life(json!(reset), now).expect("a life"));
+        let same = |reset: &str, now: Value| {
+            first.goes_on_in(&life(json!(reset), now).expect("a life"), Duration::ZERO)
+        };
         assert!(same(begun, json!("2026-11-22T01:10:00Z")));
         assert!(same(begun, json!("2026-11-22T02:11:00+01:00")));
         assert!(same(begun, Value::Null), "it need not say its time");
         assert!(!same(begun, json!("2026-11-22T01:09:59Z")), "it started again in the same second");
         assert!(!same("2026-11-22T01:00:01Z", json!("2026-11-22T01:20:00Z")));
         assert!(!same("2026-11-22T02:00:00+01:00", json!("2026-11-22T01:20:00Z")), "letter for letter");
+    }
+
+    #[test]
+    fn a_manager_whose_time_stood_still_while_ours_went_on_began_again() {
+        let begun = json!("2026-11-22T01:00:00Z");
+        let after = |now: &str| life(begun.clone(), json!(now)).expect("a life");
+        let (first, elapsed) = (after("2026-11-22T01:00:40Z"), Duration::from_secs(300));
+        for (now, goes_on) in [
+            ("2026-11-22T01:05:40Z", true),
+            ("2026-11-22T01:04:40Z", true),
+            ("2026-11-22T01:04:39Z", false),
+            // It restarted in the same second, by its own clock, and was not asked before it was up for longer than the last time.
+            ("2026-11-22T01:01:10Z", false),
+            // Ours stood still.
+            ("2026-11-22T09:00:00Z", true),
+        ] {
+            assert_eq!(first.goes_on_in(&after(now), elapsed), goes_on, "{now}");
+        }
+        assert!(!first.goes_on_in(&after("2026-11-22T01:05:40Z"), Duration::MAX));
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::quirks;
 use crate::service::Service;
 use crate::session::{Session, name_of};
 use crate::settings::{Authentication, Settings};
+use crate::unclear::Unclear;
 
 /// Wait before the same is asked again; it doubles.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -46,8 +47,8 @@ pub struct Line {
     pub(crate) session: Option<Session>,
     /// Sessions that carried a command, or whose deletion was begun and its answer not seen.
     pub(crate) orphans: Vec<Session>,
-    /// Without a session a command was sent then, and it was not answered.
-    pub(crate) unanswered_command: Option<Instant>,
+    /// Commands that had no clear end.
+    pub(crate) unclear: Unclear,
     /// Monitors of tasks whose end was not seen.
     pub(crate) tasks: Vec<String>,
     /// A task that cannot be followed was begun then.
@@ -60,7 +61,8 @@ pub struct Line {
     pub(crate) lockout: Option<Lockout>,
     pub(crate) epochs: u64,
     pub(crate) epoch: Option<Epoch>,
-    pub(crate) life: Option<Life>,
+    /// What the manager said of its life, and when.
+    pub(crate) life: Option<(Life, BootTime)>,
     /// The connection on which the manager's life was looked at last.
     pub(crate) looked: Option<u64>,
     /// The manager restarted, and no reading told that yet; since when it was not answered.
@@ -102,7 +104,7 @@ impl Line {
             uuid: None,
             session: None,
             orphans: Vec::new(),
-            unanswered_command: None,
+            unclear: Unclear::default(),
             tasks: Vec::new(),
             unfollowed: None,
             carried: false,
@@ -148,12 +150,19 @@ impl Line {
 
     /// The name of the session that is there, for whoever leads later.
     pub fn session_name(&self) -> Option<String> {
-        self.session.as_ref().map(|session| name_of(&self.settings, &session.path))
+        Some(name_of(&self.settings, self.session.as_ref()?.path.as_deref()?))
     }
 
-    /// What is stored with the name of its session goes in that one or not at all: a successor ends no other (S8).
+    /// What is stored with the name of its session goes in that one or not at all, and an on that is stored with none in none that
+    /// has a name: a successor ends no other (S8).
     fn expect_session(&self, effort: &Effort) -> Result<(), DriverError> {
-        if effort.session().is_none_or(|stored| self.session_name().as_deref() == Some(stored)) {
+        let there = self.session_name();
+        let fits = match effort.session() {
+            Some(stored) => there.as_deref() == Some(stored),
+            // What may be sent again may be sent before there is a session, which is then opened for it.
+            None => there.is_none() || !effort.is_bound(),
+        };
+        if fits {
             return Ok(());
         }
         let why = "its session is not the one that is stored with it; power is read first";
@@ -228,12 +237,12 @@ impl Line {
         self.expect_session(effort)?;
         effort.may_send(call).map_err(|ended| effort.judge(ended))?;
         let asked_at = call.now();
-        let (unanswered_before, silent_before) = (self.unanswered_command, self.unanswered_since);
+        let (unclear_before, silent_before) = (self.unclear, self.unanswered_since);
         // All of this before it is sent: a caller who leaves does not wait for the answer.
         self.unanswered_since.get_or_insert(asked_at);
         if effort.is_control() {
             self.carried = true;
-            self.unanswered_command = if token.is_none() { Some(Instant::now()) } else { unanswered_before };
+            self.unclear.sending(token.is_some());
         }
         if let Some(session) = self.session.as_mut().filter(|_| is_own) {
             session.last_used = Instant::now();
@@ -245,18 +254,20 @@ impl Line {
         effort.sent();
         let told = connection.exchange(request, until).await;
         match &told {
-            Ok(_) => {
+            Ok(answer) => {
+                if quirks::is_clear(answer) {
+                    self.unclear = unclear_before;
+                }
                 // A service counts idle time from when it is done with a request.
                 if let Some(session) = self.session.as_mut().filter(|_| is_own) {
                     session.last_used = Instant::now();
                 }
                 // A silence before it may have been a restart: that is known at the next look at the manager's life.
                 self.unanswered_since = silent_before.filter(|_| self.settings.last_reset_time);
-                self.unanswered_command = unanswered_before;
             }
             Err(Broken::NotSent(_)) => {
                 effort.unsent();
-                self.unanswered_command = unanswered_before;
+                self.unclear = unclear_before;
                 self.connection = None;
             }
             // Dropped, it takes back what this machine has not sent yet.
@@ -309,7 +320,7 @@ impl Line {
             let mut wait = pause;
             if let Some(answer) = answer {
                 match answer.status {
-                    401 if self.is_authenticated(ask) => {
+                    401 if self.is_authenticated(ask) && !ask.may_hide && !answer.stored => {
                         effort.refused();
                         let by_token = self.session.take().is_some();
                         self.sighted &= !by_token;
@@ -326,7 +337,7 @@ impl Line {
                         return Err(self.lock_out(error));
                     }
                     429 | 503 => {
-                        if quirks::is_surely_refused(answer.status, answer.retry_after) {
+                        if quirks::is_surely_refused(&answer) {
                             effort.refused();
                         }
                         wait = answer.retry_after.unwrap_or(pause).max(pause);

@@ -12,7 +12,7 @@ use crate::connection::{Broken, Connection};
 use crate::line::{FIRST_PAUSE, Line, NO_SESSIONS};
 use crate::quirks;
 use crate::service::Service;
-use crate::session::Session;
+use crate::session::{Session, place_in};
 use crate::settings::Authentication;
 
 /// Wait after refused credentials, first and longest: services lock accounts. The longest is short, as a fence has to wait for
@@ -149,12 +149,19 @@ impl Line {
     }
 
     fn take_session(&mut self, answer: Answer) -> Result<(), DriverError> {
-        let named = || answer.object()?.get("@odata.id")?.as_str().and_then(crate::answer::path_of);
-        let path = answer.location.clone().or_else(named);
-        let (Some(token), Some(path)) = (answer.token, path) else {
+        let said = answer.location.clone().or_else(|| answer.own_path());
+        let (Some(token), Some(said)) = (answer.token, said) else {
             let why = "the service made a session and does not say its token and place";
             return Err(self.error(&Effort::reading(), ErrorKind::Protocol, why));
         };
+        let path = self
+            .sessions
+            .as_ref()
+            .and_then(|collection| place_in(collection, &said, &token, self.orphans.iter()));
+        if path.is_none() {
+            let endpoint = self.settings.authority();
+            tracing::warn!(%endpoint, "a session whose place cannot be believed: nothing but its idleness ends it");
+        }
         tracing::debug!(endpoint = %self.settings.authority(), "session opened");
         self.session = Some(Session { path, token, last_used: Instant::now(), carried: false });
         self.no_session_until = None;

@@ -41,10 +41,11 @@ impl Line {
                 return Err(self.error(effort, ErrorKind::Protocol, why));
             }
         };
-        let goes_on = self.life.as_ref().map(|life| life.goes_on_in(&found));
+        let goes_on =
+            self.life.as_ref().map(|(life, at)| life.goes_on_in(&found, answer.asked_at.since(*at)));
         let since = self.unanswered_since.take().unwrap_or(answer.asked_at);
         self.looked = self.connection.as_ref().map(Connection::id);
-        self.life = Some(found);
+        self.life = Some((found, answer.answered_at));
         if let (Some(true), Some(epoch)) = (goes_on, self.epoch) {
             return Ok(epoch);
         }

@@ -24,13 +24,17 @@ pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> 
     let mut anew = false;
     loop {
         let answer = line.ask(&Ask::get(&service.system), call, &mut Effort::reading()).await?;
+        // Until it is known that this speaks of our machine no on goes.
+        line.sighted = false;
+        let mut is_there = false;
         let (mut power, mut said) = match answer.status {
-            200 => {
-                if let Some(object) = answer.object() {
-                    same_machine(line, &object)?;
+            200 => match answer.object().map(|object| slot(line, &object)).transpose()? {
+                Some(Slot::Unknown(why)) => (Power::Unknown, why),
+                whose => {
+                    is_there = whose.is_some() && !answer.stored;
+                    interpret(&answer)
                 }
-                interpret(&answer)
-            }
+            },
             404 | 410 => (Power::Unknown, answer.words()),
             _ => return Err(unread(line, &answer, "the system")),
         };
@@ -56,7 +60,7 @@ pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> 
             line.service = None;
         }
         line.untold = None;
-        line.sighted = true;
+        line.sighted = is_there;
         return Ok(Reading {
             power,
             asked_at: answer.asked_at,
@@ -133,14 +137,35 @@ async fn found(line: &mut Line, call: &Call) -> Result<Service, DriverError> {
         Some(service) => Ok(service.clone()),
         None => {
             let (service, system) = Service::discover(line, call).await?;
-            same_machine(line, &system)?;
-            Ok(service)
+            match slot(line, &system)? {
+                Slot::Ours => Ok(service),
+                Slot::Unknown(why) => {
+                    line.service = None;
+                    Err(line.error(&Effort::reading(), ErrorKind::Protocol, why))
+                }
+            }
         }
     }
 }
 
+/// What stands in a system's slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// The machine of which it was asked last whose it is, or whatever is there where nobody knew.
+    Ours,
+    /// None, or nobody knows which, in words: it says nothing of ours.
+    Unknown(String),
+}
+
 /// Whether the system is the one of which it was asked last whose machine it is (S13): another may stand in its slot by now.
-fn same_machine(line: &mut Line, system: &Map<String, Value>) -> Result<(), DriverError> {
+///
+/// # Errors
+/// Another does.
+pub(crate) fn slot(line: &Line, system: &Map<String, Value>) -> Result<Slot, DriverError> {
+    let state = system.get("Status").and_then(|status| status.get("State")).and_then(Value::as_str);
+    if state == Some("Absent") {
+        return Ok(Slot::Unknown("its slot is empty (Status.State Absent)".to_owned()));
+    }
     let now = system.get("UUID").and_then(Value::as_str).and_then(Identity::usable_uuid);
     match (&line.uuid, &now) {
         (Some(before), Some(now)) if before != now => {
@@ -149,7 +174,10 @@ fn same_machine(line: &mut Line, system: &Map<String, Value>) -> Result<(), Driv
             );
             Err(line.error(&Effort::reading(), ErrorKind::IdentityMismatch, why))
         }
-        _ => Ok(()),
+        (Some(before), None) => Ok(Slot::Unknown(format!(
+            "it was {before}, and says no UUID now: nobody knows which machine it is"
+        ))),
+        _ => Ok(Slot::Ours),
     }
 }
 

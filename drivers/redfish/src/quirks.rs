@@ -1,7 +1,5 @@
 //! What statuses mean, and what services do that the specification does not say. One predicate a fact, with its reason.
 
-use std::time::Duration;
-
 use crate::answer::Answer;
 
 /// What the status of an answer to a reset means for the command.
@@ -51,8 +49,17 @@ pub fn verdict(status: u16) -> Verdict {
 
 /// Whether a busy service surely did nothing. 429 counts requests before they are looked at (RFC 6585 §4). A 503 that says when
 /// to come again is the service's own word; one without may come from a web server whose back end died with the request.
-pub fn is_surely_refused(status: u16, retry_after: Option<Duration>) -> bool {
-    status == 429 || status == 503 && retry_after.is_some()
+pub fn is_surely_refused(answer: &Answer) -> bool {
+    !answer.stored && (answer.status == 429 || answer.status == 503 && answer.retry_after.is_some())
+}
+
+/// Whether it says yes or no to a command. What a cache had kept is no answer to it.
+pub fn is_clear(answer: &Answer) -> bool {
+    match verdict(answer.status) {
+        Verdict::Uncertain => false,
+        Verdict::Busy => is_surely_refused(answer),
+        _ => !answer.stored,
+    }
 }
 
 /// Whether the answer to a login says that all sessions are taken: `SessionLimitExceeded` of the Base registry (DSP8011), or

@@ -16,8 +16,6 @@ use crate::settings::Authentication;
 
 /// Where everything begins (DSP0266, "Protocol version" and "Service root request").
 const ROOT: &str = "/redfish/v1/";
-/// How many pages of a collection are read to find the only member, or to say which there are.
-const PAGES: usize = 8;
 /// How many ids are named in an error.
 const NAMED: usize = 8;
 
@@ -177,7 +175,7 @@ impl Service {
             return Err(unread(line, &answer, "the system"));
         }
         // Some name their systems otherwise than they place them: the collection knows.
-        let members = Self::members(line, call, systems).await?;
+        let members = Self::systems(line, call, systems).await?;
         let last = |path: &String| path.trim_end_matches('/').rsplit('/').next() == Some(id);
         match members.iter().find(|path| last(path)) {
             Some(path) => Ok(path.clone()),
@@ -190,7 +188,7 @@ impl Service {
 
     /// The only system.
     async fn only(line: &mut Line, call: &Call, systems: &str) -> Result<String, DriverError> {
-        let members = Self::members(line, call, systems).await?;
+        let members = Self::systems(line, call, systems).await?;
         match &members[..] {
             [only] => Ok(only.clone()),
             [] => {
@@ -207,24 +205,14 @@ impl Service {
         }
     }
 
-    async fn members(line: &mut Line, call: &Call, systems: &str) -> Result<Vec<String>, DriverError> {
-        let (mut members, mut next) = (Vec::new(), Some(systems.to_owned()));
-        for _ in 0..PAGES {
-            let Some(page) = next.take() else { break };
-            let (_, object) = Self::read(line, call, Ask::get(page), "the list of systems").await?;
-            let listed = object.get("Members").and_then(Value::as_array);
-            for one in listed.into_iter().flatten() {
-                let path = one.get("@odata.id").and_then(Value::as_str).and_then(path_of);
-                let Some(path) = path else {
-                    // The only one that can be read need not be the only one.
-                    let why = "the list of systems has one without a link that can be followed";
-                    return Err(line.error(&Effort::reading(), ErrorKind::Protocol, why));
-                };
-                members.push(path);
-            }
-            next = object.get("Members@odata.nextLink").and_then(Value::as_str).and_then(path_of);
-        }
-        Ok(members)
+    async fn systems(line: &mut Line, call: &Call, systems: &str) -> Result<Vec<String>, DriverError> {
+        let (_, list) = Self::read(line, call, Ask::get(systems), "the list of systems").await?;
+        members(&list).ok_or_else(|| {
+            // The only one that can be read need not be the only one.
+            let why = "the list of systems is not whole, or has one without a link that can be followed: set system to the \
+                       id of one, which is then asked for itself";
+            line.error(&Effort::reading(), ErrorKind::Protocol, why)
+        })
     }
 
     /// What the reset takes: said with the action, or where it points to (DSP0266, "Allowable values" and "Action info").
@@ -247,6 +235,18 @@ impl Service {
             .find(|one| one.get("Name").and_then(Value::as_str) == Some("ResetType"));
         Ok(reset_type.and_then(|one| texts(one.get("AllowableValues"))).unwrap_or_default())
     }
+}
+
+/// The paths of a collection's members; `None` where it is not all of them. Of a list in several pages nobody knows whether one moved
+/// from one to another between them.
+pub fn members(list: &Object) -> Option<Vec<String>> {
+    let listed = list.get("Members")?.as_array()?;
+    let paths: Option<Vec<String>> =
+        listed.iter().map(|one| one.get("@odata.id").and_then(Value::as_str).and_then(path_of)).collect();
+    let count = list.get("Members@odata.count").map(Value::as_u64);
+    let whole = count.is_none_or(|count| count == Some(listed.len() as u64))
+        && !list.contains_key("Members@odata.nextLink");
+    paths.filter(|_| whole)
 }
 
 fn names(members: &[String]) -> String {
@@ -276,4 +276,29 @@ pub fn unread(line: &Line, answer: &Answer, what: &str) -> DriverError {
         _ => format!("{what}: {}", answer.words()),
     };
     line.error(&Effort::reading(), kind, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_a_whole_list_says_what_is_not_in_it() {
+        let said = |list: Value| members(list.as_object().expect("an object"));
+        let one = json!({ "@odata.id": "/s/1" });
+        assert_eq!(said(json!({ "Members": [one] })), Some(vec!["/s/1".to_owned()]));
+        assert_eq!(said(json!({ "Members": [], "Members@odata.count": 0 })), Some(Vec::new()));
+        for odd in [
+            json!({}),
+            json!({ "Members": {} }),
+            json!({ "Members": [one], "Members@odata.count": 2 }),
+            json!({ "Members": [one], "Members@odata.count": "1" }),
+            json!({ "Members": [one], "Members@odata.nextLink": "/s?skip=1" }),
+            json!({ "Members": [one, {}] }),
+        ] {
+            assert_eq!(said(odd.clone()), None, "{odd}");
+        }
+    }
 }

@@ -13,8 +13,8 @@ const OF: &str = " of ";
 /// One session at the service.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Where it is deleted.
-    pub path: String,
+    /// Where it is deleted. `None`: the service did not say it so that it can be believed. Then nothing but its idleness ends it.
+    pub path: Option<String>,
     /// What shows that a request belongs to it.
     pub token: Secret,
     /// When something was last sent in it, or an answer came: a service counts from when it is done with a request.
@@ -28,6 +28,29 @@ impl Session {
     pub fn dead_at(&self, longest_idle: Duration) -> Instant {
         self.last_used + longest_idle
     }
+}
+
+/// The place of a new session by the service's word: one step below the collection in which it was made, where none of `taken` is.
+/// Anything else is no session, another one, or one that nobody can tell from another one: nothing is ever deleted there. The token
+/// is no part of it, as it is stored, and shown (S18).
+pub fn place_in<'a>(
+    collection: &str,
+    said: &str,
+    token: &Secret,
+    mut taken: impl Iterator<Item = &'a Session>,
+) -> Option<String> {
+    let below = said.strip_prefix(collection.trim_end_matches('/'))?.strip_prefix('/')?;
+    let id = below.strip_suffix('/').unwrap_or(below);
+    let is_id = !matches!(id, "" | "." | "..")
+        && id.chars().all(|c| c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@".contains(c));
+    let tells = said.as_bytes().windows(token.expose().len().max(1)).any(|part| part == token.expose());
+    let is_taken = taken.any(|other| other.path.as_deref().is_some_and(|path| same_place(path, said)));
+    (is_id && !tells && !is_taken).then(|| said.to_owned())
+}
+
+/// Whether two paths are of one resource.
+pub fn same_place(one: &str, other: &str) -> bool {
+    one.trim_end_matches('/') == other.trim_end_matches('/')
 }
 
 /// A session's name, for whoever leads later: at which service it is, where there, and whose (S8). It has no secret in it.

@@ -92,7 +92,7 @@ async fn follow(line: &mut Line, monitor: &str, call: &Call) -> Result<State, Dr
     let until = end_of(call);
     let mut pause = FIRST_PAUSE;
     loop {
-        let answer = line.ask(&Ask::get(monitor), call, &mut Effort::reading()).await?;
+        let answer = look(line, monitor, call).await?;
         let state = state(&answer);
         let wait = answer.retry_after.unwrap_or(pause).clamp(pause, Duration::from_secs(5));
         if state != State::Runs || Instant::now() + wait >= until {
@@ -101,6 +101,15 @@ async fn follow(line: &mut Line, monitor: &str, call: &Call) -> Result<State, Dr
         sleep_until(Instant::now() + wait).await;
         pause = (pause * 2).min(Duration::from_secs(2));
     }
+}
+
+/// One look at it. Who is not known to it may be unknown to the service: that is asked where everybody who is known may look.
+async fn look(line: &mut Line, monitor: &str, call: &Call) -> Result<Answer, DriverError> {
+    let ask = Ask::monitor(monitor);
+    let answer = line.ask(&ask, call, &mut Effort::reading()).await?;
+    let Some(sessions) = line.sessions.clone().filter(|_| answer.status == 401) else { return Ok(answer) };
+    line.ask(&Ask::get(sessions), call, &mut Effort::reading()).await?;
+    line.ask(&ask, call, &mut Effort::reading()).await
 }
 
 fn state(answer: &Answer) -> State {
@@ -115,7 +124,8 @@ fn state(answer: &Answer) -> State {
         (200..=299, Some(_)) => State::Runs,
         // It ended and was forgotten.
         (404 | 410, _) => State::Over,
-        (429 | 503, _) => State::Runs,
+        // They speak of this request alone: it came too slowly, to the wrong place, too early, or beside another one.
+        (408 | 421 | 423 | 425 | 429 | 503, _) => State::Runs,
         // That speaks of who looks, and not of the task: some let only the session look that began it.
         (401 | 403 | 405, _) => State::Hidden,
         // Asked when it is over, a monitor answers as the operation itself would have (DSP0266).
@@ -143,6 +153,11 @@ mod tests {
             (200, r#"{"TaskState": "Exception"}"#, State::Failed),
             (404, "", State::Over),
             (409, "", State::Failed),
+            (408, "", State::Runs),
+            (421, "", State::Runs),
+            (423, "", State::Runs),
+            (425, "", State::Runs),
+            (429, "", State::Runs),
             (403, "", State::Hidden),
             (405, "", State::Hidden),
             (500, "", State::Runs),

@@ -250,6 +250,11 @@ impl World {
         &self.machine(machine).identity
     }
 
+    /// Somebody put another machine in its place: its devices tell that one's identity from now on.
+    pub fn exchange(&mut self, machine: &str, other: &str) {
+        self.machine_mut(machine).identity = identity_of(other);
+    }
+
     /// What keeps the machine off, or does not.
     pub fn hold(&self, machine: &str) -> crate::wire::HoldSettings {
         self.machine(machine).hold

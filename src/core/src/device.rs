@@ -18,6 +18,13 @@ pub enum DeviceClass {
     Parent,
 }
 
+impl DeviceClass {
+    /// Whether there is a session with it that can be lost. A parent's life is the proof of another node.
+    pub fn has_sessions(self) -> bool {
+        self != DeviceClass::Parent
+    }
+}
+
 /// How good evidence is, best first. `Ord`: a better grade is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

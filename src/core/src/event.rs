@@ -167,6 +167,9 @@ pub enum Event<'a> {
     Unproven {
         /// Why.
         why: String,
+        /// What the node proved of those that run on it is void, too: something was seen of it. False: whoever had the proof is
+        /// gone, and it is made anew.
+        seen: bool,
     },
     /// It was found on although nobody unfenced it: a new fence (S11).
     Breach {

@@ -69,7 +69,7 @@ pub struct Look {
 
 impl Look {
     /// When it was asked: the answer's own word for it, where there is one.
-    pub(crate) fn asked(&self) -> BootTime {
+    pub fn asked(&self) -> BootTime {
         self.reading.as_ref().map_or(self.asked_at, |reading| reading.asked_at)
     }
 }

@@ -161,19 +161,20 @@ pub(crate) fn empty(
 /// Whether the node is on, as these looks at its devices say; `None`: none of them says.
 ///
 /// It proves nothing: an Off keeps a node off, and no more. A host device that says On is believed before any that says Off.
-/// Supplies are asked where no host device speaks: all of a level off is off; one that is on says something only of a
-/// node without host devices.
+/// Supplies are asked where no host device speaks: all of a level off is off. One that is on, or a parent that is, says something
+/// only of a node without host devices.
 pub fn seen(topology: &Topology, looks: &[Look]) -> Option<Power> {
     let said = |wanted: Power| {
         move |look: &&Look| look.reading.as_ref().is_some_and(|reading| reading.power == wanted)
     };
-    let is_host =
-        |look: &&Look| topology.device(&look.device).is_some_and(|spec| spec.class != DeviceClass::Supply);
-    let of_hosts = || looks.iter().filter(is_host);
-    if of_hosts().any(|look| said(Power::On)(&look)) {
+    let of = |class: DeviceClass| {
+        let is_so = move |look: &&Look| topology.device(&look.device).is_some_and(|spec| spec.class == class);
+        looks.iter().filter(is_so)
+    };
+    if of(DeviceClass::Host).any(|look| said(Power::On)(&look)) {
         return Some(Power::On);
     }
-    if of_hosts().any(|look| said(Power::Off)(&look)) {
+    if of(DeviceClass::Host).chain(of(DeviceClass::Parent)).any(|look| said(Power::Off)(&look)) {
         return Some(Power::Off);
     }
     let reads_off = |level: &&crate::topology::Level| {
@@ -186,7 +187,7 @@ pub fn seen(topology: &Topology, looks: &[Look]) -> Option<Power> {
     if topology.levels().iter().any(|level| reads_off(&level)) {
         return Some(Power::Off);
     }
-    let has_hosts = topology.devices().any(|spec| spec.class != DeviceClass::Supply);
+    let has_hosts = topology.devices().any(|spec| spec.class == DeviceClass::Host);
     (!has_hosts && looks.iter().any(|look| said(Power::On)(&look))).then_some(Power::On)
 }
 

@@ -25,7 +25,7 @@ mod units;
 mod view;
 mod work;
 
-pub use engine::{Change, ChangeError, Changed, Engine, Part};
+pub use engine::{Change, ChangeError, Changed, Engine, Part, called};
 pub use error::{Absent, EngineError, Stale, TakenKey};
 pub use hooks::{Gate, Hooks, NoHooks, gated};
 pub use logins::{LoginTurn, Logins, PATIENCE, Rank};

@@ -105,9 +105,10 @@ pub fn problems(spec: &DeviceSpec, live: &DeviceLive) -> Vec<Problem> {
 
 /// Whether the device of a node in this phase could be used now.
 pub fn readiness(spec: &DeviceSpec, live: &DeviceLive, phase: &Phase) -> Readiness {
-    // One that told its power alone may be another machine's. A node that is kept off was asked by whoever fenced it.
+    // One that told its power alone may be another machine's, and what it says of itself may be learned before its check ends. A
+    // node that is kept off was asked by whoever fenced it.
     let at_rest = *phase == Phase::Normal && spec.class == DeviceClass::Host;
-    let known = !at_rest || live.identity_match.is_some();
+    let known = !at_rest || !matches!(live.identity_match, None | Some(IdentityMatch::Unknown));
     let asked = live.checked.is_some() || live.fault.is_some() || live.power.is_some() && known;
     let problems = problems(spec, live);
     let mut troubles = problems.iter().map(|problem| problem.trouble).filter(|trouble| trouble.counts());
@@ -155,6 +156,11 @@ mod tests {
         DeviceLive { power, identity_match: Some(IdentityMatch::Match), ..DeviceLive::default() }
     }
 
+    fn checked(holds: bool) -> Checked {
+        let at = WallTime::from_millis(1);
+        Checked { at, took: Duration::ZERO, holds: Some(holds), remarks: Vec::new() }
+    }
+
     #[test]
     fn readiness_is_what_the_worst_problem_leaves() {
         let host = spec(DeviceClass::Host);
@@ -172,7 +178,9 @@ mod tests {
             "it is kept off, by whoever leads now"
         );
         let unknown = DeviceLive { identity_match: Some(IdentityMatch::Unknown), ..answered() };
-        assert_eq!(readiness(&host, &unknown, &Phase::Normal), Readiness::Degraded);
+        assert_eq!(readiness(&host, &unknown, &Phase::Normal), Readiness::Unchecked, "it may yet be learned");
+        let over = DeviceLive { checked: Some(checked(true)), ..unknown.clone() };
+        assert_eq!(readiness(&host, &over, &Phase::Normal), Readiness::Degraded);
         let other = DeviceLive { identity_match: Some(IdentityMatch::Mismatch), ..answered() };
         assert_eq!(readiness(&host, &other, &Phase::Normal), Readiness::NotReady);
         let fault = Some(("timed out: no answer".to_owned(), WallTime::from_millis(2)));
@@ -183,12 +191,7 @@ mod tests {
 
     #[test]
     fn what_lowers_the_grade_or_knows_no_hold_can_be_used() {
-        let checked = Checked {
-            at: WallTime::from_millis(1),
-            took: Duration::ZERO,
-            holds: Some(false),
-            remarks: vec!["its secret is seen".to_owned()],
-        };
+        let checked = Checked { remarks: vec!["its secret is seen".to_owned()], ..checked(false) };
         let live = DeviceLive { checked: Some(checked), ..answered() };
         assert_eq!(readiness(&spec(DeviceClass::Host), &live, &Phase::Normal), Readiness::Degraded);
         let supply = spec(DeviceClass::Supply);

@@ -19,15 +19,27 @@ use sha2::{Digest, Sha256};
 use crate::drivers::Drivers;
 use crate::parent;
 use crate::sources::{self, Sources};
+use crate::units::NewLimits;
 
-/// The fleet of these settings, and the certificates of its door. Sends nothing. `told` is what is wrong with them
-/// already.
+/// What is made of checked settings.
+#[derive(Debug)]
+pub(crate) struct Built {
+    /// The fleet.
+    pub(crate) nodes: Vec<NodePlan>,
+    /// The certificates of its door.
+    pub(crate) tls: Option<Tls>,
+    /// What its devices share.
+    pub(crate) limits: NewLimits,
+}
+
+/// The fleet of these settings, and the certificates of its door. Sends nothing, and changes nothing of what runs. `told` is what is
+/// wrong with them already.
 pub(crate) fn all(
     settings: &Settings,
     told: Faults,
     context: &Context,
     drivers: &Drivers,
-) -> Result<(Vec<NodePlan>, Option<Tls>), Faults> {
+) -> Result<Built, Faults> {
     let mut faults = Vec::new();
     let tls = crate::doors::tls(settings, &mut faults);
     let releasers = releasers(settings, &mut faults);
@@ -57,11 +69,12 @@ pub(crate) fn all(
         })
         .collect();
     builder.samples(&settings.samples);
-    drivers.units.assign(&mut nodes, &settings.nodes, &mut faults);
+    faults.extend(parent::twice_called(&settings.nodes));
+    let limits = drivers.units.assign(&mut nodes, &settings.nodes, &mut faults);
     // What is wrong with a text is told once: a driver that cannot read it either says nothing new.
     faults.retain(|fault| told.all().iter().all(|told| told.place != fault.place));
     faults.extend(told);
-    if faults.is_empty() { Ok((nodes, tls)) } else { Err(Faults::new(faults)) }
+    if faults.is_empty() { Ok(Built { nodes, tls, limits }) } else { Err(Faults::new(faults)) }
 }
 
 /// A digest of all that a plan is made of, so that a reload knows which nodes have other settings. Holds no secret: nor do settings.
@@ -100,6 +113,7 @@ pub(crate) fn alike(settings: &Settings, node: &NodeSettings, plan: &NodePlan) -
         "liveness": sources_of(settings, plan).map(of).collect::<Vec<_>>(),
         "labels": plan.labels,
         "groups": plan.groups,
+        "drills": plan.drills,
     })
 }
 
@@ -371,3 +385,6 @@ impl Builder<'_> {
         alone.or_else(named)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use picket_config::{DeviceSettings, NodeSettings};
+use picket_config::{DeviceSettings, Fault, NodeSettings};
 use picket_core::device::Grade;
 use picket_core::ids::{DeviceId, NodeId};
 use picket_core::near::did_you_mean;
 use picket_driver::{PowerDriver, SettingFault};
-use picket_engine::{ParentDriver, ParentSettings, Parents};
+use picket_engine::{PARENT_LABEL, ParentDriver, ParentSettings, Parents, called};
 use serde_json::{Map, Value};
 
 /// Its name in the settings.
@@ -89,6 +89,30 @@ pub(crate) fn make(
     let Some(places) = places.filter(|_| faults.is_empty()) else { return Err(faults) };
     let settings = ParentSettings { child: node.id.clone(), node: table.node, grade: table.grade };
     Ok(Arc::new(ParentDriver::new(parents, settings, places)))
+}
+
+/// Nodes that clouds would call by one name, where any node has a parent: which of them a machine runs on would not be known.
+pub(crate) fn twice_called(nodes: &BTreeMap<NodeId, NodeSettings>) -> Vec<Fault> {
+    let has_parent = |node: &NodeSettings| node.devices.values().any(|device| is_parent(device));
+    if !nodes.values().any(has_parent) {
+        return Vec::new();
+    }
+    let mut known: BTreeMap<&str, &NodeId> = BTreeMap::new();
+    let mut faults = Vec::new();
+    // A label names its node; whoever has none is called by its own name.
+    let (labelled, plain): (Vec<_>, Vec<_>) =
+        nodes.values().partition(|node| node.labels.contains_key(PARENT_LABEL));
+    for node in plain.into_iter().chain(labelled) {
+        let name = called(&node.id, &node.labels);
+        if let Some(other) = known.insert(name, &node.id) {
+            let message = format!(
+                "{PARENT_LABEL} = {name:?} is what {other} is called too: of two machines of one name it is not known on which one a \
+                 node runs"
+            );
+            faults.push(node.fault("labels", &message));
+        }
+    }
+    faults
 }
 
 fn is_parent(device: &DeviceSettings) -> bool {

@@ -15,6 +15,7 @@ use picket_metrics::{self as metrics, Metrics};
 use picket_server::House;
 use serde_json::json;
 
+use crate::build::Built;
 use crate::drivers::Drivers;
 use crate::log::Level;
 use crate::{build, doors, sharing};
@@ -82,10 +83,10 @@ impl Reloader {
         // Thousands of nodes are not checked on a thread on which others wait.
         let read = tokio::task::spawn_blocking(move || {
             let (settings, told) = Settings::read(&Sources::at(&file))?;
-            let (nodes, _tls) = build::all(&settings, told, &context, &drivers)?;
-            Ok((settings, nodes))
+            let built = build::all(&settings, told, &context, &drivers)?;
+            Ok((settings, built))
         });
-        let (settings, nodes) =
+        let (settings, Built { nodes, limits, .. }) =
             read.await.map_err(|error| Refused::Unread(error.to_string()))?.map_err(Refused::Wrong)?;
         let fixed = self.fixed(&settings);
         if !fixed.is_empty() {
@@ -94,6 +95,7 @@ impl Reloader {
         let fleet = sharing::digest(&settings, &nodes);
         let (rules, budget) = (settings.rules.clone(), settings.budget.clone());
         let changed = self.engine.change(Change { nodes, rules, budget }).await?;
+        limits.take();
         self.engine.set_fleet(&fleet).await;
         let mut changes = of_the_fleet(&changed);
         let told = |table: &str, otherwise: &str| {
@@ -149,7 +151,7 @@ impl Reloader {
         }
         self.house.change(doors::limits(new), new.roles.clone());
         self.logins.change(new.limits.logins as usize);
-        self.programs.change(new.limits.agents as usize);
+        self.programs.change_programs(new.limits.agents as usize);
         if old.log.level != new.log.level {
             changes.insert("log.level", format!("{} to {}", old.log.level.word(), new.log.level.word()));
             self.level.change(new.log.level.word());

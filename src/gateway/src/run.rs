@@ -15,6 +15,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Arguments;
+use crate::build::Built;
 use crate::failure::Failure;
 use crate::notify::Notify;
 use crate::observe::Observer;
@@ -62,11 +63,12 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
     let drivers = Arc::new(crate::drivers::Drivers::default());
     let built = build::all(&settings, told, &context, &drivers);
     if arguments.check {
-        let built = built.as_ref().map(|(nodes, _)| (nodes.len(), build::remarks(nodes)));
+        let built = built.as_ref().map(|built| (built.nodes.len(), build::remarks(&built.nodes)));
         let built = built.map_err(Faults::clone);
         return needs::check(&arguments.config, &settings, built, &runtime, &context);
     }
-    let (nodes, tls) = built.map_err(Failure::Settings)?;
+    let Built { nodes, tls, limits } = built.map_err(Failure::Settings)?;
+    limits.take();
     let level = log::start(settings.log.format == LogFormat::Json, settings.log.level.word());
     for remark in build::remarks(&nodes) {
         tracing::warn!("{remark}");

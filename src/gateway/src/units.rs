@@ -9,7 +9,8 @@ use picket_core::ids::{DeviceId, NodeId};
 use picket_core::time::written;
 use picket_engine::{NodePlan, Unit, UnitLimits};
 
-/// The units that are in use. A reload goes on with them: whoever has a turn there keeps it.
+/// The units that are in use, one for each name. A reload goes on with them: whoever has a turn there keeps it, and a node whose
+/// settings are the old ones takes turns with those that have new ones.
 #[derive(Debug, Default)]
 pub(crate) struct Units(Mutex<BTreeMap<String, Weak<Unit>>>);
 
@@ -23,14 +24,27 @@ struct Users {
     pause: Option<(Duration, NodeId)>,
 }
 
+/// What the settings say of the units. Holds from [`NewLimits::take`] on, and not before: settings may yet be refused.
+#[derive(Debug, Default)]
+#[must_use = "units keep to their old limits until it is taken"]
+pub(crate) struct NewLimits(Vec<(Arc<Unit>, UnitLimits, BTreeSet<NodeId>)>);
+
+impl NewLimits {
+    pub(crate) fn take(self) {
+        for (unit, limits, nodes) in self.0 {
+            unit.change(limits, nodes);
+        }
+    }
+}
+
 impl Units {
-    /// Gives each node the units at which its devices are.
+    /// Gives each node the units at which its devices are; also where it is alone there: others may come, and its settings stay.
     pub(crate) fn assign(
         &self,
         plans: &mut [NodePlan],
         nodes: &BTreeMap<NodeId, NodeSettings>,
         faults: &mut Vec<Fault>,
-    ) {
+    ) -> NewLimits {
         let mut all: BTreeMap<String, Users> = BTreeMap::new();
         for plan in plans.iter() {
             let Some(node) = nodes.get(&plan.id) else { continue };
@@ -58,16 +72,16 @@ impl Units {
             }
         }
         let mut units: BTreeMap<(NodeId, DeviceId), Arc<Unit>> = BTreeMap::new();
+        let mut limits = NewLimits::default();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, unit| unit.strong_count() > 0);
         for (name, users) in all {
             let nodes: BTreeSet<NodeId> = users.devices.iter().map(|(node, _)| node.clone()).collect();
-            if nodes.len() < 2 && users.at_once.is_none() && users.pause.is_none() {
-                continue;
-            }
             let at_once =
                 users.at_once.map_or(users.bears, |(set, _)| usize::try_from(set).unwrap_or(1)).max(1);
             let pause = users.pause.map_or(Duration::ZERO, |(pause, _)| pause);
-            let unit = self.of(&name, UnitLimits { at_once, pause });
-            unit.set_users(nodes);
+            let new = UnitLimits { at_once, pause };
+            let unit = self.of(&name, new);
+            limits.0.push((unit.clone(), new, nodes));
             units.extend(users.devices.into_iter().map(|whose| (whose, unit.clone())));
         }
         for plan in plans {
@@ -76,14 +90,16 @@ impl Units {
                 ids.into_iter().filter_map(|id| Some((id.clone(), units.remove(&(plan.id.clone(), id))?)));
             plan.units.extend(found);
         }
+        limits
     }
 
     fn of(&self, name: &str, limits: UnitLimits) -> Arc<Unit> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = known.get(name).and_then(Weak::upgrade).filter(|unit| unit.limits() == limits);
-        let unit = same.unwrap_or_else(|| Arc::new(Unit::new(name, limits)));
-        known.insert(name.to_owned(), Arc::downgrade(&unit));
-        unit
+        known.get(name).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let unit = Arc::new(Unit::new(name, limits));
+            known.insert(name.to_owned(), Arc::downgrade(&unit));
+            unit
+        })
     }
 }
 

@@ -95,7 +95,9 @@ async fn two_nodes_at_one_redfish_service() {
         }
     }
     let home = Home::with(&format!("{doors}{}{}", device("n1", first), device("n2", second)));
-    assert_eq!(home.says(&["--check"]).await.code, 0);
+    let said = home.says(&["--check"]).await;
+    assert_eq!(said.code, 0);
+    assert!(said.out.contains("note: n1/bmc and 1 more: accept_any_certificate = true"), "{}", said.out);
 }
 
 #[tokio::test]

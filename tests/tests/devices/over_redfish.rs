@@ -14,6 +14,7 @@ use machine::Machine;
 
 mod levels;
 mod machine;
+mod strangers;
 
 /// A level is given up after 9 s rather than 180 s; the long window has to fit into that.
 const SHORT_SHARE: &str = "[rules]\nlevel_share = \"9s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"";
@@ -78,6 +79,11 @@ async fn null_is_not_off() -> Result<()> {
 #[tokio::test]
 async fn silence_is_not_off() -> Result<()> {
     is_never_off(Fault::Silent).await
+}
+
+#[tokio::test]
+async fn an_off_that_is_ignored_is_not_off() -> Result<()> {
+    is_never_off(Fault::OffIgnored).await
 }
 
 #[tokio::test]
@@ -148,17 +154,24 @@ impl Scene {
     }
 }
 
+/// Fences, and does that where the daemon stops.
+async fn meddled_at(point: &str, plan: Plan, meddle: impl FnOnce()) -> Result<(Scene, Told)> {
+    let scene = plan.pausing(point).start().await?;
+    let (told, ()) = tokio::try_join!(scene.fence(), async {
+        scene.until_paused().await?;
+        meddle();
+        scene.go_on()
+    })?;
+    told.tell(&format!("at {point:?}"));
+    Ok((scene, told))
+}
+
 /// Fences, and restarts the BMC where the daemon stops.
 async fn restarted_at(point: &str, estranged: bool) -> Result<(Machine, Scene, Told)> {
     let machine = Machine::new().await?;
-    let plan = Plan::over(machine.truth(), &[("bmc", machine.redfish())]).pausing(point);
-    let scene = plan.start().await?;
-    let (told, ()) = tokio::try_join!(scene.fence(), async {
-        scene.until_paused().await?;
-        machine.bmc.restart(Duration::from_secs(1), estranged);
-        scene.go_on()
-    })?;
-    told.tell(&format!("restarted at {point:?}"));
+    let plan = Plan::over(machine.truth(), &[("bmc", machine.redfish())]);
+    let restart = || machine.bmc.restart(Duration::from_secs(1), estranged);
+    let (scene, told) = meddled_at(point, plan, restart).await?;
     Ok((machine, scene, told))
 }
 

@@ -49,7 +49,7 @@ pub(super) async fn lost_answer(rig: &Rig<'_>) -> Checked {
             return Ok(Shown::NotHere);
         }
         let (what, ended) = if on {
-            let order = rig.orders.on().await?;
+            let order = rig.orders.on_in(rig.driver.session()).await?;
             let call = async |call| rig.driver.power_on(order, &call).await;
             ("an on", rig.in_time(IN_VAIN, "an on", call).await?)
         } else {

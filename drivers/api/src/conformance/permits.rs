@@ -133,7 +133,7 @@ pub(super) async fn each_copy(rig: &Rig<'_>) -> Checked {
     let call = |rig: &Rig<'_>| -> Call { rig.call().before(asked.clone()) };
     let found = rig.inspect().await?;
     let (hold, unhold) = (rig.orders.hold(&found).await?, rig.orders.unhold(&found).await?);
-    let (off, on) = (rig.orders.off().await?, rig.orders.on().await?);
+    let off = rig.orders.off().await?;
     for what in ["a hold", "an off", "a hold's undoing"] {
         let before = asked.0.load(Ordering::SeqCst);
         let done = match what {
@@ -146,6 +146,7 @@ pub(super) async fn each_copy(rig: &Rig<'_>) -> Checked {
     }
     rig.quiesce().await.map_err(|error| format!("the session was not ended: {error}"))?;
     rig.must_read().await?;
+    let on = rig.orders.on_in(rig.driver.session()).await?;
     let before = asked.0.load(Ordering::SeqCst);
     rig.driver.power_on(on, &call(rig)).await.map_err(|error| format!("an on: {error}"))?;
     told(rig, "an on", asked.0.load(Ordering::SeqCst) - before, &mut heard).await?;

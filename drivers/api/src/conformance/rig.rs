@@ -114,7 +114,7 @@ impl<'a> Rig<'a> {
     pub(super) async fn on(&self) -> Result<Accepted, String> {
         // As its caller does it: no session is opened for an on.
         self.must_read().await?;
-        let order = self.orders.on().await?;
+        let order = self.orders.on_in(self.driver.session()).await?;
         let before = self.clock.boot();
         let accepted = self.driver.power_on(order, &self.call()).await;
         let accepted = accepted.map_err(|error| format!("the on was not taken: {error}"))?;

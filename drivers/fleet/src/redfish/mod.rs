@@ -71,6 +71,8 @@ pub struct RedfishBmc {
     sessions: BTreeMap<String, Session>,
     tasks: BTreeMap<u64, Task>,
     last_task: u64,
+    /// What a reset takes.
+    pub(crate) offered: Vec<&'static str>,
     /// Requests by tokens that it does not know (any more).
     pub(crate) turned_away: u64,
 }
@@ -152,6 +154,7 @@ impl RedfishBmc {
             sessions: BTreeMap::new(),
             tasks: BTreeMap::new(),
             last_task: 0,
+            offered: power::RESET_TYPES.to_vec(),
             turned_away: 0,
         }
     }

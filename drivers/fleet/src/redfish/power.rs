@@ -47,7 +47,7 @@ impl RedfishBmc {
             "Links": {"ManagedBy": [{"@odata.id": "/redfish/v1/Managers/1"}]},
             "Actions": {"#ComputerSystem.Reset": {
                 "target": "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset",
-                "ResetType@Redfish.AllowableValues": RESET_TYPES,
+                "ResetType@Redfish.AllowableValues": self.offered,
                 "@Redfish.ActionInfo": "/redfish/v1/Systems/1/ResetActionInfo",
             }},
         });
@@ -112,9 +112,14 @@ impl RedfishBmc {
         let said: Value = serde_json::from_slice(body).unwrap_or_default();
         let machine = self.options.machine.clone();
         let verb = match said["ResetType"].as_str() {
+            Some(other) if !self.offered.contains(&other) => {
+                let words = format!("The value {other} for ResetType is not in the list.");
+                return Ok(Answer::error(400, "ActionParameterValueNotInList", words));
+            }
             Some("On") => Verb::On,
             Some("ForceOff") => Verb::Off,
-            Some("ForceRestart" | "PowerCycle") => {
+            // Somebody's restart, or cycle.
+            Some(_) => {
                 if !world.truth(&machine, now) {
                     return Ok(Answer::error(409, "NoOperation", "It is off."));
                 }
@@ -122,10 +127,6 @@ impl RedfishBmc {
                     world.happen(now, Act::ForeignCycle { machine, off_for: CYCLE });
                 }
                 return Ok(Answer::empty(204));
-            }
-            Some(other) => {
-                let words = format!("The value {other} for ResetType is not in the list.");
-                return Ok(Answer::error(400, "ActionParameterValueNotInList", words));
             }
             None => {
                 return Ok(Answer::error(400, "ActionParameterMissing", "ResetType is missing."));

@@ -4,7 +4,6 @@ use picket_core::time::BootTime;
 use picket_driver_sim::World;
 use serde_json::{Value, json};
 
-use super::power::RESET_TYPES;
 use super::{Answer, RedfishBmc, Request};
 
 /// There is no such resource.
@@ -68,7 +67,7 @@ impl RedfishBmc {
                 "@odata.type": "#ActionInfo.v1_1_2.ActionInfo",
                 "Id": "ResetActionInfo", "Name": "Reset Action Info",
                 "Parameters": [{
-                    "Name": "ResetType", "Required": true, "DataType": "String", "AllowableValues": RESET_TYPES,
+                    "Name": "ResetType", "Required": true, "DataType": "String", "AllowableValues": self.offered,
                 }],
             }),
             ["Managers"] => collection("Managers", "Manager", one()),

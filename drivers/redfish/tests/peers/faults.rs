@@ -68,7 +68,7 @@ async fn an_on_is_sent_once_whatever_becomes_of_it() {
         let hand = Hand::of(&fake, json!({})).await;
         hand.power().await;
         fake.world().script.extend([("POST", reply.clone())]);
-        let order = hand.orders.on().await.expect("an order");
+        let order = hand.orders.on_in(hand.driver.session()).await.expect("an order");
         let call = hand.call_of(Duration::from_millis(1_500));
         let error = hand.driver.power_on(order, &call).await.expect_err("it failed");
         assert_eq!((error.kind, error.effect), (kind, effect), "{reply:?}: {error}");
@@ -191,6 +191,10 @@ async fn a_certificate_that_does_not_match_is_not_believed() {
     let reading = anyone.read().await.expect("a reading");
     assert!(reading.said.contains("certificate not checked"), "{reading:?}");
     assert_eq!(anyone.driver.traits().grade, picket_core::device::Grade::Claimed);
+    // Told by `picketd --check` and `picket check`, by the setting's name.
+    let [remark] = &anyone.driver.remarks()[..] else { panic!("{:?}", anyone.driver.remarks()) };
+    assert!(remark.contains("accept_any_certificate") && remark.contains("claimed"), "{remark}");
+    assert!(Hand::of(&fake, json!({})).await.driver.remarks().is_empty());
 }
 
 #[tokio::test]
@@ -221,6 +225,30 @@ async fn a_system_is_named_or_the_only_one() {
     let error = found(&fake, json!({})).await;
     assert!(error.kind == ErrorKind::Settings && error.detail.contains("several systems"), "{error}");
     assert_eq!(Hand::of(&fake, json!({ "system": "437" })).await.power().await, Power::On);
+}
+
+#[tokio::test]
+async fn the_only_one_of_a_list_that_is_not_whole_is_not_taken_for_the_only_one() {
+    let fake = Fake::start().await;
+    let one = json!({ "@odata.id": SYSTEM });
+    for list in [
+        json!({}),
+        json!({ "Members": {} }),
+        json!({ "Members": [one], "Members@odata.count": 2 }),
+        json!({ "Members": [one], "Members@odata.count": "1" }),
+        json!({ "Members": [one], "Members@odata.nextLink": "Systems?skip=1" }),
+        json!({ "Members": [one], "Members@odata.nextLink": "/redfish/v1/Systems?skip=1" }),
+        json!({ "Members": [one, {}] }),
+    ] {
+        fake.world().script.push_back(("GET /redfish/v1/Systems", Reply::json(200, list.clone())));
+        let error = found(&fake, json!({})).await;
+        assert!(
+            error.kind == ErrorKind::Protocol && error.detail.contains("list of systems"),
+            "{list}: {error}"
+        );
+    }
+    fake.world().script.clear();
+    assert_eq!(Hand::of(&fake, json!({})).await.power().await, Power::On);
 }
 
 #[tokio::test]
@@ -259,8 +287,9 @@ async fn a_timeout_that_was_raised_keeps_no_off_back_and_what_is_open_is_waited_
     // Nor where it does not say it at all.
     fake.world().set_power(true);
     let other = Hand::of(&fake, json!({})).await;
-    fake.world().script.push_back(("GET /redfish/v1/SessionService ", Reply::raw(500, "")));
+    fake.world().script.push_back(("GET /redfish/v1/SessionService", Reply::raw(500, "")));
     other.off().await.expect("an off is never refused for that either");
+    assert!(fake.world().script.is_empty(), "it was asked");
     fake.world().session_timeout = 1_800;
     hand.driver.identify(&hand.call()).await.expect("known");
     assert_eq!(hand.driver.longest_life(), settings);

@@ -218,7 +218,7 @@ async fn what_was_stopped_between_permit_and_sending_comes_to_nothing() {
     fake.world().set_power(false);
     let hand = Hand::of(&fake, json!({})).await;
     assert_eq!(hand.power().await, Power::Off);
-    let order = hand.orders.on().await.expect("an order");
+    let order = hand.orders.on_in(hand.driver.session()).await.expect("an order");
     // The first permit is asked before anything else, the second with the connection standing.
     let stopped = hand.call().before(Arc::new(Stopped(fake.clone())));
     let late = hand.driver.power_on(order, &stopped).await.expect_err("its session is over");

@@ -79,7 +79,7 @@ impl Hand {
     }
 
     pub async fn on(&self) -> Result<Accepted, DriverError> {
-        let order = self.orders.on().await.expect("an order");
+        let order = self.orders.on_in(self.driver.session()).await.expect("an order");
         self.driver.power_on(order, &self.call()).await
     }
 

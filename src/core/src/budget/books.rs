@@ -124,8 +124,17 @@ impl Books {
         self.back = before.back.clone();
         self.waiting = before.waiting.clone();
         self.brake.go_on_from(&before.brake);
-        self.runs_on = before.runs_on.clone();
+        self.know_places_of(before);
         self
+    }
+
+    /// Where children were seen to run is known from others, of an earlier leadership or of other settings. What the settings say
+    /// comes first.
+    pub fn know_places_of(&mut self, before: &Self) {
+        let known = before.runs_on.iter().filter(|(child, _)| self.fleet.contains(*child));
+        for (child, parent) in known {
+            self.runs_on.entry(child.clone()).or_insert_with(|| parent.clone());
+        }
     }
 
     /// The limits that hold.

@@ -55,6 +55,7 @@ pub(super) struct Trace {
 
 impl Trace {
     pub(super) fn new(spec: DeviceSpec, resumed: bool, lost: bool) -> Self {
+        let lost = lost && spec.class.has_sessions();
         Self {
             spec,
             identity: IdentityMatch::Unknown,
@@ -99,7 +100,8 @@ impl Trace {
         // nobody knows anything: an Off after it is our doing only where our off was taken before.
         let unseen = if first { self.was_left } else { quiet || self.off.is_none() };
         let after_loss = if first { epoch.origin.is_loss_since(self.began) } else { epoch.origin.is_loss() };
-        let lost = after_loss || unseen;
+        // A parent has no session: its life is the proof of another node, and another proof of that is no loss.
+        let lost = (after_loss || unseen) && self.spec.class.has_sessions();
         self.lost |= lost;
         if !first {
             self.begin_anew();

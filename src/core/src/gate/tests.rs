@@ -133,7 +133,7 @@ fn every_device_of_the_level_is_looked_at() {
 #[test]
 fn another_phase_permits_nothing() {
     let (mut player, ground) = fenced();
-    player.apply(Event::Unproven { why: "unknown".to_owned() });
+    player.apply(Event::Unproven { why: "unknown".to_owned(), seen: true });
     let looks = look(&player, Off);
     assert!(matches!(permit(&player, &ground, &looks), Err(GateFault::State(_))));
     let (mut player, ground) = fenced();
@@ -145,7 +145,7 @@ fn another_phase_permits_nothing() {
 #[test]
 fn a_ground_that_is_not_the_stored_one_permits_nothing() {
     let (mut player, old) = fenced();
-    player.apply(Event::Unproven { why: "unknown".to_owned() });
+    player.apply(Event::Unproven { why: "unknown".to_owned(), seen: true });
     player.clock.advance(s(60));
     // Proven anew, in the same fence and generation, by other readings.
     let looks = |player: &Player| vec![player.look("bmc", None)];

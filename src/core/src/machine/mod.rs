@@ -140,7 +140,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::Lost { device } => fence::lost(draft, device)?,
         Event::Silent { device, silent } => fence::silent(draft, device, silent)?,
         Event::Confirmed(proof) => proof::confirmed(draft, proof)?,
-        Event::Unproven { why } => proof::unproven(draft, &why)?,
+        Event::Unproven { why, seen } => proof::unproven(draft, &why, seen)?,
         Event::Breach { id, device } => proof::breach(draft, id, &device)?,
         Event::GiveUp { reason, detail } => ending::give_up(draft, reason, &detail)?,
         Event::Abort { why } => ending::abort(draft, &why)?,

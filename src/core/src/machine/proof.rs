@@ -54,17 +54,26 @@ fn grade_word(grade: Grade) -> &'static str {
     }
 }
 
-pub(super) fn unproven(draft: &mut Draft, why: &str) -> Result<(), Refused> {
+pub(super) fn unproven(draft: &mut Draft, why: &str, seen: bool) -> Result<(), Refused> {
     let phases = &["fenced", "released", "needs_operator"];
     draft.expect_phase("going back to fencing", phases, "nothing was confirmed")?;
     if !draft.fence_is_current() || draft.fence()?.evidence.is_none() {
         return Err(Refused::ForeignProof("it was never proven off"));
+    }
+    if seen {
+        void_children(draft);
     }
     let at = draft.at;
     draft.fence()?.begin_from_zero(at);
     draft.record.phase = Phase::Fencing;
     draft.moment(format!("the confirmation does not hold any more ({why}); evidence from zero"));
     Ok(())
+}
+
+/// What this node proved of its children is void: each of them finds that out by its own hold, whoever leads then.
+fn void_children(draft: &mut Draft) {
+    let children = draft.record.holds.iter_mut().filter(|(holder, _)| child_of(holder).is_some());
+    children.for_each(|(_, hold)| hold.breached = true);
 }
 
 pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Result<(), Refused> {
@@ -85,9 +94,7 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
     };
     let generation = draft.next_generation();
     draft.record.breaches += 1;
-    // What this node proved of its children is void: each of them finds that out by its own hold.
-    let children = draft.record.holds.iter_mut().filter(|(holder, _)| child_of(holder).is_some());
-    children.for_each(|(_, hold)| hold.breached = true);
+    void_children(draft);
     let count = draft.record.breaches;
     let at = draft.at;
     let releases = before

@@ -67,7 +67,7 @@ impl Turn<'_> {
     /// Confirmed by a process that is gone: own off at once, evidence from zero.
     pub(super) fn unproven(&mut self) {
         self.me().resumed = true;
-        self.persist(Event::Unproven { why: String::new() });
+        self.persist(Event::Unproven { why: String::new(), seen: true });
     }
 
     /// Looks before an attempt, and whether the looks still bear the ground.
@@ -89,12 +89,14 @@ impl Turn<'_> {
                 run.unknown = 0;
                 run.looks = Some(looks);
             }
-            Err(LookFault::NewEpoch(_)) => drop(self.persist(Event::Unproven { why: String::new() })),
+            Err(LookFault::NewEpoch(_)) => {
+                drop(self.persist(Event::Unproven { why: String::new(), seen: true }))
+            }
             Err(_) => {
                 run.unknown += 1;
                 run.next = tick + 1;
                 if run.unknown >= UNKNOWN_LOOKS {
-                    self.persist(Event::Unproven { why: String::new() });
+                    self.persist(Event::Unproven { why: String::new(), seen: true });
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! S21: what a backup's records become, and what its devices' first words mean.
 
 use super::*;
+use crate::device::DeviceSpec;
 use crate::support::{Player, fence_id, host, node, release, request, supply, topology};
 
 fn restore() -> Restore {
@@ -103,4 +104,23 @@ fn a_host_device_is_believed_before_a_supply_and_an_on_before_an_off() {
     check(&outlets, &[("a", Some(On)), ("b", None)], Some(On));
     check(&outlets, &[("a", Some(Off)), ("b", None)], None);
     check(&outlets, &[("a", Some(Off)), ("b", Some(Off))], Some(Off));
+}
+
+/// Where nobody holds its parent, a parent's On says nothing of a node whose own device says Off.
+#[test]
+fn a_parent_that_is_on_is_believed_only_of_a_node_without_host_devices() {
+    use Power::{Off, On};
+    let parent = |name: &str| DeviceSpec { class: DeviceClass::Parent, ..host(name) };
+    let player = Player::new();
+    let both = topology(&[&[host("server")], &[parent("hypervisor")]]);
+    let alone = topology(&[&[parent("hypervisor")]]);
+    let check = |topology: &Topology, said: &[(&str, Option<Power>)], wanted: Option<Power>| {
+        let looks: Vec<Look> = said.iter().map(|(name, power)| player.look(name, *power)).collect();
+        assert_eq!(seen(topology, &looks), wanted, "{said:?}");
+    };
+    check(&both, &[("server", Some(Off)), ("hypervisor", Some(On))], Some(Off));
+    check(&both, &[("server", None), ("hypervisor", Some(On))], None);
+    check(&both, &[("server", None), ("hypervisor", Some(Off))], Some(Off));
+    check(&both, &[("server", Some(On)), ("hypervisor", Some(Off))], Some(On));
+    check(&alone, &[("hypervisor", Some(On))], Some(On));
 }

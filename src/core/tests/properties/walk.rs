@@ -197,7 +197,7 @@ impl Walk {
                 let stage = pick(&STAGES, b / 2);
                 Some(Event::ReleaseProgress { release: release(of), stage, detail: words(), known })
             }
-            "unproven" => Some(Event::Unproven { why: words() }),
+            "unproven" => Some(Event::Unproven { why: words(), seen: true }),
             "breach" => {
                 self.fences += 1;
                 Some(Event::Breach { id: fence_id(self.fences), device: name })

@@ -1,48 +1,106 @@
 //! Which node a machine's name means, who holds whom, and questions from one node to another.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use picket_core::device::DeviceClass;
 use picket_core::ids::NodeId;
-use picket_core::parent::hold_of;
+use picket_core::power::Power;
 use picket_core::record::Phase;
+use picket_driver::{Call, PowerDriver};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::{Engine, Shared};
 use crate::error::EngineError;
 use crate::node::Command;
+use crate::office::Standing;
 use crate::parents::{LABEL, ParentAnswer, ParentAsk};
+use crate::parts::NodePlan;
+
+/// A fence waits no longer for where the gateway's own machine runs.
+const LOCATE: Duration = Duration::from_secs(2);
+
+/// What clouds call a node: by its label, else by its name.
+pub fn called<'a>(node: &'a NodeId, labels: &'a BTreeMap<String, String>) -> &'a str {
+    labels.get(LABEL).map_or_else(|| node.as_str(), String::as_str)
+}
 
 impl Engine {
     pub(crate) fn of(shared: Arc<Shared>) -> Self {
         Self { shared, role: Arc::from("") }
     }
 
-    /// The node that `host` means: the one of that name, else the only one that is labelled so.
-    pub(crate) fn parent_named(&self, host: &str) -> Option<NodeId> {
+    /// The node that `host` means: the only one that is called so, by its label or, where it has none, by its name.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be a parent: in words.
+    pub(crate) fn parent_named(&self, host: &str) -> Result<NodeId, String> {
         let fleet = self.fleet();
-        if let Some((id, _)) = NodeId::new(host).ok().and_then(|id| fleet.plans.get_key_value(&id)) {
-            return Some(id.clone());
+        let called: Vec<&Arc<NodePlan>> =
+            fleet.plans.values().filter(|plan| called(&plan.id, &plan.labels) == host).collect();
+        match called.as_slice() {
+            [] => Err(format!("it runs on {host}, which is no node of the settings")),
+            [only] if only.topology.devices().any(|spec| spec.class == DeviceClass::Parent) => Err(format!(
+                "it runs on {host}, and {} has a parent of its own: a machine that is fenced for another one must be fenced by its own devices",
+                only.id
+            )),
+            [only] => Ok(only.id.clone()),
+            [one, other, ..] => {
+                Err(format!("it runs on {host}, and both {} and {} are called so", one.id, other.id))
+            }
         }
-        let is_called =
-            |plan: &&Arc<crate::NodePlan>| plan.labels.get(LABEL).is_some_and(|name| name == host);
-        let mut called = fleet.plans.values().filter(is_called);
-        let only = called.next()?;
-        called.next().is_none().then(|| only.id.clone())
     }
 
     /// The nodes that are held for a child, as their records say.
     pub(crate) fn held_by(&self, child: &NodeId) -> Vec<NodeId> {
-        let hold = hold_of(child);
-        let slots: Vec<_> = self.fleet().slots.values().cloned().collect();
-        let holds = slots.iter().filter(|slot| slot.view.borrow().stored.record.holds.contains_key(&hold));
-        holds.map(|slot| slot.plan.id.clone()).collect()
+        self.shared.office.held_by(child)
     }
 
-    /// In words, that a node is on its way back; `None`: it is not.
-    pub(crate) fn is_coming_back(&self, node: &NodeId) -> Option<&'static str> {
-        let slot = self.slot(node).ok()?;
+    /// Whether a node was seen on when its devices were read last, and is not on its way back or off.
+    ///
+    /// # Errors
+    /// In words, what it is instead.
+    pub(crate) fn seems_on(&self, node: &NodeId) -> Result<(), &'static str> {
+        let slot = self.slot(node).map_err(|_| "is no node of the settings")?;
         let view = slot.view.borrow();
-        (view.stored.record.phase == Phase::Unfencing).then_some("being brought back")
+        let reads = |power: Power| {
+            let of = |class: DeviceClass| {
+                let specs = slot.plan.topology.devices().filter(move |spec| spec.class == class);
+                specs.filter_map(|spec| view.live.devices.get(&spec.id)?.power)
+            };
+            let hosts: Vec<Power> = of(DeviceClass::Host).map(|(power, _)| power).collect();
+            let said = if hosts.is_empty() {
+                of(DeviceClass::Supply).map(|(power, _)| power).collect()
+            } else {
+                hosts
+            };
+            said.contains(&power)
+        };
+        match &view.stored.record.phase {
+            Phase::Unfencing => Err("is being brought back"),
+            Phase::Normal | Phase::PowerOnFailed if reads(Power::On) => Ok(()),
+            Phase::Normal | Phase::PowerOnFailed => Err("was not seen on"),
+            _ => Err("is kept off, and not for it"),
+        }
+    }
+
+    /// Asks where the gateway's own machine runs, where that may be another node and the settings do not say on which: what a check
+    /// saw may be minutes old. Takes [`LOCATE`] at the longest; what is not said then is as it was.
+    pub(crate) async fn locate_own_host(&self) {
+        let own = self.fleet().plans.values().find(|plan| plan.own_host).cloned();
+        let is_parent = |driver: &&Arc<dyn PowerDriver>| driver.traits().class == DeviceClass::Parent;
+        let Some(parent) = own.iter().flat_map(|plan| plan.drivers.values()).find(is_parent) else { return };
+        if parent.only_parent().is_none() {
+            let call = Call::reading(Instant::now() + LOCATE, self.shared.parts.clock.clone());
+            let asked = tokio::time::timeout(LOCATE, parent.placement(&call)).await;
+            if !matches!(asked, Ok(Ok(_))) {
+                tracing::warn!(
+                    "where this gateway's own machine runs is not said now: it is taken to be where it was"
+                );
+            }
+        }
     }
 
     /// Whether the gateway's own machine was last seen to run on that node (S17).
@@ -52,13 +110,9 @@ impl Engine {
         children.iter().any(|child| fleet.plans.get(child).is_some_and(|plan| plan.own_host))
     }
 
-    /// Why a child's hold on its parent may not be dropped: it is kept off by it, or on its way there. In words, its phase.
-    pub(crate) fn keeps_its_parent(&self, child: &str) -> Option<&'static str> {
-        let slot = NodeId::new(child).ok().and_then(|child| self.slot(&child).ok())?;
-        let view = slot.view.borrow();
-        let record = &view.stored.record;
-        let is_let_go = matches!(record.phase, Phase::Normal | Phase::Retired);
-        (!is_let_go).then(|| record.phase.label())
+    /// Where a node stands that is neither normal nor retired, as the store has it.
+    pub(crate) fn standing(&self, node: &NodeId) -> Option<Standing> {
+        self.shared.office.standing(node)
     }
 
     /// Notes that a child runs there: a fence of the parent takes it away too.

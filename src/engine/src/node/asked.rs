@@ -92,7 +92,7 @@ impl InWords for ParentAnswer {
         match self {
             ParentAnswer::Held { already: true } => "it is proven off already".to_owned(),
             ParentAnswer::Held { already: false } => "it is being fenced".to_owned(),
-            ParentAnswer::LetGo | ParentAnswer::Seen(_) => "stored".to_owned(),
+            ParentAnswer::LetGo | ParentAnswer::Seen(_) | ParentAnswer::Settled => "stored".to_owned(),
         }
     }
 }
@@ -170,7 +170,7 @@ impl Command {
                 let person = Person { name: "picket".to_owned(), reason: format!("{child} is brought back") };
                 Asked::new("unfence", &person, None).with("holder", hold_of(child))
             }
-            Command::Parent(ParentAsk::Look { .. }, ..)
+            Command::Parent(ParentAsk::Look { .. } | ParentAsk::Settle, ..)
             | Command::Check(_)
             | Command::Plan(..)
             | Command::PlanDrill(..)

@@ -22,6 +22,7 @@ use super::command::{Command, Reply};
 use super::hands::{Did, Doing};
 use super::{Fatal, NodeTask, sleep_until};
 use crate::readiness::{Readiness, problems, readiness};
+use crate::units::Unit;
 use crate::view::Checked;
 
 /// Until a check that another request ended is made up for: devices are not asked as often as callers ask.
@@ -111,7 +112,19 @@ impl NodeTask {
     /// A check that nobody asked for, some nodes at a time. True if the node was moved meanwhile.
     async fn check_in_turn(&mut self) -> Result<bool, Fatal> {
         let here = self.place();
+        let mut units: Vec<Arc<Unit>> = self.plan.units.values().cloned().collect();
+        units.sort_by(|one, other| one.name().cmp(other.name()));
+        units.dedup_by(|one, other| one.name() == other.name());
         let turns = self.turns.clone();
+        // Turns at what it shares first, in the order of their names: a dead unit's nodes wait without keeping other nodes waiting.
+        let turn = async {
+            let mut held = Vec::with_capacity(units.len());
+            for unit in &units {
+                held.push(unit.check().await);
+            }
+            (held, turns.acquire().await)
+        };
+        tokio::pin!(turn);
         loop {
             tokio::select! {
                 biased;
@@ -123,7 +136,7 @@ impl NodeTask {
                     }
                     command => Box::pin(self.command(command)).await?,
                 },
-                turn = turns.acquire() => {
+                turn = &mut turn => {
                     let _turn = turn;
                     let now = self.now();
                     let mut devices = self.devices();

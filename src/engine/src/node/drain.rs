@@ -59,7 +59,7 @@ impl NodeTask {
                 tokio::select! {
                     biased;
                     Some(command) = self.mailbox.recv() => {
-                        succession.let_go(now);
+                        succession.let_go_for(&command, now);
                         self.command(command).await?;
                     }
                     (device, did) = succession.next() => self.succeeded(&mut succession, device, did).await?,
@@ -132,7 +132,7 @@ impl NodeTask {
             tokio::select! {
                 biased;
                 Some(command) = self.mailbox.recv() => {
-                    succession.let_go(now);
+                    succession.let_go_for(&command, now);
                     self.command(command).await?;
                     if self.place() != here {
                         return Ok(Drained::Moved);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use picket_core::device::{Identity, IdentityMatch};
+use picket_core::device::Identity;
 use picket_core::event::{Event, Person};
 use picket_core::ground::Look;
 use picket_core::ids::DeviceId;
@@ -13,7 +13,7 @@ use picket_core::order::Opened;
 use picket_core::outcome::Reason;
 use picket_core::record::{Cause, Phase};
 use picket_core::time::BootTime;
-use picket_driver::ErrorKind;
+use picket_driver::{DriverError, ErrorKind};
 
 use super::hands::{Did, Doing};
 use super::looking::on;
@@ -113,36 +113,16 @@ impl NodeTask {
     /// Those of the devices that do not say they control another machine (S13): a board may have been exchanged since.
     /// `None`: one does, and a person is told.
     async fn still_ours(&mut self, devices: Vec<DeviceId>) -> Result<Option<Vec<DeviceId>>, Fatal> {
-        let mut doing: FuturesUnordered<Doing> =
-            devices.iter().map(|device| self.hands.identify(device)).collect();
-        let mut ours = Vec::new();
-        while let Some((device, did)) = doing.next().await {
-            self.show(&device, &did);
-            match did {
-                Did::Identified(Ok(said)) => {
-                    let expected = self.expected_identity(&device);
-                    if expected.compare(&said) == IdentityMatch::Mismatch {
-                        let detail = mismatch(&device, &said, &expected);
-                        self.give_up(Reason::IdentityMismatch, detail).await?;
-                        return Ok(None);
-                    }
-                    ours.push(device);
-                }
-                // It was ours when the first off was sent, and it has just answered: it does not know the question.
-                Did::Identified(Err(error)) if does_not_know(error.kind) => ours.push(device),
-                _ => {}
-            }
-        }
-        Ok(Some(ours))
+        let Some(said) = self.whose(&devices).await? else { return Ok(None) };
+        // One was ours when the first off was sent, and it has just answered: it does not know the question.
+        let is_ours = |said: &Result<Identity, DriverError>| match said {
+            Ok(_) => true,
+            Err(error) => does_not_know(error.kind),
+        };
+        Ok(Some(said.into_iter().filter(|(_, said)| is_ours(said)).map(|(device, _)| device).collect()))
     }
 }
 
 fn does_not_know(error: ErrorKind) -> bool {
     matches!(error, ErrorKind::Unsupported | ErrorKind::TimedOut | ErrorKind::Throttled)
-}
-
-/// That a device controls another machine, in words.
-pub(super) fn mismatch(device: &DeviceId, said: &Identity, expected: &Identity) -> String {
-    let (says, wanted) = (said.words(), expected.words());
-    format!("{device} says it controls {says}, expected {wanted}: nothing was sent to it")
 }

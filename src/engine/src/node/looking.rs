@@ -10,8 +10,8 @@ use picket_core::event::Event;
 use picket_core::ground::{LOOK_LIFE, Look, ReleaseGround};
 use picket_core::ids::DeviceId;
 use picket_core::power::Power;
-use picket_core::record::Phase;
 
+use super::children::Asks;
 use super::hands::{Did, Doing};
 use super::{Fatal, NodeTask, sleep_until};
 
@@ -105,37 +105,45 @@ impl NodeTask {
         let here = self.place();
         self.lingering.clear();
         let mut looks: Vec<Look> = Vec::new();
-        let mut doing = self.hands.read_all(devices);
-        loop {
-            tokio::select! {
+        // A child's look asks what proves, and lets the readings of all else go on: that may speak against it.
+        let needed = self.needed();
+        let (own, besides): (Vec<DeviceId>, Vec<DeviceId>) =
+            devices.iter().cloned().partition(|device| needed.contains(device));
+        let mut doing = self.hands.read_all(&own);
+        self.go_on_with(&besides);
+        while !doing.is_empty() || !self.lingering.doing().is_empty() {
+            let next = tokio::select! {
                 biased;
                 Some(command) = self.mailbox.recv() => {
                     // Where it asks the same devices it would wait for calls that nobody goes on with. All else lets the
                     // readings go on: callers, however many, do not keep power from being watched.
-                    let proves = self.record().phase == Phase::Released && !command.is_check();
-                    let asks = proves || command.asks_devices() || command.looks();
-                    if asks {
+                    let asks = self.asks(&command);
+                    if asks != Asks::Nothing {
                         doing.clear();
+                    }
+                    if asks == Asks::Anything {
+                        self.lingering.clear();
                     }
                     self.command(command).await?;
                     if self.place() != here {
                         return Ok(None);
                     }
-                    if asks {
-                        self.lingering.clear();
+                    if asks != Asks::Nothing {
                         let left = |device: &&DeviceId| looks.iter().all(|look| look.device != **device);
-                        doing = self.hands.read_all(devices.iter().filter(left));
+                        doing = self.hands.read_all(own.iter().filter(left));
+                        let left: Vec<DeviceId> = besides.iter().filter(left).cloned().collect();
+                        self.go_on_with(&left);
                     }
+                    continue;
                 }
-                next = doing.next() => match next {
-                    Some((device, did)) => {
-                        looks.extend(self.looked(device, did));
-                        if looks.last().is_some_and(enough) {
-                            break;
-                        }
-                    }
-                    None => break,
-                },
+                Some(next) = doing.next(), if !doing.is_empty() => next,
+                Some(next) = self.lingering.doing().next() => next,
+            };
+            let (device, did) = next;
+            self.lingering.devices.remove(&device);
+            looks.extend(self.looked(device, did));
+            if looks.last().is_some_and(enough) {
+                break;
             }
         }
         self.store_sessions().await?;
@@ -151,32 +159,42 @@ impl NodeTask {
         Ok(looks)
     }
 
+    /// The devices whose Off is the proof that is in hand.
+    pub(super) fn needed(&self) -> Vec<DeviceId> {
+        match self.ground.as_ref().map(|held| &held.ground) {
+            Some(ground @ ReleaseGround::Confirmed(_)) => ground.to_look_at(),
+            Some(ReleaseGround::Attested(_)) | None => Vec::new(),
+        }
+    }
+
+    /// Reads these, or goes on with it: what is not waited for now is heard by the next look.
+    fn go_on_with(&mut self, devices: &[DeviceId]) {
+        let new = |device: &&DeviceId| !self.lingering.devices.contains(*device);
+        let new: Vec<DeviceId> = devices.iter().filter(new).cloned().collect();
+        let more: Vec<Doing> = new.iter().map(|device| self.hands.read(device)).collect();
+        self.lingering.doing().extend(more);
+        self.lingering.devices.extend(new);
+    }
+
     /// The same, and nothing is stored: it may be dropped at any moment.
     pub(super) async fn glance(&mut self) -> Vec<Look> {
+        self.glance_within(LOOK_LIFE * 3 / 4).await
+    }
+
+    pub(super) async fn glance_within(&mut self, patience: Duration) -> Vec<Look> {
         let mut looks: Vec<Look> = Vec::new();
-        let hosts = self.hosts();
-        let needed = match self.ground.as_ref().map(|held| &held.ground) {
-            Some(ground @ ReleaseGround::Confirmed(_)) => ground.to_look_at(),
-            // Nothing but the host devices can speak against a person's word: also a slow one is heard.
-            Some(ReleaseGround::Attested(_)) => {
-                looks = self.glance_at(&hosts).await;
-                looks.retain(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On));
-                Vec::new()
-            }
-            None => Vec::new(),
-        };
+        let (hosts, needed) = (self.hosts(), self.needed());
+        // Nothing but the host devices can speak against a person's word: also a slow one is heard.
+        if let Some(ReleaseGround::Attested(_)) = self.ground.as_ref().map(|held| &held.ground) {
+            looks = self.glance_at(&hosts).await;
+            looks.retain(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On));
+        }
         let besides: Vec<DeviceId> = hosts.into_iter().filter(|host| !needed.contains(host)).collect();
         let mut doing = self.hands.read_all(&needed);
+        self.go_on_with(&besides);
         let mut others = std::mem::take(&mut self.lingering);
-        let more: Vec<Doing> = besides
-            .iter()
-            .filter(|host| !others.devices.contains(*host))
-            .map(|host| self.hands.read(host))
-            .collect();
-        others.doing().extend(more);
-        others.devices.extend(besides.iter().cloned());
         let asked_at = self.now();
-        let patience = tokio::time::sleep(LOOK_LIFE * 3 / 4);
+        let patience = tokio::time::sleep(patience);
         tokio::pin!(patience);
         let mut patient = true;
         loop {
@@ -244,6 +262,10 @@ impl NodeTask {
             }
             if self.place() != here {
                 return Ok(true);
+            }
+            // Callers, however many, do not keep what is due waiting.
+            if self.now() >= until {
+                return Ok(false);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod asked;
 mod checking;
+mod children;
 mod command;
 mod drain;
 mod fencing;
@@ -24,12 +25,14 @@ mod succession;
 mod telling;
 mod unfencing;
 mod watching;
+mod whose;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use children::SharedLook;
 pub(crate) use command::{Command, Wish};
 use hands::Hands;
 use idling::Spoken;
@@ -49,7 +52,7 @@ pub(crate) use telling::Teller;
 use tokio::sync::{Semaphore, broadcast, watch};
 use tracing::Instrument;
 
-use crate::office::Office;
+use crate::office::{Office, Standing};
 use crate::parts::{NodePlan, Parts};
 use crate::readiness::Readiness;
 use crate::view::{DeviceLive, Live, NodeView, Wait};
@@ -170,12 +173,16 @@ pub(crate) struct NodeTask {
     spoken: Spoken,
     /// Readings of host devices that a look did not wait for: they go on at the next one.
     lingering: Lingering,
+    /// The last look for a child.
+    shared_look: Option<Box<SharedLook>>,
     /// How often the confirmation of the open fence did not hold; reset when the node moves on.
     unproven: u32,
     /// The fence was begun by another process or leadership.
     resumed: bool,
     /// What is admitted now is a drill.
     drilling: bool,
+    /// What is being asked for is a child's wish.
+    of_child: Option<Standing>,
     /// Host devices that read On just before the drill under way; none where another process began it.
     lit: BTreeSet<DeviceId>,
     /// Nodes of which something changed that is not stored.
@@ -236,9 +243,11 @@ impl NodeTask {
             sessions,
             spoken: kept.spoken,
             lingering: Lingering::default(),
+            shared_look: None,
             unproven: 0,
             resumed,
             drilling: false,
+            of_child: None,
             lit: BTreeSet::new(),
             shown,
             turns,

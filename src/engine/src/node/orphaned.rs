@@ -9,6 +9,7 @@ use super::command::{Command, Wish};
 use super::hands::Doing;
 use super::{Fatal, NodeTask};
 use crate::error::EngineError;
+use crate::parents::ParentAsk;
 
 impl NodeTask {
     /// Answers callers until a person retires the node, or the settings have it back.
@@ -88,6 +89,8 @@ impl Command {
             Command::As(_, command) => command.serves_orphans(),
             Command::Wish(Wish::Retire, ..) | Command::Abandon(..) => true,
             Command::ReturnReceipt { .. } | Command::VerifyReceipt { .. } => true,
+            // Nothing is sent for it: its child is brought back, and waits for nobody who retires this one.
+            Command::Parent(ParentAsk::LetGo { .. } | ParentAsk::Settle, ..) => true,
             command => matches!(command, Command::Check(_) | Command::StepAside { .. }),
         }
     }

@@ -1,6 +1,7 @@
 //! What another gateway must do (S17): a gateway does not shoot the machine on which it stands, and one that reaches no device
 //! of a fence lets another one try.
 
+use picket_core::device::DeviceClass;
 use picket_core::event::Event;
 use picket_core::outcome::Reason;
 use picket_core::store::StoreError;
@@ -17,6 +18,14 @@ pub(super) fn left(why: &str) -> Fatal {
 }
 
 impl NodeTask {
+    /// Where the gateway's own machine runs is asked before a fence of what may carry it.
+    pub(super) async fn locate_own_host(&self) {
+        let is_child = self.plan.topology.devices().any(|spec| spec.class == DeviceClass::Parent);
+        if let Some(engine) = self.parts.parents.engine().filter(|_| !is_child) {
+            engine.locate_own_host().await;
+        }
+    }
+
     /// Whether this gateway stands on the node, or on what runs on it.
     pub(super) fn is_own_host(&self) -> bool {
         let carries =

@@ -51,7 +51,7 @@ impl NodeTask {
             // Confirmed by a process that is gone: own off at once, evidence from zero.
             self.resumed = true;
             let why = "it was confirmed by another leadership";
-            self.persist(|| Event::Unproven { why: why.to_owned() }).await?;
+            self.persist(|| Event::Unproven { why: why.to_owned(), seen: false }).await?;
             return Ok(());
         }
         let now = self.now();
@@ -151,7 +151,7 @@ impl NodeTask {
             self.give_up(Reason::Deadline, detail).await?;
             return Ok(true);
         }
-        self.persist(|| Event::Unproven { why: why.clone() }).await?;
+        self.persist(|| Event::Unproven { why: why.clone(), seen: true }).await?;
         Ok(true)
     }
 

@@ -77,7 +77,8 @@ impl NodeTask {
             self.sessions = Sessions::default();
             return Ok(());
         };
-        let known = |device: &&DeviceId| fence.topology.device(device).is_some();
+        let known =
+            |device: &&DeviceId| fence.topology.device(device).is_some_and(|spec| spec.class.has_sessions());
         let lost: Vec<DeviceId> = self
             .sessions
             .lost

@@ -15,6 +15,7 @@ use picket_core::ids::{DeviceId, EffectId};
 use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::time::BootTime;
 
+use super::command::Command;
 use super::hands::{Did, Doing};
 use super::{Fatal, NodeTask};
 
@@ -56,8 +57,12 @@ impl Succession {
         !self.doing.is_empty()
     }
 
-    /// Drops what is under way: whoever asks the same devices now would wait for it in vain. It is begun again.
-    pub(super) fn let_go(&mut self, now: BootTime) {
+    /// Drops what is under way where a command asks devices, which would wait for it in vain. It is begun again. All other callers,
+    /// however many and however often, do not keep it from its end.
+    pub(super) fn let_go_for(&mut self, command: &Command, now: BootTime) {
+        if !command.asks_devices_in_a_fence() && !command.looks() {
+            return;
+        }
         self.doing.clear();
         for one in self.tries.values_mut().filter(|one| one.under_way) {
             (one.under_way, one.not_before) = (false, now);

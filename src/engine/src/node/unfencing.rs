@@ -17,10 +17,11 @@ use picket_core::power::Power;
 use picket_core::record::Bringing;
 use picket_core::store::StoreError;
 use picket_core::time::BootTime;
-use picket_driver::{Effect, ErrorKind};
+use picket_driver::{DriverError, Effect, ErrorKind};
 
 use super::drain::Drained;
 use super::hands::{Did, Doing};
+use super::whose::Vouched;
 use super::{Fatal, NodeTask};
 
 /// An on that was taken and is not seen is sent again after this.
@@ -31,6 +32,20 @@ const PACE: Duration = Duration::from_millis(500);
 const UNHOLD_TRIES: u32 = 5;
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// Why an on does not go after that reading: it showed nothing, or it made a session that does not stand in the ledger.
+fn not_now(looked: &Did, is_stored: bool) -> Option<DriverError> {
+    let Did::Read { result, .. } = looked else { return None };
+    match result {
+        Err(error) => Some(DriverError { effect: Effect::DidNotHappen, ..error.clone() }),
+        Ok(_) if is_stored => None,
+        Ok(_) => Some(DriverError::new(
+            ErrorKind::Refused,
+            Effect::DidNotHappen,
+            "its session began just now: the on is stored with it first",
+        )),
+    }
+}
 
 impl NodeTask {
     pub(super) async fn unfencing(&mut self) -> Result<(), Fatal> {
@@ -112,6 +127,12 @@ impl NodeTask {
             let held = self.record().fence.iter().flat_map(|fence| fence.holds.keys());
             let held: Vec<DeviceId> = held.cloned().collect();
             self.open_sessions(&held).await;
+            if !self.are_ours_to_undo(&held).await? {
+                return Ok(false);
+            }
+            if self.record().fence.as_ref().is_none_or(|fence| fence.holds.is_empty()) {
+                break;
+            }
             let opened = self.persist_in_sessions(|| Event::UnholdIntent).await?;
             if self.place() != here {
                 return Ok(false);
@@ -162,6 +183,7 @@ impl NodeTask {
         if devices.is_empty() {
             return Ok(true);
         }
+        let mut vouched = Vouched::default();
         let mut pending = self.on_intent(&devices).await?;
         let mut dark: BTreeSet<DeviceId> = devices.iter().cloned().collect();
         let mut send_at = self.now();
@@ -180,7 +202,11 @@ impl NodeTask {
                 if self.place() != here {
                     return Ok(false);
                 }
-                let again = self.send_on(pending.iter().filter(|on| dark.contains(on.device()))).await?;
+                let Some(ours) = self.vouched(&mut vouched, &dark).await? else { return Ok(false) };
+                let to_send =
+                    pending.iter().filter(|on| dark.contains(on.device()) && ours.contains(on.device()));
+                let again = self.send_on(to_send).await?;
+                let again = if ours.is_superset(&dark) { again } else { again.min(PACE * 2) };
                 send_at = self.now() + again;
             }
             let names: Vec<String> = dark.iter().map(ToString::to_string).collect();
@@ -191,6 +217,9 @@ impl NodeTask {
             let asked: Vec<DeviceId> = dark.iter().cloned().collect();
             let Some(looks) = self.watch(&asked).await? else { return Ok(false) };
             for look in looks {
+                if look.reading.is_some() {
+                    vouched.answer.insert(look.device.clone());
+                }
                 if look.reading.is_some_and(|reading| reading.power == Power::On) {
                     dark.remove(&look.device);
                 }
@@ -208,16 +237,13 @@ impl NodeTask {
         Ok(ons.collect())
     }
 
-    /// An on goes in the session that is stored with it; where another one took its place, it is stored anew.
+    /// An on goes in the session that is stored with it; where another one took its place, or one began since, it is stored anew.
     async fn follow_sessions(
         &mut self,
         pending: &mut Vec<PendingOn>,
         dark: &BTreeSet<DeviceId>,
     ) -> Result<(), Fatal> {
-        let is_over = |on: &&PendingOn| {
-            let now = || self.hands.session(on.device());
-            on.session().is_some_and(|session| now().as_deref() != Some(session))
-        };
+        let is_over = |on: &&PendingOn| self.hands.session(on.device()).as_deref() != on.session();
         let over = pending.iter().filter(|on| dark.contains(on.device())).filter(is_over);
         let over: Vec<DeviceId> = over.map(|on| on.device().clone()).collect();
         if !over.is_empty() {
@@ -279,6 +305,12 @@ impl NodeTask {
                 }
             };
             let (device, looked) = hands.read(on.device()).await;
+            // What a parent is asked goes in no session, and lets go also of one whose whereabouts nobody tells.
+            let is_parent = hands.class(&device) == Some(DeviceClass::Parent);
+            let is_stored = hands.session(&device).as_deref() == on.session();
+            if let Some(why) = not_now(&looked, is_stored).filter(|_| !is_parent) {
+                return (device, looked, Ok(Did::On(on.effect(), Err(why))));
+            }
             parts.hooks.reached("sending on").await;
             let sent = match gate::on_order(&*parts.store, hands.leadership(), &stored, on).await {
                 Ok(order) => Ok(hands.on(order).await.1),
@@ -291,7 +323,9 @@ impl NodeTask {
     /// After a stand-down: ends when a host device reads On, or on the person's word where none answers.
     /// `None`: it reads Off, or the node was moved.
     async fn seen_alive(&mut self, deadline: BootTime) -> Result<Option<String>, Fatal> {
-        let hosts = self.hosts();
+        let others = self.ask_whose(&self.hosts()).await.others;
+        let mut hosts = self.hosts();
+        hosts.retain(|host| others.iter().all(|(other, _)| other != host));
         let silent_until = self.now() + self.parts.rules.silent_share;
         let mut answered = false;
         loop {

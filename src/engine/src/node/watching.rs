@@ -16,17 +16,26 @@ use super::{Fatal, NodeTask};
 
 impl NodeTask {
     pub(super) async fn released(&mut self) -> Result<(), Fatal> {
-        if std::mem::take(&mut self.unchecked_holds) {
-            self.check_holds().await?;
-        }
         loop {
             self.close_expired(|kind| !kind.bars_proof()).await?;
+            let here = self.place();
+            self.drop_holds_of_the_gone().await?;
+            if self.place() != here {
+                return Ok(());
+            }
             let devices: Vec<DeviceId> = self.hosts().into_iter().chain(self.proving_beside()).collect();
             let began = self.now();
             // A word for on is not kept waiting by a device that is silent.
             let Some(looks) = self.watch_for(&devices, is_on).await? else { return Ok(()) };
             if self.found_on(&looks).await? || self.proof_is_gone(&looks).await? {
                 return Ok(());
+            }
+            if std::mem::take(&mut self.unchecked_holds) {
+                // What another process knew of its devices this one does not: whom it watches is asked.
+                if self.whose(&self.hosts()).await?.is_none() {
+                    return Ok(());
+                }
+                self.check_holds().await?;
             }
             // From one look to the next, and not from its end, which a silent device puts off.
             let watch = self.parts.rules.watch;
@@ -98,7 +107,7 @@ impl NodeTask {
             },
         };
         tracing::error!(why, "what proved the node off does not hold any more");
-        self.persist(|| Event::Unproven { why: why.clone() }).await?;
+        self.persist(|| Event::Unproven { why: why.clone(), seen: true }).await?;
         Ok(true)
     }
 

@@ -16,8 +16,9 @@ use picket_core::budget::pause::{Pause, Pauses};
 use picket_core::budget::{Aside, Bar, Books, Budget, LimitKind, Ticket};
 use picket_core::groups::Groups;
 use picket_core::ids::NodeId;
-use picket_core::record::NodeRecord;
-use picket_core::time::Clock;
+use picket_core::parent::child_of;
+use picket_core::record::{Cause, NodeRecord, Phase, SetAside};
+use picket_core::time::{BootTime, Clock};
 use queue::{Queue, Seen};
 use tokio::sync::Notify;
 
@@ -41,6 +42,39 @@ struct Papers {
     pauses: Pauses,
     /// What is told of the requests that wait.
     queued: BTreeMap<Ticket, Seen>,
+    /// The nodes that children hold, and which (S22).
+    held: BTreeMap<NodeId, Vec<NodeId>>,
+    /// The nodes that are not at rest, as the store has them: of whatever settings, and from the first moment of a leadership on.
+    standing: BTreeMap<NodeId, Standing>,
+}
+
+/// Where a node stands that is not at rest, for those that it holds, or that hold it.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    /// Its phase, in a word.
+    pub(crate) phase: &'static str,
+    /// It is being fenced.
+    pub(crate) is_fencing: bool,
+    /// It is being brought back.
+    pub(crate) is_unfencing: bool,
+    /// It was found on although nobody unfenced it.
+    pub(crate) is_breach: bool,
+    /// Whose word set limits aside for its fence.
+    pub(crate) set_aside: Option<SetAside>,
+}
+
+impl Standing {
+    fn of(record: &NodeRecord) -> Option<Self> {
+        let fence = record.fence.as_ref();
+        let is_at_rest = matches!(record.phase, Phase::Normal | Phase::Retired);
+        (!is_at_rest).then(|| Self {
+            phase: record.phase.label(),
+            is_fencing: record.phase == Phase::Fencing,
+            is_unfencing: record.phase == Phase::Unfencing,
+            is_breach: fence.is_some_and(|fence| fence.cause == Cause::Breach),
+            set_aside: fence.and_then(|fence| fence.budget_override.clone()),
+        })
+    }
 }
 
 /// How a place was taken: the limits that would have barred it and were set aside.
@@ -73,7 +107,12 @@ type Plans = BTreeMap<NodeId, Arc<NodePlan>>;
 
 fn books(budget: Budget, plans: &Plans) -> Books {
     let groups = Groups::of_nodes(plans.values().map(|plan| (&plan.id, &*plan.groups)));
-    Books::new(budget, plans.keys().cloned().collect(), &groups)
+    let mut books = Books::new(budget, plans.keys().cloned().collect(), &groups);
+    for plan in plans.values() {
+        let parents = plan.drivers.values().filter_map(|driver| driver.only_parent());
+        parents.for_each(|parent| books.runs_on(&plan.id, parent));
+    }
+    books
 }
 
 impl Office {
@@ -103,11 +142,21 @@ impl Office {
     }
 
     /// Decides, and takes the place if it is free, or a limit is set aside.
-    pub(crate) fn take(&self, plan: &NodePlan, aside: Aside, ticket: Option<&Ticket>) -> Result<Place, Bar> {
+    /// A breach goes on `through_pauses` (S11).
+    pub(crate) fn take(
+        &self,
+        plan: &NodePlan,
+        aside: Aside,
+        ticket: Option<&Ticket>,
+        through_pauses: bool,
+    ) -> Result<Place, Bar> {
         let now = self.clock.boot();
         let mut papers = self.papers();
         papers.books.ask(&plan.id, now);
-        let place = papers.decide(plan, aside, ticket, &*self.clock)?;
+        let place = match through_pauses {
+            true => papers.books.decide_aside(&plan.id, ticket, aside, now).map(Place)?,
+            false => papers.decide(plan, aside, ticket, &*self.clock)?,
+        };
         papers.books.take_aside(&plan.id, aside, now);
         Ok(place)
     }
@@ -120,8 +169,20 @@ impl Office {
 
     /// The record is stored.
     pub(crate) fn stored(&self, record: &NodeRecord) {
-        self.papers().books.stored(record, self.clock.boot());
+        self.papers().stored(record, self.clock.boot());
         self.changed.notify_one();
+    }
+
+    /// The nodes that a child holds, as their records say.
+    pub(crate) fn held_by(&self, child: &NodeId) -> Vec<NodeId> {
+        let papers = self.papers();
+        let held = papers.held.iter().filter(|(_, children)| children.contains(child));
+        held.map(|(parent, _)| parent.clone()).collect()
+    }
+
+    /// Where a node stands that is neither normal nor retired.
+    pub(crate) fn standing(&self, node: &NodeId) -> Option<Standing> {
+        self.papers().standing.get(node).cloned()
     }
 
     /// A child runs on that parent: a fence of the parent takes it away too.
@@ -197,7 +258,23 @@ impl Office {
 
 impl Papers {
     fn new(books: Books) -> Self {
-        Self { books, pauses: Pauses::default(), queued: BTreeMap::new() }
+        let (pauses, queued) = Default::default();
+        Self { books, pauses, queued, held: BTreeMap::new(), standing: BTreeMap::new() }
+    }
+
+    /// The record is stored.
+    fn stored(&mut self, record: &NodeRecord, now: BootTime) {
+        self.books.stored(record, now);
+        match Standing::of(record) {
+            Some(standing) => drop(self.standing.insert(record.node.clone(), standing)),
+            None => drop(self.standing.remove(&record.node)),
+        }
+        let children = record.holds.keys().filter_map(|holder| NodeId::new(child_of(holder)?).ok());
+        let children: Vec<NodeId> = children.collect();
+        match children.is_empty() {
+            true => drop(self.held.remove(&record.node)),
+            false => drop(self.held.insert(record.node.clone(), children)),
+        }
     }
 
     fn decide(

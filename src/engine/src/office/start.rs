@@ -27,6 +27,7 @@ impl Office {
         let clock = &*self.clock;
         let budget = self.budget();
         let mut papers = Papers::new(books(budget.clone(), plans));
+        papers.books.know_places_of(&self.papers().books);
         for (node, opened, sent_nothing) in begun(store, budget.longest_window(), clock.wall()).await? {
             papers.books.remember(&node, ago(clock.boot(), clock.wall(), opened), sent_nothing);
         }
@@ -59,7 +60,7 @@ impl Papers {
         if let Some(stamp) = record.back_since {
             self.books.remember_back(&record.node, stamp, ago(clock.boot(), clock.wall(), stamp));
         }
-        self.books.stored(record, clock.boot());
+        self.stored(record, clock.boot());
     }
 }
 

@@ -1,5 +1,6 @@
 //! The device of class parent: on while the child does not hold its parent, off once that is proven off with the child on it.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -42,9 +43,11 @@ pub struct ParentDriver {
     places: Arc<dyn PowerDriver>,
     traits: Traits,
     seen: Mutex<Seen>,
+    /// Nodes that were asked to change something and have not answered: it may be done yet.
+    unsettled: Mutex<BTreeSet<NodeId>>,
 }
 
-/// The proof that was seen last: once it is void, another life of this device begins.
+/// The proof that was seen last: where it is void, or another one was made, another life of this device begins.
 #[derive(Debug, Default)]
 struct Seen {
     proof: Option<(FenceId, u32, Term)>,
@@ -52,12 +55,22 @@ struct Seen {
 }
 
 impl Seen {
-    fn note(&mut self, proof: Option<(FenceId, u32, Term)>) -> Epoch {
-        if self.proof.is_some() && self.proof != proof {
+    fn life(&self) -> Epoch {
+        Epoch { id: self.epoch, origin: EpochOrigin::Fresh }
+    }
+
+    fn proof(&mut self, proof: (FenceId, u32, Term)) -> Epoch {
+        if self.proof.replace(proof).is_some_and(|before| before != proof) {
             self.epoch += 1;
         }
-        self.proof = proof;
-        Epoch { id: self.epoch, origin: EpochOrigin::Fresh }
+        self.life()
+    }
+
+    fn void(&mut self) -> Epoch {
+        if self.proof.take().is_some() {
+            self.epoch += 1;
+        }
+        self.life()
     }
 }
 
@@ -90,10 +103,12 @@ impl ParentDriver {
             call: places.traits().call * 2,
             endpoint: format!("parent of {}", settings.child),
         };
-        if let Some(only) = &settings.node {
-            parents.runs_on(&settings.child, only);
-        }
-        Self { parents: parents.clone(), settings, places, traits, seen: Mutex::default() }
+        let (seen, unsettled) = Default::default();
+        Self { parents: parents.clone(), settings, places, traits, seen, unsettled }
+    }
+
+    fn unsettled(&self) -> MutexGuard<'_, BTreeSet<NodeId>> {
+        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -108,11 +123,16 @@ impl ParentDriver {
         self.settings.child.clone()
     }
 
-    /// The node that a placement means, if there is one.
-    fn meant(&self, engine: &Engine, placement: &Placement) -> Option<NodeId> {
-        let named = engine.parent_named(placement.host.as_deref()?)?;
-        let fits = self.settings.node.as_ref().is_none_or(|only| *only == named);
-        fits.then_some(named)
+    /// The node that a placement means; else why there is none, in words.
+    fn meant(&self, engine: &Engine, placement: &Placement) -> Result<NodeId, String> {
+        let Some(host) = placement.host.as_deref() else {
+            return Err("it is not said where it runs".to_owned());
+        };
+        let named = engine.parent_named(host)?;
+        match &self.settings.node {
+            Some(only) if *only != named => Err(format!("it runs on {named}, and the settings say {only}")),
+            _ => Ok(named),
+        }
     }
 
     /// The machine that is held for the child: of several, since it moved while it was fenced, the one on which it runs now.
@@ -122,16 +142,17 @@ impl ParentDriver {
             return Ok(held.into_iter().next());
         }
         let (_, meant) = self.whereabouts(call).await?;
-        let now = held.iter().find(|parent| Some(*parent) == meant.as_ref()).cloned();
+        let now = held.iter().find(|parent| meant.as_ref() == Ok(*parent)).cloned();
         Ok(now.or_else(|| held.into_iter().next()))
     }
 
     /// Where the child runs now, whatever is known of that machine.
-    async fn whereabouts(&self, call: &Call) -> Result<(Placement, Option<NodeId>), DriverError> {
+    async fn whereabouts(&self, call: &Call) -> Result<(Placement, Result<NodeId, String>), DriverError> {
         let placement = self.places.placement(call).await?;
-        let meant = self.meant(&self.engine()?, &placement);
-        if let Some(parent) = &meant {
-            self.parents.runs_on(&self.settings.child, parent);
+        let engine = self.engine()?;
+        let meant = self.meant(&engine, &placement);
+        if let Ok(parent) = &meant {
+            engine.runs_on(&self.settings.child, parent);
         }
         Ok((placement, meant))
     }
@@ -146,9 +167,16 @@ impl ParentDriver {
         let engine = self.engine()?;
         if changes {
             call.may_send()?;
+            self.unsettled().insert(parent.clone());
         }
         match tokio::time::timeout_at(call.deadline(), engine.of_parent(parent, ask)).await {
-            Ok(answer) => answer.map_err(|error| failed(parent, &error)),
+            Ok(answer) => {
+                let answer = answer.map_err(|error| failed(parent, &error));
+                if changes && answer.as_ref().err().is_none_or(|error| error.effect == Effect::DidNotHappen) {
+                    self.unsettled().remove(parent);
+                }
+                answer
+            }
             Err(_) => {
                 let effect = if changes { Effect::Unknown } else { Effect::DidNotHappen };
                 Err(DriverError::new(ErrorKind::TimedOut, effect, format!("{parent} did not answer in time")))
@@ -157,33 +185,56 @@ impl ParentDriver {
     }
 
     fn is_brought_back(&self) -> bool {
-        let engine = self.parents.engine();
-        engine.is_some_and(|engine| engine.is_coming_back(&self.settings.child).is_some())
+        let standing = self.parents.engine().and_then(|engine| engine.standing(&self.settings.child));
+        standing.is_some_and(|standing| standing.is_unfencing)
     }
 
     fn reading(&self, power: Power, asked_at: BootTime, call: &Call, epoch: Epoch, said: String) -> Reading {
         Reading { power, asked_at, answered_at: call.now(), epoch: Some(epoch), said }
     }
 
-    /// Nobody is held for the child: its parent keeps nothing off.
+    /// What was asked to be changed is done, or never will be: each node that has not answered says so.
+    async fn settle(&self, call: &Call) -> Result<(), DriverError> {
+        let asked: Vec<NodeId> = self.unsettled().iter().cloned().collect();
+        for parent in asked {
+            match self.ask(call, &parent, ParentAsk::Settle, false).await {
+                // What is no node any more does nothing.
+                Err(error) if error.kind != ErrorKind::Settings => {
+                    return Err(DriverError { effect: Effect::Unknown, ..error });
+                }
+                _ => drop(self.unsettled().remove(&parent)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody is held for the child: its parent keeps nothing off. It is on where its parent was seen on.
     async fn free(&self, call: &Call, asked_at: BootTime) -> Result<Reading, DriverError> {
-        let (placement, meant) = self.whereabouts(call).await?;
-        let epoch = self.seen().note(None);
-        let host = placement.host.as_deref().unwrap_or("nobody knows where");
-        let coming = meant.as_ref().and_then(|parent| self.engine().ok()?.is_coming_back(parent));
-        let (power, said) = match (meant, coming) {
-            (None, _) => (Power::Unknown, format!("runs on {host}, which is no node of the settings")),
-            (Some(parent), Some(word)) => (Power::Unknown, format!("runs on {parent}, which is {word}")),
-            (Some(parent), None) => (Power::On, format!("runs on {parent}, which it does not hold")),
+        let (_, meant) = self.whereabouts(call).await?;
+        let parent = meant.map_err(|why| refused(ErrorKind::Settings, why))?;
+        let epoch = self.seen().void();
+        let (power, said) = match self.engine()?.seems_on(&parent) {
+            Ok(()) => (Power::On, format!("runs on {parent}, which it does not hold")),
+            Err(word) => (Power::Unknown, format!("runs on {parent}, which {word}")),
         };
         Ok(self.reading(power, asked_at, call, epoch, said))
     }
 
+    /// The node that is held is not proven off. Where the child runs elsewhere by now, its proof would be none of its.
+    async fn unproven(&self, call: &Call, parent: &NodeId, why: String) -> (Power, String) {
+        match self.whereabouts(call).await {
+            Ok((Placement { moving: None, .. }, Ok(now))) if now != *parent => {
+                (Power::On, format!("runs on {now}, and {parent} is held for it"))
+            }
+            _ => (Power::Unknown, format!("{parent} is not proven off: {why}")),
+        }
+    }
+
     async fn by_proof(&self, call: &Call, off: &ParentOff) -> Result<Reading, DriverError> {
-        let epoch = self.seen().note(Some(off.proof()));
+        let epoch = self.seen().proof(off.proof());
         let (placement, meant) = self.whereabouts(call).await?;
         let parent = off.node();
-        let (power, said) = match off.speaks_for(&placement, meant.as_ref()) {
+        let (power, said) = match off.speaks_for(&placement, meant.as_ref().ok()) {
             Ok(()) => (Power::Off, format!("runs on {parent}, which is proven off ({:?})", off.grade())),
             Err(why @ NotThere::Elsewhere(_)) => (Power::On, why.to_string()),
             Err(why) => (Power::Unknown, why.to_string()),
@@ -198,7 +249,8 @@ impl PowerDriver for ParentDriver {
         &self.traits
     }
 
-    /// On: no parent is held for the child, or the child runs elsewhere. Off: the parent that is held is proven off and read so
+    /// On: no parent is held for the child and the one on which it runs is on, or the child runs elsewhere. Off: the parent that is
+    /// held is proven off and read so
     /// just now, and the child, asked for after that, runs on it and is not about to move.
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
         let asked_at = call.now();
@@ -218,9 +270,9 @@ impl PowerDriver for ParentDriver {
             // What is to be let go is held until it is.
             ParentSeen::Void(why) if self.is_brought_back() => (Power::Unknown, format!("{parent} {why}")),
             ParentSeen::Void(why) => (Power::On, format!("{parent} {why}")),
-            ParentSeen::Unproven(why) => (Power::Unknown, format!("{parent} is not proven off: {why}")),
+            ParentSeen::Unproven(why) => self.unproven(call, &parent, why).await,
         };
-        let epoch = self.seen().note(None);
+        let epoch = if power == Power::On { self.seen().void() } else { self.seen().life() };
         Ok(self.reading(power, asked_at, call, epoch, said))
     }
 
@@ -232,27 +284,20 @@ impl PowerDriver for ParentDriver {
             let detail = format!("it may be about to run elsewhere: {why}");
             return Err(refused(ErrorKind::Refused, detail));
         }
-        let Some(parent) = meant else {
-            let host = placement.host.unwrap_or_else(|| "a machine that is not said".to_owned());
-            let only = self.settings.node.as_ref().map(|only| format!(" (the settings say {only})"));
-            let detail = format!(
-                "it runs on {host}, which is no node that can be its parent{}",
-                only.unwrap_or_default()
-            );
-            return Err(refused(ErrorKind::Settings, detail));
-        };
+        let parent = meant.map_err(|why| refused(ErrorKind::Settings, why))?;
         let hold = ParentAsk::Hold { child: self.child(), least: self.settings.grade };
         let ParentAnswer::Held { already } = self.ask(call, &parent, hold, true).await? else {
             return Err(DriverError::unsupported("its parent answered something else"));
         };
-        let seen = self.seen();
-        let epoch = Epoch { id: seen.epoch, origin: EpochOrigin::Fresh };
+        let epoch = self.seen().life();
         Ok(Accepted { asked_at, answered_at: call.now(), epoch: Some(epoch), already })
     }
 
     /// Lets go of every machine that is held for the child. With no other hold left its parent comes back.
     async fn power_on(&self, _order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
         let asked_at = call.now();
+        // A hold that was asked for, and came in the meantime, is let go, too.
+        self.settle(call).await.map_err(|error| DriverError { effect: Effect::DidNotHappen, ..error })?;
         let held = self.engine()?.held_by(&self.settings.child);
         let already = held.is_empty();
         let mut refused = None;
@@ -263,8 +308,16 @@ impl PowerDriver for ParentDriver {
         if let Some(error) = refused {
             return Err(error);
         }
-        let epoch = self.seen().note(None);
+        let epoch = self.seen().void();
         Ok(Accepted { asked_at, answered_at: call.now(), epoch: Some(epoch), already })
+    }
+
+    async fn placement(&self, call: &Call) -> Result<Placement, DriverError> {
+        Ok(self.whereabouts(call).await?.0)
+    }
+
+    fn only_parent(&self) -> Option<&NodeId> {
+        self.settings.node.as_ref()
     }
 
     /// What is placed must be the node itself.
@@ -288,7 +341,8 @@ impl PowerDriver for ParentDriver {
         Ok(HoldReport::default())
     }
 
-    async fn quiesce(&self, _call: &Call) -> Result<(), DriverError> {
-        Ok(())
+    /// Ends nothing, and waits until what was asked is over: a node's own task does one thing after the other.
+    async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
+        self.settle(call).await
     }
 }

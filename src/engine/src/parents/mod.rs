@@ -7,8 +7,7 @@
 
 mod driver;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 pub use driver::{ParentDriver, ParentSettings};
 use picket_core::device::Grade;
@@ -25,31 +24,16 @@ pub const LABEL: &str = "hypervisor";
 #[derive(Debug, Default)]
 pub struct Parents {
     engine: OnceLock<Weak<Shared>>,
-    /// Children whose settings name their parent, until there is an engine.
-    named: Mutex<BTreeMap<NodeId, NodeId>>,
 }
 
 impl Parents {
     /// Where the nodes are from now on; the first word counts.
     pub(crate) fn bind(&self, shared: &Arc<Shared>) {
         let _ = self.engine.set(Arc::downgrade(shared));
-        let named = std::mem::take(&mut *self.named.lock().unwrap_or_else(PoisonError::into_inner));
-        named.iter().for_each(|(child, parent)| self.runs_on(child, parent));
     }
 
     pub(crate) fn engine(&self) -> Option<Engine> {
         Some(Engine::of(self.engine.get()?.upgrade()?))
-    }
-
-    /// A child runs there: what takes the parent away takes it away too.
-    fn runs_on(&self, child: &NodeId, parent: &NodeId) {
-        match self.engine() {
-            Some(engine) => engine.runs_on(child, parent),
-            None => {
-                let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-                named.insert(child.clone(), parent.clone());
-            }
-        }
     }
 }
 
@@ -62,6 +46,8 @@ pub(crate) enum ParentAsk {
     LetGo { child: NodeId },
     /// Where it stands.
     Look { child: NodeId },
+    /// What the child asked before is done by now, or never will be.
+    Settle,
 }
 
 /// How a parent answers a child.
@@ -73,6 +59,8 @@ pub(crate) enum ParentAnswer {
     LetGo,
     /// Where it stands.
     Seen(ParentSeen),
+    /// Nothing that was asked before is under way.
+    Settled,
 }
 
 /// Where a parent stands, as its own task sees it.

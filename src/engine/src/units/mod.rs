@@ -23,7 +23,7 @@ use std::time::Duration;
 use picket_core::ids::NodeId;
 use picket_driver::{DriverError, Effect, ErrorKind};
 use state::State;
-use tokio::sync::{OnceCell, Semaphore, SemaphorePermit, oneshot};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, SemaphorePermit, oneshot};
 use tokio::time::Instant;
 
 /// A call waits no longer than this for its turn.
@@ -85,6 +85,9 @@ pub struct Unit {
     name: String,
     pace: Pace,
     limits: Mutex<UnitLimits>,
+    /// So many of its checks that nobody asked for go on side by side, as it bore at first: the others wait here, and not in the way
+    /// of other units' checks.
+    checks: Arc<Semaphore>,
     used_by: Mutex<BTreeSet<NodeId>>,
     state: Mutex<State>,
 }
@@ -96,9 +99,14 @@ fn whole<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Unit {
     /// A unit of that name.
     pub fn new(name: impl Into<String>, limits: UnitLimits) -> Self {
-        let limits = Mutex::new(limits);
-        let (used_by, state) = (Mutex::default(), Mutex::default());
-        Self { name: name.into(), pace: Pace::Slowest, limits, used_by, state }
+        Self {
+            name: name.into(),
+            pace: Pace::Slowest,
+            limits: Mutex::new(limits),
+            checks: Arc::new(Semaphore::new(limits.at_once)),
+            used_by: Mutex::default(),
+            state: Mutex::default(),
+        }
     }
 
     /// The gateway itself, where so many programs of devices run side by side, one at least. The devices behind them have nothing else
@@ -108,11 +116,10 @@ impl Unit {
         Self { pace: Pace::Usual, ..Self::new("the fence agents of this gateway", limits) }
     }
 
-    /// From now on it bears so many. Calls that are under way stay so.
-    pub fn change(self: &Arc<Self>, at_once: usize) {
-        whole(&self.limits).at_once = at_once.max(1);
-        let left = whole(&self.state).hand_out(self);
-        drop(left);
+    /// From now on so many programs. Those that run go on.
+    pub fn change_programs(self: &Arc<Self>, at_once: usize) {
+        let users = whole(&self.used_by).clone();
+        self.change(UnitLimits { at_once: at_once.max(1), pause: Duration::ZERO }, users);
     }
 
     /// What it is, for people (`pdu1.example.org`).
@@ -125,9 +132,17 @@ impl Unit {
         *whole(&self.limits)
     }
 
-    /// The nodes whose devices are there, as the settings have them now.
-    pub fn set_users(&self, nodes: BTreeSet<NodeId>) {
+    /// What the settings say now: how much it bears, and the nodes whose devices are there. Whoever has a turn keeps it.
+    pub fn change(self: &Arc<Self>, limits: UnitLimits, nodes: BTreeSet<NodeId>) {
         *whole(&self.used_by) = nodes;
+        *whole(&self.limits) = limits;
+        let (calls, levels) = whole(&self.state).resume(self);
+        drop((calls, levels));
+    }
+
+    /// The turn of a check that nobody asked for, beside those of other units.
+    pub(crate) async fn check(&self) -> Option<OwnedSemaphorePermit> {
+        self.checks.clone().acquire_owned().await.ok()
     }
 
     /// The other nodes whose devices are there.
@@ -162,10 +177,15 @@ impl Unit {
         Err(DriverError::new(ErrorKind::Throttled, Effect::DidNotHappen, detail))
     }
 
-    /// A reading here took so long: there may be room for another level.
-    pub(crate) fn took(self: &Arc<Self>, took: Duration) {
-        let left = whole(&self.state).note(self, took);
+    /// A reading here took so long, and was answered or not: there may be room for another level.
+    pub(crate) fn took(self: &Arc<Self>, took: Duration, answered: bool) {
+        let left = whole(&self.state).note(self, took, answered);
         drop(left);
+    }
+
+    /// How long it has answered nobody; zero where the last reading was answered.
+    pub(crate) fn silent_for(&self) -> Duration {
+        whole(&self.state).silent_since().map(|since| since.elapsed()).unwrap_or_default()
     }
 
     /// The least time between two readings of each of so many devices of a level: their offs and readings, one after the other,

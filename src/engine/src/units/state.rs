@@ -25,6 +25,8 @@ pub(super) struct State {
     next: u64,
     /// How long the last readings took.
     took: VecDeque<Duration>,
+    /// Since when no reading was answered.
+    silent_since: Option<Instant>,
     /// Levels under way.
     levels: BTreeMap<u64, NodeId>,
     levels_waiting: VecDeque<Waiting>,
@@ -73,11 +75,15 @@ impl State {
     /// A call ended: the next ones begin. One that is granted to somebody who has left counts as under way until it is dropped.
     pub(super) fn ended(&mut self, unit: &Arc<Unit>, number: u64) -> Left<Turn> {
         self.calls.remove(&number);
-        self.hand_out(unit)
+        self.begin_calls(unit)
     }
 
-    /// Whoever is next begins, as long as there is room.
-    pub(super) fn hand_out(&mut self, unit: &Arc<Unit>) -> Left<Turn> {
+    /// The limits are others now: what fits begins.
+    pub(super) fn resume(&mut self, unit: &Arc<Unit>) -> (Left<Turn>, Left<LevelTurn>) {
+        (self.begin_calls(unit), self.begin_levels(unit))
+    }
+
+    fn begin_calls(&mut self, unit: &Arc<Unit>) -> Left<Turn> {
         let mut left = Vec::new();
         while self.calls.len() < unit.limits().at_once {
             let Some((_, (life, waits))) = self.waiting.pop_first() else { break };
@@ -100,12 +106,20 @@ impl State {
     }
 
     /// A reading took so long.
-    pub(super) fn note(&mut self, unit: &Arc<Unit>, took: Duration) -> Left<LevelTurn> {
+    pub(super) fn note(&mut self, unit: &Arc<Unit>, took: Duration, answered: bool) -> Left<LevelTurn> {
+        match answered {
+            true => self.silent_since = None,
+            false => drop(self.silent_since.get_or_insert_with(Instant::now)),
+        }
         if self.took.len() == REMEMBERED {
             self.took.pop_front();
         }
         self.took.push_back(took);
         self.begin_levels(unit)
+    }
+
+    pub(super) fn silent_since(&self) -> Option<Instant> {
+        self.silent_since
     }
 
     /// How long a reading is reckoned to take. `None`: nothing is known.

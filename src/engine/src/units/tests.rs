@@ -24,7 +24,7 @@ fn node(name: &str) -> NodeId {
 async fn call(unit: &Arc<Unit>, takes: Duration) {
     let turn = unit.turn(Rank::Fence, s(600)).await.expect("a turn");
     sleep(takes).await;
-    unit.took(takes);
+    unit.took(takes, true);
     drop(turn);
 }
 
@@ -168,7 +168,7 @@ async fn the_dead_do_not_slow_the_programs_of_the_living() {
     };
     assert_eq!(fill(&programs).await, 4, "before any has run each is reckoned to take a second");
     for takes in [s(60), ms(250), ms(250), s(20), ms(250)] {
-        programs.took(takes);
+        programs.took(takes, true);
     }
     assert_eq!(fill(&programs).await, 16, "as fast as most of them were");
 }
@@ -183,9 +183,9 @@ async fn more_programs_run_side_by_side_once_the_settings_say_so() {
     });
     yield_now().await;
     assert!(!waits.is_finished());
-    programs.change(2);
+    programs.change_programs(2);
     let second = waits.await.expect("ended").expect("there is room");
-    programs.change(1);
+    programs.change_programs(1);
     drop(second);
     assert!(timeout(ms(1), programs.turn(Rank::Fence, s(600))).await.is_err(), "the first is still there");
     drop(first);

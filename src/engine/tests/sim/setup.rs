@@ -1,6 +1,7 @@
 //! What a gateway of a lab is made of: its nodes, their devices, its rules.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use picket_liveness::Liveness;
 use picket_receipt::Keys;
 use picket_release::Releaser;
 
+use crate::families::Places;
 use crate::shared::{Door, Outlet};
 
 /// The device of class parent; the node's first device says where it runs.
@@ -49,6 +51,8 @@ pub struct Setup {
     pub drills: bool,
     /// What says of every node whether it recovered.
     pub liveness: Option<Arc<dyn Liveness>>,
+    /// The only node of which it does.
+    pub lives: Option<String>,
     pub audit: Audit,
     /// Where a node's devices are; without, nobody knows.
     pub addresses: BTreeMap<String, String>,
@@ -60,6 +64,12 @@ pub struct Setup {
     pub logins: usize,
     /// In which election it takes part; `None`: it is alone.
     pub election: Option<Arc<dyn Election>>,
+    /// The only node on which children may run.
+    pub only_parent: Option<NodeId>,
+    /// How long it takes to be told where a child runs.
+    pub placing: Duration,
+    /// Nobody tells where a child runs.
+    pub unplaced: Arc<AtomicBool>,
     /// The way to parents, of the engine that was made last.
     pub parents: Arc<Mutex<Arc<Parents>>>,
     /// A PDU on which all outlets are, what they share of it, and how long its answers take.
@@ -78,12 +88,16 @@ impl Setup {
             without_releases: false,
             drills: true,
             liveness: None,
+            lives: None,
             audit: Audit::none(),
             addresses: BTreeMap::new(),
             check_at_start: false,
             names_sessions: false,
             logins: 512,
             election: None,
+            only_parent: None,
+            placing: Duration::ZERO,
+            unplaced: Arc::default(),
             parents: Arc::default(),
             pdu: None,
             adjust: Arc::new(|_| {}),
@@ -154,7 +168,8 @@ impl Setup {
         let addresses =
             address.iter().flat_map(|at| drivers.keys().map(move |id| (id.clone(), format!("{at}/{id}"))));
         let at_pdu = |(_, unit, _): &(Arc<Door>, Arc<Unit>, Duration)| {
-            drivers.keys().map(|id| (id.clone(), unit.clone())).collect()
+            let supplies = drivers.iter().filter(|(_, driver)| driver.traits().class == DeviceClass::Supply);
+            supplies.map(|(id, _)| (id.clone(), unit.clone())).collect()
         };
         let units = self.pdu.as_ref().map(at_pdu).unwrap_or_default();
         NodePlan {
@@ -165,7 +180,10 @@ impl Setup {
             own_host: node.own_host,
             labels: Arc::default(),
             groups: Arc::default(),
-            liveness: self.liveness.clone(),
+            liveness: self
+                .liveness
+                .clone()
+                .filter(|_| self.lives.as_ref().is_none_or(|only| *only == node.name)),
             mark: format!(
                 "{:?} {} {:?} {address:?}",
                 node.levels,
@@ -179,7 +197,7 @@ impl Setup {
     }
 
     fn device(&self, name: &str, world: &SharedWorld) -> Arc<dyn PowerDriver> {
-        match &self.pdu {
+        match self.pdu.as_ref().filter(|_| !name.ends_with("bmc")) {
             None => {
                 let options = SimOptions { names_sessions: self.names_sessions, ..SimOptions::default() };
                 Arc::new(SimDriver::new(world, name, &options))
@@ -193,8 +211,10 @@ impl Setup {
 
     fn parent(&self, node: &NodeSetup, places: &Arc<dyn PowerDriver>) -> Arc<dyn PowerDriver> {
         let child = NodeId::new(&node.name).expect("a good name");
-        let settings = ParentSettings { child, node: None, grade: Grade::Hypervisor };
-        Arc::new(ParentDriver::new(&self.parents.lock().expect("whole"), settings, places.clone()))
+        let settings = ParentSettings { child, node: self.only_parent.clone(), grade: Grade::Hypervisor };
+        let places: Arc<dyn PowerDriver> =
+            Arc::new(Places { inner: places.clone(), takes: self.placing, away: self.unplaced.clone() });
+        Arc::new(ParentDriver::new(&self.parents.lock().expect("whole"), settings, places))
     }
 
     fn spec(

@@ -8,12 +8,13 @@ use async_trait::async_trait;
 use picket_core::device::Identity;
 use picket_core::ids::NodeId;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
-use picket_core::outcome::Outcome;
+use picket_core::outcome::{Outcome, Reason};
 use picket_core::power::Reading;
+use picket_core::record::Phase;
 use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits,
 };
-use picket_driver_sim::SimDriver;
+use picket_driver_sim::{Fault, SimDriver, Verb};
 use picket_engine::{Unit, UnitLimits, Until};
 
 use crate::lab::{Lab, s};
@@ -109,6 +110,17 @@ fn id(number: usize) -> NodeId {
 
 /// So many nodes, each with two outlets of one PDU whose answers take so long.
 async fn rack(seed: u64, nodes: usize, latency: Duration) -> (Lab, Arc<Door>) {
+    let built = built(seed, nodes, latency, |_| {}).await;
+    tokio::time::sleep(s(120)).await;
+    built
+}
+
+async fn built(
+    seed: u64,
+    nodes: usize,
+    latency: Duration,
+    change: impl FnOnce(&mut Setup),
+) -> (Lab, Arc<Door>) {
     let mut setup = Setup::new("n1", &[]);
     setup.nodes = (1..=nodes)
         .map(|number| NodeSetup {
@@ -118,11 +130,13 @@ async fn rack(seed: u64, nodes: usize, latency: Duration) -> (Lab, Arc<Door>) {
         })
         .collect();
     let door = Arc::<Door>::default();
-    let unit = Arc::new(Unit::new("pdu1", UnitLimits { at_once: 1, pause: Duration::ZERO }));
-    unit.set_users((1..=nodes).map(id).collect());
+    let limits = UnitLimits { at_once: 1, pause: Duration::ZERO };
+    let unit = Arc::new(Unit::new("pdu1", limits));
+    unit.change(limits, (1..=nodes).map(id).collect());
     // How slow it is, a check has seen, as one does after each start.
     setup.check_at_start = true;
     setup.pdu = Some((door.clone(), unit, latency));
+    change(&mut setup);
     let lab = Lab::set_up(seed, setup, |world| {
         for number in 1..=nodes {
             let name = format!("n{number}");
@@ -131,10 +145,11 @@ async fn rack(seed: u64, nodes: usize, latency: Duration) -> (Lab, Arc<Door>) {
                 let outlet = format!("{name}-{outlet}");
                 world.add_supply(&name, &outlet).set_sessionless(&outlet);
             }
+            world.add_host(&name, &format!("{name}-bmc"));
         }
+        world.add_machine("alone").add_host("alone", "alone-bmc");
     })
     .await;
-    tokio::time::sleep(s(120)).await;
     (lab, door)
 }
 
@@ -195,4 +210,120 @@ async fn a_unit_that_is_too_slow_for_a_release_is_told_before_any_fence() {
         remarks[0].contains("at pdu1 are read in 2.4 s") && remarks[0].contains("at_once"),
         "{remarks:?}"
     );
+}
+
+fn silent(lab: &Lab, nodes: usize) {
+    for outlet in (1..=nodes).flat_map(|number| ["a", "b"].map(|outlet| format!("n{number}-{outlet}"))) {
+        lab.fault(&outlet, Fault::Silent);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_pdu_keeps_no_node_from_its_next_level() {
+    let nodes = 40;
+    let (mut lab, _door) = built(805, nodes, Duration::from_millis(20), |setup| {
+        for node in &mut setup.nodes {
+            node.levels.push(vec![format!("{}-bmc", node.name)]);
+        }
+        setup.check_at_start = false;
+    })
+    .await;
+    silent(&lab, nodes);
+    for number in 1..=nodes {
+        let call = lab.call();
+        lab.engine.fence(&id(number), call).await.expect("let in");
+    }
+    for number in 1..=nodes {
+        lab.reach_of(&id(number), "released", s(900)).await;
+    }
+}
+
+/// A healthy one is waited for, as long as the levels that come after it have their time.
+#[tokio::test(start_paused = true)]
+async fn a_busy_pdu_is_waited_for_where_no_other_level_would_do() {
+    let nodes = 14;
+    let (mut lab, _door) = built(809, nodes, Duration::from_millis(300), |setup| {
+        for node in &mut setup.nodes {
+            node.levels.push(vec![format!("{}-bmc", node.name)]);
+        }
+    })
+    .await;
+    tokio::time::sleep(s(120)).await;
+    (1..=nodes).for_each(|number| lab.fault(&format!("n{number}-bmc"), Fault::Silent));
+    for number in 1..=nodes {
+        let mut call = lab.call();
+        call.deadline = Some(s(3_600));
+        lab.engine.fence(&id(number), call).await.expect("let in");
+    }
+    for number in 1..=nodes {
+        lab.reach_of(&id(number), "released", s(3_600)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_checks_of_a_dead_pdu_s_nodes_keep_no_other_node_s_waiting() {
+    let nodes = 300;
+    let (lab, _door) = built(806, nodes, Duration::from_millis(20), |setup| {
+        let levels = named(&[&["alone-bmc"]]);
+        setup.nodes.push(NodeSetup { name: "alone".to_owned(), levels, own_host: false });
+        setup.check_at_start = false;
+    })
+    .await;
+    silent(&lab, nodes);
+    tokio::time::sleep(lab.setup.rules.check_every * 3).await;
+    let checked = |lab: &Lab| {
+        let view = lab.engine.node(&NodeId::new("alone").expect("a good name")).expect("a node");
+        view.live.devices.values().next().and_then(|live| live.checked.as_ref()).map(|checked| checked.at)
+    };
+    let first = checked(&lab).expect("it was checked");
+    tokio::time::sleep(lab.setup.rules.check_every * 2).await;
+    assert!(checked(&lab) > Some(first), "again within two intervals");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_limit_holds_at_once_for_whoever_waits_and_whoever_has_a_turn_keeps_it() {
+    let (mut lab, door) = rack(807, 4, Duration::from_millis(700)).await;
+    let (_, unit, _) = lab.setup.pdu.clone().expect("there is one");
+    for number in 1..=4 {
+        let call = lab.call();
+        lab.engine.fence(&id(number), call).await.expect("let in");
+    }
+    tokio::time::sleep(s(2)).await;
+    assert_eq!(door.most.load(Ordering::SeqCst), 1);
+    unit.change(UnitLimits { at_once: 2, pause: Duration::ZERO }, (1..=4).map(id).collect());
+    tokio::time::sleep(s(2)).await;
+    assert_eq!(door.most.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_close_that_did_not_get_its_turn_is_no_word_for_the_end_of_an_on() {
+    let (mut lab, _door) = built(808, 2, Duration::from_millis(20), |setup| {
+        setup.adjust = Arc::new(|spec| {
+            spec.max_in_flight.on = None;
+            if spec.id.as_str().starts_with("n2") {
+                spec.call = s(400);
+            }
+        });
+    })
+    .await;
+    let call = lab.call();
+    lab.engine.fence(&id(1), call).await.expect("let in");
+    lab.reach_of(&id(1), "released", s(300)).await;
+    // It takes the on, answers nothing, and does it much later.
+    for outlet in ["n1-a", "n1-b"] {
+        lab.fault(outlet, Fault::Late { verb: Verb::On, after: s(10_000), answered: false, times: 100 });
+    }
+    lab.engine.unfence(&id(1), "db".to_owned(), crate::lab::person()).await.expect("let in");
+    tokio::time::sleep(s(8)).await;
+    // Somebody else's device keeps the unit busy.
+    ["n2-a", "n2-b"].into_iter().for_each(|outlet| lab.fault(outlet, Fault::Slow(s(390))));
+    let engine = lab.engine.clone();
+    let busy = tokio::spawn(async move { engine.check(&id(2)).await.map(drop) });
+    tokio::time::sleep(s(20)).await;
+    let call = lab.call();
+    lab.engine.fence(&id(1), call).await.expect("let in");
+    tokio::time::sleep(s(1_200)).await;
+    let record = lab.engine.node(&id(1)).expect("a node").stored.record.clone();
+    assert_eq!(record.phase, Phase::NeedsOperator(Reason::UnboundedEffect), "{:?}", record.ledger);
+    busy.abort();
 }

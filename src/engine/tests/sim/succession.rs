@@ -136,3 +136,53 @@ async fn a_fence_writes_as_often_with_names_as_without() {
     named.fence().await;
     assert_eq!(plain.view().stored.version, named.view().stored.version);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_on_that_was_stored_before_there_was_a_session_is_stored_anew() {
+    let mut lab = named(968).await;
+    lab.fence().await;
+    // Its BMC starts: it answers nothing while the on is stored.
+    lab.kill().await;
+    lab.world.lock().expect("whole").hold(NODE);
+    lab.start().await;
+    lab.reach("released", s(60)).await;
+    lab.fault("bmc", Fault::Silent);
+    lab.unfence().await.expect("let in");
+    let is_on = |open: &OpenEffect| open.kind.label() == "on";
+    while !open(&lab).iter().any(is_on) {
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert!(open(&lab).iter().filter(|one| is_on(one)).all(|on| on.session.is_none()), "{:?}", open(&lab));
+    lab.mend("bmc");
+    while lab.received("bmc").ons == 0 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let last = open(&lab).into_iter().rfind(is_on).expect("open");
+    assert!(last.session.is_some(), "{:?}", open(&lab));
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_who_ask_again_and_again_do_not_keep_a_session_from_its_end() {
+    let mut lab = named(969).await;
+    lab.fence().await;
+    lab.crash().await;
+    lab.reach("released", s(60)).await;
+    // To end a session takes as long as its far side needs.
+    lab.fault("bmc", Fault::Slow(s(3)));
+    let began = Instant::now();
+    lab.unfence().await.expect("let in");
+    let asking = {
+        let engine = lab.engine.clone();
+        tokio::spawn(async move {
+            loop {
+                let _ = engine.check(&crate::lab::node()).await;
+                sleep(s(1)).await;
+            }
+        })
+    };
+    while open(&lab).iter().any(|open| open.kind.label() == "off") {
+        sleep(Duration::from_millis(100)).await;
+        assert!(began.elapsed() < s(30), "{:?}", open(&lab));
+    }
+    asking.abort();
+}

@@ -72,8 +72,8 @@ fn unseal(config: &Path, context: &Context) -> Result<(), Failure> {
 /// The settings must be right: by them the fleet is led from now on.
 fn accept(config: &Path, context: &Context) -> Result<(), Failure> {
     let (settings, told) = Settings::read(&Sources::at(config)).map_err(Failure::Settings)?;
-    let (nodes, _tls) = build::all(&settings, told, context, &crate::drivers::Drivers::default())
-        .map_err(Failure::Settings)?;
+    let drivers = crate::drivers::Drivers::default();
+    let nodes = build::all(&settings, told, context, &drivers).map_err(Failure::Settings)?.nodes;
     let StoreSettings::Etcd(there) = &settings.store else {
         return Err(Failure::Refused(format!(
             "{}: its gateway shares its store with no other one, and leads by whatever settings it has: nothing is to be \

@@ -46,13 +46,33 @@ async fn the_next_level_comes_where_one_says_nothing_of_power() -> Result<()> {
     falls_back(|machine| machine.fault(Fault::SaysNothing)).await
 }
 
-#[tokio::test]
-async fn the_next_level_comes_where_one_lets_nobody_in() -> Result<()> {
+/// Its Redfish ended its sessions, and makes no others for this reason.
+async fn makes_no_session(fault: Fault) -> Result<()> {
     falls_back(|machine| {
-        machine.fault(Fault::WrongPassword);
+        machine.fault(fault);
         machine.bmc.happen(Act::LoseSessions { device: DEVICE.to_owned() });
     })
     .await
+}
+
+#[tokio::test]
+async fn the_next_level_comes_where_one_lets_nobody_in() -> Result<()> {
+    makes_no_session(Fault::WrongPassword).await
+}
+
+#[tokio::test]
+async fn the_next_level_comes_where_one_never_has_a_session() -> Result<()> {
+    makes_no_session(Fault::SessionsFull).await
+}
+
+#[tokio::test]
+async fn the_next_level_comes_where_one_is_busy_for_ever() -> Result<()> {
+    falls_back(|machine| machine.fault(Fault::Busy { times: u32::MAX })).await
+}
+
+#[tokio::test]
+async fn the_next_level_comes_where_one_offers_no_hard_off() -> Result<()> {
+    falls_back(|machine| machine.bmc.withdraw("ForceOff")).await
 }
 
 #[tokio::test]

@@ -58,7 +58,8 @@ impl World {
             return Some(collection(SESSIONS, self.sessions.keys().map(u32::to_string).collect()));
         }
         if let Some(id) = path.strip_prefix(SESSIONS).and_then(|id| id.trim_start_matches('/').parse().ok()) {
-            return self.sessions.contains_key(&id).then(|| Reply::json(200, json!({ "UserName": USER })));
+            let session = json!({ "@odata.id": path, "UserName": USER });
+            return self.sessions.contains_key(&id).then(|| Reply::json(200, session));
         }
         if !self.has_task_service {
             return None;

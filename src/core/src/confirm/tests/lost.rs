@@ -163,3 +163,14 @@ fn one_that_fell_silent_and_then_ended_is_lost() {
     bench.reads_off("bmc", 60);
     assert!(is_restarted(&bench));
 }
+
+/// Its life is the proof of another node: another proof of that is no loss, whatever was silent in between.
+#[test]
+fn a_parent_has_no_session_that_could_be_lost() {
+    let parent = DeviceSpec { class: crate::device::DeviceClass::Parent, ..host("bmc") };
+    let mut bench = Bench::of(&[&[parent]]);
+    bench.off("bmc").reads_off("bmc", 1).silent("bmc").restarts("bmc").reads("bmc", Off);
+    bench.already("bmc").reads_off("bmc", 30);
+    assert_eq!(bench.lost, []);
+    assert!(bench.is_confirmed());
+}

@@ -5,7 +5,7 @@ use crate::ids::Term;
 use crate::machine::Refused;
 use crate::outcome::Outcome;
 use crate::record::{Phase, Then};
-use crate::support::{Bench, Player, device, fence_id, holder, host, person, request, supply};
+use crate::support::{Bench, Player, device, fence_id, holder, host, node, person, request, supply};
 
 #[test]
 fn a_proof_makes_it_fenced_and_the_evidence_is_stored() {
@@ -104,7 +104,7 @@ fn a_confirmation_that_does_not_hold_goes_back_and_begins_from_zero() {
     let mut player = Player::fencing(&[&[host("bmc")], &[host("agent")]], &["detach"]);
     player.apply(Event::NextLevel { why: "silent".to_owned() });
     let proof = player.confirm();
-    player.apply(Event::Unproven { why: "three Unknown in a row".to_owned() });
+    player.apply(Event::Unproven { why: "three Unknown in a row".to_owned(), seen: true });
     let fence = player.open_fence();
     assert_eq!((player.phase(), fence.level, &fence.evidence, &fence.outcome), ("fencing", 0, &None, &None));
     assert_eq!((fence.id, player.record().generation.0), (fence_id(1), 1), "the same fence");
@@ -127,7 +127,7 @@ fn a_retry_voids_the_proof_too() {
 #[test]
 fn only_what_was_confirmed_can_lose_its_proof() {
     let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
-    let unproven = || Event::Unproven { why: String::new() };
+    let unproven = || Event::Unproven { why: String::new(), seen: true };
     assert!(matches!(player.try_apply(unproven()), Err(Refused::Phase { .. })));
     player.give_up(crate::outcome::Reason::Deadline);
     assert!(matches!(player.try_apply(unproven()), Err(Refused::ForeignProof(_))));
@@ -144,7 +144,7 @@ fn what_supplies_proved_is_proven_anew_by_them_first_and_then_by_the_others() {
     let mut player = Player::fencing(&[&[host("bmc")], &[supply("outlet")], &[host("agent")]], &["detach"]);
     player.apply(Event::NextLevel { why: "silent".to_owned() });
     player.confirm();
-    player.apply(Event::Unproven { why: "outlet reads On".to_owned() });
+    player.apply(Event::Unproven { why: "outlet reads On".to_owned(), seen: true });
     assert_eq!((player.phase(), player.open_fence().level), ("fencing", 1));
     for level in [2, 0] {
         player.apply(Event::NextLevel { why: "silent".to_owned() });
@@ -152,4 +152,18 @@ fn what_supplies_proved_is_proven_anew_by_them_first_and_then_by_the_others() {
     }
     let refused = player.try_apply(Event::NextLevel { why: "silent".to_owned() }).unwrap_err();
     assert!(matches!(refused, Refused::NoSuch { what: "level", .. }), "{refused:?}");
+}
+
+/// Also where its leader dies before its children have asked again: the word stands in its own record.
+#[test]
+fn what_is_not_proven_any_more_is_void_for_its_children_unless_its_prover_is_merely_gone() {
+    for seen in [true, false] {
+        let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
+        let holder = holder(&crate::parent::hold_of(&node()), Then::StayOff);
+        player.apply(Event::Join { holder, key: None });
+        player.confirm();
+        player.apply(Event::Unproven { why: "outlet reads On".to_owned(), seen });
+        let held = player.record().holds.get(&crate::parent::hold_of(&node())).expect("held").breached;
+        assert_eq!(held, seen);
+    }
 }

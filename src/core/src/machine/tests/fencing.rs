@@ -157,7 +157,7 @@ fn a_fence_that_began_to_release_on_a_person_s_word_is_not_aborted() {
     let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
     player.attest(&[player.look("bmc", None)]).unwrap();
     player.attempt("detach");
-    player.apply(Event::Unproven { why: "for the test".to_owned() });
+    player.apply(Event::Unproven { why: "for the test".to_owned(), seen: true });
     assert!(!player.open_fence().off_sent);
     assert!(abort(&mut player).is_err(), "volumes may be gone already");
 }

@@ -156,7 +156,7 @@ fn a_proof_of_another_leadership_or_round_carries_none() {
     assert!(matches!(get(&mut player, &ground, 1, "db"), Err(Refused::ForeignProof(_))));
 
     let (mut player, old) = fenced();
-    player.apply(Event::Unproven { why: "for the test".to_owned() });
+    player.apply(Event::Unproven { why: "for the test".to_owned(), seen: true });
     assert!(matches!(get(&mut player, &old, 1, "db"), Err(Refused::Phase { .. })));
     let new = ReleaseGround::Confirmed(player.confirm());
     assert!(matches!(get(&mut player, &old, 1, "db"), Err(Refused::ForeignProof(_))));
@@ -247,7 +247,7 @@ fn a_breach_makes_it_void_and_so_do_the_end_of_the_fence_and_of_the_proof() {
 
     let (mut player, ground) = fenced();
     get(&mut player, &ground, 1, "db").unwrap();
-    player.apply(Event::Unproven { why: "for the test".to_owned() });
+    player.apply(Event::Unproven { why: "for the test".to_owned(), seen: true });
     assert!(is_void(&player));
     player.confirm();
     assert!(is_void(&player), "the proof is another one");

@@ -43,7 +43,7 @@ fn nothing_is_released_in_any_other_phase() {
     let mut player = Player::fencing(&[&[host("bmc")]], &["detach"]);
     assert!(matches!(intent(&mut player, "detach"), Err(Refused::Phase { phase: "fencing", .. })));
     player.confirm();
-    player.apply(Event::Unproven { why: "unknown".to_owned() });
+    player.apply(Event::Unproven { why: "unknown".to_owned(), seen: true });
     assert!(matches!(intent(&mut player, "detach"), Err(Refused::Phase { phase: "fencing", .. })));
     player.confirm();
     player.give_up(Reason::ReleaseDeadline);

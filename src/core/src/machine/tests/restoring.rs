@@ -87,7 +87,7 @@ fn no_event_lets_anything_go_or_sends_anything_while_a_restore_keeps_it_off() {
         Event::OffIntent { devices: vec![crate::support::device("bmc")] },
         Event::HoldIntent { found: [(crate::support::device("bmc"), Default::default())].into() },
         Event::Attest { person: person(), looks: &looks },
-        Event::Unproven { why: words() },
+        Event::Unproven { why: words(), seen: true },
         Event::Breach { id: fence_id(30), device: crate::support::device("bmc") },
         Event::Join { holder: holder("scheduler", crate::record::Then::PowerOn), key: None },
         Event::OnIntent { devices: vec![crate::support::device("bmc")] },

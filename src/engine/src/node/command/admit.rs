@@ -120,7 +120,9 @@ impl NodeTask {
 
     async fn open(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
         let aside = Asides::which(call.set_aside.as_ref());
-        let place = match self.office.take(&self.plan, aside, call.turn.map(|turn| turn.ticket).as_ref()) {
+        let ticket = call.turn.map(|turn| turn.ticket);
+        let through_pauses = self.of_child.as_ref().is_some_and(|child| child.is_breach);
+        let place = match self.office.take(&self.plan, aside, ticket.as_ref(), through_pauses) {
             Ok(place) => place,
             Err(bar) => return Ok(Err(EngineError::Barred(Box::new(bar)))),
         };
@@ -184,7 +186,10 @@ impl NodeTask {
 
     /// Whether the node is proven off now: a proof in hand and an Off read just now. If not it is proven anew.
     async fn prove_now(&mut self) -> Result<bool, Fatal> {
-        let looks = self.look().await?;
+        let looks = match self.of_child {
+            Some(_) => self.look_for_children(true).await?,
+            None => self.look().await?,
+        };
         let now = self.now();
         let proven = match &self.ground {
             Some(held) => held.ground.examine(&looks, now).map_err(|fault| fault.to_string()),
@@ -194,7 +199,8 @@ impl NodeTask {
             return Ok(false);
         }
         if let Err(why) = &proven {
-            self.persist(|| Event::Unproven { why: why.clone() }).await?;
+            let seen = self.ground.is_some();
+            self.persist(|| Event::Unproven { why: why.clone(), seen }).await?;
         }
         Ok(proven.is_ok())
     }

@@ -131,7 +131,11 @@ impl Command {
 
     /// Whether it looks at devices wherever the node is proven off.
     pub(super) fn looks(&self) -> bool {
-        matches!(self, Command::VerifyReceipt { fresh: true, .. } | Command::Parent(..))
+        matches!(
+            self,
+            Command::VerifyReceipt { fresh: true, .. }
+                | Command::Parent(ParentAsk::Look { .. } | ParentAsk::Hold { .. }, ..)
+        )
     }
 
     /// Whether it changes nothing that a check, or a look, could be in the way of: all else ends a check.
@@ -175,7 +179,10 @@ impl NodeTask {
                 self.answer(asked, reply, answer)
             }
             Command::StandDown(ask, reply) => {
-                let answer = self.people(ask, Event::StandDown).await;
+                let answer = match self.expect_no_child_is_kept() {
+                    Ok(()) => self.people(ask, Event::StandDown).await,
+                    Err(refused) => Ok(Err(refused)),
+                };
                 self.answer(asked, reply, answer)
             }
             Command::Drill(call, reply) => {
@@ -204,6 +211,8 @@ impl NodeTask {
                 let answer = self.issue(call).await;
                 self.answer(asked, reply, answer)
             }
+            // Whoever asked has gone on without it: what they wanted then, they may not want now.
+            Command::Parent(_, _, reply) if reply.is_closed() => Ok(()),
             Command::Parent(ask, term, reply) => {
                 let answer = self.as_parent(ask, term).await;
                 match asked {

@@ -6,12 +6,13 @@ use picket_core::event::{Holder, Person};
 use picket_core::ids::{NodeId, Term};
 use picket_core::machine::Refused;
 use picket_core::parent::{ParentOff, child_of, hold_of};
-use picket_core::record::{Phase, Then};
+use picket_core::record::{Phase, SetAside, Then};
 
 use crate::error::EngineError;
 use crate::node::{Fatal, NodeTask};
+use crate::office::Standing;
 use crate::parents::{ParentAnswer, ParentAsk, ParentSeen};
-use crate::request::{Admission, FenceCall};
+use crate::request::{Admission, Asides, FenceCall};
 
 /// Who asks for a child.
 const BY: &str = "picket";
@@ -34,12 +35,45 @@ pub(super) fn expect_no_child(holder: &str) -> Result<(), EngineError> {
 impl NodeTask {
     /// The hold of a child goes with the child's own fence: what would bring the parent back meanwhile is refused (S22).
     pub(super) fn expect_let_go(&self, holder: &str) -> Result<(), EngineError> {
-        let engine = self.parts.parents.engine();
-        let kept = child_of(holder).and_then(|child| engine?.keeps_its_parent(child));
-        let Some(phase) = kept else { return Ok(()) };
-        let hint =
-            "the child is kept off by it: unfence the child, or retire it, and its hold goes with that";
+        let child = child_of(holder).and_then(|child| NodeId::new(child).ok());
+        let Some(Standing { phase, .. }) = child.and_then(|child| self.office.standing(&child)) else {
+            return Ok(());
+        };
+        let hint = "the child is kept off by it: unfence the child, stand it down or retire it, and its hold goes with that";
         Err(Refused::Phase { wanted: "dropping a child's hold", phase, hint }.into())
+    }
+
+    /// No child that is kept off is left without its parent: neither where a person stands it down, nor where it is retired.
+    pub(super) fn expect_no_child_is_kept(&self) -> Result<(), EngineError> {
+        self.record().holds.keys().try_for_each(|holder| self.expect_let_go(holder))
+    }
+
+    /// The children that hold this node.
+    fn children(&self) -> impl Iterator<Item = NodeId> {
+        self.record().holds.keys().filter_map(|holder| NodeId::new(child_of(holder)?).ok())
+    }
+
+    /// Whether it is fenced for a child: whether that one recovered is asked there, and not here.
+    pub(in crate::node) fn is_held_for_a_child(&self) -> bool {
+        self.children().next().is_some()
+    }
+
+    /// Whether it is fenced for a child that was found on although nobody unfenced it: exempt as that one is (S11).
+    pub(in crate::node) fn is_held_for_a_breach(&self) -> bool {
+        self.children().any(|child| self.office.standing(&child).is_some_and(|child| child.is_breach))
+    }
+
+    /// Lets go what a child holds that is not kept off any more, and could not say so: it was retired, perhaps as an orphan.
+    pub(in crate::node) async fn drop_holds_of_the_gone(&mut self) -> Result<(), Fatal> {
+        let gone: Vec<NodeId> =
+            self.children().filter(|child| self.office.standing(child).is_none()).collect();
+        for child in gone {
+            let person = Person { name: BY.to_owned(), reason: format!("{child} is not kept off any more") };
+            if let Err(refused) = self.unfence(hold_of(&child), person.into()).await? {
+                tracing::warn!(%child, %refused, "the hold of a child that is not kept off any more stands");
+            }
+        }
+        Ok(())
     }
 
     pub(super) async fn as_parent(
@@ -55,6 +89,7 @@ impl NodeTask {
             ParentAsk::Hold { child, least } => self.hold_for(&child, least).await,
             ParentAsk::LetGo { child } => self.let_go_of(&child).await,
             ParentAsk::Look { child } => Ok(Ok(ParentAnswer::Seen(self.seen_by(&child).await?))),
+            ParentAsk::Settle => Ok(Ok(ParentAnswer::Settled)),
         }
     }
 
@@ -67,6 +102,14 @@ impl NodeTask {
             let why = "it has a parent of its own: a machine that is fenced for another one must be fenced by its own devices";
             return Ok(Err(EngineError::NotAllowed(why.to_owned())));
         }
+        let standing = self.office.standing(child);
+        let is_breach = standing.as_ref().is_some_and(|child| child.is_breach);
+        let of_breach = || {
+            let reason = format!("{child} was found on although nobody unfenced it");
+            is_breach.then(|| SetAside { by: BY.to_owned(), reason })
+        };
+        let set_aside = standing.as_ref().and_then(|child| child.set_aside.clone());
+        let budget = set_aside.or_else(of_breach);
         let reason = format!("{child} runs on it, and is fenced by it");
         let holder = Holder { name: hold_of(child), by: BY.to_owned(), reason, then: Then::StayOff };
         let call = FenceCall {
@@ -76,10 +119,13 @@ impl NodeTask {
             deadline: None,
             not_after: None,
             expected_generation: None,
-            set_aside: None,
+            set_aside: budget.map(|budget| Asides { budget: Some(budget), quorum: None }),
             turn: None,
         };
-        let admitted = self.admit(call).await?;
+        self.of_child = standing;
+        let admitted = self.admit(call).await;
+        self.of_child = None;
+        let admitted = admitted?;
         Ok(admitted.map(|admitted| ParentAnswer::Held { already: matches!(admitted, Admission::Already(_)) }))
     }
 
@@ -106,7 +152,7 @@ impl NodeTask {
             let phase = self.record().phase.label().replace('_', " ");
             return Ok(ParentSeen::Unproven(format!("it is {phase}")));
         }
-        let looks = self.look().await?;
+        let looks = self.look_for_children(false).await?;
         if self.found_on(&looks).await? || self.proof_is_gone(&looks).await? {
             return Ok(ParentSeen::Void("was found on just now"));
         }

@@ -67,6 +67,9 @@ impl NodeTask {
             Wish::DropRestored => self.grant(ask, Event::DropRestored).await,
             Wish::Attest => self.attest(ask).await,
             Wish::Retire => {
+                if let Err(refused) = self.expect_no_child_is_kept() {
+                    return Ok(Err(refused));
+                }
                 let settings = self.settings_in_words();
                 self.grant(ask, |person| Event::Retire { person, settings }).await
             }

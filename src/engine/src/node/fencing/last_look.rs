@@ -110,12 +110,20 @@ impl LastLook {
 }
 
 impl NodeTask {
+    /// Begins the first look. Of a node that is fenced for a child nobody is asked whether it recovered: it may be well, as a rule.
+    pub(super) fn first_look(&self, now: BootTime) -> LastLook {
+        let source = self.plan.liveness.clone().filter(|_| !self.is_held_for_a_child());
+        LastLook::begin(source, self.open_fence(), now)
+    }
+
     /// Takes what a look came to: one that says so aborts the fence, which undoes the hold.
     pub(super) async fn heard_of(&mut self, run: &mut Run, look: Look) -> Result<(), Fatal> {
         let now = self.now();
         run.last_look.answered = Some(now);
         self.teller.looked(run.last_look.asked_at, &look);
         match look {
+            // A child joined meanwhile.
+            Look::Recovered(_) if self.is_held_for_a_child() => run.last_look.over(),
             Look::Recovered(words) => {
                 tracing::info!(words, "the node recovered: the fence is aborted, and nothing was sent");
                 let why = format!("the node recovered: {words}");

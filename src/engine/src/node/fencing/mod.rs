@@ -175,6 +175,7 @@ impl NodeTask {
 
     pub(super) async fn fencing(&mut self) -> Result<(), Fatal> {
         let here = self.place();
+        self.locate_own_host().await;
         if self.is_own_host() {
             return self.leave_own_host().await;
         }
@@ -199,7 +200,7 @@ impl NodeTask {
             hands: BTreeMap::new(),
             retries: self.plan.retries.clone(),
             doing: FuturesUnordered::new(),
-            last_look: LastLook::begin(self.plan.liveness.clone(), self.open_fence(), now),
+            last_look: self.first_look(now),
             turns: self.turns_of(level),
             level,
             level_began: now,
@@ -316,10 +317,8 @@ impl NodeTask {
         if !due.is_empty() && !run.last_look.lets_off(now) {
             return Ok(());
         }
-        // An off goes in the session that is stored with it; where another one took its place, it is stored anew.
-        let is_stored = |off: &Arc<OffOrder>| {
-            off.session().is_none_or(|session| self.hands.session(off.device()).as_deref() == Some(session))
-        };
+        // An off goes in the session that is stored with it; where another one took its place, or one began since, it is stored anew.
+        let is_stored = |off: &Arc<OffOrder>| self.hands.session(off.device()).as_deref() == off.session();
         let new: Vec<DeviceId> = due
             .iter()
             .filter(|device| !run.hand(device).off.as_ref().is_some_and(is_stored))

@@ -12,7 +12,7 @@ use picket_driver::HoldReport;
 
 use super::{Run, Stage};
 use crate::node::drain::Drained;
-use crate::node::kept_off::mismatch;
+use crate::node::whose::mismatch;
 use crate::node::{Fatal, NodeTask, sleep_until};
 
 impl NodeTask {
@@ -45,7 +45,7 @@ impl NodeTask {
         let fence = self.open_fence()?;
         // To the budget a retry is no new fence; a pause is set aside by nobody.
         match fence.round {
-            _ if !self.is_unsent() => None,
+            _ if !self.is_unsent() || self.is_held_for_a_breach() => None,
             0 => self.office.last_look(&self.plan),
             _ => self.office.paused(&self.plan),
         }

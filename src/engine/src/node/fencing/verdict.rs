@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::confirm::Verdict;
+use picket_core::device::DeviceClass;
 use picket_core::event::Event;
 use picket_core::ground::ReleaseGround;
 use picket_core::ids::DeviceId;
@@ -74,6 +75,10 @@ impl NodeTask {
             return self.give_up(Reason::Deadline, detail.to_owned()).await;
         }
         if !run.turns.are_here() {
+            if self.gives_way(run, now) {
+                let why = format!("its turn at what its devices share did not come within {spent:?}");
+                return self.level_spent(run, Reason::LevelsSpent, why).await;
+            }
             return Ok(());
         }
         if now >= run.deadline {
@@ -82,6 +87,11 @@ impl NodeTask {
                 self.open_fence().map(|f| f.deadline).unwrap_or_default()
             );
             return self.give_up(Reason::Deadline, detail).await;
+        }
+        if self.parent_is_at_work(run.level) && now + self.reserved(run.level) < run.deadline {
+            // Its own levels have their shares there.
+            run.level_began = now;
+            return Ok(());
         }
         let reason = if run.restarted { Reason::BmcRestarted } else { Reason::LevelsSpent };
         if spent >= silent_share && !run.judge.level_answers() {
@@ -95,6 +105,32 @@ impl NodeTask {
                 .await;
         }
         Ok(())
+    }
+
+    /// What the levels that come after that one want of the time that is left.
+    pub(super) fn reserved(&self, level: usize) -> Duration {
+        let Some(fence) = self.open_fence() else { return Duration::ZERO };
+        let left = std::iter::successors(fence.level_after(level), |next| fence.level_after(*next)).count();
+        self.parts.rules.level_share * u32::try_from(left).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a level whose turn has not come gives way to the next: what it shares answers nobody, and others wait there one after
+    /// the other for that to be told; or the next ones would have no time left.
+    fn gives_way(&self, run: &Run, now: BootTime) -> bool {
+        let reserved = self.reserved(run.level);
+        let rules = &self.parts.rules;
+        let is_dead = || run.turns.waits_for_silence(rules.silent_share);
+        let dead = now.since(run.level_began) >= rules.level_share && is_dead();
+        !reserved.is_zero() && (dead || now + reserved >= run.deadline)
+    }
+
+    /// Whether the level waits for its parent, and that one is being fenced.
+    fn parent_is_at_work(&self, level: usize) -> bool {
+        let level = self.open_fence().and_then(|fence| fence.topology.level(level));
+        let waits =
+            level.is_some_and(|level| level.devices.iter().any(|spec| spec.class == DeviceClass::Parent));
+        let is_fencing = |node| self.office.standing(node).is_some_and(|standing| standing.is_fencing);
+        waits && self.office.held_by(&self.plan.id).iter().any(is_fencing)
     }
 
     fn level_words(&self, run: &Run) -> String {

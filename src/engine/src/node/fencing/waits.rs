@@ -10,7 +10,6 @@ use picket_core::ids::DeviceId;
 use picket_core::time::BootTime;
 
 use super::Run;
-use super::last_look::LastLook;
 use crate::node::NodeTask;
 use crate::units::{LevelTurn, Unit, named};
 use crate::view::LIVENESS_SOURCE;
@@ -33,6 +32,11 @@ impl Turns {
     /// Whether the level may be worked.
     pub(super) fn are_here(&self) -> bool {
         self.left.is_empty() && self.waiting.is_none()
+    }
+
+    /// Whether what is waited for has answered nobody for so long.
+    pub(super) fn waits_for_silence(&self, so_long: Duration) -> bool {
+        self.waiting.as_ref().is_some_and(|(unit, _)| unit.silent_for() >= so_long)
     }
 
     /// Until the next of them has come; for ever where none is waited for.
@@ -88,14 +92,17 @@ impl NodeTask {
             let now = self.now();
             run.level_began = now;
             run.deadline = run.deadline.max(now + self.least());
-            run.last_look = LastLook::begin(self.plan.liveness.clone(), self.open_fence(), now);
+            run.last_look = self.first_look(now);
         }
     }
 
     pub(super) fn next_wake(&self, run: &Run, now: BootTime) -> BootTime {
         let rules = &self.parts.rules;
         if !run.turns.are_here() {
-            return run.deadline.max(now);
+            let reserved = self.reserved(run.level);
+            let last = BootTime::from_boot(run.deadline.since_boot().saturating_sub(reserved));
+            let soonest = [run.level_began + rules.level_share, last, run.deadline, now + rules.silent_share];
+            return soonest.into_iter().filter(|at| *at > now).min().unwrap_or(now);
         }
         let idle = |device: &DeviceId| run.hands.get(device).is_none_or(|hand| !hand.busy);
         let readings =

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use picket_core::device::Identity;
+use picket_core::device::{DeviceClass, Identity};
 use picket_core::election::Leadership;
 use picket_core::ids::{DeviceId, EffectId};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
@@ -125,6 +125,11 @@ impl Hands {
 
     pub(super) fn leadership(&self) -> &Arc<Leadership> {
         &self.leadership
+    }
+
+    /// What the device's On and Off speak of; `None`: the settings do not have it any more.
+    pub(super) fn class(&self, device: &DeviceId) -> Option<DeviceClass> {
+        self.plan.drivers.get(device).map(|driver| driver.traits().class)
     }
 
     fn ask(&self, device: &DeviceId, asked: &'static str) -> Asking {
@@ -294,7 +299,9 @@ impl Hands {
             let result = match hands.ready_in_session(&device, time).await {
                 Ok((driver, call, turns)) => turns.bounded(time, driver.quiesce(&call)).await,
                 // A device that left the settings: this process has no session there, and never sent it anything.
-                Err(_) => Ok(()),
+                Err(error) if error.kind == ErrorKind::Settings => Ok(()),
+                // Nobody asked it to close: what was sent in the session may be on its way.
+                Err(error) => Err(DriverError { effect: Effect::Unknown, ..error }),
             };
             hands.spoken.closed(&device, began);
             asking.answered(&result, |()| "ended".to_owned());

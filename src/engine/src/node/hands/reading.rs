@@ -74,7 +74,7 @@ impl Hands {
                 let is_program = result.is_ok() && self.plan.runs_programs(&device);
                 let units = self.plan.units.get(&device).into_iter();
                 let units = units.chain(is_program.then_some(&self.parts.programs));
-                units.for_each(|unit| unit.took(began.elapsed()));
+                units.for_each(|unit| unit.took(began.elapsed(), result.is_ok()));
                 result
             }
             Err(error) => Err(error),

@@ -1,0 +1,103 @@
+//! Places that a service gives its sessions, and that are none (S8).
+
+use std::time::Duration;
+
+use picket_driver::{Effect, PowerDriver};
+use serde_json::json;
+
+use crate::fake::{Fake, Reply};
+use crate::subject::Hand;
+
+const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
+const LOGIN: &str = "POST /redfish/v1/SessionService/Sessions";
+
+fn made(token: &str, place: &str) -> Reply {
+    Reply::json(201, json!({})).with("X-Auth-Token", token).with("Location", place)
+}
+
+#[tokio::test]
+async fn a_place_that_no_session_has_is_no_name_and_is_never_deleted() {
+    for place in [
+        SESSIONS.to_owned(),
+        format!("{SESSIONS}/"),
+        "/redfish/v1/AccountService/Accounts/3".to_owned(),
+        "/".to_owned(),
+        format!("{SESSIONS}X/1"),
+        format!("{SESSIONS}/.."),
+        format!("{SESSIONS}/../Sessions"),
+        format!("{SESSIONS}/%2e%2E"),
+        format!("{SESSIONS}/1/Oem"),
+        format!("{SESSIONS}/?1"),
+        format!("{SESSIONS}/1?x"),
+        // It would stand in the ledger, and in logs.
+        format!("{SESSIONS}/token-1"),
+    ] {
+        let fake = Fake::start().await;
+        fake.world().after.push_back((LOGIN, made("token-1", &place)));
+        let hand = Hand::of(&fake, json!({})).await;
+        hand.power().await;
+        assert_eq!(hand.driver.session(), None, "{place}");
+        hand.off().await.expect("nothing else bounds it than its life");
+        let call = hand.call_of(Duration::from_secs(1));
+        let open = hand.driver.quiesce(&call).await.expect_err("its token is known");
+        assert_eq!(open.effect, Effect::Unknown, "{place}: {open}");
+        fake.world().end_sessions();
+        hand.quiesce().await.expect("its token is known no more");
+        hand.power().await;
+        assert_eq!(fake.world().asked("DELETE"), 0, "{place}");
+        assert!(hand.driver.session().is_some(), "the next one has a place");
+    }
+}
+
+#[tokio::test]
+async fn a_place_may_be_said_in_many_ways() {
+    for place in [
+        format!("{SESSIONS}/1"),
+        format!("{SESSIONS}/1/"),
+        format!("https://bmc.example{SESSIONS}/1"),
+        format!("{SESSIONS}/admin-0c.f_7~00@1"),
+    ] {
+        let fake = Fake::start().await;
+        fake.world().after.push_back((LOGIN, made("token-1", &place)));
+        let hand = Hand::of(&fake, json!({})).await;
+        hand.power().await;
+        assert!(hand.driver.session().is_some(), "{place}");
+    }
+}
+
+#[tokio::test]
+async fn two_sessions_at_one_place_are_not_told_apart() {
+    let fake = Fake::start().await;
+    let hand = Hand::of(&fake, json!({})).await;
+    hand.off().await.expect("taken");
+    let first = hand.driver.session().expect("it has a place");
+    let lost = Reply { hangs_up: true, ..Reply::raw(204, "") };
+    fake.world().script.push_back(("DELETE", lost));
+    hand.driver.quiesce(&hand.call_of(Duration::from_millis(900))).await.expect_err("it may be open");
+    let place = format!("{SESSIONS}/1");
+    assert!(first.contains(&place), "{first}");
+    fake.world().after.push_back((LOGIN, made("token-2", &place)));
+    hand.power().await;
+    assert_eq!(hand.driver.session(), None, "a successor would end one of the two");
+}
+
+#[tokio::test]
+async fn our_own_session_in_anothers_place_says_where_it_is() {
+    let fake = Fake::start().await;
+    fake.world().reuses = true;
+    let first = Hand::of(&fake, json!({})).await;
+    first.power().await;
+    let name = first.driver.session().expect("it has a session");
+    fake.world().end_sessions();
+    let second = Hand::of(&fake, json!({})).await;
+    second.power().await;
+    assert_eq!(second.driver.session().as_ref(), Some(&name));
+    for body in [json!({}), json!({ "@odata.id": SESSIONS }), json!({ "@odata.id": format!("{SESSIONS}/2") })]
+    {
+        let said = body.to_string();
+        fake.world().script.push_back(("GET /redfish/v1/SessionService/Sessions/1", Reply::json(200, body)));
+        let error = second.driver.end_session(&name, &second.call()).await.expect_err("another resource");
+        assert_eq!(error.effect, Effect::Unknown, "{said}: {error}");
+    }
+    second.driver.end_session(&name, &second.call()).await.expect("ours is there");
+}

@@ -1,0 +1,76 @@
+use std::sync::Arc;
+
+use picket_config::Sources;
+use picket_engine::Unit;
+use picket_engine::clock::SystemClock;
+
+use super::*;
+
+const HEAD: &str = "[store]\nkind = \"memory\"\n[listen]\nunix = \"/run/picket-test.sock\"\n";
+
+fn blade(node: &str, system: &str, more: &str) -> String {
+    format!(
+        "[nodes.{node}.devices.bmc]\ndriver = \"redfish\"\nhost = \"10.0.0.1\"\nsystem = \"{system}\"\nusername = \"picket\"\n\
+         password_env = \"PATH\"\n{more}\n"
+    )
+}
+
+fn build(text: &str, drivers: &Drivers) -> Result<Built, Faults> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("picket.toml");
+    std::fs::write(&file, format!("{HEAD}{text}")).expect("written");
+    let (settings, told) = Settings::read(&Sources::at(&file)).expect("it can be read");
+    let context = Context { clock: Arc::new(SystemClock), random: Arc::new(|_: &mut [u8]| {}) };
+    all(&settings, told, &context, drivers)
+}
+
+#[track_caller]
+fn unit(built: &Built, node: &str) -> Arc<Unit> {
+    let plan = built.nodes.iter().find(|plan| plan.id.as_str() == node).expect("a node");
+    plan.units.values().next().expect("it shares something").clone()
+}
+
+#[test]
+fn what_is_shared_is_one_unit_whatever_is_read_anew_or_refused() {
+    let drivers = Drivers::default();
+    let before = build(&blade("n1", "1", "pause = \"1s\""), &drivers).expect("it is right");
+    let alone = unit(&before, "n1");
+    before.limits.take();
+    let was = alone.limits();
+    // Refused in the end: nothing of it holds, and the one that runs goes on being the one.
+    let both = |more: &str| blade("n1", "1", more) + &blade("n2", "2", "");
+    let refused = build(&both("pause = \"2s\""), &drivers).expect("it is right");
+    assert!(Arc::ptr_eq(&unit(&refused, "n2"), &alone) && Arc::ptr_eq(&unit(&refused, "n1"), &alone));
+    drop(refused.nodes);
+    assert_eq!(alone.limits(), was);
+    let after = build(&both("at_once = 1"), &drivers).expect("it is right");
+    assert!(Arc::ptr_eq(&unit(&after, "n2"), &alone));
+    after.limits.take();
+    assert_eq!((alone.limits().at_once, alone.limits().pause), (1, std::time::Duration::ZERO));
+}
+
+#[test]
+fn whether_nodes_may_be_drilled_is_part_of_what_their_settings_are() {
+    let drivers = Drivers::default();
+    let with = |drills: bool| {
+        let groups = format!("[groups.rack]\nhosts = \"n1\"\ndrills = {drills}\n");
+        let built = build(&(groups + &blade("n1", "1", "")), &drivers).expect("it is right");
+        built.nodes.into_iter().next().expect("a node")
+    };
+    let (may, may_not) = (with(true), with(false));
+    assert!(may.drills && !may_not.drills && may.mark != may_not.mark);
+}
+
+#[test]
+fn two_machines_of_one_name_are_told_where_anybody_runs_on_one() {
+    let drivers = Drivers::default();
+    let hypervisors = "[nodes.a]\nlabels = { hypervisor = \"b\" }\n".to_owned()
+        + &blade("a", "1", "")
+        + &blade("b", "2", "");
+    build(&hypervisors, &drivers).expect("nobody runs on them");
+    let child = "[nodes.vm]\nlevels = [[\"server\"], [\"parent\"]]\n[nodes.vm.devices.server]\ndriver = \"sim\"\nmachine = \"vm\"\n\
+                 runs_on = \"b\"\n[nodes.vm.devices.parent]\ndriver = \"parent\"\n";
+    let faults = build(&(hypervisors + child), &drivers).expect_err("which one it runs on is not known");
+    let told = faults.to_string();
+    assert!(told.contains("hypervisor = \"b\" is what b is called too"), "{told}");
+}
