@@ -13,7 +13,7 @@ use picket_driver::{
     Traits,
 };
 use picket_reach::process::{self, Ran, RunError};
-use tokio::sync::{Mutex, MutexGuard, oneshot};
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use zeroize::Zeroizing;
 
@@ -114,15 +114,10 @@ impl AgentDriver {
         if !self.fitted.replaced() {
             return Ok(());
         }
-        let (fitted, (told, fitting)) = (self.fitted.clone(), oneshot::channel());
-        // In a thread that nobody waits for: a gateway that ends does not wait for an agent that hangs.
-        let begun =
-            std::thread::Builder::new().name("agent".to_owned()).spawn(move || told.send(fitted.fit()));
-        let why = match (begun, timeout_at(end, fitting).await) {
-            (Ok(_), Ok(Ok(Ok(())))) => return Ok(()),
-            (Ok(_), Ok(Ok(Err(why)))) => why,
-            (Err(error), _) => format!("was replaced, and cannot be asked what it takes: {error}"),
-            (Ok(_), _) => "was replaced, and does not say in time what it takes".to_owned(),
+        let why = match timeout_at(end, self.fitted.clone().fit()).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(why)) => why,
+            Err(_) => "was replaced, and does not say in time what it takes".to_owned(),
         };
         Err(self.failed(ErrorKind::Settings, Effect::DidNotHappen, why))
     }
@@ -222,6 +217,10 @@ impl PowerDriver for AgentDriver {
     fn shares(&self) -> Option<Shared> {
         // Most such units let in one at a time.
         self.fitted.made.place.clone().map(|name| Shared { name, at_once: 1 })
+    }
+
+    fn runs_programs(&self) -> bool {
+        true
     }
 
     fn never_alone(&self) -> Option<&str> {

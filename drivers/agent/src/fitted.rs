@@ -3,13 +3,13 @@
 //! **Invariant.** What the device was taken for when it was made (class, grade, whether it proves alone) never changes under whoever
 //! reckons with it: an agent that would be taken for something else now is told, and not believed, until the settings are read again.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use picket_driver::SettingFault;
 use serde_json::{Map, Value};
 
 use crate::described::{Described, Stamp};
+use crate::metadata::Metadata;
 use crate::settings::Settings;
 
 /// The settings of one device, with what they were read from.
@@ -29,7 +29,7 @@ impl Fitted {
     /// # Errors
     /// All faults at once.
     pub fn new(table: &Map<String, Value>, described: &Arc<Described>) -> Result<Self, Vec<SettingFault>> {
-        let made = Arc::new(check(table, described)?);
+        let made = Arc::new(Settings::check(table, &|path, program| described.describe(path, program))?);
         let stamp = Stamp::of(&made.path).map_err(|why| vec![SettingFault::new("agent", why)])?;
         let now = Mutex::new((stamp, made.clone()));
         Ok(Self { table: table.clone(), described: described.clone(), made, now })
@@ -46,16 +46,21 @@ impl Fitted {
         Stamp::of(&self.made.path) != Ok(known)
     }
 
-    /// Asks the agent that stands there now. Waits for it.
+    /// Asks the agent that stands there now. Waits for it, in nobody's thread.
     ///
     /// # Errors
     /// What of the settings does not fit it any more, for people.
-    pub fn fit(&self) -> Result<(), String> {
-        let path: PathBuf = self.made.path.clone();
-        let replaced = |why: String| format!("was replaced since the settings were read: {why}");
-        // Before it is asked: what is replaced meanwhile is asked again.
-        let stamp = Stamp::of(&path).map_err(replaced)?;
-        let settings = check(&self.table, &self.described).map_err(|faults| {
+    pub async fn fit(self: Arc<Self>) -> Result<(), String> {
+        let (stamp, metadata) =
+            self.described.known(&self.made.path, &self.made.program).await.map_err(replaced)?;
+        // Secrets are files.
+        let fits = tokio::task::spawn_blocking(move || self.becomes(stamp, &metadata));
+        fits.await.unwrap_or_else(|_| Err(replaced("checking it failed".to_owned())))
+    }
+
+    /// What it is now that its agent says this of itself.
+    fn becomes(&self, stamp: Stamp, metadata: &Metadata) -> Result<(), String> {
+        let settings = Settings::check(&self.table, &|_, _| Ok(metadata.clone())).map_err(|faults| {
             let words: Vec<String> =
                 faults.iter().map(|fault| format!("{}: {}", fault.key, fault.message)).collect();
             replaced(words.join("; "))
@@ -76,6 +81,6 @@ impl Fitted {
     }
 }
 
-fn check(table: &Map<String, Value>, described: &Described) -> Result<Settings, Vec<SettingFault>> {
-    Settings::check(table, &|path, program| described.describe(path, program))
+fn replaced(why: String) -> String {
+    format!("was replaced since the settings were read: {why}")
 }

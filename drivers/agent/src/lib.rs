@@ -4,7 +4,8 @@
 //! that exist: `action=off`, `on` and `status` on their standard input.
 //! **Non-goals.** No `reboot`, `list`, `monitor` or unfencing; no hold and no identity, which agents do not have; no agent whose
 //! off is not power: what an agent's word is worth stands in [`list`], read in its source.
-//! **Invariants.** One agent at once a device. Nothing that an agent says is On or Off but its status in words *and* in its exit
+//! **Invariants.** An agent never chooses what it switches: the settings name it in full, and one device has one endpoint however it is
+//! spelled. One agent at once a device. Nothing that an agent says is On or Off but its status in words *and* in its exit
 //! code, which must agree. An agent never outlives its call, nor the gateway, and nothing of it is left behind. No secret is in the
 //! arguments or the environment of an agent, nor in an error.
 //!

@@ -7,6 +7,7 @@
 
 use picket_core::device::{DeviceClass, Grade};
 
+mod names;
 mod source;
 
 pub use source::SOURCE;
@@ -124,17 +125,6 @@ impl Agent {
             Shows::Environment
         } else {
             Shows::Nothing
-        }
-    }
-
-    /// Parameters with which this agent's off would not mean what the list says, with the reason.
-    pub fn refused(&self) -> Option<(&'static str, &'static str)> {
-        match self.name {
-            "fence_gce" => {
-                Some(("baremetalsolution", "with it the status is what was asked for, whatever is so"))
-            }
-            "fence_azure_arm" => Some(("network_fencing", "with it a blocked network counts as off")),
-            _ => None,
         }
     }
 }

@@ -10,11 +10,15 @@ use picket_reach::program::Program;
 use serde_json::{Map, Value};
 
 use self::reader::{DIRECTORY, Reader};
-use crate::list::{self, Proof, Shows};
-use crate::metadata::{Metadata, same};
+use self::told::Told;
+use crate::list::{self, Proof};
+use crate::metadata::Metadata;
 
+mod naming;
 mod parameters;
 mod reader;
+mod remarks;
+mod told;
 
 /// The checked settings.
 #[derive(Clone, Debug)]
@@ -78,10 +82,11 @@ impl Settings {
         };
         let path = PathBuf::from(&directory).join(&agent);
         let repeats = metadata.parameters.contains_key("retry_on");
-        let (place, endpoint) = endpoint(&agent, &parameters, &metadata);
+        let told = Told { parameters: &parameters, secrets: &secrets, metadata: &metadata };
+        let (place, endpoint) = naming::endpoint(&agent, known, class, &told);
         let was_read = list::was_read(&metadata.version);
         let grade = known.filter(|_| was_read).map_or(Grade::Claimed, list::Agent::grade);
-        let remarks = remarks(known, &metadata.version, &parameters, &secrets);
+        let remarks = remarks::remarks(known, &told);
         let never_alone = known.filter(|known| known.proof == Proof::TowardsOff);
         let never_alone = never_alone.map(|known| format!("{}: {}", known.name, known.why));
         Ok(Self {
@@ -99,81 +104,6 @@ impl Settings {
             endpoint,
             place,
         })
-    }
-}
-
-/// What is no fault and worth a word: secrets that others see, and an agent that is not the one that was read.
-fn remarks(
-    agent: Option<&list::Agent>,
-    version: &str,
-    parameters: &[(String, String)],
-    secrets: &[(String, Secret)],
-) -> Vec<String> {
-    let Some(agent) = agent else { return Vec::new() };
-    let mut remarks = Vec::new();
-    let scripts = parameters.iter().map(|(name, _)| name.as_str()).filter(|name| is_script(name));
-    let names: Vec<&str> = secrets.iter().map(|(name, _)| name.as_str()).chain(scripts).collect();
-    let shown = match agent.shows() {
-        Shows::Arguments => Some(
-            "into the arguments of a program that it runs, where every user of this machine can read that while it runs",
-        ),
-        Shows::Environment => Some(
-            "into the environment of a program that it runs, where this user and root can read that while it runs",
-        ),
-        Shows::Nothing => None,
-    };
-    if let Some(where_to) = shown.filter(|_| !names.is_empty()) {
-        remarks.push(format!(
-            "{} puts what it is told as {} {where_to} (docs/agents.md, Secrets, says what can be done)",
-            agent.name,
-            names.join(" and "),
-        ));
-    }
-    if !list::was_read(version) {
-        let version = if version.is_empty() { "tells no version" } else { version };
-        remarks.push(format!(
-            "{} here is another than the one that was read ({version}, and {} was read): its Off counts as claimed",
-            agent.name,
-            list::READ_IN,
-        ));
-    }
-    remarks
-}
-
-/// Whether a program is named by it whose output is a secret.
-fn is_script(parameter: &str) -> bool {
-    same(parameter).ends_with("_script")
-}
-
-/// Which device it is, by whatever agent: where it is and what is switched there.
-fn endpoint(agent: &str, parameters: &[(String, String)], metadata: &Metadata) -> (Option<String>, String) {
-    let of = |names: &[&str]| {
-        let found = names.iter().find_map(|name| parameters.iter().find(|(known, _)| same(known) == **name));
-        found.map(|(_, value)| value.to_ascii_lowercase())
-    };
-    let parts = [
-        &["plug", "port"][..],
-        &["uuid"],
-        &["switch"],
-        &["managed"],
-        &["suborg"],
-        &["target"],
-        &["systems_uri"],
-    ];
-    let parts: Vec<String> = parts.iter().filter_map(|names| of(names)).collect();
-    match of(&["ip", "ipaddr"]) {
-        Some(host) => {
-            // Its own default and the same number given are one device.
-            let usual = || metadata.parameters.get("ipport")?.default.clone();
-            let port = of(&["ipport"]).or_else(usual).map(|port| format!(":{port}")).unwrap_or_default();
-            let place = format!("{host}{port}");
-            let endpoint = std::iter::once(format!("agent {place}")).chain(parts).collect::<Vec<_>>();
-            (Some(place), endpoint.join(" "))
-        }
-        None => {
-            let all: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            (None, format!("{agent} {}", all.join(" ")))
-        }
     }
 }
 

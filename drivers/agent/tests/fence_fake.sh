@@ -28,6 +28,16 @@ while IFS= read -r line; do
 done
 [ "$retry" = 0 ] || { echo "ERROR: it would be repeated" >&2; exit 1; }
 [ "$password" = '" s3cret-pass"' ] || { echo "ERROR: Unable to connect/login to fencing device, $password" >&2; exit 1; }
+# How many of them run at once, of all whose worlds lead to one directory "running".
+if [ -d "$world/running" ]; then
+    trap 'rm -f "$world/running/$$"' EXIT
+    : >"$world/running/$$"
+    # One that was killed left its mark.
+    count=0
+    for run in "$world/running"/*; do kill -0 "${run##*/}" 2>/dev/null && count=$((count + 1)); done
+    echo "$count" >>"$world/counts"
+    sleep 0.2
+fi
 # A program of its own, which must die with it.
 [ ! -e "$world/silent" ] && [ ! -e "$world/silent-$action" ] || { sleep 1000 & echo $! >>"$world/children"; wait; }
 power=$(cat "$world/power")

@@ -122,6 +122,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether each reading and command of it is a program that runs on this machine. Only so many of them run side by side as the
+    /// settings say, fences first.
+    fn runs_programs(&self) -> bool {
+        false
+    }
+
     /// The beginning of its endpoint, where nobody else's device may begin so: it takes whatever is the only one there. `None`: it
     /// is told by name.
     fn alone_at(&self) -> Option<&str> {

@@ -45,22 +45,16 @@ pub trait ReadTable {
         self.text(key)
     }
 
-    /// The address or name at `host`: an address in its usual spelling, a name in lower case.
+    /// The address or name at `host`, in its one spelling ([`host`]).
     fn host(&mut self) -> Option<String> {
-        let host = self.needed("host", "\"10.0.0.7\"")?;
-        if let Ok(address) = host.parse::<IpAddr>() {
-            return Some(address.to_string());
-        }
-        let is_name = host.len() <= 253
-            && !host.starts_with(['-', '.'])
-            && host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'));
-        if !is_name {
+        let given = self.needed("host", "\"10.0.0.7\"")?;
+        let host = host(&given);
+        if host.is_none() {
             let right =
                 "is neither an address nor a host name; it is no URL, and the port goes to the key port";
-            self.fault("host", format!("{host:?} {right}"));
-            return None;
+            self.fault("host", format!("{given:?} {right}"));
         }
-        Some(host.to_ascii_lowercase())
+        host
     }
 
     /// The number at `port`, 1 to 65535.
@@ -123,6 +117,20 @@ pub trait ReadTable {
     }
 }
 
+/// An address or a host name in one spelling, whatever it is given in: an address as it is usually written, an IPv4 address as such; a
+/// name in lower case, without the dot of the root. `None`: it is neither.
+pub fn host(text: &str) -> Option<String> {
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Some(address.to_canonical().to_string());
+    }
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let is_name = (1..=253).contains(&name.len())
+        && !name.starts_with(['-', '.'])
+        && !name.ends_with('.')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'));
+    is_name.then(|| name.to_ascii_lowercase())
+}
+
 /// `host:port`, an IPv6 address in brackets.
 pub fn authority(host: &str, port: u16) -> String {
     match host.parse() {
@@ -182,6 +190,25 @@ mod tests {
         }
         let wrong = "max_life: expected how long it may live, found \"2d\"".to_owned();
         assert_eq!(read("2d"), (None, vec![wrong]));
+    }
+
+    #[test]
+    fn a_host_has_one_spelling() {
+        for (text, is) in [
+            ("10.0.0.7", "10.0.0.7"),
+            ("::ffff:10.0.0.7", "10.0.0.7"),
+            ("FD00:0:0::0001", "fd00::1"),
+            ("BMC7.Example.ORG", "bmc7.example.org"),
+            ("bmc7.example.org.", "bmc7.example.org"),
+            ("bmc_7.", "bmc_7"),
+        ] {
+            assert_eq!(host(text).as_deref(), Some(is), "{text}");
+        }
+        for bad in
+            ["", ".", "..", "a..", "-a", ".a", "a:623", "[fd00::1]", "https://a", "a b", "fe80::1%eth0"]
+        {
+            assert_eq!(host(bad), None, "{bad}");
+        }
     }
 
     #[test]

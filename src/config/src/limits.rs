@@ -2,7 +2,7 @@
 
 use crate::table::Table;
 
-/// `[limits]`. Beyond them callers are told so, and when to ask again; nothing queues but `logins`.
+/// `[limits]`. Beyond them callers are told so, and when to ask again; nothing queues but `logins` and `agents`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// `calls`: answered at once: so many that look, and as many that act. Default 256.
@@ -26,6 +26,9 @@ pub struct Limits {
     /// `logins`: devices that are logged in to side by side, each for a quarter of a second at most; what is more waits for its turn,
     /// and fences come first. Default 512.
     pub logins: u32,
+    /// `agents`: fence agents that run side by side, each a program of its own; what is more waits for its turn, and fences come first.
+    /// Default 64.
+    pub agents: u32,
 }
 
 impl Default for Limits {
@@ -41,6 +44,7 @@ impl Default for Limits {
             rate: 500,
             burst: 2_000,
             logins: 512,
+            agents: 64,
         }
     }
 }
@@ -61,6 +65,7 @@ pub(crate) fn read(mut table: Table<'_>) -> Limits {
         ("rate", &mut limits.rate),
         ("burst", &mut limits.burst),
         ("logins", &mut limits.logins),
+        ("agents", &mut limits.agents),
     ];
     for (key, place) in numbers {
         match table.number(key) {

@@ -110,6 +110,7 @@ fn limits_are_as_the_example_shows_them() {
         rate,
         burst,
         logins,
+        agents,
     } = Limits::default();
     for (key, number) in [
         ("calls", calls),
@@ -122,6 +123,7 @@ fn limits_are_as_the_example_shows_them() {
         ("rate", rate),
         ("burst", burst),
         ("logins", logins),
+        ("agents", agents),
     ] {
         assert!(
             text.contains(&format!("# {key} = {number} ")) || text.contains(&format!("# {key} = {number}\n")),

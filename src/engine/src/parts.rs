@@ -100,6 +100,11 @@ impl NodePlan {
         )
     }
 
+    /// Whether what that device is asked runs as a program beside us.
+    pub(crate) fn runs_programs(&self, id: &DeviceId) -> bool {
+        self.drivers.get(id).is_some_and(|driver| driver.runs_programs())
+    }
+
     /// What a drill of that outlet verifies: where it is, and which machine it feeds, as its host devices tell. With another
     /// address, or another machine under the node's name, it is other wiring.
     pub fn wiring(&self, id: &DeviceId) -> Option<String> {
@@ -146,6 +151,8 @@ pub struct Parts {
     pub check_at_start: bool,
     /// How many devices are logged in to side by side.
     pub logins: Logins,
+    /// How many programs of devices run side by side.
+    pub programs: Arc<Unit>,
 }
 
 impl std::fmt::Debug for Parts {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use picket_audit::{GATEWAY, Told};
 use picket_config::{Faults, Settings, Sources};
 use picket_driver::Context;
-use picket_engine::{Change, ChangeError, Changed, Engine, Logins};
+use picket_engine::{Change, ChangeError, Changed, Engine, Logins, Unit};
 use picket_metrics::{self as metrics, Metrics};
 use picket_server::House;
 use serde_json::json;
@@ -26,6 +26,7 @@ pub(crate) struct Reloader {
     /// Without their nodes: those are the engine's.
     pub(crate) running: Settings,
     pub(crate) logins: Logins,
+    pub(crate) programs: Arc<Unit>,
     pub(crate) drivers: Arc<Drivers>,
     pub(crate) context: Context,
     pub(crate) engine: Engine,
@@ -150,6 +151,7 @@ impl Reloader {
         }
         self.house.change(doors::limits(new), new.roles.clone());
         self.logins.change(new.limits.logins as usize);
+        self.programs.change_programs(new.limits.agents as usize);
         if old.log.level != new.log.level {
             changes.insert("log.level", format!("{} to {}", old.log.level.word(), new.log.level.word()));
             self.level.change(new.log.level.word());

@@ -7,7 +7,7 @@ use picket_audit::{Audit, GATEWAY, Options, Told, Writer};
 use picket_config::{AuditSettings, Faults, LogFormat, Settings, Sources};
 use picket_driver::{Context, Random};
 use picket_engine::clock::SystemClock;
-use picket_engine::{Engine, Hooks, Logins, Parts, Receipts};
+use picket_engine::{Engine, Hooks, Logins, Parts, Receipts, Unit};
 use picket_metrics::{self as metrics, Metrics};
 use picket_receipt::Keys;
 use picket_server::{Addresses, House, Listeners, SocketFile};
@@ -83,6 +83,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
     let keys = keys(&settings, &context)?;
     let fleet = sharing::digest(&settings, &nodes);
     let logins = Logins::new(settings.limits.logins as usize);
+    let programs = Arc::new(Unit::of_programs(settings.limits.agents as usize));
     let engine = Engine::new(Parts {
         clock: context.clock.clone(),
         random: context.random.clone(),
@@ -98,6 +99,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
         parents: drivers.parents.clone(),
         check_at_start: settings.gateway.check_at_start,
         logins: logins.clone(),
+        programs: programs.clone(),
         nodes,
     });
     let ended = runtime.block_on(async {
@@ -110,6 +112,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
             file: arguments.config.clone(),
             running: settings.without_nodes(),
             logins,
+            programs,
             drivers,
             context: context.clone(),
             engine: engine.clone(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use picket_core::election::Election;
 use picket_core::store::Store;
 use picket_driver_sim::{Link, Random, SimClock};
-use picket_engine::{Engine, Gate, Logins, Parents, Parts, Receipts, gated};
+use picket_engine::{Engine, Gate, Logins, Parents, Parts, Receipts, Unit, gated};
 use picket_receipt::Keys;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -103,6 +103,7 @@ impl Gateway {
             parents,
             check_at_start: false,
             logins: Logins::new(512),
+            programs: Arc::new(Unit::of_programs(64)),
         });
         let (stop, running) = (CancellationToken::new(), engine.clone());
         let (gate, told): (Arc<dyn Gate>, _) = (process.clone(), stop.clone());

@@ -39,7 +39,7 @@ impl Pdu {
         // EATON-EPDU-MIB: by its object id an agent knows which PDU it is.
         let text = format!(
             "agentAddress udp:{address}\ncreateUser picket SHA {:?} AES {:?}\nrwuser picket priv\n\
-             sysObjectID .1.3.6.1.4.1.534.6.6.6\npass .1.3.6.1.4.1.534.6.6.6.1.2.2.1.3 /bin/sh {} {}\n",
+             sysObjectID .1.3.6.1.4.1.534.6.6.6\npass_persist .1.3.6.1.4.1.534.6.6.6.1.2.2.1.3 /bin/sh {} {}\n",
             PASSPHRASES[0],
             PASSPHRASES[1],
             peer_file("pdu.sh").display(),
@@ -63,13 +63,13 @@ impl Pdu {
         Ok(Self { address, _process: process, directory })
     }
 
-    /// The device `outlet` of a node by `fence_eaton_snmp`, as TOML, with these lines besides.
-    pub fn device(&self, node: &str, plug: u32, lines: &str) -> String {
+    /// A device of a node by `fence_eaton_snmp`, as TOML, with these lines besides.
+    pub fn device(&self, node: &str, device: &str, plug: u32, lines: &str) -> String {
         format!(
-            "[nodes.{node}.devices.outlet]\ndriver = \"agent\"\nagent = \"fence_eaton_snmp\"\n{lines}\n\
-             longest_cycle = \"5s\"\nenv = [\"SNMPCONFPATH\"]\n[nodes.{node}.devices.outlet.parameters]\n\
+            "[nodes.{node}.devices.{device}]\ndriver = \"agent\"\nagent = \"fence_eaton_snmp\"\n{lines}\n\
+             longest_cycle = \"5s\"\nenv = [\"SNMPCONFPATH\"]\n[nodes.{node}.devices.{device}.parameters]\n\
              ip = \"{}\"\nipport = {}\nplug = {plug}\nsnmp_version = \"3\"\nusername = \"picket\"\nsnmp_auth_prot = \"SHA\"\n\
-             snmp_priv_prot = \"AES\"\nsnmp_sec_level = \"authPriv\"\npower_wait = 0\nsnmpget_path = {:?}\n\
+             snmp_priv_prot = \"AES\"\nsnmp_sec_level = \"authPriv\"\npower_wait = 0\npower_timeout = 3\nsnmpget_path = {:?}\n\
              snmpset_path = {:?}\nsnmpwalk_path = {:?}\n",
             self.address().ip(),
             self.address().port(),
@@ -108,6 +108,11 @@ impl Pdu {
         self.directory.path().join("secrets")
     }
 
+    /// Its user's passphrases: for authentication, and for privacy.
+    pub fn passphrases() -> [&'static str; 2] {
+        PASSPHRASES
+    }
+
     /// Whether a text has one of its passphrases.
     pub fn is_told_in(text: &str) -> bool {
         PASSPHRASES.iter().any(|passphrase| text.contains(passphrase))
@@ -129,6 +134,18 @@ impl Pdu {
     pub fn is_on(&self, outlet: u32) -> bool {
         let file = self.directory.path().join(format!("outlet-{}", outlet - 1));
         std::fs::read_to_string(file).map_or(true, |text| text.trim() != "0")
+    }
+
+    /// An outlet that sticks takes what it is told, and stays as it is.
+    pub fn stick(&self, outlet: u32, stuck: bool) -> Result<()> {
+        let file = self.directory.path().join(format!("stuck-{}", outlet - 1));
+        match stuck {
+            true => knob::write_whole(&file, ""),
+            false => std::fs::remove_file(&file).or_else(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => Ok(()),
+                _ => Err(PeerError::io("mend an outlet")(error)),
+            }),
+        }
     }
 
     /// Another manager's hand: switches an outlet past all that is noted.

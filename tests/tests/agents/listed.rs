@@ -76,3 +76,31 @@ fn what_the_list_says_was_read_stands_in_the_agents_source() -> Result<()> {
     }
     Ok(())
 }
+
+/// Where the agents' sources say what they do with what names a machine, of which `drivers/agent/src/list/names.rs` speaks.
+#[test]
+fn what_agents_do_with_names_stands_in_their_source() -> Result<()> {
+    installed()?;
+    for (name, text) in [
+        ("redfish", "for member in data[u'Members']:\n            system_uri = member[u'@odata.id']"),
+        ("powerman", "status = pm.query(options['--plug'])"),
+        ("openstack", r#"options["--plug"] = options["--uuid"]"#),
+        ("drac5", "## Assume this is DRAC 5 by default"),
+        ("drac5", "conn.send_eol(\"racadm serveraction \" + action)\n"),
+        ("gce", "options[\"--project\"] = get_metadata('project/project-id')"),
+        ("gce", r#"options["--plugzonemap"][instance] = get_zone(conn, options, instance)"#),
+        ("kubevirt", "config.kube_config.list_kube_config_contexts()[1]['context']['namespace']"),
+        ("cdu", r#"options["--switch"] = switch"#),
+        ("apc", r#"(switch, plug) = options["--plug"].split(":", 1)"#),
+        ("eaton_snmp", r#"port_id = int(options["--plug"])"#),
+        ("raritan", r#"options["--plug"] = "/system1/outlet" + str(plug_int)"#),
+        ("rhevm", r#"result = RE_GET_ID.search(res)"#),
+        ("hpblade", r#"cmd_send = "show server status " + options["--plug"]"#),
+        ("ipmilan", r#"if "--lanplus" in options and options["--lanplus"] in ["", "1"]:"#),
+    ] {
+        let path = format!("{DIRECTORY}/fence_{name}");
+        let source = std::fs::read_to_string(&path).map_err(PeerError::io(format!("read {path}")))?;
+        assert!(source.contains(text), "{path} has no {text:?}");
+    }
+    Ok(())
+}

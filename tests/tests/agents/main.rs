@@ -2,7 +2,9 @@
 
 mod breach;
 mod ends;
+mod levels;
 mod listed;
+mod many;
 mod pdu;
 mod power;
 mod redfish;

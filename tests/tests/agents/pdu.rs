@@ -10,20 +10,27 @@ use tokio::time::sleep;
 use crate::breach::{WATCH, is_off_again};
 use crate::scene::{fleet, said_to};
 
+/// A node's BMC there, by the driver for it.
+pub fn by_ipmi(node: &str, bmc: SocketAddr) -> String {
+    format!(
+        "[nodes.{node}.devices.bmc]\ndriver = \"ipmi\"\nhost = \"{}\"\nport = {}\nusername = \"operator\"\n\
+         password_env = {PASSWORD_VARIABLE:?}\ncipher_suites = [3]\n",
+        bmc.ip(),
+        bmc.port(),
+    )
+}
+
 /// The node `n1`: a BMC there, and when that is silent its outlet, with these lines besides.
 fn node(pdu: &Pdu, bmc: SocketAddr, rules: &str, lines: &str) -> String {
     format!(
-        "[rules]\nsilent_share = \"1s\"\n{rules}\n[nodes.n1]\nlevels = [[\"bmc\"], [\"outlet\"]]\nreleases = [\"detach\"]\n\
-         [nodes.n1.devices.bmc]\ndriver = \"ipmi\"\nhost = \"{}\"\nport = {}\nusername = \"operator\"\n\
-         password_env = {PASSWORD_VARIABLE:?}\ncipher_suites = [3]\n{}",
-        bmc.ip(),
-        bmc.port(),
-        pdu.device("n1", 7, lines),
+        "[rules]\nsilent_share = \"1s\"\n{rules}\n[nodes.n1]\nlevels = [[\"bmc\"], [\"outlet\"]]\nreleases = [\"detach\"]\n{}{}",
+        by_ipmi("n1", bmc),
+        pdu.device("n1", "outlet", 7, lines),
     )
 }
 
 /// A gateway over these nodes that finds the PDU's secrets.
-async fn started(pdu: &Pdu, nodes: &str, webhook: &Webhook) -> Result<Gateway> {
+pub async fn started(pdu: &Pdu, nodes: &str, webhook: &Webhook) -> Result<Gateway> {
     let mut gateway = Gateway::of(Daemon::Shipped, &fleet(nodes, webhook))?;
     gateway.begin(&[("SNMPCONFPATH", &pdu.secrets().display().to_string())]).await?;
     gateway.checked().await?;
@@ -54,14 +61,14 @@ async fn two_nodes_on_one_pdu_take_turns_there_and_the_plan_says_so() -> Result<
     let node = |name: &str, plug: u32| {
         format!(
             "[nodes.{name}]\nlevels = [[\"outlet\"]]\nreleases = [\"detach\"]\n{}",
-            pdu.device(name, plug, "verified = true")
+            pdu.device(name, "outlet", plug, "verified = true")
         )
     };
     // Both at once, as a rack falls.
     let nodes = format!("[budget]\nat_once = 2\n{}{}", node("n1", 7), node("n2", 5));
     let gateway = started(&pdu, &nodes, &webhook).await?;
     let plan = gateway.picket(&["plan", "n1"]).await?;
-    let shared = format!("at {}:{} it takes turns with n2", pdu.address().ip(), pdu.address().port());
+    let shared = format!("at {} it takes turns with n2", pdu.address().ip());
     assert!(plan.out.contains(&shared), "no {shared:?} in {plan:?}");
     let [one, other] = ["n1", "n2"].map(|node| ["fence", node, "--yes", "--reason", "a test"]);
     let (first, second) = tokio::try_join!(gateway.picket(&one), gateway.picket(&other))?;

@@ -34,10 +34,19 @@ async fn a_bmc_that_is_not_there_is_told_and_nothing_is_released() -> Result<()>
     let (bmc, webhook) = (IpmiSim::start().await?, Webhook::start().await?);
     let address = bmc.address();
     drop(bmc);
-    let gateway = Gateway::start(&fleet(&fence_ipmilan(address), &webhook)).await?;
+    let node = fence_ipmilan(address).replace("longest_cycle", "call = \"10s\"\nlongest_cycle");
+    let gateway = Gateway::start(&fleet(
+        &format!("[rules]\nsilent_share = \"1s\"\nlevel_share = \"25s\"\n{node}"),
+        &webhook,
+    ))
+    .await?;
     gateway.checked().await?;
     let status = gateway.picket(&["status", "n1"]).await?;
     assert!(status.out.contains("fence_ipmilan") && !status.out.contains(PASSWORD), "{status:?}");
-    assert!(webhook.releases().is_empty());
+    let fenced = said_to(&gateway, "fence").await?;
+    let said = format!("{fenced:?}\n{}", gateway.log());
+    assert!(fenced.code != 0 && fenced.out.contains("needs operator (levels spent)"), "{said}");
+    assert!(!gateway.log().contains("confirmed off") && !said.contains(PASSWORD), "{said}");
+    assert!(webhook.releases().is_empty(), "{said}");
     Ok(())
 }

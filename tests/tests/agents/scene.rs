@@ -59,6 +59,22 @@ impl Fake {
         self.node_with("max_life = \"7s\"\n")
     }
 
+    /// A node of that name behind it.
+    pub fn node_named(&self, name: &str) -> String {
+        self.node().replace("nodes.n1", &format!("nodes.{name}"))
+    }
+
+    /// From now on its runs count with all others that count there.
+    pub fn counts_in(&self, directory: &Path) {
+        std::os::unix::fs::symlink(directory, self.file("running")).expect("a link");
+    }
+
+    /// How many ran at once, as each of its runs saw it when it began.
+    pub fn counted(&self) -> Vec<usize> {
+        let text = std::fs::read_to_string(self.file("counts")).unwrap_or_default();
+        text.lines().filter_map(|line| line.trim().parse().ok()).collect()
+    }
+
     /// The same, where nobody vouches for what a killed agent had sent.
     pub fn node_without_max_life(&self) -> String {
         self.node_with("")

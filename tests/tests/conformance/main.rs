@@ -8,6 +8,7 @@
 mod bmc;
 mod over_https;
 mod over_udp;
+mod pdu;
 mod scene;
 mod sushy;
 mod table;

@@ -1,4 +1,4 @@
-//! A BMC behind a network of datagrams, by the driver ipmi or by fence_ipmilan.
+//! A BMC or a PDU behind a network of datagrams, by the driver ipmi or by a fence agent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +11,13 @@ use picket_driver::PowerDriver;
 use picket_driver::conformance::{Subject, Trouble};
 use picket_driver_agent::AgentKind;
 use picket_driver_ipmi::IpmiKind;
-use picket_tests::peers::{ADMIN, Faults, PASSWORD, UdpFault};
+use picket_tests::peers::{ADMIN, Faults, PASSWORD, Pdu, UdpFault};
 use serde_json::json;
+use tempfile::NamedTempFile;
 
 use crate::bmc::Peer;
-use crate::scene::{Passwords, Ticking, WRONG, driver};
+use crate::pdu::OUTLET;
+use crate::scene::{Passwords, Ticking, WRONG, driver, secret};
 
 /// Who speaks to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +26,15 @@ pub enum By {
     Ipmi(&'static [u8]),
     /// Debian's agent, which runs ipmitool.
     FenceIpmilan,
+    /// Debian's agent, which runs net-snmp's programs.
+    FenceEatonSnmp,
+}
+
+impl By {
+    /// Whether it is a program, which is started for each question.
+    fn is_agent(self) -> bool {
+        matches!(self, By::FenceIpmilan | By::FenceEatonSnmp)
+    }
 }
 
 /// The scene.
@@ -33,6 +44,8 @@ pub struct OverUdp<P> {
     by: By,
     clock: Arc<Ticking>,
     passwords: Passwords,
+    /// Of a PDU's user.
+    passphrases: [NamedTempFile; 2],
     wrong: AtomicBool,
 }
 
@@ -40,7 +53,8 @@ impl<P: Peer> OverUdp<P> {
     pub async fn new(peer: P, by: By) -> Self {
         let network = UdpFault::start(peer.address(), 8).await.expect("a relay");
         let (clock, passwords) = (Ticking::new(), Passwords::new());
-        Self { peer, network, by, clock, passwords, wrong: AtomicBool::new(false) }
+        let passphrases = Pdu::passphrases().map(secret);
+        Self { peer, network, by, clock, passwords, passphrases, wrong: AtomicBool::new(false) }
     }
 }
 
@@ -63,6 +77,17 @@ impl<P: Peer> Subject for OverUdp<P> {
                     "agent": "fence_ipmilan", "password_file": password,
                     "parameters": {
                         "ip": host, "ipport": port, "username": ADMIN, "lanplus": true, "cipher": "3", "power_wait": 0,
+                    },
+                });
+                driver(&AgentKind::default(), &settings, &self.clock)
+            }
+            By::FenceEatonSnmp => {
+                let [authentic, private] = &self.passphrases;
+                let settings = json!({
+                    "agent": "fence_eaton_snmp", "password_file": authentic.path(), "snmp_priv_passwd_file": private.path(),
+                    "parameters": {
+                        "ip": host, "ipport": port, "plug": OUTLET, "snmp_version": "3", "username": "picket",
+                        "snmp_auth_prot": "SHA", "snmp_priv_prot": "AES", "snmp_sec_level": "authPriv", "power_wait": 0,
                     },
                 });
                 driver(&AgentKind::default(), &settings, &self.clock)
@@ -96,7 +121,7 @@ impl<P: Peer> Subject for OverUdp<P> {
             Trouble::AnswersLost => self.network.answers(cut),
             // What one run of an agent asks, and when, is its own affair, as is what ipmitool makes of copies; and one word of it
             // stands for all that went wrong.
-            _ if self.by == By::FenceIpmilan => return false,
+            _ if self.by.is_agent() => return false,
             Trouble::Doubled => self.network.both(Faults { copies: 1, ..Faults::default() }),
             Trouble::WrongCredentials => self.wrong.store(true, Ordering::SeqCst),
             Trouble::FirstCopyLost => self.network.requests(Faults { lose_next: 1, ..Faults::default() }),
@@ -116,11 +141,11 @@ impl<P: Peer> Subject for OverUdp<P> {
 
     fn patience(&self) -> Option<Duration> {
         // No bound of an idle machine: what is slow here is the machine, and an agent is a program that is started for each question.
-        Some(Duration::from_secs(if self.by == By::FenceIpmilan { 60 } else { 15 }))
+        Some(Duration::from_secs(if self.by.is_agent() { 60 } else { 15 }))
     }
 
     fn hears_the_driver(&self) -> bool {
-        self.by != By::FenceIpmilan
+        !self.by.is_agent()
     }
 
     async fn sessions(&self) -> Option<u64> {
@@ -146,6 +171,6 @@ impl<P: Peer> Subject for OverUdp<P> {
     }
 
     fn secrets(&self) -> Vec<String> {
-        vec![PASSWORD.to_owned(), WRONG.to_owned()]
+        [PASSWORD, WRONG].into_iter().chain(Pdu::passphrases()).map(str::to_owned).collect()
     }
 }

@@ -50,6 +50,13 @@ pub fn driver(kind: &dyn DriverKind, settings: &Value, clock: &Arc<Ticking>) -> 
     kind.make(table, &context).unwrap_or_else(|faults| panic!("the settings are right: {faults:?}"))
 }
 
+/// A file with a secret, which nobody else may read as tempfile makes it.
+pub fn secret(text: &str) -> NamedTempFile {
+    let file = NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), text).expect("it can be written");
+    file
+}
+
 /// Files with the right password and with one that nobody has.
 pub struct Passwords {
     right: NamedTempFile,
@@ -58,13 +65,7 @@ pub struct Passwords {
 
 impl Passwords {
     pub fn new() -> Self {
-        // As tempfile makes them nobody else may read them.
-        let file = |text: &str| {
-            let file = NamedTempFile::new().expect("a file");
-            std::fs::write(file.path(), text).expect("it can be written");
-            file
-        };
-        Self { right: file(PASSWORD), wrong: file(WRONG) }
+        Self { right: secret(PASSWORD), wrong: secret(WRONG) }
     }
 
     pub fn path(&self, right: bool) -> String {

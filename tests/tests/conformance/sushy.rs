@@ -1,6 +1,5 @@
 //! A Redfish service that others wrote: sushy-emulator, untouched.
 
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,6 +8,7 @@ use async_trait::async_trait;
 use picket_core::time::Clock;
 use picket_driver::PowerDriver;
 use picket_driver::conformance::{Subject, Trouble};
+use picket_driver_agent::AgentKind;
 use picket_driver_redfish::RedfishKind;
 use picket_engine::clock::SystemClock;
 use picket_tests::Result;
@@ -16,22 +16,28 @@ use picket_tests::peers::{ADMIN, PASSWORD, SYSTEMS, Sushy};
 use serde_json::json;
 use tempfile::NamedTempFile;
 
+use crate::scene::{Ticking, driver, secret};
+
 const WRONG: &str = "wrong-hunter3";
+
+/// Who speaks to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Our own driver.
+    Redfish,
+    /// Debian's agent.
+    FenceRedfish,
+}
 
 /// One system of it.
 pub struct SushySubject {
+    by: By,
     sushy: Mutex<Sushy>,
     wrong: AtomicBool,
     /// Its power is in transition, whatever is done.
     odd: AtomicBool,
     right: NamedTempFile,
     other: NamedTempFile,
-}
-
-fn secret(text: &str) -> NamedTempFile {
-    let mut file = NamedTempFile::new().expect("a file");
-    file.write_all(text.as_bytes()).expect("written");
-    file
 }
 
 impl SushySubject {
@@ -45,6 +51,17 @@ impl Subject for SushySubject {
     fn driver(&self) -> Arc<dyn PowerDriver> {
         let (address, ca) = self.sushy(|sushy| Ok((sushy.address(), sushy.ca_file())));
         let password = if self.wrong.load(Ordering::SeqCst) { &self.other } else { &self.right };
+        if self.by == By::FenceRedfish {
+            // It cannot be told of a CA.
+            let settings = json!({
+                "agent": "fence_redfish", "password_file": password.path(),
+                "parameters": {
+                    "ip": address.ip().to_string(), "ipport": address.port(), "username": ADMIN, "ssl_insecure": true,
+                    "systems_uri": format!("/redfish/v1/Systems/{}", SYSTEMS[0]),
+                },
+            });
+            return driver(&AgentKind::default(), &settings, &Ticking::new());
+        }
         let settings = json!({
             "host": address.ip().to_string(), "port": address.port(), "system": SYSTEMS[0], "username": ADMIN,
             "password_file": password.path(), "authentication": "basic", "ca_file": ca,
@@ -81,6 +98,8 @@ impl Subject for SushySubject {
                 sushy.process().freeze();
                 Ok(())
             }),
+            // One word of the agent stands for all that went wrong, and all that is not Off is on to it.
+            Trouble::WrongCredentials | Trouble::Transition if self.by == By::FenceRedfish => return false,
             Trouble::WrongCredentials => self.wrong.store(true, Ordering::SeqCst),
             Trouble::Transition => {
                 let on = self.is_on().await;
@@ -114,12 +133,12 @@ impl Subject for SushySubject {
 
 impl SushySubject {
     /// One that runs, with a system that is on.
-    pub async fn start() -> Result<Self> {
+    pub async fn start(by: By) -> Result<Self> {
         let (wrong, odd) = (AtomicBool::new(false), AtomicBool::new(false));
         let (right, other) = (secret(PASSWORD), secret(WRONG));
         let sushy = Sushy::start().await?;
         // Its state is there once it was asked.
         assert!(sushy.truth(SYSTEMS[0])());
-        Ok(Self { sushy: Mutex::new(sushy), wrong, odd, right, other })
+        Ok(Self { by, sushy: Mutex::new(sushy), wrong, odd, right, other })
     }
 }

@@ -9,8 +9,9 @@ use serde_json::json;
 use crate::bmc::{Pyghmi, Theirs};
 use crate::over_https::OverHttps;
 use crate::over_udp::{By, OverUdp};
+use crate::pdu::Outlet;
 use crate::scene::Simulated;
-use crate::sushy::SushySubject;
+use crate::sushy::{self, SushySubject};
 
 /// One driver before one peer.
 struct Row {
@@ -90,10 +91,57 @@ const FENCE_IPMILAN: Row = Row {
         CREDENTIALS,
     ],
 };
+// It falls at once, or not at all.
+const FENCE_EATON_SNMP: Row = Row {
+    driver: "agent",
+    peer: "fence_eaton_snmp before net-snmp's snmpd",
+    left_out: &[
+        ALREADY,
+        SLOW_FALL,
+        NEITHER,
+        RESTART,
+        SIGHT,
+        SILENT_END,
+        LATE_COPY,
+        ON_ALONE,
+        FIRST_COPY,
+        DOUBLED,
+        CREDENTIALS,
+    ],
+};
+const FENCE_REDFISH: Row = Row {
+    driver: "agent",
+    peer: "fence_redfish before sushy-emulator",
+    left_out: &[
+        ALREADY,
+        SLOW_FALL,
+        NEITHER,
+        RESTART,
+        SIGHT,
+        SILENT_END,
+        LATE_COPY,
+        ON_ALONE,
+        FIRST_COPY,
+        LOST_ANSWER,
+        REFUSED,
+        DOUBLED,
+        CREDENTIALS,
+    ],
+};
 
 /// All of them. The driver sim is held to the suite where its worlds are, in paused time.
-const ROWS: [&Row; 8] =
-    [&IPMI_SIM, &PYGHMI, &FLEET_IPMI, &FLEET_REDFISH, &FLEET_BASIC, &FLEET_TASKS, &SUSHY, &FENCE_IPMILAN];
+const ROWS: [&Row; 10] = [
+    &IPMI_SIM,
+    &PYGHMI,
+    &FLEET_IPMI,
+    &FLEET_REDFISH,
+    &FLEET_BASIC,
+    &FLEET_TASKS,
+    &SUSHY,
+    &FENCE_IPMILAN,
+    &FENCE_EATON_SNMP,
+    &FENCE_REDFISH,
+];
 
 /// What no peer of a driver shows, and why that is so.
 const SHOWN_NOWHERE: [(&str, &str, &str); 12] = [
@@ -182,10 +230,21 @@ async fn redfish_before_picket_fleet_with_tasks_and_restarts_that_it_tells() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn redfish_before_sushy() {
-    conforms(SUSHY, SushySubject::start().await.expect("sushy-emulator")).await;
+    conforms(SUSHY, SushySubject::start(sushy::By::Redfish).await.expect("sushy-emulator")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn agent_by_fence_ipmilan_before_ipmi_sim() {
     conforms(FENCE_IPMILAN, OverUdp::new(Theirs::start().await, By::FenceIpmilan).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agent_by_fence_eaton_snmp_before_snmpd() {
+    conforms(FENCE_EATON_SNMP, OverUdp::new(Outlet::start().await, By::FenceEatonSnmp).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agent_by_fence_redfish_before_sushy() {
+    conforms(FENCE_REDFISH, SushySubject::start(sushy::By::FenceRedfish).await.expect("sushy-emulator"))
+        .await;
 }

@@ -17,7 +17,9 @@ use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, Random};
 use picket_election::Single;
 use picket_engine::clock::SystemClock;
-use picket_engine::{Engine, FenceCall, Logins, NoHooks, NodePlan, Parts, PlannedRelease, Receipts, Until};
+use picket_engine::{
+    Engine, FenceCall, Logins, NoHooks, NodePlan, Parts, PlannedRelease, Receipts, Unit, Until,
+};
 use picket_receipt::Keys;
 use picket_store::MemoryStore;
 use picket_tests::peers::{OPERATOR, PASSWORD};
@@ -95,6 +97,7 @@ impl Inside {
             parents: Arc::default(),
             check_at_start: true,
             logins: Logins::new(512),
+            programs: Arc::new(Unit::of_programs(64)),
         });
         let runs = engine.clone();
         let running = tokio::spawn(async move {

@@ -5,7 +5,9 @@ use picket_driver::source::{self, Source};
 use picket_driver::table::ReadTable;
 use serde_json::Value;
 
+use super::naming;
 use super::reader::Reader;
+use super::told::Told;
 use crate::list;
 use crate::metadata::{Content, Metadata, same};
 
@@ -26,7 +28,7 @@ const SECRETS: [&str; 13] = [
     "key_value",
 ];
 /// Parameters that say which device it is.
-const ADDRESS: [&str; 11] = [
+pub(super) const ADDRESS: [&str; 12] = [
     "ip",
     "ipaddr",
     "ipport",
@@ -38,9 +40,13 @@ const ADDRESS: [&str; 11] = [
     "suborg",
     "target",
     "systems_uri",
+    "drac_version",
 ];
+/// Parameters that say how a device's answer is authenticated.
+const SEEN: [&str; 9] =
+    ["lanplus", "auth", "cipher", "ssh", "secure", "ssl", "ssl_insecure", "snmp_version", "snmp_sec_level"];
 /// Parameters that are ours to set, or that make an off something else, with the reason.
-pub(super) const REFUSED: [(&str, &str); 16] = [
+pub(super) const REFUSED: [(&str, &str); 17] = [
     ("action", "Picket says what is to be done"),
     ("option", "Picket says what is to be done"),
     ("method", "Picket switches off and on, and never cycles"),
@@ -57,6 +63,7 @@ pub(super) const REFUSED: [(&str, &str); 16] = [
     ("help", "nothing would be done"),
     ("version", "nothing would be done"),
     ("nodename", "agents do not read it"),
+    ("port_as_ip", "an address is given as ip"),
 ];
 
 impl Reader<'_> {
@@ -110,9 +117,9 @@ impl Reader<'_> {
                 self.fault(key, message);
                 continue;
             }
-            if ADDRESS.contains(&same(parameter).as_str()) {
+            if ADDRESS.iter().chain(&naming::ELSEWHERE).chain(&SEEN).any(|seen| *seen == same(parameter)) {
                 let message = format!(
-                    "{parameter} is no secret: what is switched stands in parameters, to be told from others"
+                    "{parameter} is no secret: what is switched, and how, stands in parameters, to be told from others"
                 );
                 self.fault(key, message);
                 continue;
@@ -195,16 +202,25 @@ impl Reader<'_> {
             }
         }
         if let Some(metadata) = metadata {
-            self.complete(given, secrets, metadata);
+            let told = Told { parameters: &told, secrets, metadata };
+            if let Some(agent) = agent {
+                self.names(agent, &told);
+            }
+            self.complete(given, agent, &told);
         }
         told
     }
 
     /// What must be given, and what the agent must be able to do.
-    fn complete(&mut self, given: &[(String, String)], secrets: &[(String, Secret)], metadata: &Metadata) {
-        let has = |name: &str| {
-            given.iter().any(|(given, _)| same(given) == name)
-                || secrets.iter().any(|(given, _)| same(given) == name)
+    fn complete(&mut self, given: &[(String, String)], agent: Option<&list::Agent>, told: &Told<'_>) {
+        let metadata = told.metadata;
+        let has = |name: &str| given.iter().any(|(given, _)| same(given) == name) || told.has(&[name]);
+        let is_needed = |name: &str, required: bool| match name {
+            "action" => false,
+            // What it says of these two is not all that is so.
+            "ip" => required || agent.is_some(),
+            "plug" | "port" => required && agent.is_none_or(|agent| naming::reads_plug(agent, told)),
+            _ => required,
         };
         let lacks: Vec<&str> = metadata
             .parameters
@@ -215,9 +231,8 @@ impl Reader<'_> {
                     .parameters
                     .iter()
                     .find(|(_, other)| other.obsoletes.as_deref() == Some(name.as_str()));
-                parameter.required
+                is_needed(name, parameter.required)
                     && parameter.default.is_none()
-                    && name.as_str() != "action"
                     && newer.is_none()
                     && !has(name)
                     && !older.is_some_and(has)
@@ -235,8 +250,8 @@ impl Reader<'_> {
 
 /// Why a parameter, with `_`, is not to be given, in whatever way.
 fn refused(name: &str, agent: Option<&list::Agent>) -> Option<&'static str> {
-    let all = REFUSED.iter().copied().chain(agent.and_then(list::Agent::refused));
-    all.into_iter().find(|(refused, _)| *refused == name).map(|(_, why)| why)
+    let own = agent.map_or(&[][..], list::Agent::refused);
+    REFUSED.iter().chain(own).find(|(refused, _)| *refused == name).map(|(_, why)| *why)
 }
 
 /// Whether an agent takes two names for the same.
@@ -255,7 +270,7 @@ fn is_no(value: &str) -> bool {
     matches!(value.to_ascii_lowercase().as_str(), "0" | "no" | "off" | "false")
 }
 
-fn is_yes(value: Option<&str>) -> bool {
+pub(super) fn is_yes(value: Option<&str>) -> bool {
     value.is_some_and(|value| matches!(value.to_ascii_lowercase().as_str(), "1" | "yes" | "on" | "true"))
 }
 

@@ -2,6 +2,9 @@ use super::parameters::REFUSED;
 use super::*;
 use serde_json::json;
 
+mod authenticated;
+mod naming;
+
 const METADATA: &str = r#"<resource-agent name="fence_x"><parameters>
 <parameter name="action" required="1"><content type="string"/></parameter>
 <parameter name="ip" required="1" obsoletes="ipaddr"><content type="string"/></parameter>
@@ -13,6 +16,7 @@ const METADATA: &str = r#"<resource-agent name="fence_x"><parameters>
 <parameter name="passwd" required="0" deprecated="1"><content type="string"/></parameter>
 <parameter name="community" required="0"><content type="string"/></parameter>
 <parameter name="snmp_version" required="0"><content type="select"><option value="1"/><option value="3"/></content></parameter>
+<parameter name="snmp_sec_level" required="0"><content type="string"/></parameter>
 <parameter name="inet4_only" required="0"><content type="boolean"/></parameter>
 <parameter name="lanplus" required="0"><content type="boolean" default="1"/></parameter>
 </parameters><actions><action name="on"/><action name="off"/><action name="status"/></actions></resource-agent>"#;
@@ -42,7 +46,8 @@ fn check(settings: Value) -> Result<Settings, Vec<(String, String)>> {
 
 /// A good device of the list, with these changes.
 fn eaton(changes: Value) -> Value {
-    let mut settings = json!({ "agent": "fence_eaton_snmp", "parameters": { "ip": "PDU1", "plug": "7" } });
+    let signed = json!({ "ip": "PDU1", "plug": "7", "snmp_version": "3", "snmp_sec_level": "authPriv" });
+    let mut settings = json!({ "agent": "fence_eaton_snmp", "parameters": signed });
     let table = settings.as_object_mut().expect("a table");
     table.extend(changes.as_object().expect("a table").clone());
     settings
@@ -58,7 +63,7 @@ fn refused(settings: Value, key: &str, words: &str) {
 fn a_device_is_what_the_list_says() {
     let made = check(eaton(json!({ "max_life": "2m" }))).expect("it is right");
     assert_eq!((made.class, made.grade), (DeviceClass::Supply, Grade::Observed));
-    assert_eq!(made.endpoint, "agent pdu1:161 7", "whatever the spelling");
+    assert_eq!(made.endpoint, "agent pdu1 7", "whatever the spelling");
     assert_eq!((made.max_life, made.never_alone), (Some(Duration::from_secs(120)), None));
     let switched = eaton(json!({ "parameters": { "ip": "PDU1", "plug": "7", "switch": "2" } }));
     assert!(check(switched).is_err(), "that agent has no switches");
@@ -131,10 +136,10 @@ fn parameters_are_those_of_the_agent() {
         "needs also plug",
     );
     let older = json!({ "agent": "fence_eaton_snmp", "parameters": { "ipaddr": "p", "port": 7 } });
-    assert_eq!(check(older).expect("older names do").endpoint, "agent p:161 7");
+    assert_eq!(check(older).expect("older names do").endpoint, "agent p 7");
     let port =
         json!({ "agent": "fence_eaton_snmp", "parameters": { "ip": "p", "plug": "7", "ipport": 161 } });
-    assert_eq!(check(port).expect("it is right").endpoint, "agent p:161 7", "given or not");
+    assert_eq!(check(port).expect("it is right").endpoint, "agent p 7", "given or not");
     refused(with("ipaddr", json!("other")), "parameters.ipaddr", "the same as ip");
     refused(with("port", json!("8")), "parameters.port", "the same as plug");
     let twice = with("inet4-only", json!("1"));
@@ -220,8 +225,8 @@ fn where_a_secret_is_seen_is_told() {
     assert!(told.contains("community and password into the arguments of a program"), "{told}");
     assert!(!told.contains("hunter2"), "{told}");
     assert!(check(eaton(json!({}))).expect("it is right").remarks.is_empty(), "there is none to be seen");
-    let plain =
-        json!({ "agent": "fence_raritan", "parameters": { "ip": "p", "plug": "7" }, "password_file": path });
+    let mut plain = eaton(json!({ "password_file": path }));
+    plain["agent"] = json!("fence_raritan");
     assert!(check(plain).expect("it is right").remarks.is_empty(), "that one shows none");
 }
 

@@ -296,7 +296,7 @@ impl NodeTask {
         let (parts, hands, stored) = (self.parts.clone(), self.hands.clone(), self.stored.clone());
         async move {
             // What is shared is waited for before power is read: nothing comes between the store's word and the on.
-            let (_turn, hands) = match hands.in_turn(on.device()).await {
+            let (_turns, hands) = match hands.in_turn(on.device()).await {
                 Ok(ready) => ready,
                 Err(error) => {
                     let asked_at = parts.clock.boot();

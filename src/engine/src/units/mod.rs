@@ -6,8 +6,10 @@
 //! late. More would make each wait for the others' readings until its own are too old, and none would ever be confirmed. For the
 //! same reason the dwell of a slow unit's devices is longer ([`Unit::least_dwell`]).
 //!
-//! **Invariants.** No call has its turn for longer than it may take: whoever holds one and is not worked, since its node waits for
-//! the store for instance, keeps nobody else waiting. Nobody waits for a level while holding one at a unit whose name comes later: no two nodes wait for each other.
+//! The gateway itself is one, too: to the drivers whose calls are programs that run on its machine ([`Unit::of_programs`]).
+//!
+//! **Invariants.** No call has its turn for longer than it may take, or wait for that of its program: whoever holds one and is not
+//! worked, since its node waits for the store for instance, keeps nobody else waiting. Nobody waits for a level while holding one at a unit whose name comes later: no two nodes wait for each other.
 //! A turn ends when it is dropped, wherever its holder is.
 
 mod state;
@@ -25,7 +27,10 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, SemaphorePermit, on
 use tokio::time::Instant;
 
 /// A call waits no longer than this for its turn.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+
+/// So many nodes are named; of more, how many.
+const NAMED: usize = 8;
 
 /// A call ends by itself within its time; its turn is taken from it a little later.
 const MARGIN: Duration = Duration::from_secs(2);
@@ -65,10 +70,20 @@ pub struct UnitLimits {
     pub pause: Duration,
 }
 
+/// By which of its last readings a unit is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// The slowest: all of them were of one thing.
+    Slowest,
+    /// The middle one: each was of another, and the slow ones say nothing of the others.
+    Usual,
+}
+
 /// One unit of the fleet.
 #[derive(Debug)]
 pub struct Unit {
     name: String,
+    pace: Pace,
     limits: Mutex<UnitLimits>,
     /// So many of its checks that nobody asked for go on side by side, as it bore at first: the others wait here, and not in the way
     /// of other units' checks.
@@ -86,11 +101,25 @@ impl Unit {
     pub fn new(name: impl Into<String>, limits: UnitLimits) -> Self {
         Self {
             name: name.into(),
+            pace: Pace::Slowest,
             limits: Mutex::new(limits),
             checks: Arc::new(Semaphore::new(limits.at_once)),
             used_by: Mutex::default(),
             state: Mutex::default(),
         }
+    }
+
+    /// The gateway itself, where so many programs of devices run side by side, one at least. The devices behind them have nothing else
+    /// to do with each other.
+    pub fn of_programs(at_once: usize) -> Self {
+        let limits = UnitLimits { at_once: at_once.max(1), pause: Duration::ZERO };
+        Self { pace: Pace::Usual, ..Self::new("the fence agents of this gateway", limits) }
+    }
+
+    /// From now on so many programs. Those that run go on.
+    pub fn change_programs(self: &Arc<Self>, at_once: usize) {
+        let users = whole(&self.used_by).clone();
+        self.change(UnitLimits { at_once: at_once.max(1), pause: Duration::ZERO }, users);
     }
 
     /// What it is, for people (`pdu1.example.org`).
@@ -162,15 +191,15 @@ impl Unit {
     /// The least time between two readings of each of so many devices of a level: their offs and readings, one after the other,
     /// must come round within three of it (S2).
     pub(crate) fn least_dwell(&self, devices: usize) -> Duration {
-        let round =
-            whole(&self.state).slowest_reading().unwrap_or_default() * u32::try_from(devices).unwrap_or(1);
+        let reading = whole(&self.state).reading(self.pace).unwrap_or_default();
+        let round = reading * u32::try_from(devices).unwrap_or(1);
         round.mul_f64(1.5 / self.limits().at_once as f64)
     }
 
     /// How long it takes at the longest to read so many devices here.
     pub(crate) fn round(&self, devices: usize) -> Duration {
         let rounds = u32::try_from(devices.div_ceil(self.limits().at_once)).unwrap_or(u32::MAX);
-        whole(&self.state).slowest_reading().unwrap_or_default().saturating_mul(rounds)
+        whole(&self.state).reading(self.pace).unwrap_or_default().saturating_mul(rounds)
     }
 
     /// The turn of a node's level, of which so many devices are here, each asked once in a `dwell`.
@@ -186,6 +215,15 @@ impl Unit {
     /// Who has a level there now.
     pub(crate) fn busy_with(&self) -> Vec<NodeId> {
         whole(&self.state).levels().cloned().collect()
+    }
+}
+
+/// These nodes for people: the first of them, and how many more.
+pub(crate) fn named(nodes: &[NodeId]) -> String {
+    let first: Vec<&str> = nodes.iter().take(NAMED).map(NodeId::as_str).collect();
+    match nodes.len().saturating_sub(NAMED) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
     }
 }
 

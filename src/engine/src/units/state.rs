@@ -8,10 +8,12 @@ use picket_core::ids::NodeId;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{LevelTurn, Rank, Turn, Unit};
+use super::{LevelTurn, Pace, Rank, Turn, Unit};
 
 /// Of so many readings it is remembered how long they took.
 const REMEMBERED: usize = 16;
+/// What a program is reckoned to take before any has run: an interpreter, and a device that answers.
+const USUAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -120,8 +122,16 @@ impl State {
         self.silent_since
     }
 
-    pub(super) fn slowest_reading(&self) -> Option<Duration> {
-        self.took.iter().max().copied()
+    /// How long a reading is reckoned to take. `None`: nothing is known.
+    pub(super) fn reading(&self, pace: Pace) -> Option<Duration> {
+        match pace {
+            Pace::Slowest => self.took.iter().max().copied(),
+            Pace::Usual => {
+                let mut took: Vec<Duration> = self.took.iter().copied().collect();
+                took.sort_unstable();
+                took.get(took.len() / 2).copied().or(Some(USUAL))
+            }
+        }
     }
 
     pub(super) fn levels(&self) -> impl Iterator<Item = &NodeId> {
@@ -151,8 +161,8 @@ impl State {
     /// How many levels may go on side by side: each of their devices is asked once in a dwell, and half of the unit's time is for
     /// offs and for others. Nothing is known before the first readings.
     fn most_levels(&self, unit: &Unit, first: &Waiting) -> usize {
-        let Some(slowest) = self.slowest_reading() else { return 1 };
-        let round = slowest.as_secs_f64().max(0.001) * first.devices as f64 * 2.0;
+        let Some(reading) = self.reading(unit.pace) else { return 1 };
+        let round = reading.as_secs_f64().max(0.001) * first.devices as f64 * 2.0;
         let levels = first.dwell.as_secs_f64() * unit.limits().at_once as f64 / round;
         (levels as usize).max(1)
     }

@@ -148,3 +148,46 @@ async fn whoever_has_a_turn_and_is_not_worked_loses_it() {
     drop(next);
     unit.turn(Rank::Fence, s(5)).await.expect("free");
 }
+
+#[test]
+fn of_many_nodes_the_first_are_named() {
+    let nodes: Vec<NodeId> = (1..=10).map(|index| node(&format!("n{index}"))).collect();
+    assert_eq!(named(&nodes[..2]), "n1, n2");
+    assert_eq!(named(&nodes), "n1, n2, n3, n4, n5, n6, n7, n8 and 2 more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_dead_do_not_slow_the_programs_of_the_living() {
+    let programs = Arc::new(Unit::of_programs(8));
+    let mut levels = Vec::new();
+    let mut fill = async |programs: &Arc<Unit>| {
+        while let Ok(level) = timeout(ms(1), programs.clone().level(node("n1"), 1, s(1))).await {
+            levels.push(level);
+        }
+        levels.len()
+    };
+    assert_eq!(fill(&programs).await, 4, "before any has run each is reckoned to take a second");
+    for takes in [s(60), ms(250), ms(250), s(20), ms(250)] {
+        programs.took(takes, true);
+    }
+    assert_eq!(fill(&programs).await, 16, "as fast as most of them were");
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_programs_run_side_by_side_once_the_settings_say_so() {
+    let programs = Arc::new(Unit::of_programs(1));
+    let first = programs.turn(Rank::Check, s(600)).await.expect("free");
+    let waits = tokio::spawn({
+        let programs = programs.clone();
+        async move { programs.turn(Rank::Check, s(600)).await }
+    });
+    yield_now().await;
+    assert!(!waits.is_finished());
+    programs.change_programs(2);
+    let second = waits.await.expect("ended").expect("there is room");
+    programs.change_programs(1);
+    drop(second);
+    assert!(timeout(ms(1), programs.turn(Rank::Fence, s(600))).await.is_err(), "the first is still there");
+    drop(first);
+    drop(programs.turn(Rank::Fence, s(600)).await.expect("it is over"));
+}

@@ -133,6 +133,7 @@ impl Setup {
             parents,
             check_at_start: self.check_at_start,
             logins: Logins::new(self.logins),
+            programs: Arc::new(Unit::of_programs(64)),
         })
     }
 

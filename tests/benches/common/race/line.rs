@@ -15,7 +15,7 @@ use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_ipmi::IpmiDriver;
 use picket_election::Single;
-use picket_engine::{Engine, FenceCall, Logins, NoHooks, NodePlan, Parts, Receipts, Until};
+use picket_engine::{Engine, FenceCall, Logins, NoHooks, NodePlan, Parts, Receipts, Unit, Until};
 use picket_receipt::Keys;
 use picket_store::EmbeddedStore;
 use tempfile::TempDir;
@@ -77,6 +77,7 @@ impl Line {
             parents: Arc::default(),
             check_at_start: true,
             logins: Logins::new(512),
+            programs: Arc::new(Unit::of_programs(64)),
         });
         let stop = CancellationToken::new();
         let (running, over) = (engine.clone(), stop.clone());

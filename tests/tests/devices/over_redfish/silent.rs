@@ -52,7 +52,7 @@ async fn its_outlet_is_cut_where_there_is_one() -> Result<()> {
     let settings = format!(
         "[rules]\nsilent_share = \"1s\"\n[nodes.n1]\nlevels = [[\"bmc\"], [\"outlet\"]]\nreleases = [\"detach\"]\n{}{}",
         machine.redfish().device("n1", "bmc"),
-        pdu.device("n1", 7, "verified = true"),
+        pdu.device("n1", "outlet", 7, "verified = true"),
     );
     let fleet = Fleet::new().with(&settings).webhook("detach", &webhook.url(), "settle = \"0s\"");
     let mut gateway = Gateway::of(Daemon::Shipped, &fleet)?;

@@ -2,7 +2,7 @@
 
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
 use picket_core::event::Holder;
-use picket_core::ids::{DeviceId, NodeId};
+use picket_core::ids::DeviceId;
 use picket_core::record::{Phase, Then};
 use picket_core::time::written;
 use picket_core::topology::{Level, Topology};
@@ -12,9 +12,7 @@ use crate::error::EngineError;
 use crate::node::NodeTask;
 use crate::plan::{Plan, PlanAction, PlanStep, Planned};
 use crate::request::{Asides, FenceCall};
-
-/// So many nodes are named; of more, how many.
-const NAMED: usize = 8;
+use crate::units;
 
 /// Of a quorum that was set aside for nothing.
 const NO_QUORUM: &str = "it does not cost the store its quorum: the override of the quorum is of no use";
@@ -140,12 +138,9 @@ impl NodeTask {
     fn shared(&self, id: &DeviceId) -> String {
         let Some(unit) = self.plan.units.get(id) else { return String::new() };
         let others = unit.others(&self.plan.id);
-        let named: Vec<&str> = others.iter().take(NAMED).map(NodeId::as_str).collect();
-        let more = others.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        match named.is_empty() {
+        match others.is_empty() {
             true => String::new(),
-            false => format!("; at {} it takes turns with {}{more}", unit.name(), named.join(", ")),
+            false => format!("; at {} it takes turns with {}", unit.name(), units::named(&others)),
         }
     }
 

@@ -11,7 +11,7 @@ use picket_core::time::BootTime;
 
 use super::Run;
 use crate::node::NodeTask;
-use crate::units::{LevelTurn, Unit};
+use crate::units::{LevelTurn, Unit, named};
 use crate::view::LIVENESS_SOURCE;
 
 /// A turn that is wanted: where, of how many devices, each asked once in that time.
@@ -58,11 +58,13 @@ impl NodeTask {
         let mut units: BTreeMap<String, Wanted> = BTreeMap::new();
         let level = self.open_fence().and_then(|fence| fence.topology.level(level));
         for spec in level.into_iter().flat_map(|level| &level.devices) {
-            let Some(unit) = self.plan.units.get(&spec.id) else { continue };
-            let first = || Wanted { unit: unit.clone(), devices: 0, dwell: spec.dwell };
-            let wanted = units.entry(unit.name().to_owned()).or_insert_with(first);
-            wanted.devices += 1;
-            wanted.dwell = wanted.dwell.min(spec.dwell);
+            let program = self.plan.runs_programs(&spec.id).then_some(&self.parts.programs);
+            for unit in self.plan.units.get(&spec.id).into_iter().chain(program) {
+                let first = || Wanted { unit: unit.clone(), devices: 0, dwell: spec.dwell };
+                let wanted = units.entry(unit.name().to_owned()).or_insert_with(first);
+                wanted.devices += 1;
+                wanted.dwell = wanted.dwell.min(spec.dwell);
+            }
         }
         Turns { held: Vec::new(), left: units.into_values().collect(), waiting: None }
     }
@@ -119,8 +121,7 @@ impl NodeTask {
             return self.wait_for(format!("the store ({why})"), "store", None);
         }
         if let Some((unit, _)) = &run.turns.waiting {
-            let busy: Vec<String> = unit.busy_with().iter().map(ToString::to_string).collect();
-            let whose = format!("{} (busy with {})", unit.name(), busy.join(", "));
+            let whose = format!("{} (busy with {})", unit.name(), named(&unit.busy_with()));
             return self.wait_for("its turn at what it shares", whose, Some(run.deadline.since(now)));
         }
         if let Some(until) = run.last_look.waited_for().filter(|until| *until > now) {

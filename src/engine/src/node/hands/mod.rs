@@ -2,6 +2,7 @@
 
 mod reading;
 mod sessions;
+mod turns;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,9 +22,8 @@ use super::idling::Spoken;
 use super::telling::{Asking, POWER, Teller};
 use super::words;
 use crate::hooks::Permits;
-use crate::logins::{self, LoginTurn};
 use crate::parts::{NodePlan, Parts};
-use crate::units::{Rank, Turn};
+use crate::units::Rank;
 use crate::work::Work;
 
 /// What a call to a device came to.
@@ -57,33 +57,6 @@ impl Did {
 
 /// A call under way.
 pub(super) type Doing = BoxFuture<'static, (DeviceId, Did)>;
-
-/// What a call holds while it is under way: its turn at what several devices share, and its turn to log in.
-struct Turns<P> {
-    _shared: P,
-    login: Option<LoginTurn>,
-}
-
-impl<P> Turns<P> {
-    /// The call, in these turns, with a net under it.
-    async fn bounded<T>(
-        self,
-        time: Duration,
-        call: impl Future<Output = Result<T, DriverError>>,
-    ) -> Result<T, DriverError> {
-        let login = self.login;
-        let call = async {
-            match login {
-                Some(turn) => turn.within(call).await,
-                None => call.await,
-            }
-        };
-        bounded(time, call).await
-    }
-}
-
-/// A driver, a call that begins now, and the turns in which it goes.
-type Ready<P> = (Arc<dyn PowerDriver>, Call, Turns<P>);
 
 /// Makes calls to a node's devices.
 #[derive(Clone, Debug)]
@@ -150,18 +123,6 @@ impl Hands {
         }
     }
 
-    /// The device's turn at what it shares, where it shares anything; and the same hands, whose calls to it need none.
-    pub(super) async fn in_turn(&self, device: &DeviceId) -> Result<(Option<Turn>, Self), DriverError> {
-        // A reading, the store's word, and an on.
-        let turn = self.turn(device, self.time(device) * 3).await?;
-        Ok((turn, Self { in_turn: true, ..self.clone() }))
-    }
-
-    async fn turn(&self, device: &DeviceId, life: Duration) -> Result<Option<Turn>, DriverError> {
-        let Some(unit) = self.plan.units.get(device).filter(|_| !self.in_turn) else { return Ok(None) };
-        unit.turn(self.rank(), life).await.map(Some)
-    }
-
     pub(super) fn leadership(&self) -> &Arc<Leadership> {
         &self.leadership
     }
@@ -202,36 +163,6 @@ impl Hands {
         } else {
             Call::control(until, clock, self.leadership.clone())
         }
-    }
-
-    /// A turn to log in, where that is what the device is asked first. It is waited for before the time of the call runs.
-    async fn login(&self, device: &DeviceId) -> Option<LoginTurn> {
-        let is_cold = self.plan.drivers.get(device).is_some_and(|driver| driver.is_cold());
-        let rank = match (self.unheard, self.asked_for) {
-            (false, _) => logins::Rank::Fence,
-            (true, false) => logins::Rank::Check,
-            (true, true) => logins::Rank::Status,
-        };
-        if is_cold { Some(self.parts.logins.take(rank).await) } else { None }
-    }
-
-    /// The driver, a call of so long, which begins now, and the turns in which it goes.
-    async fn ready(&self, device: &DeviceId, time: Duration) -> Result<Ready<Option<Turn>>, DriverError> {
-        let driver = self.driver(device)?;
-        let shared = self.turn(device, time).await?;
-        let login = self.login(device).await;
-        Ok((driver, self.call(time), Turns { _shared: shared, login }))
-    }
-
-    /// The same, of what is said in a session that is open, or not at all.
-    async fn ready_in_session(
-        &self,
-        device: &DeviceId,
-        time: Duration,
-    ) -> Result<Ready<Option<Turn>>, DriverError> {
-        let driver = self.driver(device)?;
-        let shared = self.turn(device, time).await?;
-        Ok((driver, self.call(time), Turns { _shared: shared, login: None }))
     }
 
     /// The call, before the hooks.
@@ -294,7 +225,7 @@ impl Hands {
             hands.parts.hooks.reached("sending off").await;
             let time = hands.time(&device);
             let asking = hands.ask(&device, "power off, hard");
-            let result = match hands.ready(&device, time).await {
+            let result = match hands.ready_to_run(&device, time).await {
                 Ok(_) if hands.parts.clock.boot() > look_serves_until => Err(DriverError::new(
                     ErrorKind::TimedOut,
                     Effect::DidNotHappen,
@@ -378,21 +309,4 @@ impl Hands {
             (device, Did::Quiesced(result))
         })
     }
-}
-
-/// Runs a call with a net under it: a driver that overruns its deadline does not hold the node's task. The last part of
-/// the net begins when the rest is over: after a stop of the process a call ends by itself first, with what it heard.
-async fn bounded<T>(
-    time: Duration,
-    call: impl Future<Output = Result<T, DriverError>>,
-) -> Result<T, DriverError> {
-    let half = Duration::from_millis(500);
-    tokio::pin!(call);
-    if let Ok(ended) = tokio::time::timeout(time + half, &mut call).await {
-        return ended;
-    }
-    tokio::time::timeout(half, call).await.unwrap_or_else(|_| {
-        let net = time + half * 2;
-        Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, format!("no end after {net:?}")))
-    })
 }

@@ -9,7 +9,8 @@ use picket_core::ids::DeviceId;
 use picket_driver::DriverError;
 use tokio::time::Instant;
 
-use super::{Did, Doing, Hands, POWER, Ready, Turns, words};
+use super::turns::{Ready, Turns};
+use super::{Did, Doing, Hands, POWER, words};
 use crate::units::Together;
 
 impl Hands {
@@ -17,7 +18,7 @@ impl Hands {
         let (hands, device) = (self.clone(), device.clone());
         Box::pin(async move {
             let time = hands.time(&device);
-            let ready = hands.ready(&device, time).await;
+            let ready = hands.ready_to_run(&device, time).await;
             hands.read_now(device, time, ready).await
         })
     }
@@ -33,7 +34,7 @@ impl Hands {
             None => self.read(device),
             Some(unit) => {
                 let together = units.entry(unit.name()).or_insert_with(|| Together::new(unit, self.rank()));
-                together.add(self.time(device));
+                together.add(self.time(device) + self.waits(device));
                 self.read_together(device, together.clone())
             }
         });
@@ -48,7 +49,8 @@ impl Hands {
                 let driver = hands.driver(&device)?;
                 let place = together.next().await?;
                 let login = hands.login(&device).await;
-                Ok((driver, hands.call(time), Turns { _shared: place, login }))
+                let program = hands.program(&device, time).await?;
+                Ok((driver, hands.call(time), Turns { _shared: place, login, _program: program }))
             };
             let ready = began.await;
             hands.read_now(device, time, ready).await
@@ -68,11 +70,11 @@ impl Hands {
             Ok((driver, call, turns)) => {
                 let began = Instant::now();
                 let result = turns.bounded(time, driver.read_power(&call)).await;
-                self.plan
-                    .units
-                    .get(&device)
-                    .iter()
-                    .for_each(|unit| unit.took(began.elapsed(), result.is_ok()));
+                // A dead device says nothing of how fast the others' programs are.
+                let is_program = result.is_ok() && self.plan.runs_programs(&device);
+                let units = self.plan.units.get(&device).into_iter();
+                let units = units.chain(is_program.then_some(&self.parts.programs));
+                units.for_each(|unit| unit.took(began.elapsed(), result.is_ok()));
                 result
             }
             Err(error) => Err(error),

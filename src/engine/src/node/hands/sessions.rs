@@ -2,7 +2,8 @@
 
 use picket_core::ids::DeviceId;
 
-use super::{Did, Doing, Hands, bounded};
+use super::turns::bounded;
+use super::{Did, Doing, Hands};
 
 impl Hands {
     /// In which session a command to the device would go now, where others can end it by its name.

@@ -12,7 +12,7 @@ use picket_core::store::Store;
 use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
 use picket_driver_sim::{SharedWorld, SimClock, SimDriver, SimOptions};
-use picket_engine::{Engine, Logins, NoHooks, NodePlan, Parts, PlannedRelease, Receipts};
+use picket_engine::{Engine, Logins, NoHooks, NodePlan, Parts, PlannedRelease, Receipts, Unit};
 use picket_receipt::Keys;
 
 use super::far::{Alive, StoreElection, Volumes};
@@ -49,6 +49,7 @@ pub fn engine(
         parents: Arc::default(),
         check_at_start: false,
         logins: Logins::new(512),
+        programs: Arc::new(Unit::of_programs(64)),
     })
 }
 
