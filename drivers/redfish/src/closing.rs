@@ -105,6 +105,10 @@ async fn is_deleted(line: &mut Line, session: &Session, call: &Call) -> bool {
 async fn is_unknown(line: &mut Line, session: &Session, call: &Call, until: Instant) -> bool {
     let Some(path) = line.sessions.clone() else { return false };
     let ask = Ask { token: Some(session.token.clone()), ..Ask::get(path) };
+    // It may know it still, and counts its idleness from now on.
+    for orphan in line.orphans.iter_mut().filter(|orphan| orphan.path == session.path) {
+        orphan.last_used = Instant::now();
+    }
     let told = timeout_at(until, line.once(&ask, call, until)).await;
     matches!(told, Ok(Ok(Ok(answer))) if answer.status == 401 && !answer.stored)
 }

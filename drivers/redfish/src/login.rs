@@ -149,15 +149,14 @@ impl Line {
     }
 
     fn take_session(&mut self, answer: Answer) -> Result<(), DriverError> {
-        let said = answer.location.clone().or_else(|| answer.own_path());
-        let (Some(token), Some(said)) = (answer.token, said) else {
+        // Its header first, and where that cannot be believed its own word in the body.
+        let said: Vec<String> = answer.location.clone().into_iter().chain(answer.own_path()).collect();
+        let Some(token) = answer.token.filter(|_| !said.is_empty()) else {
             let why = "the service made a session and does not say its token and place";
             return Err(self.error(&Effort::reading(), ErrorKind::Protocol, why));
         };
-        let path = self
-            .sessions
-            .as_ref()
-            .and_then(|collection| place_in(collection, &said, &token, self.orphans.iter()));
+        let place = |said: &String| place_in(self.sessions.as_ref()?, said, &token, self.orphans.iter());
+        let path = said.iter().find_map(place);
         if path.is_none() {
             let endpoint = self.settings.authority();
             tracing::warn!(%endpoint, "a session whose place cannot be believed: nothing but its idleness ends it");

@@ -101,3 +101,33 @@ async fn our_own_session_in_anothers_place_says_where_it_is() {
     }
     second.driver.end_session(&name, &second.call()).await.expect("ours is there");
 }
+
+#[tokio::test]
+async fn a_session_says_where_it_is_where_its_header_does_not() {
+    let fake = Fake::start().await;
+    let body = json!({ "@odata.id": format!("{SESSIONS}/7") });
+    let reply = Reply::json(201, body).with("X-Auth-Token", "token-1").with("Location", SESSIONS);
+    fake.world().after.push_back((LOGIN, reply));
+    let hand = Hand::of(&fake, json!({})).await;
+    hand.power().await;
+    assert!(
+        hand.driver.session().is_some_and(|name| name.contains("Sessions/7")),
+        "{:?}",
+        hand.driver.session()
+    );
+}
+
+/// Whoever asks whether a token is still known begins its idle limit anew, and waits for the whole of it from then on.
+#[tokio::test]
+async fn a_question_in_a_session_renews_it() {
+    let fake = Fake::start().await;
+    fake.world().after.push_back((LOGIN, made("token-1", SESSIONS)));
+    let hand = Hand::of(&fake, json!({ "session_timeout": "2s" })).await;
+    hand.power().await;
+    hand.off().await.expect("taken");
+    for _ in 0..2 {
+        let call = hand.call_of(Duration::from_millis(1_400));
+        let open = hand.driver.quiesce(&call).await.expect_err("it was asked a moment ago");
+        assert_eq!(open.effect, Effect::Unknown, "{open}");
+    }
+}

@@ -58,6 +58,11 @@ impl Engine {
         self.shared.office.held_by(child)
     }
 
+    /// Why nothing is sent to a node; `None`: it is no orphan.
+    pub(crate) fn orphaned(&self, node: &NodeId) -> Option<String> {
+        self.slot(node).ok()?.view.borrow().live.orphaned.as_ref().map(ToString::to_string)
+    }
+
     /// Whether a node was seen on when its devices were read last, and is not on its way back or off.
     ///
     /// # Errors

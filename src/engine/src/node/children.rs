@@ -85,6 +85,13 @@ impl NodeTask {
         }
     }
 
+    /// What was read for a child a moment ago, and was answered.
+    pub(super) fn just_told(&self) -> Vec<Look> {
+        let last = self.shared_look(Duration::ZERO).filter(|last| last.is_good);
+        let answered = |look: &&Look| look.reading.is_some();
+        last.into_iter().flat_map(|last| &last.looks).filter(answered).cloned().collect()
+    }
+
     fn shared_look(&self, grace: Duration) -> Option<&SharedLook> {
         let (now, ground) = (self.now(), self.ground.as_ref()?);
         let last = self.shared_look.as_deref()?;

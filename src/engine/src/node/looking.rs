@@ -128,6 +128,12 @@ impl NodeTask {
                     if self.place() != here {
                         return Ok(None);
                     }
+                    // What a child's look read, this one read.
+                    for look in self.just_told() {
+                        if devices.contains(&look.device) && looks.iter().all(|one| one.device != look.device) {
+                            looks.push(look);
+                        }
+                    }
                     if asks != Asks::Nothing {
                         let left = |device: &&DeviceId| looks.iter().all(|look| look.device != **device);
                         doing = self.hands.read_all(own.iter().filter(left));

@@ -217,15 +217,25 @@ impl NodeTask {
             let asked: Vec<DeviceId> = dark.iter().cloned().collect();
             let Some(looks) = self.watch(&asked).await? else { return Ok(false) };
             for look in looks {
-                if look.reading.is_some() {
-                    vouched.answer.insert(look.device.clone());
+                if look.reading.as_ref().is_some_and(|reading| reading.power != Power::Unknown) {
+                    vouched.answers(&look.device);
                 }
                 if look.reading.is_some_and(|reading| reading.power == Power::On) {
                     dark.remove(&look.device);
                 }
             }
+            dark.retain(|device| !self.is_without_parent(device));
         }
         Ok(true)
+    }
+
+    /// Whether the device is a parent that nobody is held by any more, and that is no node now, or an orphan: nothing of it comes back
+    /// by itself, and its child waits for it no longer.
+    fn is_without_parent(&self, device: &DeviceId) -> bool {
+        let fault = || self.live.devices.get(device).and_then(|live| live.fault_kind);
+        self.hands.class(device) == Some(DeviceClass::Parent)
+            && self.office.held_by(&self.plan.id).is_empty()
+            && fault() == Some(ErrorKind::Settings)
     }
 
     /// Stores that they are about to be switched on, each in the session that it has then.

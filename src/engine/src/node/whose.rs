@@ -30,7 +30,26 @@ pub(super) struct Vouched {
     /// How often one did not say.
     unanswered: BTreeMap<DeviceId, u32>,
     /// Those that answer when they are asked for power.
-    pub(super) answer: BTreeSet<DeviceId>,
+    answer: BTreeSet<DeviceId>,
+}
+
+/// So often a device that is expected to say whose it is says nothing of it, before it is believed not to know.
+const KNOWN: u32 = 10;
+
+impl Vouched {
+    /// It answered when it was asked for power: what it left unanswered before says nothing.
+    pub(super) fn answers(&mut self, device: &DeviceId) {
+        if self.answer.insert(device.clone()) {
+            self.unanswered.remove(device);
+        }
+    }
+
+    /// How often it did not say since it answers at all.
+    fn asked_again(&mut self, device: &DeviceId) -> u32 {
+        let times = self.unanswered.entry(device.clone()).or_default();
+        *times += u32::from(self.answer.contains(device));
+        *times
+    }
 }
 
 fn is_host_of(hands: &Hands, device: &DeviceId) -> bool {
@@ -102,12 +121,14 @@ impl NodeTask {
         let Some(said) = self.whose(&asked).await? else { return Ok(None) };
         for (device, said) in said {
             let knows_it_not = match said {
-                Ok(_) => true,
-                Err(error) => {
-                    let times = vouched.unanswered.entry(device.clone()).or_default();
-                    *times += 1;
-                    error.kind == ErrorKind::Unsupported || *times > 1 && vouched.answer.contains(&device)
+                Ok(said) if !said.is_empty() || self.expected_identity(&device).is_empty() => true,
+                // It knew the question before, and may only be starting.
+                Ok(_) => vouched.asked_again(&device) > KNOWN,
+                Err(error) if error.kind == ErrorKind::Unsupported => true,
+                Err(error) if matches!(error.kind, ErrorKind::TimedOut | ErrorKind::Throttled) => {
+                    vouched.asked_again(&device) > 2
                 }
+                Err(_) => false,
             };
             if knows_it_not {
                 vouched.ours.insert(device);

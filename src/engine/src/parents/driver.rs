@@ -213,6 +213,9 @@ impl ParentDriver {
         let (_, meant) = self.whereabouts(call).await?;
         let parent = meant.map_err(|why| refused(ErrorKind::Settings, why))?;
         let epoch = self.seen().void();
+        if let Some(why) = self.engine()?.orphaned(&parent) {
+            return Err(refused(ErrorKind::Settings, format!("{parent} is ORPHANED: {why}")));
+        }
         let (power, said) = match self.engine()?.seems_on(&parent) {
             Ok(()) => (Power::On, format!("runs on {parent}, which it does not hold")),
             Err(word) => (Power::Unknown, format!("runs on {parent}, which {word}")),

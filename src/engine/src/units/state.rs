@@ -17,11 +17,11 @@ const USUAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// Calls under way, with when each is over at the latest.
-    calls: BTreeMap<u64, Instant>,
+    /// Calls under way.
+    calls: BTreeMap<u64, UnderWay>,
     last_began: Option<Instant>,
     /// By when they are due, then in the order in which they came.
-    waiting: BTreeMap<(Instant, u64), (Duration, oneshot::Sender<Turn>)>,
+    waiting: BTreeMap<(Instant, u64), Asking>,
     next: u64,
     /// How long the last readings took.
     took: VecDeque<Duration>,
@@ -30,6 +30,20 @@ pub(super) struct State {
     /// Levels under way.
     levels: BTreeMap<u64, NodeId>,
     levels_waiting: VecDeque<Waiting>,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    is_check: bool,
+    /// When it is over at the latest.
+    until: Instant,
+}
+
+#[derive(Debug)]
+struct Asking {
+    is_check: bool,
+    life: Duration,
+    turn: oneshot::Sender<Turn>,
 }
 
 #[derive(Debug)]
@@ -51,24 +65,38 @@ impl State {
         rank: Rank,
         life: Duration,
     ) -> Result<Turn, oneshot::Receiver<Turn>> {
-        let due = Instant::now() + rank.allowance();
-        let is_first = self.waiting.keys().next().is_none_or(|(first, _)| due < *first);
-        if is_first && self.calls.len() < unit.limits().at_once {
-            return Ok(self.grant(unit, life));
+        let (due, is_check) = (Instant::now() + rank.allowance(), rank == Rank::Check);
+        let is_first = self.first(unit).is_none_or(|(first, _)| due < first);
+        if is_first && self.has_room(unit, is_check) {
+            return Ok(self.grant(unit, is_check, life));
         }
         let (turn, waits) = oneshot::channel();
         self.next += 1;
-        self.waiting.insert((due, self.next), (life, turn));
+        self.waiting.insert((due, self.next), Asking { is_check, life, turn });
         Err(waits)
     }
 
-    fn grant(&mut self, unit: &Arc<Unit>, life: Duration) -> Turn {
+    /// Whether one more call may begin. Checks have half of the places at most: those of the dead keep no fence waiting.
+    fn has_room(&self, unit: &Unit, is_check: bool) -> bool {
+        let most = unit.limits().at_once;
+        let checks = || self.calls.values().filter(|call| call.is_check).count();
+        self.calls.len() < most && (!is_check || checks() < (most / 2).max(1))
+    }
+
+    /// Who waits and is next, of those that may begin.
+    fn first(&self, unit: &Unit) -> Option<(Instant, u64)> {
+        let checks_may = self.has_room(unit, true);
+        let mut may = self.waiting.iter().filter(|(_, asking)| checks_may || !asking.is_check);
+        may.next().map(|(key, _)| *key)
+    }
+
+    fn grant(&mut self, unit: &Arc<Unit>, is_check: bool, life: Duration) -> Turn {
         let now = Instant::now();
         let not_before = self.last_began.map(|last| last + unit.limits().pause).filter(|at| *at > now);
         let begins = not_before.unwrap_or(now);
         self.last_began = Some(begins);
         self.next += 1;
-        self.calls.insert(self.next, begins + life);
+        self.calls.insert(self.next, UnderWay { is_check, until: begins + life });
         Turn { unit: unit.clone(), number: self.next, not_before }
     }
 
@@ -86,22 +114,26 @@ impl State {
     fn begin_calls(&mut self, unit: &Arc<Unit>) -> Left<Turn> {
         let mut left = Vec::new();
         while self.calls.len() < unit.limits().at_once {
-            let Some((_, (life, waits))) = self.waiting.pop_first() else { break };
-            left.extend(waits.send(self.grant(unit, life)).err());
+            let Some(Asking { is_check, life, turn }) =
+                self.first(unit).and_then(|key| self.waiting.remove(&key))
+            else {
+                break;
+            };
+            left.extend(turn.send(self.grant(unit, is_check, life)).err());
         }
         left
     }
 
     /// When the first of the calls under way must be over.
     pub(super) fn first_overdue(&self) -> Option<Instant> {
-        self.calls.values().min().copied()
+        self.calls.values().map(|call| call.until).min()
     }
 
     /// Takes their turns from those that must be over.
     pub(super) fn take_overdue(&mut self, unit: &Arc<Unit>) -> Left<Turn> {
         let now = Instant::now();
         let over: Vec<u64> =
-            self.calls.iter().filter(|(_, until)| **until <= now).map(|(number, _)| *number).collect();
+            self.calls.iter().filter(|(_, call)| call.until <= now).map(|(number, _)| *number).collect();
         over.into_iter().flat_map(|number| self.ended(unit, number)).collect()
     }
 
@@ -159,12 +191,13 @@ impl State {
     }
 
     /// How many levels may go on side by side: each of their devices is asked once in a dwell, and half of the unit's time is for
-    /// offs and for others. Nothing is known before the first readings.
+    /// offs and for others; in any case so many as have half of its places for themselves, as none is asked twice at once. Nothing is
+    /// known before the first readings.
     fn most_levels(&self, unit: &Unit, first: &Waiting) -> usize {
         let Some(reading) = self.reading(unit.pace) else { return 1 };
         let round = reading.as_secs_f64().max(0.001) * first.devices as f64 * 2.0;
         let levels = first.dwell.as_secs_f64() * unit.limits().at_once as f64 / round;
-        (levels as usize).max(1)
+        (levels as usize).max(unit.limits().at_once / (2 * first.devices.max(1))).max(1)
     }
 
     fn begin_levels(&mut self, unit: &Arc<Unit>) -> Left<LevelTurn> {

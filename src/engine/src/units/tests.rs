@@ -176,10 +176,10 @@ async fn the_dead_do_not_slow_the_programs_of_the_living() {
 #[tokio::test(start_paused = true)]
 async fn more_programs_run_side_by_side_once_the_settings_say_so() {
     let programs = Arc::new(Unit::of_programs(1));
-    let first = programs.turn(Rank::Check, s(600)).await.expect("free");
+    let first = programs.turn(Rank::Watch, s(600)).await.expect("free");
     let waits = tokio::spawn({
         let programs = programs.clone();
-        async move { programs.turn(Rank::Check, s(600)).await }
+        async move { programs.turn(Rank::Watch, s(600)).await }
     });
     yield_now().await;
     assert!(!waits.is_finished());
@@ -190,4 +190,35 @@ async fn more_programs_run_side_by_side_once_the_settings_say_so() {
     assert!(timeout(ms(1), programs.turn(Rank::Fence, s(600))).await.is_err(), "the first is still there");
     drop(first);
     drop(programs.turn(Rank::Fence, s(600)).await.expect("it is over"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn checks_have_half_of_the_places_however_many_wait() {
+    let unit = unit(4, 0);
+    let mut checks = Vec::new();
+    while let Ok(turn) = timeout(ms(1), unit.turn(Rank::Check, s(600))).await {
+        checks.push(turn);
+    }
+    assert_eq!(checks.len(), 2);
+    let waits = tokio::spawn({
+        let unit = unit.clone();
+        async move { unit.turn(Rank::Check, s(600)).await.map(drop) }
+    });
+    sleep(s(120)).await;
+    let fences = [unit.turn(Rank::Fence, s(600)).await, unit.turn(Rank::Fence, s(600)).await];
+    assert!(fences.iter().all(Result::is_ok) && !waits.is_finished(), "also after those that are overdue");
+    drop(fences);
+    drop(checks.pop());
+    waits.await.expect("ended").expect("its turn came");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_unit_with_places_for_all_of_them_bears_half_as_many_levels() {
+    let unit = unit(8, 0);
+    call(&unit, ms(30_000)).await;
+    let mut held = Vec::new();
+    while let Ok(turn) = timeout(ms(1), unit.clone().level(node("n1"), 1, ms(1_000))).await {
+        held.push(turn);
+    }
+    assert_eq!(held.len(), 4);
 }

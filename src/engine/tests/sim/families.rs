@@ -111,6 +111,7 @@ pub async fn family(seed: u64, children: usize, change: impl FnOnce(&mut Setup))
     setup.nodes.push(NodeSetup { name: HV.to_owned(), levels, own_host: false });
     change(&mut setup);
     Lab::set_up(seed, setup, |world| {
+        world.add_machine("hv2");
         world.add_machine(NODE).add_host(NODE, "own-bmc");
         world
             .add_machine(HV)

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use picket_driver_sim::Fault;
+use picket_driver_sim::{Act, Fault, Moving};
 use picket_engine::{EngineError, Until};
 
 use crate::families::{HV, RELEASED, child, deaf, family, fence_all, holds, id, phase};
@@ -112,6 +112,28 @@ async fn an_orphaned_parent_lets_its_child_come_back_and_the_other_way_round() {
     let asked = lab.engine.retire(&id(HV), person()).await;
     let Err(EngineError::Refused(refused)) = asked else { panic!("{asked:?}") };
     assert!(refused.to_string().contains("unfence the child"), "{refused}");
-    lab.engine.retire(&id(NODE), person()).await.expect("retired");
+    // Its child comes back without it: where it runs now is its owner's matter.
+    lab.happen(Act::Move { machine: NODE.to_owned(), moving: Moving::Arrives("hv2".to_owned()) });
+    lab.mend("server");
+    lab.unfence().await.expect("unfenced");
+    lab.reach("normal", s(900)).await;
+    assert!(lab.is_on());
     lab.engine.retire(&id(HV), person()).await.expect("nobody is kept off by it any more");
+}
+
+/// However slow the proof, and however many ask: its watch comes to its end, and what is due then is done.
+#[tokio::test(start_paused = true)]
+async fn a_parent_s_watch_comes_to_its_end_through_all_who_look() {
+    let mut lab = family(756, 12, |_| {}).await;
+    deaf(&lab, 12);
+    fence_all(&mut lab, 12).await;
+    for number in 1..=12 {
+        lab.reach_of(&id(&child(number)), "released", s(900)).await;
+    }
+    lab.fault("hv1-bmc", Fault::Slow(Duration::from_millis(1_300)));
+    tokio::time::sleep(s(60)).await;
+    // A retired child's hold is dropped at the end of a watch.
+    lab.engine.retire(&id(&child(12)), person()).await.expect("retired");
+    tokio::time::sleep(s(60)).await;
+    assert!(!holds(&lab).contains(&"child:n12".to_owned()), "{:?}", holds(&lab));
 }

@@ -52,6 +52,10 @@ async fn a_bmc_that_only_starts_is_asked_whose_it_is_before_it_is_sent_an_on() {
     lab.unfence().await.expect("let in");
     tokio::time::sleep(s(20)).await;
     assert_eq!(lab.phase(), "unfencing");
+    // It answers for power before it knows whose it is.
+    lab.mend("bmc");
+    lab.fault("bmc", Fault::DropsQuestions);
+    tokio::time::sleep(s(3)).await;
     lab.mend("bmc");
     lab.reach("needs_operator", s(120)).await;
     assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::IdentityMismatch));

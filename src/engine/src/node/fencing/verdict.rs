@@ -88,10 +88,16 @@ impl NodeTask {
             );
             return self.give_up(Reason::Deadline, detail).await;
         }
-        if self.parent_is_at_work(run.level) && now + self.reserved(run.level) < run.deadline {
-            // Its own levels have their shares there.
-            run.level_began = now;
-            return Ok(());
+        if self.parent_is_at_work(run.level) {
+            let reserved = self.reserved(run.level);
+            if reserved.is_zero() || now + reserved < run.deadline {
+                // Its own levels have their shares there.
+                run.level_began = now;
+                return Ok(());
+            }
+            let why =
+                "its parent is still being fenced, and the levels that come after it would have no time left";
+            return self.level_spent(run, Reason::LevelsSpent, why.to_owned()).await;
         }
         let reason = if run.restarted { Reason::BmcRestarted } else { Reason::LevelsSpent };
         if spent >= silent_share && !run.judge.level_answers() {
