@@ -124,11 +124,20 @@ impl NodeTask {
                 Ok(said) if !said.is_empty() || self.expected_identity(&device).is_empty() => true,
                 // It knew the question before, and may only be starting.
                 Ok(_) => vouched.asked_again(&device) > KNOWN,
-                Err(error) if error.kind == ErrorKind::Unsupported => true,
-                Err(error) if matches!(error.kind, ErrorKind::TimedOut | ErrorKind::Throttled) => {
-                    vouched.asked_again(&device) > 2
-                }
-                Err(_) => false,
+                Err(error) => match error.kind {
+                    ErrorKind::Unsupported => true,
+                    // Nothing is sent to it either.
+                    ErrorKind::Unreachable
+                    | ErrorKind::Authentication
+                    | ErrorKind::IdentityMismatch
+                    | ErrorKind::NotLeader
+                    | ErrorKind::Settings => false,
+                    ErrorKind::TimedOut
+                    | ErrorKind::Throttled
+                    | ErrorKind::Forbidden
+                    | ErrorKind::Refused
+                    | ErrorKind::Protocol => vouched.asked_again(&device) > 2,
+                },
             };
             if knows_it_not {
                 vouched.ours.insert(device);
