@@ -14,6 +14,7 @@ use picket_core::time::BootTime;
 
 use crate::call::Call;
 use crate::error::DriverError;
+use crate::volumes::Volumes;
 
 /// What a device is, told without any I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -201,6 +202,11 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
 
     /// What a hold would change, as it is now. Changes nothing. Empty: no hold is supported.
     async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError>;
+
+    /// The volumes of the machine that it controls, where it knows of them.
+    fn volumes(&self) -> Option<&dyn Volumes> {
+        None
+    }
 
     /// What of a hold stands, by what [`inspect_hold`](Self::inspect_hold) found now, in the words of
     /// [`HoldReport::engaged`].

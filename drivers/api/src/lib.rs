@@ -16,6 +16,7 @@ pub mod registry;
 pub mod secret;
 pub mod source;
 pub mod table;
+pub mod volumes;
 
 pub use call::{Call, Witness};
 pub use driver::{Accepted, HoldFound, HoldReport, PowerDriver, Shared, Traits};
@@ -23,3 +24,4 @@ pub use effort::Effort;
 pub use error::{DriverError, Effect, ErrorKind};
 pub use registry::{Context, DriverKind, Random, SettingFault};
 pub use secret::Secret;
+pub use volumes::{Standing, Volume, VolumeAt, Volumes};

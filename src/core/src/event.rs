@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::confirm::ConfirmedOff;
-use crate::device::{Grade, Identity};
+use crate::device::{Grade, Identity, MaxInFlight};
 use crate::ground::Look;
 use crate::ids::{DeviceId, EffectId, FenceId, ReceiptId, ReleaseId};
 use crate::outcome::Reason;
@@ -325,6 +325,8 @@ pub enum Event<'a> {
         event: Box<Event<'a>>,
         /// By device, as its driver names it; a device that is not there has no session that others could end.
         sessions: BTreeMap<DeviceId, String>,
+        /// How long it may live as the far side says now, by device, where that is not what the settings say: the longer holds.
+        lives: BTreeMap<DeviceId, MaxInFlight>,
     },
     /// What a caller asks for is so, or is coming, without it: the node is not fenced, or is being brought back. Nothing
     /// changes; keyed, a copy of the request that comes later is known.

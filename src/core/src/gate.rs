@@ -56,6 +56,7 @@ pub async fn on_order(
         generation: order.generation,
         device: order.device.clone(),
         session: order.session.clone(),
+        life: order.life,
     }))
 }
 

@@ -2,6 +2,7 @@
 //! none can be made outside of this crate, copied, or read from a file.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::ids::{DeviceId, EffectId, Generation, Incarnation, NodeId};
 use crate::ledger::EffectKind;
@@ -17,6 +18,7 @@ pub struct Order {
     pub(crate) generation: Generation,
     pub(crate) device: DeviceId,
     pub(crate) session: Option<String>,
+    pub(crate) life: Option<Duration>,
 }
 
 impl Order {
@@ -44,11 +46,19 @@ impl Order {
     pub fn session(&self) -> Option<&str> {
         self.session.as_deref()
     }
+
+    /// Its longest life, as it stands in the ledger (S8): what could be taken later than that is not sent. `None`: nothing bounds it.
+    pub fn life(&self) -> Option<Duration> {
+        self.life
+    }
 }
 
 /// Switch off. May be sent again while its effect is open.
 #[derive(Debug)]
-pub struct OffOrder(pub(crate) Order);
+pub struct OffOrder {
+    pub(crate) order: Order,
+    pub(crate) found: BTreeMap<String, String>,
+}
 
 /// Switch on, once: each sending wants an order of its own, made after asking the store once more
 /// ([`crate::gate::on_order`]).
@@ -86,11 +96,18 @@ macro_rules! deref_order {
 }
 
 deref_order! {
-    OffOrder => |this| this.0,
+    OffOrder => |this| this.order,
     OnOrder => |this| this.0,
     PendingOn => |this| this.0,
     HoldOrder => |this| this.order,
     UnholdOrder => |this| this.order,
+}
+
+impl OffOrder {
+    /// What the hold's inspection found before this fence changed anything; empty where nothing was.
+    pub fn found(&self) -> &BTreeMap<String, String> {
+        &self.found
+    }
 }
 
 impl HoldOrder {
@@ -114,6 +131,7 @@ pub struct ReleaseOrder {
     pub(crate) effect: EffectId,
     pub(crate) generation: Generation,
     pub(crate) release: crate::ids::ReleaseId,
+    pub(crate) life: Option<Duration>,
 }
 
 impl ReleaseOrder {
@@ -135,6 +153,11 @@ impl ReleaseOrder {
     /// The release.
     pub fn release(&self) -> &crate::ids::ReleaseId {
         &self.release
+    }
+
+    /// Its longest life, as it stands in the ledger (S8): what could be taken later than that is not sent. `None`: nothing bounds it.
+    pub fn life(&self) -> Option<Duration> {
+        self.life
     }
 }
 
@@ -159,16 +182,18 @@ impl Opened {
     pub(crate) fn new(record: &NodeRecord, incarnation: Incarnation, locked: LockedEffect) -> Option<Self> {
         let LockedEffect { effect, generation, kind, found } = locked;
         let node = record.node.clone();
-        let session = record.ledger.get(effect).and_then(|open| open.session.clone());
+        let open = record.ledger.get(effect);
+        let life = open.and_then(|open| open.life);
+        let session = open.and_then(|open| open.session.clone());
         let order =
-            |device| Order { node: node.clone(), effect, generation, device, session: session.clone() };
+            |device| Order { node: node.clone(), effect, generation, device, session: session.clone(), life };
         Some(match kind {
             EffectKind::Hold(device) => Opened::Hold(HoldOrder { order: order(device), found }),
-            EffectKind::Off(device) => Opened::Off(OffOrder(order(device))),
+            EffectKind::Off(device) => Opened::Off(OffOrder { order: order(device), found }),
             EffectKind::Unhold(device) => Opened::Unhold(UnholdOrder { order: order(device), found }),
             EffectKind::On(device) => Opened::On(PendingOn(order(device))),
             EffectKind::Release(release) => {
-                Opened::Release(ReleaseOrder { node, effect, generation, release })
+                Opened::Release(ReleaseOrder { node, effect, generation, release, life })
             }
             EffectKind::Receipt(_) => {
                 let issued = record.receipts.iter().find(|issued| issued.effect == effect)?;

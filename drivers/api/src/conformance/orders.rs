@@ -106,7 +106,10 @@ impl Orders {
 
     fn within(&self, session: Option<String>, event: Event<'static>) -> Event<'static> {
         let sessions: BTreeMap<_, _> = session.map(|name| (self.spec.id.clone(), name)).into_iter().collect();
-        if sessions.is_empty() { event } else { Event::InSessions { event: Box::new(event), sessions } }
+        if sessions.is_empty() {
+            return event;
+        }
+        Event::InSessions { event: Box::new(event), sessions, lives: BTreeMap::new() }
     }
 
     fn hold_intent(&self, found: &HoldFound) -> Event<'static> {

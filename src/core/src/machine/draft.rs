@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Refused, describe};
+use crate::device::MaxInFlight;
 use crate::event::{BoundKey, Holder};
 use crate::ids::{DeviceId, EffectId, Generation, Term, Version};
 use crate::ledger::{EffectKind, OpenEffect};
@@ -18,6 +19,8 @@ pub(super) struct Draft {
     pub(super) at: WallTime,
     /// In which session what is entered will be sent, by device.
     pub(super) sessions: BTreeMap<DeviceId, String>,
+    /// How long what is entered may live, by device, as the far side says now.
+    pub(super) lives: BTreeMap<DeviceId, MaxInFlight>,
     ended: Vec<Fence>,
     keys: Vec<(String, KeyEntry)>,
     effects: Vec<LockedEffect>,
@@ -25,8 +28,8 @@ pub(super) struct Draft {
 
 impl Draft {
     pub(super) fn new(record: NodeRecord, term: Term, at: WallTime) -> Self {
-        let sessions = BTreeMap::new();
-        Self { record, term, at, sessions, ended: Vec::new(), keys: Vec::new(), effects: Vec::new() }
+        let (sessions, lives) = (BTreeMap::new(), BTreeMap::new());
+        Self { record, term, at, sessions, lives, ended: Vec::new(), keys: Vec::new(), effects: Vec::new() }
     }
 
     pub(super) fn finish(self, version: Version) -> Step {
@@ -81,6 +84,7 @@ impl Draft {
     ) {
         let (generation, term) = (self.record.generation, self.term);
         let session = kind.device().and_then(|device| self.sessions.get(device)).cloned();
+        let life = self.longer(&kind, life);
         let same = |open: &&OpenEffect| {
             open.kind == kind && open.generation == generation && open.term == term && open.session == session
         };
@@ -89,6 +93,13 @@ impl Draft {
             None => self.record.ledger.enter(kind.clone(), generation, term, self.at, life, session),
         };
         self.effects.push(LockedEffect { effect, generation, kind, found });
+    }
+
+    /// The longer of what the settings say and what the far side says now; what nothing bounds stays so.
+    fn longer(&self, kind: &EffectKind, life: Option<Duration>) -> Option<Duration> {
+        let Some(now) = kind.device().and_then(|device| self.lives.get(device)) else { return life };
+        let now = if matches!(kind, EffectKind::On(_)) { now.on } else { now.off };
+        Some(life?.max(now?))
     }
 
     /// Enters an effect that is new in any case: each attempt has an entry, and an end, of its own.

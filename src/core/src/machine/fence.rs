@@ -105,7 +105,9 @@ pub(super) fn off_intent(draft: &mut Draft, devices: &[DeviceId]) -> Result<(), 
     }
     for device in devices {
         let life = known_device(draft, device)?;
-        draft.enter(EffectKind::Off(device.clone()), life, BTreeMap::new());
+        // What was found before anything was changed also tells what of the device is older than this off.
+        let found = draft.fence()?.holds.get(device).map(|hold| hold.found.clone()).unwrap_or_default();
+        draft.enter(EffectKind::Off(device.clone()), life, found);
     }
     let fence = draft.fence()?;
     fence.off_sent = true;

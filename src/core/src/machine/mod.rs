@@ -192,8 +192,8 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
             change(draft, *event)?;
             draft.bind(Some(key));
         }
-        Event::InSessions { event, sessions } => {
-            draft.sessions = sessions;
+        Event::InSessions { event, sessions, lives } => {
+            (draft.sessions, draft.lives) = (sessions, lives);
             change(draft, *event)?;
         }
         Event::SoAlready => unfence::so_already(draft)?,

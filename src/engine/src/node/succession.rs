@@ -6,14 +6,17 @@
 //! it first.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use picket_core::device::MaxInFlight;
 use picket_core::event::Event;
 use picket_core::ids::{DeviceId, EffectId};
 use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::time::BootTime;
+use picket_driver::PowerDriver;
 
 use super::command::Command;
 use super::hands::{Did, Doing};
@@ -139,14 +142,20 @@ impl NodeTask {
         Ok(())
     }
 
-    /// What is about to be sent, with the sessions in which it will go.
+    /// What is about to be sent, with the sessions in which it will go, and how long it may live as their far sides say now.
     pub(super) fn in_sessions<'a>(&self, event: Event<'a>) -> Event<'a> {
         let name = |device: &DeviceId| Some((device.clone(), self.hands.session(device)?));
         let sessions: BTreeMap<DeviceId, String> = self.plan.drivers.keys().filter_map(name).collect();
-        if sessions.is_empty() {
+        // Before a device tells more than its settings do there is nothing to store.
+        let longer = |(device, driver): (&DeviceId, &Arc<dyn PowerDriver>)| {
+            let now = driver.longest_life();
+            (now != driver.traits().max_in_flight).then(|| (device.clone(), now))
+        };
+        let lives: BTreeMap<DeviceId, MaxInFlight> = self.plan.drivers.iter().filter_map(longer).collect();
+        if sessions.is_empty() && lives.is_empty() {
             return event;
         }
-        Event::InSessions { event: Box::new(event), sessions }
+        Event::InSessions { event: Box::new(event), sessions, lives }
     }
 
     /// Reads power of those devices that have no session yet, and whose sessions have names: what is sent next is stored with it.

@@ -1,8 +1,8 @@
 //! From the intent to the off: opening, levels, offs, losses, aborts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::device::DeviceSpec;
+use crate::device::{DeviceSpec, MaxInFlight};
 use crate::event::Event;
 use crate::ids::Generation;
 use crate::ledger::EffectKind;
@@ -63,6 +63,28 @@ fn the_same_off_is_sent_again_under_its_old_entry() {
     player.succeeds();
     player.off_intent(&["bmc"]);
     assert_eq!(player.open_effects(), ["off of bmc", "off of bmc"], "another leadership enters its own");
+}
+
+#[test]
+fn an_off_knows_what_the_hold_found_and_lives_as_long_as_its_far_side_says() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &[]);
+    player.hold_intent("bmc", &[("policy", "previous")]);
+    let off = Event::OffIntent { devices: vec![device("bmc")] };
+    let now = MaxInFlight { off: Some(s(3600)), on: Some(s(1)) };
+    let lives = BTreeMap::from([(device("bmc"), now)]);
+    let opened = player.apply(Event::InSessions { event: Box::new(off), sessions: BTreeMap::new(), lives });
+    let [Opened::Off(order)] = opened.as_slice() else { panic!("{opened:?}") };
+    assert_eq!(order.found()["policy"], "previous");
+    assert_eq!(order.life(), Some(s(3600)), "longer than the settings say");
+    assert_eq!(player.record().ledger.get(order.effect()).unwrap().life, Some(s(3600)));
+
+    let on = || Event::OnIntent { devices: vec![device("bmc")] };
+    for (now, life) in [(Some(s(1)), Some(s(60))), (Some(s(90)), Some(s(90))), (None, None)] {
+        let mut player = Player::unfencing(&[&[host("bmc")]]);
+        let lives = BTreeMap::from([(device("bmc"), MaxInFlight { off: now, on: now })]);
+        player.apply(Event::InSessions { event: Box::new(on()), sessions: BTreeMap::new(), lives });
+        assert_eq!(player.record().ledger.open()[0].life, life, "the longer holds: {now:?}");
+    }
 }
 
 #[test]

@@ -1,8 +1,8 @@
-// error E0423
+// error E0451
 use picket_core::order::{OffOrder, Order};
 
 pub fn forged(order: Order) -> OffOrder {
-    OffOrder(order)
+    OffOrder { order, found: Default::default() }
 }
 
 fn main() {}
