@@ -203,6 +203,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     /// What a hold would change, as it is now. Changes nothing. Empty: no hold is supported.
     async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError>;
 
+    /// Whether its hold would bar the releases of its own node, as far as that is known without waiting: then it is engaged once more,
+    /// late ([`HoldOrder::is_late`]), when the last of them is over.
+    fn holds_late(&self) -> bool {
+        false
+    }
+
     /// The volumes of the machine that it controls, where it knows of them.
     fn volumes(&self) -> Option<&dyn Volumes> {
         None

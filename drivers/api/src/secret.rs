@@ -6,7 +6,8 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// A password or key. Has no `Display`; its debug print says nothing; its memory is wiped on drop.
-#[derive(Clone)]
+/// Two are compared to see whether settings changed, and never to check what somebody says.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<Zeroizing<Vec<u8>>>);
 
 impl Secret {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::ids::{DeviceId, EffectId, Generation, Incarnation, NodeId};
 use crate::ledger::EffectKind;
 use crate::receipt::ReceiptOrder;
-use crate::record::NodeRecord;
+use crate::record::{NodeRecord, Phase};
 use crate::step::LockedEffect;
 
 /// An effect that was stored and may now be sent.
@@ -73,6 +73,7 @@ pub struct PendingOn(pub(crate) Order);
 #[derive(Debug)]
 pub struct HoldOrder {
     pub(crate) order: Order,
+    pub(crate) late: bool,
     pub(crate) found: BTreeMap<String, String>,
 }
 
@@ -111,6 +112,11 @@ impl OffOrder {
 }
 
 impl HoldOrder {
+    /// Whether every release is over: what would bar our own releases bars nothing any more.
+    pub fn is_late(&self) -> bool {
+        self.late
+    }
+
     /// What was found and stored before anything is changed.
     pub fn found(&self) -> &BTreeMap<String, String> {
         &self.found
@@ -188,7 +194,9 @@ impl Opened {
         let order =
             |device| Order { node: node.clone(), effect, generation, device, session: session.clone(), life };
         Some(match kind {
-            EffectKind::Hold(device) => Opened::Hold(HoldOrder { order: order(device), found }),
+            EffectKind::Hold(device) => {
+                Opened::Hold(HoldOrder { order: order(device), late: record.phase == Phase::Released, found })
+            }
             EffectKind::Off(device) => Opened::Off(OffOrder { order: order(device), found }),
             EffectKind::Unhold(device) => Opened::Unhold(UnholdOrder { order: order(device), found }),
             EffectKind::On(device) => Opened::On(PendingOn(order(device))),

@@ -26,8 +26,13 @@ impl Default for Drivers {
 /// All of them. A new driver is one more line here.
 fn kinds() -> Vec<Box<dyn DriverKind>> {
     vec![
+        #[cfg(feature = "agent")]
         Box::new(picket_driver_agent::AgentKind::default()),
+        #[cfg(feature = "ipmi")]
         Box::new(picket_driver_ipmi::IpmiKind),
+        #[cfg(feature = "openstack")]
+        Box::new(picket_driver_openstack::OpenstackKind::default()),
+        #[cfg(feature = "redfish")]
         Box::new(picket_driver_redfish::RedfishKind::default()),
         Box::new(picket_driver_sim::SimKind::default()),
     ]

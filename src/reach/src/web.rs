@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, LOCATION};
+use reqwest::header::{AUTHORIZATION, HeaderMap, LOCATION};
 use reqwest::{Client, RequestBuilder, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
@@ -18,12 +18,24 @@ const CONNECT: Duration = Duration::from_secs(5);
 pub struct Answer {
     /// Its status.
     pub code: StatusCode,
-    /// Where it points to.
-    pub location: Option<String>,
-    /// The beginning of its body, at most [`KEPT`] bytes.
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// The beginning of its body, as much as was to be kept.
     pub body: Vec<u8>,
     /// The body was longer than what is kept.
     pub cut: bool,
+}
+
+impl Answer {
+    /// A header, where it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// Where it points to.
+    pub fn location(&self) -> Option<&str> {
+        self.header(LOCATION.as_str())
+    }
 }
 
 /// Why there is no answer. The words name no URL.
@@ -37,8 +49,15 @@ pub enum NoAnswer {
     Late,
 }
 
-/// A client for an https place, believed by `ca_file` or else by the system's CAs; or for plain http.
+/// A client for an https place, believed by `ca_file` or else by the system's CAs; or for plain http. Each question has a
+/// connection of its own.
 pub fn client(https: bool, ca_file: Option<&Path>) -> Result<Client, String> {
+    client_keeping(0, https, ca_file)
+}
+
+/// The same, with so many connections that are kept for the next question: for questions alone, as one that is just being closed
+/// at the far side leaves it unknown whether what was sent on it was read.
+pub fn client_keeping(connections: usize, https: bool, ca_file: Option<&Path>) -> Result<Client, String> {
     let config = if https { tls::config(ca_file) } else { tls::none() }?;
     let builder = Client::builder()
         .tls_backend_preconfigured(config)
@@ -46,7 +65,7 @@ pub fn client(https: bool, ca_file: Option<&Path>) -> Result<Client, String> {
         .retry(reqwest::retry::never())
         .no_proxy()
         .http1_only()
-        .pool_max_idle_per_host(0)
+        .pool_max_idle_per_host(connections)
         .connect_timeout(CONNECT)
         .user_agent(concat!("picket/", env!("CARGO_PKG_VERSION")));
     builder.build().map_err(|error| format!("no client can be made: {}", chain(&error)))
@@ -62,20 +81,24 @@ pub async fn exchange(
         Some(value) => request.header(AUTHORIZATION, value),
         None => request,
     };
+    exchange_up_to(KEPT, request, end).await
+}
+
+/// The same, with no token of ours, and so much of the answer's body.
+pub async fn exchange_up_to(kept: usize, request: RequestBuilder, end: Instant) -> Result<Answer, NoAnswer> {
     let answered = timeout_at(end, async {
         let mut response = request.send().await.map_err(failure)?;
-        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-        let location = location.map(str::to_owned);
+        let headers = std::mem::take(response.headers_mut());
         let (code, mut body, mut cut) = (response.status(), Vec::new(), false);
         while let Some(piece) = response.chunk().await.map_err(failure)? {
-            let room = KEPT - body.len();
+            let room = kept - body.len();
             body.extend_from_slice(&piece[..piece.len().min(room)]);
             if piece.len() > room {
                 cut = true;
                 break;
             }
         }
-        Ok(Answer { code, location, body, cut })
+        Ok(Answer { code, headers, body, cut })
     });
     answered.await.unwrap_or(Err(NoAnswer::Late))
 }

@@ -177,7 +177,7 @@ impl Webhook {
                 Err(ReleaseError::Unknown(format!("{said}: 202 says accepted and the body complete")))
             }
             Status::Complete => Ok(Progress::Complete(self.shown(&reply, "complete"))),
-            Status::Accepted => match reply.status_url.as_ref().or(answer.location.as_ref()) {
+            Status::Accepted => match reply.status_url.as_deref().or(answer.location()) {
                 Some(status_url) => match self.same_origin(status_url) {
                     Ok(url) => Ok(Progress::Accepted(url.into())),
                     Err(why) => Err(ReleaseError::Unknown(format!("accepted, but {why}"))),

@@ -168,6 +168,8 @@ pub(crate) struct NodeTask {
     unclosed: BTreeMap<DeviceId, BootTime>,
     /// The holds were engaged by another process or leadership, and nobody looked since.
     unchecked_holds: bool,
+    /// The fence whose late holds were engaged, or tried to be.
+    held_late: Option<FenceId>,
     sessions: Sessions,
     /// Which sessions may be open.
     spoken: Spoken,
@@ -240,6 +242,7 @@ impl NodeTask {
             own,
             unclosed: BTreeMap::new(),
             unchecked_holds: resumed,
+            held_late: None,
             sessions,
             spoken: kept.spoken,
             lingering: Lingering::default(),

@@ -8,7 +8,9 @@ use picket_core::device::DeviceClass;
 use picket_core::event::Event;
 use picket_core::ground::{Look, ReleaseGround};
 use picket_core::ids::DeviceId;
+use picket_core::order::Opened;
 use picket_core::record::HoldState;
+use picket_driver::{Effect, HoldFound, HoldReport};
 
 use super::hands::{Did, Doing};
 use super::looking::{is_on, on};
@@ -30,6 +32,10 @@ impl NodeTask {
             if self.found_on(&looks).await? || self.proof_is_gone(&looks).await? {
                 return Ok(());
             }
+            self.hold_late().await?;
+            if self.place() != here {
+                return Ok(());
+            }
             if std::mem::take(&mut self.unchecked_holds) {
                 // What another process knew of its devices this one does not: whom it watches is asked.
                 if self.whose(&self.hosts()).await?.is_none() {
@@ -43,6 +49,55 @@ impl NodeTask {
                 return Ok(());
             }
         }
+    }
+
+    /// Engages what would have barred the releases, and bars nothing any more (S11): once under each leadership. What is refused
+    /// is said.
+    async fn hold_late(&mut self) -> Result<(), Fatal> {
+        let Some(fence) = self.record().fence.as_ref().filter(|fence| self.held_late != Some(fence.id))
+        else {
+            return Ok(());
+        };
+        let late = |(device, hold): (&DeviceId, &HoldState)| {
+            let due = hold.engaged.is_empty() && self.plan.drivers.get(device)?.holds_late();
+            due.then(|| (device.clone(), hold.found.clone()))
+        };
+        let found: BTreeMap<DeviceId, HoldFound> = fence.holds.iter().filter_map(late).collect();
+        let (here, fence) = (self.place(), fence.id);
+        self.held_late = Some(fence);
+        if found.is_empty() {
+            return Ok(());
+        }
+        let opened = self.persist_in_sessions(|| Event::HoldIntent { found: found.clone() }).await?;
+        let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
+        for one in opened {
+            if let Opened::Hold(order) = one {
+                doing.push(self.hands.hold(order));
+            }
+        }
+        while self.place() == here {
+            tokio::select! {
+                biased;
+                Some(command) = self.mailbox.recv() => self.command(command).await?,
+                did = doing.next() => match did {
+                    Some((device, did)) => self.held_late(device, did).await?,
+                    None => break,
+                },
+            }
+        }
+        Ok(())
+    }
+
+    async fn held_late(&mut self, device: DeviceId, did: Did) -> Result<(), Fatal> {
+        self.show(&device, &did);
+        let Did::Held(effect, result) = did else { return Ok(()) };
+        let refused = matches!(&result, Err(error) if error.effect == Effect::DidNotHappen);
+        let report =
+            result.unwrap_or_else(|error| HoldReport { engaged: Vec::new(), detail: error.to_string() });
+        let result = HoldState { engaged: report.engaged, detail: report.detail, ..HoldState::default() };
+        let (results, known) = (vec![(device, result)], Vec::from_iter(refused.then_some(effect)));
+        self.persist(|| Event::HoldEnded { results: results.clone(), known: known.clone() }).await?;
+        Ok(())
     }
 
     /// Whether what another process engaged still stands, as the crash table asks. Nothing is sent that changes anything:

@@ -1,0 +1,224 @@
+//! What was done to a server, as Nova tells it (`GET /servers/{id}/os-instance-actions`): whether our own stop ended well, for who may
+//! not see whether the compute host is up.
+//!
+//! **Invariant.** A stop proves only if it is our own user's, was not there before this generation's first off, every event of it
+//! ended with Success, and nothing came after it but what changes no power: stop, lock, unlock, detach_volume.
+
+use std::collections::BTreeSet;
+
+use picket_driver::{Call, DriverError};
+use serde::Deserialize;
+
+use crate::cloud::{Cloud, Found, Service};
+
+/// What may follow the stop that proves: none of it switches anything on.
+const HARMLESS: [&str; 4] = ["stop", "lock", "unlock", "detach_volume"];
+/// As many of a server's newest actions are looked at.
+const LOOKED_AT: u32 = 100;
+
+/// One action.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct Action {
+    pub(crate) action: String,
+    pub(crate) request_id: String,
+    #[serde(default)]
+    pub(crate) user_id: Option<String>,
+    /// Said of one action alone, from 2.51 on also to who is no admin.
+    #[serde(default)]
+    pub(crate) events: Option<Vec<Step>>,
+}
+
+/// A step of an action.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct Step {
+    #[serde(default)]
+    pub(crate) event: String,
+    #[serde(default)]
+    pub(crate) result: Option<String>,
+    #[serde(default)]
+    pub(crate) finish_time: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct List {
+    #[serde(rename = "instanceActions")]
+    actions: Vec<Action>,
+}
+
+#[derive(Deserialize)]
+struct One {
+    #[serde(rename = "instanceAction")]
+    action: Action,
+}
+
+impl Action {
+    /// Whether it came to its end, and that is Success. Without a word of its steps it did not.
+    pub(crate) fn succeeded(&self) -> bool {
+        let steps = self.events.as_deref().unwrap_or_default();
+        !steps.is_empty() && steps.iter().all(Step::succeeded)
+    }
+
+    /// Whether that step of it is among those that ended well.
+    pub(crate) fn did(&self, event: &str) -> bool {
+        self.events.iter().flatten().any(|step| step.event == event && step.succeeded())
+    }
+}
+
+impl Step {
+    fn succeeded(&self) -> bool {
+        self.finish_time.is_some() && self.result.as_deref() == Some("Success")
+    }
+}
+
+/// Which stops are this generation's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ours {
+    /// Our own user's stops that there were before the first off; `None`: nobody looked, and only those that are named count.
+    pub(crate) before: Option<BTreeSet<String>>,
+    /// What Nova called those that we sent ourselves.
+    pub(crate) sent: BTreeSet<String>,
+}
+
+impl Ours {
+    fn has(&self, request: &str) -> bool {
+        self.sent.contains(request) || self.before.as_ref().is_some_and(|before| !before.contains(request))
+    }
+}
+
+/// The stop whose end decides: our own newest one of this generation, where nothing but what is harmless came after it. Newest first.
+/// Whether it [`succeeded`](Action::succeeded) is told by its steps, which are asked for by its id.
+pub(crate) fn deciding<'a>(actions: &'a [Action], user: &str, ours: &Ours) -> Option<&'a Action> {
+    let is_ours = |action: &&Action| {
+        action.action == "stop" && action.user_id.as_deref() == Some(user) && ours.has(&action.request_id)
+    };
+    actions.iter().take_while(|action| HARMLESS.contains(&action.action.as_str())).find(is_ours)
+}
+
+/// The stops of that user, by what Nova calls them.
+pub(crate) fn stops(actions: &[Action], user: &str) -> BTreeSet<String> {
+    let of_user = |action: &&Action| action.action == "stop" && action.user_id.as_deref() == Some(user);
+    actions.iter().filter(of_user).map(|action| action.request_id.clone()).collect()
+}
+
+/// The newest actions of a server, newest first: as Nova lists them, whose times are of a second.
+pub(crate) async fn newest(cloud: &Cloud, server: &str, call: &Call) -> Result<Vec<Action>, DriverError> {
+    let path = format!("/servers/{server}/os-instance-actions?limit={LOOKED_AT}");
+    match cloud.get::<List>(Service::Compute, &path, call).await? {
+        Found::It(list) => Ok(list.actions),
+        Found::NotThere(_) => Ok(Vec::new()),
+    }
+}
+
+/// One action, with its steps.
+pub(crate) async fn one(
+    cloud: &Cloud,
+    server: &str,
+    request: &str,
+    call: &Call,
+) -> Result<Option<Action>, DriverError> {
+    let path = format!("/servers/{server}/os-instance-actions/{request}");
+    match cloud.get::<One>(Service::Compute, &path, call).await? {
+        Found::It(one) => Ok(Some(one.action)),
+        Found::NotThere(_) => Ok(None),
+    }
+}
+
+/// Whether our own stop of this generation ended well, and why not.
+pub(crate) async fn our_stop_ended(
+    cloud: &Cloud,
+    server: &str,
+    ours: &Ours,
+    call: &Call,
+) -> Result<Result<(), String>, DriverError> {
+    let user = cloud.token(call).await?.user.clone();
+    let actions = newest(cloud, server, call).await?;
+    let Some(stop) = deciding(&actions, &user, ours) else {
+        let last = actions.first().map_or("none", |action| action.action.as_str());
+        return Ok(Err(format!("no stop of ours is the last that happened to it (that is: {last})")));
+    };
+    match one(cloud, server, &stop.request_id, call).await? {
+        Some(action) if action.succeeded() => Ok(Ok(())),
+        Some(_) => Ok(Err(format!("our stop {} did not end well, or not yet", stop.request_id))),
+        None => Ok(Err(format!("our stop {} is not told any more", stop.request_id))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn action(name: &str, id: &str, user: &str) -> Action {
+        Action {
+            action: name.to_owned(),
+            request_id: id.to_owned(),
+            user_id: Some(user.to_owned()),
+            events: None,
+        }
+    }
+
+    fn since(before: &[&str]) -> Ours {
+        Ours { before: Some(before.iter().map(ToString::to_string).collect()), sent: BTreeSet::new() }
+    }
+
+    #[test]
+    fn our_own_stop_decides_where_nothing_came_after_it_that_switches() {
+        let (ours, old) = (action("stop", "req-2", "us"), action("stop", "req-1", "us"));
+        let decides = |actions: &[Action]| {
+            deciding(actions, "us", &since(&["req-1"])).map(|one| one.request_id.clone())
+        };
+        assert_eq!(decides(std::slice::from_ref(&old)), None, "it was there before the off");
+        assert_eq!(decides(&[ours.clone(), old.clone()]).as_deref(), Some("req-2"));
+        for (name, still) in [
+            ("lock", true),
+            ("unlock", true),
+            ("detach_volume", true),
+            ("start", false),
+            ("reboot", false),
+            ("evacuate", false),
+            ("live-migration", false),
+            ("rebuild", false),
+            ("resize", false),
+            ("attach_volume", false),
+        ] {
+            let after = [action(name, "req-3", "them"), ours.clone(), old.clone()];
+            assert_eq!(decides(&after).is_some(), still, "{name}");
+        }
+        let theirs = [action("stop", "req-3", "them"), old.clone()];
+        assert_eq!(decides(&theirs), None, "another user's stop is none of ours");
+        let both = [action("stop", "req-3", "them"), ours, old];
+        assert_eq!(decides(&both).as_deref(), Some("req-2"));
+    }
+
+    #[test]
+    fn where_nobody_looked_before_only_what_we_sent_ourselves_counts() {
+        let list = [action("stop", "req-2", "us"), action("stop", "req-1", "us")];
+        let mut ours = Ours::default();
+        assert_eq!(deciding(&list, "us", &ours), None);
+        ours.sent.insert("req-1".to_owned());
+        assert_eq!(deciding(&list, "us", &ours).map(|one| one.request_id.as_str()), Some("req-1"));
+        assert_eq!(stops(&list, "us").len(), 2);
+        assert!(stops(&list, "them").is_empty());
+    }
+
+    #[test]
+    fn only_steps_that_ended_well_are_a_success() {
+        let step = |result: Option<&str>, finished: bool| Step {
+            event: "compute_stop_instance".to_owned(),
+            result: result.map(str::to_owned),
+            finish_time: finished.then(|| "2026-11-22T13:00:09.000000".to_owned()),
+        };
+        for (events, good) in [
+            (None, false),
+            (Some(vec![]), false),
+            (Some(vec![step(Some("Success"), true)]), true),
+            (Some(vec![step(Some("Success"), true), step(Some("Error"), true)]), false),
+            (Some(vec![step(Some("Success"), false)]), false),
+            (Some(vec![step(None, true)]), false),
+        ] {
+            let action = Action { events: events.clone(), ..action("stop", "req-2", "us") };
+            assert_eq!(action.succeeded(), good, "{events:?}");
+        }
+        let good = Action { events: Some(vec![step(Some("Success"), true)]), ..action("stop", "r", "us") };
+        assert!(good.did("compute_stop_instance") && !good.did("compute_terminate_instance"));
+    }
+}

@@ -1,0 +1,329 @@
+//! `clouds.yaml`, and `secure.yaml` beside it, as OpenStack's own clients read them: one cloud of it.
+//!
+//! **Invariant.** Whom to believe is never switched off, and a file with a secret in it is nobody else's to read.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use picket_driver::Secret;
+use reqwest::Url;
+use serde::Deserialize;
+
+use super::keystone::{Login, Named, Scope};
+
+/// One cloud, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CloudSettings {
+    /// Keystone, with `/v3` and without a slash at its end.
+    pub(crate) identity: Url,
+    pub(crate) login: Login,
+    pub(crate) region: Option<String>,
+    /// `public`, `internal` or `admin`.
+    pub(crate) interface: String,
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Where services are, where the catalog is not to be believed: by their type.
+    pub(crate) endpoints: BTreeMap<&'static str, Url>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct File {
+    clouds: BTreeMap<String, Cloud>,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+struct Cloud {
+    auth: Auth,
+    auth_type: Option<String>,
+    region_name: Option<String>,
+    interface: Option<String>,
+    endpoint_type: Option<String>,
+    verify: Option<bool>,
+    insecure: Option<bool>,
+    cacert: Option<PathBuf>,
+    cert: Option<PathBuf>,
+    profile: Option<String>,
+    compute_endpoint_override: Option<String>,
+    block_storage_endpoint_override: Option<String>,
+    volume_endpoint_override: Option<String>,
+    image_endpoint_override: Option<String>,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+struct Auth {
+    auth_url: Option<String>,
+    username: Option<String>,
+    user_id: Option<String>,
+    user_domain_name: Option<String>,
+    user_domain_id: Option<String>,
+    domain_name: Option<String>,
+    domain_id: Option<String>,
+    password: Option<String>,
+    project_name: Option<String>,
+    project_id: Option<String>,
+    project_domain_name: Option<String>,
+    project_domain_id: Option<String>,
+    system_scope: Option<String>,
+    application_credential_id: Option<String>,
+    application_credential_name: Option<String>,
+    application_credential_secret: Option<String>,
+}
+
+/// Lays what `over` says over what is there.
+macro_rules! lay {
+    ($under:expr, $over:expr, $($field:ident),+ $(,)?) => {
+        $(if $over.$field.is_some() { $under.$field = $over.$field; })+
+    };
+}
+
+impl Cloud {
+    fn under(mut self, over: Cloud) -> Self {
+        lay!(
+            self,
+            over,
+            auth_type,
+            region_name,
+            interface,
+            endpoint_type,
+            verify,
+            insecure,
+            cacert,
+            cert,
+            profile
+        );
+        lay!(self, over, compute_endpoint_override, block_storage_endpoint_override);
+        lay!(self, over, volume_endpoint_override, image_endpoint_override);
+        let (auth, over) = (&mut self.auth, over.auth);
+        lay!(
+            auth,
+            over,
+            auth_url,
+            username,
+            user_id,
+            user_domain_name,
+            user_domain_id,
+            domain_name,
+            domain_id,
+            password
+        );
+        lay!(auth, over, project_name, project_id, project_domain_name, project_domain_id, system_scope);
+        lay!(
+            auth,
+            over,
+            application_credential_id,
+            application_credential_name,
+            application_credential_secret
+        );
+        self
+    }
+
+    fn has_secret(&self) -> bool {
+        self.auth.password.is_some() || self.auth.application_credential_secret.is_some()
+    }
+}
+
+/// Reads the cloud of that name; all that is wrong with it, at once. No message has a secret in it.
+pub(crate) fn read(file: &Path, name: &str) -> Result<CloudSettings, Vec<String>> {
+    let one = |why: String| vec![why];
+    let clouds = parse(file).map_err(one)?;
+    let beside = file.with_file_name("secure.yaml");
+    let secure = if beside.exists() { parse(&beside).map_err(one)? } else { BTreeMap::new() };
+    let Some(cloud) = clouds.get(name) else {
+        let known: Vec<&str> = clouds.keys().map(String::as_str).collect();
+        let known =
+            if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
+        return Err(one(format!("{} has no cloud {name:?}; {known}", file.display())));
+    };
+    let mut wrong = Vec::new();
+    for (place, of_it) in [(file, Some(cloud)), (beside.as_path(), secure.get(name))] {
+        if of_it.is_some_and(Cloud::has_secret) {
+            wrong.extend(open_to_all(place));
+        }
+    }
+    let cloud = cloud.clone().under(secure.get(name).cloned().unwrap_or_default());
+    let place = format!("{}: clouds.{name}", file.display());
+    let made = checked(cloud, &mut |what| wrong.push(format!("{place}.{what}")));
+    match made {
+        Some(made) if wrong.is_empty() => Ok(made),
+        _ => Err(wrong),
+    }
+}
+
+fn parse(file: &Path) -> Result<BTreeMap<String, Cloud>, String> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+    // What a parser says of a place may repeat the text that stands there, which may be a secret: the line alone is told.
+    let parsed: Result<File, serde_saphyr::Error> = serde_saphyr::from_str(&text);
+    let parsed = parsed.map_err(|error| {
+        let line = error.location().map(|at| format!(", line {}", at.line())).unwrap_or_default();
+        format!("{}{line}: it is no clouds.yaml: expected YAML with a table clouds, and in it a table for each cloud", file.display())
+    })?;
+    Ok(parsed.clouds)
+}
+
+fn open_to_all(file: &Path) -> Option<String> {
+    let mode = std::fs::metadata(file).ok()?.permissions().mode() & 0o777;
+    let place = file.display();
+    (mode & 0o006 != 0).then(|| format!("{place} has a secret in it, and everybody may read or change it (mode {mode:03o}): run chmod 600 {place}"))
+}
+
+fn checked(cloud: Cloud, wrong: &mut dyn FnMut(String)) -> Option<CloudSettings> {
+    if cloud.verify == Some(false) || cloud.insecure == Some(true) {
+        wrong("verify: whoever answers would be believed, and could say off of what is on; name the CA in cacert".to_owned());
+    }
+    if cloud.cert.is_some() {
+        wrong("cert: certificates of clients are not known to this driver; use a password or an application credential".to_owned());
+    }
+    if let Some(profile) = &cloud.profile {
+        wrong(format!(
+            "profile: profiles of vendors ({profile:?}) are not read; write auth_url, and what else it stands for, here"
+        ));
+    }
+    let identity = identity(cloud.auth.auth_url.as_deref(), wrong);
+    let login = login(&cloud.auth, cloud.auth_type.as_deref(), wrong);
+    let interface = cloud.interface.or(cloud.endpoint_type).unwrap_or_else(|| "public".to_owned());
+    let interface = interface.trim_end_matches("URL").to_owned();
+    if !["public", "internal", "admin"].contains(&interface.as_str()) {
+        wrong(format!("interface: expected public, internal or admin, found {interface:?}"));
+    }
+    let volume = cloud.block_storage_endpoint_override.or(cloud.volume_endpoint_override);
+    let given = [
+        ("compute", cloud.compute_endpoint_override),
+        ("block-storage", volume),
+        ("image", cloud.image_endpoint_override),
+    ];
+    let mut endpoints = BTreeMap::new();
+    for (service, url) in given {
+        let Some(url) = url else { continue };
+        match web_url(&url) {
+            Ok(url) => drop(endpoints.insert(service, url)),
+            Err(why) => wrong(format!("{}_endpoint_override: {why}", service.replace('-', "_"))),
+        }
+    }
+    Some(CloudSettings {
+        identity: identity?,
+        login: login?,
+        region: cloud.region_name,
+        interface,
+        ca_file: cloud.cacert,
+        endpoints,
+    })
+}
+
+/// A URL that can be asked, without a slash at its end.
+pub(crate) fn web_url(text: &str) -> Result<Url, String> {
+    let url =
+        Url::parse(text.trim_end_matches('/')).map_err(|error| format!("{text:?} is no URL: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(format!("{text:?} is no place on the web: expected https://HOST/…"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("has a user or a password in it, which belong under auth".to_owned());
+    }
+    Ok(url)
+}
+
+fn identity(url: Option<&str>, wrong: &mut dyn FnMut(String)) -> Option<Url> {
+    let Some(url) = url else {
+        wrong("auth.auth_url: is missing, for example https://cloud.example.org:5000/v3".to_owned());
+        return None;
+    };
+    match web_url(url) {
+        Ok(mut url) => {
+            let path = url.path().trim_end_matches('/').to_owned();
+            match path.rsplit('/').next() {
+                Some("v3") => {}
+                Some(last) if last.starts_with("v2") => {
+                    wrong(format!("auth.auth_url: {last} is not known any more; expected Keystone's v3"));
+                }
+                _ => url.set_path(&format!("{path}/v3")),
+            }
+            Some(url)
+        }
+        Err(why) => {
+            wrong(format!("auth.auth_url: {why}"));
+            None
+        }
+    }
+}
+
+fn login(auth: &Auth, kind: Option<&str>, wrong: &mut dyn FnMut(String)) -> Option<Login> {
+    let by_credential = auth.application_credential_secret.is_some();
+    match kind {
+        Some("v3applicationcredential" | "applicationcredential") => application_credential(auth, wrong),
+        None if by_credential => application_credential(auth, wrong),
+        None | Some("password" | "v3password") => password(auth, wrong),
+        Some(other) => {
+            wrong(format!("auth_type: expected v3password or v3applicationcredential, found {other:?}"));
+            None
+        }
+    }
+}
+
+fn named(id: &Option<String>, name: &Option<String>, of: Option<Named>) -> Option<Named> {
+    match (id, name) {
+        (Some(id), _) => Some(Named::Id(id.clone())),
+        (None, Some(name)) => Some(Named::Name { name: name.clone(), of: of.map(Box::new) }),
+        (None, None) => None,
+    }
+}
+
+/// The domain of a user or a project; the cloud's own default for what names none.
+fn domain(id: &Option<String>, name: &Option<String>, auth: &Auth) -> Named {
+    let own = named(id, name, None).or_else(|| named(&auth.domain_id, &auth.domain_name, None));
+    own.unwrap_or_else(|| Named::Id("default".to_owned()))
+}
+
+fn user(auth: &Auth) -> Option<Named> {
+    let of = domain(&auth.user_domain_id, &auth.user_domain_name, auth);
+    named(&auth.user_id, &auth.username, Some(of))
+}
+
+fn password(auth: &Auth, wrong: &mut dyn FnMut(String)) -> Option<Login> {
+    let user = user(auth);
+    if user.is_none() {
+        wrong("auth: username or user_id is missing".to_owned());
+    }
+    if auth.password.as_deref().is_none_or(str::is_empty) {
+        wrong("auth.password: is missing; it may stand in secure.yaml beside".to_owned());
+    }
+    let of = domain(&auth.project_domain_id, &auth.project_domain_name, auth);
+    let scope = match (named(&auth.project_id, &auth.project_name, Some(of)), auth.system_scope.as_deref()) {
+        (Some(project), None) => Some(Scope::Project(project)),
+        (None, Some("all")) => Some(Scope::System),
+        (Some(_), Some(_)) => {
+            wrong("auth: project and system_scope are both there: a token has one of them".to_owned());
+            None
+        }
+        (None, _) => {
+            wrong("auth: project_name or project_id is missing".to_owned());
+            None
+        }
+    };
+    Some(Login::Password { user: user?, password: Secret::new(auth.password.clone()?), scope: scope? })
+}
+
+fn application_credential(auth: &Auth, wrong: &mut dyn FnMut(String)) -> Option<Login> {
+    let owner = user(auth);
+    let by_name = auth.application_credential_id.is_none() && auth.application_credential_name.is_some();
+    if by_name && owner.is_none() {
+        wrong("auth: application_credential_name wants username or user_id beside it; or use application_credential_id".to_owned());
+    }
+    let credential = named(&auth.application_credential_id, &auth.application_credential_name, owner);
+    if credential.is_none() {
+        wrong("auth: application_credential_id is missing".to_owned());
+    }
+    if auth.application_credential_secret.as_deref().is_none_or(str::is_empty) {
+        wrong(
+            "auth.application_credential_secret: is missing; it may stand in secure.yaml beside".to_owned(),
+        );
+    }
+    let secret = Secret::new(auth.application_credential_secret.clone()?);
+    Some(Login::ApplicationCredential { credential: credential?, secret })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! Keystone v3: the request for a token, and what its answer says (Identity API, `POST /v3/auth/tokens`).
+
+use std::time::Duration;
+
+use picket_core::time::BootTime;
+use picket_driver::Secret;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// By how much the clocks of Keystone and of the services may differ: each service compares a token's end with its own.
+pub(crate) const CLOCKS: Duration = Duration::from_secs(30);
+
+/// Who logs in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Login {
+    /// `v3password`.
+    Password { user: Named, password: Secret, scope: Scope },
+    /// `v3applicationcredential`: it brings its project.
+    ApplicationCredential { credential: Named, secret: Secret },
+}
+
+/// By its id, or by its name and where that is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    Id(String),
+    Name { name: String, of: Option<Box<Named>> },
+}
+
+/// For what a token is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Project(Named),
+    /// All of the cloud.
+    System,
+}
+
+impl Named {
+    /// As Keystone wants it; `of` is called `owner` there (`domain`, `user`).
+    fn json(&self, owner: &str) -> Value {
+        match self {
+            Named::Id(id) => json!({ "id": id }),
+            Named::Name { name, of: None } => json!({ "name": name }),
+            Named::Name { name, of: Some(of) } => json!({ "name": name, owner: of.json("domain") }),
+        }
+    }
+}
+
+impl Login {
+    /// The body of the request. Holds secrets: it is sent, and never shown.
+    pub(crate) fn body(&self) -> Value {
+        let text = |secret: &Secret| String::from_utf8_lossy(secret.expose()).into_owned();
+        match self {
+            Login::Password { user, password, scope } => {
+                let mut user = user.json("domain");
+                user["password"] = text(password).into();
+                let scope = match scope {
+                    Scope::Project(project) => json!({ "project": project.json("domain") }),
+                    Scope::System => json!({ "system": { "all": true } }),
+                };
+                let identity = json!({ "methods": ["password"], "password": { "user": user } });
+                json!({ "auth": { "identity": identity, "scope": scope } })
+            }
+            Login::ApplicationCredential { credential, secret } => {
+                let mut credential = credential.json("user");
+                credential["secret"] = text(secret).into();
+                let identity =
+                    json!({ "methods": ["application_credential"], "application_credential": credential });
+                json!({ "auth": { "identity": identity } })
+            }
+        }
+    }
+}
+
+/// A token, and what Keystone said with it.
+pub(crate) struct Token {
+    pub(crate) secret: Secret,
+    /// The user's id: whose actions are ours.
+    pub(crate) user: String,
+    pub(crate) roles: Vec<String>,
+    catalog: Vec<Service>,
+    asked_at: BootTime,
+    answered_at: BootTime,
+    /// From its issue to its end.
+    pub(crate) life: Duration,
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Token").field("user", &self.user).field("life", &self.life).finish_non_exhaustive()
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    token: Body,
+}
+
+#[derive(Deserialize)]
+struct Body {
+    issued_at: String,
+    expires_at: String,
+    user: User,
+    #[serde(default)]
+    roles: Vec<Role>,
+    #[serde(default)]
+    catalog: Vec<Service>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Role {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Service {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    endpoints: Vec<Endpoint>,
+}
+
+#[derive(Deserialize)]
+struct Endpoint {
+    interface: String,
+    #[serde(default)]
+    region: Option<String>,
+    url: String,
+}
+
+impl Token {
+    /// What was answered with 201 to a request that was asked at `asked_at`.
+    pub(crate) fn read(
+        secret: Secret,
+        body: &[u8],
+        asked_at: BootTime,
+        answered_at: BootTime,
+    ) -> Result<Self, String> {
+        let Answer { token } =
+            serde_json::from_slice(body).map_err(|error| format!("it is no token: {error}"))?;
+        let stamp = |text: &str| {
+            OffsetDateTime::parse(text, &Rfc3339).map_err(|error| format!("{text:?} is no time: {error}"))
+        };
+        let life = stamp(&token.expires_at)? - stamp(&token.issued_at)?;
+        let life = Duration::try_from(life).ok().filter(|life| !life.is_zero());
+        let life = life.ok_or("it ends before it begins")?;
+        let roles = token.roles.into_iter().map(|role| role.name).collect();
+        Ok(Self { secret, user: token.user.id, roles, catalog: token.catalog, asked_at, answered_at, life })
+    }
+
+    /// Whether Nova takes it for an administrator's (its policy `context_is_admin`, as it comes).
+    pub(crate) fn is_admin(&self) -> bool {
+        self.roles.iter().any(|role| role == "admin")
+    }
+
+    /// How long it serves at least.
+    pub(crate) fn serves(&self, now: BootTime) -> Duration {
+        self.life.saturating_sub(now.since(self.asked_at))
+    }
+
+    /// How long what carries it may still be taken: the services' clocks may be late.
+    pub(crate) fn outlives(&self, now: BootTime) -> Duration {
+        (self.life + CLOCKS).saturating_sub(now.since(self.answered_at))
+    }
+
+    /// Where a service of one of those types is, as the catalog says.
+    pub(crate) fn endpoint(&self, kinds: &[&str], interface: &str, region: Option<&str>) -> Option<&str> {
+        let of_kind = |kind: &&str| self.catalog.iter().find(|service| service.kind == **kind);
+        let endpoints = &kinds.iter().find_map(of_kind)?.endpoints;
+        let fits = |endpoint: &&Endpoint| {
+            endpoint.interface == interface
+                && region.is_none_or(|region| endpoint.region.as_deref() == Some(region))
+        };
+        endpoints.iter().find(fits).map(|endpoint| endpoint.url.as_str())
+    }
+
+    /// The regions of the catalog, for who named none of them.
+    pub(crate) fn regions(&self) -> Vec<&str> {
+        let endpoints = self.catalog.iter().flat_map(|service| &service.endpoints);
+        let mut regions: Vec<&str> = endpoints.filter_map(|endpoint| endpoint.region.as_deref()).collect();
+        regions.sort_unstable();
+        regions.dedup();
+        regions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> BootTime {
+        BootTime::default() + Duration::from_secs(seconds)
+    }
+
+    fn answer(issued: &str, expires: &str) -> Vec<u8> {
+        let endpoint =
+            |region: &str, url: &str| json!({ "interface": "public", "region": region, "url": url });
+        json!({ "token": {
+            "issued_at": issued, "expires_at": expires, "user": { "id": "u1", "name": "picket" },
+            "roles": [{ "id": "r", "name": "member" }],
+            "catalog": [{ "type": "compute", "endpoints": [endpoint("one", "http://1/v2.1"), endpoint("two", "http://2/v2.1")] }],
+        } })
+        .to_string()
+        .into_bytes()
+    }
+
+    #[test]
+    fn a_token_serves_shorter_than_it_may_be_taken() {
+        let body = answer("2026-11-22T14:00:00.000000Z", "2026-11-22T15:00:00.000000Z");
+        let token = Token::read(Secret::new("s"), &body, at(100), at(103)).expect("a token");
+        assert_eq!((token.life, token.is_admin()), (Duration::from_secs(3600), false));
+        assert_eq!(token.serves(at(200)), Duration::from_secs(3500));
+        assert_eq!(token.outlives(at(203)), Duration::from_secs(3500) + CLOCKS);
+        assert_eq!(token.serves(at(5000)), Duration::ZERO);
+        assert_eq!(token.endpoint(&["compute"], "public", None), Some("http://1/v2.1"));
+        assert_eq!(token.endpoint(&["compute"], "public", Some("two")), Some("http://2/v2.1"));
+        assert_eq!(token.endpoint(&["compute"], "public", Some("three")), None);
+        assert_eq!(token.endpoint(&["volumev3", "compute"], "public", None), Some("http://1/v2.1"));
+        assert_eq!(token.regions(), ["one", "two"]);
+        assert!(!format!("{token:?}").contains("s\""));
+    }
+
+    #[test]
+    fn what_has_no_life_is_no_token() {
+        for (issued, expires, why) in [
+            ("2026-11-22T15:00:00Z", "2026-11-22T14:00:00Z", "before it begins"),
+            ("2026-11-22T15:00:00Z", "2026-11-22T15:00:00Z", "before it begins"),
+            ("yesterday", "2026-11-22T14:00:00Z", "\"yesterday\" is no time"),
+        ] {
+            let wrong = Token::read(Secret::new("s"), &answer(issued, expires), at(1), at(1));
+            assert!(wrong.expect_err("no life").contains(why));
+        }
+        let cut = Token::read(Secret::new("s"), b"{\"token\": {", at(1), at(1)).expect_err("cut off");
+        assert!(cut.contains("it is no token"), "{cut}");
+    }
+
+    #[test]
+    fn a_request_names_the_user_and_the_project_where_they_are() {
+        let domain = |name: &str| Some(Box::new(Named::Name { name: name.to_owned(), of: None }));
+        let user = Named::Name { name: "picket".to_owned(), of: domain("Default") };
+        let project = Named::Name { name: "db".to_owned(), of: Some(Box::new(Named::Id("d1".to_owned()))) };
+        let login = Login::Password { user, password: Secret::new("pw"), scope: Scope::Project(project) };
+        assert_eq!(
+            login.body(),
+            json!({ "auth": {
+                "identity": { "methods": ["password"], "password": { "user": {
+                    "name": "picket", "domain": { "name": "Default" }, "password": "pw" } } },
+                "scope": { "project": { "name": "db", "domain": { "id": "d1" } } },
+            } })
+        );
+        let of = Some(Box::new(Named::Name { name: "picket".to_owned(), of: domain("Default") }));
+        let credential = Named::Name { name: "fence".to_owned(), of };
+        let login = Login::ApplicationCredential { credential, secret: Secret::new("pw") };
+        assert_eq!(
+            login.body()["auth"]["identity"]["application_credential"],
+            json!({ "name": "fence", "secret": "pw", "user": { "name": "picket", "domain": { "name": "Default" } } })
+        );
+    }
+}

@@ -1,0 +1,377 @@
+//! A cloud as one user sees it: its token, its services, questions and commands. All devices of one user in one region share it.
+//!
+//! **Invariant.** A question may be asked again with a new token; a command goes once, with a token that is there and that no service
+//! takes for longer than the ledger says (S8). Nothing follows a redirect, and a token goes nowhere but to its own services.
+//! **Invariant.** A wrong password is not tried again and again.
+
+mod asking;
+mod clouds_yaml;
+mod keystone;
+mod words;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use picket_core::time::BootTime;
+use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Secret};
+use picket_reach::web;
+use reqwest::{Client, StatusCode, Url};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+pub(crate) use self::asking::{Command, Told};
+use self::asking::{Unanswered, ask, exchange, unanswered, versioned};
+pub(crate) use self::clouds_yaml::{CloudSettings, read};
+use self::keystone::{CLOCKS, Token};
+pub(crate) use self::words::said;
+
+/// As much of an answer as is read.
+const LONGEST: usize = 4 << 20;
+/// Connections that are kept for questions, to one place.
+const KEPT: usize = 8;
+/// A token is renewed so long before its end, or a quarter of its life where that is shorter.
+const RENEWED: Duration = Duration::from_secs(120);
+/// After Keystone refused who we say we are it is not asked again for so long: accounts are locked after a few tries.
+const REFUSED: Duration = Duration::from_secs(30);
+/// How long tokens live before one was seen: what Keystone comes with (`[token] expiration`), and what clocks may differ by.
+pub(crate) const USUAL_LIFE: Duration = Duration::from_secs(3_600 + CLOCKS.as_secs());
+
+const SUBJECT_TOKEN: &str = "x-subject-token";
+const REQUEST_ID: &str = "x-openstack-request-id";
+
+/// A service of the cloud.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    Compute,
+    Volume,
+    Image,
+}
+
+impl Service {
+    /// Its types in the catalog, the present one first.
+    fn kinds(self) -> &'static [&'static str] {
+        match self {
+            Service::Compute => &["compute"],
+            Service::Volume => &["block-storage", "volumev3", "block-store"],
+            Service::Image => &["image"],
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Service::Compute => "Nova",
+            Service::Volume => "Cinder",
+            Service::Image => "Glance",
+        }
+    }
+}
+
+/// What a question came to.
+#[derive(Debug)]
+pub(crate) enum Found<T> {
+    It(T),
+    /// The service says 404. In its words.
+    NotThere(String),
+}
+
+/// The cloud.
+pub(crate) struct Cloud {
+    settings: CloudSettings,
+    questions: Client,
+    commands: Client,
+    held: RwLock<Option<Arc<Token>>>,
+    renewing: Mutex<Refusal>,
+    /// The longest life that a token of it was given, in seconds.
+    longest: AtomicU64,
+    /// The compute API's microversion that both know.
+    version: tokio::sync::OnceCell<String>,
+}
+
+/// When and why Keystone refused us last.
+#[derive(Default)]
+struct Refusal(Option<(BootTime, String)>);
+
+impl std::fmt::Debug for Cloud {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cloud").field("identity", &self.settings.identity.as_str()).finish_non_exhaustive()
+    }
+}
+
+impl Cloud {
+    fn new(settings: CloudSettings) -> Result<Self, String> {
+        let services = settings.endpoints.values();
+        let https = std::iter::once(&settings.identity).chain(services).any(|url| url.scheme() == "https");
+        let ca_file = settings.ca_file.as_deref();
+        Ok(Self {
+            questions: web::client_keeping(KEPT, https, ca_file)?,
+            commands: web::client(https, ca_file)?,
+            settings,
+            held: RwLock::default(),
+            renewing: Mutex::default(),
+            longest: AtomicU64::new(0),
+            version: tokio::sync::OnceCell::new(),
+        })
+    }
+
+    /// The same in another region.
+    pub(crate) fn in_region(settings: CloudSettings, region: Option<String>) -> Result<Self, String> {
+        let region = region.or_else(|| settings.region.clone());
+        Self::new(CloudSettings { region, ..settings })
+    }
+
+    /// Whether it is what those settings say, but for the region.
+    pub(crate) fn is_of(&self, settings: &CloudSettings) -> bool {
+        CloudSettings { region: settings.region.clone(), ..self.settings.clone() } == *settings
+    }
+
+    /// S8: how long what carries a token may still be taken, by the longest life that one was given.
+    pub(crate) fn longest_life(&self) -> Duration {
+        match self.longest.load(Ordering::Relaxed) {
+            0 => USUAL_LIFE,
+            seconds => Duration::from_secs(seconds) + CLOCKS,
+        }
+    }
+
+    /// The token that is there, where it still serves.
+    pub(crate) fn held(&self, now: BootTime) -> Option<Arc<Token>> {
+        let token = self.held.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let before = RENEWED.min(token.life / 4);
+        (token.serves(now) > before).then_some(token)
+    }
+
+    /// Whether we are an administrator there; `None`: nobody said yet.
+    pub(crate) fn is_admin(&self) -> Option<bool> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|token| token.is_admin())
+    }
+
+    /// A token that serves, a new one if need be.
+    pub(crate) async fn token(&self, call: &Call) -> Result<Arc<Token>, DriverError> {
+        if let Some(token) = self.held(call.now()) {
+            return Ok(token);
+        }
+        let mut renewing = self.renewing.lock().await;
+        // Somebody else may have renewed it meanwhile.
+        if let Some(token) = self.held(call.now()) {
+            return Ok(token);
+        }
+        if let Some((when, why)) = &renewing.0
+            && call.now().since(*when) < REFUSED
+        {
+            let detail = format!("{why}; not asked again for {REFUSED:?}");
+            return Err(DriverError::new(ErrorKind::Authentication, Effect::DidNotHappen, detail));
+        }
+        renewing.0 = None;
+        let made = self.log_in(call).await;
+        if let Err(error) = &made
+            && error.kind == ErrorKind::Authentication
+        {
+            renewing.0 = Some((call.now(), error.detail.clone()));
+        }
+        let token = Arc::new(made?);
+        let seconds = token.life.as_secs() + u64::from(token.life.subsec_nanos() > 0);
+        self.longest.fetch_max(seconds, Ordering::Relaxed);
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        Ok(token)
+    }
+
+    async fn log_in(&self, call: &Call) -> Result<Token, DriverError> {
+        let place = format!("{}/auth/tokens", self.settings.identity);
+        let wrong = |kind, detail: String| {
+            DriverError::new(kind, Effect::DidNotHappen, format!("Keystone, POST {place}: {detail}"))
+        };
+        let request = self.commands.post(&place).json(&self.settings.login.body());
+        let asked_at = call.now();
+        let answer = web::exchange_up_to(LONGEST, request, call.deadline()).await;
+        let answer = answer.map_err(|failed| unanswered(failed).into_error(&Effort::reading(), &place))?;
+        match answer.code {
+            StatusCode::CREATED => {
+                let secret = answer.header(SUBJECT_TOKEN).map(Secret::new);
+                let secret = secret.ok_or_else(|| {
+                    wrong(ErrorKind::Protocol, "no X-Subject-Token in the answer".to_owned())
+                })?;
+                if answer.cut {
+                    return Err(wrong(
+                        ErrorKind::Protocol,
+                        format!("the answer is longer than {LONGEST} bytes"),
+                    ));
+                }
+                Token::read(secret, &answer.body, asked_at, call.now())
+                    .map_err(|why| wrong(ErrorKind::Protocol, why))
+            }
+            StatusCode::UNAUTHORIZED => Err(wrong(
+                ErrorKind::Authentication,
+                format!("who logs in, or the password, is wrong: {}", said(&answer)),
+            )),
+            StatusCode::FORBIDDEN => Err(wrong(ErrorKind::Forbidden, said(&answer))),
+            code => Err(wrong(words::kind_of(code), said(&answer))),
+        }
+    }
+
+    /// Where a service is.
+    fn place(&self, service: Service, token: &Token) -> Result<Url, DriverError> {
+        let kinds = service.kinds();
+        if let Some(url) = kinds.iter().find_map(|kind| self.settings.endpoints.get(kind)) {
+            return Ok(url.clone());
+        }
+        let region = self.settings.region.as_deref();
+        let said = token.endpoint(kinds, &self.settings.interface, region).ok_or_else(|| {
+            let regions = token.regions().join(", ");
+            let of = region
+                .map(|region| format!(" in the region {region:?} (there is {regions})"))
+                .unwrap_or_default();
+            let detail = format!(
+                "the catalog has no {} endpoint of {}{of}",
+                self.settings.interface,
+                kinds.join(" or ")
+            );
+            DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, detail)
+        })?;
+        clouds_yaml::web_url(said).map_err(|why| {
+            DriverError::new(ErrorKind::Protocol, Effect::DidNotHappen, format!("the catalog: {why}"))
+        })
+    }
+
+    /// Asks, and reads JSON. With a new token once, where the service does not know ours any more.
+    pub(crate) async fn get<T: DeserializeOwned>(
+        &self,
+        service: Service,
+        path: &str,
+        call: &Call,
+    ) -> Result<Found<T>, DriverError> {
+        let mut renewed = false;
+        loop {
+            let token = self.token(call).await?;
+            let place = format!("{}{path}", self.place(service, &token)?);
+            let mut request = self.questions.get(&place);
+            if service == Service::Compute {
+                request = versioned(request, self.version(&token, call).await?);
+            }
+            let answer = ask(request, &token, call, &place).await?;
+            let wrong = |kind, detail: String| {
+                let asked = format!("{}, GET {path}: {detail}", service.words());
+                Err(DriverError::new(kind, Effect::DidNotHappen, asked))
+            };
+            match answer.code {
+                StatusCode::OK => {
+                    if answer.cut {
+                        return wrong(
+                            ErrorKind::Protocol,
+                            format!("the answer is longer than {LONGEST} bytes"),
+                        );
+                    }
+                    return match serde_json::from_slice(&answer.body) {
+                        Ok(it) => Ok(Found::It(it)),
+                        Err(error) => {
+                            wrong(ErrorKind::Protocol, format!("the answer makes no sense: {error}"))
+                        }
+                    };
+                }
+                StatusCode::NOT_FOUND => return Ok(Found::NotThere(said(&answer))),
+                StatusCode::UNAUTHORIZED if !renewed => {
+                    self.forget(&token);
+                    renewed = true;
+                }
+                StatusCode::UNAUTHORIZED => {
+                    return wrong(ErrorKind::Authentication, words::refused_anew(&answer));
+                }
+                code => return wrong(words::kind_of(code), said(&answer)),
+            }
+        }
+    }
+
+    /// Sends a command, once, with a token that is there: none is asked for. What the answer means is its sender's matter.
+    ///
+    /// # Errors
+    /// Nothing was sent, or it is not known what became of it; `effort` knows which.
+    pub(crate) async fn tell(
+        &self,
+        command: Command<'_>,
+        effort: &mut Effort,
+        call: &Call,
+    ) -> Result<Told, DriverError> {
+        let Command { service, method, path, body, life } = command;
+        let Some(token) = self.held(call.now()) else {
+            return Err(effort
+                .error(ErrorKind::Authentication, "there is no token that serves: a question comes first"));
+        };
+        let left = token.outlives(call.now());
+        if life.is_some_and(|life| left > life) {
+            let detail = format!("a token lives for {left:?} more, and {life:?} stand in the ledger");
+            return Err(effort.error(ErrorKind::Refused, detail));
+        }
+        let place = format!("{}{path}", self.place(service, &token)?);
+        let mut request = self.commands.request(method, &place);
+        if service == Service::Compute {
+            let Some(version) = self.version.get() else {
+                return Err(
+                    effort.error(ErrorKind::Protocol, "its version is not known: a question comes first")
+                );
+            };
+            request = versioned(request, version);
+        }
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        effort.may_send(call)?;
+        effort.sent();
+        let asked_at = call.now();
+        let answered = exchange(request, &token, call).await;
+        let answer = match answered {
+            Ok(answer) => answer,
+            Err(failed) => {
+                if matches!(failed, Unanswered::NeverSent(_)) {
+                    effort.unsent();
+                }
+                return Err(failed.into_error(effort, &place));
+            }
+        };
+        if answer.code == StatusCode::UNAUTHORIZED {
+            self.forget(&token);
+        }
+        let words = match answer.code {
+            StatusCode::UNAUTHORIZED => words::refused_anew(&answer),
+            _ => said(&answer),
+        };
+        let request = answer.header(REQUEST_ID).map(str::to_owned);
+        Ok(Told { code: answer.code, request, asked_at, answered_at: call.now(), words })
+    }
+
+    /// That token is known to nobody any more.
+    fn forget(&self, token: &Arc<Token>) {
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        if held.as_ref().is_some_and(|held| Arc::ptr_eq(held, token)) {
+            *held = None;
+        }
+    }
+
+    /// The newest microversion that both know.
+    async fn version(&self, token: &Token, call: &Call) -> Result<&str, DriverError> {
+        let found = self.version.get_or_try_init(|| async {
+            let mut place = self.place(Service::Compute, token)?;
+            // The version's own document stands at the endpoint, or above what of it names the project.
+            let path = place.path().to_owned();
+            let versioned = path.split('/').position(|part| part.starts_with("v2.1"));
+            if let Some(at) = versioned {
+                place.set_path(&path.split('/').take(at + 1).collect::<Vec<_>>().join("/"));
+            }
+            let place = format!("{place}/");
+            let answer = ask(self.questions.get(&place), token, call, &place).await?;
+            let wrong = |detail: String| {
+                DriverError::new(
+                    ErrorKind::Unsupported,
+                    Effect::DidNotHappen,
+                    format!("Nova, GET {place}: {detail}"),
+                )
+            };
+            if answer.code != StatusCode::OK {
+                return Err(wrong(said(&answer)));
+            }
+            let document: Value =
+                serde_json::from_slice(&answer.body).map_err(|error| wrong(error.to_string()))?;
+            words::microversion(&document["version"]).map_err(wrong)
+        });
+        Ok(found.await?)
+    }
+}

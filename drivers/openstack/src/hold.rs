@@ -1,0 +1,173 @@
+//! Keeping a server off by Nova's own means (S11): `lock`, with a reason (2.73).
+//!
+//! **Invariant.** Nova's lock binds who is no administrator, its owner too, and nobody else: an administrator's stands from before the
+//! off; a tenant's would bar its own stop and detach, and stands once its last release is complete. Before a tenant stops or starts
+//! a server what locks it is undone.
+//! **Invariant.** What was found is put back; a lock of our own, left by a fence that is gone, is not what was found.
+
+use picket_core::order::{HoldOrder, UnholdOrder};
+use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, HoldFound, HoldReport};
+use serde_json::json;
+
+use crate::actions;
+use crate::driver::OpenstackDriver;
+use crate::power::refused;
+use crate::server::Server;
+
+/// What was found: whether it was locked by somebody else, why, and our own stops that there were.
+const LOCKED: &str = "locked";
+const REASON: &str = "locked_reason";
+pub(crate) const STOPS: &str = "stops";
+/// What stands of ours: not put back, told.
+const OURS: &str = "our_lock_running";
+/// What the reason of every lock of ours begins with.
+const PREFIX: &str = "picket: ";
+const HOLDS: &str = "locked";
+
+impl Server {
+    fn is_locked(&self) -> bool {
+        self.locked == Some(true)
+    }
+
+    fn is_locked_by_us(&self) -> bool {
+        self.is_locked() && self.locked_reason.as_deref().is_some_and(|reason| reason.starts_with(PREFIX))
+    }
+}
+
+/// What of a hold stands.
+pub(crate) fn engaged(now: &HoldFound) -> Vec<String> {
+    let stands = now.get(OURS).is_some_and(|ours| ours == "true");
+    if stands { vec![HOLDS.to_owned()] } else { Vec::new() }
+}
+
+fn report(engaged: bool, detail: impl Into<String>) -> HoldReport {
+    let engaged = if engaged { vec![HOLDS.to_owned()] } else { Vec::new() };
+    HoldReport { engaged, detail: detail.into() }
+}
+
+impl OpenstackDriver {
+    pub(crate) async fn inspect(&self, call: &Call) -> Result<HoldFound, DriverError> {
+        let server = self.server_there(call).await?;
+        let user = self.cloud.token(call).await?.user.clone();
+        let newest = actions::newest(&self.cloud, &self.settings.server, call).await?;
+        let stops: Vec<String> = actions::stops(&newest, &user).into_iter().collect();
+        let mut found = HoldFound::from([(STOPS.to_owned(), stops.join(" "))]);
+        if !self.settings.hold {
+            return Ok(found);
+        }
+        let theirs = server.is_locked() && !server.is_locked_by_us();
+        found.insert(LOCKED.to_owned(), theirs.to_string());
+        found.insert(OURS.to_owned(), server.is_locked_by_us().to_string());
+        if let Some(reason) = server.locked_reason.filter(|_| theirs) {
+            found.insert(REASON.to_owned(), reason);
+        }
+        Ok(found)
+    }
+
+    pub(crate) async fn engage(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        if !self.settings.hold {
+            return Ok(report(false, "hold = false in the settings"));
+        }
+        let is_admin = self.cloud.token(call).await?.is_admin();
+        if !is_admin && !order.is_late() {
+            return Ok(report(
+                false,
+                "a tenant's lock would bar its own stop and detach: it is locked once all is released",
+            ));
+        }
+        let server = self.server_there(call).await?;
+        if server.is_locked_by_us() {
+            return Ok(report(true, ""));
+        }
+        let reason = format!("{PREFIX}fenced, generation {}", order.generation());
+        self.lock(Some(&reason), order.life(), call).await
+    }
+
+    pub(crate) async fn disengage(
+        &self,
+        order: &UnholdOrder,
+        call: &Call,
+    ) -> Result<HoldReport, DriverError> {
+        let found = order.found();
+        let Some(was_locked) = found.get(LOCKED) else { return Ok(HoldReport::default()) };
+        let server = self.server_there(call).await?;
+        if server.is_locked_by_us() || (was_locked == "true" && !server.is_locked()) {
+            self.unlock(order.life(), call).await?;
+        }
+        if was_locked == "true" {
+            let reason = found.get(REASON).map(String::as_str);
+            let put_back = self.lock(reason, order.life(), call).await?;
+            return Ok(HoldReport { engaged: Vec::new(), ..put_back });
+        }
+        let now = self.server_there(call).await?;
+        match now.is_locked_by_us() {
+            true => Ok(report(true, "told to unlock, and it is still locked by us")),
+            false => Ok(HoldReport::default()),
+        }
+    }
+
+    /// Whoever is no administrator undoes what locks a server before it is stopped, started, or loses a volume. True if it was.
+    pub(crate) async fn unlock_for(
+        &self,
+        server: &Server,
+        effort: &Effort,
+        call: &Call,
+    ) -> Result<bool, DriverError> {
+        let is_admin = self.cloud.held(call.now()).is_some_and(|token| token.is_admin());
+        if is_admin || !server.is_locked() {
+            return Ok(false);
+        }
+        self.unlock(None, call).await.map_err(|error| effort.judge(error))?;
+        Ok(true)
+    }
+
+    /// What somebody else had locked, and was unlocked for a start, is locked again.
+    pub(crate) async fn lock_again(&self, server: &Server, call: &Call) {
+        if server.is_locked_by_us() {
+            return;
+        }
+        let locked = self.lock(server.locked_reason.as_deref(), None, call).await;
+        if !locked.as_ref().is_ok_and(|report| report.detail.is_empty()) {
+            tracing::warn!(
+                server = server.id,
+                ?locked,
+                "what had locked the server was not put back after its start"
+            );
+        }
+    }
+
+    async fn lock(
+        &self,
+        reason: Option<&str>,
+        life: Option<std::time::Duration>,
+        call: &Call,
+    ) -> Result<HoldReport, DriverError> {
+        let body = match reason {
+            Some(reason) => json!({ "lock": { "locked_reason": reason } }),
+            None => json!({ "lock": null }),
+        };
+        let mut effort = Effort::repeatable();
+        let told = self.act(body, life, &mut effort, call).await?;
+        match told.code.as_u16() {
+            202 => Ok(report(true, "")),
+            401 | 404 | 429 | 500.. => Err(refused("lock", &told, &mut effort)),
+            _ => Ok(report(false, format!("lock: {}", told.words))),
+        }
+    }
+
+    async fn unlock(&self, life: Option<std::time::Duration>, call: &Call) -> Result<(), DriverError> {
+        let mut effort = Effort::repeatable();
+        let told = self.act(json!({ "unlock": null }), life, &mut effort, call).await?;
+        match told.code.as_u16() {
+            202 => Ok(()),
+            // Nova's words for what an administrator locked, and a tenant may not undo.
+            403 => {
+                effort.refused();
+                let detail =
+                    format!("an administrator locked it, and this user may not unlock it: {}", told.words);
+                Err(DriverError::new(ErrorKind::Forbidden, Effect::DidNotHappen, detail))
+            }
+            _ => Err(refused("unlock", &told, &mut effort)),
+        }
+    }
+}

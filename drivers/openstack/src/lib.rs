@@ -1,0 +1,22 @@
+//! The driver `openstack`: servers of Nova as devices, and their volumes.
+//!
+//! **Purpose.** Off by `os-stop`, proven by what Nova says of the server *and* of its compute host; on, lock, whereabouts; volumes by
+//! Nova's attachments, and seen to be free by Cinder.
+//! **Non-goals.** No other service of OpenStack; evacuating is an operator's matter, or Masakari's.
+//! **Invariants.** Nova's states are its database's: where the compute host is not seen to be up, only our own stop's finished action
+//! proves (S1). No stop and no detach is sent to a host that is down: it would do it when it is back. A command goes once, with a
+//! token whose life stands in the ledger (S8). Everything names the server by its id, so that another one of its name is never touched.
+
+mod actions;
+mod cloud;
+mod driver;
+mod hold;
+mod kind;
+mod placement;
+mod power;
+mod remarks;
+mod server;
+mod settings;
+mod volumes;
+
+pub use kind::OpenstackKind;

@@ -1,0 +1,124 @@
+//! On which hypervisor a server runs, and whether it may be about to run elsewhere (S22). Administrators alone are told.
+
+use picket_core::parent::Placement;
+use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use serde::Deserialize;
+
+use crate::cloud::{Found, Service};
+use crate::driver::OpenstackDriver;
+use crate::server::{Field, Server};
+
+/// States of a migration that is over (Compute API, os-migrations). What is not among them is open, known or not: `finished` too,
+/// which waits for somebody's word.
+const OVER: [&str; 7] = ["completed", "done", "confirmed", "reverted", "failed", "error", "cancelled"];
+
+#[derive(Deserialize)]
+struct Migrations {
+    migrations: Vec<Migration>,
+}
+
+#[derive(Deserialize)]
+struct Migration {
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    migration_type: Option<String>,
+    #[serde(default)]
+    dest_compute: Option<String>,
+}
+
+impl OpenstackDriver {
+    pub(crate) async fn whereabouts(&self, call: &Call) -> Result<Placement, DriverError> {
+        let asked_at = call.now();
+        let server = self.server_there(call).await?;
+        let Some(host) = server.hypervisor.clone() else {
+            let detail = "Nova does not show this user on which hypervisor the server runs: that is an administrator's to see \
+                          (os_compute_api:os-extended-server-attributes)";
+            return Err(DriverError::new(ErrorKind::Forbidden, Effect::DidNotHappen, detail));
+        };
+        let path = format!("/os-migrations?instance_uuid={}", server.id);
+        let migrations = match self.cloud.get::<Migrations>(Service::Compute, &path, call).await? {
+            Found::It(list) => list.migrations,
+            Found::NotThere(why) => {
+                return Err(DriverError::new(
+                    ErrorKind::Protocol,
+                    Effect::DidNotHappen,
+                    format!("os-migrations: {why}"),
+                ));
+            }
+        };
+        let moving = moving(&server, &migrations);
+        Ok(Placement { host: Some(host), moving, asked_at, answered_at: call.now() })
+    }
+}
+
+fn moving(server: &Server, migrations: &[Migration]) -> Option<String> {
+    let open = migrations.iter().find(|migration| !OVER.contains(&migration.status.as_str()));
+    if let Some(open) = open {
+        let kind = open.migration_type.as_deref().unwrap_or("migration");
+        let to = open.dest_compute.as_deref().map(|to| format!(" to {to}")).unwrap_or_default();
+        return Some(format!("a {kind}{to} is {:?}", open.status));
+    }
+    // A stop that waits for a dead host moves nothing.
+    let still =
+        ["powering-off", "powering-on", "rebooting", "reboot_started_hard", "reboot_started", "deleting"];
+    match (&server.task_state, server.status.as_deref()) {
+        (_, Some(status @ ("MIGRATING" | "REBUILD" | "RESIZE" | "VERIFY_RESIZE" | "REVERT_RESIZE"))) => {
+            Some(format!("its status is {status}"))
+        }
+        (Field::Is(task), _) if !still.contains(&task.as_str()) => Some(format!("its task is {task}")),
+        (Field::Absent, _) => Some("its task is not told".to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn migration(status: &str) -> Migration {
+        Migration {
+            status: status.to_owned(),
+            migration_type: Some("evacuation".to_owned()),
+            dest_compute: None,
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_to_be_over_is_open() {
+        let still =
+            Server { task_state: Field::Null, status: Some("ACTIVE".to_owned()), ..Server::default() };
+        for (status, open) in [
+            ("done", false),
+            ("completed", false),
+            ("confirmed", false),
+            ("reverted", false),
+            ("failed", false),
+            ("error", false),
+            ("cancelled", false),
+            ("accepted", true),
+            ("queued", true),
+            ("preparing", true),
+            ("running", true),
+            ("pre-migrating", true),
+            ("finished", true),
+            ("a word of tomorrow", true),
+            ("", true),
+        ] {
+            assert_eq!(moving(&still, &[migration("done"), migration(status)]).is_some(), open, "{status}");
+        }
+        for (task, open) in [
+            (Field::Null, false),
+            (Field::Is("powering-off".to_owned()), false),
+            (Field::Is("migrating".to_owned()), true),
+            (Field::Is("rebuilding".to_owned()), true),
+            (Field::Is("a word of tomorrow".to_owned()), true),
+            (Field::Absent, true),
+        ] {
+            let server = Server { task_state: task.clone(), ..still.clone() };
+            assert_eq!(moving(&server, &[]).is_some(), open, "{task:?}");
+        }
+        let resized = Server { status: Some("VERIFY_RESIZE".to_owned()), ..still };
+        assert!(moving(&resized, &[]).is_some());
+    }
+}

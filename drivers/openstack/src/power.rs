@@ -1,0 +1,260 @@
+//! Reading power, off and on.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use picket_core::order::{OffOrder, OnOrder};
+use picket_core::power::{Epoch, EpochOrigin, Power, Reading};
+use picket_core::time::BootTime;
+use picket_driver::{Accepted, Call, DriverError, Effect, Effort, ErrorKind};
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::actions;
+use crate::cloud::{Command, Found, Service, Told};
+use crate::driver::OpenstackDriver;
+use crate::hold::STOPS;
+use crate::server::{Said, Server};
+
+/// A cloud has one epoch: the server's id, which is what every question names.
+const EPOCH: Epoch = Epoch { id: 1, origin: EpochOrigin::Fresh };
+/// Between two looks at what is under way.
+const LOOK: Duration = Duration::from_millis(500);
+
+#[derive(Deserialize)]
+struct Shown {
+    server: Server,
+}
+
+/// What a command is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Stop,
+    Start,
+}
+
+impl Verb {
+    fn body(self) -> Value {
+        match self {
+            Verb::Stop => json!({ "os-stop": null }),
+            Verb::Start => json!({ "os-start": null }),
+        }
+    }
+
+    /// What a server says that is so already.
+    fn is_done(self, said: Said) -> bool {
+        match self {
+            Verb::Stop => matches!(said, Said::Off | Said::OffUnlessHostIsDown),
+            Verb::Start => said == Said::On,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Verb::Stop => "os-stop",
+            Verb::Start => "os-start",
+        }
+    }
+}
+
+impl OpenstackDriver {
+    /// The server as Nova shows it, freshly; `None`: there is none of that id, in Nova's words.
+    pub(crate) async fn server(&self, call: &Call) -> Result<Found<Server>, DriverError> {
+        let path = format!("/servers/{}", self.settings.server);
+        match self.cloud.get::<Shown>(Service::Compute, &path, call).await? {
+            Found::It(Shown { server }) if server.id.eq_ignore_ascii_case(&self.settings.server) => {
+                Ok(Found::It(server))
+            }
+            Found::It(Shown { server }) => {
+                let detail = format!("asked for {}, Nova shows {:?}", self.settings.server, server.id);
+                Err(DriverError::new(ErrorKind::IdentityMismatch, Effect::DidNotHappen, detail))
+            }
+            Found::NotThere(why) => Ok(Found::NotThere(why)),
+        }
+    }
+
+    /// The same, where it must be there.
+    pub(crate) async fn server_there(&self, call: &Call) -> Result<Server, DriverError> {
+        match self.server(call).await? {
+            Found::It(server) => Ok(server),
+            Found::NotThere(why) => {
+                Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, gone(&why)))
+            }
+        }
+    }
+
+    pub(crate) async fn reading(&self, call: &Call) -> Result<Reading, DriverError> {
+        let asked_at = call.now();
+        let (power, said) = match self.server(call).await? {
+            Found::It(server) => self.judged(&server, call).await?,
+            Found::NotThere(why) => self.of_the_gone(&why, call).await?,
+        };
+        Ok(Reading { power, asked_at, answered_at: call.now(), epoch: Some(EPOCH), said })
+    }
+
+    async fn judged(&self, server: &Server, call: &Call) -> Result<(Power, String), DriverError> {
+        let words = server.words();
+        Ok(match server.power() {
+            Said::On => (Power::On, words),
+            Said::Off => (Power::Off, words),
+            Said::Unknown => (Power::Unknown, words),
+            Said::Deleted => return self.of_the_gone(&words, call).await,
+            Said::OffUnlessHostIsDown => {
+                let ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                match actions::our_stop_ended(&self.cloud, &self.settings.server, &ours, call).await? {
+                    Ok(()) => (Power::Off, format!("{words}; its host ended our stop with Success")),
+                    Err(why) => {
+                        (Power::Unknown, format!("{words}; whether its host is up is hidden, and {why}"))
+                    }
+                }
+            }
+        })
+    }
+
+    /// A server that is not there. Nova calls one deleted also where its host was down and did nothing of it: only what its host
+    /// did counts.
+    async fn of_the_gone(&self, why: &str, call: &Call) -> Result<(Power, String), DriverError> {
+        let server = &self.settings.server;
+        let newest = actions::newest(&self.cloud, server, call).await?;
+        let deletes = |action: &&actions::Action| matches!(action.action.as_str(), "delete" | "forceDelete");
+        if let Some(delete) = newest.first().filter(deletes)
+            && let Some(delete) = actions::one(&self.cloud, server, &delete.request_id, call).await?
+            && delete.succeeded()
+            && delete.did("compute_terminate_instance")
+        {
+            return Ok((Power::Off, "deleted: its host ended it with Success".to_owned()));
+        }
+        Ok((Power::Unknown, format!("{}; that its host ended it is not told", gone(why))))
+    }
+
+    pub(crate) async fn stop(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
+        let before =
+            order.found().get(STOPS).map(|list| list.split_whitespace().map(str::to_owned).collect());
+        {
+            let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
+            if ours.before != before {
+                *ours = actions::Ours { before, sent: std::mem::take(&mut ours.sent) };
+            }
+        }
+        let mut effort = Effort::repeatable();
+        // A stop that comes late costs a machine that runs again, and no data: it is not held to what stands in the ledger.
+        self.switch(Verb::Stop, None, &mut effort, call).await
+    }
+
+    pub(crate) async fn start(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
+        let mut effort = Effort::once();
+        // What the ledger does not bound is bounded by the token, and by nothing that could be compared.
+        let life = Some(order.life().unwrap_or(Duration::MAX));
+        self.switch(Verb::Start, life, &mut effort, call).await
+    }
+
+    /// Tells Nova until it takes it, once for each time that it refuses.
+    async fn switch(
+        &self,
+        verb: Verb,
+        life: Option<Duration>,
+        effort: &mut Effort,
+        call: &Call,
+    ) -> Result<Accepted, DriverError> {
+        loop {
+            // Before each copy: the host may go down, and somebody may lock it.
+            call.may_send()?;
+            let asked_at = call.now();
+            let server = match self.server(call).await.map_err(|error| effort.judge(error))? {
+                Found::It(server) => server,
+                Found::NotThere(why) => return self.already_gone(verb, asked_at, &why, effort, call).await,
+            };
+            server.host_takes_orders().map_err(|why| effort.error(ErrorKind::Refused, why))?;
+            let unlocked = self.unlock_for(&server, effort, call).await?;
+            let told = self.act(verb.body(), life, effort, call).await?;
+            let accepted = |already| {
+                Ok(Accepted {
+                    asked_at: told.asked_at,
+                    answered_at: told.answered_at,
+                    epoch: Some(EPOCH),
+                    already,
+                })
+            };
+            match told.code.as_u16() {
+                202 => {
+                    match verb {
+                        Verb::Stop => {
+                            let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
+                            ours.sent.extend(told.request.clone());
+                        }
+                        Verb::Start if unlocked => self.lock_again(&server, call).await,
+                        Verb::Start => {}
+                    }
+                    return accepted(false);
+                }
+                // Look, then decide.
+                409 => {
+                    effort.refused();
+                    let server = self.server_there(call).await.map_err(|error| effort.judge(error))?;
+                    if verb.is_done(server.power()) {
+                        return accepted(true);
+                    }
+                    if server.is_busy() && tokio::time::Instant::now() + LOOK < call.deadline() {
+                        tokio::time::sleep(LOOK).await;
+                        continue;
+                    }
+                    let kind = if server.is_busy() { ErrorKind::Throttled } else { ErrorKind::Refused };
+                    return Err(effort
+                        .error(kind, format!("{}: {}; it is {}", verb.words(), told.words, server.words())));
+                }
+                _ => return Err(refused(verb.words(), &told, effort)),
+            }
+        }
+    }
+
+    /// A server that its host ended is off already.
+    async fn already_gone(
+        &self,
+        verb: Verb,
+        asked_at: BootTime,
+        why: &str,
+        effort: &Effort,
+        call: &Call,
+    ) -> Result<Accepted, DriverError> {
+        let (power, said) = self.of_the_gone(why, call).await.map_err(|error| effort.judge(error))?;
+        if verb == Verb::Stop && power == Power::Off {
+            return Ok(Accepted { asked_at, answered_at: call.now(), epoch: Some(EPOCH), already: true });
+        }
+        Err(effort.error(ErrorKind::Refused, said))
+    }
+
+    /// One command to the server. What was not answered is remembered until it cannot be taken any more.
+    pub(crate) async fn act(
+        &self,
+        body: Value,
+        life: Option<Duration>,
+        effort: &mut Effort,
+        call: &Call,
+    ) -> Result<Told, DriverError> {
+        let path = format!("/servers/{}/action", self.settings.server);
+        let command =
+            Command { service: Service::Compute, method: Method::POST, path: &path, body: Some(body), life };
+        let unclear = self.unclear.sending(call.now() + self.cloud.longest_life());
+        let told = self.cloud.tell(command, effort, call).await;
+        match &told {
+            Ok(told) if !told.is_unclear() => unclear.answered(),
+            Err(error) if error.effect == Effect::DidNotHappen => unclear.answered(),
+            _ => {}
+        }
+        told
+    }
+}
+
+/// A command that was refused, or may have been done.
+pub(crate) fn refused(what: &str, told: &Told, effort: &mut Effort) -> DriverError {
+    if !told.is_unclear() {
+        effort.refused();
+    }
+    effort.error(told.kind(), format!("{what}: {}", told.words))
+}
+
+/// Not found is a word of its own, and none of power.
+fn gone(why: &str) -> String {
+    format!("there is no such server, or it is another project's: {why}")
+}

@@ -1,0 +1,69 @@
+//! What whoever runs a server ought to know of it, found out by a check.
+
+use std::sync::{Mutex, PoisonError};
+
+use picket_driver::Call;
+use serde_json::Value;
+
+use crate::cloud::{Found, Service};
+use crate::driver::OpenstackDriver;
+use crate::server::Server;
+
+/// An image's property: how long a stop waits for the guest before its power is cut.
+const SHUTDOWN: &str = "os_shutdown_timeout";
+
+/// What the last check found.
+#[derive(Debug, Default)]
+pub(crate) struct Remarks(Mutex<Vec<String>>);
+
+impl Remarks {
+    pub(crate) fn told(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, remarks: Vec<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = remarks;
+    }
+}
+
+impl OpenstackDriver {
+    /// Looks at what makes a stop slow, or a proof weaker. What cannot be found out is no fault.
+    pub(crate) async fn look_around(&self, server: &Server, call: &Call) {
+        let mut remarks = Vec::new();
+        if self.shutdown_timeout(server, call).await.is_some_and(|timeout| timeout.is_none()) {
+            remarks.push(format!(
+                "its image has no {SHUTDOWN}=0: a stop waits for a guest that is dead as long as Nova's shutdown_timeout says (60 s as \
+                 it comes); set it on the image, or on the volume from which the server was booted, and rebuild"
+            ));
+        }
+        let Some(token) = self.cloud.held(call.now()) else { return };
+        if server.host_status.is_none() {
+            remarks.push(
+                "Nova does not show this user whether the compute host is up (host_status is an administrator's): Off is proven by \
+                 our own stop's finished action, and where the host is dead a person is asked"
+                    .to_owned(),
+            );
+        }
+        if self.settings.hold && !token.is_admin() {
+            remarks.push("a tenant's lock binds the tenant itself: the server is locked once its last release is complete".to_owned());
+        }
+        self.remarks.set(remarks);
+    }
+
+    /// The image's timeout: `Some(None)`: it has none; `None`: that is not known.
+    async fn shutdown_timeout(&self, server: &Server, call: &Call) -> Option<Option<String>> {
+        let of = |properties: &Value| {
+            let value = properties.get(SHUTDOWN)?;
+            Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned)).filter(|text| text == "0")
+        };
+        if let Some(properties) = server.image.get("properties") {
+            return Some(of(properties));
+        }
+        let image = server.image.get("id")?.as_str()?;
+        // An image that is gone tells nothing of the servers made of it.
+        match self.cloud.get::<Value>(Service::Image, &format!("/v2/images/{image}"), call).await {
+            Ok(Found::It(image)) => Some(of(&image)),
+            _ => None,
+        }
+    }
+}

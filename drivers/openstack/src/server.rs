@@ -1,0 +1,189 @@
+//! A server as Nova shows it (`GET /servers/{id}`), and what that says of power.
+//!
+//! **Invariant.** [`Server::power`] is a total function of what was answered: what is not said in the words of the API is Unknown.
+//! Nova's states are its database's: they say what the compute host reported last, and nothing of a host that is down.
+
+use serde::Deserialize;
+
+/// Nova's number for a machine that runs (`nova.compute.power_state.RUNNING`).
+const RUNNING: i64 = 1;
+/// Nova's number for a machine that was shut down (`nova.compute.power_state.SHUTDOWN`).
+const SHUTDOWN: i64 = 4;
+
+/// What of a server matters here. Everything else is let be; what is missing is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct Server {
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) status: Option<String>,
+    #[serde(default, rename = "OS-EXT-STS:task_state", deserialize_with = "present")]
+    pub(crate) task_state: Field<String>,
+    #[serde(default, rename = "OS-EXT-STS:power_state")]
+    pub(crate) power_state: Option<i64>,
+    /// Of the compute host, from 2.16 on, for who may see it: UP, UNKNOWN, DOWN, MAINTENANCE, or empty where there is none.
+    #[serde(default)]
+    pub(crate) host_status: Option<String>,
+    /// The compute service's host, for who may see it.
+    #[serde(default, rename = "OS-EXT-SRV-ATTR:host")]
+    pub(crate) host: Option<String>,
+    #[serde(default, rename = "OS-EXT-SRV-ATTR:hypervisor_hostname")]
+    pub(crate) hypervisor: Option<String>,
+    #[serde(default, rename = "OS-EXT-SRV-ATTR:root_device_name")]
+    pub(crate) root_device: Option<String>,
+    #[serde(default)]
+    pub(crate) locked: Option<bool>,
+    #[serde(default)]
+    pub(crate) locked_reason: Option<String>,
+    /// The image, with its properties from 2.98 on; an empty text where it was booted from a volume.
+    #[serde(default)]
+    pub(crate) image: serde_json::Value,
+}
+
+/// A field of an answer: not there, null, or a value. Null is a word, and absence is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Field<T> {
+    #[default]
+    Absent,
+    Null,
+    Is(T),
+}
+
+fn present<'de, D, T>(deserializer: D) -> Result<Field<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.map_or(Field::Null, Field::Is))
+}
+
+/// What a server's state says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// It runs.
+    On,
+    /// It was shut down, as whoever may see its host sees that it is up.
+    Off,
+    /// It was shut down as the database has it; whether its host lives is hidden from us. Our own stop's end decides.
+    OffUnlessHostIsDown,
+    /// Nova says that the server is gone, with that id. What its compute host did of that its actions say.
+    Deleted,
+    /// Anything else.
+    Unknown,
+}
+
+impl Server {
+    /// What it says of power.
+    pub(crate) fn power(&self) -> Said {
+        let idle = self.task_state == Field::Null;
+        match (self.status.as_deref(), self.power_state) {
+            (Some("ACTIVE"), Some(RUNNING)) if idle => Said::On,
+            (Some("SHUTOFF"), Some(SHUTDOWN)) if idle => match self.host_status.as_deref() {
+                Some("UP") => Said::Off,
+                None => Said::OffUnlessHostIsDown,
+                Some(_) => Said::Unknown,
+            },
+            (Some("DELETED"), _) => Said::Deleted,
+            _ => Said::Unknown,
+        }
+    }
+
+    /// Whether a stop may be sent: a host that is down takes it when it is back, whatever was decided since.
+    pub(crate) fn host_takes_orders(&self) -> Result<(), String> {
+        match self.host_status.as_deref() {
+            None | Some("UP") => Ok(()),
+            Some(other) => Err(format!(
+                "its compute host is {}: it would take a stop when it is back",
+                other.to_lowercase()
+            )),
+        }
+    }
+
+    /// Whether something is under way at it, or that is not told.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.task_state != Field::Null
+    }
+
+    /// In words, for people.
+    pub(crate) fn words(&self) -> String {
+        let word = |field: Option<&str>| field.unwrap_or("not said").to_owned();
+        let task = match &self.task_state {
+            Field::Absent => "not said".to_owned(),
+            Field::Null => "none".to_owned(),
+            Field::Is(task) => task.clone(),
+        };
+        let power = self.power_state.map_or_else(|| "not said".to_owned(), |power| power.to_string());
+        let host = self.host_status.as_deref().map(|host| format!(", host {host}")).unwrap_or_default();
+        format!("{}, power_state {power}, task {task}{host}", word(self.status.as_deref()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn server(change: Value) -> Server {
+        let mut whole = json!({
+            "id": "5a1b", "status": "SHUTOFF", "OS-EXT-STS:task_state": null, "OS-EXT-STS:power_state": 4, "host_status": "UP",
+        });
+        let table = whole.as_object_mut().expect("a table");
+        for (key, value) in change.as_object().expect("a table") {
+            match value {
+                Value::String(word) if word == "absent" => drop(table.remove(key)),
+                value => drop(table.insert(key.clone(), value.clone())),
+            }
+        }
+        serde_json::from_value(whole).expect("a server")
+    }
+
+    /// S1: only what is said in full is on or off.
+    #[test]
+    fn every_state_of_a_server_is_on_off_or_unknown() {
+        for (change, said) in [
+            (json!({}), Said::Off),
+            (json!({ "host_status": "absent" }), Said::OffUnlessHostIsDown),
+            (json!({ "host_status": "DOWN" }), Said::Unknown),
+            (json!({ "host_status": "UNKNOWN" }), Said::Unknown),
+            (json!({ "host_status": "MAINTENANCE" }), Said::Unknown),
+            (json!({ "host_status": "" }), Said::Unknown),
+            (json!({ "OS-EXT-STS:task_state": "powering-on" }), Said::Unknown),
+            (json!({ "OS-EXT-STS:task_state": "absent" }), Said::Unknown),
+            (json!({ "OS-EXT-STS:power_state": 1 }), Said::Unknown),
+            (json!({ "OS-EXT-STS:power_state": 0 }), Said::Unknown),
+            (json!({ "OS-EXT-STS:power_state": null }), Said::Unknown),
+            (json!({ "OS-EXT-STS:power_state": "absent" }), Said::Unknown),
+            (json!({ "status": "absent" }), Said::Unknown),
+            (json!({ "status": "shutoff" }), Said::Unknown),
+            (json!({ "status": "SUSPENDED" }), Said::Unknown),
+            (json!({ "status": "ERROR" }), Said::Unknown),
+            (json!({ "status": "SHELVED_OFFLOADED" }), Said::Unknown),
+            (json!({ "status": "SOFT_DELETED" }), Said::Unknown),
+            (json!({ "status": "DELETED" }), Said::Deleted),
+            (json!({ "status": "ACTIVE" }), Said::Unknown),
+            (json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1 }), Said::On),
+            (
+                json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1, "OS-EXT-STS:task_state": "powering-off" }),
+                Said::Unknown,
+            ),
+            (json!({ "status": "PAUSED", "OS-EXT-STS:power_state": 3 }), Said::Unknown),
+        ] {
+            assert_eq!(server(change.clone()).power(), said, "{change}");
+        }
+    }
+
+    #[test]
+    fn no_stop_is_sent_to_a_host_that_is_down() {
+        for (status, takes) in
+            [(json!("UP"), true), (json!("absent"), true), (json!("DOWN"), false), (json!("UNKNOWN"), false)]
+        {
+            assert_eq!(
+                server(json!({ "host_status": status })).host_takes_orders().is_ok(),
+                takes,
+                "{status}"
+            );
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! A server's volumes: what Nova has attached, and whether Cinder says that one is free.
+//!
+//! **Invariant.** Attached and detached is by Nova (`os-volume_attachments`), which names server and volume; Cinder is asked, and never
+//! told: it refuses to detach behind Nova's back (CVE-2023-2088). **Invariant.** No detach is sent to a host that is down: Nova
+//! would hand it over when the host is back, to whom the volume is by then another machine's.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::try_join_all;
+use picket_core::ground::ReleasePermit;
+use picket_core::order::ReleaseOrder;
+use picket_driver::{Call, DriverError, Effort, ErrorKind, Standing, Volume, VolumeAt, Volumes};
+use reqwest::Method;
+use serde::Deserialize;
+
+use crate::cloud::{Command, Found, Service};
+use crate::driver::OpenstackDriver;
+use crate::power::refused;
+use crate::server::Server;
+
+#[derive(Deserialize)]
+struct Attachments {
+    #[serde(rename = "volumeAttachments")]
+    list: Vec<Attachment>,
+}
+
+/// One of Nova's. From 2.89 on without `id`, which was the volume's.
+#[derive(Clone, Debug, Deserialize)]
+struct Attachment {
+    #[serde(rename = "volumeId")]
+    volume: String,
+    #[serde(default)]
+    device: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Shown {
+    volume: CinderVolume,
+}
+
+/// One of Cinder's.
+#[derive(Debug, Deserialize)]
+struct CinderVolume {
+    #[serde(default)]
+    name: Option<String>,
+    status: String,
+    #[serde(default)]
+    metadata: BTreeMap<String, String>,
+    attachments: Vec<Owner>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Owner {
+    #[serde(default)]
+    server_id: Option<String>,
+}
+
+impl OpenstackDriver {
+    async fn attachments(&self, call: &Call) -> Result<Vec<Attachment>, DriverError> {
+        let path = format!("/servers/{}/os-volume_attachments", self.settings.server);
+        match self.cloud.get::<Attachments>(Service::Compute, &path, call).await? {
+            Found::It(attachments) => Ok(attachments.list),
+            // A server that is gone has none: what Cinder says of a volume decides.
+            Found::NotThere(_) => Ok(Vec::new()),
+        }
+    }
+
+    async fn cinder(&self, volume: &str, call: &Call) -> Result<Option<CinderVolume>, DriverError> {
+        match self.cloud.get::<Shown>(Service::Volume, &format!("/volumes/{volume}"), call).await? {
+            Found::It(Shown { volume }) => Ok(Some(volume)),
+            Found::NotThere(_) => Ok(None),
+        }
+    }
+
+    async fn volume(&self, attachment: Attachment, root: Root, call: &Call) -> Result<Volume, DriverError> {
+        let cinder = self.cinder(&attachment.volume, call).await?;
+        let (name, tags) =
+            cinder.map(|known| (known.name.unwrap_or_default(), known.metadata)).unwrap_or_default();
+        let device = attachment.device.unwrap_or_default();
+        let stays = root.is(&device).then(|| "it is the root volume".to_owned());
+        Ok(Volume { at: VolumeAt { id: attachment.volume, device }, name, tags, stays })
+    }
+}
+
+/// Which device a server was booted from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Root {
+    /// As Nova says.
+    Device(String),
+    /// From a volume, and which is not told: the first one by its device.
+    First(String),
+    /// From an image: no volume is its root.
+    None,
+}
+
+impl Root {
+    fn of(server: &Server, attachments: &[Attachment]) -> Self {
+        // What was booted from a volume has no image (Compute API, servers: image is an empty text).
+        let by_volume = server.image.as_str().is_some_and(str::is_empty) || server.image.is_null();
+        match &server.root_device {
+            Some(device) if by_volume => Root::Device(device.clone()),
+            _ if !by_volume => Root::None,
+            _ => {
+                let devices = attachments.iter().filter_map(|one| one.device.clone());
+                // sda before sdaa, and a before b: shorter names are earlier ones.
+                devices.min_by_key(|device| (device.len(), device.clone())).map_or(Root::None, Root::First)
+            }
+        }
+    }
+
+    fn is(&self, device: &str) -> bool {
+        match self {
+            Root::Device(root) | Root::First(root) => root == device,
+            Root::None => false,
+        }
+    }
+}
+
+#[async_trait]
+impl Volumes for OpenstackDriver {
+    fn max_in_flight(&self) -> Option<Duration> {
+        Some(self.cloud.longest_life())
+    }
+
+    async fn attached(&self, call: &Call) -> Result<Vec<Volume>, DriverError> {
+        let (server, attachments) = tokio::try_join!(self.server(call), self.attachments(call))?;
+        let Found::It(server) = server else { return Ok(Vec::new()) };
+        let root = Root::of(&server, &attachments);
+        try_join_all(attachments.into_iter().map(|one| self.volume(one, root.clone(), call))).await
+    }
+
+    async fn detach(
+        &self,
+        order: &ReleaseOrder,
+        _permit: &ReleasePermit<'_>,
+        volume: &VolumeAt,
+        forced: bool,
+        call: &Call,
+    ) -> Result<(), DriverError> {
+        let mut effort = Effort::once();
+        let wrong = |effort: &Effort, kind, detail: String| Err(effort.error(kind, detail));
+        if forced {
+            return wrong(
+                &effort,
+                ErrorKind::Unsupported,
+                "Nova knows no forced detach of a volume".to_owned(),
+            );
+        }
+        call.may_send()?;
+        let server = self.server_there(call).await?;
+        if let Err(why) = server.host_takes_orders() {
+            let detail = format!(
+                "{why}; Nova detaches there alone: it waits until the server is evacuated, or its host is back"
+            );
+            return wrong(&effort, ErrorKind::Refused, detail);
+        }
+        self.unlock_for(&server, &effort, call).await?;
+        let path = format!("/servers/{}/os-volume_attachments/{}", self.settings.server, volume.id);
+        let life = Some(order.life().unwrap_or(Duration::MAX));
+        let command =
+            Command { service: Service::Compute, method: Method::DELETE, path: &path, body: None, life };
+        let told = self.cloud.tell(command, &mut effort, call).await?;
+        match told.code.as_u16() {
+            202 => Ok(()),
+            // It is not attached there: somebody else detached it.
+            404 => Ok(()),
+            _ => Err(refused("detach", &told, &mut effort)),
+        }
+    }
+
+    async fn standing(&self, volume: &VolumeAt, call: &Call) -> Result<Standing, DriverError> {
+        let (attachments, cinder) = tokio::try_join!(self.attachments(call), self.cinder(&volume.id, call))?;
+        let by_nova = attachments.iter().any(|one| one.volume == volume.id);
+        Ok(standing(by_nova, cinder.as_ref(), &self.settings.server))
+    }
+}
+
+/// What both say of a volume: it is free once neither has it at that server.
+fn standing(by_nova: bool, cinder: Option<&CinderVolume>, server: &str) -> Standing {
+    let Some(cinder) = cinder else {
+        return match by_nova {
+            true => Standing::Going("Cinder has no such volume, and Nova still has it attached".to_owned()),
+            false => Standing::Free("neither Nova nor Cinder has such a volume".to_owned()),
+        };
+    };
+    let of_it = |owner: &&Owner| owner.server_id.as_deref() == Some(server);
+    let by_cinder = cinder.attachments.iter().any(|owner| of_it(&owner));
+    let others = cinder.attachments.iter().filter(|owner| !of_it(owner)).count();
+    let status = cinder.status.as_str();
+    match (by_nova || by_cinder, status) {
+        (false, "available") => Standing::Free("available".to_owned()),
+        (false, "in-use") if others > 0 => Standing::Free(format!("in use by {others} other")),
+        // Somebody else has it by now, or it is about to be: it is not this server's.
+        (false, "attaching" | "reserved") => Standing::Free(format!("{status} elsewhere")),
+        (false, _) => Standing::Going(format!("not attached here any more, and {status}")),
+        (true, "detaching") => Standing::Going(status.to_owned()),
+        (true, _) => Standing::Attached(status.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn cinder(status: &str, servers: &[&str]) -> CinderVolume {
+        let attachments: Vec<_> = servers.iter().map(|server| json!({ "server_id": server })).collect();
+        serde_json::from_value(json!({ "status": status, "attachments": attachments })).expect("a volume")
+    }
+
+    #[test]
+    fn a_volume_is_free_once_neither_has_it_at_the_server() {
+        use Standing::{Attached, Free, Going};
+        let is = |by_nova, known: Option<CinderVolume>| standing(by_nova, known.as_ref(), "us");
+        for (by_nova, known, wanted) in [
+            (true, Some(cinder("in-use", &["us"])), "attached"),
+            (true, Some(cinder("detaching", &["us"])), "going"),
+            (false, Some(cinder("in-use", &["us"])), "attached"),
+            (true, Some(cinder("available", &[])), "attached"),
+            (false, Some(cinder("available", &[])), "free"),
+            (false, Some(cinder("in-use", &["them"])), "free"),
+            (true, Some(cinder("in-use", &["us", "them"])), "attached"),
+            (false, Some(cinder("in-use", &[])), "going"),
+            (false, Some(cinder("reserved", &[])), "free"),
+            (false, Some(cinder("error", &[])), "going"),
+            (false, Some(cinder("a word of tomorrow", &[])), "going"),
+            (false, None, "free"),
+            (true, None, "going"),
+        ] {
+            let told = is(by_nova, known);
+            let word = match told {
+                Attached(_) => "attached",
+                Going(_) => "going",
+                Free(_) => "free",
+            };
+            assert_eq!(word, wanted, "{by_nova}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn the_root_is_what_the_server_was_booted_from() {
+        let attachment =
+            |device: &str| Attachment { volume: "v".to_owned(), device: Some(device.to_owned()) };
+        let attachments = [attachment("/dev/vdaa"), attachment("/dev/vdb"), attachment("/dev/vda")];
+        let server = |image: serde_json::Value, root: Option<&str>| Server {
+            image,
+            root_device: root.map(str::to_owned),
+            ..Server::default()
+        };
+        for (server, root) in [
+            (server(json!(""), Some("/dev/vdb")), Root::Device("/dev/vdb".to_owned())),
+            (server(json!(""), None), Root::First("/dev/vda".to_owned())),
+            (server(json!({ "id": "i" }), Some("/dev/vda")), Root::None),
+            (server(json!({ "id": "i" }), None), Root::None),
+        ] {
+            assert_eq!(Root::of(&server, &attachments), root, "{server:?}");
+        }
+    }
+}
