@@ -31,6 +31,8 @@ pub(crate) struct OpenstackDriver {
     traits: Traits,
     /// Which stops are this generation's.
     pub(crate) ours: Mutex<Ours>,
+    /// The compute service that was found up to no order, and not forced down, before the hold.
+    service: Mutex<Option<String>>,
     pub(crate) unclear: Unclear,
     pub(crate) remarks: Remarks,
 }
@@ -92,9 +94,20 @@ impl OpenstackDriver {
             cloud,
             traits,
             ours: Mutex::default(),
+            service: Mutex::default(),
             unclear: Unclear::default(),
             remarks: Remarks::default(),
         }
+    }
+}
+
+impl OpenstackDriver {
+    pub(crate) fn found_service(&self) -> Option<String> {
+        self.service.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn note_service(&self, service: Option<&String>) {
+        *self.service.lock().unwrap_or_else(PoisonError::into_inner) = service.cloned();
     }
 }
 
