@@ -135,6 +135,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Which machine its own settings name, where they name one for good (a server's id): what it must say it is, unless the settings
+    /// of the node or the device say that.
+    fn names(&self) -> Identity {
+        Identity::default()
+    }
+
     /// What it shares with devices of other nodes: a PDU, a chassis, one management service. Calls there take turns. `None`: it
     /// answers for itself alone.
     fn shares(&self) -> Option<Shared> {

@@ -117,6 +117,10 @@ impl PowerDriver for OpenstackDriver {
         &self.traits
     }
 
+    fn names(&self) -> Identity {
+        Identity { uuid: Identity::usable_uuid(&self.settings.server), serial: None }
+    }
+
     fn longest_life(&self) -> MaxInFlight {
         let life = Some(self.cloud.longest_life());
         MaxInFlight { off: life, on: life }

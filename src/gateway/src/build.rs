@@ -214,7 +214,8 @@ impl Builder<'_> {
                 call: traits.call,
             });
             let max_in_flight = driver.max_in_flight(spec.call);
-            Some(DeviceSpec { max_in_flight, ..spec })
+            let identity = if spec.identity.is_empty() { driver.names() } else { spec.identity.clone() };
+            Some(DeviceSpec { max_in_flight, identity, ..spec })
         };
         let levels = node.levels.iter().map(|level| {
             let mut devices = level.iter().map(spec).collect::<Option<Vec<_>>>()?;

@@ -178,7 +178,7 @@ impl NodeTask {
         let names: Vec<&str> = level.devices.iter().map(|spec| spec.id.as_str()).collect();
         // A silence that is shorter than a call is none yet.
         let slowest = level.devices.iter().map(|spec| spec.call).max().unwrap_or_default();
-        let silent = rules.silent_share.max(slowest).min(rules.level_share);
+        let silent = rules.silent_share.max(slowest).min(rules.share_of(level));
         let text = format!(
             "reads until Off is proven by {}; without any answer it ends after {}",
             names.join(" and "),
@@ -190,7 +190,7 @@ impl NodeTask {
                 "its grade would be {grade:?}, which is less than the least that is asked for, {least:?}"
             ));
         }
-        let at_most = Some(rules.level_share);
+        let at_most = Some(rules.share_of(level));
         steps.push(PlanStep {
             at_most,
             grade: Some(grade),
