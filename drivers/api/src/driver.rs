@@ -8,7 +8,7 @@ use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity, MaxInFlight}
 use picket_core::ids::{DeviceId, NodeId};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::parent::Placement;
-use picket_core::power::{Epoch, Reading};
+use picket_core::power::{Epoch, Power, Reading};
 use picket_core::rules::Rules;
 use picket_core::time::BootTime;
 
@@ -179,6 +179,13 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     /// Switch off, hard, never graceful. Never sent in an epoch that began after a loss and in which nothing was read
     /// yet: the caller must see, and store, the loss first.
     async fn power_off(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError>;
+
+    /// After how long an off that it took is sent again while it reads `power`; `None`: never, it is on its way. A reading that was
+    /// asked for after the off was taken.
+    fn off_again(&self, power: Power) -> Option<Duration> {
+        let _ = power;
+        None
+    }
 
     /// Switch on. Power was read before the order was made, and the on goes in the session that was there then, where the device
     /// has sessions: none is opened for it, neither before its first copy nor after. So what comes between the store's word and the

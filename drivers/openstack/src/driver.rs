@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::parent::Placement;
-use picket_core::power::Reading;
+use picket_core::power::{Power, Reading};
 use picket_core::time::BootTime;
 use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Volumes,
@@ -124,6 +124,11 @@ impl PowerDriver for OpenstackDriver {
     fn longest_life(&self) -> MaxInFlight {
         let life = Some(self.cloud.longest_life());
         MaxInFlight { off: life, on: life }
+    }
+
+    /// Nova sets the task before it answers: who takes a stop and reads On after that has given it up, and says so of its actions alone.
+    fn off_again(&self, power: Power) -> Option<Duration> {
+        (power == Power::On).then_some(Duration::ZERO)
     }
 
     fn remarks(&self) -> Vec<String> {

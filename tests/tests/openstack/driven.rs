@@ -50,7 +50,7 @@ impl Plan {
     }
 
     /// Starts the gateway; every server was looked at when it returns.
-    pub async fn start(self) -> Result<Driven> {
+    pub async fn start(self) -> Result<Driven<'static>> {
         let cloud = cloud().await?;
         self.start_on(cloud).await
     }

@@ -61,6 +61,8 @@ struct Hand {
     off_pause: Duration,
     off_not_before: BootTime,
     off: Option<Arc<OffOrder>>,
+    /// When the last one was taken.
+    taken_at: Option<BootTime>,
     /// Why the last off was not taken; `None` once one was.
     refused: Option<String>,
 }
@@ -108,6 +110,7 @@ impl Run {
             off_pause: first,
             off_not_before: BootTime::default(),
             off: None,
+            taken_at: None,
             refused: None,
         })
     }
@@ -157,6 +160,7 @@ impl Run {
     fn off_taken(&mut self, device: &DeviceId, now: BootTime) {
         let hand = self.hand(device);
         hand.refused = None;
+        hand.taken_at = Some(now);
         hand.off_not_before = now + hand.off_pause;
         hand.off_pause = (hand.off_pause * 2).min(LONGEST_PAUSE.max(hand.first));
     }
