@@ -20,7 +20,12 @@ fn survey(player: &mut Player, on_ground: bool, volumes: &[&str]) -> Result<(), 
 
 fn surveyed(player: &mut Player, on_ground: bool, parts: Vec<Part>) -> Result<(), Refused> {
     let max_in_flight = Some(Duration::from_secs(60));
-    let found = Ok(Survey { parts, stays: vec!["root (it is the root volume)".to_owned()], on_ground, max_in_flight });
+    let found = Ok(Survey {
+        parts,
+        stays: vec!["root (it is the root volume)".to_owned()],
+        on_ground,
+        max_in_flight,
+    });
     player.try_apply(Event::ReleaseSurveyed { release: release("volumes"), found }).map(drop)
 }
 
@@ -61,7 +66,10 @@ fn what_was_attached_before_the_off_is_in_the_record_and_begins_nothing() {
     assert_eq!(player.phase(), "fencing");
     player.confirm();
     let intent = |name| Event::ReleaseIntent { release: release(name), life: None };
-    assert!(matches!(player.try_apply(intent("volumes")), Err(Refused::NotReleased(_) | Refused::Phase { .. })));
+    assert!(matches!(
+        player.try_apply(intent("volumes")),
+        Err(Refused::NotReleased(_) | Refused::Phase { .. })
+    ));
 }
 
 #[test]
@@ -94,7 +102,11 @@ fn nothing_found_completes_only_what_was_asked_after_the_confirmation_with_all_p
     assert_eq!(stage(&player, "volumes"), ReleaseStage::Pending, "an answer that came late neither");
     survey(&mut player, true, &["v1"]).unwrap();
     survey(&mut player, true, &[]).unwrap();
-    assert_eq!(stage(&player, "volumes"), ReleaseStage::Pending, "that a list lacks it is no word that it is free");
+    assert_eq!(
+        stage(&player, "volumes"),
+        ReleaseStage::Pending,
+        "that a list lacks it is no word that it is free"
+    );
     free(&mut player, "volumes/v1");
     survey(&mut player, true, &[]).unwrap();
     assert_eq!(stage(&player, "volumes"), ReleaseStage::Complete);
@@ -118,7 +130,10 @@ fn what_is_found_attached_again_is_let_go_again() {
     player.progress("volumes/v1", ReleaseStage::Accepted, None);
     surveyed(&mut player, true, vec![part("v1", "/dev/vdz")]).unwrap();
     let known = player.open_fence().release(&release("volumes/v1")).unwrap();
-    assert_eq!((known.stage, known.part.as_ref().unwrap().device.as_str()), (ReleaseStage::Pending, "/dev/vdz"));
+    assert_eq!(
+        (known.stage, known.part.as_ref().unwrap().device.as_str()),
+        (ReleaseStage::Pending, "/dev/vdz")
+    );
     assert!(player.record().ledger.get(effect).is_some(), "and may still land");
 }
 
@@ -128,9 +143,12 @@ fn the_longer_life_of_an_attempt_stands_in_the_ledger() {
     player.confirm();
     survey(&mut player, true, &["v1"]).unwrap();
     let seconds = |seconds| Some(Duration::from_secs(seconds));
-    for (now, wanted) in
-        [(None, seconds(60)), (Some(seconds(30)), seconds(60)), (Some(seconds(90)), seconds(90)), (Some(None), None)]
-    {
+    for (now, wanted) in [
+        (None, seconds(60)),
+        (Some(seconds(30)), seconds(60)),
+        (Some(seconds(90)), seconds(90)),
+        (Some(None), None),
+    ] {
         let opened = player.apply(Event::ReleaseIntent { release: release("volumes/v1"), life: now });
         let Some(Opened::Release(order)) = opened.first() else { unreachable!("an intent opens an attempt") };
         assert_eq!(order.life(), wanted);
@@ -167,7 +185,8 @@ fn who_gives_up_the_release_gives_up_its_open_parts_and_what_nothing_bounds_of_t
     assert_eq!(stage(&player, "volumes/v2"), ReleaseStage::Abandoned);
     assert!(player.open_effects().is_empty(), "a person's word ends it: {:?}", player.open_effects());
     player.breach(2, "bmc").unwrap();
-    let open: Vec<String> = stages(&player).into_iter().filter(|(_, stage)| !stage.is_over()).map(|one| one.0).collect();
+    let open: Vec<String> =
+        stages(&player).into_iter().filter(|(_, stage)| !stage.is_over()).map(|one| one.0).collect();
     assert_eq!(open, ["webhook"]);
 }
 
@@ -217,7 +236,10 @@ fn a_survey_that_failed_is_told_once() {
     let mut player = fencing();
     let before = player.open_fence().moments.len();
     for _ in 0..3 {
-        player.apply(Event::ReleaseSurveyed { release: release("volumes"), found: Err("no answer".to_owned()) });
+        player.apply(Event::ReleaseSurveyed {
+            release: release("volumes"),
+            found: Err("no answer".to_owned()),
+        });
     }
     let told = &player.open_fence().moments[before..];
     assert_eq!(told.len(), 1);
@@ -234,7 +256,8 @@ fn a_restored_stores_open_parts_stand_before_their_release_again() {
     survey(&mut player, true, &["v1", "v2"]).unwrap();
     player.complete("volumes/v1");
     player.attempt("volumes/v2");
-    let (at, from) = (crate::time::Clock::wall(&*player.clock), crate::store::Store::incarnation(&player.store));
+    let (at, from) =
+        (crate::time::Clock::wall(&*player.clock), crate::store::Store::incarnation(&player.store));
     player.restores(crate::restore::Restore { at, taken_at: at, from }, 2);
     player.fence(crate::support::request(3, &[&[host("bmc")]], &["volumes", "webhook"]));
     let names: Vec<String> = stages(&player).into_iter().map(|(name, _)| name).collect();
