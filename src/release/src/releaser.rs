@@ -25,6 +25,15 @@ pub enum Progress {
     NotThere(String),
 }
 
+impl Progress {
+    /// In words.
+    pub fn words(&self) -> &str {
+        match self {
+            Progress::Accepted(words) | Progress::Complete(words) | Progress::NotThere(words) => words,
+        }
+    }
+}
+
 /// Why an attempt or a look did not succeed. The text never holds a secret.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ReleaseError {
@@ -37,6 +46,13 @@ pub enum ReleaseError {
 }
 
 impl ReleaseError {
+    /// What went wrong, where no effect is meant.
+    pub fn into_words(self) -> String {
+        match self {
+            ReleaseError::DidNotHappen(why) | ReleaseError::Unknown(why) => why,
+        }
+    }
+
     /// The same words, of a look: nothing is known.
     pub(crate) fn into_unknown(self) -> Self {
         match self {

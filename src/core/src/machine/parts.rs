@@ -56,7 +56,7 @@ fn take(draft: &mut Draft, id: &ReleaseId, survey: Survey) -> Result<(), Refused
     let when = if survey.on_ground { "" } else { " before the off" };
     let detail = format!("attached{when}, and to be let go: {goes}{stays}");
     find(draft, id)?.detail.clone_from(&detail);
-    tell(draft, format!("release {id}: {detail}"))?;
+    tell(draft, format!("{id}: {detail}"))?;
     if survey.on_ground && draft.record.phase == Phase::Fenced && were_over && names.is_empty() {
         find(draft, id)?.stage = ReleaseStage::Complete;
         tell(draft, format!("release {id} complete: nothing that is to go is attached"))?;

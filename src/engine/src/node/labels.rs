@@ -17,6 +17,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::Silent { .. } => "silent",
         Event::Confirmed(_) => "confirmed",
         Event::Attest { .. } => "attest",
+        Event::ReleaseSurveyed { .. } => "release_surveyed",
         Event::ReleaseIntent { .. } => "release_intent",
         Event::ReleaseProgress { .. } => "release_progress",
         Event::Unproven { .. } => "unproven",

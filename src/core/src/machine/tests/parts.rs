@@ -60,7 +60,7 @@ fn what_was_attached_before_the_off_is_in_the_record_and_begins_nothing() {
     let last = &player.open_fence().moments.last().unwrap().what;
     assert_eq!(
         last,
-        "release volumes: attached before the off, and to be let go: v1 (/dev/vdb), v2 (/dev/vdb); stays: root (it is the root volume)"
+        "volumes: attached before the off, and to be let go: v1 (/dev/vdb), v2 (/dev/vdb); stays: root (it is the root volume)"
     );
     // Seen free before the off, it would be no news; nothing is let go by being looked at.
     assert_eq!(player.phase(), "fencing");

@@ -2,6 +2,7 @@
 
 mod last_look;
 mod prelude;
+mod survey;
 mod taking;
 mod verdict;
 mod waits;
@@ -22,6 +23,7 @@ use picket_core::time::BootTime;
 use picket_driver::{DriverError, ErrorKind};
 
 use self::last_look::LastLook;
+use self::survey::Surveys;
 use self::waits::Turns;
 use super::drain::Drained;
 use super::hands::Doing;
@@ -80,6 +82,7 @@ struct Run {
     retries: BTreeMap<DeviceId, Duration>,
     doing: FuturesUnordered<Doing>,
     last_look: LastLook,
+    surveys: Surveys,
     turns: Turns,
     level: usize,
     level_began: BootTime,
@@ -116,6 +119,7 @@ impl Run {
     /// in vain. What was sent may have been taken or not.
     fn let_go(&mut self) {
         self.doing.clear();
+        self.surveys.let_go();
         for (device, hand) in self.hands.iter_mut().filter(|(_, hand)| hand.busy) {
             hand.busy = false;
             self.judge.off_failed(device);
@@ -201,6 +205,7 @@ impl NodeTask {
             retries: self.plan.retries.clone(),
             doing: FuturesUnordered::new(),
             last_look: self.first_look(now),
+            surveys: self.surveys(now),
             turns: self.turns_of(level),
             level,
             level_began: now,
@@ -216,9 +221,11 @@ impl NodeTask {
                 return Ok(());
             }
             self.take_turns(&mut run);
+            self.begin_surveys(&mut run);
             if run.turns.are_here() {
                 self.send_due(&mut run).await?;
             }
+            self.tell_failed_surveys(&mut run).await?;
             if self.place() != here {
                 return Ok(());
             }
@@ -238,6 +245,7 @@ impl NodeTask {
                     self.take(&mut run, device, did).await?;
                     self.store_sessions().await?;
                 }
+                answer = run.surveys.next() => self.heard_of_volumes(&mut run, answer).await?,
                 Some(look) = run.last_look.asking.next() => self.heard_of(&mut run, look).await?,
                 () = run.turns.next() => self.turn_came(&mut run),
                 () = sleep_until(now, wake) => {}
@@ -314,7 +322,7 @@ impl NodeTask {
         };
         let due: Vec<DeviceId> =
             run.judge.wants_off().into_iter().filter(|device| ready(run, device)).collect();
-        if !due.is_empty() && !run.last_look.lets_off(now) {
+        if !due.is_empty() && !(run.surveys.let_off(now) && run.last_look.lets_off(now)) {
             return Ok(());
         }
         // An off goes in the session that is stored with it; where another one took its place, or one began since, it is stored anew.
