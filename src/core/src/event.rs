@@ -353,6 +353,13 @@ pub enum Event<'a> {
         /// How long it may live as the far side says now, by device, where that is not what the settings say: the longer holds.
         lives: BTreeMap<DeviceId, MaxInFlight>,
     },
+    /// What was found before it, and that: in one write, or none of it.
+    After {
+        /// What was found.
+        found: Vec<Event<'a>>,
+        /// What is about to be.
+        event: Box<Event<'a>>,
+    },
     /// What a caller asks for is so, or is coming, without it: the node is not fenced, or is being brought back. Nothing
     /// changes; keyed, a copy of the request that comes later is known.
     SoAlready,

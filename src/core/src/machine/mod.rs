@@ -203,6 +203,12 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
             (draft.sessions, draft.lives) = (sessions, lives);
             change(draft, *event)?;
         }
+        Event::After { found, event } => {
+            for one in found {
+                change(draft, one)?;
+            }
+            change(draft, *event)?;
+        }
         Event::SoAlready => unfence::so_already(draft)?,
         Event::Learned { device, identity } => identity::learn(draft, device, identity)?,
     }

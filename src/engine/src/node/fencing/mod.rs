@@ -225,7 +225,6 @@ impl NodeTask {
             if run.turns.are_here() {
                 self.send_due(&mut run).await?;
             }
-            self.tell_failed_surveys(&mut run).await?;
             if self.place() != here {
                 return Ok(());
             }
@@ -245,7 +244,7 @@ impl NodeTask {
                     self.take(&mut run, device, did).await?;
                     self.store_sessions().await?;
                 }
-                answer = run.surveys.next() => self.heard_of_volumes(&mut run, answer).await?,
+                answer = run.surveys.next() => run.surveys.heard(answer),
                 Some(look) = run.last_look.asking.next() => self.heard_of(&mut run, look).await?,
                 () = run.turns.next() => self.turn_came(&mut run),
                 () = sleep_until(now, wake) => {}
@@ -334,11 +333,16 @@ impl NodeTask {
             .collect();
         if !new.is_empty() {
             // Where the store is away it is decided anew once it is back: the last look is no older than the off (S15).
-            let opened = match self.apply(self.in_sessions(Event::OffIntent { devices: new.clone() })).await {
+            let off = self.in_sessions(Event::OffIntent { devices: new.clone() });
+            let opened = match self.apply(self.after_surveys(run, off)).await {
                 Ok(opened) => opened,
                 Err(Failure::Fatal(error)) => return Err(Fatal(error)),
                 Err(Failure::Refused(refused)) => {
-                    tracing::error!(%refused, "an off of our own was refused");
+                    if run.surveys.refused(&refused.to_string()) {
+                        tracing::warn!(%refused, "what is attached before the off is not stored");
+                    } else {
+                        tracing::error!(%refused, "an off of our own was refused");
+                    }
                     new.iter().for_each(|device| run.failed(device, now));
                     return Ok(());
                 }
@@ -350,6 +354,7 @@ impl NodeTask {
                 }
             };
             run.away = None;
+            run.surveys.stored();
             run.last_look.over();
             for one in opened {
                 if let Opened::Off(order) = one {

@@ -7,13 +7,14 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use picket_core::event::Event;
 use picket_core::ids::{DeviceId, ReleaseId};
 use picket_core::time::BootTime;
 use picket_release::{Found, ReleaseError};
 
 use super::Run;
-use crate::node::releasing::Surveying;
-use crate::node::{Fatal, NodeTask};
+use crate::node::NodeTask;
+use crate::node::releasing::survey_event;
 
 type Asking = BoxFuture<'static, (ReleaseId, Result<Found, ReleaseError>)>;
 
@@ -25,15 +26,17 @@ pub(super) struct Surveys {
     /// To be begun: nothing was asked yet, or somebody else asked the devices.
     due: bool,
     until: BootTime,
-    /// Those that came to nothing, and why; told once the off is no longer kept by it.
-    failed: Vec<(ReleaseId, String)>,
+    /// What they came to: stored in one write with the first off.
+    told: Vec<(ReleaseId, Result<Found, String>)>,
 }
 
 impl Surveys {
     /// Whether the first off may go.
     pub(super) fn let_off(&mut self, now: BootTime) -> bool {
         if now >= self.until {
-            self.end("no answer in the time of one call");
+            self.asking.clear();
+            let late = || Err("no answer in the time of one call".to_owned());
+            self.told.extend(self.waited.drain(..).map(|(release, _)| (release, late())));
         }
         self.waited.is_empty()
     }
@@ -49,9 +52,21 @@ impl Surveys {
         self.due = true;
     }
 
-    fn end(&mut self, why: &str) {
-        self.asking.clear();
-        self.failed.extend(self.waited.drain(..).map(|(release, _)| (release, why.to_owned())));
+    /// An answer came.
+    pub(super) fn heard(&mut self, (release, found): (ReleaseId, Result<Found, ReleaseError>)) {
+        self.waited.retain(|(waited, _)| *waited != release);
+        self.told.push((release, found.map_err(ReleaseError::into_words)));
+    }
+
+    /// It is stored.
+    pub(super) fn stored(&mut self) {
+        self.told.clear();
+    }
+
+    /// The rules do not allow what was found. True if there was anything: that it could not be stored is told instead.
+    pub(super) fn refused(&mut self, why: &str) -> bool {
+        let found = self.told.iter_mut().filter(|(_, found)| found.is_ok());
+        found.map(|(_, found)| *found = Err(why.to_owned())).count() > 0
     }
 
     /// The next answer; for ever where none is waited for.
@@ -74,7 +89,7 @@ impl NodeTask {
             .filter_map(|one| Some((one.id.clone(), device(&one.id)?)))
             .collect();
         let call = waited.iter().map(|(_, device)| self.hands.time(device)).max().unwrap_or(Duration::ZERO);
-        Surveys { asking: FuturesUnordered::new(), waited, due: true, until: now + call, failed: Vec::new() }
+        Surveys { asking: FuturesUnordered::new(), waited, due: true, until: now + call, told: Vec::new() }
     }
 
     /// Begins those that are not under way.
@@ -91,51 +106,13 @@ impl NodeTask {
         }
     }
 
-    /// Stores what was found. Where the store is away nothing waits for it.
-    pub(super) async fn heard_of_volumes(
-        &mut self,
-        run: &mut Run,
-        (release, found): (ReleaseId, Result<Found, ReleaseError>),
-    ) -> Result<(), Fatal> {
-        run.surveys.waited.retain(|(waited, _)| *waited != release);
-        match found {
-            Ok(found) => self.tell_found(run, release, Ok(found)).await,
-            Err(error) => {
-                run.surveys.failed.push((release, error.into_words()));
-                Ok(())
-            }
-        }
-    }
-
-    /// Once an off was sent: what could not be told is told, and what comes from now on is of another time.
-    pub(super) async fn tell_failed_surveys(&mut self, run: &mut Run) -> Result<(), Fatal> {
-        if !self.open_fence().is_some_and(|fence| fence.off_sent) {
-            return Ok(());
-        }
-        run.surveys.end("the off was sent before the answer came");
-        for (release, why) in std::mem::take(&mut run.surveys.failed) {
-            self.tell_found(run, release, Err(why)).await?;
-        }
-        Ok(())
-    }
-
-    async fn tell_found(
-        &mut self,
-        run: &mut Run,
-        release: ReleaseId,
-        found: Result<Found, String>,
-    ) -> Result<(), Fatal> {
-        let Some(releaser) = self.releaser(&release) else { return Ok(()) };
-        let was_told = found.is_ok();
-        match self.surveyed(&release, found, false, &releaser).await? {
-            Ok(_) => Ok(()),
-            Err(Surveying::Failed(why) | Surveying::TooMany(why)) => {
-                tracing::warn!(%release, why, "what is attached before the off is not stored");
-                if was_told {
-                    run.surveys.failed.push((release, why));
-                }
-                Ok(())
-            }
-        }
+    /// The first off, after what was found before it.
+    pub(super) fn after_surveys<'a>(&self, run: &Run, off: Event<'a>) -> Event<'a> {
+        let found = run.surveys.told.iter().filter_map(|(release, found)| {
+            let releaser = self.releaser(release)?;
+            Some(survey_event(release, found.clone(), false, &*releaser))
+        });
+        let found: Vec<Event<'a>> = found.collect();
+        if found.is_empty() { off } else { Event::After { found, event: Box::new(off) } }
     }
 }

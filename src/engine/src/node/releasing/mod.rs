@@ -15,7 +15,7 @@ use picket_core::record::{ReleaseStage, ReleaseState};
 use picket_core::time::BootTime;
 use picket_release::{Progress, Releaser, Subject};
 
-pub(super) use self::parts::Surveying;
+pub(super) use self::parts::survey_event;
 use super::{Fatal, NodeTask};
 use crate::view::whose_release;
 

@@ -97,7 +97,7 @@ impl NodeTask {
         }
         let asking = self.hands.survey(releaser, releaser.attempt_time());
         let Some(found) = self.watch_over(asking).await? else { return Ok(Next::Moved) };
-        match self.surveyed(whole, found.map_err(ReleaseError::into_words), true, releaser).await? {
+        match self.surveyed(whole, found.map_err(ReleaseError::into_words), releaser).await? {
             Ok(parts) => {
                 run.surveyed.insert(whole.clone());
                 run.attached.extend(parts);
@@ -117,20 +117,17 @@ impl NodeTask {
     }
 
     /// Stores what was found, or that it could not be told. Which parts are attached.
-    pub(in crate::node) async fn surveyed(
+    async fn surveyed(
         &mut self,
         whole: &ReleaseId,
         found: Result<Found, String>,
-        on_ground: bool,
         releaser: &Arc<dyn Releaser>,
     ) -> Result<Result<Vec<ReleaseId>, Surveying>, Fatal> {
-        let max_in_flight = releaser.max_in_flight();
-        let found = found.map(|Found { parts, stays }| Survey { parts, stays, on_ground, max_in_flight });
         let told = match &found {
-            Ok(survey) => Ok(survey.parts.iter().map(|part| whole.part(&part.volume)).collect()),
+            Ok(found) => Ok(found.parts.iter().map(|part| whole.part(&part.volume)).collect()),
             Err(why) => Err(Surveying::Failed(why.clone())),
         };
-        match self.apply(Event::ReleaseSurveyed { release: whole.clone(), found }).await {
+        match self.apply(survey_event(whole, found, true, &**releaser)).await {
             Ok(_) => Ok(told),
             Err(Failure::Fatal(error)) => Err(Fatal(error)),
             Err(Failure::Refused(refused @ Refused::TooManyParts(..))) => {
@@ -221,10 +218,21 @@ impl NodeTask {
 }
 
 /// Why a survey came to nothing.
-#[derive(Debug)]
-pub(in crate::node) enum Surveying {
+enum Surveying {
     /// It could not be told, or not be stored.
     Failed(String),
     /// There is more than may be.
     TooMany(String),
+}
+
+/// What was found, or that it could not be told, for the record.
+pub(in crate::node) fn survey_event(
+    whole: &ReleaseId,
+    found: Result<Found, String>,
+    on_ground: bool,
+    releaser: &dyn Releaser,
+) -> Event<'static> {
+    let max_in_flight = releaser.max_in_flight();
+    let found = found.map(|Found { parts, stays }| Survey { parts, stays, on_ground, max_in_flight });
+    Event::ReleaseSurveyed { release: whole.clone(), found }
 }
