@@ -321,7 +321,8 @@ impl NodeTask {
         };
         let due: Vec<DeviceId> =
             run.judge.wants_off().into_iter().filter(|device| ready(run, device)).collect();
-        if !due.is_empty() && !(run.surveys.let_off(now) && run.last_look.lets_off(now)) {
+        let may_go = due.is_empty() || run.surveys.let_off(now) && run.last_look.lets_off(now);
+        if !may_go {
             return Ok(());
         }
         // An off goes in the session that is stored with it; where another one took its place, or one began since, it is stored anew.
