@@ -90,7 +90,7 @@ async fn a_survey_says_what_goes_and_of_what_stays_why() {
     let parts = bound.in_parts().expect("volumes");
     let found = parts.survey(&call()).await.expect("told");
     let goes = Part { volume: "v1".to_owned(), device: "/dev/vdb".to_owned(), name: "data-1".to_owned() };
-    assert_eq!(found.parts, [goes.clone()]);
+    assert_eq!(found.parts, std::slice::from_ref(&goes));
     assert_eq!(
         found.stays,
         ["v0 (system, /dev/vda) (it is the root volume)", "v2 (scratch, /dev/vdc) (the settings exclude it)"]
