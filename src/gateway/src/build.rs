@@ -241,7 +241,14 @@ impl Builder<'_> {
             .releases
             .iter()
             .filter_map(|id| {
-                let releaser = self.releasers.get(id)?.clone();
+                let shared = self.releasers.get(id)?.clone();
+                let releaser = match shared.of_node(&drivers) {
+                    Ok(own) => own.unwrap_or(shared),
+                    Err(wrong) => {
+                        self.faults.push(node.fault("releases", &wrong));
+                        return None;
+                    }
+                };
                 Some(PlannedRelease { id: id.clone(), releaser })
             })
             .collect();

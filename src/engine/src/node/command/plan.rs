@@ -110,7 +110,15 @@ impl NodeTask {
                 let text = format!("waits until {} have passed since the first Off", written(settle));
                 steps.push(PlanStep { at_most: Some(settle), ..step(PlanAction::Settle, &release.id, text) });
             }
-            let text = "lets the volumes go, and waits until that is seen complete";
+            let text = match release.releaser.in_parts() {
+                None => "lets the volumes go, and waits until that is seen complete".to_owned(),
+                Some(parts) => format!(
+                    "lets the volumes go that {} finds attached ({}), each for itself, and waits until all are seen to be free; \
+                     what is attached is read before the off, after the proof, and once more at the end",
+                    parts.device(),
+                    parts.choice()
+                ),
+            };
             let mut step =
                 PlanStep { at_most: Some(deadline), ..step(PlanAction::Release, &release.id, text) };
             if release.releaser.max_in_flight().is_none() {

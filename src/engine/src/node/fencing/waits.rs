@@ -113,7 +113,9 @@ impl NodeTask {
         let shares =
             [run.level_began + self.share_of(run.level), run.level_began + rules.silent_share, run.deadline];
         let look = run.last_look.waited_for();
-        let soonest = readings.chain(retries).chain(shares).chain(look).filter(|at| *at > now).min();
+        let volumes = run.surveys.waited_for().map(|(until, _)| until);
+        let soonest =
+            readings.chain(retries).chain(shares).chain(look).chain(volumes).filter(|at| *at > now).min();
         soonest.unwrap_or(now + Duration::from_secs(1))
     }
 
@@ -127,6 +129,10 @@ impl NodeTask {
         }
         if let Some(until) = run.last_look.waited_for().filter(|until| *until > now) {
             return self.wait_for("whether the node recovered", LIVENESS_SOURCE, Some(until.since(now)));
+        }
+        if let Some((until, device)) = run.surveys.waited_for().filter(|(until, _)| *until > now) {
+            let what = "what volumes are attached before the off";
+            return self.wait_for(what, device.as_str(), Some(until.since(now)));
         }
         let devices: Vec<String> = self.level_devices(run.level).iter().map(ToString::to_string).collect();
         let share = run.level_began + self.share_of(run.level);
