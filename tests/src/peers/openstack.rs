@@ -12,25 +12,48 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
 use super::sdk::{Sdk, Who};
-use super::{Place, Process, fresh_address, knob, peer_file};
+use super::{Place, Process, fresh_address, knob, peer_file, reaper};
 use crate::error::{PeerError, Result};
 
 /// Its compute hosts. Who freezes one takes it for itself: the first two are for everybody.
 pub const HOSTS: [&str; 4] = ["host-a", "host-b", "host-c", "host-d"];
 
 const IDENTITY_PORT: u16 = 15_000;
-const READY_WITHIN: Duration = Duration::from_secs(120);
+const READY_WITHIN: Duration = Duration::from_secs(300);
 
 /// A cloud that runs. It takes some seconds to begin and half a gigabyte: one serves all tests of a program, each of which has
 /// servers of its own.
 #[derive(Debug)]
 pub struct OpenStack {
     client: Sdk,
-    process: Process,
+    _process: Process,
     address: IpAddr,
-    directory: TempDir,
+    directory: Folder,
     /// How many lists of rules there were.
     ruled: AtomicU64,
+}
+
+/// Its directory. A cloud that a program keeps to its end is dropped by nobody.
+#[derive(Debug)]
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Result<Self> {
+        let made = tempfile::Builder::new().prefix("picket-openstack-").tempdir();
+        let made = made.map_err(PeerError::io("create a cloud's directory"))?;
+        reaper::folder(made.path());
+        Ok(Self(made))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        reaper::folder_removed(self.path());
+    }
 }
 
 /// How the hypervisor treats one server. What is left at its default does not count.
@@ -200,10 +223,7 @@ impl OpenStack {
 
     async fn begin(address: IpAddr, place: Option<&Place>, arguments: &[&str]) -> Result<Self> {
         let home = home()?;
-        let directory = tempfile::Builder::new()
-            .prefix("picket-openstack-")
-            .tempdir()
-            .map_err(PeerError::io("create a cloud's directory"))?;
+        let directory = Folder::new()?;
         let python = |script: &str| {
             let program = home.join("venv/bin/python");
             let mut command = place.map_or_else(|| Command::new(&program), |place| place.command(&program));
@@ -226,17 +246,12 @@ impl OpenStack {
         let mut client = python("client.py");
         client.arg(address.to_string());
         let client = Sdk::start(client, &directory.path().join("client.log"))?;
-        Ok(Self { client, process, address, directory, ruled: AtomicU64::new(0) })
+        Ok(Self { client, _process: process, address, directory, ruled: AtomicU64::new(0) })
     }
 
     /// Where Keystone is.
     pub fn auth_url(&self) -> String {
         format!("http://{}:{IDENTITY_PORT}/v3", self.address)
-    }
-
-    /// Its processes, to be frozen all at once.
-    pub fn process(&self) -> &Process {
-        &self.process
     }
 
     /// A `clouds.yaml` with this one, called `cloud`.
