@@ -11,7 +11,7 @@ use crate::scene::cloud;
 #[tokio::test]
 async fn a_volume_of_a_fenced_server_is_attached_to_another() -> Result<()> {
     let cloud = cloud().await?;
-    let [here, there] = OPENSTACK_HOSTS;
+    let [here, there, ..] = OPENSTACK_HOSTS;
     let (server, other) = (cloud.server("database", here).await?, cloud.server("spare", there).await?);
     let (data, log) = (cloud.volume("data").await?, cloud.volume("log").await?);
     for volume in [&data, &log] {
