@@ -49,7 +49,7 @@ fn report(engaged: bool, detail: impl Into<String>) -> HoldReport {
 
 impl OpenstackDriver {
     pub(crate) async fn inspect(&self, call: &Call) -> Result<HoldFound, DriverError> {
-        let server = self.server_there(call).await?;
+        let Some(server) = self.server_unless_ended(call).await? else { return Ok(HoldFound::new()) };
         let user = self.cloud.token(call).await?.user.clone();
         let newest = actions::newest(&self.cloud, &self.settings.server, call).await?;
         let stops: Vec<String> = actions::stops(&newest, &user).into_iter().collect();

@@ -74,6 +74,17 @@ impl OpenstackDriver {
         }
     }
 
+    /// The same; `None`: its host ended it, and it is gone for good. What else is not there is an error.
+    pub(crate) async fn server_unless_ended(&self, call: &Call) -> Result<Option<Server>, DriverError> {
+        match self.server(call).await? {
+            Found::It(server) => Ok(Some(server)),
+            Found::NotThere(why) => match self.of_the_gone(&why, call).await? {
+                (Power::Off, _) => Ok(None),
+                (_, said) => Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, said)),
+            },
+        }
+    }
+
     /// The same, where it must be there.
     pub(crate) async fn server_there(&self, call: &Call) -> Result<Server, DriverError> {
         match self.server(call).await? {

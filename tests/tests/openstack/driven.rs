@@ -27,7 +27,8 @@ impl Plan {
     /// Nodes n1, n2 and so on, each a server; in that name.
     pub fn over(who: &Who, servers: &[&str]) -> Self {
         let servers = servers.iter().map(ToString::to_string).collect();
-        let (rules, releases) = (String::new(), "[releases.volumes]\nkind = \"volumes\"\nsettle = \"0s\"\n".to_owned());
+        let (rules, releases) =
+            (String::new(), "[releases.volumes]\nkind = \"volumes\"\nsettle = \"0s\"\n".to_owned());
         Self { who: who.clone(), servers, rules, releases, variables: Vec::new() }
     }
 
@@ -98,15 +99,16 @@ pub struct Driven<'a> {
 /// How a call ended.
 #[derive(Debug)]
 pub struct Told {
-    said: Said,
+    /// The whole of it, for whom a test fails.
+    said: String,
     pub result: Value,
 }
 
 impl Told {
-    fn of(said: Said) -> Self {
+    fn of(said: &Said) -> Self {
         let all: Value = serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"));
         let result = all["results"][0].clone();
-        Self { said, result }
+        Self { said: format!("{} {}", said.code, said.err), result }
     }
 
     /// What it came to: `fenced`, `needs_operator`.
@@ -117,8 +119,20 @@ impl Told {
     /// Proven off, with everything released.
     pub fn is_fenced(&self, driven: &Driven) -> &Self {
         let released = &self.result["outcome"]["released"];
-        assert!(self.kind() == "fenced" && *released == json!(true), "{self:#?}\n{}", driven.gateway.log());
+        assert!(
+            self.kind() == "fenced" && *released == json!(true),
+            "{} {self:#?}\n{}",
+            self.said,
+            driven.gateway.log()
+        );
         self
+    }
+
+    /// What became of one volume.
+    pub fn release(&self, volume: &str) -> Value {
+        let all = self.result["releases"].as_array().cloned().unwrap_or_default();
+        let of_it = all.into_iter().find(|one| one.to_string().contains(volume));
+        of_it.unwrap_or_else(|| panic!("{volume} is among no releases: {self:#?}"))
     }
 
     /// A person must decide, for this reason.
@@ -138,17 +152,12 @@ impl Driven<'_> {
 
     pub async fn fence_node(&self, node: &str) -> Result<Told> {
         let asked = ["fence", node, "--yes", "--reason", "a test", "-o", "json", "--timeout", "170s"];
-        Ok(Told::of(self.gateway.picket(&asked).await?))
+        Ok(Told::of(&self.gateway.picket(&asked).await?))
     }
 
     pub async fn unfence(&self) -> Result<Told> {
         let asked = ["unfence", "n1", "--yes", "--reason", "a test", "-o", "json", "--timeout", "170s"];
-        Ok(Told::of(self.gateway.picket(&asked).await?))
-    }
-
-    /// What is stored of n1's newest fence, as text.
-    pub async fn history(&self) -> Result<String> {
-        Ok(self.gateway.picket(&["history", "n1"]).await?.out)
+        Ok(Told::of(&self.gateway.picket(&asked).await?))
     }
 
     pub fn server(&self) -> &str {
@@ -167,7 +176,9 @@ impl Driven<'_> {
             effects.iter().enumerate().filter(|(_, effect)| effect.did == "detach").collect();
         assert_eq!(detached.len(), times, "{effects:#?}");
         for (at, _) in detached {
-            let last = effects[..at].iter().rfind(|one| matches!(one.did.as_str(), "spawn" | "power_on" | "power_off"));
+            let last = effects[..at]
+                .iter()
+                .rfind(|one| matches!(one.did.as_str(), "spawn" | "power_on" | "power_off"));
             assert_eq!(last.map(|one| one.did.as_str()), Some("power_off"), "{effects:#?}");
         }
         Ok(())
