@@ -117,6 +117,10 @@ impl PowerDriver for OpenstackDriver {
         &self.traits
     }
 
+    fn epoch_is_a_session(&self) -> bool {
+        false
+    }
+
     fn names(&self) -> Identity {
         Identity { uuid: Identity::usable_uuid(&self.settings.server), serial: None }
     }

@@ -73,6 +73,7 @@ impl OpenstackDriver {
     }
 
     pub(crate) async fn engage(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        call.may_send()?;
         self.note_service(order.found().get(SERVICE));
         if !self.settings.hold {
             return Ok(report(false, "hold = false in the settings"));
@@ -97,6 +98,7 @@ impl OpenstackDriver {
         order: &UnholdOrder,
         call: &Call,
     ) -> Result<HoldReport, DriverError> {
+        call.may_send()?;
         let found = order.found();
         if let Some(service) = found.get(SERVICE) {
             let mut effort = Effort::repeatable();
