@@ -162,6 +162,7 @@ fn control(request: &Request) -> Option<Control> {
     match request {
         Request::Command(verb) => Some(Control::Power(*verb)),
         Request::SetHold(_) => Some(Control::Hold),
+        Request::Detach { .. } => Some(Control::Detach),
         _ => None,
     }
 }
@@ -177,6 +178,7 @@ impl Link for Wires {
                 Control::Power(Verb::Off) => Leaving::Off,
                 Control::Power(Verb::On) => Leaving::On,
                 Control::Hold => Leaving::Hold,
+                Control::Detach => Leaving::Release,
             };
             self.process.leaves(leaving).await;
             let after = self.scene.now().since(permitted);
