@@ -32,7 +32,7 @@ pub(crate) const VOLUMES: &str = "volumes";
 pub(crate) const PLACE: &str = "/dev/vdx";
 
 /// How late a detach may land.
-const DETACH_LIFE: Duration = Duration::from_secs(65);
+pub(crate) const DETACH_LIFE: Duration = Duration::from_secs(65);
 
 fn let_go() -> Arc<dyn Releaser> {
     let deadline = ("deadline".to_owned(), "300s".into());

@@ -10,6 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::gate::{Leaving, Process};
 use crate::scene::{Scene, ms, s};
+use crate::shape::DETACH_LIFE;
 use crate::trace::{Control, GatewayId, What};
 
 /// The usual way, there or back.
@@ -169,7 +170,11 @@ fn control(request: &Request) -> Option<Control> {
 
 #[async_trait]
 impl Link for Wires {
-    async fn carry(&self, packet: Packet, patience: Duration) -> Answer {
+    async fn carry(&self, mut packet: Packet, patience: Duration) -> Answer {
+        // The far side counts the life of what it is asked by its own clock, from when it gave leave to ask: a token's.
+        if let Request::Detach { not_after, .. } = &mut packet.request {
+            *not_after = self.scene.now() + DETACH_LIFE / 2;
+        }
         if let Some(control) = control(&packet.request) {
             let (gateway, device) = (self.gateway, packet.device.clone());
             let permitted = self.scene.now();
