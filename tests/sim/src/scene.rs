@@ -28,6 +28,8 @@ struct Seen {
     law: Law,
     /// Commands of which the devices were already asked.
     heard: usize,
+    /// Volumes' moves that were already seen.
+    moved: usize,
 }
 
 impl Scene {
@@ -38,7 +40,7 @@ impl Scene {
         Arc::new_cyclic(|scene| {
             let books = Arc::new(Books::new(shape.gateways, scene));
             let law = Law::new(shape.clone(), world.clone(), books.clone());
-            let seen = Mutex::new(Seen { trace: Trace::new(loud), law, heard: 0 });
+            let seen = Mutex::new(Seen { trace: Trace::new(loud), law, heard: 0, moved: 0 });
             Self { world, clock: Arc::new(SimClock::new()), shape, books, seen }
         })
     }
@@ -64,15 +66,22 @@ impl Scene {
     }
 
     fn catch_up(&self, seen: &mut Seen, now: BootTime) {
-        let heard = {
+        let (heard, moved) = {
             let mut world = self.world();
             let heard = world.heard(now);
             let new = heard[seen.heard..].to_vec();
             seen.heard = heard.len();
-            new
+            let moves = world.volume_moves(now);
+            let moved = moves[seen.moved..].to_vec();
+            seen.moved = moves.len();
+            (new, moved)
         };
-        for heard in heard {
-            seen.take(Event { at: heard.at, what: What::Heard(heard) });
+        let heard = heard.into_iter().map(|heard| (heard.at, What::Heard(heard)));
+        let moved = moved.into_iter().map(|moved| (moved.at, What::Moved(moved)));
+        let mut events: Vec<(BootTime, What)> = heard.chain(moved).collect();
+        events.sort_by_key(|(at, _)| *at);
+        for (at, what) in events {
+            seen.take(Event { at, what });
         }
     }
 
