@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use picket_tests::peers::{Effect, OpenStack, Who};
-use picket_tests::{Daemon, Fleet, Gateway, PeerError, Result, Said};
+use picket_tests::{Fleet, Gateway, PeerError, Result, Said};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -20,7 +20,6 @@ pub struct Plan {
     servers: Vec<String>,
     rules: String,
     releases: String,
-    variables: Vec<(String, String)>,
 }
 
 impl Plan {
@@ -29,7 +28,7 @@ impl Plan {
         let servers = servers.iter().map(ToString::to_string).collect();
         let (rules, releases) =
             (String::new(), "[releases.volumes]\nkind = \"volumes\"\nsettle = \"0s\"\n".to_owned());
-        Self { who: who.clone(), servers, rules, releases, variables: Vec::new() }
+        Self { who: who.clone(), servers, rules, releases }
     }
 
     /// With further lines among the rules.
@@ -41,12 +40,6 @@ impl Plan {
     /// With further lines of the release.
     pub fn releasing(mut self, lines: &str) -> Self {
         self.releases += lines;
-        self
-    }
-
-    /// The daemon stops at this point, the first time.
-    pub fn pausing(mut self, point: &str) -> Self {
-        self.variables.push(("PICKET_PAUSE_AT".to_owned(), point.to_owned()));
         self
     }
 
@@ -73,16 +66,8 @@ impl Plan {
             );
         }
         let fleet = Fleet::new().with(&text);
-        let daemon = if self.variables.is_empty() { Daemon::Shipped } else { Daemon::Hooked };
-        let mut gateway = Gateway::of(daemon, &fleet)?;
-        let mut variables = self.variables;
-        if !variables.is_empty() {
-            let paused = gateway.directory().join("paused").display().to_string();
-            variables.push(("PICKET_PAUSE_FILE".to_owned(), paused));
-        }
-        let variables: Vec<(&str, &str)> =
-            variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        gateway.begin(&variables).await?;
+        let mut gateway = Gateway::new(&fleet)?;
+        gateway.begin(&[]).await?;
         gateway.checked().await?;
         Ok(Driven { gateway, cloud, servers: self.servers, _home: home })
     }
