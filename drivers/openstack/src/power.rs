@@ -64,7 +64,7 @@ impl OpenstackDriver {
         let path = format!("/servers/{}", self.settings.server);
         match self.cloud.get::<Shown>(Service::Compute, &path, call).await? {
             Found::It(Shown { server }) if server.id.eq_ignore_ascii_case(&self.settings.server) => {
-                Ok(Found::It(server))
+                Ok(Found::It(self.with_host(server, call).await?))
             }
             Found::It(Shown { server }) => {
                 let detail = format!("asked for {}, Nova shows {:?}", self.settings.server, server.id);

@@ -20,6 +20,9 @@ pub struct Plan {
     servers: Vec<String>,
     rules: String,
     releases: String,
+    /// Each server's devices besides Nova, each a level, and other nodes.
+    more: Vec<(String, String)>,
+    nodes: String,
 }
 
 impl Plan {
@@ -28,12 +31,24 @@ impl Plan {
         let servers = servers.iter().map(ToString::to_string).collect();
         let (rules, releases) =
             (String::new(), "[releases.volumes]\nkind = \"volumes\"\nsettle = \"0s\"\n".to_owned());
-        Self { who: who.clone(), servers, rules, releases }
+        Self { who: who.clone(), servers, rules, releases, more: Vec::new(), nodes: String::new() }
     }
 
     /// With further lines among the rules.
     pub fn rules(mut self, lines: &str) -> Self {
         self.rules += lines;
+        self
+    }
+
+    /// With another level of one device, by its lines.
+    pub fn then(mut self, device: &str, lines: &str) -> Self {
+        self.more.push((device.to_owned(), lines.to_owned()));
+        self
+    }
+
+    /// With further nodes.
+    pub fn nodes(mut self, text: &str) -> Self {
+        self.nodes += text;
         self
     }
 
@@ -58,13 +73,21 @@ impl Plan {
         let mode = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(&clouds, mode).map_err(PeerError::io("chmod clouds.yaml"))?;
         let mut text = format!("{QUICK}{}\n{}\n", self.rules, self.releases);
+        let levels: Vec<Vec<&str>> = std::iter::once("nova")
+            .chain(self.more.iter().map(|(name, _)| name.as_str()))
+            .map(|one| vec![one])
+            .collect();
         for (number, server) in self.servers.iter().enumerate() {
+            let node = format!("n{}", number + 1);
             text += &format!(
-                "[nodes.n{}]\nlevels = [[\"nova\"]]\nreleases = [\"volumes\"]\n\
-                 [nodes.n{0}.devices.nova]\ndriver = \"openstack\"\nserver = {server:?}\ncloud = \"cloud\"\nclouds_file = {clouds:?}\n",
-                number + 1
+                "[nodes.{node}]\nlevels = {levels:?}\nreleases = [\"volumes\"]\n[nodes.{node}.devices.nova]\n\
+                 driver = \"openstack\"\nserver = {server:?}\ncloud = \"cloud\"\nclouds_file = {clouds:?}\n"
             );
+            for (device, lines) in &self.more {
+                text += &format!("[nodes.{node}.devices.{device}]\n{lines}\n");
+            }
         }
+        text += &self.nodes;
         let fleet = Fleet::new().with(&text);
         let mut gateway = Gateway::new(&fleet)?;
         gateway.begin(&[]).await?;

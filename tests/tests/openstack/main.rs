@@ -3,6 +3,7 @@
 
 mod conforming;
 mod crash;
+mod dead_host;
 mod driven;
 mod faults;
 mod fencing;
