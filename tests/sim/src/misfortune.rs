@@ -103,7 +103,9 @@ impl Misfortune {
             Weakness::SessionsNeverEnd => (Leaving::On, self.0.between(s(150), s(300))),
             // Longer than the lease, and shorter than the session lives by itself.
             Weakness::EndedSessionsLiveOn => (Leaving::On, self.0.between(s(8), s(50))),
-            Weakness::ReleasesHeedNoEnd => (Leaving::Release, self.0.between(s(75), s(140))),
+            Weakness::ReleasesHeedNoEnd | Weakness::DetachesHeedNoEnd => {
+                (Leaving::Release, self.0.between(s(75), s(140)))
+            }
             Weakness::EverybodyLies => {
                 let node = &shape.nodes[self.0.below(shape.nodes.len() as u64) as usize];
                 let faults = node.hosts().map(|host| (host.clone(), Fault::OffLied));

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use picket_core::record::Phase;
 use picket_core::time::{BootTime, Clock};
 use picket_driver_sim::{Act, SharedWorld, SimClock, World};
 
 use crate::book::Books;
 use crate::law::Law;
-use crate::shape::Shape;
+use crate::shape::{PLACE, Shape};
 use crate::tally::Tally;
 use crate::trace::{Event, Trace, What};
 
@@ -62,7 +63,22 @@ impl Scene {
         let now = self.now();
         let mut seen = self.seen();
         self.catch_up(&mut seen, now);
+        let back = match &what {
+            What::Stored { record, was, .. } if was.phase == Phase::Unfencing => {
+                (record.phase == Phase::Normal).then(|| record.node.clone())
+            }
+            _ => None,
+        };
         seen.take(Event { at: now, what });
+        // What runs there again gets its volumes again.
+        let own =
+            self.shape.volumes().filter(|(node, _)| back.as_ref().is_some_and(|back| back.as_str() == *node));
+        for (node, volume) in own {
+            let mut world = self.world();
+            if !world.is_attached(node, &volume, now) {
+                world.attach(now, node, &volume, PLACE);
+            }
+        }
     }
 
     fn catch_up(&self, seen: &mut Seen, now: BootTime) {

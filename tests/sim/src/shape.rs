@@ -71,6 +71,8 @@ pub enum Weakness {
     EndedSessionsLiveOn,
     /// What releases volumes heeds no end of a request (S8).
     ReleasesHeedNoEnd,
+    /// Who attaches volumes heeds no end of a detach (S8).
+    DetachesHeedNoEnd,
     /// Devices say Off for live machines, all of them.
     EverybodyLies,
     /// The settings do not say which gateway stands on which node (S17).
@@ -79,19 +81,26 @@ pub enum Weakness {
 
 impl Weakness {
     /// All that there are.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::LeasesEndEarly,
         Self::StaleWritersAreHeard,
         Self::SessionsNeverEnd,
         Self::EndedSessionsLiveOn,
         Self::ReleasesHeedNoEnd,
+        Self::DetachesHeedNoEnd,
         Self::EverybodyLies,
         Self::NobodyKnowsItsHost,
     ];
 
     /// What is sent long after its permit does harm. Much has to happen meanwhile.
     pub(crate) fn is_of_what_is_late(self) -> bool {
-        matches!(self, Self::SessionsNeverEnd | Self::EndedSessionsLiveOn | Self::ReleasesHeedNoEnd)
+        matches!(
+            self,
+            Self::SessionsNeverEnd
+                | Self::EndedSessionsLiveOn
+                | Self::ReleasesHeedNoEnd
+                | Self::DetachesHeedNoEnd
+        )
     }
 }
 
@@ -221,7 +230,10 @@ impl Shape {
             },
             // Last, so that histories are what they were but for this.
             names_sessions: random.percent(50) || weakness == Weakness::EndedSessionsLiveOn,
-            volumes: random.percent(40) && weakness == Weakness::None,
+            volumes: match weakness {
+                Weakness::None => random.percent(40),
+                weakness => weakness == Weakness::DetachesHeedNoEnd,
+            },
         }
     }
 

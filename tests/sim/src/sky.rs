@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::gate::{Leaving, Process};
 use crate::scene::{Scene, ms, s};
-use crate::shape::DETACH_LIFE;
+use crate::shape::{DETACH_LIFE, Weakness};
 use crate::trace::{Control, GatewayId, What};
 
 /// The usual way, there or back.
@@ -173,7 +173,8 @@ impl Link for Wires {
     async fn carry(&self, mut packet: Packet, patience: Duration) -> Answer {
         // The far side counts the life of what it is asked by its own clock, from when it gave leave to ask: a token's.
         if let Request::Detach { not_after, .. } = &mut packet.request {
-            *not_after = self.scene.now() + DETACH_LIFE / 2;
+            let heeds = self.scene.shape.weakness != Weakness::DetachesHeedNoEnd;
+            *not_after = self.scene.now() + if heeds { DETACH_LIFE / 2 } else { DETACH_LIFE * 1_000 };
         }
         if let Some(control) = control(&packet.request) {
             let (gateway, device) = (self.gateway, packet.device.clone());
