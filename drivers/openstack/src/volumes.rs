@@ -161,18 +161,11 @@ impl Volumes for OpenstackDriver {
         order: &ReleaseOrder,
         permit: &ReleasePermit<'_>,
         volume: &VolumeAt,
-        forced: bool,
+        _forced: bool,
         call: &Call,
     ) -> Result<(), DriverError> {
+        // Nova knows no forced detach: where the settings allow one, it is this one.
         let mut effort = Effort::once();
-        let wrong = |effort: &Effort, kind, detail: String| Err(effort.error(kind, detail));
-        if forced {
-            return wrong(
-                &effort,
-                ErrorKind::Unsupported,
-                "Nova knows no forced detach of a volume".to_owned(),
-            );
-        }
         let bound = Some(Bound { life: order.life(), checked_at: Some(permit.checked_at()) });
         call.may_send()?;
         let server = self.server_there(call).await?;
@@ -185,7 +178,7 @@ impl Volumes for OpenstackDriver {
             let detail = format!(
                 "{why}{forced}; Nova detaches there alone: it waits until the server is evacuated, or its host is back"
             );
-            return wrong(&effort, ErrorKind::Refused, detail);
+            return Err(effort.error(ErrorKind::Refused, detail));
         }
         self.unlock_for(&server, &effort, call).await?;
         let path = format!("/servers/{}/os-volume_attachments/{}", self.settings.server, volume.id);
