@@ -59,8 +59,16 @@ def create_server(cloud, name, host=None, boot_volume=None):
         what = {"block_device_mapping": [{"uuid": boot_volume, "source_type": "volume", "destination_type": "volume",
                                           "boot_index": 0, "delete_on_termination": False}]}
     flavor = cloud.compute.find_flavor("small").id
-    server = cloud.compute.create_server(name=name, flavor_id=flavor, networks="none", **what, **where)
-    return cloud.compute.wait_for_server(server, interval=0.1, wait=120).id
+    for again in (True, True, False):
+        server = cloud.compute.create_server(name=name, flavor_id=flavor, networks="none", **what, **where)
+        try:
+            return cloud.compute.wait_for_server(server, interval=0.1, wait=120).id
+        except openstack.exceptions.ResourceFailure as error:
+            fault = cloud.compute.get_server(server.id).fault
+            # Nova gives up where too many others of the host were placed at the same moment.
+            if not again or "No valid host" not in str(fault):
+                raise RuntimeError(f"{error}: {fault}") from error
+            cloud.compute.delete_server(server)
 
 
 def create_volume(cloud, name, bootable=False):

@@ -77,6 +77,16 @@ def volumes(address, _hosts):
     serve(app, "volumes", address)
 
 
+def until_offered(manager):
+    """A host begins before it has told placement what it has: till then it gets no server."""
+    client = manager.reportclient
+    while True:
+        known = client.get(f"/resource_providers?name={manager.host}").json()["resource_providers"]
+        if known and client.get(f"/resource_providers/{known[0]['uuid']}/inventories").json()["inventories"]:
+            break
+        time.sleep(0.05)
+
+
 def compute(address, hosts):
     """nova-api, nova-conductor, nova-scheduler, and nova-compute for each host."""
     sys.argv = ["nova", "--config-file", "etc/nova/nova.conf"]
@@ -95,14 +105,20 @@ def compute(address, hosts):
     until_listening(address, "identity", "placement")
     for topic in ("conductor", "scheduler"):
         service.Service.create(binary=f"nova-{topic}", topic=topic, host="control").start()
+    computes = []
     for host in hosts:
         # What a hypervisor calls itself is read when its service is made.
         nova.conf.CONF.set_override("host", host)
-        service.Service.create(
-            binary="nova-compute", topic=rpcapi.RPC_TOPIC, topic_alt=rpcapi.RPC_TOPIC_ALT, host=host
-        ).start()
+        computes.append(
+            service.Service.create(
+                binary="nova-compute", topic=rpcapi.RPC_TOPIC, topic_alt=rpcapi.RPC_TOPIC_ALT, host=host
+            )
+        )
+        computes[-1].start()
     nova.conf.CONF.clear_override("host")
     host_mapping.discover_hosts(context.get_admin_context())
+    for one in computes:
+        until_offered(one.manager)
     serve(app, "compute", address)
 
 

@@ -6,11 +6,14 @@ use picket_tests::peers::{Effect, OpenStack, Who};
 use picket_tests::{Fleet, Gateway, PeerError, Result, Said};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::scene::cloud;
 
 /// What makes tests quick, and proves as much: the least that is allowed.
 const QUICK: &str = "[rules]\ncloud_poll = \"1s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"\n";
+/// So many gateways at once: the cloud below all of them is one, and would be too slow for more.
+static TURNS: Semaphore = Semaphore::const_new(5);
 /// A level is given up soon.
 pub const IMPATIENT: &str = "level_share = \"12s\"\ncloud_level_share = \"12s\"\n";
 
@@ -66,6 +69,7 @@ impl Plan {
 
     /// The same on a cloud of the test's own.
     pub async fn start_on(self, cloud: &OpenStack) -> Result<Driven<'_>> {
+        let turn = TURNS.acquire().await.expect("it is never closed");
         let home = tempfile::tempdir().map_err(PeerError::io("create a folder"))?;
         let clouds = home.path().join("clouds.yaml");
         std::fs::write(&clouds, cloud.clouds_yaml(&self.who)).map_err(PeerError::io("write clouds.yaml"))?;
@@ -92,7 +96,7 @@ impl Plan {
         let mut gateway = Gateway::new(&fleet)?;
         gateway.begin(&[]).await?;
         gateway.checked().await?;
-        Ok(Driven { gateway, cloud, servers: self.servers, _home: home })
+        Ok(Driven { gateway, cloud, servers: self.servers, _home: home, _turn: turn })
     }
 }
 
@@ -102,6 +106,7 @@ pub struct Driven<'a> {
     pub cloud: &'a OpenStack,
     pub servers: Vec<String>,
     _home: TempDir,
+    _turn: SemaphorePermit<'static>,
 }
 
 /// How a call ended.

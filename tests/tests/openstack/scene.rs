@@ -7,6 +7,9 @@ use picket_tests::peers::{OpenStack, Who};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
+/// How often is looked whether something is so.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// It ends with this process.
 pub async fn cloud() -> Result<&'static OpenStack> {
     static CLOUD: OnceCell<OpenStack> = OnceCell::const_new();
@@ -24,7 +27,8 @@ pub async fn newest(cloud: &OpenStack, server: &str) -> Result<(String, Value)> 
 pub async fn soon(what: &str, mut seen: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
     let asked = async {
         while !seen().await? {
-            tokio::task::yield_now().await;
+            // Who asks takes the processor from whom it asks.
+            tokio::time::sleep(LOOK).await;
         }
         Ok(())
     };
