@@ -21,6 +21,8 @@ use crate::template::Parts;
 pub struct NodeSettings {
     /// Its name.
     pub id: NodeId,
+    /// `provider_id`: what its cloud is told by in Kubernetes, `spec.providerID` of its Node.
+    pub provider_id: Option<String>,
     /// `labels`: `rack`, `zone`, whatever helps to select nodes.
     pub labels: Arc<BTreeMap<String, String>>,
     /// `levels`: names of devices, tried in order. At least one level, each with at least one device.
@@ -122,6 +124,7 @@ impl Nodes<'_> {
                 format!("{} nodes cannot have one identity: give each node its own table", names.len()),
             );
         }
+        let provider_id = provider_id(&mut table, names.len());
         let own = Parts::read(&mut table);
         let place = table.place.clone();
         table.done();
@@ -135,11 +138,13 @@ impl Nodes<'_> {
         let labels = Arc::new(parts.labels.clone());
         let mut nodes = Vec::new();
         for (index, name) in names.iter().enumerate() {
-            let placeholders = Placeholders { node: name, index: index + 1 };
+            let placeholders =
+                Placeholders { node: name, index: index + 1, provider_id: provider_id.as_deref() };
             let devices = parts.devices(Some(&placeholders), &of_node, self.rules, self.log);
             match NodeId::new(name) {
                 Ok(id) => nodes.push(NodeSettings {
                     id,
+                    provider_id: provider_id.clone(),
                     labels: labels.clone(),
                     levels: levels.clone(),
                     devices,
@@ -176,17 +181,46 @@ impl Nodes<'_> {
             let identities = node.devices.values().map(|device| &device.identity);
             let uuids = identities.clone().filter_map(|identity| Some(("uuid", identity.uuid.clone()?)));
             let serials = identities.filter_map(|identity| Some(("serial", identity.serial.clone()?)));
-            let own: BTreeSet<(&str, String)> = uuids.chain(serials).collect();
+            let provided = node.provider_id.iter().map(|id| ("provider_id", id.clone()));
+            let own: BTreeSet<(&str, String)> = uuids.chain(serials).chain(provided).collect();
             for (kind, value) in own {
                 match seen.get(&(kind, value.clone())) {
                     Some(other) => {
                         let message =
                             format!("it has the same {kind} as {} ({}): {value}", other.id, other.place);
-                        self.log.push(node.fault("identity", &message));
+                        let key = if kind == "provider_id" { kind } else { "identity" };
+                        self.log.push(node.fault(key, &message));
                     }
                     None => drop(seen.insert((kind, value), node)),
                 }
             }
         }
     }
+}
+
+/// The longest, as callers may name one.
+const LONGEST: usize = 1_024;
+
+/// What the cloud of so many nodes calls them: of one alone.
+fn provider_id(table: &mut Table<'_>, nodes: usize) -> Option<String> {
+    if !table.has("provider_id") {
+        return None;
+    }
+    let id = table.text("provider_id")?;
+    let wrong = match id.split_once("://") {
+        _ if nodes > 1 => format!("{nodes} nodes cannot have one provider id: give each node its own table"),
+        Some((cloud, rest))
+            if !cloud.is_empty()
+                && !rest.is_empty()
+                && id.len() <= LONGEST
+                && id.bytes().all(|byte| byte.is_ascii_graphic()) =>
+        {
+            return Some(id);
+        }
+        _ => format!(
+            "expected a node's spec.providerID, as \"aws:///eu-central-1a/i-0123456789abcdef0\", of {LONGEST} bytes at most and without spaces"
+        ),
+    };
+    table.fault("provider_id", wrong);
+    None
 }

@@ -1,4 +1,4 @@
-//! `{node}`, `{number}` and `{index}` in the texts of a device.
+//! `{node}`, `{number}`, `{index}` and `{provider_id}` in the texts of a device.
 
 use crate::entry::{Entry, Raw};
 use crate::table::Findings;
@@ -10,6 +10,8 @@ pub(crate) struct Placeholders<'a> {
     pub(crate) node: &'a str,
     /// `{index}`: its place in its host list, from 1.
     pub(crate) index: usize,
+    /// `{provider_id}`: what the node's table says.
+    pub(crate) provider_id: Option<&'a str>,
 }
 
 impl Placeholders<'_> {
@@ -59,9 +61,12 @@ impl Placeholders<'_> {
                     .push_str(self.number().ok_or_else(|| {
                         format!("{{number}}: there is no number in the name {}", self.node)
                     })?),
+                "provider_id" => filled.push_str(self.provider_id.ok_or_else(|| {
+                    format!("{{provider_id}}: the table of the node {} has no provider_id", self.node)
+                })?),
                 other => {
                     return Err(format!(
-                        "{{{other}}} stands for nothing: there are {{node}}, {{number}} and {{index}}, and {{{{ for a brace"
+                        "{{{other}}} stands for nothing: there are {{node}}, {{number}}, {{index}} and {{provider_id}}, and {{{{ for a brace"
                     ));
                 }
             }
@@ -77,7 +82,7 @@ mod tests {
     use super::*;
 
     fn fill(node: &str, text: &str) -> Result<String, String> {
-        Placeholders { node, index: 3 }.filled(text)
+        Placeholders { node, index: 3, provider_id: node.strip_prefix("cloud-") }.filled(text)
     }
 
     #[test]
@@ -86,6 +91,7 @@ mod tests {
         assert_eq!(fill("r1n07", "10.1.0.{number}:{index}").as_deref(), Ok("10.1.0.7:3"));
         assert_eq!(fill("r1n00.b", "{number}").as_deref(), Ok("0"));
         assert_eq!(fill("r1n07", "{{node}}").as_deref(), Ok("{node}"));
+        assert_eq!(fill("cloud-aws:///z/i-1", "{provider_id}").as_deref(), Ok("aws:///z/i-1"));
     }
 
     #[test]
@@ -95,6 +101,7 @@ mod tests {
             ("r1n07", "{node", "not closed"),
             ("r1n07", "node}", "not closed"),
             ("login", "{number}", "no number in the name login"),
+            ("login", "{provider_id}", "the node login has no provider_id"),
         ] {
             let error = fill(node, text).expect_err(text);
             assert!(error.contains(what), "{error}");

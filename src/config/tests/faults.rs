@@ -100,7 +100,7 @@ url = "https://storage.example"
             "picket.toml:8: templates.r1.devices.bmc.readings ~ at least 2",
             "picket.toml:9: templates.r1.devices.bmc.call ~ out of range",
             "picket.toml:10: templates.r1.devices.bmc.trust_after_restart ~ out of range",
-            "picket.toml:11: templates.r1.devices.bmc.host ~ {nod} stands for nothing: there are {node}, {number} and {index}",
+            "picket.toml:11: templates.r1.devices.bmc.host ~ {nod} stands for nothing: there are {node}, {number}, {index} and {provider_id}",
             "picket.toml:12: templates.r1.devices.bmc.identity.uuid ~ neither all zeros nor all ones",
             "picket.toml:12: templates.r1.devices.bmc.identity.name: unknown key ~ Known here: serial, uuid",
             "picket.toml:13: templates.r1.devices.\"b m c\" ~ is not valid",
@@ -323,4 +323,40 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn one_template_serves_a_whole_cluster_by_provider_ids() {
+    let home = |nodes: &str| {
+        Home::with(&format!(
+            "{GOOD}\n[templates.cloud.devices.vm]\ndriver = \"sim\"\nmachine = \"{{provider_id}}\"\n{nodes}"
+        ))
+    };
+    let settings = home(
+        "[nodes.w1]\ntemplate = \"cloud\"\nprovider_id = \"openstack:///1f\"\n\
+         [nodes.w2]\ntemplate = \"cloud\"\nprovider_id = \"openstack:///2f\"\n",
+    )
+    .load()
+    .unwrap();
+    for (name, id) in [("w1", "openstack:///1f"), ("w2", "openstack:///2f")] {
+        let node = &settings.nodes[&node(name)];
+        assert_eq!(node.provider_id.as_deref(), Some(id));
+        assert_eq!(node.devices[&device("vm")].settings["machine"], id);
+    }
+    says(
+        &home(
+            "[nodes.w1]\ntemplate = \"cloud\"\nprovider_id = \"openstack:///1f\"\n\
+             [nodes.w2]\ntemplate = \"cloud\"\nprovider_id = \"openstack:///1f\"\n\
+             [nodes.w3]\ntemplate = \"cloud\"\n\
+             [nodes.\"v[1-2]\"]\ntemplate = \"r1\"\nprovider_id = \"openstack:///3f\"\n\
+             [nodes.w4]\ntemplate = \"r1\"\nprovider_id = \"i-1\"\n",
+        )
+        .faults(&[]),
+        &[
+            "templates.cloud.devices.vm.machine ~ {provider_id}: the table of the node w3 has no provider_id",
+            "nodes.w2.provider_id ~ it has the same provider_id as w1",
+            "nodes.\"v[1-2]\".provider_id ~ 2 nodes cannot have one provider id",
+            "nodes.w4.provider_id ~ expected a node's spec.providerID",
+        ],
+    );
 }

@@ -42,6 +42,8 @@ pub struct PlannedRelease {
 pub struct NodePlan {
     /// Its name.
     pub id: NodeId,
+    /// What its cloud is told by: `spec.providerID` of its Node in Kubernetes, where the settings say it.
+    pub provider_id: Option<String>,
     /// Its levels.
     pub topology: Topology,
     /// Its devices' drivers.

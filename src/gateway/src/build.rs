@@ -259,6 +259,7 @@ impl Builder<'_> {
         self.alike.insert(groups.clone());
         Some(NodePlan {
             id: node.id.clone(),
+            provider_id: node.provider_id.clone(),
             topology,
             retries: clouds::retries(node, &drivers),
             drivers,

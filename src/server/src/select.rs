@@ -65,15 +65,16 @@ impl Wanted {
     pub(crate) fn find(&self, desk: &Desk) -> Result<NodeId, Fault> {
         let found = match self {
             Wanted::Name(name) => known(desk, name).map(|()| name.clone()),
-            Wanted::ProviderId(id) => Err(not_found(
-                id,
-                "no node has a provider id in this gateway's settings: select it by name or system_uuid",
-            )),
+            Wanted::ProviderId(id) => only(desk, id, |view| view.plan.provider_id.as_ref() == Some(id)),
             Wanted::SystemUuid(wanted) => {
                 let name = wanted.uuid.as_deref().unwrap_or_default();
-                only(desk, name, |identity| wanted.compare(identity) == IdentityMatch::Match)
+                let is = |identity: &Identity| wanted.compare(identity) == IdentityMatch::Match;
+                only(desk, name, |view| identities(view).any(is))
             }
-            Wanted::Identity(text) => only(desk, text, |identity| identity.serial.as_ref() == Some(text)),
+            Wanted::Identity(text) => {
+                let is = |identity: &Identity| identity.serial.as_ref() == Some(text);
+                only(desk, text, |view| identities(view).any(is))
+            }
         }?;
         desk.may(&found).map(|()| found)
     }
@@ -197,12 +198,11 @@ fn several_not_found(names: &[&NodeId]) -> Fault {
     shown.into_iter().fold(fault, |fault, name| fault.resource("node", name))
 }
 
-fn only(desk: &Desk, wanted: &str, is: impl Fn(&Identity) -> bool) -> Result<NodeId, Fault> {
-    let fits = |view: &NodeView| identities(view).any(&is);
-    let found = desk.engine.nodes().filter(fits).map(|view| view.plan.id.clone()).collect();
+fn only(desk: &Desk, wanted: &str, fits: impl Fn(&NodeView) -> bool) -> Result<NodeId, Fault> {
+    let found = desk.engine.nodes().filter(&fits).map(|view| view.plan.id.clone()).collect();
     one_of(wanted, found, |node| desk.knows(node)).inspect_err(|fault| {
         if fault.reason() == ErrorReason::NodeNotFound {
-            desk.engine.nodes().filter(fits).for_each(|view| desk.conceal(&view.plan.id));
+            desk.engine.nodes().filter(&fits).for_each(|view| desk.conceal(&view.plan.id));
         }
     })
 }

@@ -366,6 +366,7 @@ impl Shape {
         });
         NodePlan {
             id: node.id.clone(),
+            provider_id: None,
             topology: Topology::new(levels).expect("a good topology"),
             drivers,
             releases: volumes.into_iter().chain(releases).collect(),

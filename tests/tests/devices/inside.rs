@@ -64,6 +64,7 @@ impl Inside {
         let release = release.as_object().expect("a table");
         let plan = NodePlan {
             id: NodeId::new(NODE).expect("a good name"),
+            provider_id: None,
             topology: Topology::new(vec![Level { devices: vec![spec] }]).expect("a good topology"),
             drivers: BTreeMap::from([(id, driver)]),
             releases: vec![PlannedRelease {

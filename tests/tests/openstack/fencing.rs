@@ -174,3 +174,40 @@ async fn an_unfence_waits_for_the_answer_to_a_lock_and_no_longer() -> Result<()>
     assert_eq!((&look["status"], &look["locked"]), (&json!("ACTIVE"), &json!(false)), "{look}");
     Ok(())
 }
+
+/// A fence that comes while the start is under way has the last word.
+#[tokio::test]
+async fn a_fence_that_comes_into_an_unfence_ends_in_off() -> Result<()> {
+    let cloud = cloud().await?;
+    let server = cloud.server("fenced-while-unfenced", OPENSTACK_HOSTS[1]).await?;
+    let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
+    driven.fence().await?.is_fenced(&driven);
+    cloud.hinder(&server, &ServerFault { power_on_delay: 4.0, ..ServerFault::default() })?;
+    let (back, again) = tokio::try_join!(driven.unfence(), async {
+        crate::scene::soon("the start is sent", async || Ok(driven.acted("os-start")? == 1)).await?;
+        driven.fence().await
+    })?;
+    again.is_fenced(&driven);
+    assert_eq!(back.kind(), "superseded", "{back:#?}");
+    assert!(cloud.runs_on(&server)?.is_empty());
+    let did: Vec<String> = driven.did()?.into_iter().filter(|one| !one.ends_with(": begins")).collect();
+    assert_eq!(did, ["spawn", "power_off", "power_on", "power_off"]);
+    Ok(())
+}
+
+/// An unfence is for what is fenced: while that is under way it is refused, and changes nothing.
+#[tokio::test]
+async fn an_unfence_that_comes_into_a_fence_is_refused() -> Result<()> {
+    let cloud = cloud().await?;
+    let server = cloud.server("unfenced-while-fenced", OPENSTACK_HOSTS[0]).await?;
+    let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
+    cloud.hinder(&server, &ServerFault { power_off_delay: 4.0, ..ServerFault::default() })?;
+    let (told, back) = tokio::try_join!(driven.fence(), async {
+        crate::scene::soon("the stop is sent", async || Ok(driven.acted("os-stop")? == 1)).await?;
+        driven.gateway.picket(&["unfence", "n1", "--yes", "--reason", "a test", "-o", "json"]).await
+    })?;
+    told.is_fenced(&driven);
+    assert!(back.code != 0, "{back:?}");
+    assert!(cloud.runs_on(&server)?.is_empty() && driven.acted("os-start")? == 0, "{back:?}");
+    Ok(())
+}

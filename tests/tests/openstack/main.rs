@@ -8,6 +8,7 @@ mod driven;
 mod faults;
 mod fencing;
 mod hosts;
+mod late;
 mod releasing;
 mod scene;
 mod volumes;

@@ -8,12 +8,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use picket_core::device::{DeviceSpec, Grade};
 use picket_core::election::{Election, ElectionError, Leadership, Lease, Won, lead};
-use picket_core::event::{Event, FenceRequest, Holder, Person};
+use picket_core::event::{Event, FenceRequest, Holder, Person, PlannedRelease};
 use picket_core::gate;
-use picket_core::ground::Look;
-use picket_core::ids::{DeviceId, FenceId, Incarnation, NodeId, Revision, Term, Version};
+use picket_core::ground::{AttestedOff, Look, ReleaseGround, ReleasePermit};
+use picket_core::ids::{DeviceId, FenceId, Incarnation, NodeId, ReleaseId, Revision, Term, Version};
 use picket_core::machine;
-use picket_core::order::{HoldOrder, OffOrder, OnOrder, Opened, PendingOn, UnholdOrder};
+use picket_core::order::{HoldOrder, OffOrder, OnOrder, Opened, PendingOn, ReleaseOrder, UnholdOrder};
 use picket_core::record::{Fence, HoldState, NodeRecord, Then};
 use picket_core::rules::Rules;
 use picket_core::step;
@@ -104,6 +104,28 @@ impl Orders {
         gate::on_order(&Forgetful, &self.leadership, &draft.stored, &pending).await.map_err(words)
     }
 
+    /// A release whose attempts may take effect for so long, for one attempt: a person vouches that the node is off.
+    pub async fn release(&self, life: Duration) -> Result<Releasing, String> {
+        let id = ReleaseId::new("release").map_err(words)?;
+        let mut draft =
+            self.fenced_with(vec![PlannedRelease { id: id.clone(), max_in_flight: Some(life) }]).await?;
+        self.bring_back(&mut draft).await?;
+        let word = AttestedOff::of(&draft.stored.record, self.leadership.term());
+        let ground = ReleaseGround::Attested(word.ok_or_else(|| words("nobody vouches"))?);
+        match draft.apply(Event::ReleaseIntent { release: id, life: None }).await?.pop() {
+            Some(Opened::Release(order)) => Ok(Releasing { order, ground, stored: draft.stored }),
+            other => Err(words(format!("{other:?} is no release"))),
+        }
+    }
+
+    /// The permit for an attempt of it, for which the store is asked now.
+    pub async fn release_permit<'a>(&self, releasing: &'a Releasing) -> Result<ReleasePermit<'a>, String> {
+        let looks = [Look { device: self.spec.id.clone(), asked_at: self.clock.boot(), reading: None }];
+        let Releasing { ground, stored, .. } = releasing;
+        let permit = gate::release_permit(&Forgetful, &self.leadership, &*self.clock, stored, ground, &looks);
+        permit.await.map_err(words)
+    }
+
     fn within(&self, session: Option<String>, event: Event<'static>) -> Event<'static> {
         let sessions: BTreeMap<_, _> = session.map(|name| (self.spec.id.clone(), name)).into_iter().collect();
         if sessions.is_empty() {
@@ -117,6 +139,10 @@ impl Orders {
     }
 
     async fn fenced(&self) -> Result<Draft<'_>, String> {
+        self.fenced_with(Vec::new()).await
+    }
+
+    async fn fenced_with(&self, releases: Vec<PlannedRelease>) -> Result<Draft<'_>, String> {
         let node = NodeId::new("node").map_err(words)?;
         let record = NodeRecord::new(node);
         let stored = Stored { version: Version(0), revision: Revision(0), record };
@@ -133,7 +159,7 @@ impl Orders {
             min_grade: Grade::Claimed,
             topology: Topology::new(vec![Level { devices: vec![self.spec.clone()] }])
                 .map_err(|faults| words(format!("{faults:?}")))?,
-            releases: Vec::new(),
+            releases,
             key: None,
             set_aside: None,
         };
@@ -141,13 +167,22 @@ impl Orders {
         Ok(draft)
     }
 
-    /// A person vouches; there is nothing to release, and the one hold drops by itself.
+    /// A person vouches. Where there is nothing to release, the one hold drops by itself.
     async fn bring_back(&self, draft: &mut Draft<'_>) -> Result<(), String> {
         let person = Person { name: "conformance".to_owned(), reason: "a test".to_owned() };
         let look = Look { device: self.spec.id.clone(), asked_at: self.clock.boot(), reading: None };
         draft.apply(Event::Attest { person, looks: &[look] }).await?;
         Ok(())
     }
+}
+
+/// What one attempt of a release is sent with.
+#[derive(Debug)]
+pub struct Releasing {
+    /// The order.
+    pub order: ReleaseOrder,
+    ground: ReleaseGround,
+    stored: Stored,
 }
 
 struct Draft<'a> {

@@ -195,6 +195,7 @@ fn of_record(record: &NodeRecord, planned: Option<&NodePlan>) -> NodePlan {
     let topology = record.fence.as_ref().map_or_else(Topology::none, |fence| fence.topology.clone());
     NodePlan {
         id: record.node.clone(),
+        provider_id: planned.and_then(|plan| plan.provider_id.clone()),
         topology,
         drivers: BTreeMap::new(),
         releases: Vec::new(),

@@ -185,6 +185,7 @@ impl Setup {
         let units = self.pdu.as_ref().map(at_pdu).unwrap_or_default();
         NodePlan {
             id: NodeId::new(&node.name).expect("a good name"),
+            provider_id: None,
             topology: Topology::new(topology).expect("a good topology").at(addresses.collect()),
             drivers,
             releases,

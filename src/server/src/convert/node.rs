@@ -181,7 +181,7 @@ pub(crate) fn identities(view: &NodeView) -> impl Iterator<Item = &Identity> {
 fn identity(view: &NodeView) -> v1::NodeIdentity {
     let others: BTreeSet<String> = identities(view).filter_map(|identity| identity.serial.clone()).collect();
     v1::NodeIdentity {
-        provider_id: String::new(),
+        provider_id: view.plan.provider_id.clone().unwrap_or_default(),
         system_uuid: identities(view).find_map(|identity| identity.uuid.clone()).unwrap_or_default(),
         others: others.into_iter().collect(),
     }

@@ -93,6 +93,8 @@ async fn a_selector_finds_by_identity_and_says_when_it_finds_none() {
     if let Some(serial) = identity.serial {
         assert_eq!(get(node_selector::By::Identity(serial)).await.expect("found"), "n2");
     }
+    let provided = node_selector::By::ProviderId("aws:///eu-central-1a/i-1".to_owned());
+    assert_eq!(get(provided).await.expect("found"), "n1");
     for by in [
         node_selector::By::ProviderId("aws:///eu-1a/i-7".to_owned()),
         node_selector::By::Identity("nobody's".to_owned()),

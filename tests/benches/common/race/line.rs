@@ -162,6 +162,7 @@ fn plan(index: usize, driver: &Arc<IpmiDriver>, rules: &Rules) -> Result<NodePla
     let driver: Arc<dyn PowerDriver> = driver.clone();
     Ok(NodePlan {
         id: NodeId::new(&format!("n{index}"))?,
+        provider_id: None,
         topology,
         drivers: BTreeMap::from([(bmc, driver)]),
         releases: Vec::new(),

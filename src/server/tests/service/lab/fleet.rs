@@ -74,6 +74,7 @@ fn plan(world: &SharedWorld, node: &str, rules: &Rules, volumes: &Arc<Volumes>) 
     }
     NodePlan {
         id: NodeId::new(node).expect("a good name"),
+        provider_id: (node == "n1").then(|| "aws:///eu-central-1a/i-1".to_owned()),
         topology: Topology::new(levels).expect("a good topology"),
         drivers,
         releases: vec![PlannedRelease {
