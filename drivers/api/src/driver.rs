@@ -174,6 +174,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     /// yet: the caller must see, and store, the loss first.
     async fn power_off(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError>;
 
+    /// After how long an off that was taken is sent again, where what it controls has neither fallen nor said that it is on (an
+    /// instance that stays `stopping`). `None`: never; what was taken is waited for.
+    fn repeats_off(&self) -> Option<Duration> {
+        None
+    }
+
     /// Switch on. Power was read before the order was made, and the on goes in the session that was there then, where the device
     /// has sessions: none is opened for it, neither before its first copy nor after. So what comes between the store's word and the
     /// packet, also a stop of the whole machine that its clocks do not see, the far side bounds (S6, S8). Where there is no such

@@ -1,6 +1,6 @@
 //! One server as a device.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,9 +8,8 @@ use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::parent::Placement;
 use picket_core::power::Reading;
-use picket_core::time::BootTime;
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Volumes,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Unclear, Volumes,
 };
 
 use crate::actions::Ours;
@@ -38,41 +37,6 @@ pub(crate) struct OpenstackDriver {
 impl std::fmt::Debug for OpenstackDriver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OpenstackDriver").field("endpoint", &self.traits.endpoint).finish_non_exhaustive()
-    }
-}
-
-/// Commands that were not answered, or whose answer does not say what became of them: until when they may be taken.
-#[derive(Debug, Default)]
-pub(crate) struct Unclear(Mutex<Vec<(u64, BootTime)>>);
-
-/// One command while its answer is waited for.
-#[derive(Debug)]
-pub(crate) struct Sending<'a> {
-    of: &'a Unclear,
-    id: u64,
-}
-
-impl Unclear {
-    /// One is about to be sent, which may be taken until then. A caller who goes away before the answer leaves it unclear.
-    pub(crate) fn sending(&self, until: BootTime) -> Sending<'_> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = open.last().map_or(0, |(id, _)| id + 1);
-        open.push((id, until));
-        Sending { of: self, id }
-    }
-
-    /// The last moment at which one of them may be taken, if that is yet to come.
-    fn until(&self, now: BootTime) -> Option<BootTime> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|(_, until)| *until > now);
-        open.iter().map(|(_, until)| *until).max()
-    }
-}
-
-impl Sending<'_> {
-    /// Its end is known.
-    pub(crate) fn answered(self) {
-        self.of.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|(id, _)| *id != self.id);
     }
 }
 

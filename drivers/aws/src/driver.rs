@@ -1,0 +1,214 @@
+//! One instance as a device.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
+use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
+use picket_core::power::Reading;
+use picket_core::time::BootTime;
+use picket_driver::{
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Unclear, Volumes,
+};
+
+use crate::cloud::{Cloud, LIFE, Stamps};
+use crate::hold;
+use crate::instance::Instance;
+use crate::remarks::Remarks;
+use crate::settings::Settings;
+
+/// One call, unless the settings say otherwise (safety.md, Defaults: cloud).
+const CALL: Duration = Duration::from_secs(15);
+/// Between two looks whether what was begun has ended.
+const LOOK: Duration = Duration::from_secs(1);
+/// A command bears the time of an answer that is not older than this.
+const FRESH: Duration = Duration::from_secs(60);
+/// Of a stop that lasts so long without the instance having fallen another one is sent.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// An instance of EC2.
+pub(crate) struct AwsDriver {
+    pub(crate) settings: Settings,
+    pub(crate) cloud: Arc<Cloud>,
+    traits: Traits,
+    /// What AWS's clock said in the last answer to a question of this device.
+    heard: Mutex<Option<Heard>>,
+    pub(crate) unclear: Unclear,
+    pub(crate) remarks: Remarks,
+    /// When our tag was taken away last.
+    pub(crate) untagged: Mutex<Option<BootTime>>,
+}
+
+/// AWS's own time, and when it was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    date: SystemTime,
+    asked_at: BootTime,
+}
+
+/// What a look at the instance found.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// `Err`: AWS says that there is none, in its words.
+    pub(crate) found: Result<Instance, String>,
+    pub(crate) asked_at: BootTime,
+    pub(crate) answered_at: BootTime,
+}
+
+impl std::fmt::Debug for AwsDriver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AwsDriver").field("endpoint", &self.traits.endpoint).finish_non_exhaustive()
+    }
+}
+
+impl AwsDriver {
+    pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>) -> Self {
+        let life = Some(LIFE);
+        let traits = Traits {
+            class: DeviceClass::Host,
+            grade: Grade::Hypervisor,
+            has_epochs: true,
+            max_in_flight: MaxInFlight { off: life, on: life },
+            call: CALL,
+            endpoint: format!("aws {}", settings.instance),
+        };
+        Self {
+            settings,
+            cloud,
+            traits,
+            heard: Mutex::default(),
+            unclear: Unclear::default(),
+            remarks: Remarks::default(),
+            untagged: Mutex::default(),
+        }
+    }
+
+    /// The instance, freshly asked for.
+    pub(crate) async fn look(&self, call: &Call) -> Result<Seen, DriverError> {
+        let before = call.now();
+        let (found, stamps) = self.cloud.instance(&self.settings.instance, call).await?;
+        if let Some(stamps) = stamps {
+            self.hear(stamps);
+        }
+        let (asked_at, answered_at) =
+            stamps.map_or((before, call.now()), |stamps| (stamps.asked_at, stamps.answered_at));
+        Ok(Seen { found, asked_at, answered_at })
+    }
+
+    /// The same, where it must be there.
+    pub(crate) async fn instance(&self, call: &Call) -> Result<Instance, DriverError> {
+        self.look(call).await?.found.map_err(|why| DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, why))
+    }
+
+    /// A question of this device was answered.
+    pub(crate) fn hear(&self, stamps: Stamps) {
+        if let Some(date) = stamps.date {
+            let heard = Heard { date, asked_at: stamps.asked_at };
+            *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(heard);
+        }
+    }
+
+    /// S8: the time for a command's signature. It is AWS's own, from an answer that came before the order was made: however long
+    /// this machine stands still after that, and whatever its clocks say then, AWS takes the command no later than that time allows.
+    pub(crate) fn signed(&self, life: Option<Duration>, call: &Call) -> Result<SystemTime, DriverError> {
+        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let age = heard.map(|heard| call.now().since(heard.asked_at));
+        let refused = |detail: String| Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, detail));
+        match heard.zip(age).filter(|(_, age)| *age <= FRESH) {
+            None => refused(format!(
+                "no question was answered within the last {FRESH:?} with the time of AWS in it: power is read first"
+            )),
+            Some((_, age)) if life.is_some_and(|life| LIFE.saturating_sub(age) > life) => {
+                let left = LIFE.saturating_sub(age);
+                refused(format!("AWS would take it for {left:?} more, and {life:?} stand in the ledger"))
+            }
+            Some((heard, _)) => Ok(heard.date),
+        }
+    }
+
+    /// The same for what may be preceded by a look: an off, a hold.
+    pub(crate) async fn signed_anew(&self, life: Option<Duration>, call: &Call) -> Result<SystemTime, DriverError> {
+        match self.signed(life, call) {
+            Ok(date) => Ok(date),
+            Err(_) => {
+                self.look(call).await.map_err(|error| DriverError { effect: Effect::DidNotHappen, ..error })?;
+                self.signed(life, call)
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl PowerDriver for AwsDriver {
+    fn traits(&self) -> &Traits {
+        &self.traits
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.remarks.told()
+    }
+
+    async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
+        self.reading(call).await
+    }
+
+    async fn power_off(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
+        self.off(order, call).await
+    }
+
+    fn repeats_off(&self) -> Option<Duration> {
+        Some(AGAIN)
+    }
+
+    async fn power_on(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
+        self.start(order, call).await
+    }
+
+    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
+        let instance = self.instance(call).await?;
+        if call.may_only_read() {
+            self.look_around(&instance, call).await;
+        }
+        Ok(Identity { uuid: None, serial: Some(instance.id) })
+    }
+
+    async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError> {
+        self.inspect(call).await
+    }
+
+    fn volumes(&self) -> Option<&dyn Volumes> {
+        Some(self)
+    }
+
+    fn engaged(&self, now: &HoldFound) -> Vec<String> {
+        hold::engaged(now)
+    }
+
+    async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        self.engage(order, call).await
+    }
+
+    async fn disengage_hold(&self, order: &UnholdOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        self.disengage(order, call).await
+    }
+
+    /// There is no session: what was sent is over when it was answered, and when the instance is on its way nowhere.
+    async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
+        let open = |detail: String| Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, detail));
+        loop {
+            if let Some(until) = self.unclear.until(call.now()) {
+                let left = until.since(call.now());
+                return open(format!("a command was not answered: AWS may take it for {left:?} more"));
+            }
+            let busy = match self.look(call).await?.found {
+                Ok(instance) if instance.is_busy() => instance.words(),
+                _ => return Ok(()),
+            };
+            if tokio::time::Instant::now() + LOOK >= call.deadline() {
+                return open(format!("something is under way at the instance: {busy}"));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
