@@ -9,7 +9,8 @@ use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::Reading;
 use picket_core::time::BootTime;
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Unclear, Volumes,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Unclear,
+    Volumes,
 };
 
 use crate::cloud::{Cloud, LIFE, Stamps};
@@ -98,7 +99,10 @@ impl AwsDriver {
 
     /// The same, where it must be there.
     pub(crate) async fn instance(&self, call: &Call) -> Result<Instance, DriverError> {
-        self.look(call).await?.found.map_err(|why| DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, why))
+        self.look(call)
+            .await?
+            .found
+            .map_err(|why| DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, why))
     }
 
     /// A question of this device was answered.
@@ -114,7 +118,8 @@ impl AwsDriver {
     pub(crate) fn signed(&self, life: Option<Duration>, call: &Call) -> Result<SystemTime, DriverError> {
         let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         let age = heard.map(|heard| call.now().since(heard.asked_at));
-        let refused = |detail: String| Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, detail));
+        let refused =
+            |detail: String| Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, detail));
         match heard.zip(age).filter(|(_, age)| *age <= FRESH) {
             None => refused(format!(
                 "no question was answered within the last {FRESH:?} with the time of AWS in it: power is read first"
@@ -128,11 +133,17 @@ impl AwsDriver {
     }
 
     /// The same for what may be preceded by a look: an off, a hold.
-    pub(crate) async fn signed_anew(&self, life: Option<Duration>, call: &Call) -> Result<SystemTime, DriverError> {
+    pub(crate) async fn signed_anew(
+        &self,
+        life: Option<Duration>,
+        call: &Call,
+    ) -> Result<SystemTime, DriverError> {
         match self.signed(life, call) {
             Ok(date) => Ok(date),
             Err(_) => {
-                self.look(call).await.map_err(|error| DriverError { effect: Effect::DidNotHappen, ..error })?;
+                self.look(call)
+                    .await
+                    .map_err(|error| DriverError { effect: Effect::DidNotHappen, ..error })?;
                 self.signed(life, call)
             }
         }

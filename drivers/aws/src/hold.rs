@@ -52,7 +52,11 @@ impl AwsDriver {
         Ok(HoldReport { engaged: vec![holds()], detail: String::new() })
     }
 
-    pub(crate) async fn disengage(&self, order: &UnholdOrder, call: &Call) -> Result<HoldReport, DriverError> {
+    pub(crate) async fn disengage(
+        &self,
+        order: &UnholdOrder,
+        call: &Call,
+    ) -> Result<HoldReport, DriverError> {
         let found = order.found();
         if !found.contains_key(TAGGED) || found.contains_key(THEIRS) {
             return Ok(HoldReport::default());

@@ -60,9 +60,9 @@ pub(crate) enum Said {
 impl From<types::Instance> for Instance {
     fn from(told: types::Instance) -> Self {
         let state = told.state;
-        let reason = told.state_reason.map(|reason| {
-            [reason.code, reason.message].into_iter().flatten().collect::<Vec<_>>().join(": ")
-        });
+        let reason = told
+            .state_reason
+            .map(|reason| [reason.code, reason.message].into_iter().flatten().collect::<Vec<_>>().join(": "));
         let tag = |tag: types::Tag| Some((tag.key?, tag.value.unwrap_or_default()));
         let mapping = |mapping: types::InstanceBlockDeviceMapping| {
             let ebs = mapping.ebs?;
@@ -187,9 +187,21 @@ mod tests {
         let stopped = || instance(Some("stopped"), Some(80));
         let because = |reason: &str| Some(reason.to_owned());
         for (instance, said) in [
-            (Instance { reason: because("Client.UserInitiatedHibernate: User initiated hibernate"), ..stopped() }, Said::Unknown),
-            (Instance { transition: because("User initiated hibernation (2026-11-22)"), ..stopped() }, Said::Unknown),
-            (Instance { reason: because("Client.UserInitiatedShutdown"), hibernates: true, ..stopped() }, Said::Off),
+            (
+                Instance {
+                    reason: because("Client.UserInitiatedHibernate: User initiated hibernate"),
+                    ..stopped()
+                },
+                Said::Unknown,
+            ),
+            (
+                Instance { transition: because("User initiated hibernation (2026-11-22)"), ..stopped() },
+                Said::Unknown,
+            ),
+            (
+                Instance { reason: because("Client.UserInitiatedShutdown"), hibernates: true, ..stopped() },
+                Said::Off,
+            ),
             (Instance { hibernates: true, ..stopped() }, Said::Unknown),
             (Instance { reason: because("Client.UserInitiatedShutdown"), ..stopped() }, Said::Off),
         ] {
@@ -206,18 +218,32 @@ mod tests {
             .block_device_mappings(
                 types::InstanceBlockDeviceMapping::builder()
                     .device_name("/dev/sdf")
-                    .ebs(types::EbsInstanceBlockDevice::builder().volume_id("vol-1").delete_on_termination(true).build())
+                    .ebs(
+                        types::EbsInstanceBlockDevice::builder()
+                            .volume_id("vol-1")
+                            .delete_on_termination(true)
+                            .build(),
+                    )
                     .build(),
             )
-            .block_device_mappings(types::InstanceBlockDeviceMapping::builder().device_name("/dev/sdb").build())
+            .block_device_mappings(
+                types::InstanceBlockDeviceMapping::builder().device_name("/dev/sdb").build(),
+            )
             .tags(types::Tag::builder().key(GROUP).value("web").build())
             .build();
         let read = Instance::from(told);
         assert_eq!((read.power(), read.group(), read.is_busy()), (Said::Off, Some("web"), false));
-        let mapping =
-            Mapping { device: "/dev/sdf".to_owned(), volume: "vol-1".to_owned(), status: None, goes_with_it: Some(true) };
+        let mapping = Mapping {
+            device: "/dev/sdf".to_owned(),
+            volume: "vol-1".to_owned(),
+            status: None,
+            goes_with_it: Some(true),
+        };
         assert_eq!(read.volumes, [mapping]);
         let empty = Instance::from(types::Instance::builder().build());
-        assert_eq!((empty.power(), empty.is_busy(), empty.words().as_str()), (Said::Unknown, true, "no state is told"));
+        assert_eq!(
+            (empty.power(), empty.is_busy(), empty.words().as_str()),
+            (Said::Unknown, true, "no state is told")
+        );
     }
 }

@@ -7,7 +7,7 @@ use picket_core::order::{OffOrder, OnOrder};
 use picket_core::power::{Epoch, EpochOrigin, Power, Reading};
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 
-use crate::cloud::{Change, Failure, LIFE, Said, Stamps};
+use crate::cloud::{Change, Failure, LIFE, Stamps, said};
 use crate::driver::AwsDriver;
 use crate::instance::{self, Instance};
 
@@ -33,7 +33,13 @@ impl AwsDriver {
             // Not found is a word of its own, and none of power.
             Err(why) => (Power::Unknown, why.clone()),
         };
-        Ok(Reading { power, asked_at: seen.asked_at, answered_at: seen.answered_at, epoch: Some(EPOCH), said })
+        Ok(Reading {
+            power,
+            asked_at: seen.asked_at,
+            answered_at: seen.answered_at,
+            epoch: Some(EPOCH),
+            said,
+        })
     }
 
     pub(crate) async fn off(&self, _order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
@@ -63,7 +69,11 @@ impl AwsDriver {
     }
 
     /// What was terminated refuses to be stopped, and is off already.
-    pub(crate) async fn terminated_already(&self, failure: Failure, call: &Call) -> Result<Accepted, DriverError> {
+    pub(crate) async fn terminated_already(
+        &self,
+        failure: Failure,
+        call: &Call,
+    ) -> Result<Accepted, DriverError> {
         let error = failure.into_error();
         let Ok(seen) = self.look(call).await else { return Err(error) };
         match &seen.found {
@@ -85,8 +95,14 @@ impl AwsDriver {
         let told = self
             .cloud
             .alone("StartInstances", Some((signed, None)), call, async move |client, config| {
-                let told = client.start_instances().instance_ids(&id).customize().config_override(config).send().await;
-                let told = told.map_err(|error| error.map_service_error(Said::of))?;
+                let told = client
+                    .start_instances()
+                    .instance_ids(&id)
+                    .customize()
+                    .config_override(config)
+                    .send()
+                    .await;
+                let told = said(told)?;
                 Ok(Change::of(told.starting_instances).remove(&id))
             })
             .await;
@@ -106,7 +122,10 @@ impl AwsDriver {
         let lags = untagged.is_some_and(|at| call.now().since(at) <= IAM_LAGS);
         let error = failure.into_error();
         if error.kind == ErrorKind::Forbidden && error.effect == Effect::DidNotHappen && lags {
-            let detail = format!("{} (its tag was taken away just now, which IAM may not have seen yet)", error.detail);
+            let detail = format!(
+                "{} (its tag was taken away just now, which IAM may not have seen yet)",
+                error.detail
+            );
             return DriverError { kind: ErrorKind::Throttled, detail, ..error };
         }
         error

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use aws_sdk_ec2::types::InstanceAttributeName;
 use picket_driver::Call;
 
-use crate::cloud::Said;
+use crate::cloud::said;
 use crate::driver::AwsDriver;
 use crate::instance::Instance;
 
@@ -46,7 +46,7 @@ impl AwsDriver {
         let told = self.cloud.alone("DescribeInstanceAttribute", None, call, async move |client, config| {
             let request = client.describe_instance_attribute().instance_id(id).attribute(attribute);
             let told = request.customize().config_override(config).send().await;
-            let told = told.map_err(|error| error.map_service_error(Said::of))?;
+            let told = said(told)?;
             Ok(told.disable_api_stop.or(told.disable_api_termination).and_then(|value| value.value))
         });
         told.await.ok()?.ok()?.0
@@ -86,7 +86,13 @@ mod tests {
         let plain = Instance { root_is_ebs: true, ..Instance::default() };
         assert_eq!(of(&plain, false), [] as [&str; 0]);
         let tags = [("aws:autoscaling:groupName".to_owned(), "web".to_owned())].into();
-        let odd = Instance { tags, hibernates: true, lifecycle: Some("spot".to_owned()), root_is_ebs: false, ..plain };
+        let odd = Instance {
+            tags,
+            hibernates: true,
+            lifecycle: Some("spot".to_owned()),
+            root_is_ebs: false,
+            ..plain
+        };
         let said = of(&odd, false).join("\n");
         for word in ["\"web\"", "hibernated", "spot", "instance store"] {
             assert!(said.contains(word), "{word}: {said}");

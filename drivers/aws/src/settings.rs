@@ -76,7 +76,8 @@ impl Settings {
 impl Reader<'_> {
     /// The instance, and the region of the zone that its providerID names.
     fn instance(&mut self) -> Option<(String, Option<String>)> {
-        let example = "\"i-0123456789abcdef0\", or a providerID, \"aws:///eu-central-1a/i-0123456789abcdef0\"";
+        let example =
+            "\"i-0123456789abcdef0\", or a providerID, \"aws:///eu-central-1a/i-0123456789abcdef0\"";
         let given = self.needed("instance", example)?;
         let (zone, id) = match given.strip_prefix("aws://") {
             // cloud-provider-aws: aws:///ZONE/ID, and aws://ACCOUNT/ZONE/ID of old.
@@ -96,7 +97,10 @@ impl Reader<'_> {
         }
         let region = region_of(zone);
         if region.is_none() && !zone.is_empty() {
-            self.fault("instance", format!("the providerID names {zone:?}, which is no zone: expected one as eu-central-1a"));
+            self.fault(
+                "instance",
+                format!("the providerID names {zone:?}, which is no zone: expected one as eu-central-1a"),
+            );
         }
         Some((id, region))
     }
@@ -131,7 +135,10 @@ impl Reader<'_> {
         });
         if !fits {
             // It may have a password in it: it is not repeated.
-            self.fault("endpoint", "expected a URL as \"https://ec2.eu-central-1.amazonaws.com\", without a user and a query");
+            self.fault(
+                "endpoint",
+                "expected a URL as \"https://ec2.eu-central-1.amazonaws.com\", without a user and a query",
+            );
         }
         Some(given)
     }
@@ -140,10 +147,14 @@ impl Reader<'_> {
         let terminate = self.flag("terminate", false);
         let Some(value) = self.table.get("terminate_deletes") else { return terminate.then(Vec::new) };
         let device = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-        let devices: Option<Vec<String>> = value.as_array().and_then(|list| list.iter().map(device).collect());
+        let devices: Option<Vec<String>> =
+            value.as_array().and_then(|list| list.iter().map(device).collect());
         match (devices, terminate) {
             (None, _) => {
-                self.fault("terminate_deletes", format!("expected a list of devices, as [\"/dev/xvda\"], found {}", shown(value)));
+                self.fault(
+                    "terminate_deletes",
+                    format!("expected a list of devices, as [\"/dev/xvda\"], found {}", shown(value)),
+                );
                 None
             }
             (Some(_), false) => {
@@ -204,7 +215,11 @@ mod tests {
                 table["region"] = region.into();
             }
             let settings = check(table).expect("right");
-            assert_eq!((settings.instance.as_str(), settings.account.region.as_deref()), (id, wanted), "{instance}");
+            assert_eq!(
+                (settings.instance.as_str(), settings.account.region.as_deref()),
+                (id, wanted),
+                "{instance}"
+            );
         }
     }
 
@@ -216,11 +231,20 @@ mod tests {
         });
         let faults = check(table).expect_err("all of it is wrong");
         let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
-        let wanted =
-            ["colour", "instance", "region", "profile", "config_file", "endpoint", "hold", "terminate_deletes"];
+        let wanted = [
+            "colour",
+            "instance",
+            "region",
+            "profile",
+            "config_file",
+            "endpoint",
+            "hold",
+            "terminate_deletes",
+        ];
         assert_eq!(keys, wanted);
         assert!(faults[1].message.contains("\"db-1\" is no instance's id"), "{}", faults[1].message);
-        let secret = check(json!({ "instance": "i-01234567", "endpoint": "https://u:hunter2@ec2" })).expect_err("a password");
+        let secret = check(json!({ "instance": "i-01234567", "endpoint": "https://u:hunter2@ec2" }))
+            .expect_err("a password");
         assert!(!secret[0].message.contains("hunter2"), "{}", secret[0].message);
     }
 

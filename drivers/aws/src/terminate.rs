@@ -6,7 +6,7 @@ use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 
 use aws_sdk_ec2::types::{EbsInstanceBlockDeviceSpecification, InstanceBlockDeviceMappingSpecification};
 
-use crate::cloud::{Change, LIFE, Said};
+use crate::cloud::{Change, LIFE, said};
 use crate::driver::AwsDriver;
 use crate::instance::{self, Instance};
 use crate::power::{EPOCH, accepted, unnamed};
@@ -32,7 +32,10 @@ impl AwsDriver {
         // Read back, also where nothing had to be changed: a volume may have been attached since.
         let left = endangered(&self.instance(call).await?, deletes);
         if !left.is_empty() {
-            let detail = format!("it is not terminated: EC2 does not say that the volume at {} is kept", left.join(", "));
+            let detail = format!(
+                "it is not terminated: EC2 does not say that the volume at {} is kept",
+                left.join(", ")
+            );
             return Err(refused(ErrorKind::Refused, detail));
         }
         let (signed, id) = (self.signed(None, call)?, self.settings.instance.clone());
@@ -40,9 +43,10 @@ impl AwsDriver {
         let told = self
             .cloud
             .alone("TerminateInstances", Some((signed, None)), call, async move |client, config| {
-                let request = client.terminate_instances().instance_ids(&id).force(true).skip_os_shutdown(true);
+                let request =
+                    client.terminate_instances().instance_ids(&id).force(true).skip_os_shutdown(true);
                 let told = request.customize().config_override(config).send().await;
-                let told = told.map_err(|error| error.map_service_error(Said::of))?;
+                let told = said(told)?;
                 Ok(Change::of(told.terminating_instances).remove(&id))
             })
             .await;
@@ -67,10 +71,12 @@ impl AwsDriver {
         let told = self
             .cloud
             .alone("ModifyInstanceAttribute", Some((signed, None)), call, async move |client, config| {
-                let request =
-                    client.modify_instance_attribute().instance_id(id).set_block_device_mappings(Some(mappings));
+                let request = client
+                    .modify_instance_attribute()
+                    .instance_id(id)
+                    .set_block_device_mappings(Some(mappings));
                 let told = request.customize().config_override(config).send().await;
-                told.map_err(|error| error.map_service_error(Said::of)).map(drop)
+                said(told).map(drop)
             })
             .await;
         // Of the off nothing was sent: that volumes are kept harms nobody, whenever it comes.

@@ -11,7 +11,7 @@ use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Standing, Volume, VolumeAt, Volumes};
 
-use crate::cloud::{EbsVolume, LIFE, Said};
+use crate::cloud::{EbsVolume, LIFE, said};
 use crate::driver::AwsDriver;
 use crate::instance::{self, Instance, Mapping};
 
@@ -51,7 +51,8 @@ impl Volumes for AwsDriver {
 
     async fn attached(&self, call: &Call) -> Result<Vec<Volume>, DriverError> {
         let Instance { volumes, root_device, .. } = self.holder(call).await?;
-        try_join_all(volumes.into_iter().map(|mapping| self.volume(mapping, root_device.as_deref(), call))).await
+        try_join_all(volumes.into_iter().map(|mapping| self.volume(mapping, root_device.as_deref(), call)))
+            .await
     }
 
     async fn detach(
@@ -72,7 +73,7 @@ impl Volumes for AwsDriver {
                 let request = client.detach_volume().volume_id(at.id).instance_id(instance).device(at.device);
                 let request = if forced { request.force(true) } else { request };
                 let told = request.customize().config_override(config).send().await;
-                told.map_err(|error| error.map_service_error(Said::of)).map(drop)
+                said(told).map(drop)
             })
             .await;
         let failure = match told {
@@ -91,7 +92,9 @@ impl Volumes for AwsDriver {
         sending.ended_as(&outcome);
         // It is not attached there: somebody else detached it, or we did before.
         let may_be_gone = ["InvalidAttachment.NotFound", "IncorrectState"].contains(&failure.code.as_str());
-        if may_be_gone && matches!(self.standing(volume, call).await, Ok(Standing::Free(_) | Standing::Going(_))) {
+        if may_be_gone
+            && matches!(self.standing(volume, call).await, Ok(Standing::Free(_) | Standing::Going(_)))
+        {
             return Ok(());
         }
         outcome
@@ -120,9 +123,11 @@ fn standing(instance: &Instance, ebs: Option<&EbsVolume>, volume: &str) -> Stand
     let mut there = ebs.attachments.iter().filter(|attachment| is_there(&attachment.state));
     // An attachment that does not say whose it is may be this one's.
     let ours = there.clone().find(|one| one.instance.as_deref().is_none_or(|id| id == instance.id));
-    let others = there.by_ref().filter(|one| one.instance.as_deref().is_some_and(|id| id != instance.id)).count();
+    let others =
+        there.by_ref().filter(|one| one.instance.as_deref().is_some_and(|id| id != instance.id)).count();
     let state = ebs.state.as_deref().unwrap_or("its state is not told");
-    let words = ours.and_then(|one| one.state.as_deref()).or(mapped.and_then(|mapping| mapping.status.as_deref()));
+    let words =
+        ours.and_then(|one| one.state.as_deref()).or(mapped.and_then(|mapping| mapping.status.as_deref()));
     match (ours.is_some() || mapped.is_some(), state) {
         (true, _) if words == Some("detaching") => Standing::Going("detaching".to_owned()),
         // The instance did not let it go yet.

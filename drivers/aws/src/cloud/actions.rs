@@ -4,10 +4,9 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use aws_sdk_ec2::{Client, config, types};
-use aws_smithy_runtime_api::client::result::SdkError;
 
 use super::batch::Action;
-use super::{Said, Told};
+use super::{Told, said};
 use crate::instance::{Instance, OURS, TAG};
 
 /// How an instance's state was changed by a command, as its answer says.
@@ -24,7 +23,10 @@ impl Change {
             state.and_then(|state| state.name).map(|name| name.as_str().to_owned())
         };
         let of_one = |change: types::InstanceStateChange| {
-            Some((change.instance_id?, Change { before: name(change.previous_state), now: name(change.current_state) }))
+            Some((
+                change.instance_id?,
+                Change { before: name(change.previous_state), now: name(change.current_state) },
+            ))
         };
         changes.unwrap_or_default().into_iter().filter_map(of_one).collect()
     }
@@ -68,12 +70,17 @@ impl Action for Describe {
     type Said = Instance;
     const NAME: &'static str = "DescribeInstances";
 
-    async fn send(client: &Client, ids: Vec<String>, config: config::Builder) -> Told<HashMap<String, Instance>> {
+    async fn send(
+        client: &Client,
+        ids: Vec<String>,
+        config: config::Builder,
+    ) -> Told<HashMap<String, Instance>> {
         let request = client.describe_instances().set_instance_ids(Some(ids));
         let told = request.customize().config_override(config).send().await;
-        let told = told.map_err(|error| error.map_service_error(Said::of))?;
+        let told = said(told)?;
         let reservations = told.reservations.unwrap_or_default();
-        let instances = reservations.into_iter().flat_map(|reservation| reservation.instances.unwrap_or_default());
+        let instances =
+            reservations.into_iter().flat_map(|reservation| reservation.instances.unwrap_or_default());
         Ok(instances.map(Instance::from).map(|instance| (instance.id.clone(), instance)).collect())
     }
 }
@@ -86,10 +93,14 @@ impl Action for DescribeVolumes {
     type Said = EbsVolume;
     const NAME: &'static str = "DescribeVolumes";
 
-    async fn send(client: &Client, ids: Vec<String>, config: config::Builder) -> Told<HashMap<String, EbsVolume>> {
+    async fn send(
+        client: &Client,
+        ids: Vec<String>,
+        config: config::Builder,
+    ) -> Told<HashMap<String, EbsVolume>> {
         let request = client.describe_volumes().set_volume_ids(Some(ids));
         let told = request.customize().config_override(config).send().await;
-        let told = told.map_err(|error| error.map_service_error(Said::of))?;
+        let told = said(told)?;
         let of_one = |mut volume: types::Volume| Some((volume.volume_id.take()?, EbsVolume::from(volume)));
         Ok(told.volumes.unwrap_or_default().into_iter().filter_map(of_one).collect())
     }
@@ -103,10 +114,14 @@ impl Action for Stop {
     type Said = Change;
     const NAME: &'static str = "StopInstances";
 
-    async fn send(client: &Client, ids: Vec<String>, config: config::Builder) -> Told<HashMap<String, Change>> {
+    async fn send(
+        client: &Client,
+        ids: Vec<String>,
+        config: config::Builder,
+    ) -> Told<HashMap<String, Change>> {
         let request = client.stop_instances().set_instance_ids(Some(ids)).force(true).skip_os_shutdown(true);
         let told = request.customize().config_override(config).send().await;
-        let told = told.map_err(|error| error.map_service_error(Said::of))?;
+        let told = said(told)?;
         Ok(Change::of(told.stopping_instances))
     }
 }
@@ -123,7 +138,7 @@ impl Action for Tag {
         let tag = types::Tag::builder().key(TAG).value(OURS).build();
         let request = client.create_tags().set_resources(Some(ids.clone())).tags(tag);
         let told = request.customize().config_override(config).send().await;
-        done(told, ids)
+        said(told).map(|_| ids.into_iter().map(|id| (id, ())).collect())
     }
 }
 
@@ -139,18 +154,6 @@ impl Action for Untag {
         let tag = types::Tag::builder().key(TAG).value(OURS).build();
         let request = client.delete_tags().set_resources(Some(ids.clone())).tags(tag);
         let told = request.customize().config_override(config).send().await;
-        done(told, ids)
+        said(told).map(|_| ids.into_iter().map(|id| (id, ())).collect())
     }
-}
-
-/// What was done for all of them, or for none.
-fn done<T, E>(
-    told: Result<T, SdkError<E, aws_smithy_runtime_api::client::orchestrator::HttpResponse>>,
-    ids: Vec<String>,
-) -> Told<HashMap<String, ()>>
-where
-    E: aws_sdk_ec2::error::ProvideErrorMetadata,
-{
-    told.map_err(|error| error.map_service_error(Said::of))?;
-    Ok(ids.into_iter().map(|id| (id, ())).collect())
 }

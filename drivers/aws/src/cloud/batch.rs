@@ -7,8 +7,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use aws_sdk_ec2::config;
 use async_trait::async_trait;
+use aws_sdk_ec2::config;
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -37,7 +37,11 @@ pub(crate) trait Action: Send + Sync + 'static {
     const NAME: &'static str;
 
     /// Sends one request for all of them.
-    async fn send(client: &aws_sdk_ec2::Client, ids: Vec<String>, config: config::Builder) -> Told<HashMap<String, Self::Said>>;
+    async fn send(
+        client: &aws_sdk_ec2::Client,
+        ids: Vec<String>,
+        config: config::Builder,
+    ) -> Told<HashMap<String, Self::Said>>;
 }
 
 /// What came back of one id, and when.
@@ -102,7 +106,12 @@ impl<A: Action> Batch<A> {
     }
 
     /// Asks of one id, with whoever else asks now.
-    pub(super) async fn ask(self: &Arc<Self>, cloud: &Arc<Cloud>, id: &str, call: &Call) -> Result<Outcome<A::Said>, DriverError> {
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        cloud: &Arc<Cloud>,
+        id: &str,
+        call: &Call,
+    ) -> Result<Outcome<A::Said>, DriverError> {
         self.join(cloud, id, None, call).await
     }
 

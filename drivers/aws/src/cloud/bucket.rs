@@ -51,9 +51,8 @@ impl Bucket {
     }
 
     /// Takes so many tokens where they are there with `reserve` besides; else says when they will be.
-    fn try_take(&self, tokens: f64, reserve: f64) -> Result<(), Instant> {
+    fn try_take(&self, now: Instant, tokens: f64, reserve: f64) -> Result<(), Instant> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
         let passed = state.at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
         state.tokens = (state.tokens + passed.as_secs_f64() * self.limit.a_second).min(self.limit.size);
         state.at = Some(now);
@@ -63,7 +62,9 @@ impl Bucket {
         let missing = tokens.min(self.limit.size) + reserve - state.tokens;
         if missing > 0.0 {
             // A hair more, so that rounding does not ask once more in vain.
-            return Err(now + Duration::from_secs_f64(missing / self.limit.a_second) + Duration::from_millis(1));
+            return Err(now
+                + Duration::from_secs_f64(missing / self.limit.a_second)
+                + Duration::from_millis(1));
         }
         state.tokens -= tokens;
         Ok(())
@@ -71,12 +72,12 @@ impl Bucket {
 
     /// Takes one where it is there.
     pub(crate) fn take_now(&self) -> bool {
-        self.try_take(1.0, 0.0).is_ok()
+        self.try_take(Instant::now(), 1.0, 0.0).is_ok()
     }
 
     /// Takes so many, once they are there.
     pub(crate) async fn take(&self, tokens: usize) {
-        while let Err(when) = self.try_take(tokens as f64, 0.0) {
+        while let Err(when) = self.try_take(Instant::now(), tokens as f64, 0.0) {
             sleep_until(when).await;
         }
     }
@@ -84,22 +85,26 @@ impl Bucket {
     /// Takes one, and leaves `reserve` for others. Meanwhile `hurried` may have come true: then it leaves none.
     pub(crate) async fn take_leaving(&self, reserve: f64, hurried: impl Fn() -> bool) {
         const LOOK: Duration = Duration::from_millis(50);
-        while let Err(when) = self.try_take(1.0, if hurried() { 0.0 } else { reserve }) {
+        let left = || if hurried() { 0.0 } else { reserve };
+        while let Err(when) = self.try_take(Instant::now(), 1.0, left()) {
             sleep_until(when.min(Instant::now() + LOOK)).await;
         }
     }
 
     /// How many may be taken at once now, at least one.
     pub(crate) fn there(&self) -> usize {
-        let _ = self.try_take(0.0, 0.0);
+        let _ = self.try_take(Instant::now(), 0.0, 0.0);
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         (state.tokens.floor().max(1.0)) as usize
     }
 
     /// The far side refused because of its limits: ours was fuller than its own.
     pub(crate) fn refused(&self) {
+        self.refused_at(Instant::now());
+    }
+
+    fn refused_at(&self, now: Instant) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
         (state.tokens, state.at) = (0.0, Some(now));
         state.paused_until = Some(now + state.pause);
         state.pause = (state.pause * 2).min(LONGEST_PAUSE);
@@ -117,45 +122,52 @@ mod tests {
 
     const SMALL: Limit = Limit { size: 4.0, a_second: 2.0 };
 
-    #[tokio::test(start_paused = true)]
-    async fn a_bucket_gives_what_it_has_and_then_what_comes() {
-        let (bucket, began) = (Bucket::new(SMALL), Instant::now());
+    /// How long it is waited for tokens from that moment on.
+    fn wait(bucket: &Bucket, now: Instant, tokens: f64, reserve: f64) -> u128 {
+        let when = bucket.try_take(now, tokens, reserve).err();
+        when.map_or(0, |when| when.duration_since(now).as_millis())
+    }
+
+    #[test]
+    fn a_bucket_gives_what_it_has_and_then_what_comes() {
+        let (bucket, now) = (Bucket::new(SMALL), Instant::now());
         for _ in 0..4 {
-            bucket.take(1).await;
+            assert_eq!(wait(&bucket, now, 1.0, 0.0), 0);
         }
-        assert_eq!(began.elapsed(), Duration::ZERO);
-        assert!(!bucket.take_now());
-        bucket.take(3).await;
-        let waited = began.elapsed();
-        assert!((1_500..1_520).contains(&waited.as_millis()), "{waited:?}");
-        tokio::time::advance(Duration::from_secs(60)).await;
-        assert_eq!(bucket.there(), 4, "it holds no more than its size");
+        assert_eq!(wait(&bucket, now, 3.0, 0.0), 1_501);
+        assert_eq!(wait(&bucket, now + Duration::from_millis(1_501), 3.0, 0.0), 0);
+        let later = now + Duration::from_secs(60);
+        assert_eq!(
+            (wait(&bucket, later, 4.0, 0.0), wait(&bucket, later, 1.0, 0.0)),
+            (0, 501),
+            "no more than its size"
+        );
+        assert_eq!(
+            wait(&Bucket::new(SMALL), now, 1_000.0, 0.0),
+            0,
+            "what is more than its size takes all of it"
+        );
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn what_may_only_read_leaves_a_reserve_unless_it_is_hurried() {
-        let (bucket, began) = (Bucket::new(SMALL), Instant::now());
-        bucket.take_leaving(2.0, || false).await;
-        bucket.take_leaving(2.0, || false).await;
-        assert_eq!((bucket.there(), began.elapsed()), (2, Duration::ZERO));
-        bucket.take_leaving(2.0, || true).await;
-        assert_eq!((bucket.there(), began.elapsed()), (1, Duration::ZERO));
-        bucket.take_leaving(2.0, || false).await;
-        assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());
+    #[test]
+    fn what_may_only_read_leaves_a_reserve() {
+        let (bucket, now) = (Bucket::new(SMALL), Instant::now());
+        assert_eq!((wait(&bucket, now, 1.0, 2.0), wait(&bucket, now, 1.0, 2.0)), (0, 0));
+        assert_eq!(wait(&bucket, now, 1.0, 2.0), 501);
+        assert_eq!(wait(&bucket, now, 1.0, 0.0), 0, "a fence takes of it");
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn after_a_refusal_it_waits_longer_each_time_until_something_is_taken() {
-        let bucket = Bucket::new(COMMANDS);
+    #[test]
+    fn after_a_refusal_it_waits_longer_each_time_until_something_is_taken() {
+        let (bucket, mut now) = (Bucket::new(COMMANDS), Instant::now());
         let mut waits = Vec::new();
         for step in 0..4 {
             if step == 3 {
                 bucket.accepted();
             }
-            bucket.refused();
-            let began = Instant::now();
-            bucket.take(1).await;
-            waits.push(began.elapsed().as_millis());
+            bucket.refused_at(now);
+            waits.push(wait(&bucket, now, 1.0, 0.0));
+            now += Duration::from_secs(30);
         }
         assert_eq!(waits, [500, 1_000, 2_000, 500]);
     }

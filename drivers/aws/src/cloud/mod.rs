@@ -16,8 +16,8 @@ use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_runtime::env_config::file::{EnvConfigFileKind, EnvConfigFiles};
 use aws_sdk_ec2::config::Region;
-use aws_sdk_ec2::{Client, config};
 use aws_sdk_ec2::error::ProvideErrorMetadata;
+use aws_sdk_ec2::{Client, config};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use picket_core::time::{Clock, WallTime};
@@ -25,14 +25,14 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use picket_reach::web;
 use tokio::time::{Instant, timeout_at};
 
-use self::actions::{Describe, DescribeVolumes, Stop, Tag, Untag};
 #[cfg(test)]
 pub(crate) use self::actions::Attachment;
 pub(crate) use self::actions::{Change, EbsVolume};
+use self::actions::{Describe, DescribeVolumes, Stop, Tag, Untag};
 use self::batch::Batch;
 use self::bucket::Bucket;
-use self::wire::{Asking, Fate, Sending, Ticket};
 pub(crate) use self::wire::Stamps;
+use self::wire::{Asking, Fate, Sending, Ticket};
 pub(crate) use self::words::Failure;
 use crate::instance::Instance;
 
@@ -46,7 +46,7 @@ const CLOCKS: Duration = Duration::from_secs(30);
 pub(crate) const LIFE: Duration = Duration::from_secs(SIGNED.as_secs() + CLOCKS.as_secs());
 
 /// What the SDK made of an answer.
-pub(crate) type Told<T> = Result<T, SdkError<Said, HttpResponse>>;
+pub(crate) type Told<T> = Result<T, Box<SdkError<Said, HttpResponse>>>;
 
 /// An error of whichever operation: its code and its words.
 #[derive(Debug)]
@@ -66,10 +66,9 @@ impl ProvideErrorMetadata for Said {
     }
 }
 
-impl Said {
-    pub(crate) fn of<E: ProvideErrorMetadata>(error: E) -> Self {
-        Self(error.meta().clone())
-    }
+/// An operation's answer as that of whichever.
+pub(crate) fn said<T, E: ProvideErrorMetadata>(told: Result<T, SdkError<E, HttpResponse>>) -> Told<T> {
+    told.map_err(|error| Box::new(error.map_service_error(|error| Said(error.meta().clone()))))
 }
 
 /// Who asks, and where. What is not set is the standard chain's: environment, profile, web identity, the metadata service.

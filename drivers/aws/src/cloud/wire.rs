@@ -113,7 +113,12 @@ struct Inner {
 
 impl Sending {
     /// With no tickets it is a question.
-    pub(super) fn new(client: Client, clock: Arc<dyn Clock>, until: Instant, tickets: Vec<Arc<Ticket>>) -> Self {
+    pub(super) fn new(
+        client: Client,
+        clock: Arc<dyn Clock>,
+        until: Instant,
+        tickets: Vec<Arc<Ticket>>,
+    ) -> Self {
         let (used, fate) = (AtomicBool::new(false), Mutex::new(Fate::NotBegun));
         Self(Arc::new(Inner { client, clock, until, tickets, used, fate }))
     }

@@ -54,7 +54,7 @@ impl Failure {
 }
 
 /// What a failed request means, by what its sender saw and what the SDK made of the answer.
-pub(super) fn failure<E>(action: &str, fate: Fate, error: Option<SdkError<E, HttpResponse>>) -> Failure
+pub(super) fn failure<E>(action: &str, fate: Fate, error: Option<Box<SdkError<E, HttpResponse>>>) -> Failure
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
 {
@@ -74,10 +74,13 @@ where
         Fate::Broken(why) => made(ErrorKind::Protocol, true, &format!("the answer broke off: {why}")),
         Fate::Late => made(ErrorKind::TimedOut, true, "no answer in time"),
         Fate::Answered(_) => {
-            let status = error.as_ref().and_then(|error| error.raw_response()).map(|raw| raw.status().as_u16());
+            let status =
+                error.as_ref().and_then(|error| error.raw_response()).map(|raw| raw.status().as_u16());
             let service = error.as_ref().and_then(|error| error.as_service_error());
             match (service.and_then(|said| said.code()), service.and_then(|said| said.message())) {
-                (Some(code), message) => refusal(action, code, message.unwrap_or_default(), status.unwrap_or_default()),
+                (Some(code), message) => {
+                    refusal(action, code, message.unwrap_or_default(), status.unwrap_or_default())
+                }
                 (None, _) => {
                     let status = status.map(|status| format!(", status {status}")).unwrap_or_default();
                     made(ErrorKind::Protocol, true, &format!("its answer makes no sense{status}"))
@@ -130,17 +133,39 @@ pub(super) fn refusal(action: &str, code: &str, message: &str, status: u16) -> F
 /// The kind of an error code (Error codes for the Amazon EC2 API; common errors of AWS).
 fn kind_of(code: &str, status: u16) -> ErrorKind {
     match code {
-        "RequestLimitExceeded" | "Throttling" | "ThrottlingException" | "RequestThrottled" | "RequestThrottledException"
-        | "TooManyRequestsException" | "EC2ThrottledException" | "SlowDown" | "ResourceRequestLimitExceeded" => {
-            ErrorKind::Throttled
-        }
-        "AuthFailure" | "ExpiredToken" | "ExpiredTokenException" | "RequestExpired" | "RequestTimeTooSkewed"
-        | "InvalidClientTokenId" | "UnrecognizedClientException" | "SignatureDoesNotMatch" | "IncompleteSignature"
-        | "InvalidSignatureException" | "MissingAuthenticationToken" | "InvalidAccessKeyId" | "InvalidSecurity"
-        | "OptInRequired" | "Blocked" | "PendingVerification" => ErrorKind::Authentication,
+        "RequestLimitExceeded"
+        | "Throttling"
+        | "ThrottlingException"
+        | "RequestThrottled"
+        | "RequestThrottledException"
+        | "TooManyRequestsException"
+        | "EC2ThrottledException"
+        | "SlowDown"
+        | "ResourceRequestLimitExceeded" => ErrorKind::Throttled,
+        "AuthFailure"
+        | "ExpiredToken"
+        | "ExpiredTokenException"
+        | "RequestExpired"
+        | "RequestTimeTooSkewed"
+        | "InvalidClientTokenId"
+        | "UnrecognizedClientException"
+        | "SignatureDoesNotMatch"
+        | "IncompleteSignature"
+        | "InvalidSignatureException"
+        | "MissingAuthenticationToken"
+        | "InvalidAccessKeyId"
+        | "InvalidSecurity"
+        | "OptInRequired"
+        | "Blocked"
+        | "PendingVerification" => ErrorKind::Authentication,
         "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" => ErrorKind::Forbidden,
-        "UnknownParameter" | "InvalidAction" | "UnsupportedOperation" | "Unsupported" | "UnsupportedProtocol"
-        | "UnsupportedHibernationConfiguration" | "InvalidParameterCombination" => ErrorKind::Unsupported,
+        "UnknownParameter"
+        | "InvalidAction"
+        | "UnsupportedOperation"
+        | "Unsupported"
+        | "UnsupportedProtocol"
+        | "UnsupportedHibernationConfiguration"
+        | "InvalidParameterCombination" => ErrorKind::Unsupported,
         _ if status >= 500 || status == 408 => ErrorKind::Protocol,
         _ => ErrorKind::Refused,
     }
@@ -212,9 +237,12 @@ mod tests {
     #[test]
     fn an_id_is_named_only_as_a_whole() {
         let message = "The instance IDs 'i-0123456789abcdef0, i-aaaaaaaa' do not exist";
-        for (id, is_named) in
-            [("i-0123456789abcdef0", true), ("i-aaaaaaaa", true), ("i-01234567", false), ("i-bbbbbbbb", false)]
-        {
+        for (id, is_named) in [
+            ("i-0123456789abcdef0", true),
+            ("i-aaaaaaaa", true),
+            ("i-01234567", false),
+            ("i-bbbbbbbb", false),
+        ] {
             assert_eq!(names(message, id), is_named, "{id}");
         }
     }

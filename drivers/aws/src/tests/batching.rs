@@ -1,0 +1,99 @@
+//! Many at once: one request for all who come together, and none kept from its answer by another.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use picket_core::power::Power;
+use picket_driver::{Accepted, DriverError, Effect, ErrorKind, PowerDriver};
+use tokio::time::timeout;
+
+use super::ec2::Fault;
+use super::{Scene, id};
+
+async fn all_off(scene: &Scene, drivers: &[Arc<dyn PowerDriver>]) -> Vec<Result<Accepted, DriverError>> {
+    let orders = scene.orders(&drivers[0]).await;
+    let order = orders.off().await.expect("an order");
+    let call = scene.call_of(&orders, Duration::from_secs(60));
+    let (order, call) = (&order, &call);
+    join_all(drivers.iter().map(|driver| async move {
+        driver.read_power(call).await?;
+        driver.power_off(order, call).await
+    }))
+    .await
+}
+
+#[tokio::test]
+async fn a_thousand_instances_are_stopped_by_three_requests_at_most_and_read_by_one() {
+    let scene = Scene::new(1_000).await;
+    let drivers: Vec<_> = (0..1_000).map(|number| scene.driver(number)).collect();
+    let done = all_off(&scene, &drivers).await;
+    assert!(done.iter().all(Result::is_ok), "{:?}", done.iter().find(|done| done.is_err()));
+    assert!(scene.ec2.heard("StopInstances").len() <= 3, "{}", scene.ec2.heard("StopInstances").len());
+    let before = scene.ec2.heard("DescribeInstances").len();
+    let orders = scene.orders(&drivers[0]).await;
+    let call = scene.call_of(&orders, Duration::from_secs(60));
+    let readings = join_all(drivers.iter().map(|driver| driver.read_power(&call))).await;
+    assert!(readings.iter().all(|reading| reading.as_ref().is_ok_and(|reading| reading.power == Power::Off)));
+    assert_eq!(scene.ec2.heard("DescribeInstances").len() - before, 1);
+}
+
+#[tokio::test]
+async fn one_that_is_not_there_keeps_none_of_the_others_from_its_end() {
+    for (mumbles, most) in [(false, 2), (true, 17)] {
+        let scene = Scene::new(199).await;
+        scene.ec2.with(|world| world.mumbles = mumbles);
+        let drivers: Vec<_> = (0..200).map(|number| scene.driver(number)).collect();
+        let done = all_off(&scene, &drivers).await;
+        let (bad, good) = done.split_last().expect("there are some");
+        assert!(good.iter().all(Result::is_ok), "{:?}", good.iter().find(|done| done.is_err()));
+        let error = bad.as_ref().expect_err("it is not there");
+        assert_eq!((error.kind, error.effect), (ErrorKind::Refused, Effect::DidNotHappen), "{error}");
+        let sent = scene.ec2.heard("StopInstances").len();
+        assert!(sent <= most, "{sent} requests, {mumbles}");
+        assert!(scene.ec2.with(|world| world.machines.values().all(|machine| machine.state == "stopped")));
+    }
+}
+
+#[tokio::test]
+async fn of_whom_the_answer_is_lost_nothing_is_known_and_nothing_is_repeated() {
+    let scene = Scene::new(20).await;
+    let drivers: Vec<_> = (0..20).map(|number| scene.driver(number)).collect();
+    scene
+        .ec2
+        .fail("DescribeInstances", Fault::Refuse("RequestLimitExceeded", "Request limit exceeded.", 503));
+    scene.ec2.with(|world| world.faults.push_back(("StopInstances", Fault::Lose)));
+    for done in all_off(&scene, &drivers).await {
+        assert_eq!(done.expect_err("lost").effect, Effect::Unknown);
+    }
+    let sent = scene.ec2.heard("StopInstances");
+    assert_eq!(sent.len(), 1, "it is not repeated");
+    let named: BTreeSet<_> = sent[0]
+        .fields
+        .iter()
+        .filter(|(key, _)| key.starts_with("InstanceId"))
+        .map(|(_, id)| id.clone())
+        .collect();
+    assert_eq!(named, (0..20).map(id).collect());
+    assert_eq!(
+        scene.ec2.heard("DescribeInstances").len(),
+        2,
+        "a question that was refused by limits is asked again"
+    );
+}
+
+/// A caller who is gone before the request leaves takes what it ordered with it, and nobody else's.
+#[tokio::test]
+async fn what_nobody_waits_for_any_more_is_not_sent() {
+    let scene = Scene::new(2).await;
+    let (leaves, stays) = (scene.driver(0), scene.driver(1));
+    let orders = scene.orders(&stays).await;
+    let (order, call) = (orders.off().await.expect("an order"), scene.call(&orders));
+    leaves.read_power(&call).await.expect("read");
+    stays.read_power(&call).await.expect("read");
+    let left = timeout(Duration::ZERO, leaves.power_off(&order, &call));
+    let (left, stayed) = tokio::join!(left, stays.power_off(&order, &call));
+    assert!(left.is_err() && stayed.is_ok(), "{left:?} {stayed:?}");
+    assert_eq!((scene.ec2.state(&id(0)), scene.ec2.state(&id(1))), ("running", "stopped"));
+}
