@@ -8,7 +8,7 @@ use picket_core::device::{DeviceClass, DeviceSpec, Grade, Identity, MaxInFlight}
 use picket_core::ids::{DeviceId, NodeId};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::parent::Placement;
-use picket_core::power::{Epoch, Reading};
+use picket_core::power::{Epoch, Power, Reading};
 use picket_core::rules::Rules;
 use picket_core::time::BootTime;
 
@@ -135,6 +135,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Which machine its own settings name, where they name one for good (a server's id): what it must say it is, unless the settings
+    /// of the node or the device say that.
+    fn names(&self) -> Identity {
+        Identity::default()
+    }
+
     /// What it shares with devices of other nodes: a PDU, a chassis, one management service. Calls there take turns. `None`: it
     /// answers for itself alone.
     fn shares(&self) -> Option<Shared> {
@@ -174,9 +180,10 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
     /// yet: the caller must see, and store, the loss first.
     async fn power_off(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError>;
 
-    /// After how long an off that was taken is sent again, where what it controls has neither fallen nor said that it is on (an
-    /// instance that stays `stopping`). `None`: never; what was taken is waited for.
-    fn repeats_off(&self) -> Option<Duration> {
+    /// After how long an off that it took is sent again while it reads `power`; `None`: never, it is on its way. A reading that was
+    /// asked for after the off was taken.
+    fn off_again(&self, power: Power) -> Option<Duration> {
+        let _ = power;
         None
     }
 

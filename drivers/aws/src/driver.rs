@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
-use picket_core::power::Reading;
+use picket_core::power::{Power, Reading};
 use picket_core::time::BootTime;
 use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Unclear,
@@ -156,6 +156,10 @@ impl PowerDriver for AwsDriver {
         &self.traits
     }
 
+    fn names(&self) -> Identity {
+        Identity { uuid: None, serial: Some(self.settings.instance.clone()) }
+    }
+
     fn remarks(&self) -> Vec<String> {
         self.remarks.told()
     }
@@ -168,8 +172,9 @@ impl PowerDriver for AwsDriver {
         self.off(order, call).await
     }
 
-    fn repeats_off(&self) -> Option<Duration> {
-        Some(AGAIN)
+    /// An instance may stay `stopping` for minutes, or for ever.
+    fn off_again(&self, power: Power) -> Option<Duration> {
+        (power == Power::Unknown).then_some(AGAIN)
     }
 
     async fn power_on(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {

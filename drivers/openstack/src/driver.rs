@@ -1,13 +1,13 @@
 //! One server as a device.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::parent::Placement;
-use picket_core::power::Reading;
+use picket_core::power::{Power, Reading};
 use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Unclear,
     Volumes,
@@ -31,6 +31,8 @@ pub(crate) struct OpenstackDriver {
     traits: Traits,
     /// Which stops are this generation's.
     pub(crate) ours: Mutex<Ours>,
+    /// The compute service that was found up to no order, and not forced down, before the hold.
+    service: Mutex<Option<String>>,
     pub(crate) unclear: Unclear,
     pub(crate) remarks: Remarks,
 }
@@ -57,9 +59,20 @@ impl OpenstackDriver {
             cloud,
             traits,
             ours: Mutex::default(),
+            service: Mutex::default(),
             unclear: Unclear::default(),
             remarks: Remarks::default(),
         }
+    }
+}
+
+impl OpenstackDriver {
+    pub(crate) fn found_service(&self) -> Option<String> {
+        self.service.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn note_service(&self, service: Option<&String>) {
+        *self.service.lock().unwrap_or_else(PoisonError::into_inner) = service.cloned();
     }
 }
 
@@ -69,9 +82,18 @@ impl PowerDriver for OpenstackDriver {
         &self.traits
     }
 
+    fn names(&self) -> Identity {
+        Identity { uuid: Identity::usable_uuid(&self.settings.server), serial: None }
+    }
+
     fn longest_life(&self) -> MaxInFlight {
         let life = Some(self.cloud.longest_life());
         MaxInFlight { off: life, on: life }
+    }
+
+    /// Nova sets the task before it answers: who takes a stop and reads On after that has given it up, and says so of its actions alone.
+    fn off_again(&self, power: Power) -> Option<Duration> {
+        (power == Power::On).then_some(Duration::ZERO)
     }
 
     fn remarks(&self) -> Vec<String> {

@@ -20,6 +20,8 @@ const REASON: &str = "locked_reason";
 pub(crate) const STOPS: &str = "stops";
 /// What stands of ours: not put back, told.
 const OURS: &str = "our_lock_running";
+/// The compute service of a host that was not up, which was not forced down: by its id.
+pub(crate) const SERVICE: &str = "compute_service";
 /// What the reason of every lock of ours begins with.
 const PREFIX: &str = "picket: ";
 const HOLDS: &str = "locked";
@@ -52,6 +54,12 @@ impl OpenstackDriver {
         let newest = actions::newest(&self.cloud, &self.settings.server, call).await?;
         let stops: Vec<String> = actions::stops(&newest, &user).into_iter().collect();
         let mut found = HoldFound::from([(STOPS.to_owned(), stops.join(" "))]);
+        if let (Err(_), Some(host)) = (server.host_takes_orders(), &server.host)
+            && let Some(service) =
+                self.compute_service(host, call).await?.filter(|service| !service.forced_down)
+        {
+            found.insert(SERVICE.to_owned(), service.id);
+        }
         if !self.settings.hold {
             return Ok(found);
         }
@@ -65,6 +73,7 @@ impl OpenstackDriver {
     }
 
     pub(crate) async fn engage(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        self.note_service(order.found().get(SERVICE));
         if !self.settings.hold {
             return Ok(report(false, "hold = false in the settings"));
         }
@@ -89,6 +98,10 @@ impl OpenstackDriver {
         call: &Call,
     ) -> Result<HoldReport, DriverError> {
         let found = order.found();
+        if let Some(service) = found.get(SERVICE) {
+            let mut effort = Effort::repeatable();
+            self.force_down(service, false, order.life(), &mut effort, call).await?;
+        }
         let Some(was_locked) = found.get(LOCKED) else { return Ok(HoldReport::default()) };
         let server = self.server_there(call).await?;
         if server.is_locked_by_us() || (was_locked == "true" && !server.is_locked()) {

@@ -16,6 +16,7 @@ mod placement;
 mod power;
 mod remarks;
 mod server;
+mod service;
 mod settings;
 mod volumes;
 

@@ -74,6 +74,26 @@ impl OpenstackDriver {
         }
     }
 
+    /// The server is proven off, and not by its host, which is dead: that may be told to Nova, which evacuates from no other.
+    async fn let_evacuate(
+        &self,
+        server: &Server,
+        life: Option<Duration>,
+        effort: &mut Effort,
+        call: &Call,
+    ) -> Result<&'static str, DriverError> {
+        let Some(host) = &server.host else { return Ok("") };
+        match self.compute_service(host, call).await? {
+            Some(service) if service.forced_down => Ok(" and its service forced down"),
+            // What was not found before the hold is not put back at unfence, and so not changed.
+            Some(service) if self.found_service().as_deref() == Some(&service.id) => {
+                self.force_down(&service.id, true, life, effort, call).await?;
+                Ok(" and its service was forced down just now")
+            }
+            _ => Ok(""),
+        }
+    }
+
     async fn volume(&self, attachment: Attachment, root: Root, call: &Call) -> Result<Volume, DriverError> {
         let cinder = self.cinder(&attachment.volume, call).await?;
         let (name, tags) =
@@ -148,17 +168,18 @@ impl Volumes for OpenstackDriver {
                 "Nova knows no forced detach of a volume".to_owned(),
             );
         }
+        let life = Some(order.life().unwrap_or(Duration::MAX));
         call.may_send()?;
         let server = self.server_there(call).await?;
         if let Err(why) = server.host_takes_orders() {
+            let forced = self.let_evacuate(&server, life, &mut effort, call).await?;
             let detail = format!(
-                "{why}; Nova detaches there alone: it waits until the server is evacuated, or its host is back"
+                "{why}{forced}; Nova detaches there alone: it waits until the server is evacuated, or its host is back"
             );
             return wrong(&effort, ErrorKind::Refused, detail);
         }
         self.unlock_for(&server, &effort, call).await?;
         let path = format!("/servers/{}/os-volume_attachments/{}", self.settings.server, volume.id);
-        let life = Some(order.life().unwrap_or(Duration::MAX));
         let command =
             Command { service: Service::Compute, method: Method::DELETE, path: &path, body: None, life };
         let told = self.cloud.tell(command, &mut effort, call).await?;

@@ -91,6 +91,10 @@ impl World {
         if *request == Request::Open {
             return self.open(name);
         }
+        if let Some(answer) = self.about_volumes(name, request) {
+            return answer;
+        }
+        let device = self.device_mut(name);
         // What belongs to no session asks for none.
         let outside = *request == Request::Touch && session.is_none();
         if !outside && !device.hears(session, now) {
@@ -133,6 +137,8 @@ impl World {
             Request::SetHold(settings) => self.set_hold(name, *settings),
             Request::Place => self.placement(name),
             Request::Touch => Ok(Response::Touched),
+            // They were answered above.
+            Request::Volumes | Request::Standing(_) | Request::Detach { .. } => Err(Trouble::Unsupported),
         }
     }
 

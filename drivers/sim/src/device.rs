@@ -118,6 +118,7 @@ impl Device {
             Request::Identify => &mut received.identifies,
             Request::SetHold(_) => &mut received.holds,
             Request::InspectHold | Request::Touch | Request::Place | Request::End(_) => return,
+            Request::Volumes | Request::Standing(_) | Request::Detach { .. } => return,
         };
         *counter += 1;
     }

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use picket_core::device::{Grade, Identity, MaxInFlight};
-use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
+use picket_core::ground::ReleasePermit;
+use picket_core::order::{HoldOrder, OffOrder, OnOrder, ReleaseOrder, UnholdOrder};
 use picket_core::parent::Placement;
 use picket_core::power::{Power, Reading};
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Standing, Traits,
+    Volume, VolumeAt, Volumes,
 };
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -33,11 +35,18 @@ pub struct SimOptions {
     pub call: Duration,
     /// Its sessions can be ended by whoever has their names, as Redfish's.
     pub names_sessions: bool,
+    /// It knows the volumes of its machine, and refuses a detach that is so old (S8).
+    pub volumes: Option<Duration>,
 }
 
 impl Default for SimOptions {
     fn default() -> Self {
-        Self { latency: Duration::from_millis(1), call: Duration::from_secs(5), names_sessions: false }
+        Self {
+            latency: Duration::from_millis(1),
+            call: Duration::from_secs(5),
+            names_sessions: false,
+            volumes: None,
+        }
     }
 }
 
@@ -47,6 +56,7 @@ pub struct SimDriver {
     traits: Traits,
     names_sessions: bool,
     wire: Wire,
+    volumes: Option<Duration>,
     /// Its machine runs on another one.
     is_child: bool,
 }
@@ -70,6 +80,7 @@ impl SimDriver {
         let line = Line::default();
         Self {
             is_child,
+            volumes: options.volumes,
             names_sessions: options.names_sessions && !known.sessionless,
             traits: Traits {
                 class: known.class,
@@ -239,6 +250,10 @@ impl PowerDriver for SimDriver {
         self.is_child
     }
 
+    fn volumes(&self) -> Option<&dyn Volumes> {
+        self.volumes.map(|_| self as &dyn Volumes)
+    }
+
     async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError> {
         match self.wire.exchange(call, &Request::InspectHold).await?.what {
             Ok(Response::Hold(settings)) => Ok(written(settings)),
@@ -315,6 +330,46 @@ impl PowerDriver for SimDriver {
         match self.wire.exchange(call, &request).await.map_err(unknown)?.what {
             Ok(Response::Closed) => Ok(()),
             other => Err(unknown(self.wire.failure(&other, &request))),
+        }
+    }
+}
+
+#[async_trait]
+impl Volumes for SimDriver {
+    fn max_in_flight(&self) -> Option<Duration> {
+        self.volumes
+    }
+
+    async fn attached(&self, call: &Call) -> Result<Vec<Volume>, DriverError> {
+        match self.wire.alone(call, &Request::Volumes).await? {
+            Response::Volumes(all) => Ok(all),
+            other => Err(self.wire.failure(&Ok(other), &Request::Volumes)),
+        }
+    }
+
+    async fn detach(
+        &self,
+        order: &ReleaseOrder,
+        _permit: &ReleasePermit<'_>,
+        volume: &VolumeAt,
+        forced: bool,
+        call: &Call,
+    ) -> Result<(), DriverError> {
+        // Half of its life it may wait for its turn, the other half it may be on its way.
+        let life = order.life().into_iter().chain(self.volumes).min().unwrap_or_default();
+        let not_after = call.now() + life / 2;
+        let request = Request::Detach { at: volume.clone(), forced, not_after };
+        match self.wire.alone(call, &request).await? {
+            Response::Took { .. } => Ok(()),
+            other => Err(self.wire.failure(&Ok(other), &request)),
+        }
+    }
+
+    async fn standing(&self, volume: &VolumeAt, call: &Call) -> Result<Standing, DriverError> {
+        let request = Request::Standing(volume.clone());
+        match self.wire.alone(call, &request).await? {
+            Response::Standing(standing) => Ok(standing),
+            other => Err(self.wire.failure(&Ok(other), &request)),
         }
     }
 }

@@ -32,6 +32,11 @@ impl World {
                     self.lose_sessions_of(&name);
                 }
             }
+            Event::Detached { machine, volume } => self.detached(&volume, &machine),
+            Event::Detach { machine, at, forced, not_after } => {
+                // Nobody waits for this answer any more.
+                let _ = self.detach(&machine, &at, forced, not_after);
+            }
             Event::Deliver { device, session, verb } => {
                 let known = self.device_mut(&device);
                 known.count(&Request::Command(verb));

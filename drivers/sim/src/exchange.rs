@@ -46,7 +46,7 @@ pub(crate) struct Exchanged {
 }
 
 fn changes_something(request: &Request) -> bool {
-    matches!(request, Request::Command(_) | Request::SetHold(_))
+    matches!(request, Request::Command(_) | Request::SetHold(_) | Request::Detach { .. })
 }
 
 impl Wire {
@@ -235,6 +235,23 @@ impl Wire {
             }
             gap *= 2;
         }
+    }
+
+    /// One copy of what belongs to no session.
+    pub(crate) async fn alone(&self, call: &Call, request: &Request) -> Result<Response, DriverError> {
+        let end = Self::end(call);
+        if changes_something(request) {
+            call.may_send()?;
+        }
+        let patience = end.saturating_duration_since(Instant::now());
+        let asked = timeout_at(end, self.carry(call, None, request, patience)).await;
+        let answer = asked.unwrap_or(Answer { late_by: Duration::ZERO, what: Err(Trouble::Silence) });
+        let is_silence = answer.what == Err(Trouble::Silence);
+        if is_silence || timeout_at(end, sleep(answer.late_by + self.latency / 2)).await.is_err() {
+            sleep_until(end).await;
+            return Err(self.failure(&Err(Trouble::Silence), request));
+        }
+        answer.what.map_err(|trouble| self.failure(&Err(trouble), request))
     }
 
     /// One copy to the device, and its answer back.

@@ -120,6 +120,8 @@ pub enum Fault {
     EndsNoOther,
     /// It refuses the credentials.
     WrongPassword,
+    /// It tells nothing of volumes.
+    VolumesUntold,
     /// It is busy.
     Busy {
         /// So many times.

@@ -37,6 +37,7 @@ mod passage;
 mod random;
 mod session;
 pub mod span;
+mod volumes;
 mod wire;
 mod world;
 
@@ -50,5 +51,6 @@ pub use link::{Link, Packet};
 pub use machine::{Edge, RestorePolicy};
 pub use passage::{Passage, Way};
 pub use random::Random;
+pub use volumes::{Disk, Moved, Stuck, VolumeMove};
 pub use wire::{Answer, HoldSettings, Request, Response, SessionId, Trouble, Verb};
 pub use world::{Heard, SharedWorld, World};

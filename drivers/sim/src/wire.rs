@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use picket_core::device::Identity;
 use picket_core::power::Power;
+use picket_core::time::BootTime;
+use picket_driver::{Standing, Volume, VolumeAt};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::RestorePolicy;
@@ -61,6 +63,19 @@ pub enum Request {
     InspectHold,
     /// Set the settings of the hold. The watchdog is never started by it (S11).
     SetHold(HoldSettings),
+    /// Tell what is attached to the device's machine. Like all questions about volumes it belongs to no session.
+    Volumes,
+    /// Tell how far a volume is.
+    Standing(VolumeAt),
+    /// Let a volume go.
+    Detach {
+        /// Which, and where it is attached.
+        at: VolumeAt,
+        /// Also where writes may be lost.
+        forced: bool,
+        /// Refused where it arrives later.
+        not_after: BootTime,
+    },
     /// Anything that whoever carries real packets answers by itself: it keeps its session alive and changes nothing.
     Touch,
 }
@@ -90,6 +105,10 @@ pub enum Response {
         /// In words.
         moving: Option<String>,
     },
+    /// What is attached.
+    Volumes(Vec<Volume>),
+    /// How far a volume is.
+    Standing(Standing),
     /// A [`Request::Touch`] came in its session.
     Touched,
 }

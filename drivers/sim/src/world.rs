@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use picket_core::device::{DeviceClass, Identity};
 use picket_core::time::BootTime;
+use picket_driver::VolumeAt;
 
 use crate::children::Place;
 use crate::device::{Device, Received};
 use crate::fault::{Act, Fault};
 use crate::machine::{Edge, Machine, RestorePolicy};
 use crate::random::Random;
+use crate::volumes::{Disk, VolumeMove};
 use crate::wire::{SessionId, Verb};
 
 /// A world that drivers and a test share.
@@ -50,6 +52,18 @@ pub(crate) enum Event {
         session: Option<SessionId>,
         verb: Verb,
     },
+    /// A detach that was taken is over.
+    Detached {
+        machine: String,
+        volume: String,
+    },
+    /// A late detach arrives.
+    Detach {
+        machine: String,
+        at: VolumeAt,
+        forced: bool,
+        not_after: BootTime,
+    },
 }
 
 /// All machines and devices, and what truly happened.
@@ -73,6 +87,8 @@ pub struct World {
     history: usize,
     /// Machines that run on others.
     pub(crate) places: BTreeMap<String, Place>,
+    pub(crate) volumes: BTreeMap<String, Disk>,
+    pub(crate) volume_moves: Vec<VolumeMove>,
 }
 
 impl World {
@@ -88,6 +104,8 @@ impl World {
             heard: Vec::new(),
             history: usize::MAX,
             places: BTreeMap::new(),
+            volumes: BTreeMap::new(),
+            volume_moves: Vec::new(),
         }
     }
 

@@ -28,6 +28,8 @@ pub struct DeviceSettings {
     pub call: Option<Duration>,
     /// `dwell`: least time between two readings that count, 0.5 s to 60 s. Default: the rules'.
     pub dwell: Duration,
+    /// The same of a cloud's device: where it has no `dwell` of its own, no less than the rules' `cloud_poll`.
+    poll: Duration,
     /// `readings`: how many in a row must say Off, at least 2. Default: the rules'.
     pub readings: u32,
     /// `longest_cycle`: the longest power cycle that somebody else may have under way, 5 s to 10 min. Default: the rules'.
@@ -92,7 +94,7 @@ impl DeviceSettings {
     pub fn spec(&self, nature: Nature) -> DeviceSpec {
         // What a node says it is, no outlet can say.
         let speaks_of_the_node = nature.class != DeviceClass::Supply || self.own_identity;
-        DeviceSpec {
+        let spec = DeviceSpec {
             id: self.id.clone(),
             class: nature.class,
             grade: nature.grade,
@@ -105,7 +107,8 @@ impl DeviceSettings {
             trust_after_restart: self.trust_after_restart,
             verified: self.verified,
             identity: if speaks_of_the_node { self.identity.clone() } else { Identity::default() },
-        }
+        };
+        if spec.is_cloud() { DeviceSpec { dwell: self.poll, ..spec } } else { spec }
     }
 
     /// Reads the table of the device `id` of a node that has the identity `of_node`.
@@ -121,7 +124,9 @@ impl DeviceSettings {
         let driver = table.text("driver");
         let mut own = rules.clone();
         own.readings = table.number("readings").unwrap_or(own.readings);
-        own.dwell = table.duration("dwell").unwrap_or(own.dwell);
+        let dwell = table.duration("dwell");
+        own.dwell = dwell.unwrap_or(own.dwell);
+        let poll = dwell.unwrap_or_else(|| own.dwell.max(rules.cloud_poll));
         own.longest_cycle = table.duration("longest_cycle").unwrap_or(own.longest_cycle);
         let call = table.duration("call");
         own.device_call = call.unwrap_or(own.device_call);
@@ -168,6 +173,7 @@ impl DeviceSettings {
             settings: json(table.rest()),
             call,
             dwell: own.dwell,
+            poll,
             readings: own.readings,
             longest_cycle: own.longest_cycle,
             trust_after_restart,

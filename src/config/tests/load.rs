@@ -247,6 +247,13 @@ devices.other = {{ driver = "sim", machine = "{{node}}" }}
     assert_eq!((bmc.dwell, bmc.call), (Duration::from_secs(5), Duration::from_secs(7)));
     assert_eq!(bmc.trust_after_restart, Some(Duration::from_secs(60)));
     assert_eq!(bmc.identity.uuid.as_deref(), Some("8d3f2f1e64a14c2e9d430f5a0a2b6c41"));
+    // A cloud is asked less often, where nobody says how often.
+    let cloud = |id: &str| {
+        let nature = Nature { grade: Grade::Hypervisor, ..nature(DeviceClass::Host) };
+        let node = if id == "other" { "n2" } else { "n1" };
+        settings.nodes[&self::node(node)].devices[&device(id)].spec(nature).dwell
+    };
+    assert_eq!((cloud("bmc"), cloud("other")), (Duration::from_secs(5), Duration::from_secs(2)));
     let a = n1.devices[&device("pdu-a")].spec(nature(DeviceClass::Supply));
     assert!(a.verified && a.identity.is_empty(), "an outlet does not know in which machine it ends");
     let b = n1.devices[&device("pdu-b")].spec(nature(DeviceClass::Supply));

@@ -177,6 +177,11 @@ pub struct DeviceSpec {
 }
 
 impl DeviceSpec {
+    /// Whether it is a provider's interface, and not a machine's own: it is slower, and asked less often.
+    pub fn is_cloud(&self) -> bool {
+        self.class == DeviceClass::Host && self.grade == Grade::Hypervisor
+    }
+
     /// The best grade that its Off can have where comparing identities says this, and what lowers it.
     pub fn best_grade(&self, identity: IdentityMatch) -> (Grade, Vec<String>) {
         let mut grade = self.grade;

@@ -9,7 +9,7 @@ use crate::ground::Look;
 use crate::ids::{DeviceId, EffectId, FenceId, ReceiptId, ReleaseId};
 use crate::outcome::Reason;
 use crate::receipt::ReceiptRequest;
-use crate::record::{HoldState, ReleaseStage, SetAside, Then};
+use crate::record::{HoldState, Part, ReleaseStage, SetAside, Then};
 use crate::restore::Restored;
 use crate::topology::Topology;
 
@@ -42,6 +42,22 @@ pub struct PlannedRelease {
     pub id: ReleaseId,
     /// S8.
     pub max_in_flight: Option<Duration>,
+}
+
+/// How long an attempt may take effect at the longest; `None`: nothing bounds it.
+pub type MaxLife = Option<Duration>;
+
+/// What of a release was found attached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// What is to be let go.
+    pub parts: Vec<Part>,
+    /// What stays, and why, in words.
+    pub stays: Vec<String>,
+    /// It was asked for once the node was proven off. Only then does it complete anything.
+    pub on_ground: bool,
+    /// S8, of a part that is new.
+    pub max_in_flight: MaxLife,
 }
 
 /// What opens a fence.
@@ -147,10 +163,19 @@ pub enum Event<'a> {
         /// All host devices, asked just now.
         looks: &'a [Look],
     },
+    /// What a release that is made of parts has to let go, or why that could not be told.
+    ReleaseSurveyed {
+        /// Which.
+        release: ReleaseId,
+        /// What was found.
+        found: Result<Survey, String>,
+    },
     /// A release is about to be attempted.
     ReleaseIntent {
         /// Which.
         release: ReleaseId,
+        /// How long an attempt may take effect as the far side says now, where it says so (S8): the longer holds.
+        life: Option<MaxLife>,
     },
     /// What an attempt, or a look at it, said.
     ReleaseProgress {
@@ -327,6 +352,13 @@ pub enum Event<'a> {
         sessions: BTreeMap<DeviceId, String>,
         /// How long it may live as the far side says now, by device, where that is not what the settings say: the longer holds.
         lives: BTreeMap<DeviceId, MaxInFlight>,
+    },
+    /// What was found before it, and that: in one write, or none of it.
+    After {
+        /// What was found.
+        found: Vec<Event<'a>>,
+        /// What is about to be.
+        event: Box<Event<'a>>,
     },
     /// What a caller asks for is so, or is coming, without it: the node is not fenced, or is being brought back. Nothing
     /// changes; keyed, a copy of the request that comes later is known.

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::device::DeviceSpec;
 use crate::time::written;
+use crate::topology::{Level, Topology};
 
 /// A number below what the rules allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +41,13 @@ pub struct Rules {
     pub silent_share: Duration,
     /// From the intent to the confirmation, unless the caller says otherwise. Default 10 min, least 10 s, and room for what a level has room for.
     pub fence_deadline: Duration,
+    /// Least time between two readings of a cloud's device that count, unless the device says otherwise. Default 2 s, least 1 s;
+    /// less than `dwell` it is of no effect.
+    pub cloud_poll: Duration,
+    /// `level_share` of a level with a cloud's device in it, where that is longer. Default 300 s, least 1 s.
+    pub cloud_level_share: Duration,
+    /// `fence_deadline` of a node that has a cloud's device, where that is longer. Default 15 min, least 10 s.
+    pub cloud_fence_deadline: Duration,
     /// From the on until On must be seen. Default 5 min, least 1 s.
     pub on_deadline: Duration,
     /// Between two readings of a fenced node. Default 10 s, least 1 s.
@@ -71,6 +80,9 @@ impl Default for Rules {
             level_share: s(180),
             silent_share: s(20),
             fence_deadline: s(600),
+            cloud_poll: s(2),
+            cloud_level_share: s(300),
+            cloud_fence_deadline: s(900),
             on_deadline: s(300),
             watch: s(10),
             supply_hold_up: s(10),
@@ -85,6 +97,18 @@ impl Default for Rules {
 }
 
 impl Rules {
+    /// A level's share of a fence's time.
+    pub fn share_of(&self, level: &Level) -> Duration {
+        let cloud = level.devices.iter().any(DeviceSpec::is_cloud);
+        if cloud { self.level_share.max(self.cloud_level_share) } else { self.level_share }
+    }
+
+    /// From the intent to the confirmation, unless the caller says otherwise.
+    pub fn deadline_of(&self, topology: &Topology) -> Duration {
+        let cloud = topology.devices().any(DeviceSpec::is_cloud);
+        if cloud { self.fence_deadline.max(self.cloud_fence_deadline) } else { self.fence_deadline }
+    }
+
     /// Everything that is below its least, or above its most.
     pub fn faults(&self) -> Vec<RuleFault> {
         let ms = Duration::from_millis;
@@ -121,6 +145,9 @@ impl Rules {
         range("level_share", self.level_share, ms(1_000), ms(3_600_000));
         range("silent_share", self.silent_share, ms(1_000), ms(3_600_000));
         range("fence_deadline", self.fence_deadline, ms(10_000), day);
+        range("cloud_poll", self.cloud_poll, ms(1_000), ms(60_000));
+        range("cloud_level_share", self.cloud_level_share, ms(1_000), ms(3_600_000));
+        range("cloud_fence_deadline", self.cloud_fence_deadline, ms(10_000), day);
         range("on_deadline", self.on_deadline, ms(1_000), day);
         range("watch", self.watch, ms(1_000), ms(600_000));
         range("supply_hold_up", self.supply_hold_up, ms(1_000), ms(600_000));
@@ -197,6 +224,7 @@ impl Rules {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::Grade;
 
     #[test]
     fn the_defaults_are_allowed_and_less_is_not() {
@@ -204,6 +232,22 @@ mod tests {
         let weak = Rules { readings: 1, dwell: Duration::ZERO, ..Rules::default() };
         let keys: Vec<_> = weak.faults().into_iter().map(|fault| fault.key).collect();
         assert_eq!(keys, ["readings", "dwell"]);
+    }
+
+    #[test]
+    fn a_cloud_has_more_time() {
+        let topology = |grade| {
+            let spec = DeviceSpec { grade, ..crate::support::host("one") };
+            Topology::new(vec![Level { devices: vec![spec] }]).expect("right")
+        };
+        let (bmc, cloud) = (topology(Grade::Observed), topology(Grade::Hypervisor));
+        let s = Duration::from_secs;
+        let share = |rules: &Rules, topology: &Topology| rules.share_of(&topology.levels()[0]);
+        let rules = Rules::default();
+        assert_eq!((share(&rules, &bmc), rules.deadline_of(&bmc)), (s(180), s(600)));
+        assert_eq!((share(&rules, &cloud), rules.deadline_of(&cloud)), (s(300), s(900)));
+        let more = Rules { level_share: s(400), fence_deadline: s(1_200), ..rules };
+        assert_eq!((share(&more, &cloud), more.deadline_of(&cloud)), (s(400), s(1_200)));
     }
 
     #[test]

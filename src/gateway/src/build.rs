@@ -214,7 +214,8 @@ impl Builder<'_> {
                 call: traits.call,
             });
             let max_in_flight = driver.max_in_flight(spec.call);
-            Some(DeviceSpec { max_in_flight, ..spec })
+            let identity = if spec.identity.is_empty() { driver.names() } else { spec.identity.clone() };
+            Some(DeviceSpec { max_in_flight, identity, ..spec })
         };
         let levels = node.levels.iter().map(|level| {
             let mut devices = level.iter().map(spec).collect::<Option<Vec<_>>>()?;
@@ -240,7 +241,14 @@ impl Builder<'_> {
             .releases
             .iter()
             .filter_map(|id| {
-                let releaser = self.releasers.get(id)?.clone();
+                let shared = self.releasers.get(id)?.clone();
+                let releaser = match shared.of_node(&drivers) {
+                    Ok(own) => own.unwrap_or(shared),
+                    Err(wrong) => {
+                        self.faults.push(node.fault("releases", &wrong));
+                        return None;
+                    }
+                };
                 Some(PlannedRelease { id: id.clone(), releaser })
             })
             .collect();

@@ -28,6 +28,8 @@ fn kinds() -> Vec<Box<dyn DriverKind>> {
     vec![
         #[cfg(feature = "agent")]
         Box::new(picket_driver_agent::AgentKind::default()),
+        #[cfg(feature = "aws")]
+        Box::new(picket_driver_aws::AwsKind::default()),
         #[cfg(feature = "ipmi")]
         Box::new(picket_driver_ipmi::IpmiKind),
         #[cfg(feature = "openstack")]
@@ -91,7 +93,7 @@ mod tests {
     #[test]
     fn the_example_shows_every_key_of_every_kind_of_release() {
         let settings = Map::from_iter([(UNKNOWN.to_owned(), Value::Null)]);
-        for kind in ["webhook", "command"] {
+        for kind in ["webhook", "command", "volumes"] {
             let faults = picket_release::make("x", kind, &settings).expect_err("an unknown key");
             let own = ["deadline", "settle", "attempt"];
             let faults: Vec<_> = faults

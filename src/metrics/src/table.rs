@@ -77,7 +77,7 @@ metrics! {
     EFFECT_OVERDUE = "picket_open_effect_overdue_seconds", Kind::Gauge, ["kind"], "By how much the oldest open effect of a node on its way back (unfencing) has outlived its longest life; 0: none has. A node that is kept off has its off open on purpose";
     EFFECTS_UNBOUNDED = "picket_open_effects_unbounded", Kind::Gauge, ["kind"], "Open effects that nothing bounds";
 
-    RELEASES = "picket_releases", Kind::Gauge, ["stage"], "Releases of open fences, by how far they are";
+    RELEASES = "picket_releases", Kind::Gauge, ["stage"], "Releases of open fences, and their parts, by how far they are";
     RELEASE_OLDEST = "picket_release_oldest_seconds", Kind::Gauge, ["stage"], "How long ago the node of the oldest release in that stage was proven off";
     RELEASE_ATTEMPTS = "picket_release_attempts_total", Kind::Counter, ["release", "result"], "Attempts to let volumes go, by the release's name in the settings";
 

@@ -70,6 +70,28 @@ impl<'a> Settings<'a> {
         })
     }
 
+    /// A table, for whoever knows what is in it.
+    pub fn table(&mut self, key: &'static str) -> Option<&'a Map<String, Value>> {
+        match self.get(key)? {
+            Value::Object(table) => Some(table),
+            other => {
+                self.fault(key, format!("expected a table, found {}", kind(other)));
+                None
+            }
+        }
+    }
+
+    /// One of these words.
+    pub fn word(&mut self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
+        let found = self.text(key)?;
+        let word = words.iter().find(|word| **word == found).copied();
+        if word.is_none() {
+            let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+            self.fault(key, format!("expected {}, found {found:?}", words.join(" or ")));
+        }
+        word
+    }
+
     /// `true` or `false`; false where it is not given.
     pub fn flag(&mut self, key: &'static str) -> bool {
         match self.get(key) {

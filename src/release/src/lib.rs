@@ -1,6 +1,7 @@
 //! Releasers: how volumes are let go, once a node is proven off.
 //!
-//! **Purpose.** One attempt under a permit, and seeing it through: [`webhook`], [`command`], none.
+//! **Purpose.** One attempt under a permit, and seeing it through: [`webhook`], [`command`], the volumes of a
+//! cloud's machine, none.
 //! **Non-goals.** No decision whether a release is due: the permit is that decision. No retries: each attempt wants
 //! a permit of its own, so whoever makes permits retries.
 //! **Invariants.** Every attempt takes a [`ReleasePermit`](picket_core::ground::ReleasePermit) (S4) and is idempotent by
@@ -10,6 +11,7 @@
 //! What a receiver owes is written in this crate's `README.md`.
 
 mod allowed;
+mod choice;
 pub mod command;
 pub mod message;
 mod nothing;
@@ -17,9 +19,10 @@ mod pace;
 pub mod registry;
 pub mod releaser;
 mod reply;
+mod volumes;
 pub mod webhook;
 
 pub use pace::Pace;
 pub use picket_reach::SettingFault;
 pub use registry::{KINDS, make};
-pub use releaser::{Progress, ReleaseError, Releaser, Subject};
+pub use releaser::{Devices, Found, InParts, Progress, ReleaseError, Releaser, Subject};

@@ -8,10 +8,11 @@ use serde_json::{Map, Value};
 use crate::command::Command;
 use crate::nothing::Nothing;
 use crate::releaser::Releaser;
+use crate::volumes::LetGo;
 use crate::webhook::Webhook;
 
 /// The kinds that there are.
-pub const KINDS: [&str; 3] = ["webhook", "command", "none"];
+pub const KINDS: [&str; 4] = ["webhook", "command", "volumes", "none"];
 
 /// Makes the releaser `name` of a kind; all faults of its table at once. Reads what the settings name (a token, a CA),
 /// but sends nothing.
@@ -31,6 +32,10 @@ pub fn make(
         }
         "command" => {
             let made = Command::read(name, &mut settings);
+            Ok(Arc::new(settings.finish(made)?))
+        }
+        "volumes" => {
+            let made = LetGo::read(name, &mut settings);
             Ok(Arc::new(settings.finish(made)?))
         }
         "none" => {

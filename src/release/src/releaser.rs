@@ -1,11 +1,15 @@
 //! The trait.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use picket_core::ground::ReleasePermit;
-use picket_core::ids::{FenceId, Generation, NodeId, ReleaseId};
+use picket_core::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId};
 use picket_core::order::ReleaseOrder;
+use picket_core::record::Part;
+use picket_driver::{Call, PowerDriver};
 use tokio::time::Instant;
 
 use crate::pace::Pace;
@@ -21,6 +25,15 @@ pub enum Progress {
     NotThere(String),
 }
 
+impl Progress {
+    /// In words.
+    pub fn words(&self) -> &str {
+        match self {
+            Progress::Accepted(words) | Progress::Complete(words) | Progress::NotThere(words) => words,
+        }
+    }
+}
+
 /// Why an attempt or a look did not succeed. The text never holds a secret.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ReleaseError {
@@ -33,12 +46,58 @@ pub enum ReleaseError {
 }
 
 impl ReleaseError {
+    /// What went wrong, where no effect is meant.
+    pub fn into_words(self) -> String {
+        match self {
+            ReleaseError::DidNotHappen(why) | ReleaseError::Unknown(why) => why,
+        }
+    }
+
     /// The same words, of a look: nothing is known.
     pub(crate) fn into_unknown(self) -> Self {
         match self {
             ReleaseError::DidNotHappen(why) | ReleaseError::Unknown(why) => ReleaseError::Unknown(why),
         }
     }
+}
+
+/// A node's devices, by their drivers.
+pub type Devices = BTreeMap<DeviceId, Arc<dyn PowerDriver>>;
+
+/// What was found attached, and which of it is to go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// What is to be let go.
+    pub parts: Vec<Part>,
+    /// What stays, and why, in words.
+    pub stays: Vec<String>,
+}
+
+/// A release that is made of parts: what they are is asked for, and each is let go, and followed, for itself.
+#[async_trait]
+pub trait InParts: Send + Sync + std::fmt::Debug {
+    /// The device of the node that is asked, and told.
+    fn device(&self) -> &DeviceId;
+
+    /// What of it the settings choose, in words.
+    fn choice(&self) -> String;
+
+    /// What is attached now, freshly asked for. An error says that it could not be told in full.
+    async fn survey(&self, call: &Call) -> Result<Found, ReleaseError>;
+
+    /// One attempt for one part, sent at once and once. `late`: half of the time that it has is over.
+    async fn attempt(
+        &self,
+        order: &ReleaseOrder,
+        permit: &ReleasePermit<'_>,
+        part: &Part,
+        late: bool,
+        call: &Call,
+    ) -> Result<Progress, ReleaseError>;
+
+    /// Looks how far one part is; changes nothing. [`Progress::NotThere`]: nothing is under way, and a new attempt is due; an
+    /// earlier one may land yet.
+    async fn observe(&self, part: &Part, call: &Call) -> Result<Progress, ReleaseError>;
 }
 
 /// One way to let volumes go.
@@ -63,6 +122,21 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
     /// How long one attempt, or one look, may take: what `until` is best set to.
     fn attempt_time(&self) -> Duration {
         self.pace().attempt
+    }
+
+    /// The same releaser for a node with these devices, where it works by one of them: what is shared by nodes knows none. `None`: it
+    /// needs none.
+    ///
+    /// # Errors
+    /// It needs one that the node does not have, and what would be right.
+    fn of_node(&self, devices: &Devices) -> Result<Option<Arc<dyn Releaser>>, String> {
+        let _ = devices;
+        Ok(None)
+    }
+
+    /// What it lets go part by part; `None`: it is attempted as a whole.
+    fn in_parts(&self) -> Option<&dyn InParts> {
+        None
     }
 
     /// One attempt. Returns before `until`.

@@ -131,7 +131,7 @@ impl Fenced {
 
     async fn order(&mut self, release: &str) -> ReleaseOrder {
         let release = ReleaseId::new(release).expect("a name");
-        match self.apply(Event::ReleaseIntent { release }).await.pop() {
+        match self.apply(Event::ReleaseIntent { release, life: None }).await.pop() {
             Some(Opened::Release(order)) => order,
             other => panic!("no release: {other:?}"),
         }

@@ -206,6 +206,8 @@ fn refused(refused: Refused, verb: Verb, node: &NodeId, engine: &Engine) -> Faul
         Refused::TooManyReceipts(open) => {
             receipts_full(open < picket_core::receipt::MOST, message).retry_after(RECEIPT)
         }
+        // Nobody asks for a survey.
+        Refused::TooManyParts(..) => Fault::new(ErrorReason::WrongPhase, message),
         Refused::NotTheirs { of, .. } => {
             Fault::new(ErrorReason::HolderNotAllowed, message).with("holder", of)
         }

@@ -12,6 +12,7 @@ mod etcd;
 mod failure;
 mod fix;
 mod licences;
+mod openstack;
 mod packages;
 mod place;
 mod python;

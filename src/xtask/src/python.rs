@@ -1,6 +1,6 @@
-//! The virtual environment of the Python peers, outside of the sources.
+//! The virtual environments of the Python peers, outside of the sources.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::failure::Failure;
@@ -8,14 +8,17 @@ use crate::{place, run};
 
 /// A Python with what `tests/peers/requirements.txt` asks for; made anew when that file changed.
 pub fn environment() -> Result<PathBuf, Failure> {
-    let requirements = place::top().join("tests/peers/requirements.txt");
-    let wanted = std::fs::read_to_string(&requirements).map_err(Failure::of(requirements.display()))?;
-    let home = place::cache()?.join("venv");
+    with(&place::cache()?.join("venv"), &place::top().join("tests/peers/requirements.txt"), "grpc, pyghmi")
+}
+
+/// A Python in `home` with what `requirements` ask for, which has these modules; made anew when that file changed.
+pub fn with(home: &Path, requirements: &Path, modules: &str) -> Result<PathBuf, Failure> {
+    let wanted = std::fs::read_to_string(requirements).map_err(Failure::of(requirements.display()))?;
     let (python, stamp) = (home.join("bin/python"), home.join("picket-requirements.txt"));
     // A system's upgrade may have taken the interpreter away from under it.
     let works = || {
         Command::new(&python)
-            .args(["-c", "import grpc, pyghmi"])
+            .args(["-c", &format!("import {modules}")])
             .output()
             .is_ok_and(|out| out.status.success())
     };
@@ -23,12 +26,12 @@ pub fn environment() -> Result<PathBuf, Failure> {
         return Ok(python);
     }
     let mut make = Command::new("python3");
-    make.args(["-m", "venv", "--clear"]).arg(&home);
+    make.args(["-m", "venv", "--clear"]).arg(home);
     run::shown(make)?;
     let mut install = Command::new(&python);
     install
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"])
-        .arg(&requirements);
+        .arg(requirements);
     run::shown(install)?;
     std::fs::write(&stamp, wanted).map_err(Failure::of(stamp.display()))?;
     Ok(python)

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use crate::failure::Failure;
-use crate::{etcd, packages, place, python, run, sim};
+use crate::{etcd, openstack, packages, place, python, run, sim};
 
 /// How many histories are simulated with the tests.
 const HISTORIES: u32 = 2_000;
@@ -24,7 +24,7 @@ pub enum Length {
 /// Builds the programs and brings the peers; the variables by which tests find them.
 pub fn peers(yes: bool) -> Result<Vec<(&'static str, OsString)>, Failure> {
     packages::ensure(packages::FOR_TESTS, yes)?;
-    let python = python::environment()?;
+    let (python, openstack) = (python::environment()?, openstack::environment()?);
     let (etcd, old_etcd) = (etcd::present()?, etcd::old()?);
     let mut build = place::cargo();
     build.args(["build", "--workspace", "--bins", "--locked"]);
@@ -33,6 +33,7 @@ pub fn peers(yes: bool) -> Result<Vec<(&'static str, OsString)>, Failure> {
         ("PATH", place::search_path().into()),
         ("PICKET_TEST_ETCD", etcd.into()),
         ("PICKET_TEST_OLD_ETCD", old_etcd.into()),
+        ("PICKET_TEST_OPENSTACK", openstack.into()),
         ("PICKET_TEST_PYTHON", python.into()),
         ("PICKET_BIN_DIR", place::built()?.into()),
     ])

@@ -13,12 +13,14 @@ mod machine;
 mod network;
 mod observer;
 mod observing;
+mod openstack;
 mod pacemaker;
 mod pdu;
 mod process;
 mod python;
 mod ready;
 mod reaper;
+mod sdk;
 mod slots;
 mod small_disk;
 mod sushy;
@@ -42,11 +44,16 @@ pub use machine::{Machine, PowerEvent};
 pub use network::{Cut, Network, Place};
 pub use observer::{Beat, Observer};
 pub use observing::{parse_metrics, parse_yaml};
+pub use openstack::{
+    AccessRule, Credential, Effect, HOSTS as OPENSTACK_HOSTS, OpenStack, Request, RequestRule, Rules,
+    ServerFault,
+};
 pub use pacemaker::Fencer;
 pub use pdu::Pdu;
 pub use process::Process;
 pub use python::interpreter as test_python;
 pub use ready::{eventually, wait_for_bmc};
+pub use sdk::Who;
 pub use slots::take_all_sessions;
 pub use small_disk::SmallDisk;
 pub use sushy::{SYSTEMS, Sushy, SushyFault};

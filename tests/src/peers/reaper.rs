@@ -48,3 +48,13 @@ pub(super) fn machine(directory: &Path) {
 pub(super) fn machine_closed(directory: &Path) {
     tell(format_args!("closed {}", directory.display()));
 }
+
+/// A directory that goes with this process.
+pub(super) fn folder(directory: &Path) {
+    tell(format_args!("folder {}", directory.display()));
+}
+
+/// It goes now.
+pub(super) fn folder_removed(directory: &Path) {
+    tell(format_args!("removed {}", directory.display()));
+}

@@ -182,7 +182,7 @@ fn the_documentation_lists_the_values_that_labels_have() {
     let observer = include_str!("../../../src/gateway/src/observe.rs");
     let measuring = include_str!("../../../src/engine/src/node/measuring.rs");
     let telling = include_str!("../../../src/engine/src/node/telling.rs");
-    let releasing = include_str!("../../../src/engine/src/node/releasing.rs");
+    let releasing = include_str!("../../../src/engine/src/node/releasing/sending.rs");
     let outcome = include_str!("../../../src/core/src/outcome.rs");
     let documented = documented();
     let troubles = observer.split("push(\"").skip(1).filter_map(|rest| rest.split('"').next());

@@ -90,6 +90,10 @@ pub struct ReleaseView {
     changed_at: Option<String>,
     due_at: Option<String>,
     unfinished: bool,
+    part_of: Option<String>,
+    volume: Option<String>,
+    volume_name: Option<String>,
+    device: Option<String>,
 }
 
 impl From<&Release> for ReleaseView {
@@ -103,6 +107,10 @@ impl From<&Release> for ReleaseView {
             changed_at: stamp(&release.changed_at),
             due_at: stamp(&release.due_at),
             unfinished: release.unfinished,
+            part_of: filled(&release.part_of),
+            volume: filled(&release.volume),
+            volume_name: filled(&release.volume_name),
+            device: filled(&release.device),
         }
     }
 }
@@ -172,7 +180,14 @@ pub fn release_line(release: &Release) -> (Tone, String) {
         Ok(ReleaseStage::Abandoned) => Tone::Bad,
         _ => Tone::Busy,
     };
-    let mut text = format!("release {}: {}", release.name, words::spoken(words::stage(release.stage)));
+    let called: Vec<&str> = [&release.volume_name, &release.device]
+        .into_iter()
+        .map(String::as_str)
+        .filter(|text| !text.is_empty())
+        .collect();
+    let called = if called.is_empty() { String::new() } else { format!(" ({})", called.join(", ")) };
+    let stage = words::spoken(words::stage(release.stage));
+    let mut text = format!("release {}{called}: {stage}", release.name);
     if release.attempts > 1 {
         text += &format!(" after {} attempts", release.attempts);
     }

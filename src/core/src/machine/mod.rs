@@ -10,6 +10,7 @@ mod hand_over;
 mod hold;
 mod identity;
 mod opening;
+mod parts;
 mod people;
 mod proof;
 mod receipts;
@@ -62,6 +63,11 @@ pub enum Refused {
     /// A release is neither complete nor abandoned.
     #[error("not released yet: {}; let it complete, or abandon it by name", .0.join(", "))]
     NotReleased(Vec<String>),
+    /// More of a release is attached than may be let go part by part.
+    #[error(
+        "release {0} would have {1} parts, and no more than {2} may be: let some of it go by hand, or let the settings exclude it"
+    )]
+    TooManyParts(String, usize, usize),
     /// The topology or the plan has no such thing.
     #[error("there is no {what} {name:?} here; {}", there_is(.known, "there is: ", "the node has none"))]
     NoSuch {
@@ -145,7 +151,8 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::GiveUp { reason, detail } => ending::give_up(draft, reason, &detail)?,
         Event::Abort { why } => ending::abort(draft, &why)?,
         Event::Bar { reason, why } => ending::bar(draft, reason, &why)?,
-        Event::ReleaseIntent { release } => release::intent(draft, &release)?,
+        Event::ReleaseSurveyed { release, found } => parts::surveyed(draft, &release, found)?,
+        Event::ReleaseIntent { release, life } => release::intent(draft, &release, life)?,
         Event::ReleaseProgress { release, stage, detail, known } => {
             release::progress(draft, &release, stage, detail, known)?;
         }
@@ -194,6 +201,12 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         }
         Event::InSessions { event, sessions, lives } => {
             (draft.sessions, draft.lives) = (sessions, lives);
+            change(draft, *event)?;
+        }
+        Event::After { found, event } => {
+            for one in found {
+                change(draft, one)?;
+            }
             change(draft, *event)?;
         }
         Event::SoAlready => unfence::so_already(draft)?,

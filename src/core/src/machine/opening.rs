@@ -6,7 +6,7 @@ use super::draft::Draft;
 use super::{Refused, restored};
 use crate::device::DeviceClass;
 use crate::event::{BoundKey, FenceRequest, Holder};
-use crate::record::{Bringing, Cause, Fence, Phase, ReleaseStage, ReleaseState};
+use crate::record::{Bringing, Cause, Fence, Phase, ReleaseState};
 use crate::restore::HOLD;
 use crate::topology::Topology;
 
@@ -50,14 +50,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         releases: request
             .releases
             .into_iter()
-            .map(|release| ReleaseState {
-                id: release.id,
-                max_in_flight: release.max_in_flight,
-                stage: ReleaseStage::Pending,
-                attempts: 0,
-                unfinished: false,
-                detail: String::new(),
-            })
+            .map(|release| ReleaseState::pending(release.id, release.max_in_flight))
             .collect(),
         attestation: None,
         evidence: None,
@@ -154,7 +147,7 @@ fn inherit_releases(fence: &mut Fence, before: Vec<ReleaseState>) {
     for old in before.into_iter().filter(|release| !release.stage.is_over()) {
         match fence.releases.iter_mut().find(|release| release.id == old.id) {
             Some(release) => release.unfinished |= old.unfinished,
-            None => fence.releases.push(old),
+            None => fence.add_release(old),
         }
     }
 }

@@ -118,7 +118,10 @@ pub(super) fn abandon(
         .ledger
         .open()
         .iter()
-        .filter(|open| open.life.is_none() && open.kind == EffectKind::Release(id.clone()))
+        .filter(|open| {
+            let is_its = |kind: &EffectKind| matches!(kind, EffectKind::Release(of) if of.belongs_to(id));
+            open.life.is_none() && is_its(&open.kind)
+        })
         .map(|open| open.id)
         .collect();
     let unbounded = !ended.is_empty();
@@ -137,9 +140,14 @@ pub(super) fn abandon(
     if release.stage != ReleaseStage::Complete {
         release.stage = ReleaseStage::Abandoned;
     }
-    release.detail = format!("abandoned by {}: {}", person.name, person.reason);
-    let words = format!("release {id} {}", release.detail);
-    draft.moment(words);
+    let detail = format!("abandoned by {}: {}", person.name, person.reason);
+    release.detail.clone_from(&detail);
+    let parts = fence.releases.iter_mut().filter(|one| one.id.belongs_to(id) && !one.stage.is_over());
+    for part in parts {
+        part.stage = ReleaseStage::Abandoned;
+        part.detail.clone_from(&detail);
+    }
+    draft.moment(format!("release {id} {detail}"));
     for effect in ended {
         draft.record.ledger.close(effect);
     }
@@ -147,7 +155,7 @@ pub(super) fn abandon(
     let waited = draft.record.phase == Phase::NeedsOperator(Reason::ReleaseDeadline);
     if waited && draft.fence_is_current() {
         let fence = draft.fence()?;
-        if fence.evidence.is_some() && fence.all_released() {
+        if fence.evidence.is_some() && fence.waits_for_nothing() {
             draft.record.phase = Phase::Fenced;
         }
     }

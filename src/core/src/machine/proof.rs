@@ -97,13 +97,17 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
     void_children(draft);
     let count = draft.record.breaches;
     let at = draft.at;
+    let given_up = |release: &ReleaseState| {
+        let whole = before.release(&release.id.whole());
+        [Some(release), whole].iter().flatten().any(|one| one.stage == ReleaseStage::Abandoned)
+    };
     let releases = before
         .releases
         .iter()
-        .map(|release| match release.stage {
+        .map(|release| match given_up(release) {
             // What a person gave up stays given up; all else is let go anew, now that the node was on.
-            ReleaseStage::Abandoned => release.clone(),
-            _ => ReleaseState {
+            true => release.clone(),
+            false => ReleaseState {
                 stage: ReleaseStage::Pending,
                 attempts: 0,
                 unfinished: !release.stage.is_over() && (release.unfinished || release.attempts > 0),

@@ -3,12 +3,13 @@
 use super::Refused;
 use super::draft::Draft;
 use super::fence::expect_ground;
+use crate::event::MaxLife;
 use crate::ids::{EffectId, ReleaseId};
 use crate::ledger::EffectKind;
 use crate::outcome::Outcome;
 use crate::record::{Phase, ReleaseStage, ReleaseState};
 
-fn find<'a>(draft: &'a mut Draft, id: &ReleaseId) -> Result<&'a mut ReleaseState, Refused> {
+pub(super) fn find<'a>(draft: &'a mut Draft, id: &ReleaseId) -> Result<&'a mut ReleaseState, Refused> {
     let fence = draft.fence()?;
     let known = fence.releases.iter().map(|release| release.id.to_string()).collect();
     fence.releases.iter_mut().find(|release| release.id == *id).ok_or(Refused::NoSuch {
@@ -18,29 +19,37 @@ fn find<'a>(draft: &'a mut Draft, id: &ReleaseId) -> Result<&'a mut ReleaseState
     })
 }
 
-pub(super) fn intent(draft: &mut Draft, id: &ReleaseId) -> Result<(), Refused> {
+pub(super) fn intent(draft: &mut Draft, id: &ReleaseId, now: Option<MaxLife>) -> Result<(), Refused> {
     draft.expect_phase("a release", &["fenced"], "volumes are let go only once the node is proven off")?;
     find(draft, id)?;
     expect_ground(draft)?;
     let fence = draft.fence()?;
-    // They have an order: an earlier one that is not over bars the later ones.
+    // They have an order: an earlier one that is not over bars the later ones. The parts of one go side by side, and it has no
+    // attempts of its own.
+    let whole = id.whole();
+    let beside = |release: &ReleaseState| id.is_part() && release.id.belongs_to(&whole);
     let waiting: Vec<String> = fence
         .releases
         .iter()
         .take_while(|release| release.id != *id)
-        .filter(|release| !release.stage.is_over())
+        .filter(|release| !release.stage.is_over() && !beside(release))
         .map(|release| release.id.to_string())
         .collect();
     if !waiting.is_empty() {
         return Err(Refused::NotReleased(waiting));
     }
+    let refused = |phase, hint| Err(Refused::Phase { wanted: "an attempt", phase, hint });
+    if !id.is_part() && draft.fence()?.parts(id).next().is_some() {
+        return refused("in parts", "each part of this release is attempted for itself");
+    }
     let release = find(draft, id)?;
     if release.stage.is_over() {
-        return Err(Refused::Phase { wanted: "an attempt", phase: "over", hint: "this release is over" });
+        return refused("over", "this release is over");
     }
     release.stage = ReleaseStage::Requested;
     release.attempts += 1;
-    let (life, attempt) = (release.max_in_flight, release.attempts);
+    let stored = release.max_in_flight;
+    let (life, attempt) = (now.map_or(stored, |now| Some(stored?.max(now?))), release.attempts);
     draft.enter_new(EffectKind::Release(id.clone()), life);
     draft.moment(format!("release {id}: attempt {attempt}"));
     Ok(())
@@ -65,7 +74,13 @@ pub(super) fn progress(
     if stage == ReleaseStage::Abandoned {
         return refused("only a person abandons a release, by name");
     }
-    if release.attempts == 0 {
+    if stage == ReleaseStage::Complete && draft.fence()?.parts(id).next().is_some() && !id.is_part() {
+        return refused("it is complete once nothing of it is found attached");
+    }
+    let release = find(draft, id)?;
+    // A volume may be let go by somebody else: that it is free is seen, whoever did it.
+    let seen = release.part.is_some() && stage == ReleaseStage::Complete;
+    if release.attempts == 0 && !seen {
         return refused("nothing was attempted in this fence");
     }
     release.stage = stage;

@@ -7,6 +7,7 @@ mod confirming;
 mod fencing;
 mod holding;
 mod joining;
+mod parts;
 mod people;
 mod receipting;
 mod recording;

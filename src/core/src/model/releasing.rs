@@ -103,7 +103,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn release_intent(&mut self) {
-        let opened = self.persist(Event::ReleaseIntent { release: detach() }).unwrap_or_default();
+        let opened = self.persist(Event::ReleaseIntent { release: detach(), life: None }).unwrap_or_default();
         let Some(run) = self.letting_go() else { return };
         for one in opened {
             if let Opened::Release(order) = one {

@@ -128,7 +128,7 @@ pub struct Fence {
     pub handed_over: BTreeSet<String>,
     /// Holds, by device.
     pub holds: BTreeMap<DeviceId, HoldState>,
-    /// Releases, in their order.
+    /// Releases, in their order; the parts of one stand before it.
     pub releases: Vec<ReleaseState>,
     /// A person's word, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -184,6 +184,21 @@ impl Fence {
     /// How many moments are kept.
     pub const MOMENTS: usize = 200;
 
+    /// How many parts a release may have.
+    pub const PARTS: usize = 256;
+
+    /// The parts of that release.
+    pub fn parts<'a>(&'a self, whole: &'a ReleaseId) -> impl Iterator<Item = &'a ReleaseState> {
+        self.releases.iter().filter(move |release| release.id.is_part() && release.id.belongs_to(whole))
+    }
+
+    /// Adds one: a part before the release of which it is, all else at the end.
+    pub(crate) fn add_release(&mut self, release: ReleaseState) {
+        let whole = release.id.whole();
+        let before = self.releases.iter().position(|other| release.id.is_part() && other.id == whole);
+        self.releases.insert(before.unwrap_or(self.releases.len()), release);
+    }
+
     /// The release of that name.
     pub fn release(&self, id: &ReleaseId) -> Option<&ReleaseState> {
         self.releases.iter().find(|release| release.id == *id)
@@ -192,6 +207,12 @@ impl Fence {
     /// It ended before an off was sent.
     pub fn sent_nothing(&self) -> bool {
         self.outcome.as_ref().is_some_and(Outcome::sent_nothing)
+    }
+
+    /// Whether nothing is left to be let go: of what is not over, all parts are, and it is only to be asked once more what is attached.
+    pub(crate) fn waits_for_nothing(&self) -> bool {
+        let has_parts = |one: &ReleaseState| !one.id.is_part() && self.parts(&one.id).next().is_some();
+        self.releases.iter().all(|one| one.stage.is_over() || has_parts(one))
     }
 
     /// Whether every release is complete or abandoned.

@@ -29,10 +29,32 @@ impl ReleaseStage {
     }
 }
 
-/// One release of a fence.
+/// What a part of a release lets go: one volume, at its place.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Part {
+    /// The volume, as whoever attaches it identifies it.
+    pub volume: String,
+    /// Where the node has it, as a detach names it; empty: a detach names no place.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub device: String,
+    /// Its name, for people; empty: it has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.volume)?;
+        let words: Vec<&str> =
+            [self.name.as_str(), self.device.as_str()].into_iter().filter(|word| !word.is_empty()).collect();
+        if words.is_empty() { Ok(()) } else { write!(f, " ({})", words.join(", ")) }
+    }
+}
+
+/// One release of a fence, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReleaseState {
-    /// Its name in the settings.
+    /// Its name in the settings. Of a part: that, and its own. Parts stand before the release of which they are.
     pub id: ReleaseId,
     /// How long an attempt of it may still take effect after its sender stopped (S8).
     pub max_in_flight: Option<Duration>,
@@ -46,4 +68,22 @@ pub struct ReleaseState {
     /// What was said last: an error, a far side's word, who abandoned it and why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
+    /// What it is a part of its release for; `None`: it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
+}
+
+impl ReleaseState {
+    /// One of which nothing was done.
+    pub fn pending(id: ReleaseId, max_in_flight: Option<Duration>) -> Self {
+        Self {
+            id,
+            max_in_flight,
+            stage: ReleaseStage::Pending,
+            attempts: 0,
+            unfinished: false,
+            detail: String::new(),
+            part: None,
+        }
+    }
 }

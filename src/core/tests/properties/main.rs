@@ -23,6 +23,7 @@ mod normal_leaves_nothing_undone;
 mod numbers_only_grow;
 mod on_only_through_its_gate;
 mod orphans_can_be_retired;
+mod parts_are_over_before_their_release;
 mod proofs_are_present_ones;
 mod receipts_bar_the_on;
 mod records_come_back_from_json;

@@ -191,7 +191,8 @@ impl Walk {
                 Some(Event::ReceiptReturned { id, by: pick(&HOLDERS, a).to_owned() })
             }
             "attest" => Some(Event::Attest { person: person(), looks: &looks }),
-            "release intent" => Some(Event::ReleaseIntent { release: release(of) }),
+            "survey" => Some(Event::ReleaseSurveyed { release: release(of), found: survey(a % 2 == 1, b) }),
+            "release intent" => Some(Event::ReleaseIntent { release: release(of), life: None }),
             "release progress" => {
                 let known = (b % 2 == 0).then_some(one);
                 let stage = pick(&STAGES, b / 2);

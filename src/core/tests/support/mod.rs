@@ -42,7 +42,7 @@ pub fn device(name: &str) -> DeviceId {
 }
 
 pub fn release(name: &str) -> ReleaseId {
-    ReleaseId::new(name).unwrap()
+    ReleaseId::named(name).unwrap()
 }
 
 pub fn fence_id(number: u8) -> FenceId {

@@ -17,6 +17,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::Silent { .. } => "silent",
         Event::Confirmed(_) => "confirmed",
         Event::Attest { .. } => "attest",
+        Event::ReleaseSurveyed { .. } => "release_surveyed",
         Event::ReleaseIntent { .. } => "release_intent",
         Event::ReleaseProgress { .. } => "release_progress",
         Event::Unproven { .. } => "unproven",
@@ -44,7 +45,9 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::Resettled { .. } => "resettled",
         Event::Accepted { .. } => "accepted",
         Event::Drilled { .. } => "drilled",
-        Event::Keyed { event, .. } | Event::InSessions { event, .. } => event_label(event),
+        Event::Keyed { event, .. } | Event::InSessions { event, .. } | Event::After { event, .. } => {
+            event_label(event)
+        }
         Event::SoAlready => "so_already",
         Event::Learned { .. } => "learned",
         Event::ReceiptIntent(_) => "receipt_intent",

@@ -311,6 +311,13 @@ impl Asking {
         self.teller.exchange(&self, words::heard(result, in_words));
     }
 
+    /// The same of what is told in other words: how it ended, in one and in some.
+    pub(crate) fn ended(mut self, result: &str, words: String) {
+        self.answered = true;
+        self.measure(result);
+        self.teller.exchange(&self, words);
+    }
+
     fn measure(&self, result: &str) {
         // What it is made by is the first word of where it is.
         let driver = self.teller.plan.drivers.get(&self.device);
@@ -332,6 +339,9 @@ fn verb(asked: &str) -> &'static str {
         "put back what the hold changed" => "unhold",
         "power on" => "on",
         "end the session" => "close",
+        "what volumes are attached" => "volumes",
+        "how far is a volume" => "standing",
+        "let a volume go" => "detach",
         _ => "other",
     }
 }

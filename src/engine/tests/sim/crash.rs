@@ -8,7 +8,7 @@ use picket_engine::Until;
 use crate::lab::{Lab, lab, s};
 
 /// Fence, release, unfence, over however many deaths.
-async fn round(lab: &mut Lab) {
+pub async fn round(lab: &mut Lab) {
     let call = lab.call();
     loop {
         let engine = lab.engine.clone();

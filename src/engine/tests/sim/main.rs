@@ -39,6 +39,7 @@ mod silence;
 mod stopped;
 mod stopping;
 mod succession;
+mod volumes;
 mod weather;
 mod whose;
 mod withdrawals;

@@ -60,6 +60,8 @@ pub struct Setup {
     pub check_at_start: bool,
     /// Its devices' sessions can be ended by their names.
     pub names_sessions: bool,
+    /// Host devices know the volumes of their machines, and refuse a detach that is so old.
+    pub volumes: Option<Duration>,
     /// How many devices are logged in to side by side.
     pub logins: usize,
     /// In which election it takes part; `None`: it is alone.
@@ -93,6 +95,7 @@ impl Setup {
             addresses: BTreeMap::new(),
             check_at_start: false,
             names_sessions: false,
+            volumes: None,
             logins: 512,
             election: None,
             only_parent: None,
@@ -162,8 +165,12 @@ impl Setup {
         let named = self.releases.iter().filter(|_| !self.without_releases);
         let releases = named.map(|(id, releaser)| PlannedRelease {
             id: ReleaseId::new(id).expect("a good name"),
-            releaser: releaser.clone(),
+            releaser: releaser
+                .of_node(&drivers)
+                .expect("it has the device")
+                .unwrap_or_else(|| releaser.clone()),
         });
+        let releases: Vec<PlannedRelease> = releases.collect();
         let address = self.addresses.get(&node.name);
         let addresses =
             address.iter().flat_map(|at| drivers.keys().map(move |id| (id.clone(), format!("{at}/{id}"))));
@@ -176,7 +183,7 @@ impl Setup {
             id: NodeId::new(&node.name).expect("a good name"),
             topology: Topology::new(topology).expect("a good topology").at(addresses.collect()),
             drivers,
-            releases: releases.collect(),
+            releases,
             own_host: node.own_host,
             labels: Arc::default(),
             groups: Arc::default(),
@@ -199,7 +206,8 @@ impl Setup {
     fn device(&self, name: &str, world: &SharedWorld) -> Arc<dyn PowerDriver> {
         match self.pdu.as_ref().filter(|_| !name.ends_with("bmc")) {
             None => {
-                let options = SimOptions { names_sessions: self.names_sessions, ..SimOptions::default() };
+                let (names_sessions, volumes) = (self.names_sessions, self.volumes);
+                let options = SimOptions { names_sessions, volumes, ..SimOptions::default() };
                 Arc::new(SimDriver::new(world, name, &options))
             }
             Some((door, _, latency)) => {

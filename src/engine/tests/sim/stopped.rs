@@ -11,7 +11,7 @@ use crate::lab::{Lab, lab, s};
 use crate::points::Happens;
 
 /// Fence, release, unfence.
-async fn round(lab: &mut Lab) {
+pub async fn round(lab: &mut Lab) {
     let id = lab.open().await;
     assert_eq!(lab.outcome(id, Until::Released).await, Outcome::Fenced { released: true });
     assert!(!lab.is_on());

@@ -59,7 +59,14 @@ pub(crate) fn release(fence: &Fence, release: &ReleaseState) -> v1::Release {
         what.strip_prefix(&prefix).is_some_and(|rest| rest.starts_with(':') || rest.starts_with(' '))
     };
     let changed = fence.moments.iter().rev().find(|moment| tells(&moment.what));
+    let part = release.part.clone();
+    let (volume, volume_name, device) =
+        part.map(|part| (part.volume, part.name, part.device)).unwrap_or_default();
     v1::Release {
+        part_of: if release.id.is_part() { release.id.whole().to_string() } else { String::new() },
+        volume,
+        volume_name,
+        device,
         name: release.id.to_string(),
         stage: words::stage(release.stage).into(),
         attempts: release.attempts,

@@ -65,7 +65,9 @@ pub(crate) fn node(view: &NodeView, now: Now, leading: bool) -> v1::Node {
 /// All releases of the fence. When one is due is known of the one that is waited for.
 fn releases(fence: &Fence, wait: Option<&Wait>) -> Vec<v1::Release> {
     let due = |release: &ReleaseState| {
-        wait.filter(|wait| wait.whose == whose_release(&release.id)).and_then(|wait| wait.until)
+        let is_its = |wait: &&Wait| wait.whose == whose_release(&release.id.whole());
+        // What waits for the parts says until when the last of them has time.
+        wait.filter(is_its).filter(|_| !release.stage.is_over()).and_then(|wait| wait.until)
     };
     let told =
         |release| v1::Release { due_at: due(release).map(timestamp), ..evidence::release(fence, release) };

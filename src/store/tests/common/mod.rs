@@ -16,7 +16,7 @@ use picket_core::outcome::{Outcome, Reason};
 use picket_core::receipt::{Ended, Issued};
 use picket_core::record::{
     Attestation, AuditHead, Bringing, Cause, DeviceEvidence, Evidence, Fence, Hold, HoldState, Moment,
-    NodeRecord, Phase, ReleaseStage, ReleaseState, Retirement, SetAside,
+    NodeRecord, Part, Phase, ReleaseStage, ReleaseState, Retirement, SetAside,
 };
 use picket_core::store::{KeyEntry, Write};
 use picket_core::time::WallTime;
@@ -108,15 +108,17 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
                 attempts: 2,
                 unfinished: true,
                 detail: "https://storage.example/jobs/7".to_owned(),
+                part: None,
             },
             ReleaseState {
-                id: ReleaseId::new("inform").unwrap(),
-                max_in_flight: None,
-                stage: ReleaseStage::Pending,
-                attempts: 0,
-                unfinished: false,
-                detail: String::new(),
+                part: Some(Part {
+                    volume: "vol-0abc".to_owned(),
+                    device: "/dev/vdb".to_owned(),
+                    name: "data-1".to_owned(),
+                }),
+                ..ReleaseState::pending(ReleaseId::new("volumes").unwrap().part("vol-0abc"), None)
             },
+            ReleaseState::pending(ReleaseId::new("inform").unwrap(), None),
         ],
         attestation: Some(Attestation {
             by: "ops@example".to_owned(),

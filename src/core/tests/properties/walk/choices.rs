@@ -1,14 +1,14 @@
 //! What a move's numbers choose: names and requests that exist, or nearly do.
 
 use picket_core::device::MaxInFlight;
-use picket_core::event::FenceRequest;
+use picket_core::event::{FenceRequest, Survey};
 use picket_core::outcome::Reason;
-use picket_core::record::{ReleaseStage, Then};
+use picket_core::record::{Part, ReleaseStage, Then};
 
 use crate::support::*;
 
 pub const DEVICES: [&str; 5] = ["bmc", "agent", "a", "b", "nobody"];
-pub const RELEASES: [&str; 3] = ["storage", "detach", "nobody"];
+pub const RELEASES: [&str; 5] = ["storage", "detach", "nobody", "detach/v0", "detach/v1"];
 pub const HOLDERS: [&str; 4] = ["ops", "scheduler", "nobody", "restored"];
 pub const REASONS: [Reason; 4] =
     [Reason::LevelsSpent, Reason::Deadline, Reason::ReleaseDeadline, Reason::UnboundedEffect];
@@ -22,6 +22,19 @@ pub const STAGES: [ReleaseStage; 5] = [
 
 pub fn pick<T: Copy>(of: &[T], number: u8) -> T {
     of[usize::from(number) % of.len()]
+}
+
+/// Which of two volumes are attached, of whom nobody may say more than that it cannot be told.
+pub fn survey(on_ground: bool, number: u8) -> Result<Survey, String> {
+    let attached = [0, 1].into_iter().filter(|bit| number >> bit & 1 == 1);
+    let part = |bit| Part {
+        volume: format!("v{bit}"),
+        device: if number >= 4 { "/dev/vdx".to_owned() } else { String::new() },
+        name: String::new(),
+    };
+    let parts = attached.map(part).collect();
+    let found = Survey { parts, stays: Vec::new(), on_ground, max_in_flight: Some(s(60)) };
+    if number == 7 { Err("for the test".to_owned()) } else { Ok(found) }
 }
 
 pub fn then(number: u8) -> Then {

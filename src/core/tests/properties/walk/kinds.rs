@@ -13,7 +13,7 @@ impl std::fmt::Debug for Move {
 }
 
 /// Kinds of moves; those that lead on come more often.
-pub const NAMES: [&str; 63] = [
+pub const NAMES: [&str; 65] = [
     "fence",
     "fence",
     "join",
@@ -77,6 +77,8 @@ pub const NAMES: [&str; 63] = [
     "read",
     "read",
     "drop restored",
+    "survey",
+    "survey",
 ];
 
 pub fn moves() -> impl Strategy<Value = Vec<Move>> {

@@ -135,7 +135,7 @@ impl NodeTask {
         let request = FenceRequest {
             id: self.mint_fence(),
             holder: call.holder,
-            deadline: call.deadline.unwrap_or(rules.fence_deadline),
+            deadline: call.deadline.unwrap_or(rules.deadline_of(&self.plan.topology)),
             min_grade: call.min_grade.unwrap_or(picket_core::device::Grade::Claimed),
             topology: self.topology_to_fence(),
             releases: self

@@ -133,8 +133,8 @@ impl NodeTask {
         if self.plan.units.is_empty() {
             return topology;
         }
-        let most = self.parts.rules.level_share / 10;
         topology.with_dwells(|level, spec| {
+            let most = self.parts.rules.share_of(level) / 10;
             let Some(unit) = self.plan.units.get(&spec.id) else { return spec.dwell };
             let here = |other: &&DeviceSpec| {
                 self.plan.units.get(&other.id).is_some_and(|theirs| Arc::ptr_eq(theirs, unit))

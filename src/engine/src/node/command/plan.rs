@@ -110,7 +110,15 @@ impl NodeTask {
                 let text = format!("waits until {} have passed since the first Off", written(settle));
                 steps.push(PlanStep { at_most: Some(settle), ..step(PlanAction::Settle, &release.id, text) });
             }
-            let text = "lets the volumes go, and waits until that is seen complete";
+            let text = match release.releaser.in_parts() {
+                None => "lets the volumes go, and waits until that is seen complete".to_owned(),
+                Some(parts) => format!(
+                    "lets the volumes go that {} finds attached ({}), each for itself, and waits until all are seen to be free; \
+                     what is attached is read before the off, after the proof, and once more at the end",
+                    parts.device(),
+                    parts.choice()
+                ),
+            };
             let mut step =
                 PlanStep { at_most: Some(deadline), ..step(PlanAction::Release, &release.id, text) };
             if release.releaser.max_in_flight().is_none() {
@@ -178,7 +186,7 @@ impl NodeTask {
         let names: Vec<&str> = level.devices.iter().map(|spec| spec.id.as_str()).collect();
         // A silence that is shorter than a call is none yet.
         let slowest = level.devices.iter().map(|spec| spec.call).max().unwrap_or_default();
-        let silent = rules.silent_share.max(slowest).min(rules.level_share);
+        let silent = rules.silent_share.max(slowest).min(rules.share_of(level));
         let text = format!(
             "reads until Off is proven by {}; without any answer it ends after {}",
             names.join(" and "),
@@ -190,7 +198,7 @@ impl NodeTask {
                 "its grade would be {grade:?}, which is less than the least that is asked for, {least:?}"
             ));
         }
-        let at_most = Some(rules.level_share);
+        let at_most = Some(rules.share_of(level));
         steps.push(PlanStep {
             at_most,
             grade: Some(grade),

@@ -2,6 +2,7 @@
 
 mod last_look;
 mod prelude;
+mod survey;
 mod taking;
 mod verdict;
 mod waits;
@@ -22,6 +23,7 @@ use picket_core::time::BootTime;
 use picket_driver::{DriverError, ErrorKind};
 
 use self::last_look::LastLook;
+use self::survey::Surveys;
 use self::waits::Turns;
 use super::drain::Drained;
 use super::hands::Doing;
@@ -61,6 +63,8 @@ struct Hand {
     off_pause: Duration,
     off_not_before: BootTime,
     off: Option<Arc<OffOrder>>,
+    /// When the last one was taken.
+    taken_at: Option<BootTime>,
     /// Why the last off was not taken; `None` once one was.
     refused: Option<String>,
 }
@@ -80,6 +84,7 @@ struct Run {
     retries: BTreeMap<DeviceId, Duration>,
     doing: FuturesUnordered<Doing>,
     last_look: LastLook,
+    surveys: Surveys,
     turns: Turns,
     level: usize,
     level_began: BootTime,
@@ -108,6 +113,7 @@ impl Run {
             off_pause: first,
             off_not_before: BootTime::default(),
             off: None,
+            taken_at: None,
             refused: None,
         })
     }
@@ -116,6 +122,7 @@ impl Run {
     /// in vain. What was sent may have been taken or not.
     fn let_go(&mut self) {
         self.doing.clear();
+        self.surveys.let_go();
         for (device, hand) in self.hands.iter_mut().filter(|(_, hand)| hand.busy) {
             hand.busy = false;
             self.judge.off_failed(device);
@@ -157,6 +164,7 @@ impl Run {
     fn off_taken(&mut self, device: &DeviceId, now: BootTime) {
         let hand = self.hand(device);
         hand.refused = None;
+        hand.taken_at = Some(now);
         hand.off_not_before = now + hand.off_pause;
         hand.off_pause = (hand.off_pause * 2).min(LONGEST_PAUSE.max(hand.first));
     }
@@ -201,6 +209,7 @@ impl NodeTask {
             retries: self.plan.retries.clone(),
             doing: FuturesUnordered::new(),
             last_look: self.first_look(now),
+            surveys: self.surveys(now),
             turns: self.turns_of(level),
             level,
             level_began: now,
@@ -216,6 +225,7 @@ impl NodeTask {
                 return Ok(());
             }
             self.take_turns(&mut run);
+            self.begin_surveys(&mut run);
             if run.turns.are_here() {
                 self.send_due(&mut run).await?;
             }
@@ -238,6 +248,7 @@ impl NodeTask {
                     self.take(&mut run, device, did).await?;
                     self.store_sessions().await?;
                 }
+                answer = run.surveys.next() => run.surveys.heard(answer),
                 Some(look) = run.last_look.asking.next() => self.heard_of(&mut run, look).await?,
                 () = run.turns.next() => self.turn_came(&mut run),
                 () = sleep_until(now, wake) => {}
@@ -314,7 +325,8 @@ impl NodeTask {
         };
         let due: Vec<DeviceId> =
             run.judge.wants_off().into_iter().filter(|device| ready(run, device)).collect();
-        if !due.is_empty() && !run.last_look.lets_off(now) {
+        let may_go = due.is_empty() || run.surveys.let_off(now) && run.last_look.lets_off(now);
+        if !may_go {
             return Ok(());
         }
         // An off goes in the session that is stored with it; where another one took its place, or one began since, it is stored anew.
@@ -326,11 +338,16 @@ impl NodeTask {
             .collect();
         if !new.is_empty() {
             // Where the store is away it is decided anew once it is back: the last look is no older than the off (S15).
-            let opened = match self.apply(self.in_sessions(Event::OffIntent { devices: new.clone() })).await {
+            let off = self.in_sessions(Event::OffIntent { devices: new.clone() });
+            let opened = match self.apply(self.after_surveys(run, off)).await {
                 Ok(opened) => opened,
                 Err(Failure::Fatal(error)) => return Err(Fatal(error)),
                 Err(Failure::Refused(refused)) => {
-                    tracing::error!(%refused, "an off of our own was refused");
+                    if run.surveys.refused(&refused.to_string()) {
+                        tracing::warn!(%refused, "what is attached before the off is not stored");
+                    } else {
+                        tracing::error!(%refused, "an off of our own was refused");
+                    }
                     new.iter().for_each(|device| run.failed(device, now));
                     return Ok(());
                 }
@@ -342,6 +359,7 @@ impl NodeTask {
                 }
             };
             run.away = None;
+            run.surveys.stored();
             run.last_look.over();
             for one in opened {
                 if let Opened::Off(order) = one {

@@ -6,7 +6,7 @@ use picket_core::device::Identity;
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
-use picket_core::power::Power;
+use picket_core::power::{Power, Reading};
 use picket_driver::{Effect, ErrorKind, HoldReport};
 
 use super::{Question, Run};
@@ -92,6 +92,11 @@ impl NodeTask {
                 }
                 run.probed(&device, true);
                 let lost = run.judge.reading(&device, &reading, &self.record().ledger);
+                if self.is_to_be_told_again(run, &device, &reading) {
+                    tracing::warn!(%device, said = reading.said, "the off that it took came to nothing: it is told again");
+                    run.hand(&device).taken_at = None;
+                    run.judge.off_failed(&device);
+                }
                 self.note_loss(run, device, lost).await?;
             }
             Did::Read { asked_at, result: Err(error) } => {
@@ -103,6 +108,16 @@ impl NodeTask {
             Did::Unheld(..) | Did::On(..) | Did::Quiesced(..) | Did::Ended { .. } => {}
         }
         Ok(())
+    }
+
+    /// Whether the off that the device took is to be sent again, by what was asked for after that.
+    fn is_to_be_told_again(&self, run: &mut Run, device: &DeviceId, reading: &Reading) -> bool {
+        let Some(driver) = self.plan.drivers.get(device).filter(|_| reading.power != Power::Off) else {
+            return false;
+        };
+        let Some(taken_at) = run.hand(device).taken_at else { return false };
+        let after = driver.off_again(reading.power);
+        after.is_some_and(|after| reading.asked_at >= taken_at + after)
     }
 
     /// A loss is stored before anything else: it binds whoever leads next. The next off waits for the store.

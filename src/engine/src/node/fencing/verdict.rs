@@ -104,11 +104,10 @@ impl NodeTask {
             let seen = self.level_words(run);
             return self.level_spent(run, reason, format!("no answer for {silent_share:?}: {seen}")).await;
         }
-        if spent >= rules.level_share {
+        let share = self.share_of(run.level);
+        if spent >= share {
             let seen = self.level_words(run);
-            return self
-                .level_spent(run, reason, format!("not off within {:?}: {seen}", rules.level_share))
-                .await;
+            return self.level_spent(run, reason, format!("not off within {share:?}: {seen}")).await;
         }
         Ok(())
     }
@@ -116,8 +115,15 @@ impl NodeTask {
     /// What the levels that come after that one want of the time that is left.
     pub(super) fn reserved(&self, level: usize) -> Duration {
         let Some(fence) = self.open_fence() else { return Duration::ZERO };
-        let left = std::iter::successors(fence.level_after(level), |next| fence.level_after(*next)).count();
-        self.parts.rules.level_share * u32::try_from(left).unwrap_or(u32::MAX)
+        let left = std::iter::successors(fence.level_after(level), |next| fence.level_after(*next));
+        left.map(|level| self.share_of(level)).fold(Duration::ZERO, Duration::saturating_add)
+    }
+
+    /// How much of the fence's time that level has.
+    pub(super) fn share_of(&self, level: usize) -> Duration {
+        let rules = &self.parts.rules;
+        let level = self.open_fence().and_then(|fence| fence.topology.level(level));
+        level.map_or(rules.level_share, |level| rules.share_of(level))
     }
 
     /// Whether a level whose turn has not come gives way to the next: what it shares answers nobody, and others wait there one after
@@ -126,7 +132,7 @@ impl NodeTask {
         let reserved = self.reserved(run.level);
         let rules = &self.parts.rules;
         let is_dead = || run.turns.waits_for_silence(rules.silent_share);
-        let dead = now.since(run.level_began) >= rules.level_share && is_dead();
+        let dead = now.since(run.level_began) >= self.share_of(run.level) && is_dead();
         !reserved.is_zero() && (dead || now + reserved >= run.deadline)
     }
 

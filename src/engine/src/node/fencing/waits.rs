@@ -101,7 +101,8 @@ impl NodeTask {
         if !run.turns.are_here() {
             let reserved = self.reserved(run.level);
             let last = BootTime::from_boot(run.deadline.since_boot().saturating_sub(reserved));
-            let soonest = [run.level_began + rules.level_share, last, run.deadline, now + rules.silent_share];
+            let soonest =
+                [run.level_began + self.share_of(run.level), last, run.deadline, now + rules.silent_share];
             return soonest.into_iter().filter(|at| *at > now).min().unwrap_or(now);
         }
         let idle = |device: &DeviceId| run.hands.get(device).is_none_or(|hand| !hand.busy);
@@ -110,9 +111,11 @@ impl NodeTask {
         let idle_hands = run.hands.values().filter(|hand| !hand.busy);
         let retries = idle_hands.flat_map(|hand| [hand.not_before, hand.off_not_before]);
         let shares =
-            [run.level_began + rules.level_share, run.level_began + rules.silent_share, run.deadline];
+            [run.level_began + self.share_of(run.level), run.level_began + rules.silent_share, run.deadline];
         let look = run.last_look.waited_for();
-        let soonest = readings.chain(retries).chain(shares).chain(look).filter(|at| *at > now).min();
+        let volumes = run.surveys.waited_for().map(|(until, _)| until);
+        let soonest =
+            readings.chain(retries).chain(shares).chain(look).chain(volumes).filter(|at| *at > now).min();
         soonest.unwrap_or(now + Duration::from_secs(1))
     }
 
@@ -127,8 +130,12 @@ impl NodeTask {
         if let Some(until) = run.last_look.waited_for().filter(|until| *until > now) {
             return self.wait_for("whether the node recovered", LIVENESS_SOURCE, Some(until.since(now)));
         }
+        if let Some((until, device)) = run.surveys.waited_for().filter(|(until, _)| *until > now) {
+            let what = "what volumes are attached before the off";
+            return self.wait_for(what, device.as_str(), Some(until.since(now)));
+        }
         let devices: Vec<String> = self.level_devices(run.level).iter().map(ToString::to_string).collect();
-        let share = run.level_began + self.parts.rules.level_share;
+        let share = run.level_began + self.share_of(run.level);
         let until = share.min(run.deadline);
         let word = if self.open_fence().is_some_and(|fence| fence.off_sent) { "Off" } else { "an answer" };
         self.wait_for(

@@ -3,6 +3,7 @@
 mod reading;
 mod sessions;
 mod turns;
+mod volumes;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -152,7 +153,7 @@ impl Hands {
         })
     }
 
-    fn time(&self, device: &DeviceId) -> Duration {
+    pub(super) fn time(&self, device: &DeviceId) -> Duration {
         self.plan.topology.device(device).map_or(self.parts.rules.device_call, |spec| spec.call)
     }
 

@@ -11,7 +11,7 @@ use crate::logins::{self, LoginTurn};
 use crate::units::{self, Turn};
 
 /// What a call holds while it is under way: its turn at what several devices share, its turn to log in, and that of a program.
-pub(super) struct Turns<P> {
+pub(in crate::node) struct Turns<P> {
     pub(super) _shared: P,
     pub(super) login: Option<LoginTurn>,
     pub(super) _program: Option<Turn>,

@@ -74,7 +74,7 @@ pub(crate) fn abandon(
     caller: &str,
 ) -> Result<(MotionAsked, ReleaseId), Fault> {
     let mut fields = Fields::default();
-    let release = ReleaseId::new(&request.release);
+    let release = ReleaseId::named(&request.release);
     if let Err(error) = &release {
         fields.wrong("release", error.to_string());
     }

@@ -1,0 +1,73 @@
+//! The compute service of a server's host: told to be down (`forced_down`) where that host is dead and proven so, because Nova
+//! evacuates from no other. Administrators alone may.
+//!
+//! **Invariant.** Who evacuates from a host that lives has two writers: it is forced down under a release's permit alone, whose ground is
+//! then another proof than Nova's word, within that release's life; and put back at unfence where it was found otherwise.
+
+use std::time::Duration;
+
+use picket_driver::{Call, DriverError, Effort};
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::cloud::{Command, Found, Service};
+use crate::driver::OpenstackDriver;
+use crate::power::refused;
+
+#[derive(Deserialize)]
+struct Services {
+    services: Vec<ComputeService>,
+}
+
+/// One of Nova's services.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct ComputeService {
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) forced_down: bool,
+}
+
+impl OpenstackDriver {
+    /// The compute service on that host; `None`: it is not told, or there is not exactly one.
+    pub(crate) async fn compute_service(
+        &self,
+        host: &str,
+        call: &Call,
+    ) -> Result<Option<ComputeService>, DriverError> {
+        let path = format!("/os-services?binary=nova-compute&host={host}");
+        match self.cloud.get::<Services>(Service::Compute, &path, call).await? {
+            Found::It(Services { services }) => match <[ComputeService; 1]>::try_from(services) {
+                Ok([one]) => Ok(Some(one)),
+                Err(_) => Ok(None),
+            },
+            Found::NotThere(_) => Ok(None),
+        }
+    }
+
+    /// Tells Nova that it is down, or that its own reports count again.
+    pub(crate) async fn force_down(
+        &self,
+        service: &str,
+        down: bool,
+        life: Option<Duration>,
+        effort: &mut Effort,
+        call: &Call,
+    ) -> Result<(), DriverError> {
+        let path = format!("/os-services/{service}");
+        let body = Some(json!({ "forced_down": down }));
+        let command = Command { service: Service::Compute, method: Method::PUT, path: &path, body, life };
+        let unclear = self.unclear.sending(call.now() + self.cloud.longest_life());
+        let told = self.cloud.tell(command, effort, call).await?;
+        if !told.is_unclear() {
+            unclear.answered();
+        }
+        match told.code.as_u16() {
+            200 => {
+                effort.refused();
+                Ok(())
+            }
+            _ => Err(refused("forced_down", &told, effort)),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Releases that are made of parts, one a volume: what was found attached becomes a release of its own, beside its like.
+//!
+//! **Invariant.** Parts stand before the release of which they are, and that is over only once nothing that is to go was found
+//! attached after all of them were over. **Invariant.** What a person gave up is not begun again by what is found.
+
+use super::Refused;
+use super::draft::Draft;
+use super::fence::expect_ground;
+use super::release::{find, settle_released};
+use crate::event::{MaxLife, Survey};
+use crate::ids::ReleaseId;
+use crate::record::{Fence, Part, Phase, ReleaseStage, ReleaseState};
+
+/// So many are named in a moment; the record has all.
+const NAMED: usize = 16;
+
+pub(super) fn surveyed(
+    draft: &mut Draft,
+    id: &ReleaseId,
+    found: Result<Survey, String>,
+) -> Result<(), Refused> {
+    draft.expect_phase("a survey", &["fencing", "fenced"], "what is attached is asked for in a fence")?;
+    expect_ground(draft)?;
+    let whole = find(draft, id)?;
+    let refused = |phase, hint| Err(Refused::Phase { wanted: "a survey", phase, hint });
+    if whole.id.is_part() {
+        return refused("a part", "a part has none of its own");
+    }
+    if whole.stage.is_over() {
+        return refused("over", "this release is over");
+    }
+    match found {
+        Ok(survey) => take(draft, id, survey),
+        Err(why) => {
+            whole.detail.clone_from(&why);
+            tell(draft, format!("what {id} would let go cannot be told: {why}"))
+        }
+    }
+}
+
+fn take(draft: &mut Draft, id: &ReleaseId, survey: Survey) -> Result<(), Refused> {
+    let fence = draft.fence()?;
+    let were_over = fence.parts(id).all(|part| part.stage.is_over());
+    let mut names = Vec::new();
+    for found in survey.parts {
+        let name = found.to_string();
+        if is_to_go(fence, id, found, survey.max_in_flight)? {
+            names.push(name);
+        }
+    }
+    let goes = named(&names, "nothing");
+    let stays = match survey.stays.is_empty() {
+        true => String::new(),
+        false => format!("; stays: {}", named(&survey.stays, "nothing")),
+    };
+    let when = if survey.on_ground { "" } else { " before the off" };
+    let detail = format!("attached{when}, and to be let go: {goes}{stays}");
+    find(draft, id)?.detail.clone_from(&detail);
+    tell(draft, format!("{id}: {detail}"))?;
+    if survey.on_ground && draft.record.phase == Phase::Fenced && were_over && names.is_empty() {
+        find(draft, id)?.stage = ReleaseStage::Complete;
+        tell(draft, format!("release {id} complete: nothing that is to go is attached"))?;
+        settle_released(draft);
+    }
+    Ok(())
+}
+
+/// Enters what was found. False if a person gave it up.
+fn is_to_go(fence: &mut Fence, whole: &ReleaseId, found: Part, life: MaxLife) -> Result<bool, Refused> {
+    let id = whole.part(&found.volume);
+    let parts = fence.parts(whole).count();
+    let Some(known) = fence.releases.iter_mut().find(|release| release.id == id) else {
+        if parts >= Fence::PARTS {
+            return Err(Refused::TooManyParts(whole.to_string(), parts + 1, Fence::PARTS));
+        }
+        fence.add_release(ReleaseState { part: Some(found), ..ReleaseState::pending(id, life) });
+        return Ok(true);
+    };
+    if known.stage == ReleaseStage::Abandoned {
+        return Ok(false);
+    }
+    let moved = known.part.as_ref().is_none_or(|part| part.device != found.device);
+    // Seen to be gone, and there again; or what was accepted was of another place.
+    if known.stage == ReleaseStage::Complete || moved && known.stage != ReleaseStage::Requested {
+        known.stage = ReleaseStage::Pending;
+        known.detail = "it is attached again".to_owned();
+    }
+    known.part = Some(found);
+    Ok(true)
+}
+
+/// A moment, unless it was the last one already: what is asked again and again says the same.
+fn tell(draft: &mut Draft, what: String) -> Result<(), Refused> {
+    if draft.fence()?.moments.last().is_none_or(|last| last.what != what) {
+        draft.moment(what);
+    }
+    Ok(())
+}
+
+fn named(names: &[String], none: &str) -> String {
+    match names.len().checked_sub(NAMED) {
+        _ if names.is_empty() => none.to_owned(),
+        None | Some(0) => names.join(", "),
+        Some(more) => format!("{} and {more} more", names[..NAMED].join(", ")),
+    }
+}

@@ -1,0 +1,238 @@
+//! A release that is made of parts: what is attached is asked for, each part let go and followed, and asked once more at the end.
+//!
+//! **Invariant.** What is complete was said to be free by whoever has it. **Invariant.** One part that is stuck does not keep the
+//! others; a person is asked once no open one has time left. **Invariant.** An attempt whose answer did not come stands in the
+//! ledger for all of its life, also where its volume is free meanwhile: who let it go is not known.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use picket_core::event::{Event, Survey};
+use picket_core::ground::Look;
+use picket_core::ids::ReleaseId;
+use picket_core::machine::Refused;
+use picket_core::outcome::Reason;
+use picket_core::record::{ReleaseStage, ReleaseState};
+use picket_core::time::written;
+use picket_release::{Found, Progress, ReleaseError, Releaser};
+
+use super::sending::Answered;
+use super::{Next, Run};
+use crate::node::{Failure, Fatal, NodeTask};
+
+impl NodeTask {
+    /// The next step of a release of parts.
+    pub(super) async fn in_parts(
+        &mut self,
+        run: &mut Run,
+        whole: &ReleaseId,
+        releaser: &Arc<dyn Releaser>,
+        looks: &[Look],
+    ) -> Result<Next, Fatal> {
+        let now = self.now();
+        let open = self.open_parts(whole);
+        if open.is_empty() || !run.surveyed.contains(whole) {
+            return self.survey(run, whole, releaser).await;
+        }
+        // The survey at the end has a time of its own.
+        run.paces.remove(whole);
+        open.iter().for_each(|part| self.begin(run, &part.id, &**releaser));
+        let has_time = |run: &Run, part: &ReleaseState| {
+            run.paces.get(&part.id).is_some_and(|pacing| now < pacing.deadline)
+        };
+        let (alive, stuck): (Vec<_>, Vec<_>) = open.into_iter().partition(|part| has_time(run, part));
+        if alive.is_empty() {
+            return self.give_up_parts(run, whole, &stuck, &**releaser).await;
+        }
+        let next_of =
+            |run: &Run, part: &ReleaseState| run.paces.get(&part.id).map_or(now, |pacing| pacing.next);
+        if run.unknown == 0 {
+            let mut due: Vec<&ReleaseState> = alive.iter().filter(|part| next_of(run, part) <= now).collect();
+            // Who has waited longest is first: what takes all of its time again and again keeps nobody.
+            due.sort_by_key(|part| next_of(run, part));
+            let is_attempted = |part: &&ReleaseState| {
+                part.stage != ReleaseStage::Accepted && run.attached.contains(&part.id)
+            };
+            let (attempts, followed): (Vec<_>, Vec<_>) = due.into_iter().partition(is_attempted);
+            if !followed.is_empty() {
+                self.follow(run, &followed, releaser).await?;
+                return Ok(Next::Again);
+            }
+            if let Some(part) = attempts.first() {
+                self.attempt(run, part, releaser, looks).await?;
+                return Ok(Next::Again);
+            }
+        }
+        let until = alive.iter().map(|part| next_of(run, part)).min().unwrap_or(now);
+        let deadlines = alive.iter().filter_map(|part| run.paces.get(&part.id)).map(|pacing| pacing.deadline);
+        Ok(Next::Wait(until, deadlines.max().unwrap_or(now)))
+    }
+
+    fn open_parts(&self, whole: &ReleaseId) -> Vec<ReleaseState> {
+        let fence = self.record().fence.iter();
+        fence.flat_map(|fence| fence.parts(whole)).filter(|part| !part.stage.is_over()).cloned().collect()
+    }
+
+    /// Asks what is attached: after the confirmation, and again once all parts are over.
+    async fn survey(
+        &mut self,
+        run: &mut Run,
+        whole: &ReleaseId,
+        releaser: &Arc<dyn Releaser>,
+    ) -> Result<Next, Fatal> {
+        let now = self.now();
+        self.begin(run, whole, &**releaser);
+        let Some(pacing) = run.pace(whole).map(|pacing| *pacing) else { return Ok(Next::Again) };
+        if now >= pacing.deadline {
+            let why = run.heard.get(whole).cloned().unwrap_or_default();
+            let within = written(releaser.deadline());
+            let detail = format!("what {whole} has to let go could not be told in {within}: {why}");
+            self.give_up(Reason::ReleaseDeadline, detail).await?;
+            return Ok(Next::Moved);
+        }
+        // Only what is let go waits until storage has settled.
+        let first = !run.surveyed.contains(whole) && !run.heard.contains_key(whole);
+        if now < pacing.next && !first {
+            return Ok(Next::Wait(pacing.next, pacing.deadline));
+        }
+        let asking = self.hands.survey(releaser, releaser.attempt_time());
+        let Some(found) = self.watch_over(asking).await? else { return Ok(Next::Moved) };
+        match self.surveyed(whole, found.map_err(ReleaseError::into_words), releaser).await? {
+            Ok(parts) => {
+                run.surveyed.insert(whole.clone());
+                run.attached.extend(parts);
+                run.heard.remove(whole);
+            }
+            Err(Surveying::TooMany(why)) => {
+                self.give_up(Reason::ReleaseDeadline, why).await?;
+                return Ok(Next::Moved);
+            }
+            Err(Surveying::Failed(why)) => {
+                tracing::warn!(release = %whole, why, "what is attached cannot be told");
+                run.heard.insert(whole.clone(), why);
+                run.back_off(whole, self.now());
+            }
+        }
+        Ok(Next::Again)
+    }
+
+    /// Stores what was found, or that it could not be told. Which parts are attached.
+    async fn surveyed(
+        &mut self,
+        whole: &ReleaseId,
+        found: Result<Found, String>,
+        releaser: &Arc<dyn Releaser>,
+    ) -> Result<Result<Vec<ReleaseId>, Surveying>, Fatal> {
+        let told = match &found {
+            Ok(found) => Ok(found.parts.iter().map(|part| whole.part(&part.volume)).collect()),
+            Err(why) => Err(Surveying::Failed(why.clone())),
+        };
+        match self.apply(survey_event(whole, found, true, &**releaser)).await {
+            Ok(_) => Ok(told),
+            Err(Failure::Fatal(error)) => Err(Fatal(error)),
+            Err(Failure::Refused(refused @ Refused::TooManyParts(..))) => {
+                Ok(Err(Surveying::TooMany(refused.to_string())))
+            }
+            Err(Failure::Refused(refused)) => Ok(Err(Surveying::Failed(refused.to_string()))),
+            Err(Failure::Unavailable(why)) => Ok(Err(Surveying::Failed(format!("the store is away: {why}")))),
+        }
+    }
+
+    /// Looks how far these are, side by side.
+    async fn follow(
+        &mut self,
+        run: &mut Run,
+        parts: &[&ReleaseState],
+        releaser: &Arc<dyn Releaser>,
+    ) -> Result<(), Fatal> {
+        let time = releaser.attempt_time();
+        let asked = parts.iter().filter_map(|state| {
+            let asking = self.hands.standing(releaser, state.part.clone()?, time);
+            let state = (*state).clone();
+            Some(async move { (state, asking.await) })
+        });
+        let asking = Box::pin(join_all(asked.collect::<Vec<_>>()));
+        let Some(answers) = self.watch_over(asking).await? else { return Ok(()) };
+        for (state, answer) in answers {
+            let is_open = self.open_parts(&state.id.whole()).iter().any(|part| part.id == state.id);
+            // A person may have given it up meanwhile.
+            if is_open {
+                self.followed(run, &state, answer).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn followed(&mut self, run: &mut Run, state: &ReleaseState, answer: Answered) -> Result<(), Fatal> {
+        let (id, now) = (state.id.clone(), self.now());
+        let accepted = state.stage == ReleaseStage::Accepted;
+        match answer {
+            Ok(Progress::Complete(words)) => {
+                // What was taken has been done. One that was not answered may have been done by somebody else, and land yet.
+                let known = self.open_attempts(&id).last().copied().filter(|_| accepted);
+                self.progress(run, id, ReleaseStage::Complete, words, known).await
+            }
+            Ok(Progress::NotThere(words)) => {
+                run.attached.insert(id.clone());
+                match accepted {
+                    true => self.progress(run, id, ReleaseStage::Pending, words, None).await,
+                    false => Ok(()),
+                }
+            }
+            Ok(Progress::Accepted(words)) => {
+                run.heard.insert(id.clone(), words);
+                run.back_off(&id, now);
+                Ok(())
+            }
+            Err(error) => {
+                tracing::warn!(release = %id, %error, "how far it is cannot be told");
+                run.heard.insert(id.clone(), error.to_string());
+                run.back_off(&id, now);
+                Ok(())
+            }
+        }
+    }
+
+    /// No open part has time left.
+    async fn give_up_parts(
+        &mut self,
+        run: &Run,
+        whole: &ReleaseId,
+        stuck: &[ReleaseState],
+        releaser: &dyn Releaser,
+    ) -> Result<Next, Fatal> {
+        let why = |part: &ReleaseState| {
+            let heard = run.heard.get(&part.id).unwrap_or(&part.detail);
+            format!("{}: {heard}", part.id)
+        };
+        let all: Vec<String> = stuck.iter().map(why).collect();
+        let detail = format!(
+            "of release {whole} {} did not complete in {}: {}",
+            all.len(),
+            written(releaser.deadline()),
+            all.join("; ")
+        );
+        self.give_up(Reason::ReleaseDeadline, detail).await?;
+        Ok(Next::Moved)
+    }
+}
+
+/// Why a survey came to nothing.
+enum Surveying {
+    /// It could not be told, or not be stored.
+    Failed(String),
+    /// There is more than may be.
+    TooMany(String),
+}
+
+/// What was found, or that it could not be told, for the record.
+pub(in crate::node) fn survey_event(
+    whole: &ReleaseId,
+    found: Result<Found, String>,
+    on_ground: bool,
+    releaser: &dyn Releaser,
+) -> Event<'static> {
+    let max_in_flight = releaser.max_in_flight();
+    let found = found.map(|Found { parts, stays }| Survey { parts, stays, on_ground, max_in_flight });
+    Event::ReleaseSurveyed { release: whole.clone(), found }
+}

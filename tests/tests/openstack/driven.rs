@@ -1,0 +1,193 @@
+//! A gateway over servers of the cloud, asked as an operator asks it.
+
+use std::time::{Duration, SystemTime};
+
+use picket_tests::peers::{Effect, OpenStack, Who};
+use picket_tests::{Daemon, Fleet, Gateway, PeerError, Result, Said};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::scene::cloud;
+
+/// What makes tests quick, and proves as much: the least that is allowed.
+const QUICK: &str = "[rules]\ncloud_poll = \"1s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"\n";
+/// A level is given up soon.
+pub const IMPATIENT: &str = "level_share = \"12s\"\ncloud_level_share = \"12s\"\n";
+
+/// How a scene shall be.
+pub struct Plan {
+    who: Who,
+    servers: Vec<String>,
+    rules: String,
+    releases: String,
+    variables: Vec<(String, String)>,
+}
+
+impl Plan {
+    /// Nodes n1, n2 and so on, each a server; in that name.
+    pub fn over(who: &Who, servers: &[&str]) -> Self {
+        let servers = servers.iter().map(ToString::to_string).collect();
+        let (rules, releases) = (String::new(), "[releases.volumes]\nkind = \"volumes\"\nsettle = \"0s\"\n".to_owned());
+        Self { who: who.clone(), servers, rules, releases, variables: Vec::new() }
+    }
+
+    /// With further lines among the rules.
+    pub fn rules(mut self, lines: &str) -> Self {
+        self.rules += lines;
+        self
+    }
+
+    /// With further lines of the release.
+    pub fn releasing(mut self, lines: &str) -> Self {
+        self.releases += lines;
+        self
+    }
+
+    /// The daemon stops at this point, the first time.
+    pub fn pausing(mut self, point: &str) -> Self {
+        self.variables.push(("PICKET_PAUSE_AT".to_owned(), point.to_owned()));
+        self
+    }
+
+    /// Starts the gateway; every server was looked at when it returns.
+    pub async fn start(self) -> Result<Driven<'static>> {
+        let cloud = cloud().await?;
+        self.start_on(cloud).await
+    }
+
+    /// The same on a cloud of the test's own.
+    pub async fn start_on(self, cloud: &OpenStack) -> Result<Driven<'_>> {
+        let home = tempfile::tempdir().map_err(PeerError::io("create a folder"))?;
+        let clouds = home.path().join("clouds.yaml");
+        std::fs::write(&clouds, cloud.clouds_yaml(&self.who)).map_err(PeerError::io("write clouds.yaml"))?;
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&clouds, mode).map_err(PeerError::io("chmod clouds.yaml"))?;
+        let mut text = format!("{QUICK}{}\n{}\n", self.rules, self.releases);
+        for (number, server) in self.servers.iter().enumerate() {
+            text += &format!(
+                "[nodes.n{}]\nlevels = [[\"nova\"]]\nreleases = [\"volumes\"]\n\
+                 [nodes.n{0}.devices.nova]\ndriver = \"openstack\"\nserver = {server:?}\ncloud = \"cloud\"\nclouds_file = {clouds:?}\n",
+                number + 1
+            );
+        }
+        let fleet = Fleet::new().with(&text);
+        let daemon = if self.variables.is_empty() { Daemon::Shipped } else { Daemon::Hooked };
+        let mut gateway = Gateway::of(daemon, &fleet)?;
+        let mut variables = self.variables;
+        if !variables.is_empty() {
+            let paused = gateway.directory().join("paused").display().to_string();
+            variables.push(("PICKET_PAUSE_FILE".to_owned(), paused));
+        }
+        let variables: Vec<(&str, &str)> =
+            variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        gateway.begin(&variables).await?;
+        gateway.checked().await?;
+        Ok(Driven { gateway, cloud, servers: self.servers, _home: home })
+    }
+}
+
+/// A running gateway, and its servers.
+pub struct Driven<'a> {
+    pub gateway: Gateway,
+    pub cloud: &'a OpenStack,
+    pub servers: Vec<String>,
+    _home: TempDir,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub struct Told {
+    said: Said,
+    pub result: Value,
+}
+
+impl Told {
+    fn of(said: Said) -> Self {
+        let all: Value = serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+        let result = all["results"][0].clone();
+        Self { said, result }
+    }
+
+    /// What it came to: `fenced`, `needs_operator`.
+    pub fn kind(&self) -> &str {
+        self.result["outcome"]["kind"].as_str().unwrap_or_else(|| panic!("no outcome: {self:?}"))
+    }
+
+    /// Proven off, with everything released.
+    pub fn is_fenced(&self, driven: &Driven) -> &Self {
+        let released = &self.result["outcome"]["released"];
+        assert!(self.kind() == "fenced" && *released == json!(true), "{self:#?}\n{}", driven.gateway.log());
+        self
+    }
+
+    /// A person must decide, for this reason.
+    pub fn needs_operator(&self, reason: &str, driven: &Driven) -> &Self {
+        let outcome = &self.result["outcome"];
+        let log = driven.gateway.log();
+        assert_eq!((self.kind(), &outcome["reason"]), ("needs_operator", &json!(reason)), "{self:#?}\n{log}");
+        self
+    }
+}
+
+impl Driven<'_> {
+    /// Fences n1.
+    pub async fn fence(&self) -> Result<Told> {
+        self.fence_node("n1").await
+    }
+
+    pub async fn fence_node(&self, node: &str) -> Result<Told> {
+        let asked = ["fence", node, "--yes", "--reason", "a test", "-o", "json", "--timeout", "170s"];
+        Ok(Told::of(self.gateway.picket(&asked).await?))
+    }
+
+    pub async fn unfence(&self) -> Result<Told> {
+        let asked = ["unfence", "n1", "--yes", "--reason", "a test", "-o", "json", "--timeout", "170s"];
+        Ok(Told::of(self.gateway.picket(&asked).await?))
+    }
+
+    /// What is stored of n1's newest fence, as text.
+    pub async fn history(&self) -> Result<String> {
+        Ok(self.gateway.picket(&["history", "n1"]).await?.out)
+    }
+
+    pub fn server(&self) -> &str {
+        &self.servers[0]
+    }
+
+    /// What the hypervisor did with n1's server since it was made, in order.
+    pub fn did(&self) -> Result<Vec<String>> {
+        Ok(self.cloud.effects(self.server())?.into_iter().map(|effect| effect.did).collect())
+    }
+
+    /// Nothing was detached before the machine was off, by the hypervisor's own log.
+    pub fn detached_while_off(&self, times: usize) -> Result<()> {
+        let effects = self.cloud.effects(self.server())?;
+        let detached: Vec<(usize, &Effect)> =
+            effects.iter().enumerate().filter(|(_, effect)| effect.did == "detach").collect();
+        assert_eq!(detached.len(), times, "{effects:#?}");
+        for (at, _) in detached {
+            let last = effects[..at].iter().rfind(|one| matches!(one.did.as_str(), "spawn" | "power_on" | "power_off"));
+            assert_eq!(last.map(|one| one.did.as_str()), Some("power_off"), "{effects:#?}");
+        }
+        Ok(())
+    }
+
+    /// What requests of that method and part of a path our own daemon sent.
+    pub fn sent(&self, method: &str, path: &str) -> Result<Vec<(SystemTime, Value, u16)>> {
+        let ours = |one: &picket_tests::peers::Request| {
+            one.agent.starts_with("picket/") && one.method == method && one.path.contains(path)
+        };
+        let all = self.cloud.requests()?.into_iter().filter(ours);
+        Ok(all.map(|one| (one.at, one.body.clone(), one.answer.map_or(0, |answer| answer.status))).collect())
+    }
+
+    /// How often our own daemon told the server's action something that begins so (`os-stop`).
+    pub fn acted(&self, what: &str) -> Result<usize> {
+        let told = self.sent("POST", &format!("/servers/{}/action", self.server()))?;
+        Ok(told.iter().filter(|(_, body, _)| body.get(what).is_some()).count())
+    }
+}
+
+/// Longer than anything here waits.
+pub const LONG: Duration = Duration::from_secs(170);

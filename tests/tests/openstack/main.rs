@@ -1,0 +1,11 @@
+//! The OpenStack of the tests, looked at with openstacksdk alone: a test that relies on a cloud that lies by mistake shows nothing.
+//! And Picket over its servers, where openstacksdk and the hypervisor's own journal look on.
+
+mod driven;
+mod faults;
+mod fencing;
+mod hosts;
+mod releasing;
+mod scene;
+mod volumes;
+mod wrong;

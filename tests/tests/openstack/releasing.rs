@@ -1,0 +1,120 @@
+//! Volumes of a server that is proven off are let go, each once, and nothing else is.
+
+use picket_tests::Result;
+use picket_tests::peers::{OPENSTACK_HOSTS, RequestRule, ServerFault, Who};
+use serde_json::json;
+
+use crate::driven::{LONG, Plan};
+use crate::scene::cloud;
+
+/// The seed's own case.
+#[tokio::test]
+async fn a_volume_of_a_fenced_server_is_attached_to_another() -> Result<()> {
+    let cloud = cloud().await?;
+    let [here, there, ..] = OPENSTACK_HOSTS;
+    let (server, other) = (cloud.server("database", here).await?, cloud.server("spare", there).await?);
+    let (data, log) = (cloud.volume("data").await?, cloud.volume("log").await?);
+    for volume in [&data, &log] {
+        cloud.attach(&server, volume).await?;
+    }
+    let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
+    let told = driven.fence().await?;
+    told.is_fenced(&driven);
+    driven.detached_while_off(2)?;
+    for volume in [&data, &log] {
+        cloud.until_volume(volume, "available").await?;
+        cloud.attach(&other, volume).await?;
+    }
+    let history = driven.history().await?;
+    for word in [&data, &log] {
+        assert!(history.contains(word.as_str()), "{word} is not in {history}");
+    }
+    let deleted = driven.sent("DELETE", "os-volume_attachments")?;
+    let of_it: Vec<_> = deleted.iter().filter(|(_, _, status)| *status == 202).collect();
+    assert!(of_it.len() >= 2, "{deleted:?}");
+    assert_eq!(driven.unfence().await?.kind(), "unfenced");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_root_volume_stays_and_so_does_what_the_settings_exclude() -> Result<()> {
+    let cloud = cloud().await?;
+    let root = cloud.bootable_volume("root-of-it").await?;
+    let server = cloud.server_from("from-a-volume", OPENSTACK_HOSTS[1], &root).await?;
+    let (data, kept) = (cloud.volume("pvc-1").await?, cloud.volume("scratch-1").await?);
+    for volume in [&data, &kept] {
+        cloud.attach(&server, volume).await?;
+    }
+    for who in [Who::Tenant, Who::Admin] {
+        let driven = Plan::over(&who, &[&server]).releasing("exclude = { names = [\"scratch-*\"] }\n").start().await?;
+        driven.fence().await?.is_fenced(&driven);
+        driven.detached_while_off(1)?;
+        cloud.until_volume(&data, "available").await?;
+        for stays in [&root, &kept] {
+            cloud.until_volume(stays, "in-use").await?;
+        }
+        assert_eq!(driven.unfence().await?.kind(), "unfenced");
+        if matches!(who, Who::Admin) {
+            break;
+        }
+        // The administrator finds it as the tenant left it: one has nothing to let go any more.
+        assert!(driven.sent("DELETE", &root)?.is_empty(), "the root was never told to go");
+        return Ok(());
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_detach_that_fails_at_first_is_tried_again() -> Result<()> {
+    let cloud = cloud().await?;
+    let server = cloud.server("sticky", OPENSTACK_HOSTS[0]).await?;
+    let volume = cloud.volume("sticky").await?;
+    cloud.attach(&server, &volume).await?;
+    let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
+    cloud.hinder(&server, &ServerFault { detach_fail: true, ..ServerFault::default() })?;
+    let (told, ()) = tokio::try_join!(driven.fence(), async {
+        let failed = async || Ok(cloud.effects(&server)?.iter().any(|one| one.did == "detach: fails"));
+        crate::scene::soon("a detach fails", failed).await?;
+        cloud.hinder(&server, &ServerFault::default())
+    })?;
+    told.is_fenced(&driven);
+    driven.detached_while_off(1)?;
+    cloud.until_volume(&volume, "available").await
+}
+
+#[tokio::test]
+async fn a_detach_whose_answer_is_lost_happens_once() -> Result<()> {
+    let cloud = cloud().await?;
+    let server = cloud.server("lost-detach", OPENSTACK_HOSTS[1]).await?;
+    let volume = cloud.volume("lost-detach").await?;
+    cloud.attach(&server, &volume).await?;
+    let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
+    let rules = cloud.rules(&[RequestRule::new("DELETE", format!("{server}/os-volume_attachments/{volume}"), "unanswered")])?;
+    driven.fence().await?.is_fenced(&driven);
+    drop(rules);
+    driven.detached_while_off(1)?;
+    cloud.until_volume(&volume, "available").await
+}
+
+#[tokio::test]
+async fn what_somebody_detached_by_hand_is_fine() -> Result<()> {
+    let cloud = cloud().await?;
+    let server = cloud.server("by-hand", OPENSTACK_HOSTS[0]).await?;
+    let volume = cloud.volume("by-hand").await?;
+    cloud.attach(&server, &volume).await?;
+    let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
+    cloud.hinder(&server, &ServerFault { power_off_delay: 5.0, ..ServerFault::default() })?;
+    let detach = async {
+        let begun = async || Ok(cloud.effects(&server)?.iter().any(|one| one.did == "power_off: begins"));
+        crate::scene::soon("the stop begins", begun).await?;
+        cloud.until_server(&server, "SHUTOFF").await?;
+        // Whoever is first.
+        let _ = cloud.ask(&Who::Owner, "detach", json!({ "server": server, "volume": volume })).await;
+        Ok(())
+    };
+    let (told, ()) = tokio::try_join!(driven.fence(), detach)?;
+    told.is_fenced(&driven);
+    driven.detached_while_off(1)?;
+    assert!(LONG.as_secs() > 0);
+    cloud.until_volume(&volume, "available").await
+}
