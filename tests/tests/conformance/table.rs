@@ -7,6 +7,7 @@ use picket_driver_ipmi::crypto::Suite;
 use serde_json::json;
 
 use crate::bmc::{Pyghmi, Theirs};
+use crate::ec2::Ec2Subject;
 use crate::over_https::OverHttps;
 use crate::over_udp::{By, OverUdp};
 use crate::pdu::Outlet;
@@ -128,9 +129,15 @@ const FENCE_REDFISH: Row = Row {
         CREDENTIALS,
     ],
 };
+// It has no sessions; TCP delivers once; what is stopped may be stopped again; and of a question the driver sends one copy.
+const MOTO: Row = Row {
+    driver: "aws",
+    peer: "moto",
+    left_out: &[ALREADY, RESTART, SIGHT, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
+};
 
 /// All of them. The driver sim is held to the suite where its worlds are, in paused time.
-const ROWS: [&Row; 10] = [
+const ROWS: [&Row; 11] = [
     &IPMI_SIM,
     &PYGHMI,
     &FLEET_IPMI,
@@ -141,10 +148,11 @@ const ROWS: [&Row; 10] = [
     &FENCE_IPMILAN,
     &FENCE_EATON_SNMP,
     &FENCE_REDFISH,
+    &MOTO,
 ];
 
 /// What no peer of a driver shows, and why that is so.
-const SHOWN_NOWHERE: [(&str, &str, &str); 12] = [
+const SHOWN_NOWHERE: [(&str, &str, &str); 20] = [
     ("redfish", LATE_COPY, "TCP delivers once, and no later than its connection lives"),
     ("redfish", DOUBLED, "the same"),
     (
@@ -165,6 +173,18 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 12] = [
     ),
     ("agent", DOUBLED, "the same"),
     ("agent", CREDENTIALS, "agents have one word for everything that goes wrong"),
+    ("aws", ALREADY, "EC2 says it with a state, and no error; of what was terminated drivers/aws shows it"),
+    ("aws", RESTART, "an instance's life is its id: there is no session that could be lost"),
+    ("aws", SIGHT, "the same"),
+    ("aws", SILENT_END, "EC2 has no sessions"),
+    (
+        "aws",
+        LATE_COPY,
+        "TCP delivers once; what comes late AWS refuses by its signature, which drivers/aws shows",
+    ),
+    ("aws", ON_ALONE, "EC2 has no sessions; that an on wants a reading before it drivers/aws shows"),
+    ("aws", FIRST_COPY, "the driver sends one copy of a question"),
+    ("aws", DOUBLED, "TCP delivers once"),
 ];
 
 /// Each driver that the gateway has stands in the table, and is shown every check by some peer, or it is said why not.
@@ -247,4 +267,9 @@ async fn agent_by_fence_eaton_snmp_before_snmpd() {
 async fn agent_by_fence_redfish_before_sushy() {
     conforms(FENCE_REDFISH, SushySubject::start(sushy::By::FenceRedfish).await.expect("sushy-emulator"))
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn aws_before_moto() {
+    conforms(MOTO, Ec2Subject::start().await.expect("moto")).await;
 }
