@@ -129,8 +129,9 @@ moto_by_ids = InstanceBackend.get_reservations_by_instance_ids
 
 def by_ids(self, instance_ids, filters=None):
     settle()
-    reservations = moto_by_ids(self, instance_ids, filters)
+    reservations = [copy.copy(reservation) for reservation in moto_by_ids(self, instance_ids, filters)]
     for reservation in reservations:
+        reservation.instances = list(reservation.instances)
         for at, instance in enumerate(reservation.instances):
             if "word" in treated(instance):
                 # A copy: what it says is not what it is.
@@ -244,6 +245,11 @@ def rule_for(action, fields):
     return {}
 
 
+def whole(begin, status, kind, text):
+    begin(status, [("Content-Type", kind), ("Content-Length", str(len(text)))])
+    return [text]
+
+
 class Front:
     def __init__(self, moto):
         self.moto = moto
@@ -284,15 +290,13 @@ class Front:
         if path.startswith("/_picket/"):
             with lock:
                 told = VERBS[path.rsplit("/", 1)[1]](**json.loads(body or b"{}"))
-            begin("200 OK", [("Content-Type", "application/json")])
-            return [json.dumps(told).encode()]
+            return whole(begin, "200 OK", "application/json", json.dumps(told).encode())
         deaf = not heard.is_set()
         answer = None if heard.wait() and deaf else self.answer(environ, body)
         if answer is None:
             environ["werkzeug.socket"].shutdown(2)
             return []
-        begin(f"{answer[0]} X", [("Content-Type", "text/xml;charset=UTF-8")])
-        return [answer[1]]
+        return whole(begin, f"{answer[0]} X", "text/xml;charset=UTF-8", answer[1])
 
 
 class Quiet(WSGIRequestHandler):

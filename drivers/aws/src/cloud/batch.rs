@@ -3,7 +3,7 @@
 //! **Invariant.** What AWS refuses of many because of one is asked again without that one: it says which, or is asked by halves.
 //! **Invariant.** A command whose end is not known is not repeated here; one that was surely refused is, while its caller waits.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -31,7 +31,7 @@ const RESERVE: f64 = 20.0;
 #[async_trait]
 pub(crate) trait Action: Send + Sync + 'static {
     /// What comes of it, for each id.
-    type Said: Send + 'static;
+    type Said: Clone + Send + 'static;
 
     /// AWS's name for it.
     const NAME: &'static str;
@@ -224,13 +224,15 @@ impl<A: Action> Batch<A> {
         let tickets: Vec<_> =
             items.iter().filter_map(|item| item.order.as_ref()).map(|(_, ticket)| ticket.clone()).collect();
         let sending = cloud.sending(until, tickets.clone());
-        let ids = items.iter().map(|item| item.id.clone()).collect();
+        // Two may ask of the same one.
+        let ids: BTreeSet<String> = items.iter().map(|item| item.id.clone()).collect();
+        let ids = ids.into_iter().collect();
         let sent = timeout_at(until, A::send(&client, ids, sending.config(signed))).await;
         match (sent, sending.fate()) {
-            (Ok(Ok(mut said)), Fate::Answered(stamps)) => {
+            (Ok(Ok(said)), Fate::Answered(stamps)) => {
                 self.requests.accepted();
                 for item in items {
-                    let of_it = said.remove(&item.id);
+                    let of_it = said.get(&item.id).cloned();
                     item.tell(of_it.map(|said| (said, stamps)).ok_or_else(|| {
                         Failure::protocol(A::NAME, "its answer does not name what was asked for")
                     }));
@@ -270,7 +272,7 @@ impl<A: Action> Batch<A> {
             return Vec::new();
         }
         let (named, mut others): (Vec<_>, Vec<_>) =
-            items.into_iter().partition(|item| words::names(&failure.words, &item.id));
+            items.into_iter().partition(|item| failure.names(&item.id));
         if named.is_empty() {
             let second = others.split_off(others.len() / 2);
             return vec![second, others];

@@ -22,6 +22,8 @@ pub(crate) struct Failure {
     pub(crate) code: String,
     /// For people.
     pub(crate) words: String,
+    /// All that AWS said, which may name thousands.
+    message: String,
 }
 
 impl Failure {
@@ -35,9 +37,19 @@ impl Failure {
         Self { unclear: false, ..self }.into_error()
     }
 
+    /// AWS did not say why.
+    fn untold(kind: ErrorKind, unclear: bool, words: String) -> Self {
+        Self { kind, unclear, code: String::new(), words, message: String::new() }
+    }
+
+    /// Whether AWS names that id as the cause.
+    pub(super) fn names(&self, id: &str) -> bool {
+        names(&self.message, id)
+    }
+
     pub(super) fn protocol(action: &str, what: &str) -> Self {
         let words = format!("{action}: {what}");
-        Self { kind: ErrorKind::Protocol, unclear: true, code: String::new(), words }
+        Self::untold(ErrorKind::Protocol, true, words)
     }
 
     /// Whether it may be the fault of one id among many.
@@ -58,12 +70,7 @@ pub(super) fn failure<E>(action: &str, fate: Fate, error: Option<Box<SdkError<E,
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
 {
-    let made = |kind, unclear, why: &str| Failure {
-        kind,
-        unclear,
-        code: String::new(),
-        words: format!("{action}: {why}"),
-    };
+    let made = |kind, unclear, why: &str| Failure::untold(kind, unclear, format!("{action}: {why}"));
     match fate {
         Fate::NotBegun => match &error {
             None => made(ErrorKind::TimedOut, false, "no credentials were to be had in time"),
@@ -105,7 +112,7 @@ where
     }
     let what = if kind == ErrorKind::Authentication { "no credentials: " } else { "" };
     let why = tame(&DisplayErrorContext(error).to_string());
-    Failure { kind, unclear: false, code: String::new(), words: format!("{action}: {what}{why}") }
+    Failure::untold(kind, false, format!("{action}: {what}{why}"))
 }
 
 /// AWS refused in its own words.
@@ -127,7 +134,7 @@ pub(super) fn refusal(action: &str, code: &str, message: &str, status: u16) -> F
         _ => String::new(),
     };
     let words = format!("{action}: {hint}{code}: {}", tame(message));
-    Failure { kind, unclear, code: code.to_owned(), words }
+    Failure { kind, unclear, code: code.to_owned(), words, message: message.to_owned() }
 }
 
 /// The kind of an error code (Error codes for the Amazon EC2 API; common errors of AWS).
@@ -180,7 +187,7 @@ fn missing(message: &str) -> Option<String> {
 }
 
 /// Whether a message names that id, and not one that begins with it.
-pub(super) fn names(message: &str, id: &str) -> bool {
+fn names(message: &str, id: &str) -> bool {
     message.match_indices(id).any(|(at, _)| {
         let ends = |c: Option<char>| c.is_none_or(|c| !c.is_ascii_alphanumeric() && c != '-');
         ends(message[..at].chars().next_back()) && ends(message[at + id.len()..].chars().next())

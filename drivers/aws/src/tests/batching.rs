@@ -83,6 +83,21 @@ async fn of_whom_the_answer_is_lost_nothing_is_known_and_nothing_is_repeated() {
     );
 }
 
+#[tokio::test]
+async fn two_who_ask_of_one_instance_at_once_are_both_answered() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    let call = scene.call(&orders);
+    let (reading, identity) = tokio::join!(driver.read_power(&call), driver.identify(&call));
+    assert_eq!(reading.expect("read").power, Power::On);
+    assert_eq!(identity.expect("told").serial, Some(id(0)));
+    let asked = scene.ec2.heard("DescribeInstances");
+    let ids =
+        |heard: &super::ec2::Heard| heard.fields.keys().filter(|key| key.starts_with("InstanceId")).count();
+    assert_eq!(asked.iter().map(ids).collect::<Vec<_>>(), [1]);
+}
+
 /// A caller who is gone before the request leaves takes what it ordered with it, and nobody else's.
 #[tokio::test]
 async fn what_nobody_waits_for_any_more_is_not_sent() {
