@@ -1,5 +1,6 @@
 //! One instance as a device.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -24,7 +25,9 @@ const CALL: Duration = Duration::from_secs(15);
 /// Between two looks whether what was begun has ended.
 const LOOK: Duration = Duration::from_secs(1);
 /// A command bears the time of an answer that is not older than this.
-const FRESH: Duration = Duration::from_secs(60);
+const FRESH: Duration = Duration::from_secs(20);
+/// Of the answers of so long one is remembered, the first.
+const ROUND: Duration = Duration::from_secs(1);
 /// Of a stop that lasts so long without the instance having fallen another one is sent.
 const AGAIN: Duration = Duration::from_secs(30);
 
@@ -33,8 +36,8 @@ pub(crate) struct AwsDriver {
     pub(crate) settings: Settings,
     pub(crate) cloud: Arc<Cloud>,
     traits: Traits,
-    /// What AWS's clock said in the last answer to a question of this device.
-    heard: Mutex<Option<Heard>>,
+    /// What AWS's clock said in the answers to this device's questions, oldest first.
+    heard: Mutex<VecDeque<Heard>>,
     pub(crate) unclear: Unclear,
     pub(crate) remarks: Remarks,
     /// When our tag was taken away last.
@@ -107,45 +110,64 @@ impl AwsDriver {
 
     /// A question of this device was answered.
     pub(crate) fn hear(&self, stamps: Stamps) {
-        if let Some(date) = stamps.date {
-            let heard = Heard { date, asked_at: stamps.asked_at };
-            *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(heard);
+        let Some(date) = stamps.date else { return };
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.retain(|one| stamps.answered_at.since(one.asked_at) <= FRESH);
+        if heard.back().is_none_or(|last| stamps.asked_at.since(last.asked_at) >= ROUND) {
+            heard.push_back(Heard { date, asked_at: stamps.asked_at });
         }
     }
 
-    /// S8: the time for a command's signature. It is AWS's own, from an answer that came before the order was made: however long
-    /// this machine stands still after that, and whatever its clocks say then, AWS takes the command no later than that time allows.
+    /// S8: the time for the signature of an on or a detach. It is AWS's own, from an answer that came before the order was made: however
+    /// long this machine stands still after that, and whatever its clocks say then, AWS takes the command no later than that time
+    /// allows. Others may ask beside it: the oldest answer that still serves is no later than the look before the order.
     pub(crate) fn signed(&self, life: Option<Duration>, call: &Call) -> Result<SystemTime, DriverError> {
-        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let age = heard.map(|heard| call.now().since(heard.asked_at));
-        let refused =
-            |detail: String| Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, detail));
-        match heard.zip(age).filter(|(_, age)| *age <= FRESH) {
-            None => refused(format!(
-                "no question was answered within the last {FRESH:?} with the time of AWS in it: power is read first"
-            )),
-            Some((_, age)) if life.is_some_and(|life| LIFE.saturating_sub(age) > life) => {
-                let left = LIFE.saturating_sub(age);
-                refused(format!("AWS would take it for {left:?} more, and {life:?} stand in the ledger"))
-            }
-            Some((heard, _)) => Ok(heard.date),
-        }
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let serves = |one: &&Heard| call.now().since(one.asked_at) <= FRESH;
+        self.bounded(heard.iter().find(serves), life, call)
     }
 
-    /// The same for what may be preceded by a look: an off, a hold.
+    /// The same for what may come late, and costs no data then: an off, a hold. Its time is of the newest answer; where there is none
+    /// it is looked first.
     pub(crate) async fn signed_anew(
         &self,
         life: Option<Duration>,
         call: &Call,
     ) -> Result<SystemTime, DriverError> {
-        match self.signed(life, call) {
+        let newest = || {
+            let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+            let serves = |one: &&Heard| call.now().since(one.asked_at) <= FRESH;
+            self.bounded(heard.iter().rfind(serves), life, call)
+        };
+        match newest() {
             Ok(date) => Ok(date),
             Err(_) => {
-                self.look(call)
-                    .await
-                    .map_err(|error| DriverError { effect: Effect::DidNotHappen, ..error })?;
-                self.signed(life, call)
+                let looked = self.look(call).await;
+                looked.map_err(|error| DriverError { effect: Effect::DidNotHappen, ..error })?;
+                newest()
             }
+        }
+    }
+
+    fn bounded(
+        &self,
+        heard: Option<&Heard>,
+        life: Option<Duration>,
+        call: &Call,
+    ) -> Result<SystemTime, DriverError> {
+        let refused =
+            |detail: String| Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, detail));
+        let Some(heard) = heard else {
+            return refused(format!(
+                "no question was answered within the last {FRESH:?} with the time of AWS in it: power is read first"
+            ));
+        };
+        let left = LIFE.saturating_sub(call.now().since(heard.asked_at));
+        match life.filter(|life| left > *life) {
+            Some(life) => {
+                refused(format!("AWS would take it for {left:?} more, and {life:?} stand in the ledger"))
+            }
+            None => Ok(heard.date),
         }
     }
 }

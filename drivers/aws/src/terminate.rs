@@ -38,7 +38,7 @@ impl AwsDriver {
             );
             return Err(refused(ErrorKind::Refused, detail));
         }
-        let (signed, id) = (self.signed(None, call)?, self.settings.instance.clone());
+        let (signed, id) = (self.signed_anew(None, call).await?, self.settings.instance.clone());
         let sending = self.unclear.sending(call.now() + LIFE);
         let told = self
             .cloud
@@ -67,7 +67,7 @@ impl AwsDriver {
             InstanceBlockDeviceMappingSpecification::builder().device_name(device).ebs(keep.clone()).build()
         };
         let mappings: Vec<_> = devices.iter().map(mapping).collect();
-        let (signed, id) = (self.signed(None, call)?, self.settings.instance.clone());
+        let (signed, id) = (self.signed_anew(None, call).await?, self.settings.instance.clone());
         let told = self
             .cloud
             .alone("ModifyInstanceAttribute", Some((signed, None)), call, async move |client, config| {
