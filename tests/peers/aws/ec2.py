@@ -17,6 +17,7 @@ Besides EC2 it answers, to POST with JSON, under /_picket/:
     rule     {"action": "StopInstances", "names": "i-", "times": 1, "do": {...}}  what becomes of the next such requests:
                  code, status, message: it is refused so; do: "lost" (done, and not answered), "garbled" (done, and
                  answered with what makes no sense)
+    protect  {"instance": "i-", "group": "web"}  DisableApiStop is set, and it is of that auto-scaling group
     silence  {"on": true}             nothing is heard, and nothing answered, until it is taken back
     mend     {"names": "i-"}          no rule and no treatment of it is left
     journal  {"names": "i-"}          what was asked that names it: [{at, action, fields, status}]
@@ -205,6 +206,12 @@ def mend(names):
     rules[:] = [rule for rule in rules if rule["names"] != names]
 
 
+def protect(instance, group):
+    machine = ec2().get_instance(instance)
+    machine.disable_api_stop = True
+    machine.add_tags({"aws:autoscaling:groupName": group})
+
+
 def silence(on):
     heard.clear() if on else heard.set()
 
@@ -215,7 +222,7 @@ def asked_of(names):
 
 VERBS = {
     "make": make, "user": user, "volumes": volumes, "volume": volume, "state": state, "switch": switch, "treat": treat,
-    "tags": tags, "silence": silence, "mend": mend, "journal": asked_of, "rule": lambda **rule: rules.append(rule),
+    "tags": tags, "silence": silence, "protect": protect, "mend": mend, "journal": asked_of, "rule": lambda **rule: rules.append(rule),
 }  # fmt: skip
 
 

@@ -209,6 +209,11 @@ impl Ec2 {
         self.ask("rule", json!({ "action": action, "names": names, "times": times, "do": what })).await
     }
 
+    /// Its DisableApiStop is set, and it is of that auto-scaling group.
+    pub async fn protect(&self, instance: &str, group: &str) -> Result<()> {
+        self.ask("protect", json!({ "instance": instance, "group": group })).await
+    }
+
     /// From now on it hears and answers nothing, or does again.
     pub async fn silence(&self, on: bool) -> Result<()> {
         self.ask("silence", json!({ "on": on })).await

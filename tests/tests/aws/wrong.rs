@@ -40,3 +40,19 @@ async fn who_may_not_stop_it_is_told_which_action_is_missing() -> Result<()> {
     assert!(!log.contains(&key.secret), "{log}");
     Ok(())
 }
+
+#[tokio::test]
+async fn what_may_not_be_stopped_and_what_a_group_replaces_is_said_before_it_matters() -> Result<()> {
+    let instance = ec2().await?.instance(&["/dev/sdf"]).await?;
+    ec2().await?.protect(&instance, "web").await?;
+    let scene = Scene::of(&instance, IMPATIENT).await?;
+    for asked in [["check", "n1"], ["plan", "n1"]] {
+        let said = scene.gateway.picket(&asked).await?;
+        let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("its disableApiStop is set: EC2 refuses to stop it"), "{asked:?}: {said:?}");
+        assert!(words.contains("auto-scaling group \"web\""), "{asked:?}: {said:?}");
+    }
+    scene.fence_in_vain().await?;
+    assert_eq!(scene.ec2.state(&instance).await?, "running");
+    Ok(())
+}

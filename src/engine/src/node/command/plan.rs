@@ -182,8 +182,11 @@ impl NodeTask {
                     PlanAction::Hold,
                     "tells it to keep the node off, after what was found is stored",
                 ));
-                let text =
-                    format!("switches the node off, hard{}{}", self.shared(&spec.id), self.remarked(&spec.id));
+                let text = format!(
+                    "switches the node off, hard{}{}",
+                    self.shared(&spec.id),
+                    self.remarked(&spec.id)
+                );
                 steps.push(call(PlanAction::Off, &text));
             } else {
                 let text = format!("switches the outlet off{}", self.shared(&spec.id));
