@@ -103,6 +103,11 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Whether its epoch is a session, which ends when that does. `false`: it is what the device controls, a cloud's instance by its id.
+    fn epoch_is_a_session(&self) -> bool {
+        true
+    }
+
     /// S8: whether a session can be ended by whoever has its name, and not only by who opened it. Then what is about to be sent
     /// is stored with the name of its session, and goes in that session or not at all.
     fn names_sessions(&self) -> bool {

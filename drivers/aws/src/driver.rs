@@ -178,6 +178,10 @@ impl PowerDriver for AwsDriver {
         &self.traits
     }
 
+    fn epoch_is_a_session(&self) -> bool {
+        false
+    }
+
     fn names(&self) -> Identity {
         Identity { uuid: None, serial: Some(self.settings.instance.clone()) }
     }

@@ -82,6 +82,10 @@ impl PowerDriver for OpenstackDriver {
         &self.traits
     }
 
+    fn epoch_is_a_session(&self) -> bool {
+        false
+    }
+
     fn names(&self) -> Identity {
         Identity { uuid: Identity::usable_uuid(&self.settings.server), serial: None }
     }
@@ -113,11 +117,12 @@ impl PowerDriver for OpenstackDriver {
     }
 
     async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
-        let server = self.server_there(call).await?;
-        if call.may_only_read() {
+        // Whoever was asked for by its id, and is told to have been ended, was that one.
+        let server = self.server_unless_ended(call).await?;
+        if let Some(server) = server.filter(|_| call.may_only_read()) {
             self.look_around(&server, call).await;
         }
-        Ok(Identity { uuid: Identity::usable_uuid(&server.id), serial: None })
+        Ok(self.names())
     }
 
     async fn placement(&self, call: &Call) -> Result<Placement, DriverError> {

@@ -49,7 +49,7 @@ fn report(engaged: bool, detail: impl Into<String>) -> HoldReport {
 
 impl OpenstackDriver {
     pub(crate) async fn inspect(&self, call: &Call) -> Result<HoldFound, DriverError> {
-        let server = self.server_there(call).await?;
+        let Some(server) = self.server_unless_ended(call).await? else { return Ok(HoldFound::new()) };
         let user = self.cloud.token(call).await?.user.clone();
         let newest = actions::newest(&self.cloud, &self.settings.server, call).await?;
         let stops: Vec<String> = actions::stops(&newest, &user).into_iter().collect();
@@ -73,6 +73,7 @@ impl OpenstackDriver {
     }
 
     pub(crate) async fn engage(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        call.may_send()?;
         self.note_service(order.found().get(SERVICE));
         if !self.settings.hold {
             return Ok(report(false, "hold = false in the settings"));
@@ -97,6 +98,7 @@ impl OpenstackDriver {
         order: &UnholdOrder,
         call: &Call,
     ) -> Result<HoldReport, DriverError> {
+        call.may_send()?;
         let found = order.found();
         if let Some(service) = found.get(SERVICE) {
             let mut effort = Effort::repeatable();

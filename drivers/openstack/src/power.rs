@@ -64,13 +64,24 @@ impl OpenstackDriver {
         let path = format!("/servers/{}", self.settings.server);
         match self.cloud.get::<Shown>(Service::Compute, &path, call).await? {
             Found::It(Shown { server }) if server.id.eq_ignore_ascii_case(&self.settings.server) => {
-                Ok(Found::It(server))
+                Ok(Found::It(self.with_host(server, call).await?))
             }
             Found::It(Shown { server }) => {
                 let detail = format!("asked for {}, Nova shows {:?}", self.settings.server, server.id);
                 Err(DriverError::new(ErrorKind::IdentityMismatch, Effect::DidNotHappen, detail))
             }
             Found::NotThere(why) => Ok(Found::NotThere(why)),
+        }
+    }
+
+    /// The same; `None`: its host ended it, and it is gone for good. What else is not there is an error.
+    pub(crate) async fn server_unless_ended(&self, call: &Call) -> Result<Option<Server>, DriverError> {
+        match self.server(call).await? {
+            Found::It(server) => Ok(Some(server)),
+            Found::NotThere(why) => match self.of_the_gone(&why, call).await? {
+                (Power::Off, _) => Ok(None),
+                (_, said) => Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, said)),
+            },
         }
     }
 

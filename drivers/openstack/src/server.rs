@@ -78,7 +78,11 @@ impl Server {
     pub(crate) fn power(&self) -> Said {
         let idle = self.task_state == Field::Null;
         match (self.status.as_deref(), self.power_state) {
-            (Some("ACTIVE"), Some(RUNNING)) if idle => Said::On,
+            // What a host said before it fell silent is no word of now, either way.
+            (Some("ACTIVE"), Some(RUNNING)) if idle => match self.host_status.as_deref() {
+                Some("UP") | None => Said::On,
+                Some(_) => Said::Unknown,
+            },
             (Some("SHUTOFF"), Some(SHUTDOWN)) if idle => match self.host_status.as_deref() {
                 Some("UP") => Said::Off,
                 None => Said::OffUnlessHostIsDown,
@@ -164,6 +168,9 @@ mod tests {
             (json!({ "status": "DELETED" }), Said::Deleted),
             (json!({ "status": "ACTIVE" }), Said::Unknown),
             (json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1 }), Said::On),
+            (json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1, "host_status": "absent" }), Said::On),
+            (json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1, "host_status": "DOWN" }), Said::Unknown),
+            (json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1, "host_status": "UNKNOWN" }), Said::Unknown),
             (
                 json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1, "OS-EXT-STS:task_state": "powering-off" }),
                 Said::Unknown,

@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::cloud::{Command, Found, Service};
 use crate::driver::OpenstackDriver;
 use crate::power::refused;
+use crate::server::Server;
 
 #[derive(Deserialize)]
 struct Services {
@@ -26,6 +27,9 @@ pub(crate) struct ComputeService {
     pub(crate) id: String,
     #[serde(default)]
     pub(crate) forced_down: bool,
+    /// `up` or `down`, by its reports.
+    #[serde(default)]
+    state: String,
 }
 
 impl OpenstackDriver {
@@ -43,6 +47,16 @@ impl OpenstackDriver {
             },
             Found::NotThere(_) => Ok(None),
         }
+    }
+
+    /// A host that is disabled is in MAINTENANCE, whether or not it lives: then its service's own reports say.
+    pub(crate) async fn with_host(&self, server: Server, call: &Call) -> Result<Server, DriverError> {
+        let Some(host) = server.host.as_ref().filter(|_| server.host_status.as_deref() == Some("MAINTENANCE")) else {
+            return Ok(server);
+        };
+        let service = self.compute_service(host, call).await?;
+        let lives = service.is_some_and(|service| service.state == "up" && !service.forced_down);
+        Ok(Server { host_status: Some(if lives { "UP" } else { "DOWN" }.to_owned()), ..server })
     }
 
     /// Tells Nova that it is down, or that its own reports count again.

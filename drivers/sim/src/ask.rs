@@ -20,7 +20,9 @@ impl World {
     ) -> Answer {
         self.advance(now);
         let silence = Answer { late_by: std::time::Duration::ZERO, what: Err(Trouble::Silence) };
-        if self.is_lost(name, Way::There) || self.is_dead(name) {
+        // Whoever knows of volumes does not hang on the machine's own power.
+        let dead = if request.is_about_volumes() { self.is_broken(name) } else { self.is_dead(name) };
+        if self.is_lost(name, Way::There) || dead {
             return silence;
         }
         self.device_mut(name).count(request);
@@ -71,9 +73,13 @@ impl World {
     /// Whether nothing at all answers: no power, restarting, broken.
     pub(crate) fn is_dead(&self, name: &str) -> bool {
         let device = self.device(name);
-        device.has(|fault| matches!(fault, Fault::Silent))
-            || self.now < device.down_until
-            || (device.class != DeviceClass::Supply && !self.machine(&device.machine).fed)
+        self.is_broken(name) || (device.class != DeviceClass::Supply && !self.machine(&device.machine).fed)
+    }
+
+    /// Whether it answers nothing also with power.
+    fn is_broken(&self, name: &str) -> bool {
+        let device = self.device(name);
+        device.has(|fault| matches!(fault, Fault::Silent)) || self.now < device.down_until
     }
 
     fn consider(

@@ -57,6 +57,7 @@ impl World {
     /// What is under way still comes.
     pub fn heal(&mut self, now: BootTime) -> &mut Self {
         self.advance(now);
+        self.mend_volumes();
         for device in self.devices.values_mut() {
             device.faults.clear();
             (device.estranged, device.lying, device.down_until) = (false, false, now);

@@ -129,6 +129,17 @@ impl World {
         &self.volume_moves
     }
 
+    /// All volumes work as they should again; what was stuck on its way is gone.
+    pub(crate) fn mend_volumes(&mut self) {
+        let going = |(id, disk): (&String, &Disk)| {
+            let machines = disk.at.iter().filter(|(_, (_, going))| *going);
+            machines.map(|(machine, _)| (id.clone(), machine.clone())).collect::<Vec<_>>()
+        };
+        let stuck: Vec<(String, String)> = self.volumes.iter().flat_map(going).collect();
+        self.volumes.values_mut().for_each(|disk| disk.stuck = None);
+        stuck.iter().for_each(|(volume, machine)| self.gone(volume, machine));
+    }
+
     fn moved(&mut self, volume: &str, machine: &str, what: Moved) {
         let (at, while_on) = (self.now, self.machine(machine).is_on());
         let (volume, machine) = (volume.to_owned(), machine.to_owned());

@@ -80,6 +80,13 @@ pub enum Request {
     Touch,
 }
 
+impl Request {
+    /// Whether it is asked of whoever attaches volumes, in no session.
+    pub(crate) fn is_about_volumes(&self) -> bool {
+        matches!(self, Request::Volumes | Request::Standing(_) | Request::Detach { .. })
+    }
+}
+
 /// What a device answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {

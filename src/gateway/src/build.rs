@@ -261,7 +261,11 @@ impl Builder<'_> {
             retries: node
                 .devices
                 .iter()
-                .filter_map(|(id, device)| Some((id.clone(), device.retry?)))
+                .filter_map(|(id, device)| {
+                    // What a provider refuses it refuses a moment later as well, and counts.
+                    let cloud = drivers.get(id).is_some_and(|driver| driver.traits().grade == Grade::Hypervisor);
+                    Some((id.clone(), device.retry.or(cloud.then_some(CLOUD_RETRY))?))
+                })
                 .collect(),
             drivers,
             units: BTreeMap::new(),

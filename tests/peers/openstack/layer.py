@@ -1,7 +1,7 @@
 """What stands before each service: it notes every request and its answer, and does to some what a rule says.
 
-A rule is {"service": "identity|compute|volumes", "method": "POST", "path": PART, "body": PART, "times": N, "do": WHAT,
-"after": SECONDS, "retry": SECONDS}. The parts must occur in the request's path and body; without them all do. WHAT is a number
+A rule is {"service": "identity|compute|volumes", "method": "POST", "path": PART, "body": PART, "agent": PART, "times": N, "do": WHAT,
+"after": SECONDS, "retry": SECONDS}. The parts must occur in the request's path, body and User-Agent; without them all do. WHAT is a number
 (that status, and nothing is done), "dropped" (nothing is done, and the connection cut), "unanswered" (it is done, and the
 connection cut), "cut" (half of the answer's body), "slow" (it is done after so long), "late" (it is done, and answered after so
 long). A delay ends when its rule is taken back.
@@ -29,7 +29,7 @@ class Layer:
         shown = path + (f"?{query}" if query else "")
         self.journal.note("asked", n=number, service=self.service, method=method, path=shown, body=self.told(body),
                           version=env.get("HTTP_OPENSTACK_API_VERSION"), agent=env.get("HTTP_USER_AGENT"))
-        key, rule = self.rule(method, shown, body.decode(errors="replace"))
+        key, rule = self.rule(method, shown, body.decode(errors="replace"), env.get("HTTP_USER_AGENT") or "")
         what = rule.get("do")
         if what == "slow":
             self.delay(key, rule)
@@ -65,12 +65,13 @@ class Layer:
             return {"methods": told.get("auth", {}).get("identity", {}).get("methods")} if isinstance(told, dict) else None
         return told
 
-    def rule(self, method, path, body):
+    def rule(self, method, path, body, agent):
         """The rule that holds for this request, if one does; it wears off."""
         with self.lock:
             for key, rule in self.knobs.requests():
                 meant = (rule.get("service", "compute"), rule.get("method", method)) == (self.service, method)
-                if meant and rule.get("path", "") in path and rule.get("body", "") in body:
+                parts = (("path", path), ("body", body), ("agent", agent))
+                if meant and all(rule.get(part, "") in text for part, text in parts):
                     if self.used.get(key, 0) < rule.get("times", 1):
                         self.used[key] = self.used.get(key, 0) + 1
                         return key, rule

@@ -13,6 +13,7 @@ use crate::cast::Cast;
 use crate::law::waits_for_somebody;
 use crate::people::{HOLDERS, People, fence_call, person, release};
 use crate::scene::s;
+use crate::shape::VOLUMES;
 use crate::trace;
 
 /// Longer than any deadline of the rules, one after the other.
@@ -175,7 +176,8 @@ async fn exit(cast: &Cast, node: &NodeId, record: &NodeRecord, reason: Reason, r
         cast.scene.happen(Act::Foreign { machine: node.to_string(), verb: Verb::On });
     }
     if reason == Reason::UnboundedEffect {
-        for name in cast.scene.shape.releases {
+        let volumes = cast.scene.shape.volumes.then_some(&VOLUMES);
+        for name in volumes.into_iter().chain(cast.scene.shape.releases) {
             act(cast, node, What::Abandon(name)).await;
         }
     }

@@ -17,7 +17,7 @@ usage: cargo xtask sim [--histories N] [--seed S] [--threads T] [--log]
   --seed S        without --histories: the one history of that seed, with its diary where it fails
   --threads T     in so many threads (one for each core)
   --weak W        in worlds that break the law themselves, so that a history ought to fail: LeasesEndEarly,
-                  StaleWritersAreHeard, SessionsNeverEnd, EndedSessionsLiveOn, ReleasesHeedNoEnd,
+                  StaleWritersAreHeard, SessionsNeverEnd, EndedSessionsLiveOn, ReleasesHeedNoEnd, DetachesHeedNoEnd,
                   EverybodyLies or NobodyKnowsItsHost
   --log           with the diary in any case, and the engine's log";
 

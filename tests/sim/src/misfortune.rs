@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use picket_driver_sim::{Act, Fault, Random, Verb};
+use picket_core::record::Phase;
+use picket_driver_sim::{Act, Fault, Random, Stuck, Verb};
 
 use crate::cast::Cast;
 use crate::gate::{Leaving, Stop};
 use crate::gateway::Gateway;
 use crate::scene::{ms, s};
-use crate::shape::Weakness;
+use crate::shape::{PLACE, Weakness};
 use crate::sky::Weather;
 use crate::trace::{Blow, What};
 
@@ -37,6 +38,9 @@ impl Misfortune {
     pub(crate) async fn strike(&mut self, cast: &mut Cast) {
         if cast.scene.shape.weakness != Weakness::None && self.0.percent(50) {
             return self.probe(cast);
+        }
+        if cast.scene.shape.volumes && self.0.percent(15) {
+            return self.volume(cast);
         }
         if self.0.percent(cast.scene.shape.device_trouble) {
             return if self.0.percent(10) { self.late(cast) } else { self.device(cast) };
@@ -99,7 +103,9 @@ impl Misfortune {
             Weakness::SessionsNeverEnd => (Leaving::On, self.0.between(s(150), s(300))),
             // Longer than the lease, and shorter than the session lives by itself.
             Weakness::EndedSessionsLiveOn => (Leaving::On, self.0.between(s(8), s(50))),
-            Weakness::ReleasesHeedNoEnd => (Leaving::Release, self.0.between(s(75), s(140))),
+            Weakness::ReleasesHeedNoEnd | Weakness::DetachesHeedNoEnd => {
+                (Leaving::Release, self.0.between(s(75), s(140)))
+            }
             Weakness::EverybodyLies => {
                 let node = &shape.nodes[self.0.below(shape.nodes.len() as u64) as usize];
                 let faults = node.hosts().map(|host| (host.clone(), Fault::OffLied));
@@ -184,6 +190,36 @@ impl Misfortune {
         };
         cast.scene.note(What::Struck(Blow::AtDevice));
         cast.scene.happen(Act::Fault { device: device.clone(), fault });
+    }
+
+    /// A volume is stuck, or somebody else attaches it or takes it away.
+    fn volume(&mut self, cast: &Cast) {
+        let shape = cast.scene.shape.clone();
+        let all: Vec<(&str, String)> =
+            shape.volumes().filter(|(_, volume)| !volume.ends_with("root")).collect();
+        let (machine, volume) = &all[self.0.below(all.len() as u64) as usize];
+        let stuck = match self.0.below(10) {
+            0 => Some(Stuck::Refused),
+            1 => Some(Stuck::Going),
+            2 => Some(Stuck::Returns),
+            3 => Some(Stuck::Unanswered),
+            4 | 5 => Some(Stuck::Late(self.0.between(s(1), s(90)))),
+            _ => None,
+        };
+        let by_hand = self.0.percent(30);
+        cast.scene.say(|| format!("volume {volume}: {stuck:?}, by hand: {by_hand}"));
+        cast.scene.note(What::Struck(Blow::AtDevice));
+        let now = cast.scene.now();
+        // Whoever attaches a volume to a machine that is fenced is asked about it by nobody.
+        let node = &shape.nodes.iter().find(|node| node.name == *machine).expect("it has a shape").id;
+        let is_free = cast.scene.past(|past| past.record(node).phase == Phase::Normal);
+        let mut world = cast.scene.world();
+        match stuck {
+            Some(_) => world.disk(volume).stuck = stuck,
+            None if by_hand => drop(world.detach_by_hand(now, machine, volume)),
+            None if is_free => drop(world.attach(now, machine, volume, PLACE)),
+            None => {}
+        }
     }
 
     fn device(&mut self, cast: &Cast) {

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use picket_core::record::Phase;
 use picket_core::time::{BootTime, Clock};
 use picket_driver_sim::{Act, SharedWorld, SimClock, World};
 
 use crate::book::Books;
 use crate::law::Law;
-use crate::shape::Shape;
+use crate::shape::{PLACE, Shape};
 use crate::tally::Tally;
 use crate::trace::{Event, Trace, What};
 
@@ -28,6 +29,8 @@ struct Seen {
     law: Law,
     /// Commands of which the devices were already asked.
     heard: usize,
+    /// Volumes' moves that were already seen.
+    moved: usize,
 }
 
 impl Scene {
@@ -38,7 +41,7 @@ impl Scene {
         Arc::new_cyclic(|scene| {
             let books = Arc::new(Books::new(shape.gateways, scene));
             let law = Law::new(shape.clone(), world.clone(), books.clone());
-            let seen = Mutex::new(Seen { trace: Trace::new(loud), law, heard: 0 });
+            let seen = Mutex::new(Seen { trace: Trace::new(loud), law, heard: 0, moved: 0 });
             Self { world, clock: Arc::new(SimClock::new()), shape, books, seen }
         })
     }
@@ -60,19 +63,41 @@ impl Scene {
         let now = self.now();
         let mut seen = self.seen();
         self.catch_up(&mut seen, now);
+        let back = match &what {
+            What::Stored { record, was, .. } if was.phase == Phase::Unfencing => {
+                (record.phase == Phase::Normal).then(|| record.node.clone())
+            }
+            _ => None,
+        };
         seen.take(Event { at: now, what });
+        // What runs there again gets its volumes again.
+        let own =
+            self.shape.volumes().filter(|(node, _)| back.as_ref().is_some_and(|back| back.as_str() == *node));
+        for (node, volume) in own {
+            let mut world = self.world();
+            if !world.is_attached(node, &volume, now) {
+                world.attach(now, node, &volume, PLACE);
+            }
+        }
     }
 
     fn catch_up(&self, seen: &mut Seen, now: BootTime) {
-        let heard = {
+        let (heard, moved) = {
             let mut world = self.world();
             let heard = world.heard(now);
             let new = heard[seen.heard..].to_vec();
             seen.heard = heard.len();
-            new
+            let moves = world.volume_moves(now);
+            let moved = moves[seen.moved..].to_vec();
+            seen.moved = moves.len();
+            (new, moved)
         };
-        for heard in heard {
-            seen.take(Event { at: heard.at, what: What::Heard(heard) });
+        let heard = heard.into_iter().map(|heard| (heard.at, What::Heard(heard)));
+        let moved = moved.into_iter().map(|moved| (moved.at, What::Moved(moved)));
+        let mut events: Vec<(BootTime, What)> = heard.chain(moved).collect();
+        events.sort_by_key(|(at, _)| *at);
+        for (at, what) in events {
+            seen.take(Event { at, what });
         }
     }
 

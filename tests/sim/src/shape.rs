@@ -10,7 +10,9 @@ use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::rules::Rules;
 use picket_core::topology::{Level, Topology};
 use picket_driver::PowerDriver;
-use picket_driver_sim::{Fault, Link, Random, RestorePolicy, SharedWorld, SimDriver, SimOptions, World};
+use picket_driver_sim::{
+    Disk, Fault, Link, Random, RestorePolicy, SharedWorld, SimDriver, SimOptions, World,
+};
 use picket_engine::{NodePlan, ParentDriver, ParentSettings, Parents, PlannedRelease};
 use picket_release::Releaser;
 
@@ -22,6 +24,20 @@ const IDLE: Duration = Duration::from_secs(60);
 
 /// The device of class parent.
 const PARENT: &str = "parent";
+
+/// The release of volumes, one by one.
+pub(crate) const VOLUMES: &str = "volumes";
+
+/// Where they are attached.
+pub(crate) const PLACE: &str = "/dev/vdx";
+
+/// How late a detach may land.
+pub(crate) const DETACH_LIFE: Duration = Duration::from_secs(65);
+
+fn let_go() -> Arc<dyn Releaser> {
+    let deadline = ("deadline".to_owned(), "300s".into());
+    picket_release::make(VOLUMES, "volumes", &[deadline].into_iter().collect()).expect("good settings")
+}
 
 /// One node's devices, and which of them may lie.
 #[derive(Clone, Debug)]
@@ -55,6 +71,8 @@ pub enum Weakness {
     EndedSessionsLiveOn,
     /// What releases volumes heeds no end of a request (S8).
     ReleasesHeedNoEnd,
+    /// Who attaches volumes heeds no end of a detach (S8).
+    DetachesHeedNoEnd,
     /// Devices say Off for live machines, all of them.
     EverybodyLies,
     /// The settings do not say which gateway stands on which node (S17).
@@ -63,19 +81,26 @@ pub enum Weakness {
 
 impl Weakness {
     /// All that there are.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::LeasesEndEarly,
         Self::StaleWritersAreHeard,
         Self::SessionsNeverEnd,
         Self::EndedSessionsLiveOn,
         Self::ReleasesHeedNoEnd,
+        Self::DetachesHeedNoEnd,
         Self::EverybodyLies,
         Self::NobodyKnowsItsHost,
     ];
 
     /// What is sent long after its permit does harm. Much has to happen meanwhile.
     pub(crate) fn is_of_what_is_late(self) -> bool {
-        matches!(self, Self::SessionsNeverEnd | Self::EndedSessionsLiveOn | Self::ReleasesHeedNoEnd)
+        matches!(
+            self,
+            Self::SessionsNeverEnd
+                | Self::EndedSessionsLiveOn
+                | Self::ReleasesHeedNoEnd
+                | Self::DetachesHeedNoEnd
+        )
     }
 }
 
@@ -97,6 +122,8 @@ pub(crate) struct Shape {
     pub(crate) budget: Budget,
     /// So many fences at once.
     pub(crate) at_once: Option<u32>,
+    /// The first host device of each node knows its volumes, and they are let go by it.
+    pub(crate) volumes: bool,
     /// Of 100 misfortunes so many strike devices; the others strike gateways, networks and the store.
     pub(crate) device_trouble: u8,
 }
@@ -203,6 +230,10 @@ impl Shape {
             },
             // Last, so that histories are what they were but for this.
             names_sessions: random.percent(50) || weakness == Weakness::EndedSessionsLiveOn,
+            volumes: match weakness {
+                Weakness::None => random.percent(40),
+                weakness => weakness == Weakness::DetachesHeedNoEnd,
+            },
         }
     }
 
@@ -225,6 +256,12 @@ impl Shape {
         self.owner(device).sessionless.iter().any(|name| name == device)
     }
 
+    /// The volumes of each node, with its machine.
+    pub(crate) fn volumes(&self) -> impl Iterator<Item = (&str, String)> {
+        let all = self.nodes.iter().filter(|_| self.volumes).map(|node| node.name.as_str());
+        all.flat_map(|node| ["root", "one", "two"].map(|volume| (node, format!("{node}-{volume}"))))
+    }
+
     pub(crate) fn build(&self, world: &mut World) {
         for node in &self.nodes {
             world.add_machine(&node.name).set_restore(&node.name, node.restore);
@@ -241,6 +278,10 @@ impl Shape {
             for device in node.devices().filter(|_| self.weakness == Weakness::EndedSessionsLiveOn) {
                 world.fault(device, Fault::EndsNoOther);
             }
+        }
+        for (node, volume) in self.volumes() {
+            let disk = Disk { root: volume.ends_with("root"), ..Disk::default() };
+            world.add_volume(node, &volume, PLACE, disk);
         }
         for node in &self.nodes {
             if let Some(parent) = &node.parent {
@@ -289,11 +330,17 @@ impl Shape {
     ) -> NodePlan {
         let mut drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> = BTreeMap::new();
         let mut levels = Vec::new();
-        let options = SimOptions { names_sessions: self.names_sessions, ..SimOptions::default() };
+        let plain = SimOptions { names_sessions: self.names_sessions, ..SimOptions::default() };
+        let knowing = SimOptions { volumes: self.volumes.then_some(DETACH_LIFE), ..plain.clone() };
+        let first = node.hosts().next();
         for level in &node.levels {
             let mut devices = Vec::new();
             for name in level {
-                let sim = |name: &str| SimDriver::new(world, name, &options).over(link.clone());
+                let sim = |name: &str| {
+                    let is_parents = level.iter().any(|device| device.ends_with(PARENT));
+                    let knows = first.is_some_and(|first| first == name) && !is_parents;
+                    SimDriver::new(world, name, if knows { &knowing } else { &plain }).over(link.clone())
+                };
                 let driver: Arc<dyn PowerDriver> = match name.ends_with(PARENT) {
                     true => {
                         let places = Arc::new(sim(&format!("{}-server", node.name)));
@@ -313,11 +360,15 @@ impl Shape {
             id: ReleaseId::new(id).expect("a good name"),
             releaser: releaser.clone(),
         });
+        let volumes = self.volumes.then(|| PlannedRelease {
+            id: ReleaseId::new(VOLUMES).expect("a good name"),
+            releaser: let_go().of_node(&drivers).expect("it knows volumes").expect("it works by a device"),
+        });
         NodePlan {
             id: node.id.clone(),
             topology: Topology::new(levels).expect("a good topology"),
             drivers,
-            releases: releases.collect(),
+            releases: volumes.into_iter().chain(releases).collect(),
             own_host: false,
             labels: Default::default(),
             groups: Default::default(),

@@ -10,6 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::gate::{Leaving, Process};
 use crate::scene::{Scene, ms, s};
+use crate::shape::{DETACH_LIFE, Weakness};
 use crate::trace::{Control, GatewayId, What};
 
 /// The usual way, there or back.
@@ -162,13 +163,19 @@ fn control(request: &Request) -> Option<Control> {
     match request {
         Request::Command(verb) => Some(Control::Power(*verb)),
         Request::SetHold(_) => Some(Control::Hold),
+        Request::Detach { .. } => Some(Control::Detach),
         _ => None,
     }
 }
 
 #[async_trait]
 impl Link for Wires {
-    async fn carry(&self, packet: Packet, patience: Duration) -> Answer {
+    async fn carry(&self, mut packet: Packet, patience: Duration) -> Answer {
+        // The far side counts the life of what it is asked by its own clock, from when it gave leave to ask: a token's.
+        if let Request::Detach { not_after, .. } = &mut packet.request {
+            let heeds = self.scene.shape.weakness != Weakness::DetachesHeedNoEnd;
+            *not_after = self.scene.now() + if heeds { DETACH_LIFE / 2 } else { DETACH_LIFE * 1_000 };
+        }
         if let Some(control) = control(&packet.request) {
             let (gateway, device) = (self.gateway, packet.device.clone());
             let permitted = self.scene.now();
@@ -177,6 +184,7 @@ impl Link for Wires {
                 Control::Power(Verb::Off) => Leaving::Off,
                 Control::Power(Verb::On) => Leaving::On,
                 Control::Hold => Leaving::Hold,
+                Control::Detach => Leaving::Release,
             };
             self.process.leaves(leaving).await;
             let after = self.scene.now().since(permitted);

@@ -10,7 +10,7 @@ use picket_core::ids::{EffectId, FenceId, Generation, NodeId, ReceiptId, Release
 use picket_core::receipt::Statement;
 use picket_core::record::NodeRecord;
 use picket_core::time::{BootTime, WallTime};
-use picket_driver_sim::{Heard, Verb};
+use picket_driver_sim::{Heard, Verb, VolumeMove};
 
 use crate::tally::Tally;
 
@@ -22,6 +22,7 @@ pub(crate) type GatewayId = usize;
 pub(crate) enum Control {
     Power(Verb),
     Hold,
+    Detach,
 }
 
 /// How a caller with a key was answered.
@@ -84,6 +85,8 @@ pub(crate) enum What {
     Sent { gateway: GatewayId, device: String, control: Control, after: Duration },
     /// A power command arrived.
     Heard(Heard),
+    /// Something happened to a volume.
+    Moved(VolumeMove),
     /// An attempt to release was permitted.
     Attempt {
         gateway: GatewayId,

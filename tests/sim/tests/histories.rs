@@ -105,3 +105,8 @@ fn devices_that_all_lie_are_seen() {
 fn a_gateway_that_does_not_know_its_own_host_is_seen() {
     seen(Weakness::NobodyKnowsItsHost, &["not_its_own_machine"]);
 }
+
+#[test]
+fn detaches_that_heed_no_end_are_seen() {
+    seen(Weakness::DetachesHeedNoEnd, &["volumes_only_when_dark"]);
+}

@@ -90,6 +90,8 @@ pub struct RequestRule {
     pub path: String,
     /// A part of its body.
     pub body: String,
+    /// A part of its User-Agent: `picket/` for our own alone.
+    pub agent: String,
     /// So often.
     pub times: u32,
     /// A status as a number, or a word: `dropped`, `unanswered`, `cut`, `slow`, `late`.
@@ -111,6 +113,7 @@ impl RequestRule {
             method,
             path,
             body: String::new(),
+            agent: String::new(),
             times: 1,
             what,
             after: 0.0,

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use picket_tests::peers::{Effect, OpenStack, Who};
-use picket_tests::{Daemon, Fleet, Gateway, PeerError, Result, Said};
+use picket_tests::{Fleet, Gateway, PeerError, Result, Said};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -20,15 +20,18 @@ pub struct Plan {
     servers: Vec<String>,
     rules: String,
     releases: String,
-    variables: Vec<(String, String)>,
+    /// Each server's devices besides Nova, each a level, and other nodes.
+    more: Vec<(String, String)>,
+    nodes: String,
 }
 
 impl Plan {
     /// Nodes n1, n2 and so on, each a server; in that name.
     pub fn over(who: &Who, servers: &[&str]) -> Self {
         let servers = servers.iter().map(ToString::to_string).collect();
-        let (rules, releases) = (String::new(), "[releases.volumes]\nkind = \"volumes\"\nsettle = \"0s\"\n".to_owned());
-        Self { who: who.clone(), servers, rules, releases, variables: Vec::new() }
+        let (rules, releases) =
+            (String::new(), "[releases.volumes]\nkind = \"volumes\"\nsettle = \"0s\"\n".to_owned());
+        Self { who: who.clone(), servers, rules, releases, more: Vec::new(), nodes: String::new() }
     }
 
     /// With further lines among the rules.
@@ -37,15 +40,21 @@ impl Plan {
         self
     }
 
-    /// With further lines of the release.
-    pub fn releasing(mut self, lines: &str) -> Self {
-        self.releases += lines;
+    /// With another level of one device, by its lines.
+    pub fn then(mut self, device: &str, lines: &str) -> Self {
+        self.more.push((device.to_owned(), lines.to_owned()));
         self
     }
 
-    /// The daemon stops at this point, the first time.
-    pub fn pausing(mut self, point: &str) -> Self {
-        self.variables.push(("PICKET_PAUSE_AT".to_owned(), point.to_owned()));
+    /// With further nodes.
+    pub fn nodes(mut self, text: &str) -> Self {
+        self.nodes += text;
+        self
+    }
+
+    /// With further lines of the release.
+    pub fn releasing(mut self, lines: &str) -> Self {
+        self.releases += lines;
         self
     }
 
@@ -64,24 +73,24 @@ impl Plan {
         let mode = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(&clouds, mode).map_err(PeerError::io("chmod clouds.yaml"))?;
         let mut text = format!("{QUICK}{}\n{}\n", self.rules, self.releases);
+        let levels: Vec<Vec<&str>> = std::iter::once("nova")
+            .chain(self.more.iter().map(|(name, _)| name.as_str()))
+            .map(|one| vec![one])
+            .collect();
         for (number, server) in self.servers.iter().enumerate() {
+            let node = format!("n{}", number + 1);
             text += &format!(
-                "[nodes.n{}]\nlevels = [[\"nova\"]]\nreleases = [\"volumes\"]\n\
-                 [nodes.n{0}.devices.nova]\ndriver = \"openstack\"\nserver = {server:?}\ncloud = \"cloud\"\nclouds_file = {clouds:?}\n",
-                number + 1
+                "[nodes.{node}]\nlevels = {levels:?}\nreleases = [\"volumes\"]\n[nodes.{node}.devices.nova]\n\
+                 driver = \"openstack\"\nserver = {server:?}\ncloud = \"cloud\"\nclouds_file = {clouds:?}\n"
             );
+            for (device, lines) in &self.more {
+                text += &format!("[nodes.{node}.devices.{device}]\n{lines}\n");
+            }
         }
+        text += &self.nodes;
         let fleet = Fleet::new().with(&text);
-        let daemon = if self.variables.is_empty() { Daemon::Shipped } else { Daemon::Hooked };
-        let mut gateway = Gateway::of(daemon, &fleet)?;
-        let mut variables = self.variables;
-        if !variables.is_empty() {
-            let paused = gateway.directory().join("paused").display().to_string();
-            variables.push(("PICKET_PAUSE_FILE".to_owned(), paused));
-        }
-        let variables: Vec<(&str, &str)> =
-            variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        gateway.begin(&variables).await?;
+        let mut gateway = Gateway::new(&fleet)?;
+        gateway.begin(&[]).await?;
         gateway.checked().await?;
         Ok(Driven { gateway, cloud, servers: self.servers, _home: home })
     }
@@ -98,15 +107,16 @@ pub struct Driven<'a> {
 /// How a call ended.
 #[derive(Debug)]
 pub struct Told {
-    said: Said,
+    /// The whole of it, for whom a test fails.
+    said: String,
     pub result: Value,
 }
 
 impl Told {
-    fn of(said: Said) -> Self {
+    fn of(said: &Said) -> Self {
         let all: Value = serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"));
         let result = all["results"][0].clone();
-        Self { said, result }
+        Self { said: format!("{} {}", said.code, said.err), result }
     }
 
     /// What it came to: `fenced`, `needs_operator`.
@@ -117,8 +127,20 @@ impl Told {
     /// Proven off, with everything released.
     pub fn is_fenced(&self, driven: &Driven) -> &Self {
         let released = &self.result["outcome"]["released"];
-        assert!(self.kind() == "fenced" && *released == json!(true), "{self:#?}\n{}", driven.gateway.log());
+        assert!(
+            self.kind() == "fenced" && *released == json!(true),
+            "{} {self:#?}\n{}",
+            self.said,
+            driven.gateway.log()
+        );
         self
+    }
+
+    /// What became of one volume.
+    pub fn release(&self, volume: &str) -> Value {
+        let all = self.result["releases"].as_array().cloned().unwrap_or_default();
+        let of_it = all.into_iter().find(|one| one.to_string().contains(volume));
+        of_it.unwrap_or_else(|| panic!("{volume} is among no releases: {self:#?}"))
     }
 
     /// A person must decide, for this reason.
@@ -138,17 +160,12 @@ impl Driven<'_> {
 
     pub async fn fence_node(&self, node: &str) -> Result<Told> {
         let asked = ["fence", node, "--yes", "--reason", "a test", "-o", "json", "--timeout", "170s"];
-        Ok(Told::of(self.gateway.picket(&asked).await?))
+        Ok(Told::of(&self.gateway.picket(&asked).await?))
     }
 
     pub async fn unfence(&self) -> Result<Told> {
         let asked = ["unfence", "n1", "--yes", "--reason", "a test", "-o", "json", "--timeout", "170s"];
-        Ok(Told::of(self.gateway.picket(&asked).await?))
-    }
-
-    /// What is stored of n1's newest fence, as text.
-    pub async fn history(&self) -> Result<String> {
-        Ok(self.gateway.picket(&["history", "n1"]).await?.out)
+        Ok(Told::of(&self.gateway.picket(&asked).await?))
     }
 
     pub fn server(&self) -> &str {
@@ -167,7 +184,9 @@ impl Driven<'_> {
             effects.iter().enumerate().filter(|(_, effect)| effect.did == "detach").collect();
         assert_eq!(detached.len(), times, "{effects:#?}");
         for (at, _) in detached {
-            let last = effects[..at].iter().rfind(|one| matches!(one.did.as_str(), "spawn" | "power_on" | "power_off"));
+            let last = effects[..at]
+                .iter()
+                .rfind(|one| matches!(one.did.as_str(), "spawn" | "power_on" | "power_off"));
             assert_eq!(last.map(|one| one.did.as_str()), Some("power_off"), "{effects:#?}");
         }
         Ok(())

@@ -17,7 +17,10 @@ async fn an_administrator_locks_before_the_off_and_nova_sees_its_host() -> Resul
     assert_eq!(told.result["evidence"]["grade"], "hypervisor", "{told:#?}");
     let look = cloud.look(&Who::Tenant, &server).await?;
     assert_eq!((&look["status"], &look["locked"]), (&json!("SHUTOFF"), &json!(true)), "{look}");
-    assert!(look["locked_reason"].as_str().is_some_and(|reason| reason.starts_with("picket: fenced")), "{look}");
+    assert!(
+        look["locked_reason"].as_str().is_some_and(|reason| reason.starts_with("picket: fenced")),
+        "{look}"
+    );
     assert!(cloud.runs_on(&server)?.is_empty());
     // Locked first, and it kept the tenant out.
     let told: Vec<_> = driven.sent("POST", &format!("/servers/{server}/action"))?;
@@ -132,7 +135,8 @@ async fn a_busy_cloud_is_asked_again() -> Result<()> {
     let cloud = cloud().await?;
     let server = cloud.server("throttled", OPENSTACK_HOSTS[1]).await?;
     let driven = Plan::over(&Who::Admin, &[&server]).start().await?;
-    let busy = |what: u16| RequestRule { times: 2, ..RequestRule::new("POST", format!("{server}/action"), what) };
+    let busy =
+        |what: u16| RequestRule { times: 2, ..RequestRule::new("POST", format!("{server}/action"), what) };
     let slow = RequestRule { times: 2, ..RequestRule::new("GET", format!("/servers/{server}"), 503) };
     let cut = RequestRule { times: 2, ..RequestRule::new("GET", format!("/servers/{server}"), "cut") };
     let rules = cloud.rules(&[busy(429), busy(503), slow, cut])?;

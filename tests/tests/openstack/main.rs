@@ -1,6 +1,9 @@
 //! The OpenStack of the tests, looked at with openstacksdk alone: a test that relies on a cloud that lies by mistake shows nothing.
 //! And Picket over its servers, where openstacksdk and the hypervisor's own journal look on.
 
+mod conforming;
+mod crash;
+mod dead_host;
 mod driven;
 mod faults;
 mod fencing;

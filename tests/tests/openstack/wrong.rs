@@ -92,7 +92,10 @@ async fn a_credential_that_may_not_stop_says_which_request_it_lacks() -> Result<
     let driven = Plan::over(&who, &[&server]).rules(IMPATIENT).start().await?;
     driven.fence().await?.needs_operator("levels_spent", &driven);
     let log = driven.gateway.log();
-    assert!(log.contains("os-stop: 401") && log.contains("its access rules may not have this request"), "{log}");
+    assert!(
+        log.contains("os-stop: 401") && log.contains("its access rules may not have this request"),
+        "{log}"
+    );
     assert_eq!(driven.did()?, ["spawn"]);
     assert!(!log.contains(&word("secret")), "a secret is in the log");
     Ok(())

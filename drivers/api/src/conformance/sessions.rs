@@ -26,9 +26,14 @@ pub(super) async fn quiesce(rig: &Rig<'_>) -> Checked {
     }
     let after = rig.must_read().await?.epoch;
     if let (Some(before), Some(after)) = (before, after) {
-        // Where there are no sessions the device may have one life: a cloud's is what it controls itself, told by its id.
-        let is_one_life = open.is_none() && after == before;
-        ensure!(after.id > before.id || is_one_life, "the session was ended, and the epoch is the same: {after:?}");
+        if !rig.driver.epoch_is_a_session() {
+            ensure!(
+                after == before,
+                "it is the same machine, and the epoch is another: {before:?}, {after:?}"
+            );
+            return Ok(Shown::Yes);
+        }
+        ensure!(after.id > before.id, "the session was ended, and the epoch is the same: {after:?}");
         ensure!(after.origin == EpochOrigin::Fresh, "we ended the session, and the driver says {after:?}");
     }
     Ok(Shown::Yes)

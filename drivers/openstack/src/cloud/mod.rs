@@ -200,7 +200,8 @@ impl Cloud {
                 Token::read(secret, &answer.body, asked_at, call.now())
                     .map_err(|why| wrong(ErrorKind::Protocol, why))
             }
-            StatusCode::UNAUTHORIZED => Err(wrong(
+            // An application credential that is not there is not found, and counts against nobody; nor is it there in a while.
+            StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND => Err(wrong(
                 ErrorKind::Authentication,
                 format!("who logs in, or the password, is wrong: {}", said(&answer)),
             )),

@@ -211,3 +211,31 @@ pub fn release_standing(release: &Release) -> (Tone, String) {
     }
     (tone, text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_release_is_told_with_its_volume_and_where_it_is() {
+        let release = Release {
+            name: "volumes/vol-0abc".to_owned(),
+            stage: ReleaseStage::Accepted.into(),
+            attempts: 2,
+            detail: "the detach was taken".to_owned(),
+            part_of: "volumes".to_owned(),
+            volume: "vol-0abc".to_owned(),
+            volume_name: "data-1".to_owned(),
+            device: "/dev/vdb".to_owned(),
+            ..Release::default()
+        };
+        let (_, text) = release_line(&release);
+        assert_eq!(
+            text,
+            "release volumes/vol-0abc (data-1, /dev/vdb): accepted after 2 attempts (the detach was taken)"
+        );
+        let (_, plain) =
+            release_line(&Release { volume_name: String::new(), device: String::new(), ..release });
+        assert!(plain.starts_with("release volumes/vol-0abc: accepted"), "{plain}");
+    }
+}

@@ -74,3 +74,20 @@ fn two_machines_of_one_name_are_told_where_anybody_runs_on_one() {
     let told = faults.to_string();
     assert!(told.contains("hypervisor = \"b\" is what b is called too"), "{told}");
 }
+
+#[test]
+fn a_release_of_volumes_wants_a_device_that_knows_them() {
+    let text = |device: &str| {
+        let releases = format!("[releases.volumes]\nkind = \"volumes\"\n{device}\n");
+        releases + "[nodes.n1]\nreleases = [\"volumes\"]\n" + &blade("n1", "1", "")
+    };
+    for (device, wanted) in [
+        ("", "release volumes wants a device that knows the node's volumes, and it has none"),
+        ("device = \"cloud\"", "release volumes works by device cloud, which the node does not have"),
+        ("device = \"bmc\"", "release volumes works by device bmc, which knows nothing of volumes"),
+    ] {
+        let faults = build(&text(device), &Drivers::default()).expect_err("it has none");
+        let words: Vec<String> = faults.all().iter().map(ToString::to_string).collect();
+        assert!(words.len() == 1 && words[0].contains(wanted), "{words:?}");
+    }
+}

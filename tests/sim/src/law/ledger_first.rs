@@ -24,6 +24,7 @@ impl Invariant for LedgerFirst {
                     (EffectKind::Off(to), Control::Power(Verb::Off))
                     | (EffectKind::On(to), Control::Power(Verb::On))
                     | (EffectKind::Hold(to) | EffectKind::Unhold(to), Control::Hold) => to.as_str() == device,
+                    (EffectKind::Release(release), Control::Detach) => release.is_part(),
                     _ => false,
                 });
                 if !open {

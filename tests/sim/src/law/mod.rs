@@ -15,6 +15,7 @@ mod past;
 mod receipts;
 mod release_only_when_dark;
 mod stays_within_budget;
+mod volumes_only_when_dark;
 
 use std::sync::Arc;
 
@@ -63,6 +64,7 @@ impl Law {
             Box::<receipts::Receipts>::default(),
             Box::new(release_only_when_dark::ReleaseOnlyWhenDark),
             Box::<stays_within_budget::StaysWithinBudget>::default(),
+            Box::<volumes_only_when_dark::VolumesOnlyWhenDark>::default(),
         ];
         Self { past: Past::new(shape, world), broken: Vec::new(), invariants }
     }

@@ -65,6 +65,12 @@ impl Invariant for OneLeaderSends {
                         past.leader
                     ));
                 }
+                if *control == Control::Detach {
+                    let age = self.age(*gateway, &past.owner(device).node, event.at);
+                    if age.is_none_or(|age| age > s(2)) {
+                        return Err(format!("a detach so long after the store's word: {age:?}"));
+                    }
+                }
                 if *control == Control::Power(Verb::On) {
                     let node = &past.owner(device).node;
                     let age = self.age(*gateway, node, event.at);

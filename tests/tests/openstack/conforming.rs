@@ -1,0 +1,178 @@
+//! What every driver owes, by the driver openstack over a server of a real Nova.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::device::Identity;
+use picket_core::time::Clock;
+use picket_driver::conformance::{Subject, Trouble, run};
+use picket_driver::{Context, DriverKind, PowerDriver};
+use picket_driver_openstack::OpenstackKind;
+use picket_engine::clock::SystemClock;
+use picket_tests::Result;
+use picket_tests::peers::{OPENSTACK_HOSTS, OpenStack, RequestRule, Rules, ServerFault, Who};
+use serde_json::{Value, json};
+use std::sync::Mutex;
+use tempfile::NamedTempFile;
+
+use crate::scene::cloud;
+
+const WRONG: &str = "wrong-hunter3";
+
+/// A server that an administrator controls: who may see that its host is up believes also what somebody else switched off.
+struct Server {
+    cloud: &'static OpenStack,
+    id: String,
+    right: NamedTempFile,
+    other: NamedTempFile,
+    wrong: AtomicBool,
+    rules: Mutex<Option<Rules>>,
+}
+
+fn file(text: &str) -> NamedTempFile {
+    let file = NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), text).expect("it can be written");
+    file
+}
+
+impl Server {
+    async fn look(&self) -> Value {
+        self.cloud.look(&Who::Admin, &self.id).await.expect("Nova answers")
+    }
+
+    /// Nothing is under way.
+    async fn rest(&self) {
+        let rests = async {
+            while !self.look().await["OS-EXT-STS:task_state"].is_null() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), rests).await.expect("it rests within a minute");
+    }
+
+    fn rule(&self, rules: &[RequestRule]) {
+        *self.rules.lock().expect("whole") = Some(self.cloud.rules(rules).expect("rules"));
+    }
+
+    fn often(method: &'static str, path: String, what: impl Into<Value>) -> RequestRule {
+        let agent = "picket/".to_owned();
+        RequestRule { agent, times: 10_000, after: 600.0, ..RequestRule::new(method, path, what) }
+    }
+
+    async fn tell(&self, what: &str) {
+        self.cloud.ask(&Who::Owner, what, json!({ "server": self.id })).await.expect("Nova takes it");
+    }
+}
+
+#[async_trait]
+impl Subject for Server {
+    fn driver(&self) -> Arc<dyn PowerDriver> {
+        let clouds = if self.wrong.load(Ordering::SeqCst) { &self.other } else { &self.right };
+        let settings = json!({ "server": self.id, "cloud": "cloud", "clouds_file": clouds.path() });
+        let random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("the kernel has random bytes");
+        let context = Context { clock: Arc::new(SystemClock), random: Arc::new(random) };
+        let table = settings.as_object().expect("a table");
+        OpenstackKind::default().make(table, &context).expect("right settings")
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(SystemClock)
+    }
+
+    async fn is_on(&self) -> bool {
+        !self.cloud.runs_on(&self.id).expect("the journal").is_empty()
+    }
+
+    async fn set_power(&self, on: bool) {
+        self.rest().await;
+        if (self.look().await["status"] == "ACTIVE") != on {
+            self.tell(if on { "start" } else { "stop" }).await;
+            self.rest().await;
+        }
+    }
+
+    async fn commands(&self) -> Option<u64> {
+        let all = self.cloud.requests().expect("the journal");
+        let ours = all.iter().filter(|one| {
+            one.agent.starts_with("picket/") && one.method != "GET" && one.path.contains(&self.id)
+        });
+        u64::try_from(ours.count()).ok()
+    }
+
+    async fn hurt(&self, trouble: Trouble) -> bool {
+        let (server, action) = (format!("/servers/{}", self.id), format!("/servers/{}/action", self.id));
+        match trouble {
+            Trouble::Silence => {
+                self.rule(&[Self::often("GET", server, "slow"), Self::often("POST", action, "slow")])
+            }
+            Trouble::AnswersLost => self.rule(&[Self::often("POST", action, "unanswered")]),
+            Trouble::Refuses => self.rule(&[Self::often("POST", action, 403)]),
+            Trouble::Gone => self.rule(&[Self::often("GET", server, 404)]),
+            Trouble::WrongCredentials => self.wrong.store(true, Ordering::SeqCst),
+            // It is one already.
+            Trouble::AlreadyIsError => {}
+            Trouble::SlowFall(time) => {
+                let fault = ServerFault { power_off_delay: time.as_secs_f64(), ..ServerFault::default() };
+                self.cloud.hinder(&self.id, &fault).expect("a knob");
+            }
+            Trouble::Transition => {
+                let fault =
+                    ServerFault { power_off_delay: 600.0, power_on_delay: 600.0, ..ServerFault::default() };
+                self.cloud.hinder(&self.id, &fault).expect("a knob");
+                self.tell(if self.is_on().await { "stop" } else { "start" }).await;
+            }
+            // TCP delivers once; there are no sessions; the words are Nova's own; a server has one id for good.
+            _ => return false,
+        }
+        true
+    }
+
+    async fn mend(&self) {
+        self.wrong.store(false, Ordering::SeqCst);
+        drop(self.rules.lock().expect("whole").take());
+        self.cloud.hinder(&self.id, &ServerFault::default()).expect("a knob");
+        self.rest().await;
+    }
+
+    async fn hold_state(&self) -> Option<String> {
+        let look = self.look().await;
+        Some(format!("{} {}", look["locked"], look["locked_reason"]))
+    }
+
+    async fn identity(&self) -> Option<Identity> {
+        Some(Identity { uuid: Some(self.id.clone()), serial: None })
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        Some(Duration::from_secs(60))
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        vec!["admin-secret".to_owned(), WRONG.to_owned()]
+    }
+}
+
+#[tokio::test]
+async fn the_driver_conforms() -> Result<()> {
+    let cloud = cloud().await?;
+    let id = cloud.server("conforms", OPENSTACK_HOSTS[1]).await?;
+    let clouds = cloud.clouds_yaml(&Who::Admin);
+    let (right, other) = (file(&clouds), file(&clouds.replace("admin-secret", WRONG)));
+    let server = Server { cloud, id, right, other, wrong: AtomicBool::new(false), rules: Mutex::new(None) };
+    let report = run(&server).await.unwrap_or_else(|failure| panic!("{failure}"));
+    assert_eq!(
+        report.left_out,
+        [
+            "a restart begins an epoch after loss",
+            "after a restart no off is sent before a reading",
+            "a quiesce that is not answered is none",
+            "after a quiesce no late copy is executed",
+            "no session is opened for an on",
+            "a question is as old as its first copy",
+            "packets that arrive twice change nothing",
+        ]
+    );
+    Ok(())
+}
