@@ -235,22 +235,25 @@ impl PowerDriver for AwsDriver {
         self.disengage(order, call).await
     }
 
-    /// There is no session: what was sent is over when it was answered, and when the instance is on its way nowhere.
+    /// There is no session: what was sent is over when it was answered, and when the instance is on its way nowhere; what was not
+    /// answered is over when its signature is.
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
-        let open = |detail: String| Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, detail));
         loop {
-            if let Some(until) = self.unclear.until(call.now()) {
+            let (why, rest) = if let Some(until) = self.unclear.until(call.now()) {
                 let left = until.since(call.now());
-                return open(format!("a command was not answered: AWS may take it for {left:?} more"));
-            }
-            let busy = match self.look(call).await?.found {
-                Ok(instance) if instance.is_busy() => instance.words(),
-                _ => return Ok(()),
+                (format!("a command was not answered: AWS may take it for {left:?} more"), left.max(LOOK))
+            } else {
+                match self.look(call).await?.found {
+                    Ok(instance) if instance.is_busy() => {
+                        (format!("something is under way at the instance: {}", instance.words()), LOOK)
+                    }
+                    _ => return Ok(()),
+                }
             };
-            if tokio::time::Instant::now() + LOOK >= call.deadline() {
-                return open(format!("something is under way at the instance: {busy}"));
+            if tokio::time::Instant::now() + rest >= call.deadline() {
+                return Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, why));
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(rest).await;
         }
     }
 }

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::bucket::{Bucket, Limit};
 use super::wire::{Fate, Stamps, Ticket};
 use super::words::{self, Failure};
-use super::{Cloud, Told};
+use super::{Cloud, Told, unheard};
 
 /// The most that one request names.
 const MOST: usize = 1_000;
@@ -227,7 +227,7 @@ impl<A: Action> Batch<A> {
         // Two may ask of the same one.
         let ids: BTreeSet<String> = items.iter().map(|item| item.id.clone()).collect();
         let ids = ids.into_iter().collect();
-        let sent = timeout_at(until, A::send(&client, ids, sending.config(signed))).await;
+        let sent = timeout_at(until, unheard(A::send(&client, ids, sending.config(signed)))).await;
         match (sent, sending.fate()) {
             (Ok(Ok(said)), Fate::Answered(stamps)) => {
                 self.requests.accepted();

@@ -24,6 +24,8 @@ use picket_core::time::{Clock, WallTime};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use picket_reach::web;
 use tokio::time::{Instant, timeout_at};
+use tracing::instrument::{WithDispatch, WithSubscriber};
+use tracing::subscriber::NoSubscriber;
 
 #[cfg(test)]
 pub(crate) use self::actions::Attachment;
@@ -106,6 +108,11 @@ impl std::fmt::Debug for Cloud {
     }
 }
 
+/// What the SDK logs has secrets in it: its requests, what STS answers. Nobody hears it (S18).
+fn unheard<F: Future>(future: F) -> WithDispatch<F> {
+    future.with_subscriber(NoSubscriber::default())
+}
+
 fn wrong(kind: ErrorKind, detail: impl Into<String>) -> DriverError {
     DriverError::new(kind, Effect::DidNotHappen, detail)
 }
@@ -143,7 +150,7 @@ impl Cloud {
         if let Some(client) = held() {
             return Ok(client);
         }
-        let client = timeout_at(until, self.made()).await.map_err(|_| late())??;
+        let client = timeout_at(until, unheard(self.made())).await.map_err(|_| late())??;
         *self.client.write().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         Ok(client)
     }
@@ -263,7 +270,7 @@ impl Cloud {
         let tickets = order.iter().map(|(_, not_after)| Ticket::new(call, *not_after)).collect();
         let sending = self.sending(call.deadline(), tickets);
         let config = sending.config(order.map(|(signed, _)| signed));
-        let sent = timeout_at(call.deadline(), send(client, config)).await;
+        let sent = timeout_at(call.deadline(), unheard(send(client, config))).await;
         match (sent, sending.fate()) {
             (Ok(Ok(said)), Fate::Answered(stamps)) => {
                 self.bucket(action).accepted();

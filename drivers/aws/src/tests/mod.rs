@@ -3,6 +3,7 @@
 mod batching;
 mod commands;
 mod ec2;
+mod secrets;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,7 +57,7 @@ impl Scene {
         let context = Context { clock: clock.clone(), random: Arc::new(|_: &mut [u8]| {}) };
         let home = tempfile::tempdir().expect("a directory");
         std::fs::write(home.path().join("config"), "[default]\nregion = eu-central-1\n").expect("written");
-        let keys = "[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = hunter2\n";
+        let keys = "[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = hunter2\naws_session_token = hunter3\n";
         std::fs::write(home.path().join("credentials"), keys).expect("written");
         Self { ec2, kind: AwsKind::default(), context, clock, home }
     }
