@@ -26,8 +26,6 @@ const CALL: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_secs(1);
 /// A command bears the time of an answer that is not older than this.
 const FRESH: Duration = Duration::from_secs(20);
-/// Of the answers of so long one is remembered, the first.
-const ROUND: Duration = Duration::from_secs(1);
 /// Of a stop that lasts so long without the instance having fallen another one is sent.
 const AGAIN: Duration = Duration::from_secs(30);
 
@@ -44,11 +42,12 @@ pub(crate) struct AwsDriver {
     pub(crate) untagged: Mutex<Option<BootTime>>,
 }
 
-/// AWS's own time, and when it was asked for.
+/// AWS's own time, and when it was asked for and told.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     date: SystemTime,
     asked_at: BootTime,
+    answered_at: BootTime,
 }
 
 /// What a look at the instance found.
@@ -113,18 +112,22 @@ impl AwsDriver {
         let Some(date) = stamps.date else { return };
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         heard.retain(|one| stamps.answered_at.since(one.asked_at) <= FRESH);
-        if heard.back().is_none_or(|last| stamps.asked_at.since(last.asked_at) >= ROUND) {
-            heard.push_back(Heard { date, asked_at: stamps.asked_at });
-        }
+        let (asked_at, answered_at) = (stamps.asked_at, stamps.answered_at);
+        heard.push_back(Heard { date, asked_at, answered_at });
     }
 
-    /// S8: the time for the signature of an on or a detach. It is AWS's own, from an answer that came before the order was made: however
-    /// long this machine stands still after that, and whatever its clocks say then, AWS takes the command no later than that time
-    /// allows. Others may ask beside it: the oldest answer that still serves is no later than the look before the order.
-    pub(crate) fn signed(&self, life: Option<Duration>, call: &Call) -> Result<SystemTime, DriverError> {
+    /// S8: the time for the signature of an on or a detach. It is AWS's own, from an answer that came before the store said its last word:
+    /// however long this machine stands still after that, and whatever its clocks say then, AWS takes the command no later than that
+    /// time allows.
+    pub(crate) fn signed(
+        &self,
+        life: Option<Duration>,
+        checked_at: BootTime,
+        call: &Call,
+    ) -> Result<SystemTime, DriverError> {
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let serves = |one: &&Heard| call.now().since(one.asked_at) <= FRESH;
-        self.bounded(heard.iter().find(serves), life, call)
+        let serves = |one: &&Heard| one.answered_at <= checked_at && call.now().since(one.asked_at) <= FRESH;
+        self.bounded(heard.iter().rfind(serves), life, call)
     }
 
     /// The same for what may come late, and costs no data then: an off, a hold. Its time is of the newest answer; where there is none

@@ -89,7 +89,7 @@ impl AwsDriver {
 
     pub(crate) async fn start(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
         // What the ledger does not bound is bounded by the signature.
-        let signed = self.signed(order.life(), call)?;
+        let signed = self.signed(order.life(), order.checked_at(), call)?;
         let id = self.settings.instance.clone();
         let sending = self.unclear.sending(call.now() + LIFE);
         let told = self

@@ -63,7 +63,7 @@ impl Volumes for AwsDriver {
         forced: bool,
         call: &Call,
     ) -> Result<(), DriverError> {
-        let signed = self.signed(order.life(), call)?;
+        let signed = self.signed(order.life(), permit.checked_at(), call)?;
         let (instance, at) = (self.settings.instance.clone(), volume.clone());
         let order = Some((signed, Some(permit.not_after())));
         let sending = self.unclear.sending(call.now() + LIFE);

@@ -77,6 +77,8 @@ pub(crate) struct Ours {
     pub(crate) before: Option<BTreeSet<String>>,
     /// What Nova called those that we sent ourselves.
     pub(crate) sent: BTreeSet<String>,
+    /// The one that was seen to have ended well: it has for good.
+    pub(crate) ended: Option<String>,
 }
 
 impl Ours {
@@ -123,21 +125,24 @@ pub(crate) async fn one(
     }
 }
 
-/// Whether our own stop of this generation ended well, and why not.
+/// Whether our own stop of this generation ended well, by the newest actions: what Nova calls it, and else why not.
 pub(crate) async fn our_stop_ended(
     cloud: &Cloud,
     server: &str,
+    actions: &[Action],
     ours: &Ours,
     call: &Call,
-) -> Result<Result<(), String>, DriverError> {
+) -> Result<Result<String, String>, DriverError> {
     let user = cloud.token(call).await?.user.clone();
-    let actions = newest(cloud, server, call).await?;
-    let Some(stop) = deciding(&actions, &user, ours) else {
+    let Some(stop) = deciding(actions, &user, ours) else {
         let last = actions.first().map_or("none", |action| action.action.as_str());
         return Ok(Err(format!("no stop of ours is the last that happened to it (that is: {last})")));
     };
+    if ours.ended.as_ref() == Some(&stop.request_id) {
+        return Ok(Ok(stop.request_id.clone()));
+    }
     match one(cloud, server, &stop.request_id, call).await? {
-        Some(action) if action.succeeded() => Ok(Ok(())),
+        Some(action) if action.succeeded() => Ok(Ok(action.request_id)),
         Some(_) => Ok(Err(format!("our stop {} did not end well, or not yet", stop.request_id))),
         None => Ok(Err(format!("our stop {} is not told any more", stop.request_id))),
     }
@@ -157,7 +162,7 @@ mod tests {
     }
 
     fn since(before: &[&str]) -> Ours {
-        Ours { before: Some(before.iter().map(ToString::to_string).collect()), sent: BTreeSet::new() }
+        Ours { before: Some(before.iter().map(ToString::to_string).collect()), ..Ours::default() }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One server as a device.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,9 +12,10 @@ use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Unclear,
     Volumes,
 };
+use tokio::time::Instant;
 
 use crate::actions::Ours;
-use crate::cloud::{Cloud, Found, USUAL_LIFE};
+use crate::cloud::{Cloud, Found, USUAL_LIFE, Unclear};
 use crate::hold;
 use crate::remarks::Remarks;
 use crate::settings::Settings;
@@ -23,6 +24,8 @@ use crate::settings::Settings;
 const CALL: Duration = Duration::from_secs(15);
 /// Between two looks whether what was begun has ended.
 const LOOK: Duration = Duration::from_millis(500);
+/// The same, where the cloud did not say.
+const LONGER: Duration = Duration::from_secs(2);
 
 /// A server of Nova.
 pub(crate) struct OpenstackDriver {
@@ -31,8 +34,7 @@ pub(crate) struct OpenstackDriver {
     traits: Traits,
     /// Which stops are this generation's.
     pub(crate) ours: Mutex<Ours>,
-    /// The compute service that was found up to no order, and not forced down, before the hold.
-    service: Mutex<Option<String>>,
+    services: Mutex<Services>,
     pub(crate) unclear: Unclear,
     pub(crate) remarks: Remarks,
 }
@@ -59,7 +61,7 @@ impl OpenstackDriver {
             cloud,
             traits,
             ours: Mutex::default(),
-            service: Mutex::default(),
+            services: Mutex::default(),
             unclear: Unclear::default(),
             remarks: Remarks::default(),
         }
@@ -67,13 +69,23 @@ impl OpenstackDriver {
 }
 
 impl OpenstackDriver {
+    /// The compute service that was found before the hold, and that may therefore be forced down.
     pub(crate) fn found_service(&self) -> Option<String> {
-        self.service.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.services().found.clone()
     }
 
-    pub(crate) fn note_service(&self, service: Option<&String>) {
-        *self.service.lock().unwrap_or_else(PoisonError::into_inner) = service.cloned();
+    pub(crate) fn services(&self) -> MutexGuard<'_, Services> {
+        self.services.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Compute services of dead hosts.
+#[derive(Debug, Default)]
+pub(crate) struct Services {
+    /// It was not up, and not forced down, before the hold.
+    pub(crate) found: Option<String>,
+    /// This process forced it down.
+    pub(crate) forced: Option<String>,
 }
 
 #[async_trait]
@@ -157,25 +169,31 @@ impl PowerDriver for OpenstackDriver {
         self.disengage(order, call).await
     }
 
-    /// There is no session: what was sent is over when it was answered, and when nothing of it is under way at the server.
+    /// There is no session: what was sent is over when it was answered, and when nothing of it is under way at the server; what was not
+    /// answered is over when its token is.
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
         loop {
-            if let Some(until) = self.unclear.until(call.now()) {
-                let left = until.since(call.now());
-                let detail = format!(
-                    "a command was not answered: Nova may take it for {left:?} more, while its token lives"
-                );
-                return Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, detail));
-            }
-            let busy = match self.server(call).await? {
-                Found::It(server) if server.is_busy() => server.words(),
-                _ => return Ok(()),
+            let look = call.until(Instant::now() + CALL);
+            let (kind, why, rest) = match (self.unclear.until(call.now()), self.server(&look).await) {
+                (Some(until), _) => {
+                    let left = until.since(call.now());
+                    let why = format!(
+                        "a command was not answered: Nova may take it for {left:?} more, while its token lives"
+                    );
+                    (ErrorKind::TimedOut, why, left.max(LOOK))
+                }
+                (None, Ok(Found::It(server))) if server.is_busy() => (
+                    ErrorKind::TimedOut,
+                    format!("something is under way at the server: {}", server.words()),
+                    LOOK,
+                ),
+                (None, Ok(_)) => return Ok(()),
+                (None, Err(error)) => (error.kind, error.detail, LONGER),
             };
-            if tokio::time::Instant::now() + LOOK >= call.deadline() {
-                let detail = format!("something is under way at the server: {busy}");
-                return Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, detail));
+            if Instant::now() + rest >= call.deadline() {
+                return Err(DriverError::new(kind, Effect::Unknown, why));
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(rest).await;
         }
     }
 }

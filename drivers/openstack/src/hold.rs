@@ -10,6 +10,7 @@ use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, HoldFound, Hol
 use serde_json::json;
 
 use crate::actions;
+use crate::cloud::Bound;
 use crate::driver::OpenstackDriver;
 use crate::power::refused;
 use crate::server::Server;
@@ -31,7 +32,7 @@ impl Server {
         self.locked == Some(true)
     }
 
-    fn is_locked_by_us(&self) -> bool {
+    pub(crate) fn is_locked_by_us(&self) -> bool {
         self.is_locked() && self.locked_reason.as_deref().is_some_and(|reason| reason.starts_with(PREFIX))
     }
 }
@@ -74,7 +75,7 @@ impl OpenstackDriver {
 
     pub(crate) async fn engage(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
         call.may_send()?;
-        self.note_service(order.found().get(SERVICE));
+        self.services().found = order.found().get(SERVICE).cloned();
         if !self.settings.hold {
             return Ok(report(false, "hold = false in the settings"));
         }
@@ -90,7 +91,7 @@ impl OpenstackDriver {
             return Ok(report(true, ""));
         }
         let reason = format!("{PREFIX}fenced, generation {}", order.generation());
-        self.lock(Some(&reason), order.life(), call).await
+        self.lock(Some(&reason), Some(Bound::of(order)), call).await
     }
 
     pub(crate) async fn disengage(
@@ -99,19 +100,38 @@ impl OpenstackDriver {
         call: &Call,
     ) -> Result<HoldReport, DriverError> {
         call.may_send()?;
-        let found = order.found();
-        if let Some(service) = found.get(SERVICE) {
-            let mut effort = Effort::repeatable();
-            self.force_down(service, false, order.life(), &mut effort, call).await?;
+        let left_down = self.put_service_back(order, call).await;
+        let unlocked = self.unlock_as_found(order, call).await?;
+        Ok(HoldReport { detail: [unlocked.detail, left_down].join(" ").trim().to_owned(), ..unlocked })
+    }
+
+    /// Only what we forced down ourselves is put back: others may keep that host out. What is left of it, in words.
+    async fn put_service_back(&self, order: &UnholdOrder, call: &Call) -> String {
+        let Some(service) = self.services().forced.clone() else { return String::new() };
+        let mut effort = Effort::repeatable();
+        match self.force_down(&service, false, Some(Bound::of(order)), &mut effort, call).await {
+            Ok(()) => {
+                self.services().forced = None;
+                String::new()
+            }
+            Err(error) => {
+                let detail = format!("the compute service {service} was forced down, and is still: {error}");
+                tracing::warn!(server = self.settings.server, detail, "what was found is not put back");
+                detail
+            }
         }
+    }
+
+    async fn unlock_as_found(&self, order: &UnholdOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        let found = order.found();
         let Some(was_locked) = found.get(LOCKED) else { return Ok(HoldReport::default()) };
         let server = self.server_there(call).await?;
         if server.is_locked_by_us() || (was_locked == "true" && !server.is_locked()) {
-            self.unlock(order.life(), call).await?;
+            self.unlock(Some(Bound::of(order)), call).await?;
         }
         if was_locked == "true" {
             let reason = found.get(REASON).map(String::as_str);
-            let put_back = self.lock(reason, order.life(), call).await?;
+            let put_back = self.lock(reason, Some(Bound::of(order)), call).await?;
             return Ok(HoldReport { engaged: Vec::new(), ..put_back });
         }
         let now = self.server_there(call).await?;
@@ -154,7 +174,7 @@ impl OpenstackDriver {
     async fn lock(
         &self,
         reason: Option<&str>,
-        life: Option<std::time::Duration>,
+        bound: Option<Bound>,
         call: &Call,
     ) -> Result<HoldReport, DriverError> {
         let body = match reason {
@@ -162,7 +182,7 @@ impl OpenstackDriver {
             None => json!({ "lock": null }),
         };
         let mut effort = Effort::repeatable();
-        let told = self.act(body, life, &mut effort, call).await?;
+        let told = self.act(body, bound, &mut effort, call).await?;
         match told.code.as_u16() {
             202 => Ok(report(true, "")),
             401 | 404 | 429 | 500.. => Err(refused("lock", &told, &mut effort)),
@@ -170,9 +190,9 @@ impl OpenstackDriver {
         }
     }
 
-    async fn unlock(&self, life: Option<std::time::Duration>, call: &Call) -> Result<(), DriverError> {
+    pub(crate) async fn unlock(&self, bound: Option<Bound>, call: &Call) -> Result<(), DriverError> {
         let mut effort = Effort::repeatable();
-        let told = self.act(json!({ "unlock": null }), life, &mut effort, call).await?;
+        let told = self.act(json!({ "unlock": null }), bound, &mut effort, call).await?;
         match told.code.as_u16() {
             202 => Ok(()),
             // Nova's words for what an administrator locked, and a tenant may not undo.

@@ -1,6 +1,6 @@
 //! Reading power, off and on.
 
-use std::sync::PoisonError;
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use picket_core::order::{OffOrder, OnOrder};
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::actions;
-use crate::cloud::{Command, Found, Service, Told};
+use crate::cloud::{Bound, Command, Found, Service, Told};
 use crate::driver::OpenstackDriver;
 use crate::hold::STOPS;
 use crate::server::{Said, Server};
@@ -97,14 +97,28 @@ impl OpenstackDriver {
 
     pub(crate) async fn reading(&self, call: &Call) -> Result<Reading, DriverError> {
         let asked_at = call.now();
-        let (power, said) = match self.server(call).await? {
-            Found::It(server) => self.judged(&server, call).await?,
+        // Who is not shown the host is told by the actions: whichever of the two is answered later shows what came between.
+        let (server, actions) = match self.cloud.is_admin() {
+            Some(false) => {
+                let newest = actions::newest(&self.cloud, &self.settings.server, call);
+                let (server, newest) = tokio::try_join!(self.server(call), newest)?;
+                (server, Some(newest))
+            }
+            _ => (self.server(call).await?, None),
+        };
+        let (power, said) = match server {
+            Found::It(server) => self.judged(&server, actions, call).await?,
             Found::NotThere(why) => self.of_the_gone(&why, call).await?,
         };
         Ok(Reading { power, asked_at, answered_at: call.now(), epoch: Some(EPOCH), said })
     }
 
-    async fn judged(&self, server: &Server, call: &Call) -> Result<(Power, String), DriverError> {
+    async fn judged(
+        &self,
+        server: &Server,
+        actions: Option<Vec<actions::Action>>,
+        call: &Call,
+    ) -> Result<(Power, String), DriverError> {
         let words = server.words();
         Ok(match server.power() {
             Said::On => (Power::On, words),
@@ -112,15 +126,27 @@ impl OpenstackDriver {
             Said::Unknown => (Power::Unknown, words),
             Said::Deleted => return self.of_the_gone(&words, call).await,
             Said::OffUnlessHostIsDown => {
-                let ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                match actions::our_stop_ended(&self.cloud, &self.settings.server, &ours, call).await? {
-                    Ok(()) => (Power::Off, format!("{words}; its host ended our stop with Success")),
+                let id = &self.settings.server;
+                let actions = match actions {
+                    Some(actions) => actions,
+                    None => actions::newest(&self.cloud, id, call).await?,
+                };
+                let ours = self.ours().clone();
+                match actions::our_stop_ended(&self.cloud, id, &actions, &ours, call).await? {
+                    Ok(ended) => {
+                        self.ours().ended = Some(ended);
+                        (Power::Off, format!("{words}; its host ended our stop with Success"))
+                    }
                     Err(why) => {
                         (Power::Unknown, format!("{words}; whether its host is up is hidden, and {why}"))
                     }
                 }
             }
         })
+    }
+
+    fn ours(&self) -> MutexGuard<'_, actions::Ours> {
+        self.ours.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A server that is not there. Nova calls one deleted also where its host was down and did nothing of it: only what its host
@@ -143,9 +169,9 @@ impl OpenstackDriver {
         let before =
             order.found().get(STOPS).map(|list| list.split_whitespace().map(str::to_owned).collect());
         {
-            let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ours = self.ours();
             if ours.before != before {
-                *ours = actions::Ours { before, sent: std::mem::take(&mut ours.sent) };
+                *ours = actions::Ours { before, sent: std::mem::take(&mut ours.sent), ended: None };
             }
         }
         let mut effort = Effort::repeatable();
@@ -155,19 +181,19 @@ impl OpenstackDriver {
 
     pub(crate) async fn start(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
         let mut effort = Effort::once();
-        // What the ledger does not bound is bounded by the token, and by nothing that could be compared.
-        let life = Some(order.life().unwrap_or(Duration::MAX));
-        self.switch(Verb::Start, life, &mut effort, call).await
+        let bound = Bound { life: order.life(), checked_at: Some(order.checked_at()) };
+        self.switch(Verb::Start, Some(bound), &mut effort, call).await
     }
 
     /// Tells Nova until it takes it, once for each time that it refuses.
     async fn switch(
         &self,
         verb: Verb,
-        life: Option<Duration>,
+        bound: Option<Bound>,
         effort: &mut Effort,
         call: &Call,
     ) -> Result<Accepted, DriverError> {
+        let mut unlocked_ours = false;
         loop {
             // Before each copy: the host may go down, and somebody may lock it.
             call.may_send()?;
@@ -178,7 +204,7 @@ impl OpenstackDriver {
             };
             server.host_takes_orders().map_err(|why| effort.error(ErrorKind::Refused, why))?;
             let unlocked = self.unlock_for(&server, effort, call).await?;
-            let told = self.act(verb.body(), life, effort, call).await?;
+            let told = self.act(verb.body(), bound, effort, call).await?;
             let accepted = |already| {
                 Ok(Accepted {
                     asked_at: told.asked_at,
@@ -191,7 +217,7 @@ impl OpenstackDriver {
                 202 => {
                     match verb {
                         Verb::Stop => {
-                            let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
+                            let mut ours = self.ours();
                             ours.sent.extend(told.request.clone());
                         }
                         Verb::Start if unlocked => self.lock_again(&server, call).await,
@@ -205,6 +231,11 @@ impl OpenstackDriver {
                     let server = self.server_there(call).await.map_err(|error| effort.judge(error))?;
                     if verb.is_done(server.power()) {
                         return accepted(true);
+                    }
+                    if server.is_locked_by_us() && !std::mem::replace(&mut unlocked_ours, true) {
+                        // Whom Nova takes for no administrator, whatever the role is called.
+                        self.unlock(None, call).await.map_err(|error| effort.judge(error))?;
+                        continue;
                     }
                     if server.is_busy() && tokio::time::Instant::now() + LOOK < call.deadline() {
                         tokio::time::sleep(LOOK).await;
@@ -235,25 +266,18 @@ impl OpenstackDriver {
         Err(effort.error(ErrorKind::Refused, said))
     }
 
-    /// One command to the server. What was not answered is remembered until it cannot be taken any more.
+    /// One command to the server.
     pub(crate) async fn act(
         &self,
         body: Value,
-        life: Option<Duration>,
+        bound: Option<Bound>,
         effort: &mut Effort,
         call: &Call,
     ) -> Result<Told, DriverError> {
         let path = format!("/servers/{}/action", self.settings.server);
         let command =
-            Command { service: Service::Compute, method: Method::POST, path: &path, body: Some(body), life };
-        let unclear = self.unclear.sending(call.now() + self.cloud.longest_life());
-        let told = self.cloud.tell(command, effort, call).await;
-        match &told {
-            Ok(told) if !told.is_unclear() => unclear.answered(),
-            Err(error) if error.effect == Effect::DidNotHappen => unclear.answered(),
-            _ => {}
-        }
-        told
+            Command { service: Service::Compute, method: Method::POST, path: &path, body: Some(body), bound };
+        self.cloud.tell(command, &self.unclear, effort, call).await
     }
 }
 

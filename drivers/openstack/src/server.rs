@@ -169,8 +169,14 @@ mod tests {
             (json!({ "status": "ACTIVE" }), Said::Unknown),
             (json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1 }), Said::On),
             (json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1, "host_status": "absent" }), Said::On),
-            (json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1, "host_status": "DOWN" }), Said::Unknown),
-            (json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1, "host_status": "UNKNOWN" }), Said::Unknown),
+            (
+                json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1, "host_status": "DOWN" }),
+                Said::Unknown,
+            ),
+            (
+                json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1, "host_status": "UNKNOWN" }),
+                Said::Unknown,
+            ),
             (
                 json!({ "status": "ACTIVE", "OS-EXT-STS:power_state": 1, "OS-EXT-STS:task_state": "powering-off" }),
                 Said::Unknown,

@@ -4,14 +4,12 @@
 //! **Invariant.** Who evacuates from a host that lives has two writers: it is forced down under a release's permit alone, whose ground is
 //! then another proof than Nova's word, within that release's life; and put back at unfence where it was found otherwise.
 
-use std::time::Duration;
-
 use picket_driver::{Call, DriverError, Effort};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::cloud::{Command, Found, Service};
+use crate::cloud::{Bound, Command, Found, Service};
 use crate::driver::OpenstackDriver;
 use crate::power::refused;
 use crate::server::Server;
@@ -51,7 +49,9 @@ impl OpenstackDriver {
 
     /// A host that is disabled is in MAINTENANCE, whether or not it lives: then its service's own reports say.
     pub(crate) async fn with_host(&self, server: Server, call: &Call) -> Result<Server, DriverError> {
-        let Some(host) = server.host.as_ref().filter(|_| server.host_status.as_deref() == Some("MAINTENANCE")) else {
+        let Some(host) =
+            server.host.as_ref().filter(|_| server.host_status.as_deref() == Some("MAINTENANCE"))
+        else {
             return Ok(server);
         };
         let service = self.compute_service(host, call).await?;
@@ -64,18 +64,14 @@ impl OpenstackDriver {
         &self,
         service: &str,
         down: bool,
-        life: Option<Duration>,
+        bound: Option<Bound>,
         effort: &mut Effort,
         call: &Call,
     ) -> Result<(), DriverError> {
         let path = format!("/os-services/{service}");
         let body = Some(json!({ "forced_down": down }));
-        let command = Command { service: Service::Compute, method: Method::PUT, path: &path, body, life };
-        let unclear = self.unclear.sending(call.now() + self.cloud.longest_life());
-        let told = self.cloud.tell(command, effort, call).await?;
-        if !told.is_unclear() {
-            unclear.answered();
-        }
+        let command = Command { service: Service::Compute, method: Method::PUT, path: &path, body, bound };
+        let told = self.cloud.tell(command, &self.unclear, effort, call).await?;
         match told.code.as_u16() {
             200 => {
                 effort.refused();

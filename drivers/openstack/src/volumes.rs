@@ -11,11 +11,11 @@ use async_trait::async_trait;
 use futures::future::try_join_all;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
-use picket_driver::{Call, DriverError, Effort, ErrorKind, Standing, Volume, VolumeAt, Volumes};
+use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Standing, Volume, VolumeAt, Volumes};
 use reqwest::Method;
 use serde::Deserialize;
 
-use crate::cloud::{Command, Found, Service};
+use crate::cloud::{Bound, Command, Found, Service, Unclear};
 use crate::driver::OpenstackDriver;
 use crate::power::refused;
 use crate::server::Server;
@@ -62,8 +62,7 @@ impl OpenstackDriver {
         let path = format!("/servers/{}/os-volume_attachments", self.settings.server);
         match self.cloud.get::<Attachments>(Service::Compute, &path, call).await? {
             Found::It(attachments) => Ok(attachments.list),
-            // A server that is gone has none: what Cinder says of a volume decides.
-            Found::NotThere(_) => Ok(Vec::new()),
+            Found::NotThere(why) => Err(not_told(format!("its attachments are not told: {why}"))),
         }
     }
 
@@ -78,7 +77,7 @@ impl OpenstackDriver {
     async fn let_evacuate(
         &self,
         server: &Server,
-        life: Option<Duration>,
+        bound: Option<Bound>,
         effort: &mut Effort,
         call: &Call,
     ) -> Result<&'static str, DriverError> {
@@ -87,7 +86,8 @@ impl OpenstackDriver {
             Some(service) if service.forced_down => Ok(" and its service forced down"),
             // What was not found before the hold is not put back at unfence, and so not changed.
             Some(service) if self.found_service().as_deref() == Some(&service.id) => {
-                self.force_down(&service.id, true, life, effort, call).await?;
+                self.force_down(&service.id, true, bound, effort, call).await?;
+                self.services().forced = Some(service.id);
                 Ok(" and its service was forced down just now")
             }
             _ => Ok(""),
@@ -138,6 +138,10 @@ impl Root {
     }
 }
 
+fn not_told(detail: String) -> DriverError {
+    DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, detail)
+}
+
 #[async_trait]
 impl Volumes for OpenstackDriver {
     fn max_in_flight(&self) -> Option<Duration> {
@@ -145,8 +149,9 @@ impl Volumes for OpenstackDriver {
     }
 
     async fn attached(&self, call: &Call) -> Result<Vec<Volume>, DriverError> {
-        let (server, attachments) = tokio::try_join!(self.server(call), self.attachments(call))?;
-        let Found::It(server) = server else { return Ok(Vec::new()) };
+        // What is not there need not be what is looked for: a server of another project, or in another region, is not there either.
+        let Some(server) = self.server_unless_ended(call).await? else { return Ok(Vec::new()) };
+        let attachments = self.attachments(call).await?;
         let root = Root::of(&server, &attachments);
         try_join_all(attachments.into_iter().map(|one| self.volume(one, root.clone(), call))).await
     }
@@ -154,7 +159,7 @@ impl Volumes for OpenstackDriver {
     async fn detach(
         &self,
         order: &ReleaseOrder,
-        _permit: &ReleasePermit<'_>,
+        permit: &ReleasePermit<'_>,
         volume: &VolumeAt,
         forced: bool,
         call: &Call,
@@ -168,11 +173,15 @@ impl Volumes for OpenstackDriver {
                 "Nova knows no forced detach of a volume".to_owned(),
             );
         }
-        let life = Some(order.life().unwrap_or(Duration::MAX));
+        let bound = Some(Bound { life: order.life(), checked_at: Some(permit.checked_at()) });
         call.may_send()?;
         let server = self.server_there(call).await?;
         if let Err(why) = server.host_takes_orders() {
-            let forced = self.let_evacuate(&server, life, &mut effort, call).await?;
+            // That the host is dead, and not only silent, the machine on which it runs alone proves.
+            let forced = match permit.is_by_parent() {
+                true => self.let_evacuate(&server, bound, &mut effort, call).await?,
+                false => "",
+            };
             let detail = format!(
                 "{why}{forced}; Nova detaches there alone: it waits until the server is evacuated, or its host is back"
             );
@@ -181,8 +190,8 @@ impl Volumes for OpenstackDriver {
         self.unlock_for(&server, &effort, call).await?;
         let path = format!("/servers/{}/os-volume_attachments/{}", self.settings.server, volume.id);
         let command =
-            Command { service: Service::Compute, method: Method::DELETE, path: &path, body: None, life };
-        let told = self.cloud.tell(command, &mut effort, call).await?;
+            Command { service: Service::Compute, method: Method::DELETE, path: &path, body: None, bound };
+        let told = self.cloud.tell(command, &Unclear::default(), &mut effort, call).await?;
         match told.code.as_u16() {
             202 => Ok(()),
             // It is not attached there: somebody else detached it.
@@ -192,7 +201,9 @@ impl Volumes for OpenstackDriver {
     }
 
     async fn standing(&self, volume: &VolumeAt, call: &Call) -> Result<Standing, DriverError> {
-        let (attachments, cinder) = tokio::try_join!(self.attachments(call), self.cinder(&volume.id, call))?;
+        let ended = self.server_unless_ended(call).await?.is_none();
+        let attachments = if ended { Vec::new() } else { self.attachments(call).await? };
+        let cinder = self.cinder(&volume.id, call).await?;
         let by_nova = attachments.iter().any(|one| one.volume == volume.id);
         Ok(standing(by_nova, cinder.as_ref(), &self.settings.server))
     }

@@ -202,6 +202,11 @@ impl Leadership {
         Guard { term: self.term, incarnation: self.incarnation }
     }
 
+    /// Now, on the clock by which it holds.
+    pub(crate) fn now(&self) -> BootTime {
+        self.clock.boot()
+    }
+
     /// Ends it here and now.
     pub fn end(&self) {
         self.lease.end();

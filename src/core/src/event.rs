@@ -53,7 +53,7 @@ pub struct Survey {
     /// What is to be let go.
     pub parts: Vec<Part>,
     /// What stays, and why, in words.
-    pub stays: Vec<String>,
+    pub stays: Vec<(Part, String)>,
     /// It was asked for once the node was proven off. Only then does it complete anything.
     pub on_ground: bool,
     /// S8, of a part that is new.
@@ -350,7 +350,7 @@ pub enum Event<'a> {
         event: Box<Event<'a>>,
         /// By device, as its driver names it; a device that is not there has no session that others could end.
         sessions: BTreeMap<DeviceId, String>,
-        /// How long it may live as the far side says now, by device, where that is not what the settings say: the longer holds.
+        /// How long it may live as the far side says now, by device, where that is not what the settings say: it holds instead.
         lives: BTreeMap<DeviceId, MaxInFlight>,
     },
     /// What was found before it, and that: in one write, or none of it.

@@ -1,5 +1,6 @@
 //! The last gate before a power-on and before each release attempt: the store is asked once more (S6).
 
+use crate::device::DeviceClass;
 use crate::election::Leadership;
 use crate::ground::{ATTEMPT_LIFE, Look, LookFault, ReleaseGround, ReleasePermit};
 use crate::ledger::EffectKind;
@@ -46,18 +47,20 @@ pub async fn on_order(
             record.node
         )));
     }
+    let checked_at = leadership.now();
     machine::may_switch_on(record).map_err(|refused| GateFault::State(refused.to_string()))?;
     store.check(leadership.guard(), &record.node, stored.version).await?;
     leadership.check().map_err(|ended| GateFault::Ended(ended.to_string()))?;
     let order = &pending.0;
-    Ok(OnOrder(crate::order::Order {
+    let order = crate::order::Order {
         node: order.node.clone(),
         effect: order.effect,
         generation: order.generation,
         device: order.device.clone(),
         session: order.session.clone(),
         life: order.life,
-    }))
+    };
+    Ok(OnOrder { order, checked_at })
 }
 
 /// Asks the store once more and makes the permit for *one* release attempt. The only maker of [`ReleasePermit`].
@@ -89,10 +92,15 @@ pub async fn release_permit<'ground>(
     if ground.term() != leadership.term() {
         return Err(GateFault::Ended("the ground was found under another leadership".to_owned()));
     }
+    let proving = ground.evidence().level.checked_sub(1).and_then(|level| fence.topology.level(level));
+    let by_parent = matches!(ground, ReleaseGround::Confirmed(_))
+        && proving.is_some_and(|level| level.devices.iter().all(|spec| spec.class == DeviceClass::Parent));
+    let checked_at = clock.boot();
     store.check(leadership.guard(), &record.node, stored.version).await?;
     leadership.check().map_err(|ended| GateFault::Ended(ended.to_string()))?;
     ground.examine(looks, clock.boot())?;
-    Ok(ReleasePermit { ground, generation: record.generation, not_after: clock.wall().after(ATTEMPT_LIFE) })
+    let not_after = clock.wall().after(ATTEMPT_LIFE);
+    Ok(ReleasePermit { ground, generation: record.generation, not_after, checked_at, by_parent })
 }
 
 #[cfg(test)]

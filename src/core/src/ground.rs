@@ -173,9 +173,22 @@ pub struct ReleasePermit<'ground> {
     pub(crate) ground: &'ground ReleaseGround,
     pub(crate) generation: Generation,
     pub(crate) not_after: WallTime,
+    pub(crate) checked_at: BootTime,
+    pub(crate) by_parent: bool,
 }
 
 impl ReleasePermit<'_> {
+    /// When the store was asked for the last time. What was got after that to send an attempt with, a token, would bear it for longer
+    /// than whoever waits for its end (S8): it is not sent with that.
+    pub fn checked_at(&self) -> BootTime {
+        self.checked_at
+    }
+
+    /// Whether the node is proven off by the machine on which it runs, and not by a person's word or its own devices.
+    pub fn is_by_parent(&self) -> bool {
+        self.by_parent
+    }
+
     /// The node whose volumes may be let go.
     pub fn node(&self) -> &NodeId {
         self.ground.node()

@@ -9,6 +9,7 @@ use crate::ledger::EffectKind;
 use crate::receipt::ReceiptOrder;
 use crate::record::{NodeRecord, Phase};
 use crate::step::LockedEffect;
+use crate::time::BootTime;
 
 /// An effect that was stored and may now be sent.
 #[derive(Debug)]
@@ -63,7 +64,10 @@ pub struct OffOrder {
 /// Switch on, once: each sending wants an order of its own, made after asking the store once more
 /// ([`crate::gate::on_order`]).
 #[derive(Debug)]
-pub struct OnOrder(pub(crate) Order);
+pub struct OnOrder {
+    pub(crate) order: Order,
+    pub(crate) checked_at: BootTime,
+}
 
 /// An on that stands in the ledger but may not be sent yet: the store must be asked once more.
 #[derive(Debug)]
@@ -98,10 +102,18 @@ macro_rules! deref_order {
 
 deref_order! {
     OffOrder => |this| this.order,
-    OnOrder => |this| this.0,
+    OnOrder => |this| this.order,
     PendingOn => |this| this.0,
     HoldOrder => |this| this.order,
     UnholdOrder => |this| this.order,
+}
+
+impl OnOrder {
+    /// When the store was asked for the last time, which said that it may be sent. What was got after that to send it with, a token,
+    /// would bear it for longer than whoever waits for its end (S8): it is not sent with that.
+    pub fn checked_at(&self) -> BootTime {
+        self.checked_at
+    }
 }
 
 impl OffOrder {

@@ -70,7 +70,7 @@ pub struct Found {
     /// What is to be let go.
     pub parts: Vec<Part>,
     /// What stays, and why, in words.
-    pub stays: Vec<String>,
+    pub stays: Vec<(Part, String)>,
 }
 
 /// A release that is made of parts: what they are is asked for, and each is let go, and followed, for itself.

@@ -190,7 +190,7 @@ impl InParts for OfNode {
                 continue;
             }
             match self.settings.choice.stays(&volume) {
-                Some(why) => found.stays.push(format!("{} ({why})", part(volume))),
+                Some(why) => found.stays.push((part(volume), why)),
                 None => found.parts.push(part(volume)),
             }
         }

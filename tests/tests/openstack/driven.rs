@@ -165,7 +165,11 @@ impl Driven<'_> {
 
     pub async fn unfence(&self) -> Result<Told> {
         let asked = ["unfence", "n1", "--yes", "--reason", "a test", "-o", "json", "--timeout", "170s"];
-        Ok(Told::of(&self.gateway.picket(&asked).await?))
+        let said = self.gateway.picket(&asked).await?;
+        if said.code != 0 {
+            println!("{}", self.gateway.log());
+        }
+        Ok(Told::of(&said))
     }
 
     pub fn server(&self) -> &str {

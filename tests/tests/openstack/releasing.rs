@@ -29,7 +29,7 @@ async fn a_volume_of_a_fenced_server_is_attached_to_another() -> Result<()> {
         let release = told.release(volume);
         assert_eq!(release["stage"], "complete", "{volume}: {told:#?}");
     }
-    let deleted = driven.sent("DELETE", "os-volume_attachments")?;
+    let deleted = driven.sent("DELETE", &format!("{server}/os-volume_attachments"))?;
     let of_it: Vec<_> = deleted.iter().filter(|(_, _, status)| *status == 202).collect();
     assert!(of_it.len() >= 2, "{deleted:?}");
     assert_eq!(driven.unfence().await?.kind(), "unfenced");

@@ -37,12 +37,13 @@ async fn an_on_that_was_kept_between_its_permit_and_its_packet_is_not_taken() {
     assert_eq!((sent.len(), sent[0].signed), (1, Some(asked)), "it bears the time of the answer before it");
     assert_eq!(scene.ec2.state(&id(0)), "stopped");
     // Also where something else was asked after the machine went on, and before the packet was made.
-    driver.identify(&call).await.expect("told");
+    driver.read_power(&call).await.expect("read");
     let order = orders.on().await.expect("an order");
+    scene.ec2.with(|world| world.now += Duration::from_secs(301));
+    driver.identify(&call).await.expect("told");
     let error = driver.power_on(order, &call).await.expect_err("too late still");
     assert_eq!((error.kind, error.effect), (ErrorKind::Authentication, Effect::DidNotHappen), "{error}");
     // And one that is not kept is taken.
-    scene.ahead(21);
     driver.read_power(&call).await.expect("read");
     let accepted = driver.power_on(orders.on().await.expect("an order"), &call).await.expect("taken");
     assert!(!accepted.already);
@@ -147,8 +148,8 @@ async fn nothing_is_sent_under_a_leadership_that_has_ended() {
     let scene = Scene::new(1).await;
     let driver = scene.driver(0);
     let orders = scene.orders(&driver).await;
-    let (off, on) = (orders.off().await.expect("an order"), orders.on().await.expect("an order"));
     driver.read_power(&scene.call(&orders)).await.expect("read");
+    let (off, on) = (orders.off().await.expect("an order"), orders.on().await.expect("an order"));
     orders.permit().end();
     for error in [
         driver.power_off(&off, &scene.call(&orders)).await.expect_err("deposed"),

@@ -1,18 +1,25 @@
 //! One question or command on its way: what goes with it, what came back, and why nothing did.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use picket_core::order::Order;
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use picket_reach::web::{self, Answer, NoAnswer};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
 
 use super::keystone::Token;
+use super::unclear::Sending;
 use super::{LONGEST, Service, words};
 
 const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
+const REQUEST_ID: &str = "x-openstack-request-id";
+/// How long after its call the answer to a command is still heard.
+const HEARD: Duration = Duration::from_secs(60);
 
 /// How a command was answered.
 #[derive(Debug)]
@@ -27,15 +34,30 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Whether the answer leaves open what became of it: one from in between, which gave up waiting, or a service that failed on its way.
+    /// Whether the answer leaves open what became of it.
     pub(crate) fn is_unclear(&self) -> bool {
-        self.code.is_server_error() && self.code != StatusCode::SERVICE_UNAVAILABLE
-            || self.code.is_informational()
+        is_unclear(self.code, self.request.is_some())
     }
 
     /// What kind of error it is.
     pub(crate) fn kind(&self) -> ErrorKind {
         words::kind_of(self.code)
+    }
+}
+
+/// How late a command may be taken (S8).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    /// As the ledger says; `None`: nothing bounds it there.
+    pub(crate) life: Option<Duration>,
+    /// When the store said so for the last time: a token that was got later is none of its.
+    pub(crate) checked_at: Option<BootTime>,
+}
+
+impl Bound {
+    /// Of what is stored, and sent without asking the store once more.
+    pub(crate) fn of(order: &Order) -> Self {
+        Self { life: order.life(), checked_at: None }
     }
 }
 
@@ -46,8 +68,8 @@ pub(crate) struct Command<'a> {
     pub(crate) method: Method,
     pub(crate) path: &'a str,
     pub(crate) body: Option<Value>,
-    /// How long it may be taken, as the ledger says; `None`: whenever.
-    pub(crate) life: Option<Duration>,
+    /// How late it may be taken; `None`: whenever.
+    pub(crate) bound: Option<Bound>,
 }
 
 /// Why there is no answer.
@@ -77,16 +99,52 @@ pub(super) fn unanswered(failed: NoAnswer) -> Unanswered {
     }
 }
 
-pub(super) async fn exchange(
+/// Whether an answer leaves open what became of the command. A service's own word has its name for the request with it; what comes from
+/// in between says nothing of what the service does, and no success but the one that is known is one.
+fn is_unclear(code: StatusCode, is_named: bool) -> bool {
+    match code.as_u16() {
+        200 | 202 | 204 | 400..=499 => false,
+        503 => !is_named,
+        _ => true,
+    }
+}
+
+/// What a service calls a request.
+pub(super) fn request_id(answer: &Answer) -> Option<String> {
+    answer.header(REQUEST_ID).map(str::to_owned)
+}
+
+/// Sends a command, whose caller may go away: its answer is heard all the same, and for longer than the call lasts.
+pub(super) async fn carry(
     request: RequestBuilder,
-    token: &Token,
-    call: &Call,
+    token: Arc<Token>,
+    sending: Sending,
+    deadline: Instant,
 ) -> Result<Answer, Unanswered> {
+    let carried = tokio::spawn(async move {
+        let answered = exchange(request, &token, deadline + HEARD).await;
+        let clear = match &answered {
+            Ok(answer) => !is_unclear(answer.code, request_id(answer).is_some()),
+            Err(failed) => matches!(failed, Unanswered::NeverSent(_)),
+        };
+        if clear {
+            sending.answered();
+        }
+        answered
+    });
+    match timeout_at(deadline, carried).await {
+        Ok(Ok(answered)) => answered,
+        Ok(Err(gone)) => Err(Unanswered::Broken(gone.to_string())),
+        Err(_late) => Err(Unanswered::Late),
+    }
+}
+
+async fn exchange(request: RequestBuilder, token: &Token, end: Instant) -> Result<Answer, Unanswered> {
     let Ok(mut value) = HeaderValue::from_bytes(token.secret.expose()) else {
         return Err(Unanswered::NeverSent("the token cannot be sent: it is no header's value".to_owned()));
     };
     value.set_sensitive(true);
-    web::exchange_up_to(LONGEST, request.header(TOKEN, value), call.deadline()).await.map_err(unanswered)
+    web::exchange_up_to(LONGEST, request.header(TOKEN, value), end).await.map_err(unanswered)
 }
 
 pub(super) async fn ask(
@@ -95,7 +153,9 @@ pub(super) async fn ask(
     call: &Call,
     place: &str,
 ) -> Result<Answer, DriverError> {
-    exchange(request, token, call).await.map_err(|failed| failed.into_error(&Effort::reading(), place))
+    exchange(request, token, call.deadline())
+        .await
+        .map_err(|failed| failed.into_error(&Effort::reading(), place))
 }
 
 pub(super) fn versioned(request: RequestBuilder, version: &str) -> RequestBuilder {

@@ -12,6 +12,9 @@ use time::format_description::well_known::Rfc3339;
 /// By how much the clocks of Keystone and of the services may differ: each service compares a token's end with its own.
 pub(crate) const CLOCKS: Duration = Duration::from_secs(30);
 
+/// A token that is younger than this was not revoked meanwhile.
+const YOUNG: Duration = Duration::from_secs(10);
+
 /// Who logs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Login {
@@ -48,6 +51,13 @@ impl Named {
 }
 
 impl Login {
+    /// A text without the secret in it.
+    pub(crate) fn without_secret(&self, text: &str) -> String {
+        let (Login::Password { password: secret, .. } | Login::ApplicationCredential { secret, .. }) = self;
+        let secret = String::from_utf8_lossy(secret.expose());
+        if secret.is_empty() { text.to_owned() } else { text.replace(&*secret, "...") }
+    }
+
     /// The body of the request. Holds secrets: it is sent, and never shown.
     pub(crate) fn body(&self) -> Value {
         let text = |secret: &Secret| String::from_utf8_lossy(secret.expose()).into_owned();
@@ -157,6 +167,16 @@ impl Token {
     /// Whether Nova takes it for an administrator's (its policy `context_is_admin`, as it comes).
     pub(crate) fn is_admin(&self) -> bool {
         self.roles.iter().any(|role| role == "admin")
+    }
+
+    /// Whether it was got after that.
+    pub(crate) fn is_newer_than(&self, moment: BootTime) -> bool {
+        self.answered_at > moment
+    }
+
+    /// Whether Keystone gave it just now: every service knows it, or none will.
+    pub(crate) fn is_young(&self, now: BootTime) -> bool {
+        now.since(self.answered_at) < YOUNG
     }
 
     /// How long it serves at least.

@@ -7,6 +7,7 @@
 mod asking;
 mod clouds_yaml;
 mod keystone;
+mod unclear;
 mod words;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,16 +22,17 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-pub(crate) use self::asking::{Command, Told};
-use self::asking::{Unanswered, ask, exchange, unanswered, versioned};
+pub(crate) use self::asking::{Bound, Command, Told};
+use self::asking::{Unanswered, ask, carry, request_id, unanswered, versioned};
 pub(crate) use self::clouds_yaml::{CloudSettings, read};
 use self::keystone::{CLOCKS, Token};
+pub(crate) use self::unclear::Unclear;
 pub(crate) use self::words::said;
 
 /// As much of an answer as is read.
 const LONGEST: usize = 4 << 20;
 /// Connections that are kept for questions, to one place.
-const KEPT: usize = 8;
+const KEPT: usize = 64;
 /// A token is renewed so long before its end, or a quarter of its life where that is shorter.
 const RENEWED: Duration = Duration::from_secs(120);
 /// After Keystone refused who we say we are it is not asked again for so long: accounts are locked after a few tries.
@@ -39,7 +41,6 @@ const REFUSED: Duration = Duration::from_secs(30);
 pub(crate) const USUAL_LIFE: Duration = Duration::from_secs(3_600 + CLOCKS.as_secs());
 
 const SUBJECT_TOKEN: &str = "x-subject-token";
-const REQUEST_ID: &str = "x-openstack-request-id";
 
 /// A service of the cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,11 +135,20 @@ impl Cloud {
         }
     }
 
-    /// The token that is there, where it still serves.
-    pub(crate) fn held(&self, now: BootTime) -> Option<Arc<Token>> {
+    /// The token that is there, where it need not be renewed yet.
+    fn fresh(&self, now: BootTime) -> Option<Arc<Token>> {
+        self.last(now).filter(|token| token.serves(now) > RENEWED.min(token.life / 4))
+    }
+
+    /// The token that is there, where it serves at all.
+    fn last(&self, now: BootTime) -> Option<Arc<Token>> {
         let token = self.held.read().unwrap_or_else(PoisonError::into_inner).clone()?;
-        let before = RENEWED.min(token.life / 4);
-        (token.serves(now) > before).then_some(token)
+        (!token.serves(now).is_zero()).then_some(token)
+    }
+
+    /// The token with which a command would go.
+    pub(crate) fn held(&self, now: BootTime) -> Option<Arc<Token>> {
+        self.last(now)
     }
 
     /// Whether we are an administrator there; `None`: nobody said yet.
@@ -148,12 +158,12 @@ impl Cloud {
 
     /// A token that serves, a new one if need be.
     pub(crate) async fn token(&self, call: &Call) -> Result<Arc<Token>, DriverError> {
-        if let Some(token) = self.held(call.now()) {
+        if let Some(token) = self.fresh(call.now()) {
             return Ok(token);
         }
         let mut renewing = self.renewing.lock().await;
         // Somebody else may have renewed it meanwhile.
-        if let Some(token) = self.held(call.now()) {
+        if let Some(token) = self.fresh(call.now()) {
             return Ok(token);
         }
         if let Some((when, why)) = &renewing.0
@@ -169,7 +179,12 @@ impl Cloud {
         {
             renewing.0 = Some((call.now(), error.detail.clone()));
         }
-        let token = Arc::new(made?);
+        let made = match made {
+            Ok(token) => token,
+            // Keystone may be away for a moment: what is left of the old one serves.
+            Err(error) => return self.last(call.now()).ok_or(error),
+        };
+        let token = Arc::new(made);
         let seconds = token.life.as_secs() + u64::from(token.life.subsec_nanos() > 0);
         self.longest.fetch_max(seconds, Ordering::Relaxed);
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
@@ -179,6 +194,8 @@ impl Cloud {
     async fn log_in(&self, call: &Call) -> Result<Token, DriverError> {
         let place = format!("{}/auth/tokens", self.settings.identity);
         let wrong = |kind, detail: String| {
+            // An answer may repeat what was asked.
+            let detail = self.settings.login.without_secret(&detail);
             DriverError::new(kind, Effect::DidNotHappen, format!("Keystone, POST {place}: {detail}"))
         };
         let request = self.commands.post(&place).json(&self.settings.login.body());
@@ -217,6 +234,14 @@ impl Cloud {
             return Ok(url.clone());
         }
         let region = self.settings.region.as_deref();
+        let all = token.regions();
+        if region.is_none() && all.len() > 1 {
+            let detail = format!(
+                "the cloud has several regions ({}): name one, in region or in clouds.yaml",
+                all.join(", ")
+            );
+            return Err(DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, detail));
+        }
         let said = token.endpoint(kinds, &self.settings.interface, region).ok_or_else(|| {
             let regions = token.regions().join(", ");
             let of = region
@@ -270,8 +295,8 @@ impl Cloud {
                     };
                 }
                 StatusCode::NOT_FOUND => return Ok(Found::NotThere(said(&answer))),
-                StatusCode::UNAUTHORIZED if !renewed => {
-                    self.forget(&token);
+                StatusCode::UNAUTHORIZED if !renewed && !token.is_young(call.now()) => {
+                    self.forget(&token, call.now());
                     renewed = true;
                 }
                 StatusCode::UNAUTHORIZED => {
@@ -289,18 +314,25 @@ impl Cloud {
     pub(crate) async fn tell(
         &self,
         command: Command<'_>,
+        unclear: &Unclear,
         effort: &mut Effort,
         call: &Call,
     ) -> Result<Told, DriverError> {
-        let Command { service, method, path, body, life } = command;
+        let Command { service, method, path, body, bound } = command;
         let Some(token) = self.held(call.now()) else {
             return Err(effort
                 .error(ErrorKind::Authentication, "there is no token that serves: a question comes first"));
         };
-        let left = token.outlives(call.now());
-        if life.is_some_and(|life| left > life) {
-            let detail = format!("a token lives for {left:?} more, and {life:?} stand in the ledger");
-            return Err(effort.error(ErrorKind::Refused, detail));
+        if let Some(bound) = bound {
+            let left = token.outlives(call.now());
+            if let Some(life) = bound.life.filter(|life| left > *life) {
+                let detail = format!("a token lives for {left:?} more, and {life:?} stand in the ledger");
+                return Err(effort.error(ErrorKind::Refused, detail));
+            }
+            if bound.checked_at.is_some_and(|checked_at| token.is_newer_than(checked_at)) {
+                let detail = "the token is newer than the store's last word: that is asked for again";
+                return Err(effort.error(ErrorKind::Refused, detail));
+            }
         }
         let place = format!("{}{path}", self.place(service, &token)?);
         let mut request = self.commands.request(method, &place);
@@ -318,8 +350,8 @@ impl Cloud {
         effort.may_send(call)?;
         effort.sent();
         let asked_at = call.now();
-        let answered = exchange(request, &token, call).await;
-        let answer = match answered {
+        let sending = unclear.sending(asked_at + self.longest_life());
+        let answer = match carry(request, token.clone(), sending, call.deadline()).await {
             Ok(answer) => answer,
             Err(failed) => {
                 if matches!(failed, Unanswered::NeverSent(_)) {
@@ -329,18 +361,21 @@ impl Cloud {
             }
         };
         if answer.code == StatusCode::UNAUTHORIZED {
-            self.forget(&token);
+            self.forget(&token, call.now());
         }
         let words = match answer.code {
             StatusCode::UNAUTHORIZED => words::refused_anew(&answer),
             _ => said(&answer),
         };
-        let request = answer.header(REQUEST_ID).map(str::to_owned);
+        let request = request_id(&answer);
         Ok(Told { code: answer.code, request, asked_at, answered_at: call.now(), words })
     }
 
-    /// That token is known to nobody any more.
-    fn forget(&self, token: &Arc<Token>) {
+    /// A service does not know that token. One that Keystone gave just now is known everywhere, and what is refused is the request.
+    fn forget(&self, token: &Arc<Token>, now: BootTime) {
+        if token.is_young(now) {
+            return;
+        }
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
         if held.as_ref().is_some_and(|held| Arc::ptr_eq(held, token)) {
             *held = None;
@@ -367,7 +402,9 @@ impl Cloud {
                 )
             };
             if answer.code != StatusCode::OK {
-                return Err(wrong(said(&answer)));
+                let kind = words::kind_of(answer.code);
+                let detail = format!("Nova, GET {place}: {}", said(&answer));
+                return Err(DriverError::new(kind, Effect::DidNotHappen, detail));
             }
             let document: Value =
                 serde_json::from_slice(&answer.body).map_err(|error| wrong(error.to_string()))?;

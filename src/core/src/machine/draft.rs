@@ -84,7 +84,7 @@ impl Draft {
     ) {
         let (generation, term) = (self.record.generation, self.term);
         let session = kind.device().and_then(|device| self.sessions.get(device)).cloned();
-        let life = self.longer(&kind, life);
+        let life = self.life_now(&kind, life);
         let same = |open: &&OpenEffect| {
             open.kind == kind && open.generation == generation && open.term == term && open.session == session
         };
@@ -95,11 +95,10 @@ impl Draft {
         self.effects.push(LockedEffect { effect, generation, kind, found });
     }
 
-    /// The longer of what the settings say and what the far side says now; what nothing bounds stays so.
-    fn longer(&self, kind: &EffectKind, life: Option<Duration>) -> Option<Duration> {
+    /// What the far side says now holds before what the settings say.
+    fn life_now(&self, kind: &EffectKind, life: Option<Duration>) -> Option<Duration> {
         let Some(now) = kind.device().and_then(|device| self.lives.get(device)) else { return life };
-        let now = if matches!(kind, EffectKind::On(_)) { now.on } else { now.off };
-        Some(life?.max(now?))
+        if matches!(kind, EffectKind::On(_)) { now.on } else { now.off }
     }
 
     /// Enters an effect that is new in any case: each attempt has an entry, and an end, of its own.

@@ -40,6 +40,9 @@ pub(super) fn surveyed(
 
 fn take(draft: &mut Draft, id: &ReleaseId, survey: Survey) -> Result<(), Refused> {
     let fence = draft.fence()?;
+    // What was to go, and stays by now (other settings, another tag), is none of it, unless it was told to go already.
+    let kept: Vec<ReleaseId> = survey.stays.iter().map(|(part, _)| id.part(&part.volume)).collect();
+    fence.releases.retain(|one| one.attempts > 0 || one.stage.is_over() || !kept.contains(&one.id));
     let were_over = fence.parts(id).all(|part| part.stage.is_over());
     let mut names = Vec::new();
     for found in survey.parts {
@@ -51,7 +54,11 @@ fn take(draft: &mut Draft, id: &ReleaseId, survey: Survey) -> Result<(), Refused
     let goes = named(&names, "nothing");
     let stays = match survey.stays.is_empty() {
         true => String::new(),
-        false => format!("; stays: {}", named(&survey.stays, "nothing")),
+        false => {
+            let stays: Vec<String> =
+                survey.stays.iter().map(|(part, why)| format!("{part} ({why})")).collect();
+            format!("; stays: {}", named(&stays, "nothing"))
+        }
     };
     let when = if survey.on_ground { "" } else { " before the off" };
     let detail = format!("attached{when}, and to be let go: {goes}{stays}");

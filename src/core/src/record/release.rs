@@ -30,7 +30,7 @@ impl ReleaseStage {
 }
 
 /// What a part of a release lets go: one volume, at its place.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Part {
     /// The volume, as whoever attaches it identifies it.
     pub volume: String,

@@ -139,7 +139,13 @@ impl NodeTask {
                     }
                     // It may have looked at devices.
                     let now = self.now();
-                    self.unclosed.values_mut().for_each(|since| *since = now);
+                    // What the session bears is renewed with it; what carries a token is not.
+                    let plan = &self.plan;
+                    let renewed = |device: &DeviceId| {
+                        plan.drivers.get(device).is_none_or(|driver| driver.epoch_is_a_session())
+                    };
+                    let looked_at = self.unclosed.iter_mut().filter(|(device, _)| renewed(device));
+                    looked_at.for_each(|(_, since)| *since = now);
                 }
                 Some((device, did)) = closing.next() => self.closed(&device, did, barring).await?,
                 (device, did) = succession.next() => self.succeeded(&mut succession, device, did).await?,

@@ -168,8 +168,8 @@ pub(crate) struct NodeTask {
     unclosed: BTreeMap<DeviceId, BootTime>,
     /// The holds were engaged by another process or leadership, and nobody looked since.
     unchecked_holds: bool,
-    /// The fence whose late holds were engaged, or tried to be.
-    held_late: Option<FenceId>,
+    /// How often late holds were tried since it was released.
+    late_tries: u32,
     sessions: Sessions,
     /// Which sessions may be open.
     spoken: Spoken,
@@ -242,7 +242,7 @@ impl NodeTask {
             own,
             unclosed: BTreeMap::new(),
             unchecked_holds: resumed,
-            held_late: None,
+            late_tries: 0,
             sessions,
             spoken: kept.spoken,
             lingering: Lingering::default(),

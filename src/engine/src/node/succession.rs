@@ -146,12 +146,18 @@ impl NodeTask {
     pub(super) fn in_sessions<'a>(&self, event: Event<'a>) -> Event<'a> {
         let name = |device: &DeviceId| Some((device.clone(), self.hands.session(device)?));
         let sessions: BTreeMap<DeviceId, String> = self.plan.drivers.keys().filter_map(name).collect();
-        // Before a device tells more than its settings do there is nothing to store.
-        let longer = |(device, driver): (&DeviceId, &Arc<dyn PowerDriver>)| {
+        let said = |(device, driver): (&DeviceId, &Arc<dyn PowerDriver>)| {
             let now = driver.longest_life();
-            (now != driver.traits().max_in_flight).then(|| (device.clone(), now))
+            if now == driver.traits().max_in_flight {
+                return None;
+            }
+            // A token ends when its far side says; a session's limit may be longer than was seen of it.
+            let set = self.plan.topology.device(device).map_or(now, |spec| spec.max_in_flight);
+            let longer = |set: Option<Duration>, now: Option<Duration>| Some(set?.max(now?));
+            let both = MaxInFlight { off: longer(set.off, now.off), on: longer(set.on, now.on) };
+            Some((device.clone(), if driver.epoch_is_a_session() { both } else { now }))
         };
-        let lives: BTreeMap<DeviceId, MaxInFlight> = self.plan.drivers.iter().filter_map(longer).collect();
+        let lives: BTreeMap<DeviceId, MaxInFlight> = self.plan.drivers.iter().filter_map(said).collect();
         if sessions.is_empty() && lives.is_empty() {
             return event;
         }

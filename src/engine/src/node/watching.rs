@@ -16,8 +16,12 @@ use super::hands::{Did, Doing};
 use super::looking::{is_on, on};
 use super::{Fatal, NodeTask};
 
+/// How often a hold that could not be engaged before the releases is tried after them.
+const LATE_TRIES: u32 = 5;
+
 impl NodeTask {
     pub(super) async fn released(&mut self) -> Result<(), Fatal> {
+        self.late_tries = 0;
         loop {
             self.close_expired(|kind| !kind.bars_proof()).await?;
             let here = self.place();
@@ -51,11 +55,10 @@ impl NodeTask {
         }
     }
 
-    /// Engages what would have barred the releases, and bars nothing any more (S11): once under each leadership. What is refused
-    /// is said.
+    /// Engages what would have barred the releases, and bars nothing any more (S11). What is refused is said, and tried again some
+    /// times.
     async fn hold_late(&mut self) -> Result<(), Fatal> {
-        let Some(fence) = self.record().fence.as_ref().filter(|fence| self.held_late != Some(fence.id))
-        else {
+        let Some(fence) = self.record().fence.as_ref().filter(|_| self.late_tries < LATE_TRIES) else {
             return Ok(());
         };
         let late = |(device, hold): (&DeviceId, &HoldState)| {
@@ -63,11 +66,11 @@ impl NodeTask {
             due.then(|| (device.clone(), hold.found.clone()))
         };
         let found: BTreeMap<DeviceId, HoldFound> = fence.holds.iter().filter_map(late).collect();
-        let (here, fence) = (self.place(), fence.id);
-        self.held_late = Some(fence);
         if found.is_empty() {
             return Ok(());
         }
+        let here = self.place();
+        self.late_tries += 1;
         let opened = self.persist_in_sessions(|| Event::HoldIntent { found: found.clone() }).await?;
         let mut doing: FuturesUnordered<Doing> = FuturesUnordered::new();
         for one in opened {

@@ -91,8 +91,9 @@ async fn a_survey_says_what_goes_and_of_what_stays_why() {
     let found = parts.survey(&call()).await.expect("told");
     let goes = Part { volume: "v1".to_owned(), device: "/dev/vdb".to_owned(), name: "data-1".to_owned() };
     assert_eq!(found.parts, std::slice::from_ref(&goes));
+    let stays: Vec<String> = found.stays.iter().map(|(part, why)| format!("{part} ({why})")).collect();
     assert_eq!(
-        found.stays,
+        stays,
         ["v0 (system, /dev/vda) (it is the root volume)", "v2 (scratch, /dev/vdc) (the settings exclude it)"]
     );
     assert!(matches!(parts.observe(&goes, &call()).await, Ok(Progress::NotThere(_))));

@@ -75,15 +75,15 @@ fn an_off_knows_what_the_hold_found_and_lives_as_long_as_its_far_side_says() {
     let opened = player.apply(Event::InSessions { event: Box::new(off), sessions: BTreeMap::new(), lives });
     let [Opened::Off(order)] = opened.as_slice() else { panic!("{opened:?}") };
     assert_eq!(order.found()["policy"], "previous");
-    assert_eq!(order.life(), Some(s(3600)), "longer than the settings say");
+    assert_eq!(order.life(), Some(s(3600)), "as the far side says");
     assert_eq!(player.record().ledger.get(order.effect()).unwrap().life, Some(s(3600)));
 
     let on = || Event::OnIntent { devices: vec![device("bmc")] };
-    for (now, life) in [(Some(s(1)), Some(s(60))), (Some(s(90)), Some(s(90))), (None, None)] {
+    for (now, life) in [(Some(s(1)), Some(s(1))), (Some(s(90)), Some(s(90))), (None, None)] {
         let mut player = Player::unfencing(&[&[host("bmc")]]);
         let lives = BTreeMap::from([(device("bmc"), MaxInFlight { off: now, on: now })]);
         player.apply(Event::InSessions { event: Box::new(on()), sessions: BTreeMap::new(), lives });
-        assert_eq!(player.record().ledger.open()[0].life, life, "the longer holds: {now:?}");
+        assert_eq!(player.record().ledger.open()[0].life, life, "as the far side says: {now:?}");
     }
 }
 

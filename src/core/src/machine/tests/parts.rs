@@ -22,7 +22,10 @@ fn surveyed(player: &mut Player, on_ground: bool, parts: Vec<Part>) -> Result<()
     let max_in_flight = Some(Duration::from_secs(60));
     let found = Ok(Survey {
         parts,
-        stays: vec!["root (it is the root volume)".to_owned()],
+        stays: vec![(
+            Part { volume: "root".to_owned(), ..Part::default() },
+            "it is the root volume".to_owned(),
+        )],
         on_ground,
         max_in_flight,
     });
@@ -263,4 +266,18 @@ fn a_restored_stores_open_parts_stand_before_their_release_again() {
     let names: Vec<String> = stages(&player).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["volumes/v2", "volumes", "webhook"]);
     assert!(player.open_fence().release(&release("volumes/v2")).unwrap().unfinished);
+}
+
+/// The settings exclude by now what they let go before the off.
+#[test]
+fn what_stays_by_now_is_dropped_unless_it_was_told_to_go() {
+    let mut player = fencing();
+    survey(&mut player, false, &["v1", "v2"]).unwrap();
+    player.confirm();
+    player.apply(Event::ReleaseIntent { release: release("volumes").part("v2"), life: None });
+    let stays = ["v1", "v2"].map(|volume| (part(volume, "/dev/vdb"), "excluded".to_owned())).to_vec();
+    let found = Ok(Survey { stays, on_ground: true, ..Survey::default() });
+    player.apply(Event::ReleaseSurveyed { release: release("volumes"), found });
+    let names: Vec<String> = stages(&player).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["volumes/v2", "volumes", "webhook"]);
 }

@@ -1,8 +1,9 @@
-// error E0423
+// error E0451
 use picket_core::order::{OnOrder, Order};
+use picket_core::time::BootTime;
 
-pub fn forged(order: Order) -> OnOrder {
-    OnOrder(order)
+pub fn forged(order: Order, checked_at: BootTime) -> OnOrder {
+    OnOrder { order, checked_at }
 }
 
 fn main() {}

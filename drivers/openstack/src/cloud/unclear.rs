@@ -1,0 +1,66 @@
+//! Commands that were not answered, or whose answer does not say what became of them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use picket_core::time::BootTime;
+
+/// Until when each of them may be taken.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unclear(Arc<Mutex<Vec<(u64, BootTime)>>>);
+
+/// One command while its answer is waited for.
+#[derive(Debug)]
+pub(super) struct Sending {
+    of: Unclear,
+    id: u64,
+}
+
+impl Unclear {
+    fn open(&self) -> MutexGuard<'_, Vec<(u64, BootTime)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One is about to be sent, which may be taken until then.
+    pub(super) fn sending(&self, until: BootTime) -> Sending {
+        let mut open = self.open();
+        let id = open.last().map_or(0, |(id, _)| id + 1);
+        open.push((id, until));
+        Sending { of: self.clone(), id }
+    }
+
+    /// The last moment at which one of them may be taken, if that is yet to come.
+    pub(crate) fn until(&self, now: BootTime) -> Option<BootTime> {
+        let mut open = self.open();
+        open.retain(|(_, until)| *until > now);
+        open.iter().map(|(_, until)| *until).max()
+    }
+}
+
+impl Sending {
+    /// Its end is known.
+    pub(super) fn answered(self) {
+        self.of.open().retain(|(id, _)| *id != self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_was_not_answered_is_unclear_until_its_token_ends() {
+        let at = |seconds| BootTime::default() + Duration::from_secs(seconds);
+        let unclear = Unclear::default();
+        let (first, second) = (unclear.sending(at(100)), unclear.sending(at(200)));
+        assert_eq!(unclear.until(at(1)), Some(at(200)));
+        second.answered();
+        assert_eq!(unclear.until(at(1)), Some(at(100)));
+        let third = unclear.sending(at(50));
+        first.answered();
+        assert_eq!(unclear.until(at(1)), Some(at(50)));
+        assert_eq!(unclear.until(at(50)), None);
+        drop(third);
+    }
+}
