@@ -1,43 +1,47 @@
-//! Commands whose end is not known, while their far side may still take them.
+//! Commands that were not answered, or whose answer does not say what became of them, while their far side may still take them.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use picket_core::time::BootTime;
 
 use crate::error::{DriverError, Effect};
 
-/// Commands that were not answered, or whose answer does not say what became of them: until when they may be taken.
-#[derive(Debug, Default)]
-pub struct Unclear(Mutex<Vec<(u64, BootTime)>>);
+/// Until when each of them may be taken.
+#[derive(Clone, Debug, Default)]
+pub struct Unclear(Arc<Mutex<Vec<(u64, BootTime)>>>);
 
 /// One command while its answer is waited for.
 #[derive(Debug)]
-pub struct Sending<'a> {
-    of: &'a Unclear,
+pub struct Sending {
+    of: Unclear,
     id: u64,
 }
 
 impl Unclear {
+    fn open(&self) -> MutexGuard<'_, Vec<(u64, BootTime)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// One is about to be sent, which may be taken until then. A caller who goes away before the answer leaves it unclear.
-    pub fn sending(&self, until: BootTime) -> Sending<'_> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn sending(&self, until: BootTime) -> Sending {
+        let mut open = self.open();
         let id = open.last().map_or(0, |(id, _)| id + 1);
         open.push((id, until));
-        Sending { of: self, id }
+        Sending { of: self.clone(), id }
     }
 
     /// The last moment at which one of them may be taken, if that is yet to come.
     pub fn until(&self, now: BootTime) -> Option<BootTime> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open();
         open.retain(|(_, until)| *until > now);
         open.iter().map(|(_, until)| *until).max()
     }
 }
 
-impl Sending<'_> {
+impl Sending {
     /// Its end is known.
     pub fn answered(self) {
-        self.of.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|(id, _)| *id != self.id);
+        self.of.open().retain(|(id, _)| *id != self.id);
     }
 
     /// Its end is known, unless that says otherwise.
@@ -45,5 +49,27 @@ impl Sending<'_> {
         if !matches!(result, Err(DriverError { effect: Effect::Unknown, .. })) {
             self.answered();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_was_not_answered_is_unclear_until_it_cannot_be_taken() {
+        let at = |seconds| BootTime::default() + Duration::from_secs(seconds);
+        let unclear = Unclear::default();
+        let (first, second) = (unclear.sending(at(100)), unclear.sending(at(200)));
+        assert_eq!(unclear.until(at(1)), Some(at(200)));
+        second.answered();
+        assert_eq!(unclear.until(at(1)), Some(at(100)));
+        let third = unclear.sending(at(50));
+        first.answered();
+        assert_eq!(unclear.until(at(1)), Some(at(50)));
+        assert_eq!(unclear.until(at(50)), None);
+        drop(third);
     }
 }

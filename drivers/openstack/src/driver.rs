@@ -15,7 +15,7 @@ use picket_driver::{
 use tokio::time::Instant;
 
 use crate::actions::Ours;
-use crate::cloud::{Cloud, Found, USUAL_LIFE, Unclear};
+use crate::cloud::{Cloud, Found, USUAL_LIFE};
 use crate::hold;
 use crate::remarks::Remarks;
 use crate::settings::Settings;

@@ -7,7 +7,7 @@
 mod asking;
 mod clouds_yaml;
 mod keystone;
-mod unclear;
+mod services;
 mod words;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use picket_core::time::BootTime;
-use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Secret};
+use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Secret, Unclear};
 use picket_reach::web;
 use reqwest::{Client, StatusCode, Url};
 use serde::de::DeserializeOwned;
@@ -26,7 +26,7 @@ pub(crate) use self::asking::{Bound, Command, Told};
 use self::asking::{Unanswered, ask, carry, request_id, unanswered, versioned};
 pub(crate) use self::clouds_yaml::{CloudSettings, read};
 use self::keystone::{CLOCKS, Token};
-pub(crate) use self::unclear::Unclear;
+pub(crate) use self::services::Service;
 pub(crate) use self::words::said;
 
 /// As much of an answer as is read.
@@ -41,33 +41,6 @@ const REFUSED: Duration = Duration::from_secs(30);
 pub(crate) const USUAL_LIFE: Duration = Duration::from_secs(3_600 + CLOCKS.as_secs());
 
 const SUBJECT_TOKEN: &str = "x-subject-token";
-
-/// A service of the cloud.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Service {
-    Compute,
-    Volume,
-    Image,
-}
-
-impl Service {
-    /// Its types in the catalog, the present one first.
-    fn kinds(self) -> &'static [&'static str] {
-        match self {
-            Service::Compute => &["compute"],
-            Service::Volume => &["block-storage", "volumev3", "block-store"],
-            Service::Image => &["image"],
-        }
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            Service::Compute => "Nova",
-            Service::Volume => "Cinder",
-            Service::Image => "Glance",
-        }
-    }
-}
 
 /// What a question came to.
 #[derive(Debug)]
