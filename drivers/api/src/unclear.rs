@@ -4,8 +4,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use picket_core::time::BootTime;
 
-use crate::error::{DriverError, Effect};
-
 /// Until when each of them may be taken.
 #[derive(Clone, Debug, Default)]
 pub struct Unclear(Arc<Mutex<Vec<(u64, BootTime)>>>);
@@ -42,13 +40,6 @@ impl Sending {
     /// Its end is known.
     pub fn answered(self) {
         self.of.open().retain(|(id, _)| *id != self.id);
-    }
-
-    /// Its end is known, unless that says otherwise.
-    pub fn ended_as<T>(self, result: &Result<T, DriverError>) {
-        if !matches!(result, Err(DriverError { effect: Effect::Unknown, .. })) {
-            self.answered();
-        }
     }
 }
 

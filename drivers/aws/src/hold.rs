@@ -8,7 +8,6 @@ use std::time::Duration;
 use picket_core::order::{HoldOrder, UnholdOrder};
 use picket_driver::{Call, DriverError, HoldFound, HoldReport};
 
-use crate::cloud::LIFE;
 use crate::driver::AwsDriver;
 use crate::instance::{OURS, TAG};
 
@@ -68,9 +67,7 @@ impl AwsDriver {
 
     async fn mark(&self, set: bool, life: Option<Duration>, call: &Call) -> Result<(), DriverError> {
         let signed = self.signed_anew(life, call).await?;
-        let sending = self.unclear.sending(call.now() + LIFE);
-        let told = self.cloud.tag(set, &self.settings.instance, signed, call).await;
-        sending.ended_as(&told);
+        let told = self.cloud.tag(set, &self.settings.instance, signed, &self.unclear, call).await;
         told.map(drop)
     }
 }

@@ -7,7 +7,7 @@ use picket_core::order::{OffOrder, OnOrder};
 use picket_core::power::{Epoch, EpochOrigin, Power, Reading};
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 
-use crate::cloud::{Change, Failure, LIFE, Stamps, said};
+use crate::cloud::{Change, Failure, Stamps, said};
 use crate::driver::AwsDriver;
 use crate::instance::{self, Instance};
 
@@ -52,14 +52,12 @@ impl AwsDriver {
     }
 
     async fn stop(&self, signed: SystemTime, call: &Call) -> Result<Accepted, DriverError> {
-        let sending = self.unclear.sending(call.now() + LIFE);
-        let told = self.cloud.stop(&self.settings.instance, signed, call).await;
+        let told = self.cloud.stop(&self.settings.instance, signed, &self.unclear, call).await;
         let (outcome, failed) = match told {
             Ok(Ok((change, stamps))) => (accepted(&change, stamps, "stopped"), None),
             Ok(Err(failure)) => (Err(failure.clone().into_error()), Some(failure)),
             Err(error) => (Err(error), None),
         };
-        sending.ended_as(&outcome);
         match failed {
             Some(failure) if !failure.unclear && failure.kind == ErrorKind::Refused => {
                 self.terminated_already(failure, call).await
@@ -91,29 +89,31 @@ impl AwsDriver {
         // What the ledger does not bound is bounded by the signature.
         let signed = self.signed(order.life(), order.checked_at(), call)?;
         let id = self.settings.instance.clone();
-        let sending = self.unclear.sending(call.now() + LIFE);
         let told = self
             .cloud
-            .alone("StartInstances", Some((signed, None)), call, async move |client, config| {
-                let told = client
-                    .start_instances()
-                    .instance_ids(&id)
-                    .customize()
-                    .config_override(config)
-                    .send()
-                    .await;
-                let told = said(told)?;
-                Ok(Change::of(told.starting_instances).remove(&id))
-            })
+            .alone(
+                "StartInstances",
+                Some((signed, None, &self.unclear)),
+                call,
+                async move |client, config| {
+                    let told = client
+                        .start_instances()
+                        .instance_ids(&id)
+                        .customize()
+                        .config_override(config)
+                        .send()
+                        .await;
+                    let told = said(told)?;
+                    Ok(Change::of(told.starting_instances).remove(&id))
+                },
+            )
             .await;
-        let outcome = match told {
+        match told {
             Ok(Ok((Some(change), stamps))) => accepted(&change, stamps, "running"),
             Ok(Ok((None, _))) => Err(unnamed("StartInstances")),
             Ok(Err(failure)) => Err(self.denied(failure, call)),
             Err(error) => Err(error),
-        };
-        sending.ended_as(&outcome);
-        outcome
+        }
     }
 
     /// A start that is denied right after our own untagging is asked for again: policies see tags late.

@@ -6,7 +6,7 @@ use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 
 use aws_sdk_ec2::types::{EbsInstanceBlockDeviceSpecification, InstanceBlockDeviceMappingSpecification};
 
-use crate::cloud::{Change, LIFE, said};
+use crate::cloud::{Change, said};
 use crate::driver::AwsDriver;
 use crate::instance::{self, Instance};
 use crate::power::{EPOCH, accepted, unnamed};
@@ -39,25 +39,27 @@ impl AwsDriver {
             return Err(refused(ErrorKind::Refused, detail));
         }
         let (signed, id) = (self.signed_anew(None, call).await?, self.settings.instance.clone());
-        let sending = self.unclear.sending(call.now() + LIFE);
         let told = self
             .cloud
-            .alone("TerminateInstances", Some((signed, None)), call, async move |client, config| {
-                let request =
-                    client.terminate_instances().instance_ids(&id).force(true).skip_os_shutdown(true);
-                let told = request.customize().config_override(config).send().await;
-                let told = said(told)?;
-                Ok(Change::of(told.terminating_instances).remove(&id))
-            })
+            .alone(
+                "TerminateInstances",
+                Some((signed, None, &self.unclear)),
+                call,
+                async move |client, config| {
+                    let request =
+                        client.terminate_instances().instance_ids(&id).force(true).skip_os_shutdown(true);
+                    let told = request.customize().config_override(config).send().await;
+                    let told = said(told)?;
+                    Ok(Change::of(told.terminating_instances).remove(&id))
+                },
+            )
             .await;
-        let outcome = match told {
+        match told {
             Ok(Ok((Some(change), stamps))) => accepted(&change, stamps, "terminated"),
             Ok(Ok((None, _))) => Err(unnamed("TerminateInstances")),
             Ok(Err(failure)) => Err(failure.into_error()),
             Err(error) => Err(error),
-        };
-        sending.ended_as(&outcome);
-        outcome
+        }
     }
 
     /// Tells EC2 to keep the volumes at these devices.
@@ -70,14 +72,19 @@ impl AwsDriver {
         let (signed, id) = (self.signed_anew(None, call).await?, self.settings.instance.clone());
         let told = self
             .cloud
-            .alone("ModifyInstanceAttribute", Some((signed, None)), call, async move |client, config| {
-                let request = client
-                    .modify_instance_attribute()
-                    .instance_id(id)
-                    .set_block_device_mappings(Some(mappings));
-                let told = request.customize().config_override(config).send().await;
-                said(told).map(drop)
-            })
+            .alone(
+                "ModifyInstanceAttribute",
+                Some((signed, None, &self.unclear)),
+                call,
+                async move |client, config| {
+                    let request = client
+                        .modify_instance_attribute()
+                        .instance_id(id)
+                        .set_block_device_mappings(Some(mappings));
+                    let told = request.customize().config_override(config).send().await;
+                    said(told).map(drop)
+                },
+            )
             .await;
         // Of the off nothing was sent: that volumes are kept harms nobody, whenever it comes.
         let failed = |error: DriverError| DriverError { effect: Effect::DidNotHappen, ..error };

@@ -65,8 +65,7 @@ impl Volumes for AwsDriver {
     ) -> Result<(), DriverError> {
         let signed = self.signed(order.life(), permit.checked_at(), call)?;
         let (instance, at) = (self.settings.instance.clone(), volume.clone());
-        let order = Some((signed, Some(permit.not_after())));
-        let sending = self.unclear.sending(call.now() + LIFE);
+        let order = Some((signed, Some(permit.not_after()), &self.unclear));
         let told = self
             .cloud
             .alone("DetachVolume", order, call, async move |client, config| {
@@ -76,20 +75,10 @@ impl Volumes for AwsDriver {
                 said(told).map(drop)
             })
             .await;
-        let failure = match told {
-            Ok(Ok(_)) => {
-                sending.answered();
-                return Ok(());
-            }
-            Ok(Err(failure)) => failure,
-            Err(error) => {
-                let outcome = Err(error);
-                sending.ended_as(&outcome);
-                return outcome;
-            }
+        let failure = match told? {
+            Ok(_) => return Ok(()),
+            Err(failure) => failure,
         };
-        let outcome = Err(failure.clone().into_error());
-        sending.ended_as(&outcome);
         // It is not attached there: somebody else detached it, or we did before.
         let may_be_gone = ["InvalidAttachment.NotFound", "IncorrectState"].contains(&failure.code.as_str());
         if may_be_gone
@@ -97,7 +86,7 @@ impl Volumes for AwsDriver {
         {
             return Ok(());
         }
-        outcome
+        Err(failure.into_error())
     }
 
     async fn standing(&self, volume: &VolumeAt, call: &Call) -> Result<Standing, DriverError> {

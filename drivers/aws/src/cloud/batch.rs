@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use aws_sdk_ec2::config;
-use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -121,9 +121,10 @@ impl<A: Action> Batch<A> {
         cloud: &Arc<Cloud>,
         id: &str,
         signed: SystemTime,
+        unclear: &Unclear,
         call: &Call,
     ) -> Result<Outcome<A::Said>, DriverError> {
-        self.join(cloud, id, Some((signed, Ticket::new(call, None))), call).await
+        self.join(cloud, id, Some((signed, Ticket::new(call, None, unclear))), call).await
     }
 
     async fn join(
@@ -233,6 +234,9 @@ impl<A: Action> Batch<A> {
                 self.requests.accepted();
                 for item in items {
                     let of_it = said.get(&item.id).cloned();
+                    if let Some((_, ticket)) = item.order.as_ref().filter(|_| of_it.is_some()) {
+                        ticket.ended();
+                    }
                     item.tell(of_it.map(|said| (said, stamps)).ok_or_else(|| {
                         Failure::protocol(A::NAME, "its answer does not name what was asked for")
                     }));

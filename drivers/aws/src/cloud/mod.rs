@@ -21,7 +21,7 @@ use aws_sdk_ec2::{Client, config};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use picket_core::time::{Clock, WallTime};
-use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear};
 use picket_reach::web;
 use tokio::time::{Instant, timeout_at};
 use tracing::instrument::{WithDispatch, WithSubscriber};
@@ -233,9 +233,10 @@ impl Cloud {
         self: &Arc<Self>,
         id: &str,
         signed: SystemTime,
+        unclear: &Unclear,
         call: &Call,
     ) -> Result<Result<(Change, Stamps), Failure>, DriverError> {
-        self.stops.order(self, id, signed, call).await
+        self.stops.order(self, id, signed, unclear, call).await
     }
 
     /// Sets the tag, or takes it away.
@@ -244,20 +245,21 @@ impl Cloud {
         set: bool,
         id: &str,
         signed: SystemTime,
+        unclear: &Unclear,
         call: &Call,
     ) -> Result<Stamps, DriverError> {
         let told = match set {
-            true => self.tags.order(self, id, signed, call).await?,
-            false => self.untags.order(self, id, signed, call).await?,
+            true => self.tags.order(self, id, signed, unclear, call).await?,
+            false => self.untags.order(self, id, signed, unclear, call).await?,
         };
         told.map(|((), stamps)| stamps).map_err(Failure::into_error)
     }
 
-    /// One request that goes alone: a command with its signature's time, a question with none.
+    /// One request that goes alone: a command with its signature's time, and until when it may go; a question with none.
     pub(crate) async fn alone<T>(
         &self,
         action: &'static str,
-        order: Option<(SystemTime, Option<WallTime>)>,
+        order: Option<(SystemTime, Option<WallTime>, &Unclear)>,
         call: &Call,
         send: impl AsyncFnOnce(Client, config::Builder) -> Told<T>,
     ) -> Result<Result<(T, Stamps), Failure>, DriverError> {
@@ -267,13 +269,15 @@ impl Cloud {
             return Err(wrong(ErrorKind::Throttled, detail));
         }
         let client = self.client(call.deadline()).await?;
-        let tickets = order.iter().map(|(_, not_after)| Ticket::new(call, *not_after)).collect();
-        let sending = self.sending(call.deadline(), tickets);
-        let config = sending.config(order.map(|(signed, _)| signed));
+        let ticket = order.map(|(_, not_after, unclear)| Ticket::new(call, not_after, unclear));
+        let sending = self.sending(call.deadline(), ticket.iter().cloned().collect());
+        let config = sending.config(order.map(|(signed, ..)| signed));
+        let ended = || ticket.iter().for_each(|ticket| ticket.ended());
         let sent = timeout_at(call.deadline(), unheard(send(client, config))).await;
         match (sent, sending.fate()) {
             (Ok(Ok(said)), Fate::Answered(stamps)) => {
                 self.bucket(action).accepted();
+                ended();
                 Ok(Ok((said, stamps)))
             }
             (_, Fate::Barred(barred)) => {
@@ -283,6 +287,9 @@ impl Cloud {
             (sent, fate) => {
                 let failure = words::failure(action, fate, sent.ok().and_then(Result::err));
                 self.note(&failure);
+                if !failure.unclear {
+                    ended();
+                }
                 if failure.kind == ErrorKind::Throttled {
                     self.bucket(action).refused();
                 }

@@ -5,7 +5,7 @@
 //! what was signed before.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use aws_sdk_ec2::config;
@@ -20,11 +20,14 @@ use aws_smithy_types::DateTime;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::date_time::Format;
 use picket_core::time::{BootTime, Clock, WallTime};
+use picket_driver::unclear::{self, Unclear};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use picket_reach::web::{self, Answer, NoAnswer};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method};
 use tokio::time::Instant;
+
+use super::LIFE;
 
 /// As much of an answer as is read: a thousand instances are some eight MiB.
 const LONGEST: usize = 64 << 20;
@@ -62,6 +65,9 @@ pub(crate) struct Ticket {
     /// After this it is not sent.
     not_after: Option<WallTime>,
     state: AtomicU8,
+    unclear: Unclear,
+    /// While it is not known what became of what was sent.
+    open: Mutex<Option<unclear::Sending>>,
 }
 
 const WAITING: u8 = 0;
@@ -69,8 +75,20 @@ const SENT: u8 = 1;
 const LEFT: u8 = 2;
 
 impl Ticket {
-    pub(crate) fn new(call: &Call, not_after: Option<WallTime>) -> Arc<Self> {
-        Arc::new(Self { call: call.clone(), not_after, state: AtomicU8::new(WAITING) })
+    pub(super) fn new(call: &Call, not_after: Option<WallTime>, unclear: &Unclear) -> Arc<Self> {
+        let (state, open) = (AtomicU8::new(WAITING), Mutex::new(None));
+        Arc::new(Self { call: call.clone(), not_after, state, unclear: unclear.clone(), open })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Option<unclear::Sending>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is known what became of it, whether or not somebody waits for that.
+    pub(super) fn ended(&self) {
+        if let Some(sending) = self.open().take() {
+            sending.answered();
+        }
     }
 
     /// Asked right before each copy.
@@ -81,13 +99,17 @@ impl Ticket {
         }
         self.call.may_send()?;
         match self.state.compare_exchange(WAITING, SENT, Ordering::SeqCst, Ordering::SeqCst) {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                *self.open() = Some(self.unclear.sending(self.call.now() + LIFE));
+                Ok(())
+            }
             Err(_) => refused(ErrorKind::TimedOut, "whoever asked for it has left"),
         }
     }
 
     /// What was claimed did not leave, or surely was not done.
     pub(super) fn unclaim(&self) {
+        self.ended();
         let _ = self.state.compare_exchange(SENT, WAITING, Ordering::SeqCst, Ordering::SeqCst);
     }
 

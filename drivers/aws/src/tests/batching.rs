@@ -112,3 +112,29 @@ async fn what_nobody_waits_for_any_more_is_not_sent() {
     assert!(left.is_err() && stayed.is_ok(), "{left:?} {stayed:?}");
     assert_eq!((scene.ec2.state(&id(0)), scene.ec2.state(&id(1))), ("running", "stopped"));
 }
+
+/// What was sent for a caller who left is heard all the same, so that nothing of it is waited out.
+#[tokio::test]
+async fn an_answer_is_heard_also_where_its_caller_has_left() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    let (order, call) = (orders.off().await.expect("an order"), scene.call(&orders));
+    driver.read_power(&call).await.expect("read");
+    let came = async {
+        while scene.ec2.heard("StopInstances").is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = came => {}
+        off = driver.power_off(&order, &call) => panic!("it was heard only when it was answered: {off:?}"),
+    }
+    let over = async {
+        while driver.quiesce(&call).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(10), over).await.expect("nothing is open");
+}
