@@ -1,12 +1,13 @@
 //! From checked settings to the engine's parts. What drivers and releasers find wrong is told all at once.
 
+mod clouds;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use picket_config::{DeviceSettings, Fault, Faults, Grouping, Kinded, Nature, NodeSettings, Settings};
-use picket_core::device::{DeviceClass, DeviceSpec, Grade};
+use picket_core::device::{DeviceClass, DeviceSpec};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::time::written;
 use picket_core::topology::{Level, Topology};
@@ -171,9 +172,6 @@ pub(crate) fn remarks(nodes: &[NodePlan]) -> Vec<String> {
     said.into_iter().map(words).collect()
 }
 
-/// Between the first two tries of what failed at a provider's interface, where the device has no `retry`.
-const CLOUD_RETRY: Duration = Duration::from_secs(1);
-
 struct Builder<'a> {
     made_of: &'a Drivers,
     /// All nodes of the settings.
@@ -262,16 +260,7 @@ impl Builder<'_> {
         Some(NodePlan {
             id: node.id.clone(),
             topology,
-            retries: node
-                .devices
-                .iter()
-                .filter_map(|(id, device)| {
-                    // What a provider refuses it refuses a moment later as well, and counts.
-                    let cloud =
-                        drivers.get(id).is_some_and(|driver| driver.traits().grade == Grade::Hypervisor);
-                    Some((id.clone(), device.retry.or(cloud.then_some(CLOUD_RETRY))?))
-                })
-                .collect(),
+            retries: clouds::retries(node, &drivers),
             drivers,
             units: BTreeMap::new(),
             releases,

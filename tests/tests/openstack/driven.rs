@@ -1,6 +1,6 @@
 //! A gateway over servers of the cloud, asked as an operator asks it.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use picket_tests::peers::{Effect, OpenStack, Who};
 use picket_tests::{Fleet, Gateway, PeerError, Result, Said};
@@ -211,6 +211,3 @@ impl Driven<'_> {
         Ok(told.iter().filter(|(_, body, _)| body.get(what).is_some()).count())
     }
 }
-
-/// Longer than anything here waits.
-pub const LONG: Duration = Duration::from_secs(170);
