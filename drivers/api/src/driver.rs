@@ -159,8 +159,9 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         self.traits().max_in_flight
     }
 
-    /// S8 as the far side says it now, told without any I/O, where that is longer than the settings say: what is open is waited
-    /// out for the longer of the two. It is found out on the way, and keeps no off back.
+    /// S8 as the far side says it now, told without any I/O. What is about to be sent is stored with it: where its epoch is a session
+    /// with the longer of this and what the settings say, else with this. What is open is waited out for the longer of what is stored
+    /// and this. It is found out on the way, and keeps no off back.
     fn longest_life(&self) -> MaxInFlight {
         self.traits().max_in_flight
     }

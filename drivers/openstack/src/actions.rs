@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use picket_core::ids::Generation;
 use picket_driver::{Call, DriverError};
 use serde::Deserialize;
 
@@ -73,6 +74,8 @@ impl Step {
 /// Which stops are this generation's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ours {
+    /// Which that is.
+    pub(crate) generation: Generation,
     /// Our own user's stops that there were before the first off; `None`: nobody looked, and only those that are named count.
     pub(crate) before: Option<BTreeSet<String>>,
     /// What Nova called those that we sent ourselves.
@@ -82,6 +85,14 @@ pub(crate) struct Ours {
 }
 
 impl Ours {
+    /// An off of that generation is about to be sent: what an earlier one sent is not its own.
+    pub(crate) fn begin(&mut self, generation: Generation, before: Option<BTreeSet<String>>) {
+        if self.generation != generation {
+            *self = Self { generation, ..Self::default() };
+        }
+        self.before = before;
+    }
+
     fn has(&self, request: &str) -> bool {
         self.sent.contains(request) || self.before.as_ref().is_some_and(|before| !before.contains(request))
     }
@@ -203,6 +214,22 @@ mod tests {
         assert_eq!(deciding(&list, "us", &ours).map(|one| one.request_id.as_str()), Some("req-1"));
         assert_eq!(stops(&list, "us").len(), 2);
         assert!(stops(&list, "them").is_empty());
+    }
+
+    /// A person said that it was alive after all, and it is fenced again: what was sent then proves nothing now.
+    #[test]
+    fn what_an_earlier_generation_sent_is_not_this_one_s() {
+        let list = [action("stop", "req-1", "us")];
+        let mut ours = Ours::default();
+        ours.begin(Generation(1), Some(BTreeSet::new()));
+        ours.sent.insert("req-1".to_owned());
+        ours.ended = Some("req-1".to_owned());
+        ours.begin(Generation(1), Some(BTreeSet::new()));
+        assert!(deciding(&list, "us", &ours).is_some(), "sent again in the same one");
+        ours.begin(Generation(3), Some(BTreeSet::from(["req-1".to_owned()])));
+        assert_eq!(deciding(&list, "us", &ours), None);
+        ours.begin(Generation(5), None);
+        assert_eq!((deciding(&list, "us", &ours), ours.ended), (None, None));
     }
 
     #[test]

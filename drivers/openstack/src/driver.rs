@@ -173,22 +173,23 @@ impl PowerDriver for OpenstackDriver {
     /// answered is over when its token is.
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
         loop {
-            let look = call.until(Instant::now() + CALL);
-            let (kind, why, rest) = match (self.unclear.until(call.now()), self.server(&look).await) {
-                (Some(until), _) => {
+            let (kind, why, rest) = match self.unclear.until(call.now()) {
+                // Its answer may still be heard.
+                Some(until) => {
                     let left = until.since(call.now());
                     let why = format!(
                         "a command was not answered: Nova may take it for {left:?} more, while its token lives"
                     );
-                    (ErrorKind::TimedOut, why, left.max(LOOK))
+                    (ErrorKind::TimedOut, why, LOOK)
                 }
-                (None, Ok(Found::It(server))) if server.is_busy() => (
-                    ErrorKind::TimedOut,
-                    format!("something is under way at the server: {}", server.words()),
-                    LOOK,
-                ),
-                (None, Ok(_)) => return Ok(()),
-                (None, Err(error)) => (error.kind, error.detail, LONGER),
+                None => match self.server(&call.until(Instant::now() + CALL)).await {
+                    Ok(Found::It(server)) if server.is_busy() => {
+                        let why = format!("something is under way at the server: {}", server.words());
+                        (ErrorKind::TimedOut, why, LOOK)
+                    }
+                    Ok(_) => return Ok(()),
+                    Err(error) => (error.kind, error.detail, LONGER),
+                },
             };
             if Instant::now() + rest >= call.deadline() {
                 return Err(DriverError::new(kind, Effect::Unknown, why));

@@ -105,21 +105,30 @@ impl OpenstackDriver {
         Ok(HoldReport { detail: [unlocked.detail, left_down].join(" ").trim().to_owned(), ..unlocked })
     }
 
-    /// Only what we forced down ourselves is put back: others may keep that host out. What is left of it, in words.
+    /// Only what this process forced down is put back: others may keep that host out. What is left of it, in words.
     async fn put_service_back(&self, order: &UnholdOrder, call: &Call) -> String {
-        let Some(service) = self.services().forced.clone() else { return String::new() };
-        let mut effort = Effort::repeatable();
-        match self.force_down(&service, false, Some(Bound::of(order)), &mut effort, call).await {
-            Ok(()) => {
-                self.services().forced = None;
-                String::new()
-            }
-            Err(error) => {
-                let detail = format!("the compute service {service} was forced down, and is still: {error}");
-                tracing::warn!(server = self.settings.server, detail, "what was found is not put back");
-                detail
-            }
-        }
+        let forced = self.services().forced.clone();
+        let detail = match (&forced, order.found().get(SERVICE)) {
+            (Some(service), _) => match self.force_down(service, false, Bound::of(order), call).await {
+                Ok(()) => {
+                    self.services().forced = None;
+                    return String::new();
+                }
+                Err(error) => format!("the compute service {service} was forced down, and is still: {error}"),
+            },
+            (None, None) => return String::new(),
+            (None, Some(service)) => match self.is_forced_down(service, call).await {
+                Ok(false) => return String::new(),
+                Ok(true) => format!(
+                    "the compute service {service} is forced down, and was not before: by whom is not known here, and it is left so"
+                ),
+                Err(error) => {
+                    format!("whether the compute service {service} is forced down is not told: {error}")
+                }
+            },
+        };
+        tracing::warn!(server = self.settings.server, detail, "what was found is not put back");
+        detail
     }
 
     async fn unlock_as_found(&self, order: &UnholdOrder, call: &Call) -> Result<HoldReport, DriverError> {

@@ -168,12 +168,7 @@ impl OpenstackDriver {
     pub(crate) async fn stop(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
         let before =
             order.found().get(STOPS).map(|list| list.split_whitespace().map(str::to_owned).collect());
-        {
-            let mut ours = self.ours();
-            if ours.before != before {
-                *ours = actions::Ours { before, sent: std::mem::take(&mut ours.sent), ended: None };
-            }
-        }
+        self.ours().begin(order.generation(), before);
         let mut effort = Effort::repeatable();
         // A stop that comes late costs a machine that runs again, and no data: it is not held to what stands in the ledger.
         self.switch(Verb::Stop, None, &mut effort, call).await
@@ -216,10 +211,7 @@ impl OpenstackDriver {
             match told.code.as_u16() {
                 202 => {
                     match verb {
-                        Verb::Stop => {
-                            let mut ours = self.ours();
-                            ours.sent.extend(told.request.clone());
-                        }
+                        Verb::Stop => self.ours().sent.extend(told.request.clone()),
                         Verb::Start if unlocked => self.lock_again(&server, call).await,
                         Verb::Start => {}
                     }

@@ -37,13 +37,21 @@ impl OpenstackDriver {
         host: &str,
         call: &Call,
     ) -> Result<Option<ComputeService>, DriverError> {
-        let path = format!("/os-services?binary=nova-compute&host={host}");
+        let services = self.compute_services(&format!("&host={host}"), call).await?;
+        Ok(<[ComputeService; 1]>::try_from(services).ok().map(|[one]| one))
+    }
+
+    /// Whether that one is forced down.
+    pub(crate) async fn is_forced_down(&self, service: &str, call: &Call) -> Result<bool, DriverError> {
+        let services = self.compute_services("", call).await?;
+        Ok(services.iter().any(|one| one.id == service && one.forced_down))
+    }
+
+    async fn compute_services(&self, of: &str, call: &Call) -> Result<Vec<ComputeService>, DriverError> {
+        let path = format!("/os-services?binary=nova-compute{of}");
         match self.cloud.get::<Services>(Service::Compute, &path, call).await? {
-            Found::It(Services { services }) => match <[ComputeService; 1]>::try_from(services) {
-                Ok([one]) => Ok(Some(one)),
-                Err(_) => Ok(None),
-            },
-            Found::NotThere(_) => Ok(None),
+            Found::It(Services { services }) => Ok(services),
+            Found::NotThere(_) => Ok(Vec::new()),
         }
     }
 
@@ -64,20 +72,18 @@ impl OpenstackDriver {
         &self,
         service: &str,
         down: bool,
-        bound: Option<Bound>,
-        effort: &mut Effort,
+        bound: Bound,
         call: &Call,
     ) -> Result<(), DriverError> {
         let path = format!("/os-services/{service}");
         let body = Some(json!({ "forced_down": down }));
+        let bound = Some(bound);
         let command = Command { service: Service::Compute, method: Method::PUT, path: &path, body, bound };
-        let told = self.cloud.tell(command, &self.unclear, effort, call).await?;
+        let mut effort = Effort::once();
+        let told = self.cloud.tell(command, &self.unclear, &mut effort, call).await?;
         match told.code.as_u16() {
-            200 => {
-                effort.refused();
-                Ok(())
-            }
-            _ => Err(refused("forced_down", &told, effort)),
+            200 => Ok(()),
+            _ => Err(refused("forced_down", &told, &mut effort)),
         }
     }
 }

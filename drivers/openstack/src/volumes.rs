@@ -79,8 +79,7 @@ impl OpenstackDriver {
     async fn let_evacuate(
         &self,
         server: &Server,
-        bound: Option<Bound>,
-        effort: &mut Effort,
+        bound: Bound,
         call: &Call,
     ) -> Result<&'static str, DriverError> {
         let Some(host) = &server.host else { return Ok("") };
@@ -88,7 +87,7 @@ impl OpenstackDriver {
             Some(service) if service.forced_down => Ok(" and its service forced down"),
             // What was not found before the hold is not put back at unfence, and so not changed.
             Some(service) if self.found_service().as_deref() == Some(&service.id) => {
-                self.force_down(&service.id, true, bound, effort, call).await?;
+                self.force_down(&service.id, true, bound, call).await?;
                 self.services().forced = Some(service.id);
                 Ok(" and its service was forced down just now")
             }
@@ -97,11 +96,16 @@ impl OpenstackDriver {
     }
 
     async fn volume(&self, attachment: Attachment, root: Root, call: &Call) -> Result<Volume, DriverError> {
-        let cinder = self.cinder(&attachment.volume, call).await?;
-        let (name, tags) =
-            cinder.map(|known| (known.name.unwrap_or_default(), known.metadata)).unwrap_or_default();
+        // By its name and metadata it may be to stay: without them it is not known.
+        let Some(known) = self.cinder(&attachment.volume, call).await? else {
+            let volume = &attachment.volume;
+            return Err(not_told(format!(
+                "Nova has the volume {volume} attached, and Cinder does not know it"
+            )));
+        };
         let device = attachment.device.unwrap_or_default();
         let stays = root.is(&device).then(|| "it is the root volume".to_owned());
+        let (name, tags) = (known.name.unwrap_or_default(), known.metadata);
         Ok(Volume { at: VolumeAt { id: attachment.volume, device }, name, tags, stays })
     }
 }
@@ -163,36 +167,29 @@ impl Volumes for OpenstackDriver {
         order: &ReleaseOrder,
         permit: &ReleasePermit<'_>,
         volume: &VolumeAt,
-        forced: bool,
+        _forced: bool,
         call: &Call,
     ) -> Result<(), DriverError> {
+        // Nova knows no forced detach: where the settings allow one, it is this one.
         let mut effort = Effort::once();
-        let wrong = |effort: &Effort, kind, detail: String| Err(effort.error(kind, detail));
-        if forced {
-            return wrong(
-                &effort,
-                ErrorKind::Unsupported,
-                "Nova knows no forced detach of a volume".to_owned(),
-            );
-        }
-        let bound = Some(Bound { life: order.life(), checked_at: Some(permit.checked_at()) });
+        let bound = Bound { life: order.life(), checked_at: Some(permit.checked_at()) };
         call.may_send()?;
         let server = self.server_there(call).await?;
         if let Err(why) = server.host_takes_orders() {
             // That the host is dead, and not only silent, the machine on which it runs alone proves.
             let forced = match permit.is_by_parent() {
-                true => self.let_evacuate(&server, bound, &mut effort, call).await?,
+                true => self.let_evacuate(&server, bound, call).await?,
                 false => "",
             };
             let detail = format!(
                 "{why}{forced}; Nova detaches there alone: it waits until the server is evacuated, or its host is back"
             );
-            return wrong(&effort, ErrorKind::Refused, detail);
+            return Err(effort.error(ErrorKind::Refused, detail));
         }
         self.unlock_for(&server, &effort, call).await?;
         let path = format!("/servers/{}/os-volume_attachments/{}", self.settings.server, volume.id);
-        let command =
-            Command { service: Service::Compute, method: Method::DELETE, path: &path, body: None, bound };
+        let (service, method, bound) = (Service::Compute, Method::DELETE, Some(bound));
+        let command = Command { service, method, path: &path, body: None, bound };
         let told = self.cloud.tell(command, &Unclear::default(), &mut effort, call).await?;
         match told.code.as_u16() {
             202 => Ok(()),

@@ -12,6 +12,7 @@ use crate::tls;
 use crate::token::Token;
 
 const CONNECT: Duration = Duration::from_secs(5);
+const IDLE: Duration = Duration::from_secs(4);
 
 /// What came back.
 #[derive(Debug)]
@@ -66,6 +67,8 @@ pub fn client_keeping(connections: usize, https: bool, ca_file: Option<&Path>) -
         .no_proxy()
         .http1_only()
         .pool_max_idle_per_host(connections)
+        // Servers close idle ones after 5 s and more: a question on one that is just being closed is lost.
+        .pool_idle_timeout(IDLE)
         .connect_timeout(CONNECT)
         .user_agent(concat!("picket/", env!("CARGO_PKG_VERSION")));
     builder.build().map_err(|error| format!("no client can be made: {}", chain(&error)))

@@ -23,14 +23,21 @@ use crate::releaser::{Devices, Found, InParts, Progress, ReleaseError, Releaser,
 /// The longest that one call may take.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// As the settings have it, of no node yet.
+/// As the settings have it.
 #[derive(Clone, Debug)]
-pub struct LetGo {
+struct Asked {
     name: String,
     device: Option<DeviceId>,
     choice: Choice,
     forces: bool,
     pace: Pace,
+}
+
+/// The kind; of a node once it is bound to that.
+#[derive(Debug)]
+pub struct LetGo {
+    asked: Asked,
+    of: Option<OfNode>,
 }
 
 impl LetGo {
@@ -48,9 +55,12 @@ impl LetGo {
         let choice = Choice::read(settings);
         let forces = settings.word("force", &["never", "at_last"]) == Some("at_last");
         let pace = Pace::read(settings, LONGEST);
-        Some(Self { name: name.to_owned(), device, choice, forces, pace })
+        let asked = Asked { name: name.to_owned(), device, choice, forces, pace };
+        Some(Self { asked, of: None })
     }
+}
 
+impl Asked {
     /// The device by which it works, of these.
     fn device_of(&self, devices: &Devices) -> Result<(DeviceId, Arc<dyn PowerDriver>), String> {
         let knows = |driver: &Arc<dyn PowerDriver>| driver.volumes().is_some();
@@ -95,16 +105,22 @@ impl LetGo {
 #[async_trait]
 impl Releaser for LetGo {
     fn max_in_flight(&self) -> Option<Duration> {
-        None
+        self.of.as_ref()?.driver.volumes()?.max_in_flight()
     }
 
     fn pace(&self) -> Pace {
-        self.pace
+        self.asked.pace
     }
 
     fn of_node(&self, devices: &Devices) -> Result<Option<Arc<dyn Releaser>>, String> {
-        let (device, driver) = self.device_of(devices)?;
-        Ok(Some(Arc::new(OfNode { settings: self.clone(), device, driver })))
+        let (device, driver) = self.asked.device_of(devices)?;
+        let asked = self.asked.clone();
+        let of = Some(OfNode { asked: asked.clone(), device, driver });
+        Ok(Some(Arc::new(Self { asked, of })))
+    }
+
+    fn in_parts(&self) -> Option<&dyn InParts> {
+        self.of.as_ref().map(|of| of as &dyn InParts)
     }
 
     async fn attempt(
@@ -128,7 +144,7 @@ fn no_whole() -> ReleaseError {
 /// The volumes of one node.
 #[derive(Debug)]
 struct OfNode {
-    settings: LetGo,
+    asked: Asked,
     device: DeviceId,
     driver: Arc<dyn PowerDriver>,
 }
@@ -142,42 +158,14 @@ impl OfNode {
 }
 
 #[async_trait]
-impl Releaser for OfNode {
-    fn max_in_flight(&self) -> Option<Duration> {
-        self.driver.volumes()?.max_in_flight()
-    }
-
-    fn pace(&self) -> Pace {
-        self.settings.pace
-    }
-
-    fn in_parts(&self) -> Option<&dyn InParts> {
-        Some(self)
-    }
-
-    async fn attempt(
-        &self,
-        _order: &ReleaseOrder,
-        _permit: &ReleasePermit<'_>,
-        _until: Instant,
-    ) -> Result<Progress, ReleaseError> {
-        Err(no_whole())
-    }
-
-    async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
-        Err(no_whole().into_unknown())
-    }
-}
-
-#[async_trait]
 impl InParts for OfNode {
     fn device(&self) -> &DeviceId {
         &self.device
     }
 
     fn choice(&self) -> String {
-        let forced = if self.settings.forces { "; forced once half of the deadline has passed" } else { "" };
-        format!("{}{forced}", self.settings.choice.words())
+        let forced = if self.asked.forces { "; forced once half of the deadline has passed" } else { "" };
+        format!("{}{forced}", self.asked.choice.words())
     }
 
     async fn survey(&self, call: &Call) -> Result<Found, ReleaseError> {
@@ -189,7 +177,7 @@ impl InParts for OfNode {
             if !seen.insert(volume.at.id.clone()) {
                 continue;
             }
-            match self.settings.choice.stays(&volume) {
+            match self.asked.choice.stays(&volume) {
                 Some(why) => found.stays.push((part(volume), why)),
                 None => found.parts.push(part(volume)),
             }
@@ -224,7 +212,7 @@ impl InParts for OfNode {
         if call.clock().wall() > permit.not_after() {
             return Err(ReleaseError::DidNotHappen("was not begun: the permit's time is over".to_owned()));
         }
-        let forced = late && self.settings.forces;
+        let forced = late && self.asked.forces;
         volumes.detach(order, permit, &at(part), forced, call).await.map_err(failed)?;
         Ok(Progress::Accepted(
             if forced { "the detach was taken, forced" } else { "the detach was taken" }.to_owned(),

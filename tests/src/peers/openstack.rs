@@ -284,10 +284,18 @@ impl OpenStack {
         until(&format!("server {server} is {status}"), status, seen).await
     }
 
-    /// Waits until Cinder says that of a volume.
+    /// Waits until Cinder says that of a volume; of one that is available also that nobody has it: it says so a moment later.
     pub async fn until_volume(&self, volume: &str, status: &str) -> Result<()> {
         let ask = async || self.ask(&Who::Tenant, "volume", json!({ "volume": volume })).await;
-        let seen = async || Ok(ask().await?["status"].clone());
+        let seen = async || {
+            let volume = ask().await?;
+            let free = volume["attachments"].as_array().is_none_or(Vec::is_empty);
+            Ok(if volume["status"] == "available" && !free {
+                volume["attachments"].clone()
+            } else {
+                volume["status"].clone()
+            })
+        };
         until(&format!("volume {volume} is {status}"), status, seen).await
     }
 

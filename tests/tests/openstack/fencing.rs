@@ -157,3 +157,20 @@ async fn two_fences_at_once_are_one() -> Result<()> {
     assert_eq!(driven.did()?, ["spawn", "power_off"]);
     Ok(())
 }
+
+/// What is on its way is waited for until it is answered, and not until its token ends.
+#[tokio::test]
+async fn an_unfence_waits_for_the_answer_to_a_lock_and_no_longer() -> Result<()> {
+    let cloud = cloud().await?;
+    let server = cloud.server("locked-late", OPENSTACK_HOSTS[0]).await?;
+    let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
+    let lock = RequestRule::new("POST", format!("{server}/action"), "late");
+    let rules = cloud.rules(&[RequestRule { body: "\"lock\"".to_owned(), after: 8.0, ..lock }])?;
+    driven.fence().await?.is_fenced(&driven);
+    crate::scene::soon("the lock is sent", async || Ok(driven.acted("lock")? == 1)).await?;
+    assert_eq!(driven.unfence().await?.kind(), "unfenced");
+    drop(rules);
+    let look = cloud.look(&Who::Tenant, &server).await?;
+    assert_eq!((&look["status"], &look["locked"]), (&json!("ACTIVE"), &json!(false)), "{look}");
+    Ok(())
+}

@@ -126,3 +126,33 @@ async fn what_somebody_detached_by_hand_is_fine() -> Result<()> {
     driven.detached_while_off(1)?;
     cloud.until_volume(&volume, "available").await
 }
+
+/// By its name it is to stay: while Cinder does not tell that, nothing is let go.
+#[tokio::test]
+async fn what_is_not_told_of_a_volume_is_not_guessed() -> Result<()> {
+    let cloud = cloud().await?;
+    let server = cloud.server("not-told", OPENSTACK_HOSTS[0]).await?;
+    let (data, kept) = (cloud.volume("pvc-2").await?, cloud.volume("scratch-2").await?);
+    for volume in [&data, &kept] {
+        cloud.attach(&server, volume).await?;
+    }
+    let exclude = "exclude = { name = [\"scratch-*\"] }\n";
+    let driven = Plan::over(&Who::Tenant, &[&server]).releasing(exclude).start().await?;
+    let (agent, times) = ("picket/".to_owned(), 10_000);
+    let not_told = RequestRule { service: "volumes", agent, times, ..RequestRule::new("GET", &kept, 404) };
+    let rules = cloud.rules(&[not_told])?;
+    let (told, ()) = tokio::try_join!(driven.fence(), async {
+        let asked = async || {
+            let off = cloud.runs_on(&server)?.is_empty();
+            let asked = cloud.requests()?.into_iter().filter(|one| one.path.contains(&kept));
+            Ok(off && asked.filter(|one| one.agent.starts_with("picket/")).count() >= 3)
+        };
+        crate::scene::soon("it is asked again and again", asked).await?;
+        drop(rules);
+        Ok(())
+    })?;
+    told.is_fenced(&driven);
+    driven.detached_while_off(1)?;
+    cloud.until_volume(&data, "available").await?;
+    cloud.until_volume(&kept, "in-use").await
+}

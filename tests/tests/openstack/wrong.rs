@@ -24,6 +24,20 @@ async fn a_server_that_is_not_there_is_never_off() -> Result<()> {
     Ok(())
 }
 
+/// What makes a stop slow, or a proof weaker, is told before it is needed.
+#[tokio::test]
+async fn a_check_tells_of_a_stop_that_will_wait_for_a_dead_guest() -> Result<()> {
+    let cloud = cloud().await?;
+    let server = cloud.server("told-at-the-check", OPENSTACK_HOSTS[0]).await?;
+    for (who, hidden) in [(Who::Tenant, true), (Who::Admin, false)] {
+        let driven = Plan::over(&who, &[&server]).start().await?;
+        let said = checked(&driven).await?;
+        assert!(said.contains("its image has no os_shutdown_timeout=0"), "{said}");
+        assert_eq!(said.contains("host_status is an administrator's"), hidden, "{said}");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_server_of_another_project_is_not_there() -> Result<()> {
     let cloud = cloud().await?;

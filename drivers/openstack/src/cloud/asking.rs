@@ -103,7 +103,10 @@ pub(super) fn unanswered(failed: NoAnswer) -> Unanswered {
 /// in between says nothing of what the service does, and no success but the one that is known is one.
 fn is_unclear(code: StatusCode, is_named: bool) -> bool {
     match code.as_u16() {
-        200 | 202 | 204 | 400..=499 => false,
+        200 | 202 | 204 => false,
+        // Whoever gave up waiting for the request, or for the service, does not say which.
+        408 => true,
+        400..=499 => false,
         503 => !is_named,
         _ => true,
     }
@@ -160,4 +163,32 @@ pub(super) async fn ask(
 
 pub(super) fn versioned(request: RequestBuilder, version: &str) -> RequestBuilder {
     request.header("OpenStack-API-Version", format!("compute {version}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_service_s_own_word_says_what_became_of_a_command() {
+        for (code, named, unclear) in [
+            (200, true, false),
+            (202, false, false),
+            (201, true, true),
+            (302, true, true),
+            (400, false, false),
+            (401, false, false),
+            (408, true, true),
+            (409, false, false),
+            (429, false, false),
+            (500, true, true),
+            (502, false, true),
+            (503, true, false),
+            (503, false, true),
+            (504, true, true),
+        ] {
+            let code = StatusCode::from_u16(code).expect("a status");
+            assert_eq!(is_unclear(code, named), unclear, "{code}, named: {named}");
+        }
+    }
 }

@@ -42,7 +42,8 @@ fn take(draft: &mut Draft, id: &ReleaseId, survey: Survey) -> Result<(), Refused
     let fence = draft.fence()?;
     // What was to go, and stays by now (other settings, another tag), is none of it, unless it was told to go already.
     let kept: Vec<ReleaseId> = survey.stays.iter().map(|(part, _)| id.part(&part.volume)).collect();
-    fence.releases.retain(|one| one.attempts > 0 || one.stage.is_over() || !kept.contains(&one.id));
+    let was_told = |one: &ReleaseState| one.attempts > 0 || one.unfinished || one.stage.is_over();
+    fence.releases.retain(|one| was_told(one) || !kept.contains(&one.id));
     let were_over = fence.parts(id).all(|part| part.stage.is_over());
     let mut names = Vec::new();
     for found in survey.parts {

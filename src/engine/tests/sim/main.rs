@@ -4,6 +4,7 @@ mod audit;
 mod away;
 mod budget;
 mod checks;
+mod clouds;
 mod crash;
 mod devices;
 mod distribution;

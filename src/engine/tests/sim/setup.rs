@@ -24,6 +24,7 @@ use picket_liveness::Liveness;
 use picket_receipt::Keys;
 use picket_release::Releaser;
 
+use crate::clouds::Cloud;
 use crate::families::Places;
 use crate::shared::{Door, Outlet};
 
@@ -76,6 +77,8 @@ pub struct Setup {
     pub parents: Arc<Mutex<Arc<Parents>>>,
     /// A PDU on which all outlets are, what they share of it, and how long its answers take.
     pub pdu: Option<(Arc<Door>, Arc<Unit>, Duration)>,
+    /// All devices are providers' interfaces.
+    pub clouds: bool,
     /// The last word on each device.
     pub adjust: Arc<dyn Fn(&mut DeviceSpec) + Send + Sync>,
 }
@@ -103,6 +106,7 @@ impl Setup {
             unplaced: Arc::default(),
             parents: Arc::default(),
             pdu: None,
+            clouds: false,
             adjust: Arc::new(|_| {}),
         }
     }
@@ -208,7 +212,8 @@ impl Setup {
             None => {
                 let (names_sessions, volumes) = (self.names_sessions, self.volumes);
                 let options = SimOptions { names_sessions, volumes, ..SimOptions::default() };
-                Arc::new(SimDriver::new(world, name, &options))
+                let plain = Arc::new(SimDriver::new(world, name, &options));
+                if self.clouds { Arc::new(Cloud(plain)) } else { plain }
             }
             Some((door, _, latency)) => {
                 let options = SimOptions { latency: *latency, ..SimOptions::default() };

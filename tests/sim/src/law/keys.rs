@@ -70,6 +70,9 @@ impl Invariant for Keys {
                     (Told::Fence(fence), None) => {
                         return Err(format!("{key:?} is bound to nothing and was answered with {fence}"));
                     }
+                    // What ended before anything was sent leaves the key to the same request, which is decided again; to one with
+                    // other parameters it is taken all the same.
+                    (Told::Taken, None) if self.freed.iter().any(|(freed, _)| *freed == key) => {}
                     (Told::Taken, None) => return Err(format!("{key:?} is free and was said to be taken")),
                     (Told::Nothing(why), None) if alone => {
                         self.nothing.insert(key, why.clone());
