@@ -242,21 +242,22 @@ impl PowerDriver for AwsDriver {
     /// answered is over when its signature is.
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
         loop {
-            let (why, rest) = if let Some(until) = self.unclear.until(call.now()) {
+            let why = if let Some(until) = self.unclear.until(call.now()) {
+                // Its answer may still be heard.
                 let left = until.since(call.now());
-                (format!("a command was not answered: AWS may take it for {left:?} more"), left.max(LOOK))
+                format!("a command was not answered: AWS may take it for {left:?} more")
             } else {
                 match self.look(call).await?.found {
                     Ok(instance) if instance.is_busy() => {
-                        (format!("something is under way at the instance: {}", instance.words()), LOOK)
+                        format!("something is under way at the instance: {}", instance.words())
                     }
                     _ => return Ok(()),
                 }
             };
-            if tokio::time::Instant::now() + rest >= call.deadline() {
+            if tokio::time::Instant::now() + LOOK >= call.deadline() {
                 return Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, why));
             }
-            tokio::time::sleep(rest).await;
+            tokio::time::sleep(LOOK).await;
         }
     }
 }
