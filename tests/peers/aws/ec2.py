@@ -10,7 +10,7 @@ Besides EC2 it answers, to POST with JSON, under /_picket/:
     user     {"actions": ["ec2:..."]} a user who may do just that: an access key
     treat    {"instance": "i-", ...}  how it is treated from now on, all of it anew:
                  stopping: seconds before it is stopped; stops: so many stops it takes; word: what its state is called, whatever it is;
-                 pending: seconds before it runs; detaching: seconds before a volume is free
+                 pending: seconds before it runs; detaching: seconds before a volume is free; alive: its guest obeys any stop
     switch   {"instance": "i-", "state": "stopped"}  somebody else's hand, at once
     state    {"instance": "i-"}       the truth: running, stopped, or where it is on its way
     tags     {"instance": "i-"}
@@ -19,8 +19,10 @@ Besides EC2 it answers, to POST with JSON, under /_picket/:
                  answered with what makes no sense)
     protect  {"instance": "i-", "group": "web"}  DisableApiStop is set, and it is of that auto-scaling group
     silence  {"on": true}             nothing is heard, and nothing answered, until it is taken back
+    limits   {"on": true}             requests and stopped instances are counted as AWS documents, with full buckets to begin with
     mend     {"names": "i-"}          no rule and no treatment of it is left
-    journal  {"names": "i-"}          what was asked that names it: [{at, action, fields, status}]
+    journal  {"names": "i-"}          what was asked that names it, or all without "names": [{at, action, fields, status}]
+    counts   {}                       how many requests for each action came, and how many of them were refused by limits
 
 A guest here is dead: it is stopped only by Force and SkipOsShutdown together, else it stays `stopping`.
 """
@@ -47,7 +49,12 @@ SIGNED = 300
 CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 
 lock = threading.RLock()
+# Tokens, and how many of them come back a second: requests for an action, and instances in one (EC2 API Reference, throttling).
+REQUESTS = {"Describe": (100, 20), "StartInstances": (5, 2), "": (50, 5)}
+INSTANCES = {"StopInstances": (1000, 20), "StartInstances": (1000, 2)}
+
 treatments, rules, journal, asked = {}, [], [], threading.local()
+buckets = None
 heard = threading.Event()
 heard.set()
 
@@ -75,6 +82,7 @@ def stop(self):
         return before
     fields = getattr(asked, "fields", {})
     by_force = fields.get("Force") == "true" and fields.get("SkipOsShutdown") == "true"
+    by_force = by_force or treated(self).get("alive", False)
     self.stops = getattr(self, "stops", 0) + 1
     moto_stop(self)
     become(self, "stopping")
@@ -216,13 +224,47 @@ def silence(on):
     heard.clear() if on else heard.set()
 
 
-def asked_of(names):
-    return [entry for entry in journal if names in entry["fields"].values()]
+def limits(on):
+    global buckets
+    buckets = {} if on else None
+
+
+def is_too_much(action, fields):
+    """Whether a bucket has too few tokens for it; else it takes them."""
+    if buckets is None:
+        return False
+    rate = next(rate for prefix, rate in REQUESTS.items() if action.startswith(prefix))
+    takes = [(action, rate, 1)]
+    if action in INSTANCES:
+        takes.append((f"{action} of instances", INSTANCES[action], sum(key.startswith("InstanceId.") for key in fields)))
+    now = time.monotonic()
+    left = {}
+    for name, (most, refill), tokens in takes:
+        had, at = buckets.get(name, (most, now))
+        left[name] = min(most, had + (now - at) * refill) - tokens
+    if any(tokens < 0 for tokens in left.values()):
+        return True
+    buckets.update({name: (tokens, now) for name, tokens in left.items()})
+    return False
+
+
+def asked_of(names=None):
+    return [entry for entry in journal if names is None or names in entry["fields"].values()]
+
+
+def counts():
+    told = {}
+    for entry in journal:
+        came = told.setdefault(entry["action"], [0, 0])
+        came[0] += 1
+        came[1] += entry.get("limited", False)
+    return told
 
 
 VERBS = {
     "make": make, "user": user, "volumes": volumes, "volume": volume, "state": state, "switch": switch, "treat": treat,
-    "tags": tags, "silence": silence, "protect": protect, "mend": mend, "journal": asked_of, "rule": lambda **rule: rules.append(rule),
+    "tags": tags, "silence": silence, "protect": protect, "mend": mend, "journal": asked_of, "counts": counts, "limits": limits,
+    "rule": lambda **rule: rules.append(rule),
 }  # fmt: skip
 
 
@@ -258,8 +300,8 @@ def whole(begin, status, kind, text):
 
 
 class Front:
-    def __init__(self, moto):
-        self.moto = moto
+    def __init__(self, moto, itself):
+        self.moto, self.itself = moto, itself
 
     def performed(self, environ, body, fields):
         """What moto answers."""
@@ -278,7 +320,10 @@ class Front:
             settle()
             journal.append(entry)
             do = rule_for(action, fields)
-        if "code" in do:
+            entry["limited"] = is_too_much(action, fields)
+        if entry["limited"]:
+            answer = error("RequestLimitExceeded", "Request limit exceeded.", 503)
+        elif "code" in do:
             answer = error(do["code"], do.get("message", "No."), do.get("status", 400))
         elif is_over(environ):
             answer = error("RequestExpired", "Request has expired.", 400)
@@ -298,6 +343,10 @@ class Front:
             with lock:
                 told = VERBS[path.rsplit("/", 1)[1]](**json.loads(body or b"{}"))
             return whole(begin, "200 OK", "application/json", json.dumps(told).encode())
+        if path.startswith("/latest/"):
+            # The metadata service of an instance that runs, to whom this is a proxy: fence_aws asks who it is itself.
+            told = self.itself if path.endswith("/instance-id") else "a token"
+            return whole(begin, "200 OK", "text/plain", told.encode())
         deaf = not heard.is_set()
         answer = None if heard.wait() and deaf else self.answer(environ, body)
         if answer is None:
@@ -315,7 +364,6 @@ class Quiet(WSGIRequestHandler):
 
 if __name__ == "__main__":
     settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
-    front = Front(DomainDispatcherApplication(create_backend_app))
-    make(1)
+    front = Front(DomainDispatcherApplication(create_backend_app), make(1)[0])
     print("ready", flush=True)
     run_simple(sys.argv[1], int(sys.argv[2]), front, threaded=True, request_handler=Quiet)

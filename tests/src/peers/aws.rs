@@ -45,6 +45,8 @@ pub struct Treatment {
     pub pending: f64,
     /// Seconds before a volume of it is free.
     pub detaching: f64,
+    /// Its guest lives, and obeys any stop.
+    pub alive: bool,
 }
 
 /// A request that came.
@@ -237,6 +239,16 @@ impl Ec2 {
     /// The same of one action.
     pub async fn asked_to(&self, action: &str, names: &str) -> Result<Vec<Ec2Request>> {
         Ok(self.asked(names).await?.into_iter().filter(|request| request.action == action).collect())
+    }
+
+    /// From now on requests and instances are counted as AWS documents, from full buckets on.
+    pub async fn limits(&self, on: bool) -> Result<()> {
+        self.ask("limits", json!({ "on": on })).await
+    }
+
+    /// How many requests for each action came, and how many of these were refused by limits.
+    pub async fn counts(&self) -> Result<BTreeMap<String, [u64; 2]>> {
+        self.ask("counts", json!({})).await
     }
 
     /// Files in AWS's form with that key, of which the first is the configuration.
