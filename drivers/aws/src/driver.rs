@@ -22,8 +22,12 @@ use crate::settings::Settings;
 
 /// One call, unless the settings say otherwise (safety.md, Defaults: cloud).
 const CALL: Duration = Duration::from_secs(15);
+/// An off waits no longer than this for a question before it.
+const QUICKLY: Duration = Duration::from_secs(5);
 /// Between two looks whether what was begun has ended.
 const LOOK: Duration = Duration::from_secs(1);
+/// After one that failed.
+const LONGER: Duration = Duration::from_secs(3);
 /// A command bears the time of an answer that is not older than this.
 const FRESH: Duration = Duration::from_secs(20);
 /// Of a stop that lasts so long without the instance having fallen another one is sent.
@@ -90,13 +94,14 @@ impl AwsDriver {
     /// The instance, freshly asked for.
     pub(crate) async fn look(&self, call: &Call) -> Result<Seen, DriverError> {
         let before = call.now();
-        let (found, stamps) = self.cloud.instance(&self.settings.instance, call).await?;
+        let (found, stamps) = self.cloud.instance(&self.settings.instance, call).await;
+        // A refusal bears AWS's time as well.
         if let Some(stamps) = stamps {
             self.hear(stamps);
         }
         let (asked_at, answered_at) =
             stamps.map_or((before, call.now()), |stamps| (stamps.asked_at, stamps.answered_at));
-        Ok(Seen { found, asked_at, answered_at })
+        Ok(Seen { found: found?, asked_at, answered_at })
     }
 
     /// The same, where it must be there.
@@ -131,7 +136,7 @@ impl AwsDriver {
     }
 
     /// The same for what may come late, and costs no data then: an off, a hold. Its time is of the newest answer; where there is none
-    /// it is looked first.
+    /// it is looked first. An off goes also where that is not answered: by AWS's time as it is known here.
     pub(crate) async fn signed_anew(
         &self,
         life: Option<Duration>,
@@ -145,9 +150,10 @@ impl AwsDriver {
         match newest() {
             Ok(date) => Ok(date),
             Err(_) => {
-                let looked = self.look(call).await;
-                looked.map_err(|error| DriverError { effect: Effect::DidNotHappen, ..error })?;
-                newest()
+                let looked = self.look(&call.until(tokio::time::Instant::now() + QUICKLY)).await;
+                let none = |error| DriverError { effect: Effect::DidNotHappen, ..error };
+                let known = self.cloud.far_now().filter(|_| life.is_none());
+                newest().or_else(|error| known.ok_or(looked.err().map_or(error, none)))
             }
         }
     }
@@ -162,7 +168,8 @@ impl AwsDriver {
             |detail: String| Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, detail));
         let Some(heard) = heard else {
             return refused(format!(
-                "no question was answered within the last {FRESH:?} with the time of AWS in it: power is read first"
+                "no answer of the last {FRESH:?} bears AWS's time (Date), by which it would be bounded: power is read first; an endpoint \
+                 that tells no time serves neither an on nor a detach"
             ));
         };
         let left = LIFE.saturating_sub(call.now().since(heard.asked_at));
@@ -242,22 +249,26 @@ impl PowerDriver for AwsDriver {
     /// answered is over when its signature is.
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
         loop {
-            let why = if let Some(until) = self.unclear.until(call.now()) {
+            let (kind, why, rest) = match self.unclear.until(call.now()) {
                 // Its answer may still be heard.
-                let left = until.since(call.now());
-                format!("a command was not answered: AWS may take it for {left:?} more")
-            } else {
-                match self.look(call).await?.found {
-                    Ok(instance) if instance.is_busy() => {
-                        format!("something is under way at the instance: {}", instance.words())
-                    }
-                    _ => return Ok(()),
+                Some(until) => {
+                    let left = until.since(call.now());
+                    let why = format!("a command was not answered: AWS may take it for {left:?} more");
+                    (ErrorKind::TimedOut, why, LOOK)
                 }
+                None => match self.look(&call.until(tokio::time::Instant::now() + CALL)).await {
+                    Ok(Seen { found: Ok(instance), .. }) if instance.is_busy() => {
+                        let why = format!("something is under way at the instance: {}", instance.words());
+                        (ErrorKind::TimedOut, why, LOOK)
+                    }
+                    Ok(_) => return Ok(()),
+                    Err(error) => (error.kind, error.detail, LONGER),
+                },
             };
-            if tokio::time::Instant::now() + LOOK >= call.deadline() {
-                return Err(DriverError::new(ErrorKind::TimedOut, Effect::Unknown, why));
+            if tokio::time::Instant::now() + rest >= call.deadline() {
+                return Err(DriverError::new(kind, Effect::Unknown, why));
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(rest).await;
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What is asked, or told, of many instances at once: whatever comes within a few milliseconds goes in one request.
 //!
-//! **Invariant.** What AWS refuses of many because of one is asked again without that one: it says which, or is asked by halves.
+//! **Invariant.** What AWS refuses of many because of one is asked again without that one: it says which, or is asked by halves. The
+//! others pay a request for it, and wait for no instances' tokens a second time.
 //! **Invariant.** A command whose end is not known is not repeated here; one that was surely refused is, while its caller waits.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -14,12 +15,13 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::bucket::{Bucket, Limit};
+use super::queue::{Item, Queue};
 use super::wire::{Fate, Stamps, Ticket};
 use super::words::{self, Failure};
 use super::{Cloud, Told, unheard};
 
 /// The most that one request names.
-const MOST: usize = 1_000;
+pub(super) const MOST: usize = 1_000;
 /// Who comes within this goes along.
 const GATHER: Duration = Duration::from_millis(5);
 /// While more come, it is waited for them, but no longer than this.
@@ -47,44 +49,37 @@ pub(crate) trait Action: Send + Sync + 'static {
 /// What came back of one id, and when.
 pub(crate) type Outcome<S> = Result<(S, Stamps), Failure>;
 
-struct Item<S> {
-    id: String,
-    until: Instant,
-    /// A check's, which may only read.
-    may_wait: bool,
-    /// Of a command: as of when it is signed, and what lets it go.
-    order: Option<(SystemTime, Arc<Ticket>)>,
-    tell: oneshot::Sender<Result<Outcome<S>, DriverError>>,
-}
-
-impl<S> Item<S> {
-    fn is_wanted(&self) -> bool {
-        !self.tell.is_closed()
-    }
-
-    fn tell(self, outcome: Outcome<S>) {
-        let _ = self.tell.send(Ok(outcome));
-    }
-}
-
-struct Waiting<S> {
-    items: VecDeque<Item<S>>,
-    gathers: bool,
-}
-
 /// One action's queue.
 pub(crate) struct Batch<A: Action> {
-    waiting: Mutex<Waiting<A::Said>>,
+    waiting: Mutex<Queue<A::Said>>,
     requests: Bucket,
     /// What it costs for each id.
     each: Option<Bucket>,
 }
 
+/// Those who go in one request.
+struct Part<S> {
+    items: Vec<Item<S>>,
+    /// A request's token is taken for it.
+    is_paid: bool,
+    /// How often what they are of was refused because of one of them.
+    refusals: usize,
+    /// It was refused by limits before.
+    was_throttled: bool,
+    /// Its signature's time was not AWS's, which is known since.
+    is_retimed: bool,
+}
+
 /// Its caller may go away at any time: what was not sent by then is not sent.
-struct Leaving(Option<Arc<Ticket>>);
+pub(super) struct Leaving(Option<Arc<Ticket>>);
 
 impl Leaving {
-    fn leave(&mut self) -> bool {
+    pub(super) fn of(ticket: Option<Arc<Ticket>>) -> Self {
+        Self(ticket)
+    }
+
+    /// True if it may have been sent.
+    pub(super) fn leave(&mut self) -> bool {
         self.0.take().is_some_and(|ticket| ticket.leave())
     }
 }
@@ -97,11 +92,11 @@ impl Drop for Leaving {
 
 impl<A: Action> Batch<A> {
     pub(super) fn new(requests: Limit, each: Option<Limit>) -> Self {
-        let waiting = Mutex::new(Waiting { items: VecDeque::new(), gathers: false });
+        let waiting = Mutex::new(Queue::new());
         Self { waiting, requests: Bucket::new(requests), each: each.map(Bucket::new) }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting<A::Said>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Queue<A::Said>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -135,13 +130,9 @@ impl<A: Action> Batch<A> {
         call: &Call,
     ) -> Result<Outcome<A::Said>, DriverError> {
         let (tell, told) = oneshot::channel();
-        let mut leaving = Leaving(order.as_ref().map(|(_, ticket)| ticket.clone()));
+        let mut leaving = Leaving::of(order.as_ref().map(|(_, ticket)| ticket.clone()));
         let (until, may_wait) = (call.deadline(), call.may_only_read());
-        let begins = {
-            let mut waiting = self.lock();
-            waiting.items.push_back(Item { id: id.to_owned(), until, may_wait, order, tell });
-            !std::mem::replace(&mut waiting.gathers, true)
-        };
+        let begins = self.lock().push(Item { id: id.to_owned(), until, may_wait, order, tell });
         if begins {
             tokio::spawn(self.clone().gather(cloud.clone()));
         }
@@ -160,19 +151,15 @@ impl<A: Action> Batch<A> {
         let began = Instant::now();
         while began.elapsed() < LONGEST_GATHER {
             sleep(GATHER).await;
-            let now = self.lock().items.len();
+            let now = self.lock().len();
             if now == std::mem::replace(&mut seen, now) || now >= MOST {
                 break;
             }
         }
-        while self.has_any() {
-            self.requests.take_leaving(RESERVE, || self.is_hurried()).await;
-            let room = self.each.as_ref().map_or(MOST, |each| each.there().min(MOST));
-            let items: Vec<_> = {
-                let mut waiting = self.lock();
-                let room = room.min(waiting.items.len());
-                waiting.items.drain(..room).filter(Item::is_wanted).collect()
-            };
+        while self.lock().has_any() {
+            self.requests.take_leaving(RESERVE, || self.lock().is_hurried()).await;
+            let room = self.each.as_ref().map_or(MOST, Bucket::there);
+            let items = self.lock().take(room, Instant::now());
             if let Some(each) = &self.each {
                 each.take(items.len()).await;
             }
@@ -180,39 +167,32 @@ impl<A: Action> Batch<A> {
         }
     }
 
-    fn has_any(&self) -> bool {
-        let mut waiting = self.lock();
-        waiting.items.retain(Item::is_wanted);
-        waiting.gathers = !waiting.items.is_empty();
-        waiting.gathers
-    }
-
-    fn is_hurried(&self) -> bool {
-        self.lock().items.iter().any(|item| !item.may_wait)
-    }
-
-    /// Sends until each of them has its answer. The first request's tokens are taken.
+    /// Sends until each of them has its answer, or nobody waits for one. What is sent again because of somebody else costs a request,
+    /// and no instances: these are paid for.
     async fn resolve(self: Arc<Self>, cloud: Arc<Cloud>, items: Vec<Item<A::Said>>) {
-        let mut paid = true;
-        let mut parts = vec![items];
-        while let Some(part) = parts.pop() {
-            let part: Vec<_> = part.into_iter().filter(Item::is_wanted).collect();
-            if part.is_empty() {
-                continue;
-            }
-            if !std::mem::replace(&mut paid, false) {
-                self.requests.take(1).await;
-                if let Some(each) = &self.each {
-                    each.take(part.len()).await;
+        let mut parts =
+            vec![Part { items, is_paid: true, refusals: 0, was_throttled: false, is_retimed: false }];
+        while let Some(mut part) = parts.pop() {
+            part.items.retain(Item::is_wanted);
+            let Some(until) = part.items.iter().map(|item| item.until).max() else { continue };
+            if !part.is_paid {
+                // Those who are dropped here are told by their own clocks.
+                if !self.requests.take_until(1, until).await {
+                    continue;
                 }
+                part.items.retain(Item::is_wanted);
+                part.is_paid = true;
             }
-            parts.extend(self.once(&cloud, part).await);
+            parts.extend(self.once(&cloud, part, until).await);
         }
     }
 
     /// One request. Those who have no answer yet are given back, in parts.
-    async fn once(&self, cloud: &Arc<Cloud>, items: Vec<Item<A::Said>>) -> Vec<Vec<Item<A::Said>>> {
-        let Some(until) = items.iter().map(|item| item.until).max() else { return Vec::new() };
+    async fn once(&self, cloud: &Arc<Cloud>, part: Part<A::Said>, until: Instant) -> Vec<Part<A::Said>> {
+        let Part { items, refusals, was_throttled, is_retimed, .. } = part;
+        if items.is_empty() {
+            return Vec::new();
+        }
         let client = match cloud.client(until).await {
             Ok(client) => client,
             Err(error) => {
@@ -228,11 +208,17 @@ impl<A: Action> Batch<A> {
         // Two may ask of the same one.
         let ids: BTreeSet<String> = items.iter().map(|item| item.id.clone()).collect();
         let ids = ids.into_iter().collect();
-        let sent = timeout_at(until, unheard(A::send(&client, ids, sending.config(signed)))).await;
+        let sent = timeout_at(
+            until,
+            unheard(A::send(&client, ids, sending.config(signed.or_else(|| cloud.far_now())))),
+        )
+        .await;
         match (sent, sending.fate()) {
             (Ok(Ok(said)), Fate::Answered(stamps)) => {
+                cloud.hear(stamps);
                 self.requests.accepted();
                 for item in items {
+                    self.lock().note(&item.id, false, Instant::now());
                     let of_it = said.get(&item.id).cloned();
                     if let Some((_, ticket)) = item.order.as_ref().filter(|_| of_it.is_some()) {
                         ticket.ended();
@@ -252,36 +238,67 @@ impl<A: Action> Batch<A> {
                         None => free.push(item),
                     }
                 }
-                vec![free]
+                // Nothing was sent, and nothing is spent.
+                vec![Part { items: free, is_paid: true, refusals, was_throttled, is_retimed }]
             }
             (sent, fate) => {
                 let failure = words::failure(A::NAME, fate, sent.ok().and_then(Result::err));
                 if !failure.unclear {
                     tickets.iter().for_each(|ticket| ticket.unclaim());
                 }
-                self.failed(cloud, items, failure)
+                self.failed(
+                    cloud,
+                    Part { items, is_paid: false, refusals, was_throttled, is_retimed },
+                    failure,
+                )
             }
         }
     }
 
     /// What is to be sent again of what was not done.
-    fn failed(&self, cloud: &Cloud, items: Vec<Item<A::Said>>, failure: Failure) -> Vec<Vec<Item<A::Said>>> {
+    fn failed(&self, cloud: &Cloud, part: Part<A::Said>, failure: Failure) -> Vec<Part<A::Said>> {
         cloud.note(&failure);
-        if failure.kind == ErrorKind::Throttled && !failure.unclear {
+        if failure.kind == ErrorKind::Throttled {
             self.requests.refused();
-            return vec![items];
+            if !failure.unclear {
+                return self.throttled(part);
+            }
         }
-        if items.len() == 1 || !failure.is_of_one() {
-            items.into_iter().for_each(|item| item.tell(Err(failure.clone())));
+        let is_question = part.items.iter().all(|item| item.order.is_none());
+        if failure.is_of_time() && is_question && !part.is_retimed {
+            return vec![Part { is_retimed: true, ..part }];
+        }
+        let Part { items, refusals, is_retimed, .. } = part;
+        let is_of_one = failure.is_of_one();
+        if items.len() == 1 || !is_of_one {
+            for item in items {
+                self.lock().note(&item.id, is_of_one, Instant::now());
+                item.tell(Err(failure.clone()));
+            }
             return Vec::new();
         }
-        let (named, mut others): (Vec<_>, Vec<_>) =
-            items.into_iter().partition(|item| failure.names(&item.id));
-        if named.is_empty() {
-            let second = others.split_off(others.len() / 2);
-            return vec![second, others];
+        let (named, others): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| failure.names(&item.id));
+        let is_first = refusals == 0 && !named.is_empty();
+        for item in named {
+            self.lock().note(&item.id, true, Instant::now());
+            item.tell(Err(failure.clone()));
         }
-        named.into_iter().for_each(|item| item.tell(Err(failure.clone())));
-        vec![others]
+        let of =
+            |items| Part { items, is_paid: false, refusals: refusals + 1, was_throttled: false, is_retimed };
+        // Some say which all of them are, some only one at a time: from the second time on the others do not wait for the last.
+        if is_first { vec![of(others)] } else { halved(others).map(of).into() }
     }
+
+    /// It is sent again after a pause. Where that does not help either there may be too many instances in one request.
+    fn throttled(&self, part: Part<A::Said>) -> Vec<Part<A::Said>> {
+        let Part { items, refusals, was_throttled, is_retimed, .. } = part;
+        let of = |items| Part { items, is_paid: false, refusals, was_throttled: true, is_retimed };
+        if was_throttled && self.each.is_some() { halved(items).map(of).into() } else { vec![of(items)] }
+    }
+}
+
+/// Both halves; the first goes first.
+fn halved<S>(mut items: Vec<Item<S>>) -> [Vec<Item<S>>; 2] {
+    let second = items.split_off(items.len().div_ceil(2));
+    [second, items]
 }

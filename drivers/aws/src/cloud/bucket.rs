@@ -82,6 +82,17 @@ impl Bucket {
         }
     }
 
+    /// The same, where they are there by then.
+    pub(crate) async fn take_until(&self, tokens: usize, until: Instant) -> bool {
+        while let Err(when) = self.try_take(Instant::now(), tokens as f64, 0.0) {
+            if when > until {
+                return false;
+            }
+            sleep_until(when).await;
+        }
+        true
+    }
+
     /// Takes one, and leaves `reserve` for others. Meanwhile `hurried` may have come true: then it leaves none.
     pub(crate) async fn take_leaving(&self, reserve: f64, hurried: impl Fn() -> bool) {
         const LOOK: Duration = Duration::from_millis(50);

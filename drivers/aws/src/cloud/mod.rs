@@ -3,6 +3,7 @@
 mod actions;
 mod batch;
 mod bucket;
+mod queue;
 mod wire;
 mod words;
 
@@ -20,7 +21,7 @@ use aws_sdk_ec2::error::ProvideErrorMetadata;
 use aws_sdk_ec2::{Client, config};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
-use picket_core::time::{Clock, WallTime};
+use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear};
 use picket_reach::web;
 use tokio::time::{Instant, timeout_at};
@@ -31,7 +32,7 @@ use tracing::subscriber::NoSubscriber;
 pub(crate) use self::actions::Attachment;
 pub(crate) use self::actions::{Change, EbsVolume};
 use self::actions::{Describe, DescribeVolumes, Stop, Tag, Untag};
-use self::batch::Batch;
+use self::batch::{Batch, Leaving};
 use self::bucket::Bucket;
 pub(crate) use self::wire::Stamps;
 use self::wire::{Asking, Fate, Sending, Ticket};
@@ -40,8 +41,9 @@ use crate::instance::Instance;
 
 /// Connections that are kept for questions, to one place.
 const KEPT: usize = 8;
-/// How long AWS takes a request after the time of its signature.
-pub(crate) const SIGNED: Duration = Duration::from_secs(300);
+/// How long AWS takes a request after the time of its signature: the longest that it says anywhere (`RequestExpired`: more than 15
+/// minutes). In most cases it is five, it says elsewhere; what is promised counts here, and not what is usual.
+pub(crate) const SIGNED: Duration = Duration::from_secs(900);
 /// By how much the clocks of AWS's own machines may differ.
 const CLOCKS: Duration = Duration::from_secs(30);
 /// S8: how long a command may be taken after the answer whose time it bears.
@@ -98,6 +100,8 @@ pub(crate) struct Cloud {
     stops: Arc<Batch<Stop>>,
     tags: Arc<Batch<Tag>>,
     untags: Arc<Batch<Untag>>,
+    /// What AWS's clock said last, and when that was asked for. Questions are signed by it, so that no clock here keeps one back.
+    far: Mutex<Option<(SystemTime, BootTime)>>,
     /// One for each other action.
     buckets: Mutex<std::collections::HashMap<&'static str, Arc<Bucket>>>,
 }
@@ -135,6 +139,7 @@ impl Cloud {
             stops: Arc::new(Batch::new(bucket::COMMANDS, Some(bucket::STOPPED))),
             tags: Arc::new(Batch::new(bucket::COMMANDS, None)),
             untags: Arc::new(Batch::new(bucket::COMMANDS, None)),
+            far: Mutex::default(),
             buckets: Mutex::default(),
         })
     }
@@ -189,8 +194,22 @@ impl Cloud {
         Ok(Client::from_conf(builder.build()))
     }
 
+    /// AWS answered, and said what time it is there.
+    fn hear(&self, stamps: Stamps) {
+        if let Some(date) = stamps.date {
+            *self.far.lock().unwrap_or_else(PoisonError::into_inner) = Some((date, stamps.asked_at));
+        }
+    }
+
+    /// AWS's time, as far as it is known: never later than it is there.
+    pub(crate) fn far_now(&self) -> Option<SystemTime> {
+        let (date, at) = (*self.far.lock().unwrap_or_else(PoisonError::into_inner))?;
+        Some(date + self.clock.boot().since(at))
+    }
+
     /// After credentials were refused they are looked for anew.
     fn note(&self, failure: &Failure) {
+        failure.stamps.into_iter().for_each(|stamps| self.hear(stamps));
         if failure.kind == ErrorKind::Authentication {
             *self.client.write().unwrap_or_else(PoisonError::into_inner) = None;
         }
@@ -202,16 +221,20 @@ impl Cloud {
         Sending::new(client.clone(), self.clock.clone(), until, tickets)
     }
 
-    /// The instance as it is now; `Err` within: AWS says that there is none, in its words.
+    /// The instance as it is now, `Err` within: AWS says that there is none, in its words; and when that, or its refusal, was said.
     pub(crate) async fn instance(
         self: &Arc<Self>,
         id: &str,
         call: &Call,
-    ) -> Result<(Result<Instance, String>, Option<Stamps>), DriverError> {
-        match self.instances.ask(self, id, call).await? {
-            Ok((instance, stamps)) => Ok((Ok(instance), Some(stamps))),
-            Err(failure) if failure.is_not_found() => Ok((Err(failure.words), None)),
-            Err(failure) => Err(failure.of_question()),
+    ) -> (Result<Result<Instance, String>, DriverError>, Option<Stamps>) {
+        match self.instances.ask(self, id, call).await {
+            Ok(Ok((instance, stamps))) => (Ok(Ok(instance)), Some(stamps)),
+            Ok(Err(failure)) if failure.is_not_found() => (Ok(Err(failure.words)), failure.stamps),
+            Ok(Err(failure)) => {
+                let stamps = failure.stamps;
+                (Err(failure.of_question()), stamps)
+            }
+            Err(error) => (Err(error), None),
         }
     }
 
@@ -255,27 +278,54 @@ impl Cloud {
         told.map(|((), stamps)| stamps).map_err(Failure::into_error)
     }
 
-    /// One request that goes alone: a command with its signature's time, and until when it may go; a question with none.
-    pub(crate) async fn alone<T>(
-        &self,
+    /// One request that goes alone: a command with its signature's time, and until when it may go; a question with none. It is heard
+    /// to its end also where its caller goes away; what was not sent by then is not sent.
+    pub(crate) async fn alone<T, Sent>(
+        self: &Arc<Self>,
         action: &'static str,
         order: Option<(SystemTime, Option<WallTime>, &Unclear)>,
         call: &Call,
-        send: impl AsyncFnOnce(Client, config::Builder) -> Told<T>,
-    ) -> Result<Result<(T, Stamps), Failure>, DriverError> {
+        send: impl FnOnce(Client, config::Builder) -> Sent + Send + 'static,
+    ) -> Result<Result<(T, Stamps), Failure>, DriverError>
+    where
+        T: Send + 'static,
+        Sent: Future<Output = Told<T>> + Send + 'static,
+    {
         // What goes alone is wanted now: it does not wait for others' tokens, and is asked for again.
         if !self.bucket(action).take_now() {
             let detail = format!("{action}: as many as AWS takes were sent just now");
             return Err(wrong(ErrorKind::Throttled, detail));
         }
-        let client = self.client(call.deadline()).await?;
+        let signed = order.map(|(signed, ..)| signed);
         let ticket = order.map(|(_, not_after, unclear)| Ticket::new(call, not_after, unclear));
-        let sending = self.sending(call.deadline(), ticket.iter().cloned().collect());
-        let config = sending.config(order.map(|(signed, ..)| signed));
+        let mut leaving = Leaving::of(ticket.clone());
+        let (cloud, until) = (self.clone(), call.deadline());
+        let told = tokio::spawn(async move { cloud.one(action, ticket, signed, until, send).await });
+        told.await.unwrap_or_else(|_| {
+            let effect = if leaving.leave() { Effect::Unknown } else { Effect::DidNotHappen };
+            Err(DriverError::new(ErrorKind::Protocol, effect, format!("{action}: it was given up")))
+        })
+    }
+
+    async fn one<T, Sent>(
+        &self,
+        action: &'static str,
+        ticket: Option<Arc<Ticket>>,
+        signed: Option<SystemTime>,
+        until: Instant,
+        send: impl FnOnce(Client, config::Builder) -> Sent,
+    ) -> Result<Result<(T, Stamps), Failure>, DriverError>
+    where
+        Sent: Future<Output = Told<T>>,
+    {
+        let client = self.client(until).await?;
+        let sending = self.sending(until, ticket.iter().cloned().collect());
+        let config = sending.config(signed.or_else(|| self.far_now()));
         let ended = || ticket.iter().for_each(|ticket| ticket.ended());
-        let sent = timeout_at(call.deadline(), unheard(send(client, config))).await;
+        let sent = timeout_at(until, unheard(send(client, config))).await;
         match (sent, sending.fate()) {
             (Ok(Ok(said)), Fate::Answered(stamps)) => {
+                self.hear(stamps);
                 self.bucket(action).accepted();
                 ended();
                 Ok(Ok((said, stamps)))

@@ -1,12 +1,12 @@
 //! What AWS says where it does not do what was asked, for people and for what comes next.
 
 use aws_credential_types::provider::error::CredentialsError;
-use aws_sdk_ec2::error::{DisplayErrorContext, ProvideErrorMetadata};
+use aws_sdk_ec2::error::ProvideErrorMetadata;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use picket_driver::{DriverError, Effect, ErrorKind};
 
-use super::wire::Fate;
+use super::wire::{Fate, Stamps};
 
 /// After this, what cannot be read by people begins.
 const ENCODED: &str = "Encoded authorization failure message";
@@ -22,6 +22,8 @@ pub(crate) struct Failure {
     pub(crate) code: String,
     /// For people.
     pub(crate) words: String,
+    /// When AWS said so; `None`: it did not come to an answer.
+    pub(crate) stamps: Option<Stamps>,
     /// All that AWS said, which may name thousands.
     message: String,
 }
@@ -39,7 +41,7 @@ impl Failure {
 
     /// AWS did not say why.
     fn untold(kind: ErrorKind, unclear: bool, words: String) -> Self {
-        Self { kind, unclear, code: String::new(), words, message: String::new() }
+        Self { kind, unclear, code: String::new(), words, stamps: None, message: String::new() }
     }
 
     /// Whether AWS names that id as the cause.
@@ -57,6 +59,12 @@ impl Failure {
         let unknown = matches!(self.code.as_str(), "UnknownParameter" | "InvalidAction");
         let kinds = [ErrorKind::Refused, ErrorKind::Forbidden, ErrorKind::Unsupported];
         !self.unclear && !unknown && kinds.contains(&self.kind)
+    }
+
+    /// Whether the signature's time was not AWS's.
+    pub(super) fn is_of_time(&self) -> bool {
+        self.code == "SignatureDoesNotMatch" && self.message.contains("not yet current")
+            || is_of_time(&self.code)
     }
 
     /// Whether AWS says that there is no such thing.
@@ -80,21 +88,32 @@ where
         Fate::NeverSent(why) => made(ErrorKind::Unreachable, false, &why),
         Fate::Broken(why) => made(ErrorKind::Protocol, true, &format!("the answer broke off: {why}")),
         Fate::Late => made(ErrorKind::TimedOut, true, "no answer in time"),
-        Fate::Answered(_) => {
+        Fate::Answered(stamps) => {
             let status =
                 error.as_ref().and_then(|error| error.raw_response()).map(|raw| raw.status().as_u16());
             let service = error.as_ref().and_then(|error| error.as_service_error());
-            match (service.and_then(|said| said.code()), service.and_then(|said| said.message())) {
-                (Some(code), message) => {
-                    refusal(action, code, message.unwrap_or_default(), status.unwrap_or_default())
+            let code = service.and_then(|said| said.code());
+            let failure = match code {
+                Some(code) => {
+                    let message = service.and_then(|said| said.message()).unwrap_or_default();
+                    refusal(action, code, message, status.unwrap_or_default())
                 }
-                (None, _) => {
-                    let status = status.map(|status| format!(", status {status}")).unwrap_or_default();
-                    made(ErrorKind::Protocol, true, &format!("its answer makes no sense{status}"))
-                }
-            }
+                None => wordless(action, status),
+            };
+            Failure { stamps: Some(stamps), ..failure }
         }
     }
+}
+
+/// What answered is not what AWS's services answer: something before it, maybe.
+fn wordless(action: &str, status: Option<u16>) -> Failure {
+    let (kind, unclear) = match status {
+        Some(429) => (ErrorKind::Throttled, false),
+        Some(503) => (ErrorKind::Throttled, true),
+        _ => (ErrorKind::Protocol, true),
+    };
+    let status = status.map(|status| format!(", status {status}")).unwrap_or_default();
+    Failure::untold(kind, unclear, format!("{action}: its answer makes no sense{status}"))
 }
 
 /// Nothing was sent: there are no credentials, or the request cannot be made.
@@ -103,15 +122,18 @@ where
     E: std::error::Error + Send + Sync + 'static,
 {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    let mut kind = ErrorKind::Settings;
+    let (mut kind, mut words) = (ErrorKind::Settings, Vec::new());
     while let Some(error) = source {
         if error.is::<CredentialsError>() {
             kind = ErrorKind::Authentication;
         }
+        // What is meant for people alone: what is meant for programmers has whole answers in it, and so secrets (S18).
+        words.push(error.to_string());
         source = error.source();
     }
+    words.dedup();
     let what = if kind == ErrorKind::Authentication { "no credentials: " } else { "" };
-    let why = tame(&DisplayErrorContext(error).to_string());
+    let why = tame(&words.join(": "));
     Failure::untold(kind, false, format!("{action}: {what}{why}"))
 }
 
@@ -119,13 +141,16 @@ where
 pub(super) fn refusal(action: &str, code: &str, message: &str, status: u16) -> Failure {
     let kind = kind_of(code, status);
     // What a service says that failed on its way, or gave up waiting, leaves open what became of it.
-    let unclear = (status >= 500 || status == 408) && kind != ErrorKind::Throttled;
+    let unclear = (status >= 500 || status == 408) && kind != ErrorKind::Throttled && !is_short(code);
     let hint = match kind {
         ErrorKind::Forbidden => {
             let missing = missing(message).unwrap_or_else(|| format!("ec2:{action}"));
-            format!("{missing} is missing in the policy of who asks: ")
+            match message.contains("explicit deny") {
+                true => format!("a policy denies {missing} to who asks: "),
+                false => format!("{missing} is missing in the policy of who asks: "),
+            }
         }
-        ErrorKind::Authentication if matches!(code, "RequestExpired" | "RequestTimeTooSkewed") => {
+        ErrorKind::Authentication if is_of_time(code) => {
             "the signature's time is over, or this machine's clock is wrong: ".to_owned()
         }
         ErrorKind::Unsupported if code == "UnknownParameter" => {
@@ -134,7 +159,16 @@ pub(super) fn refusal(action: &str, code: &str, message: &str, status: u16) -> F
         _ => String::new(),
     };
     let words = format!("{action}: {hint}{code}: {}", tame(message));
-    Failure { kind, unclear, code: code.to_owned(), words, message: message.to_owned() }
+    Failure { kind, unclear, code: code.to_owned(), words, stamps: None, message: message.to_owned() }
+}
+
+fn is_of_time(code: &str) -> bool {
+    matches!(code, "RequestExpired" | "RequestTimeTooSkewed")
+}
+
+/// EC2 has no room for it now, and says so as a fault of its own (status 500): nothing was started.
+fn is_short(code: &str) -> bool {
+    code.starts_with("Insufficient") && (code.ends_with("Capacity") || code.ends_with("CapacityOnHost"))
 }
 
 /// The kind of an error code (Error codes for the Amazon EC2 API; common errors of AWS).
@@ -173,6 +207,7 @@ fn kind_of(code: &str, status: u16) -> ErrorKind {
         | "UnsupportedProtocol"
         | "UnsupportedHibernationConfiguration"
         | "InvalidParameterCombination" => ErrorKind::Unsupported,
+        _ if is_short(code) => ErrorKind::Refused,
         _ if status >= 500 || status == 408 => ErrorKind::Protocol,
         _ => ErrorKind::Refused,
     }
@@ -223,6 +258,9 @@ mod tests {
             ("Unavailable", 503, ErrorKind::Protocol, true),
             ("RequestTimeout", 408, ErrorKind::Protocol, true),
             ("a word of tomorrow", 502, ErrorKind::Protocol, true),
+            ("InsufficientInstanceCapacity", 500, ErrorKind::Refused, false),
+            ("InsufficientHostCapacity", 500, ErrorKind::Refused, false),
+            ("InsufficientCapacityOnHost", 500, ErrorKind::Refused, false),
         ] {
             let said = refusal("StopInstances", code, "", status);
             assert_eq!((said.kind, said.unclear), (kind, unclear), "{code} {status}");
@@ -239,6 +277,29 @@ mod tests {
         assert!(said.contains("instance/i-01234567") && !said.contains("kR3xZ"), "{said}");
         let said = refusal("DetachVolume", "UnauthorizedOperation", "You are not authorized.", 403).words;
         assert!(said.starts_with("DetachVolume: ec2:DetachVolume is missing"), "{said}");
+    }
+
+    #[test]
+    fn what_is_denied_is_told_from_what_is_not_allowed() {
+        let message = "User: arn:aws:iam::1:user/p is not authorized to perform: ec2:StartInstances on resource: \
+                       arn:aws:ec2:eu-central-1:1:instance/i-01234567 with an explicit deny in a service control policy";
+        let said = refusal("StartInstances", "UnauthorizedOperation", message, 403).words;
+        assert!(said.starts_with("StartInstances: a policy denies ec2:StartInstances"), "{said}");
+        assert!(!said.contains("missing"), "{said}");
+    }
+
+    #[test]
+    fn what_stands_before_aws_may_be_too_busy_as_well() {
+        for (status, kind, unclear) in [
+            (Some(429), ErrorKind::Throttled, false),
+            (Some(503), ErrorKind::Throttled, true),
+            (Some(502), ErrorKind::Protocol, true),
+            (Some(200), ErrorKind::Protocol, true),
+            (None, ErrorKind::Protocol, true),
+        ] {
+            let said = wordless("StopInstances", status);
+            assert_eq!((said.kind, said.unclear), (kind, unclear), "{status:?}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::ec2::{Ec2, Fault};
 use super::{Scene, id};
+use crate::cloud::{LIFE, SIGNED};
 
 /// What a whole machine does that is stopped between its permit and its packet: meanwhile AWS's time goes on, and none of ours.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ struct Stopped(Ec2);
 
 impl Witness for Stopped {
     fn permitted(&self) {
-        self.0.with(|world| world.now += Duration::from_secs(301));
+        self.0.with(|world| world.now += SIGNED + Duration::from_secs(1));
     }
 }
 
@@ -39,7 +40,7 @@ async fn an_on_that_was_kept_between_its_permit_and_its_packet_is_not_taken() {
     // Also where something else was asked after the machine went on, and before the packet was made.
     driver.read_power(&call).await.expect("read");
     let order = orders.on().await.expect("an order");
-    scene.ec2.with(|world| world.now += Duration::from_secs(301));
+    scene.ec2.with(|world| world.now += SIGNED + Duration::from_secs(1));
     driver.identify(&call).await.expect("told");
     let error = driver.power_on(order, &call).await.expect_err("too late still");
     assert_eq!((error.kind, error.effect), (ErrorKind::Authentication, Effect::DidNotHappen), "{error}");
@@ -118,11 +119,71 @@ async fn what_an_answer_means_is_said_with_its_effect() {
         let shown = format!("{error} {error:?} {driver:?}");
         assert!(!shown.contains("hunter2"), "{shown}");
     }
-    let error =
-        driver.quiesce(&scene.call(&orders)).await.expect_err("three of them are not known to be over");
+    let error = driver
+        .quiesce(&scene.call_of(&orders, Duration::from_millis(10)))
+        .await
+        .expect_err("three of them are not known to be over");
     assert_eq!(error.effect, Unknown, "{error}");
-    scene.ahead(331);
+    scene.ahead(LIFE.as_secs() + 1);
     driver.quiesce(&scene.call(&orders)).await.expect("AWS takes none of them any more");
+}
+
+#[tokio::test]
+async fn what_ec2_has_no_room_for_is_not_waited_out() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    scene.ec2.with(|world| world.machines.get_mut(&id(0)).expect("there").state = "stopped");
+    let call = scene.call(&orders);
+    driver.read_power(&call).await.expect("read");
+    let words = "We currently do not have sufficient capacity in the Availability Zone you requested.";
+    scene.ec2.fail("StartInstances", Fault::Refuse("InsufficientInstanceCapacity", words, 500));
+    let error = driver.power_on(orders.on().await.expect("an order"), &call).await.expect_err("no room");
+    assert_eq!((error.kind, error.effect), (ErrorKind::Refused, Effect::DidNotHappen), "{error}");
+    driver.quiesce(&call).await.expect("nothing of it is open");
+}
+
+/// The signature of a question is AWS's own matter, too: its refusal tells the time.
+#[tokio::test]
+async fn a_clock_that_is_wrong_here_keeps_nothing_back() {
+    let scene = Scene::new(1).await;
+    scene.ec2.with(|world| world.is_strict = true);
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    let call = scene.call(&orders);
+    assert_eq!(driver.read_power(&call).await.expect("read").power, Power::On);
+    driver.power_off(&orders.off().await.expect("an order"), &call).await.expect("taken");
+    assert_eq!(driver.read_power(&call).await.expect("read").power, Power::Off);
+    driver.power_on(orders.on().await.expect("an order"), &call).await.expect("taken");
+    let asked = scene.ec2.heard("DescribeInstances").len();
+    assert_eq!(asked, 3, "the first one twice: once it is known, AWS's time is used");
+}
+
+#[tokio::test]
+async fn a_question_that_is_refused_keeps_no_off_back() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    let (order, call) = (orders.off().await.expect("an order"), scene.call(&orders));
+    scene.ec2.fail("DescribeInstances", Fault::Refuse("UnauthorizedOperation", "No.", 403));
+    driver.power_off(&order, &call).await.expect("taken");
+    assert_eq!(scene.ec2.heard("StopInstances")[0].signed, Some(scene.far_time()));
+    // Nor where it is not answered at all, once AWS's time is known.
+    scene.ahead(60);
+    scene.ec2.fail("DescribeInstances", Fault::Lose);
+    driver.power_off(&order, &call).await.expect("taken");
+    assert_eq!(scene.ec2.heard("StopInstances").len(), 2);
+}
+
+#[tokio::test]
+async fn one_question_that_is_lost_does_not_keep_a_command_open() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    let call = scene.call(&orders);
+    driver.power_off(&orders.off().await.expect("an order"), &call).await.expect("taken");
+    scene.ec2.fail("DescribeInstances", Fault::Lose);
+    driver.quiesce(&call).await.expect("it is asked again");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use crate::cloud::SIGNED;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -47,6 +48,14 @@ pub(super) struct World {
     pub(super) faults: VecDeque<(&'static str, Fault)>,
     /// It does not say of whom it does not know.
     pub(super) mumbles: bool,
+    /// The policy of who asks does not reach these.
+    pub(super) denied: BTreeSet<String>,
+    /// The most instances of which it takes one stop.
+    pub(super) most: usize,
+    /// It looks at the time of a question's signature, too.
+    pub(super) is_strict: bool,
+    /// How long it takes a signature.
+    pub(super) patience: Duration,
 }
 
 /// It answers until the test is over.
@@ -68,7 +77,18 @@ impl Ec2 {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(2_000_000_000);
         let machines = ids.into_iter().map(|id| (id, machine.clone())).collect();
         let (log, faults) = (Vec::new(), VecDeque::new());
-        let world = Arc::new(Mutex::new(World { now, machines, log, faults, mumbles: false }));
+        let world = World {
+            now,
+            machines,
+            log,
+            faults,
+            mumbles: false,
+            denied: BTreeSet::new(),
+            most: usize::MAX,
+            is_strict: false,
+            patience: SIGNED,
+        };
+        let world = Arc::new(Mutex::new(world));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a socket");
         let endpoint = format!("http://{}", listener.local_addr().expect("bound"));
         let served = world.clone();
@@ -177,8 +197,10 @@ impl World {
         let signed = signed(head);
         self.log.push(Heard { action: action.clone(), fields: fields.clone(), signed });
         let age = self.now.duration_since(signed?).unwrap_or_default();
-        // Questions are signed by this machine's clock.
-        if !action.starts_with("Describe") && age > Duration::from_secs(300) {
+        // The first question is signed by this machine's clock.
+        let is_looked_at = self.is_strict || !action.starts_with("Describe");
+        let early = signed?.duration_since(self.now).unwrap_or_default();
+        if is_looked_at && age.max(early) > self.patience {
             return error(400, "RequestExpired", "Request has expired.");
         }
         let fault = match self.faults.front() {
@@ -231,6 +253,16 @@ impl World {
                 format!("The instance IDs '{}'", missing.join(", "))
             };
             return Err(("InvalidInstanceID.NotFound", format!("{of} do not exist")));
+        }
+        if action == "StopInstances" && ids.len() > self.most {
+            return Err(("RequestLimitExceeded", "Request limit exceeded.".to_owned()));
+        }
+        if let Some(denied) = ids.iter().find(|id| action == "StopInstances" && self.denied.contains(*id)) {
+            let what =
+                "User: arn:aws:iam::1:user/p is not authorized to perform: ec2:StopInstances on resource";
+            let words =
+                format!("{what}: arn:aws:ec2:eu-central-1:1:instance/{denied} because no policy allows it");
+            return Err(("UnauthorizedOperation", words));
         }
         let mut each = String::new();
         for id in &ids {
