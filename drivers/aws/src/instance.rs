@@ -32,6 +32,8 @@ pub(crate) struct Instance {
     pub(crate) lifecycle: Option<String>,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) volumes: Vec<Mapping>,
+    /// It has a volume of which is not told which it is, or where.
+    pub(crate) is_vague: bool,
 }
 
 /// A volume in an instance's block device mapping.
@@ -42,6 +44,12 @@ pub(crate) struct Mapping {
     pub(crate) status: Option<String>,
     /// Whether the volume is deleted with the instance; `None`: not said.
     pub(crate) goes_with_it: Option<bool>,
+}
+
+impl Mapping {
+    pub(crate) fn is_vague(&self) -> bool {
+        self.device.is_empty() || self.volume.is_empty()
+    }
 }
 
 /// What an instance's state says.
@@ -68,11 +76,13 @@ impl From<types::Instance> for Instance {
             let ebs = mapping.ebs?;
             Some(Mapping {
                 device: mapping.device_name.unwrap_or_default(),
-                volume: ebs.volume_id?,
+                volume: ebs.volume_id.unwrap_or_default(),
                 status: ebs.status.map(|status| status.as_str().to_owned()),
                 goes_with_it: ebs.delete_on_termination,
             })
         };
+        let volumes: Vec<Mapping> =
+            told.block_device_mappings.unwrap_or_default().into_iter().filter_map(mapping).collect();
         Self {
             id: told.instance_id.unwrap_or_default(),
             code: state.as_ref().and_then(|state| state.code),
@@ -84,7 +94,8 @@ impl From<types::Instance> for Instance {
             root_is_ebs: told.root_device_type.is_none_or(|kind| kind == types::DeviceType::Ebs),
             lifecycle: told.instance_lifecycle.map(|lifecycle| lifecycle.as_str().to_owned()),
             tags: told.tags.unwrap_or_default().into_iter().filter_map(tag).collect(),
-            volumes: told.block_device_mappings.unwrap_or_default().into_iter().filter_map(mapping).collect(),
+            is_vague: volumes.iter().any(Mapping::is_vague),
+            volumes,
         }
     }
 }
@@ -131,6 +142,28 @@ impl Instance {
         !matches!(self.state.as_deref(), Some("running" | "stopped" | "terminated"))
     }
 
+    /// Which of these devices its root is; `None`: its root is no volume. `Err`: that cannot be told, in words.
+    pub(crate) fn root<'a>(&self, volumes: &'a [Mapping]) -> Result<Option<&'a str>, String> {
+        if !self.root_is_ebs {
+            return Ok(None);
+        }
+        let name = self.root_device.as_deref().unwrap_or_default();
+        let devices = || volumes.iter().map(|volume| volume.device.as_str());
+        if let Some(device) = devices().find(|device| *device == name) {
+            return Ok(Some(device));
+        }
+        // `/dev/sda1` may be the first partition of what is mapped as `/dev/sda`, or as `xvda`.
+        let alike: Vec<_> =
+            devices().filter(|device| disk(device).is_some() && disk(device) == disk(name)).collect();
+        match alike[..] {
+            [device] => Ok(Some(device)),
+            _ => Err(format!(
+                "EC2 says that its root is at {name:?}, and has volumes at {}: which of them is the root volume cannot be told",
+                devices().collect::<Vec<_>>().join(", ")
+            )),
+        }
+    }
+
     /// The auto-scaling group that launched it.
     pub(crate) fn group(&self) -> Option<&str> {
         self.tags.get(GROUP).map(String::as_str)
@@ -146,6 +179,13 @@ impl Instance {
         let reason = self.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
         format!("{state}{reason}{kept}")
     }
+}
+
+/// The letters of a disk by one of its names, without the number of a partition.
+fn disk(name: &str) -> Option<&str> {
+    let name = name.strip_prefix("/dev/").unwrap_or(name);
+    let name = ["sd", "xvd", "hd"].iter().find_map(|beginning| name.strip_prefix(beginning))?;
+    Some(name.trim_end_matches(|c: char| c.is_ascii_digit())).filter(|letters| !letters.is_empty())
 }
 
 #[cfg(test)]
@@ -210,6 +250,33 @@ mod tests {
     }
 
     #[test]
+    fn the_root_is_told_or_it_is_said_that_it_cannot_be() {
+        let mapping = |device: &str| Mapping {
+            device: device.to_owned(),
+            volume: "vol-1".to_owned(),
+            status: None,
+            goes_with_it: None,
+        };
+        for (root, devices, wanted) in [
+            (Some("/dev/sda1"), &["/dev/sdf", "/dev/sda1"][..], Some("/dev/sda1")),
+            (Some("/dev/sda1"), &["/dev/sdf", "/dev/sda"], Some("/dev/sda")),
+            (Some("/dev/xvda"), &["/dev/sdf", "xvda"], Some("xvda")),
+            (Some("/dev/sda1"), &["/dev/xvda", "/dev/sdaa"], Some("/dev/xvda")),
+            (Some("/dev/sda1"), &["/dev/sda2", "/dev/sda3"], None),
+            (Some("/dev/sda1"), &["/dev/sdf"], None),
+            (Some("/dev/xvda"), &["/dev/nvme0n1"], None),
+            (None, &["/dev/sdf"], None),
+        ] {
+            let volumes: Vec<_> = devices.iter().map(|device| mapping(device)).collect();
+            let root_device = root.map(str::to_owned);
+            let instance = Instance { root_device, root_is_ebs: true, ..Instance::default() };
+            let told = instance.root(&volumes);
+            assert_eq!(told.as_ref().ok(), wanted.map(Some).as_ref(), "{root:?} {devices:?}: {told:?}");
+            assert_eq!(Instance { root_is_ebs: false, ..instance }.root(&volumes), Ok(None));
+        }
+    }
+
+    #[test]
     fn an_answer_is_read_with_what_is_missing_in_it() {
         let told = types::Instance::builder()
             .instance_id("i-01234567")
@@ -239,7 +306,16 @@ mod tests {
             status: None,
             goes_with_it: Some(true),
         };
-        assert_eq!(read.volumes, [mapping]);
+        assert_eq!((read.volumes, read.is_vague), (vec![mapping], false));
+        for ebs in [(None, Some("/dev/sdf")), (Some("vol-1"), None)] {
+            let (volume, device) = (ebs.0.map(str::to_owned), ebs.1.map(str::to_owned));
+            let ebs = types::EbsInstanceBlockDevice::builder().set_volume_id(volume).build();
+            let mapping =
+                types::InstanceBlockDeviceMapping::builder().set_device_name(device).ebs(ebs).build();
+            assert!(
+                Instance::from(types::Instance::builder().block_device_mappings(mapping).build()).is_vague
+            );
+        }
         let empty = Instance::from(types::Instance::builder().build());
         assert_eq!(
             (empty.power(), empty.is_busy(), empty.words().as_str()),

@@ -3,15 +3,15 @@
 //! **Invariant.** A detach names the volume, the instance and the device, so that it takes a volume from nobody else. **Invariant.** One
 //! is free once neither the instance's mapping nor the volume's attachments have it there; whoever else has it keeps it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::future::try_join_all;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Standing, Volume, VolumeAt, Volumes};
 
-use crate::cloud::{EbsVolume, LIFE, said};
+use crate::cloud::{Attachment, EbsVolume, LIFE, said};
 use crate::driver::AwsDriver;
 use crate::instance::{self, Instance, Mapping};
 
@@ -27,20 +27,62 @@ impl AwsDriver {
         Ok(told.map(|(volume, _)| volume))
     }
 
-    async fn volume(&self, mapping: Mapping, root: Option<&str>, call: &Call) -> Result<Volume, DriverError> {
-        let mut tags = self.ebs(&mapping.volume, call).await?.unwrap_or_default().tags;
-        let stays = (root == Some(mapping.device.as_str())).then(|| "it is the root volume".to_owned());
+    async fn volume(
+        &self,
+        at: VolumeAt,
+        told: Option<EbsVolume>,
+        call: &Call,
+    ) -> Result<Volume, DriverError> {
+        let told = match told {
+            Some(told) => Some(told),
+            None => self.ebs(&at.id, call).await?,
+        };
+        // Its name and its tags decide whether it is to go at all.
+        let Some(EbsVolume { mut tags, .. }) = told else {
+            let why = format!(
+                "EC2 has {} at {}, and EBS knows no such volume: by its name or a tag it may be to stay",
+                at.id, at.device
+            );
+            return Err(unclear(why));
+        };
         let name = tags.get(NAME).cloned().unwrap_or_default();
         tags.retain(|key, _| key != NAME);
-        Ok(Volume { at: VolumeAt { id: mapping.volume, device: mapping.device }, name, tags, stays })
+        Ok(Volume { at, name, tags, stays: None })
     }
 
-    /// The instance, or what is known of one that is gone for good: that it has nothing.
-    async fn holder(&self, call: &Call) -> Result<Instance, DriverError> {
-        let instance = self.instance(call).await?;
-        let gone = instance.power() == instance::Said::Terminated;
-        Ok(if gone { Instance { volumes: Vec::new(), ..instance } } else { instance })
+    /// What EBS has attached at this instance.
+    pub(crate) async fn attached_by_ebs(&self, call: &Call) -> Result<Vec<EbsVolume>, DriverError> {
+        let (told, stamps) = self.cloud.attached(&self.settings.instance, call).await?;
+        self.hear(stamps);
+        Ok(told)
     }
+}
+
+fn unclear(why: String) -> DriverError {
+    DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, why)
+}
+
+/// Every volume that the instance's mapping or EBS has there. `Err`: one of them is not told in full, in words.
+pub(crate) fn everything(instance: &Instance, ebs: &[EbsVolume]) -> Result<Vec<Mapping>, String> {
+    let mut all = instance.volumes.clone();
+    for volume in ebs {
+        let mut there = volume.attachments.iter().filter(|one| one.is_at(&instance.id));
+        let is_known = all.iter().any(|mapping| mapping.volume == volume.id);
+        if let Some(attachment) = there.next().filter(|_| !is_known) {
+            all.push(Mapping {
+                device: attachment.device.clone().unwrap_or_default(),
+                volume: volume.id.clone(),
+                status: attachment.state.clone(),
+                goes_with_it: attachment.goes_with_it,
+            });
+        }
+    }
+    if instance.is_vague || all.iter().any(Mapping::is_vague) {
+        return Err(
+            "EC2 has a volume attached to it, and does not say which, or where: it is asked again".to_owned()
+        );
+    }
+    Ok(all)
 }
 
 #[async_trait]
@@ -50,9 +92,34 @@ impl Volumes for AwsDriver {
     }
 
     async fn attached(&self, call: &Call) -> Result<Vec<Volume>, DriverError> {
-        let Instance { volumes, root_device, .. } = self.holder(call).await?;
-        try_join_all(volumes.into_iter().map(|mapping| self.volume(mapping, root_device.as_deref(), call)))
-            .await
+        let instance = self.instance(call).await?;
+        // What is gone for good has nothing.
+        if instance.power() == instance::Said::Terminated {
+            return Ok(Vec::new());
+        }
+        let mut ebs = self.attached_by_ebs(call).await?;
+        let all = everything(&instance, &ebs).map_err(unclear)?;
+        let root = match all.is_empty() {
+            true => None,
+            false => instance.root(&all).map_err(unclear)?.map(str::to_owned),
+        };
+        let mut volumes = Vec::new();
+        for mapping in all {
+            let told = ebs.iter().position(|one| one.id == mapping.volume).map(|at| ebs.swap_remove(at));
+            let at = VolumeAt { id: mapping.volume, device: mapping.device };
+            let stays = root.as_deref() == Some(at.device.as_str());
+            // The root stays, whatever it is called.
+            volumes.push(match stays {
+                true => Volume {
+                    at,
+                    name: String::new(),
+                    tags: BTreeMap::new(),
+                    stays: Some("it is the root volume".to_owned()),
+                },
+                false => self.volume(at, told, call).await?,
+            });
+        }
+        Ok(volumes)
     }
 
     async fn detach(
@@ -108,12 +175,11 @@ fn standing(instance: &Instance, ebs: Option<&EbsVolume>, volume: &str) -> Stand
             None => Standing::Free("there is no such volume".to_owned()),
         };
     };
-    let is_there = |state: &Option<String>| state.as_deref() != Some("detached");
-    let mut there = ebs.attachments.iter().filter(|attachment| is_there(&attachment.state));
     // An attachment that does not say whose it is may be this one's.
-    let ours = there.clone().find(|one| one.instance.as_deref().is_none_or(|id| id == instance.id));
-    let others =
-        there.by_ref().filter(|one| one.instance.as_deref().is_some_and(|id| id != instance.id)).count();
+    let ours = ebs.attachments.iter().find(|one| one.is_at(&instance.id));
+    let is_others =
+        |one: &&Attachment| one.instance.as_deref().is_some_and(|id| id != instance.id && one.is_at(id));
+    let others = ebs.attachments.iter().filter(is_others).count();
     let state = ebs.state.as_deref().unwrap_or("its state is not told");
     let words =
         ours.and_then(|one| one.state.as_deref()).or(mapped.and_then(|mapping| mapping.status.as_deref()));
@@ -132,19 +198,59 @@ fn standing(instance: &Instance, ebs: Option<&EbsVolume>, volume: &str) -> Stand
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cloud::Attachment;
 
     const US: &str = "i-01234567";
 
     fn ebs(state: &str, attachments: &[(&str, &str)]) -> EbsVolume {
         let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let attachment =
-            |(instance, state): &(&str, &str)| Attachment { instance: text(instance), state: text(state) };
+        let attachment = |(instance, state): &(&str, &str)| Attachment {
+            instance: text(instance),
+            state: text(state),
+            ..Attachment::default()
+        };
         EbsVolume {
             state: text(state),
             attachments: attachments.iter().map(attachment).collect(),
             ..EbsVolume::default()
         }
+    }
+
+    /// The last look after the releases sees also what one of both does not show yet.
+    #[test]
+    fn what_either_of_them_has_there_is_seen_and_what_is_told_by_halves_is_an_error() {
+        let mapping = Mapping {
+            device: "/dev/sdf".to_owned(),
+            volume: "vol-1".to_owned(),
+            status: None,
+            goes_with_it: Some(false),
+        };
+        let instance = Instance { id: US.to_owned(), volumes: vec![mapping], ..Instance::default() };
+        let at = |id: &str, instance: &str, device: Option<&str>, state: &str| EbsVolume {
+            id: id.to_owned(),
+            attachments: vec![Attachment {
+                instance: Some(instance.to_owned()),
+                device: device.map(str::to_owned),
+                state: Some(state.to_owned()),
+                goes_with_it: None,
+            }],
+            ..EbsVolume::default()
+        };
+        for (told, wanted) in [
+            (vec![], Some(vec!["vol-1"])),
+            (vec![at("vol-1", US, Some("/dev/sdf"), "attached")], Some(vec!["vol-1"])),
+            (vec![at("vol-2", US, Some("/dev/sdg"), "attaching")], Some(vec!["vol-1", "vol-2"])),
+            (vec![at("vol-2", US, Some("/dev/sdg"), "detached")], Some(vec!["vol-1"])),
+            (vec![at("vol-2", "i-89abcdef", Some("/dev/sdg"), "attached")], Some(vec!["vol-1"])),
+            (vec![at("vol-2", US, None, "attached")], None),
+            (vec![at("", US, Some("/dev/sdg"), "attached")], None),
+        ] {
+            let all = everything(&instance, &told);
+            let ids =
+                all.as_ref().ok().map(|all| all.iter().map(|one| one.volume.as_str()).collect::<Vec<_>>());
+            assert_eq!(ids, wanted, "{told:?}: {all:?}");
+        }
+        let vague = Instance { is_vague: true, ..instance };
+        assert!(everything(&vague, &[]).is_err());
     }
 
     #[test]

@@ -38,6 +38,9 @@ pub(crate) trait Action: Send + Sync + 'static {
     /// AWS's name for it.
     const NAME: &'static str;
 
+    /// The most that one request names.
+    const MOST: usize = MOST;
+
     /// Sends one request for all of them.
     async fn send(
         client: &aws_sdk_ec2::Client,
@@ -52,7 +55,7 @@ pub(crate) type Outcome<S> = Result<(S, Stamps), Failure>;
 /// One action's queue.
 pub(crate) struct Batch<A: Action> {
     waiting: Mutex<Queue<A::Said>>,
-    requests: Bucket,
+    requests: Arc<Bucket>,
     /// What it costs for each id.
     each: Option<Bucket>,
 }
@@ -91,9 +94,9 @@ impl Drop for Leaving {
 }
 
 impl<A: Action> Batch<A> {
-    pub(super) fn new(requests: Limit, each: Option<Limit>) -> Self {
+    pub(super) fn new(requests: Arc<Bucket>, each: Option<Limit>) -> Self {
         let waiting = Mutex::new(Queue::new());
-        Self { waiting, requests: Bucket::new(requests), each: each.map(Bucket::new) }
+        Self { waiting, requests, each: each.map(Bucket::new) }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Queue<A::Said>> {
@@ -152,13 +155,13 @@ impl<A: Action> Batch<A> {
         while began.elapsed() < LONGEST_GATHER {
             sleep(GATHER).await;
             let now = self.lock().len();
-            if now == std::mem::replace(&mut seen, now) || now >= MOST {
+            if now == std::mem::replace(&mut seen, now) || now >= A::MOST {
                 break;
             }
         }
         while self.lock().has_any() {
             self.requests.take_leaving(RESERVE, || self.lock().is_hurried()).await;
-            let room = self.each.as_ref().map_or(MOST, Bucket::there);
+            let room = self.each.as_ref().map_or(A::MOST, Bucket::there).min(A::MOST);
             let items = self.lock().take(room, Instant::now());
             if let Some(each) = &self.each {
                 each.take(items.len()).await;

@@ -17,6 +17,8 @@ pub(crate) struct Limit {
 
 /// Questions (Describe*, each for itself).
 pub(crate) const QUESTIONS: Limit = Limit { size: 100.0, a_second: 20.0 };
+/// DescribeInstances and DescribeVolumes, where they have neither a filter nor pages. Whether ids count as a filter is not said.
+pub(crate) const UNFILTERED: Limit = Limit { size: 50.0, a_second: 10.0 };
 /// What changes something, each action for itself.
 pub(crate) const COMMANDS: Limit = Limit { size: 50.0, a_second: 5.0 };
 /// The instances of StopInstances.

@@ -28,10 +28,8 @@ use tokio::time::{Instant, timeout_at};
 use tracing::instrument::{WithDispatch, WithSubscriber};
 use tracing::subscriber::NoSubscriber;
 
-#[cfg(test)]
-pub(crate) use self::actions::Attachment;
-pub(crate) use self::actions::{Change, EbsVolume};
-use self::actions::{Describe, DescribeVolumes, Stop, Tag, Untag};
+pub(crate) use self::actions::{Attachment, Change, EbsVolume};
+use self::actions::{Describe, DescribeAttached, DescribeVolumes, Stop, Tag, Untag};
 use self::batch::{Batch, Leaving};
 use self::bucket::Bucket;
 pub(crate) use self::wire::Stamps;
@@ -97,6 +95,7 @@ pub(crate) struct Cloud {
     making: tokio::sync::Mutex<()>,
     instances: Arc<Batch<Describe>>,
     volumes: Arc<Batch<DescribeVolumes>>,
+    attached: Arc<Batch<DescribeAttached>>,
     stops: Arc<Batch<Stop>>,
     tags: Arc<Batch<Tag>>,
     untags: Arc<Batch<Untag>>,
@@ -127,6 +126,9 @@ impl Cloud {
         // Who asks over plain HTTP may have a machine without CAs; credentials may come over HTTPS all the same.
         let plain = account.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
         let https = !plain || web::client(true, ca_file).is_ok();
+        let bucket = |limit| Arc::new(Bucket::new(limit));
+        // However volumes are asked for, AWS counts that as one action.
+        let of_volumes = bucket(bucket::UNFILTERED);
         Ok(Self {
             questions: web::client_keeping(KEPT, https, ca_file)?,
             commands: web::client(https, ca_file)?,
@@ -134,11 +136,12 @@ impl Cloud {
             clock,
             client: RwLock::default(),
             making: tokio::sync::Mutex::default(),
-            instances: Arc::new(Batch::new(bucket::QUESTIONS, None)),
-            volumes: Arc::new(Batch::new(bucket::QUESTIONS, None)),
-            stops: Arc::new(Batch::new(bucket::COMMANDS, Some(bucket::STOPPED))),
-            tags: Arc::new(Batch::new(bucket::COMMANDS, None)),
-            untags: Arc::new(Batch::new(bucket::COMMANDS, None)),
+            instances: Arc::new(Batch::new(bucket(bucket::UNFILTERED), None)),
+            volumes: Arc::new(Batch::new(of_volumes.clone(), None)),
+            attached: Arc::new(Batch::new(of_volumes, None)),
+            stops: Arc::new(Batch::new(bucket(bucket::COMMANDS), Some(bucket::STOPPED))),
+            tags: Arc::new(Batch::new(bucket(bucket::COMMANDS), None)),
+            untags: Arc::new(Batch::new(bucket(bucket::COMMANDS), None)),
             far: Mutex::default(),
             buckets: Mutex::default(),
         })
@@ -247,6 +250,19 @@ impl Cloud {
         match self.volumes.ask(self, id, call).await? {
             Ok(volume) => Ok(Some(volume)),
             Err(failure) if failure.is_not_found() => Ok(None),
+            Err(failure) => Err(failure.of_question()),
+        }
+    }
+
+    /// What EBS has attached at that instance.
+    pub(crate) async fn attached(
+        self: &Arc<Self>,
+        instance: &str,
+        call: &Call,
+    ) -> Result<(Vec<EbsVolume>, Stamps), DriverError> {
+        match self.attached.ask(self, instance, call).await? {
+            Ok((Ok(volumes), stamps)) => Ok((volumes, stamps)),
+            Ok((Err(why), _)) => Err(wrong(ErrorKind::Protocol, why)),
             Err(failure) => Err(failure.of_question()),
         }
     }

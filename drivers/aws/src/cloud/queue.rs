@@ -11,7 +11,7 @@ use picket_driver::DriverError;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::batch::{MOST, Outcome};
+use super::batch::Outcome;
 use super::wire::Ticket;
 
 /// So long is it known of one that it was refused.
@@ -103,7 +103,7 @@ impl<S> Queue<S> {
         };
         let (mut taken, mut left) = (Vec::new(), VecDeque::new());
         for item in self.items.drain(..) {
-            if taken.len() < most.min(MOST) && goes(&item) {
+            if taken.len() < most && goes(&item) {
                 taken.push(item);
             } else {
                 left.push_back(item);

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use picket_core::power::Power;
 use picket_driver::{Effect, ErrorKind, Witness};
-use serde_json::json;
 
 use super::ec2::{Ec2, Fault};
 use super::{Scene, id};
@@ -245,26 +244,6 @@ async fn a_start_that_is_denied_right_after_our_own_untagging_is_asked_for_again
     let error = driver.power_on(orders.on().await.expect("an order"), &call).await.expect_err("denied still");
     assert_eq!((error.kind, error.effect), (ErrorKind::Throttled, Effect::DidNotHappen), "{error}");
     driver.power_on(orders.on().await.expect("an order"), &call).await.expect("taken");
-}
-
-#[tokio::test]
-async fn an_instance_is_terminated_only_once_its_volumes_are_read_to_be_kept() {
-    let scene = Scene::new(2).await;
-    scene.ec2.with(|world| world.machines.get_mut(&id(1)).expect("there").forgets = true);
-    let settings = json!({ "terminate": true, "terminate_deletes": ["/dev/xvda"] });
-    let (keeps, forgets) = (scene.driver_with(0, settings.clone()), scene.driver_with(1, settings));
-    let orders = scene.orders(&keeps).await;
-    let (order, call) = (orders.off().await.expect("an order"), scene.call(&orders));
-    let error = forgets.power_off(&order, &call).await.expect_err("not kept");
-    assert_eq!((error.kind, error.effect), (ErrorKind::Refused, Effect::DidNotHappen), "{error}");
-    assert!(error.detail.contains("/dev/sdf"), "{error}");
-    assert_eq!((scene.ec2.state(&id(1)), scene.ec2.heard("TerminateInstances").len()), ("running", 0));
-    assert!(!keeps.power_off(&order, &call).await.expect("taken").already);
-    let left = scene.ec2.with(|world| world.machines[&id(0)].volumes.clone());
-    assert_eq!(left, [("/dev/sdf".to_owned(), false)].into());
-    assert_eq!(keeps.read_power(&call).await.expect("read").power, Power::Off, "terminated, with that id");
-    assert!(keeps.power_off(&order, &call).await.expect("off").already);
-    assert_eq!(scene.ec2.heard("TerminateInstances").len(), 1);
 }
 
 #[tokio::test]

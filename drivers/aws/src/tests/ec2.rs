@@ -30,6 +30,8 @@ pub(super) struct Machine {
     pub(super) volumes: BTreeMap<String, bool>,
     /// It says that it keeps a volume, and does not.
     pub(super) forgets: bool,
+    /// It shows no volumes, as one that was launched just now.
+    pub(super) is_shy: bool,
 }
 
 /// A request as it came.
@@ -54,8 +56,8 @@ pub(super) struct World {
     pub(super) most: usize,
     /// It looks at the time of a question's signature, too.
     pub(super) is_strict: bool,
-    /// How long it takes a signature.
-    pub(super) patience: Duration,
+    /// The devices of volumes of which EBS knows nothing.
+    pub(super) unlisted: BTreeSet<String>,
 }
 
 /// It answers until the test is over.
@@ -72,6 +74,7 @@ impl Ec2 {
             tags: BTreeMap::new(),
             volumes: [("/dev/xvda".to_owned(), true), ("/dev/sdf".to_owned(), true)].into(),
             forgets: false,
+            is_shy: false,
         };
         // Whole seconds, and not the time of this machine: nothing shall depend on that.
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(2_000_000_000);
@@ -86,7 +89,7 @@ impl Ec2 {
             denied: BTreeSet::new(),
             most: usize::MAX,
             is_strict: false,
-            patience: SIGNED,
+            unlisted: BTreeSet::new(),
         };
         let world = Arc::new(Mutex::new(world));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a socket");
@@ -200,7 +203,7 @@ impl World {
         // The first question is signed by this machine's clock.
         let is_looked_at = self.is_strict || !action.starts_with("Describe");
         let early = signed?.duration_since(self.now).unwrap_or_default();
-        if is_looked_at && age.max(early) > self.patience {
+        if is_looked_at && age.max(early) > SIGNED {
             return error(400, "RequestExpired", "Request has expired.");
         }
         let fault = match self.faults.front() {
@@ -270,6 +273,7 @@ impl World {
             each.push_str(&one(action, fields, id, machine)?);
         }
         Ok(match action {
+            "DescribeVolumes" => format!("<volumeSet>{}</volumeSet>", self.volumes(fields)?),
             "DescribeInstances" => {
                 format!("<reservationSet><item><instancesSet>{each}</instancesSet></item></reservationSet>")
             }
@@ -277,6 +281,40 @@ impl World {
             _ => format!("<instancesSet>{each}</instancesSet>"),
         })
     }
+}
+
+impl World {
+    /// The volumes that are asked for by their ids, or by the instances that have them.
+    fn volumes(&self, fields: &BTreeMap<String, String>) -> Result<String, (&'static str, String)> {
+        let asked = |beginning: &str| -> BTreeSet<&String> {
+            fields.iter().filter(|(key, _)| key.starts_with(beginning)).map(|(_, value)| value).collect()
+        };
+        let (ids, instances) = (asked("VolumeId."), asked("Filter.1.Value."));
+        let (mut told, mut known) = (String::new(), BTreeSet::new());
+        for (instance, machine) in &self.machines {
+            for (device, goes) in
+                machine.volumes.iter().filter(|(device, _)| !self.unlisted.contains(*device))
+            {
+                let id = volume_id(device);
+                if ids.contains(&id) || instances.contains(instance) {
+                    told.push_str(&format!(
+                        "<item><volumeId>{id}</volumeId><status>in-use</status><attachmentSet><item><instanceId>{instance}</instanceId>\
+                         <device>{device}</device><status>attached</status><deleteOnTermination>{goes}</deleteOnTermination></item>\
+                         </attachmentSet></item>"
+                    ));
+                    known.insert(id);
+                }
+            }
+        }
+        match ids.into_iter().find(|id| !known.contains(*id)) {
+            Some(id) => Err(("InvalidVolume.NotFound", format!("The volume '{id}' does not exist."))),
+            None => Ok(told),
+        }
+    }
+}
+
+fn volume_id(device: &str) -> String {
+    format!("vol-{}", device.replace('/', ""))
 }
 
 fn one(
@@ -323,12 +361,12 @@ fn shown(id: &str, machine: &Machine) -> String {
         .collect();
     let volume = |(device, goes): (&String, &bool)| {
         format!(
-            "<item><deviceName>{device}</deviceName><ebs><volumeId>vol-{}</volumeId><status>attached</status>\
+            "<item><deviceName>{device}</deviceName><ebs><volumeId>{}</volumeId><status>attached</status>\
              <deleteOnTermination>{goes}</deleteOnTermination></ebs></item>",
-            device.replace('/', "")
+            volume_id(device)
         )
     };
-    let volumes: String = machine.volumes.iter().map(volume).collect();
+    let volumes: String = machine.volumes.iter().filter(|_| !machine.is_shy).map(volume).collect();
     format!(
         "<item><instanceId>{id}</instanceId>{}<rootDeviceName>/dev/xvda</rootDeviceName><rootDeviceType>ebs</rootDeviceType>\
          <blockDeviceMapping>{volumes}</blockDeviceMapping><tagSet>{tags}</tagSet></item>",

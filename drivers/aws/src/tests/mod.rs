@@ -4,6 +4,7 @@ mod batching;
 mod commands;
 mod ec2;
 mod secrets;
+mod volumes;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
