@@ -16,6 +16,7 @@ pub mod registry;
 pub mod secret;
 pub mod source;
 pub mod table;
+pub mod unclear;
 pub mod volumes;
 
 pub use call::{Call, Witness};
@@ -24,4 +25,5 @@ pub use effort::Effort;
 pub use error::{DriverError, Effect, ErrorKind};
 pub use registry::{Context, DriverKind, Random, SettingFault};
 pub use secret::Secret;
+pub use unclear::Unclear;
 pub use volumes::{Standing, Volume, VolumeAt, Volumes};

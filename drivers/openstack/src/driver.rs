@@ -9,12 +9,13 @@ use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::parent::Placement;
 use picket_core::power::{Power, Reading};
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Volumes,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Unclear,
+    Volumes,
 };
 use tokio::time::Instant;
 
 use crate::actions::Ours;
-use crate::cloud::{Cloud, Found, USUAL_LIFE, Unclear};
+use crate::cloud::{Cloud, Found, USUAL_LIFE};
 use crate::hold;
 use crate::remarks::Remarks;
 use crate::settings::Settings;

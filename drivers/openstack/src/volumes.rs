@@ -11,11 +11,13 @@ use async_trait::async_trait;
 use futures::future::try_join_all;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
-use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Standing, Volume, VolumeAt, Volumes};
+use picket_driver::{
+    Call, DriverError, Effect, Effort, ErrorKind, Standing, Unclear, Volume, VolumeAt, Volumes,
+};
 use reqwest::Method;
 use serde::Deserialize;
 
-use crate::cloud::{Bound, Command, Found, Service, Unclear};
+use crate::cloud::{Bound, Command, Found, Service};
 use crate::driver::OpenstackDriver;
 use crate::power::refused;
 use crate::server::Server;

@@ -28,6 +28,8 @@ fn kinds() -> Vec<Box<dyn DriverKind>> {
     vec![
         #[cfg(feature = "agent")]
         Box::new(picket_driver_agent::AgentKind::default()),
+        #[cfg(feature = "aws")]
+        Box::new(picket_driver_aws::AwsKind::default()),
         #[cfg(feature = "ipmi")]
         Box::new(picket_driver_ipmi::IpmiKind),
         #[cfg(feature = "openstack")]

@@ -11,6 +11,15 @@ pub fn environment() -> Result<PathBuf, Failure> {
     with(&place::cache()?.join("venv"), &place::top().join("tests/peers/requirements.txt"), "grpc, pyghmi")
 }
 
+/// The one of the EC2 of the tests, with what `tests/peers/aws/requirements.txt` asks for (340 MB).
+pub fn aws() -> Result<PathBuf, Failure> {
+    with(
+        &place::cache()?.join("aws/venv"),
+        &place::top().join("tests/peers/aws/requirements.txt"),
+        "moto, boto3",
+    )
+}
+
 /// A Python in `home` with what `requirements` ask for, which has these modules; made anew when that file changed.
 pub fn with(home: &Path, requirements: &Path, modules: &str) -> Result<PathBuf, Failure> {
     let wanted = std::fs::read_to_string(requirements).map_err(Failure::of(requirements.display()))?;

@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{PeerError, Result};
 
+/// Where what is made for tests is kept.
+pub(super) fn cache() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    cache.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")))
+}
+
 /// `PICKET_TEST_PYTHON`, else the one that `cargo xtask test` makes.
 pub fn interpreter() -> Result<PathBuf> {
-    let cache = || {
-        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        cache.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")))
-    };
     let given = std::env::var_os("PICKET_TEST_PYTHON").map(PathBuf::from);
     let python = given.or_else(|| Some(cache()?.join("picket/venv/bin/python"))).unwrap_or_default();
     if python.exists() {

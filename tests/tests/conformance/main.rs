@@ -6,6 +6,7 @@
 //! their own that can be wrong in further ways.
 
 mod bmc;
+mod ec2;
 mod over_https;
 mod over_udp;
 mod pdu;

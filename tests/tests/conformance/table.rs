@@ -7,6 +7,7 @@ use picket_driver_ipmi::crypto::Suite;
 use serde_json::json;
 
 use crate::bmc::{Pyghmi, Theirs};
+use crate::ec2::Ec2Subject;
 use crate::over_https::OverHttps;
 use crate::over_udp::{By, OverUdp};
 use crate::pdu::Outlet;
@@ -128,6 +129,12 @@ const FENCE_REDFISH: Row = Row {
         CREDENTIALS,
     ],
 };
+// It has no sessions; TCP delivers once; what is stopped may be stopped again; and of a question the driver sends one copy.
+const MOTO: Row = Row {
+    driver: "aws",
+    peer: "moto",
+    left_out: &[ALREADY, RESTART, SIGHT, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
+};
 
 // Each request has a connection of its own, a server one id for good, and nothing is like a session. It is run where there is a cloud
 // already: tests/openstack/conforming.
@@ -138,7 +145,7 @@ const NOVA: Row = Row {
 };
 
 /// All of them. The driver sim is held to the suite where its worlds are, in paused time.
-const ROWS: [&Row; 11] = [
+const ROWS: [&Row; 12] = [
     &IPMI_SIM,
     &PYGHMI,
     &FLEET_IPMI,
@@ -149,11 +156,12 @@ const ROWS: [&Row; 11] = [
     &FENCE_IPMILAN,
     &FENCE_EATON_SNMP,
     &FENCE_REDFISH,
+    &MOTO,
     &NOVA,
 ];
 
 /// What no peer of a driver shows, and why that is so.
-const SHOWN_NOWHERE: [(&str, &str, &str); 19] = [
+const SHOWN_NOWHERE: [(&str, &str, &str); 27] = [
     ("redfish", LATE_COPY, "TCP delivers once, and no later than its connection lives"),
     ("redfish", DOUBLED, "the same"),
     (
@@ -174,6 +182,18 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 19] = [
     ),
     ("agent", DOUBLED, "the same"),
     ("agent", CREDENTIALS, "agents have one word for everything that goes wrong"),
+    ("aws", ALREADY, "EC2 says it with a state, and no error; of what was terminated drivers/aws shows it"),
+    ("aws", RESTART, "an instance's life is its id: there is no session that could be lost"),
+    ("aws", SIGHT, "the same"),
+    ("aws", SILENT_END, "EC2 has no sessions"),
+    (
+        "aws",
+        LATE_COPY,
+        "TCP delivers once; what comes late AWS refuses by its signature, which drivers/aws shows",
+    ),
+    ("aws", ON_ALONE, "EC2 has no sessions; that an on wants a reading before it drivers/aws shows"),
+    ("aws", FIRST_COPY, "the driver sends one copy of a question"),
+    ("aws", DOUBLED, "TCP delivers once"),
     ("openstack", RESTART, "a cloud has one epoch: the server's id"),
     ("openstack", SIGHT, "the same"),
     ("openstack", SILENT_END, "a cloud has no sessions"),
@@ -267,4 +287,9 @@ async fn agent_by_fence_eaton_snmp_before_snmpd() {
 async fn agent_by_fence_redfish_before_sushy() {
     conforms(FENCE_REDFISH, SushySubject::start(sushy::By::FenceRedfish).await.expect("sushy-emulator"))
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn aws_before_moto() {
+    conforms(MOTO, Ec2Subject::start().await.expect("moto")).await;
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use picket_core::order::Order;
 use picket_core::time::BootTime;
+use picket_driver::unclear::Sending;
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use picket_reach::web::{self, Answer, NoAnswer};
 use reqwest::header::{HeaderName, HeaderValue};
@@ -13,7 +14,6 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::keystone::Token;
-use super::unclear::Sending;
 use super::{LONGEST, Service, words};
 
 const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");

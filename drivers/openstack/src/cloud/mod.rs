@@ -8,7 +8,6 @@ mod asking;
 mod clouds_yaml;
 mod keystone;
 mod services;
-mod unclear;
 mod words;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +15,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use picket_core::time::BootTime;
-use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Secret};
+use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Secret, Unclear};
 use picket_reach::web;
 use reqwest::{Client, StatusCode, Url};
 use serde::de::DeserializeOwned;
@@ -28,7 +27,6 @@ use self::asking::{Unanswered, ask, carry, request_id, unanswered, versioned};
 pub(crate) use self::clouds_yaml::{CloudSettings, read};
 use self::keystone::{CLOCKS, Token};
 pub(crate) use self::services::Service;
-pub(crate) use self::unclear::Unclear;
 pub(crate) use self::words::said;
 
 /// As much of an answer as is read.

@@ -152,6 +152,13 @@ impl NodeTask {
         }
     }
 
+    /// What the last check found out about the device that is no fault, and may matter.
+    fn remarked(&self, id: &DeviceId) -> String {
+        let checked = self.live.devices.get(id).and_then(|live| live.checked.as_ref());
+        let remarks = checked.map(|checked| checked.remarks.join("; ")).unwrap_or_default();
+        if remarks.is_empty() { remarks } else { format!(" (known of it: {remarks})") }
+    }
+
     /// The steps of a level. What each of its devices showed last is what may be in the way.
     fn level(&self, level: &Level, least: Grade) -> Vec<PlanStep> {
         let rules = &self.parts.rules;
@@ -175,7 +182,11 @@ impl NodeTask {
                     PlanAction::Hold,
                     "tells it to keep the node off, after what was found is stored",
                 ));
-                let text = format!("switches the node off, hard{}", self.shared(&spec.id));
+                let text = format!(
+                    "switches the node off, hard{}{}",
+                    self.shared(&spec.id),
+                    self.remarked(&spec.id)
+                );
                 steps.push(call(PlanAction::Off, &text));
             } else {
                 let text = format!("switches the outlet off{}", self.shared(&spec.id));

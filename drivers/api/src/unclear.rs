@@ -1,4 +1,4 @@
-//! Commands that were not answered, or whose answer does not say what became of them.
+//! Commands that were not answered, or whose answer does not say what became of them, while their far side may still take them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,11 +6,11 @@ use picket_core::time::BootTime;
 
 /// Until when each of them may be taken.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Unclear(Arc<Mutex<Vec<(u64, BootTime)>>>);
+pub struct Unclear(Arc<Mutex<Vec<(u64, BootTime)>>>);
 
 /// One command while its answer is waited for.
 #[derive(Debug)]
-pub(super) struct Sending {
+pub struct Sending {
     of: Unclear,
     id: u64,
 }
@@ -20,8 +20,8 @@ impl Unclear {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One is about to be sent, which may be taken until then.
-    pub(super) fn sending(&self, until: BootTime) -> Sending {
+    /// One is about to be sent, which may be taken until then. A caller who goes away before the answer leaves it unclear.
+    pub fn sending(&self, until: BootTime) -> Sending {
         let mut open = self.open();
         let id = open.last().map_or(0, |(id, _)| id + 1);
         open.push((id, until));
@@ -29,7 +29,7 @@ impl Unclear {
     }
 
     /// The last moment at which one of them may be taken, if that is yet to come.
-    pub(crate) fn until(&self, now: BootTime) -> Option<BootTime> {
+    pub fn until(&self, now: BootTime) -> Option<BootTime> {
         let mut open = self.open();
         open.retain(|(_, until)| *until > now);
         open.iter().map(|(_, until)| *until).max()
@@ -38,7 +38,7 @@ impl Unclear {
 
 impl Sending {
     /// Its end is known.
-    pub(super) fn answered(self) {
+    pub fn answered(self) {
         self.of.open().retain(|(id, _)| *id != self.id);
     }
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_answered_is_unclear_until_its_token_ends() {
+    fn what_was_not_answered_is_unclear_until_it_cannot_be_taken() {
         let at = |seconds| BootTime::default() + Duration::from_secs(seconds);
         let unclear = Unclear::default();
         let (first, second) = (unclear.sending(at(100)), unclear.sending(at(200)));

@@ -1,0 +1,376 @@
+//! One account in one region, as all devices there share it: who asks, how much may be asked, and what goes together.
+
+mod actions;
+mod batch;
+mod bucket;
+mod queue;
+mod wire;
+mod words;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use aws_config::BehaviorVersion;
+use aws_config::retry::RetryConfig;
+use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_runtime::env_config::file::{EnvConfigFileKind, EnvConfigFiles};
+use aws_sdk_ec2::config::Region;
+use aws_sdk_ec2::error::ProvideErrorMetadata;
+use aws_sdk_ec2::{Client, config};
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
+use picket_core::time::{BootTime, Clock, WallTime};
+use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear};
+use picket_reach::web;
+use tokio::time::{Instant, timeout_at};
+use tracing::instrument::{WithDispatch, WithSubscriber};
+use tracing::subscriber::NoSubscriber;
+
+pub(crate) use self::actions::{Attachment, Change, EbsVolume};
+use self::actions::{Describe, DescribeAttached, DescribeVolumes, Stop, Tag, Untag};
+use self::batch::{Batch, Leaving};
+use self::bucket::Bucket;
+pub(crate) use self::wire::Stamps;
+use self::wire::{Asking, Fate, Sending, Ticket};
+pub(crate) use self::words::Failure;
+use crate::instance::Instance;
+
+/// Connections that are kept for questions, to one place.
+const KEPT: usize = 8;
+/// How long AWS takes a request after the time of its signature: the longest that it says anywhere (`RequestExpired`: more than 15
+/// minutes). In most cases it is five, it says elsewhere; what is promised counts here, and not what is usual.
+pub(crate) const SIGNED: Duration = Duration::from_secs(900);
+/// By how much the clocks of AWS's own machines may differ.
+const CLOCKS: Duration = Duration::from_secs(30);
+/// S8: how long a command may be taken after the answer whose time it bears.
+pub(crate) const LIFE: Duration = Duration::from_secs(SIGNED.as_secs() + CLOCKS.as_secs());
+
+/// What the SDK made of an answer.
+pub(crate) type Told<T> = Result<T, Box<SdkError<Said, HttpResponse>>>;
+
+/// An error of whichever operation: its code and its words.
+#[derive(Debug)]
+pub(crate) struct Said(aws_sdk_ec2::error::ErrorMetadata);
+
+impl std::fmt::Display for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl std::error::Error for Said {}
+
+impl ProvideErrorMetadata for Said {
+    fn meta(&self) -> &aws_sdk_ec2::error::ErrorMetadata {
+        &self.0
+    }
+}
+
+/// An operation's answer as that of whichever.
+pub(crate) fn said<T, E: ProvideErrorMetadata>(told: Result<T, SdkError<E, HttpResponse>>) -> Told<T> {
+    told.map_err(|error| Box::new(error.map_service_error(|error| Said(error.meta().clone()))))
+}
+
+/// Who asks, and where. What is not set is the standard chain's: environment, profile, web identity, the metadata service.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Account {
+    pub(crate) region: Option<String>,
+    pub(crate) profile: Option<String>,
+    pub(crate) config_file: Option<PathBuf>,
+    pub(crate) credentials_file: Option<PathBuf>,
+    pub(crate) endpoint: Option<String>,
+    pub(crate) ca_file: Option<PathBuf>,
+}
+
+/// The account in its region.
+pub(crate) struct Cloud {
+    account: Account,
+    clock: Arc<dyn Clock>,
+    questions: reqwest::Client,
+    commands: reqwest::Client,
+    /// The SDK's; made when it is first needed, and anew once credentials were refused: their files may have changed.
+    client: RwLock<Option<Client>>,
+    making: tokio::sync::Mutex<()>,
+    instances: Arc<Batch<Describe>>,
+    volumes: Arc<Batch<DescribeVolumes>>,
+    attached: Arc<Batch<DescribeAttached>>,
+    stops: Arc<Batch<Stop>>,
+    tags: Arc<Batch<Tag>>,
+    untags: Arc<Batch<Untag>>,
+    /// What AWS's clock said last, and when that was asked for. Questions are signed by it, so that no clock here keeps one back.
+    far: Mutex<Option<(SystemTime, BootTime)>>,
+    /// One for each other action.
+    buckets: Mutex<std::collections::HashMap<&'static str, Arc<Bucket>>>,
+}
+
+impl std::fmt::Debug for Cloud {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cloud").field("account", &self.account).finish_non_exhaustive()
+    }
+}
+
+/// What the SDK logs has secrets in it: its requests, what STS answers. Nobody hears it (S18).
+fn unheard<F: Future>(future: F) -> WithDispatch<F> {
+    future.with_subscriber(NoSubscriber::default())
+}
+
+fn wrong(kind: ErrorKind, detail: impl Into<String>) -> DriverError {
+    DriverError::new(kind, Effect::DidNotHappen, detail)
+}
+
+impl Cloud {
+    pub(crate) fn new(account: Account, clock: Arc<dyn Clock>) -> Result<Self, String> {
+        let ca_file = account.ca_file.as_deref();
+        // Who asks over plain HTTP may have a machine without CAs; credentials may come over HTTPS all the same.
+        let plain = account.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
+        let https = !plain || web::client(true, ca_file).is_ok();
+        let bucket = |limit| Arc::new(Bucket::new(limit));
+        // However volumes are asked for, AWS counts that as one action.
+        let of_volumes = bucket(bucket::UNFILTERED);
+        Ok(Self {
+            questions: web::client_keeping(KEPT, https, ca_file)?,
+            commands: web::client(https, ca_file)?,
+            account,
+            clock,
+            client: RwLock::default(),
+            making: tokio::sync::Mutex::default(),
+            instances: Arc::new(Batch::new(bucket(bucket::UNFILTERED), None)),
+            volumes: Arc::new(Batch::new(of_volumes.clone(), None)),
+            attached: Arc::new(Batch::new(of_volumes, None)),
+            stops: Arc::new(Batch::new(bucket(bucket::COMMANDS), Some(bucket::STOPPED))),
+            tags: Arc::new(Batch::new(bucket(bucket::COMMANDS), None)),
+            untags: Arc::new(Batch::new(bucket(bucket::COMMANDS), None)),
+            far: Mutex::default(),
+            buckets: Mutex::default(),
+        })
+    }
+
+    /// The SDK's client, by the credentials and the region that the chain finds.
+    pub(super) async fn client(&self, until: Instant) -> Result<Client, DriverError> {
+        let held = || self.client.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(client) = held() {
+            return Ok(client);
+        }
+        let late = || wrong(ErrorKind::TimedOut, "neither region nor credentials were found in time");
+        let _one = timeout_at(until, self.making.lock()).await.map_err(|_| late())?;
+        if let Some(client) = held() {
+            return Ok(client);
+        }
+        let client = timeout_at(until, unheard(self.made())).await.map_err(|_| late())??;
+        *self.client.write().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
+        Ok(client)
+    }
+
+    async fn made(&self) -> Result<Client, DriverError> {
+        let Account { region, profile, config_file, credentials_file, endpoint, .. } = &self.account;
+        let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
+            .http_client(Asking(self.questions.clone()))
+            .retry_config(RetryConfig::disabled())
+            .timeout_config(TimeoutConfig::disabled())
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
+        if let Some(region) = region {
+            loader = loader.region(Region::new(region.clone()));
+        }
+        if let Some(profile) = profile {
+            loader = loader.profile_name(profile);
+        }
+        if config_file.is_some() || credentials_file.is_some() {
+            let mut files = EnvConfigFiles::builder()
+                .include_default_config_file(config_file.is_none())
+                .include_default_credentials_file(credentials_file.is_none());
+            for (kind, file) in
+                [(EnvConfigFileKind::Config, config_file), (EnvConfigFileKind::Credentials, credentials_file)]
+            {
+                files = file.iter().fold(files, |files, file| files.with_file(kind, file));
+            }
+            loader = loader.profile_files(files.build());
+        }
+        let found = loader.load().await;
+        if found.region().is_none() {
+            let detail = "no region: set `region`, or a providerID with its zone, or one in the profile or in AWS_REGION";
+            return Err(wrong(ErrorKind::Settings, detail));
+        }
+        let mut builder = config::Builder::from(&found);
+        builder.set_endpoint_url(endpoint.clone().or_else(|| found.endpoint_url().map(str::to_owned)));
+        Ok(Client::from_conf(builder.build()))
+    }
+
+    /// AWS answered, and said what time it is there.
+    fn hear(&self, stamps: Stamps) {
+        if let Some(date) = stamps.date {
+            *self.far.lock().unwrap_or_else(PoisonError::into_inner) = Some((date, stamps.asked_at));
+        }
+    }
+
+    /// AWS's time, as far as it is known: never later than it is there.
+    pub(crate) fn far_now(&self) -> Option<SystemTime> {
+        let (date, at) = (*self.far.lock().unwrap_or_else(PoisonError::into_inner))?;
+        Some(date + self.clock.boot().since(at))
+    }
+
+    /// After credentials were refused they are looked for anew.
+    fn note(&self, failure: &Failure) {
+        failure.stamps.into_iter().for_each(|stamps| self.hear(stamps));
+        if failure.kind == ErrorKind::Authentication {
+            *self.client.write().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+    }
+
+    /// One request: a command with the tickets of all who order it, a question without.
+    fn sending(&self, until: Instant, tickets: Vec<Arc<Ticket>>) -> Sending {
+        let client = if tickets.is_empty() { &self.questions } else { &self.commands };
+        Sending::new(client.clone(), self.clock.clone(), until, tickets)
+    }
+
+    /// The instance as it is now, `Err` within: AWS says that there is none, in its words; and when that, or its refusal, was said.
+    pub(crate) async fn instance(
+        self: &Arc<Self>,
+        id: &str,
+        call: &Call,
+    ) -> (Result<Result<Instance, String>, DriverError>, Option<Stamps>) {
+        match self.instances.ask(self, id, call).await {
+            Ok(Ok((instance, stamps))) => (Ok(Ok(instance)), Some(stamps)),
+            Ok(Err(failure)) if failure.is_not_found() => (Ok(Err(failure.words)), failure.stamps),
+            Ok(Err(failure)) => {
+                let stamps = failure.stamps;
+                (Err(failure.of_question()), stamps)
+            }
+            Err(error) => (Err(error), None),
+        }
+    }
+
+    /// A volume; `None`: AWS says that there is none.
+    pub(crate) async fn volume(
+        self: &Arc<Self>,
+        id: &str,
+        call: &Call,
+    ) -> Result<Option<(EbsVolume, Stamps)>, DriverError> {
+        match self.volumes.ask(self, id, call).await? {
+            Ok(volume) => Ok(Some(volume)),
+            Err(failure) if failure.is_not_found() => Ok(None),
+            Err(failure) => Err(failure.of_question()),
+        }
+    }
+
+    /// What EBS has attached at that instance.
+    pub(crate) async fn attached(
+        self: &Arc<Self>,
+        instance: &str,
+        call: &Call,
+    ) -> Result<(Vec<EbsVolume>, Stamps), DriverError> {
+        match self.attached.ask(self, instance, call).await? {
+            Ok((Ok(volumes), stamps)) => Ok((volumes, stamps)),
+            Ok((Err(why), _)) => Err(wrong(ErrorKind::Protocol, why)),
+            Err(failure) => Err(failure.of_question()),
+        }
+    }
+
+    /// Stops it, by force and without asking its system, signed as of that time; in which state it was.
+    pub(crate) async fn stop(
+        self: &Arc<Self>,
+        id: &str,
+        signed: SystemTime,
+        unclear: &Unclear,
+        call: &Call,
+    ) -> Result<Result<(Change, Stamps), Failure>, DriverError> {
+        self.stops.order(self, id, signed, unclear, call).await
+    }
+
+    /// Sets the tag, or takes it away.
+    pub(crate) async fn tag(
+        self: &Arc<Self>,
+        set: bool,
+        id: &str,
+        signed: SystemTime,
+        unclear: &Unclear,
+        call: &Call,
+    ) -> Result<Stamps, DriverError> {
+        let told = match set {
+            true => self.tags.order(self, id, signed, unclear, call).await?,
+            false => self.untags.order(self, id, signed, unclear, call).await?,
+        };
+        told.map(|((), stamps)| stamps).map_err(Failure::into_error)
+    }
+
+    /// One request that goes alone: a command with its signature's time, and until when it may go; a question with none. It is heard
+    /// to its end also where its caller goes away; what was not sent by then is not sent.
+    pub(crate) async fn alone<T, Sent>(
+        self: &Arc<Self>,
+        action: &'static str,
+        order: Option<(SystemTime, Option<WallTime>, &Unclear)>,
+        call: &Call,
+        send: impl FnOnce(Client, config::Builder) -> Sent + Send + 'static,
+    ) -> Result<Result<(T, Stamps), Failure>, DriverError>
+    where
+        T: Send + 'static,
+        Sent: Future<Output = Told<T>> + Send + 'static,
+    {
+        // What goes alone is wanted now: it does not wait for others' tokens, and is asked for again.
+        if !self.bucket(action).take_now() {
+            let detail = format!("{action}: as many as AWS takes were sent just now");
+            return Err(wrong(ErrorKind::Throttled, detail));
+        }
+        let signed = order.map(|(signed, ..)| signed);
+        let ticket = order.map(|(_, not_after, unclear)| Ticket::new(call, not_after, unclear));
+        let mut leaving = Leaving::of(ticket.clone());
+        let (cloud, until) = (self.clone(), call.deadline());
+        let told = tokio::spawn(async move { cloud.one(action, ticket, signed, until, send).await });
+        told.await.unwrap_or_else(|_| {
+            let effect = if leaving.leave() { Effect::Unknown } else { Effect::DidNotHappen };
+            Err(DriverError::new(ErrorKind::Protocol, effect, format!("{action}: it was given up")))
+        })
+    }
+
+    async fn one<T, Sent>(
+        &self,
+        action: &'static str,
+        ticket: Option<Arc<Ticket>>,
+        signed: Option<SystemTime>,
+        until: Instant,
+        send: impl FnOnce(Client, config::Builder) -> Sent,
+    ) -> Result<Result<(T, Stamps), Failure>, DriverError>
+    where
+        Sent: Future<Output = Told<T>>,
+    {
+        let client = self.client(until).await?;
+        let sending = self.sending(until, ticket.iter().cloned().collect());
+        let config = sending.config(signed.or_else(|| self.far_now()));
+        let ended = || ticket.iter().for_each(|ticket| ticket.ended());
+        let sent = timeout_at(until, unheard(send(client, config))).await;
+        match (sent, sending.fate()) {
+            (Ok(Ok(said)), Fate::Answered(stamps)) => {
+                self.hear(stamps);
+                self.bucket(action).accepted();
+                ended();
+                Ok(Ok((said, stamps)))
+            }
+            (_, Fate::Barred(barred)) => {
+                let barred = barred.into_iter().next().map(|(_, error)| error);
+                Err(barred.unwrap_or_else(|| wrong(ErrorKind::NotLeader, "it may not be sent")))
+            }
+            (sent, fate) => {
+                let failure = words::failure(action, fate, sent.ok().and_then(Result::err));
+                self.note(&failure);
+                if !failure.unclear {
+                    ended();
+                }
+                if failure.kind == ErrorKind::Throttled {
+                    self.bucket(action).refused();
+                }
+                Ok(Err(failure))
+            }
+        }
+    }
+
+    fn bucket(&self, action: &'static str) -> Arc<Bucket> {
+        let limit = match action {
+            "StartInstances" => bucket::STARTS,
+            _ if action.starts_with("Describe") => bucket::QUESTIONS,
+            _ => bucket::COMMANDS,
+        };
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        buckets.entry(action).or_insert_with(|| Arc::new(Bucket::new(limit))).clone()
+    }
+}

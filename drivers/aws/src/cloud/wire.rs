@@ -1,0 +1,280 @@
+//! The way to AWS: what the SDK has signed is sent here, once, or not at all.
+//!
+//! **Invariant.** Nothing below repeats a request, follows a redirect or goes through a proxy. **Invariant.** A command is signed first,
+//! and its permits are asked for after that, as the last thing before it leaves (S6, S8): whoever stands still in between sends
+//! what was signed before.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use aws_sdk_ec2::config;
+use aws_smithy_async::time::StaticTimeSource;
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::DateTime;
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::date_time::Format;
+use picket_core::time::{BootTime, Clock, WallTime};
+use picket_driver::unclear::{self, Unclear};
+use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use picket_reach::web::{self, Answer, NoAnswer};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Method};
+use tokio::time::Instant;
+
+use super::LIFE;
+
+/// As much of an answer as is read: a thousand instances are some eight MiB.
+const LONGEST: usize = 64 << 20;
+/// One question of the SDK's own, for credentials.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Headers that nobody is shown.
+const HIDDEN: [&str; 2] = ["authorization", "x-amz-security-token"];
+
+/// When something was asked and answered, and what the far side's clock said then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamps {
+    pub(crate) asked_at: BootTime,
+    pub(crate) answered_at: BootTime,
+    /// The answer's `Date`; `None`: it has none.
+    pub(crate) date: Option<SystemTime>,
+}
+
+/// What became of one sending, as its sender saw it.
+#[derive(Debug)]
+pub(super) enum Fate {
+    /// It did not come to that.
+    NotBegun,
+    /// These of its tickets do not let it go.
+    Barred(Vec<(usize, DriverError)>),
+    NeverSent(String),
+    Broken(String),
+    Late,
+    Answered(Stamps),
+}
+
+/// One order on its way, maybe with others'. Whoever waits for it may leave: then it is not sent.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    call: Call,
+    /// After this it is not sent.
+    not_after: Option<WallTime>,
+    state: AtomicU8,
+    unclear: Unclear,
+    /// While it is not known what became of what was sent.
+    open: Mutex<Option<unclear::Sending>>,
+}
+
+const WAITING: u8 = 0;
+const SENT: u8 = 1;
+const LEFT: u8 = 2;
+
+impl Ticket {
+    pub(super) fn new(call: &Call, not_after: Option<WallTime>, unclear: &Unclear) -> Arc<Self> {
+        let (state, open) = (AtomicU8::new(WAITING), Mutex::new(None));
+        Arc::new(Self { call: call.clone(), not_after, state, unclear: unclear.clone(), open })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Option<unclear::Sending>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is known what became of it, whether or not somebody waits for that.
+    pub(super) fn ended(&self) {
+        if let Some(sending) = self.open().take() {
+            sending.answered();
+        }
+    }
+
+    /// Asked right before each copy.
+    fn claim(&self) -> Result<(), DriverError> {
+        let refused = |kind, detail: &str| Err(DriverError::new(kind, Effect::DidNotHappen, detail));
+        if self.not_after.is_some_and(|until| self.call.clock().wall() > until) {
+            return refused(ErrorKind::Refused, "the permit's time is over");
+        }
+        self.call.may_send()?;
+        match self.state.compare_exchange(WAITING, SENT, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => {
+                *self.open() = Some(self.unclear.sending(self.call.now() + LIFE));
+                Ok(())
+            }
+            Err(_) => refused(ErrorKind::TimedOut, "whoever asked for it has left"),
+        }
+    }
+
+    /// What was claimed did not leave, or surely was not done.
+    pub(super) fn unclaim(&self) {
+        self.ended();
+        let _ = self.state.compare_exchange(SENT, WAITING, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// Nobody waits for it any more. True if it may have been sent.
+    pub(super) fn leave(&self) -> bool {
+        self.state.compare_exchange(WAITING, LEFT, Ordering::SeqCst, Ordering::SeqCst) == Err(SENT)
+    }
+}
+
+/// One request, to be sent once.
+#[derive(Clone, Debug)]
+pub(crate) struct Sending(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    client: Client,
+    clock: Arc<dyn Clock>,
+    until: Instant,
+    tickets: Vec<Arc<Ticket>>,
+    used: AtomicBool,
+    fate: Mutex<Fate>,
+}
+
+impl Sending {
+    /// With no tickets it is a question.
+    pub(super) fn new(
+        client: Client,
+        clock: Arc<dyn Clock>,
+        until: Instant,
+        tickets: Vec<Arc<Ticket>>,
+    ) -> Self {
+        let (used, fate) = (AtomicBool::new(false), Mutex::new(Fate::NotBegun));
+        Self(Arc::new(Inner { client, clock, until, tickets, used, fate }))
+    }
+
+    /// The configuration of the one operation that goes by it, signed as of that time.
+    pub(super) fn config(&self, signed: Option<SystemTime>) -> config::Builder {
+        let builder = config::Builder::new().http_client(self.clone());
+        match signed {
+            Some(when) => builder.time_source(StaticTimeSource::new(when)),
+            None => builder,
+        }
+    }
+
+    pub(super) fn fate(&self) -> Fate {
+        std::mem::replace(&mut *self.0.fate.lock().unwrap_or_else(PoisonError::into_inner), Fate::NotBegun)
+    }
+}
+
+impl Inner {
+    fn set(&self, fate: Fate) {
+        *self.fate.lock().unwrap_or_else(PoisonError::into_inner) = fate;
+    }
+
+    /// All of its tickets let it go now, or it does not leave.
+    fn claim_all(&self) -> Result<(), Fate> {
+        let claimed: Vec<_> = self.tickets.iter().map(|ticket| ticket.claim()).collect();
+        if claimed.iter().all(Result::is_ok) {
+            return Ok(());
+        }
+        let free = self.tickets.iter().zip(&claimed).filter(|(_, claimed)| claimed.is_ok());
+        free.for_each(|(ticket, _)| ticket.unclaim());
+        let barred = claimed.into_iter().enumerate().filter_map(|(at, claimed)| Some((at, claimed.err()?)));
+        Err(Fate::Barred(barred.collect()))
+    }
+
+    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
+        let failed = |fate: Fate| {
+            let words = format!("{fate:?}");
+            self.set(fate);
+            Err(ConnectorError::user(words.into()))
+        };
+        // A second one would be a repetition that nobody ordered.
+        if self.used.swap(true, Ordering::SeqCst) {
+            return Err(ConnectorError::user("it was sent once, and is not sent again".into()));
+        }
+        let request = match prepared(&self.client, request) {
+            Ok(request) => request,
+            Err(why) => return failed(Fate::NeverSent(why)),
+        };
+        if let Err(fate) = self.claim_all() {
+            return failed(fate);
+        }
+        // Until the answer is here it may have been done.
+        self.set(Fate::Late);
+        let asked_at = self.clock.boot();
+        let answer = match web::exchange_up_to(LONGEST, request, self.until).await {
+            Ok(answer) if answer.cut => {
+                return failed(Fate::Broken(format!("the answer is longer than {LONGEST} bytes")));
+            }
+            Ok(answer) => answer,
+            Err(NoAnswer::NeverSent(why)) => return failed(Fate::NeverSent(why)),
+            Err(NoAnswer::Broken(why)) => return failed(Fate::Broken(why)),
+            Err(NoAnswer::Late) => return failed(Fate::Late),
+        };
+        let date = answer.header("date").and_then(date);
+        self.set(Fate::Answered(Stamps { asked_at, answered_at: self.clock.boot(), date }));
+        response(answer)
+    }
+}
+
+impl HttpConnector for Sending {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let inner = self.0.clone();
+        HttpConnectorFuture::new(async move { inner.send(request).await })
+    }
+}
+
+impl HttpClient for Sending {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+/// For what the SDK asks to come by its credentials: STS, the metadata service.
+#[derive(Clone, Debug)]
+pub(super) struct Asking(pub(super) Client);
+
+impl HttpConnector for Asking {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let client = self.0.clone();
+        HttpConnectorFuture::new(async move {
+            let request = prepared(&client, request).map_err(|why| ConnectorError::user(why.into()))?;
+            match web::exchange_up_to(LONGEST, request, Instant::now() + PATIENCE).await {
+                Ok(answer) if answer.cut => Err(ConnectorError::other("the answer is too long".into(), None)),
+                Ok(answer) => response(answer),
+                Err(NoAnswer::NeverSent(why)) => Err(ConnectorError::io(why.into()).never_connected()),
+                Err(NoAnswer::Broken(why)) => Err(ConnectorError::io(why.into())),
+                Err(NoAnswer::Late) => Err(ConnectorError::timeout("no answer in time".into())),
+            }
+        })
+    }
+}
+
+impl HttpClient for Asking {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+/// The SDK's request as ours.
+fn prepared(client: &Client, request: HttpRequest) -> Result<reqwest::RequestBuilder, String> {
+    let method = Method::from_bytes(request.method().as_bytes()).map_err(|error| error.to_string())?;
+    let mut headers = HeaderMap::new();
+    for (name, value) in request.headers() {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| error.to_string())?;
+        let mut value = HeaderValue::from_str(value).map_err(|error| error.to_string())?;
+        value.set_sensitive(HIDDEN.contains(&name.as_str()));
+        headers.append(name, value);
+    }
+    let body = request.body().bytes().ok_or("its body is not in memory")?.to_vec();
+    Ok(client.request(method, request.uri()).headers(headers).body(body))
+}
+
+fn response(answer: Answer) -> Result<HttpResponse, ConnectorError> {
+    let wrong = |error: &dyn std::fmt::Display| ConnectorError::other(error.to_string().into(), None);
+    let code = answer.code.as_u16().try_into().map_err(|error| wrong(&error))?;
+    let mut response = HttpResponse::new(code, SdkBody::from(answer.body));
+    for (name, value) in &answer.headers {
+        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        response.headers_mut().try_append(name.as_str().to_owned(), value).map_err(|error| wrong(&error))?;
+    }
+    Ok(response)
+}
+
+fn date(text: &str) -> Option<SystemTime> {
+    SystemTime::try_from(DateTime::from_str(text, Format::HttpDate).ok()?).ok()
+}

@@ -1,0 +1,274 @@
+//! One instance as a device.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
+use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
+use picket_core::power::{Power, Reading};
+use picket_core::time::BootTime;
+use picket_driver::{
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Unclear,
+    Volumes,
+};
+
+use crate::cloud::{Cloud, LIFE, Stamps};
+use crate::hold;
+use crate::instance::Instance;
+use crate::remarks::Remarks;
+use crate::settings::Settings;
+
+/// One call, unless the settings say otherwise (safety.md, Defaults: cloud).
+const CALL: Duration = Duration::from_secs(15);
+/// An off waits no longer than this for a question before it.
+const QUICKLY: Duration = Duration::from_secs(5);
+/// Between two looks whether what was begun has ended.
+const LOOK: Duration = Duration::from_secs(1);
+/// After one that failed.
+const LONGER: Duration = Duration::from_secs(3);
+/// A command bears the time of an answer that is not older than this.
+const FRESH: Duration = Duration::from_secs(20);
+/// Of a stop that lasts so long without the instance having fallen another one is sent.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// An instance of EC2.
+pub(crate) struct AwsDriver {
+    pub(crate) settings: Settings,
+    pub(crate) cloud: Arc<Cloud>,
+    traits: Traits,
+    /// What AWS's clock said in the answers to this device's questions, oldest first.
+    heard: Mutex<VecDeque<Heard>>,
+    pub(crate) unclear: Unclear,
+    pub(crate) remarks: Remarks,
+    /// When our tag was taken away last.
+    pub(crate) untagged: Mutex<Option<BootTime>>,
+}
+
+/// AWS's own time, and when it was asked for and told.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    date: SystemTime,
+    asked_at: BootTime,
+    answered_at: BootTime,
+}
+
+/// What a look at the instance found.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// `Err`: AWS says that there is none, in its words.
+    pub(crate) found: Result<Instance, String>,
+    pub(crate) asked_at: BootTime,
+    pub(crate) answered_at: BootTime,
+}
+
+impl std::fmt::Debug for AwsDriver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AwsDriver").field("endpoint", &self.traits.endpoint).finish_non_exhaustive()
+    }
+}
+
+impl AwsDriver {
+    pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>) -> Self {
+        let life = Some(LIFE);
+        let traits = Traits {
+            class: DeviceClass::Host,
+            grade: Grade::Hypervisor,
+            has_epochs: true,
+            max_in_flight: MaxInFlight { off: life, on: life },
+            call: CALL,
+            endpoint: format!("aws {}", settings.instance),
+        };
+        Self {
+            settings,
+            cloud,
+            traits,
+            heard: Mutex::default(),
+            unclear: Unclear::default(),
+            remarks: Remarks::default(),
+            untagged: Mutex::default(),
+        }
+    }
+
+    /// The instance, freshly asked for.
+    pub(crate) async fn look(&self, call: &Call) -> Result<Seen, DriverError> {
+        let before = call.now();
+        let (found, stamps) = self.cloud.instance(&self.settings.instance, call).await;
+        // A refusal bears AWS's time as well.
+        if let Some(stamps) = stamps {
+            self.hear(stamps);
+        }
+        let (asked_at, answered_at) =
+            stamps.map_or((before, call.now()), |stamps| (stamps.asked_at, stamps.answered_at));
+        Ok(Seen { found: found?, asked_at, answered_at })
+    }
+
+    /// The same, where it must be there.
+    pub(crate) async fn instance(&self, call: &Call) -> Result<Instance, DriverError> {
+        self.look(call)
+            .await?
+            .found
+            .map_err(|why| DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, why))
+    }
+
+    /// A question of this device was answered.
+    pub(crate) fn hear(&self, stamps: Stamps) {
+        let Some(date) = stamps.date else { return };
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.retain(|one| stamps.answered_at.since(one.asked_at) <= FRESH);
+        let (asked_at, answered_at) = (stamps.asked_at, stamps.answered_at);
+        heard.push_back(Heard { date, asked_at, answered_at });
+    }
+
+    /// S8: the time for the signature of an on or a detach. It is AWS's own, from an answer that came before the store said its last word:
+    /// however long this machine stands still after that, and whatever its clocks say then, AWS takes the command no later than that
+    /// time allows.
+    pub(crate) fn signed(
+        &self,
+        life: Option<Duration>,
+        checked_at: BootTime,
+        call: &Call,
+    ) -> Result<SystemTime, DriverError> {
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let serves = |one: &&Heard| one.answered_at <= checked_at && call.now().since(one.asked_at) <= FRESH;
+        self.bounded(heard.iter().rfind(serves), life, call)
+    }
+
+    /// The same for what may come late, and costs no data then: an off, a hold. Its time is of the newest answer; where there is none
+    /// it is looked first. An off goes also where that is not answered: by AWS's time as it is known here.
+    pub(crate) async fn signed_anew(
+        &self,
+        life: Option<Duration>,
+        call: &Call,
+    ) -> Result<SystemTime, DriverError> {
+        let newest = || {
+            let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+            let serves = |one: &&Heard| call.now().since(one.asked_at) <= FRESH;
+            self.bounded(heard.iter().rfind(serves), life, call)
+        };
+        match newest() {
+            Ok(date) => Ok(date),
+            Err(_) => {
+                let looked = self.look(&call.until(tokio::time::Instant::now() + QUICKLY)).await;
+                let none = |error| DriverError { effect: Effect::DidNotHappen, ..error };
+                let known = self.cloud.far_now().filter(|_| life.is_none());
+                newest().or_else(|error| known.ok_or(looked.err().map_or(error, none)))
+            }
+        }
+    }
+
+    fn bounded(
+        &self,
+        heard: Option<&Heard>,
+        life: Option<Duration>,
+        call: &Call,
+    ) -> Result<SystemTime, DriverError> {
+        let refused =
+            |detail: String| Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, detail));
+        let Some(heard) = heard else {
+            return refused(format!(
+                "no answer of the last {FRESH:?} bears AWS's time (Date), by which it would be bounded: power is read first; an endpoint \
+                 that tells no time serves neither an on nor a detach"
+            ));
+        };
+        let left = LIFE.saturating_sub(call.now().since(heard.asked_at));
+        match life.filter(|life| left > *life) {
+            Some(life) => {
+                refused(format!("AWS would take it for {left:?} more, and {life:?} stand in the ledger"))
+            }
+            None => Ok(heard.date),
+        }
+    }
+}
+
+#[async_trait]
+impl PowerDriver for AwsDriver {
+    fn traits(&self) -> &Traits {
+        &self.traits
+    }
+
+    fn epoch_is_a_session(&self) -> bool {
+        false
+    }
+
+    fn names(&self) -> Identity {
+        Identity { uuid: None, serial: Some(self.settings.instance.clone()) }
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.remarks.told()
+    }
+
+    async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
+        self.reading(call).await
+    }
+
+    async fn power_off(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
+        self.off(order, call).await
+    }
+
+    /// An instance may stay `stopping` for minutes, or for ever.
+    fn off_again(&self, power: Power) -> Option<Duration> {
+        (power == Power::Unknown).then_some(AGAIN)
+    }
+
+    async fn power_on(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
+        self.start(order, call).await
+    }
+
+    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
+        let instance = self.instance(call).await?;
+        if call.may_only_read() {
+            self.look_around(&instance, call).await;
+        }
+        Ok(Identity { uuid: None, serial: Some(instance.id) })
+    }
+
+    async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError> {
+        self.inspect(call).await
+    }
+
+    fn volumes(&self) -> Option<&dyn Volumes> {
+        Some(self)
+    }
+
+    fn engaged(&self, now: &HoldFound) -> Vec<String> {
+        hold::engaged(now)
+    }
+
+    async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        self.engage(order, call).await
+    }
+
+    async fn disengage_hold(&self, order: &UnholdOrder, call: &Call) -> Result<HoldReport, DriverError> {
+        self.disengage(order, call).await
+    }
+
+    /// There is no session: what was sent is over when it was answered, and when the instance is on its way nowhere; what was not
+    /// answered is over when its signature is.
+    async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
+        loop {
+            let (kind, why, rest) = match self.unclear.until(call.now()) {
+                // Its answer may still be heard.
+                Some(until) => {
+                    let left = until.since(call.now());
+                    let why = format!("a command was not answered: AWS may take it for {left:?} more");
+                    (ErrorKind::TimedOut, why, LOOK)
+                }
+                None => match self.look(&call.until(tokio::time::Instant::now() + CALL)).await {
+                    Ok(Seen { found: Ok(instance), .. }) if instance.is_busy() => {
+                        let why = format!("something is under way at the instance: {}", instance.words());
+                        (ErrorKind::TimedOut, why, LOOK)
+                    }
+                    Ok(_) => return Ok(()),
+                    Err(error) => (error.kind, error.detail, LONGER),
+                },
+            };
+            if tokio::time::Instant::now() + rest >= call.deadline() {
+                return Err(DriverError::new(kind, Effect::Unknown, why));
+            }
+            tokio::time::sleep(rest).await;
+        }
+    }
+}

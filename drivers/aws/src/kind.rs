@@ -1,0 +1,59 @@
+//! The kind `aws` of the settings.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
+use serde_json::{Map, Value};
+
+use crate::cloud::{Account, Cloud};
+use crate::driver::AwsDriver;
+use crate::settings::Settings;
+
+/// Makes drivers from settings. Those of one account in one region share requests and their limits.
+///
+/// | key | what | default |
+/// | --- | --- | --- |
+/// | `instance` | the instance's id, or its node's providerID (`aws:///ZONE/ID`) | needed |
+/// | `region` | the region | the providerID's, else the standard chain's |
+/// | `profile` | the profile of AWS's shared files | the standard chain's |
+/// | `config_file`, `credentials_file` | those files | AWS's own places |
+/// | `endpoint` | where EC2 is asked | the region's |
+/// | `ca_file` | whom TLS believes | the system's |
+/// | `hold` | whether it is tagged while fenced | `true` |
+/// | `terminate` | whether it is terminated instead of stopped | `false` |
+/// | `terminate_deletes` | the devices whose volumes may go with it | none |
+#[derive(Debug, Default)]
+pub struct AwsKind {
+    clouds: Mutex<HashMap<Account, Weak<Cloud>>>,
+}
+
+impl AwsKind {
+    fn cloud(&self, account: &Account, context: &Context) -> Result<Arc<Cloud>, String> {
+        let mut clouds = self.clouds.lock().unwrap_or_else(PoisonError::into_inner);
+        clouds.retain(|_, cloud| cloud.strong_count() > 0);
+        if let Some(cloud) = clouds.get(account).and_then(Weak::upgrade) {
+            return Ok(cloud);
+        }
+        let cloud = Arc::new(Cloud::new(account.clone(), context.clock.clone())?);
+        clouds.insert(account.clone(), Arc::downgrade(&cloud));
+        Ok(cloud)
+    }
+}
+
+impl DriverKind for AwsKind {
+    fn name(&self) -> &'static str {
+        "aws"
+    }
+
+    fn make(
+        &self,
+        settings: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<Arc<dyn PowerDriver>, Vec<SettingFault>> {
+        let settings = Settings::check(settings)?;
+        let cloud = self.cloud(&settings.account, context);
+        let cloud = cloud.map_err(|why| vec![SettingFault::new("ca_file", why)])?;
+        Ok(Arc::new(AwsDriver::new(settings, cloud)))
+    }
+}

@@ -1,0 +1,100 @@
+//! The driver before as much of EC2 as it asks for.
+
+mod batching;
+mod commands;
+mod ec2;
+mod secrets;
+mod volumes;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use picket_core::time::{BootTime, Clock, WallTime};
+use picket_driver::conformance::orders::Orders;
+use picket_driver::{Call, Context, DriverKind, PowerDriver};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+use self::ec2::Ec2;
+use crate::kind::AwsKind;
+
+/// A clock that goes as this machine's does, and is set forward.
+#[derive(Debug)]
+struct SetClock {
+    began: std::time::Instant,
+    ahead: AtomicU64,
+}
+
+impl Clock for SetClock {
+    fn boot(&self) -> BootTime {
+        let ahead = Duration::from_secs(self.ahead.load(Ordering::SeqCst));
+        BootTime::from_boot(Duration::from_secs(1_000) + self.began.elapsed() + ahead)
+    }
+
+    fn wall(&self) -> WallTime {
+        WallTime::from_millis(2_000_000_000_000 + self.boot().since_boot().as_millis() as u64)
+    }
+}
+
+/// EC2, devices of it, and what they need.
+struct Scene {
+    ec2: Ec2,
+    kind: AwsKind,
+    context: Context,
+    clock: Arc<SetClock>,
+    home: TempDir,
+}
+
+fn id(number: usize) -> String {
+    format!("i-{number:017x}")
+}
+
+impl Scene {
+    async fn new(machines: usize) -> Self {
+        let ec2 = Ec2::start((0..machines).map(id)).await;
+        let clock = Arc::new(SetClock { began: std::time::Instant::now(), ahead: AtomicU64::new(0) });
+        let context = Context { clock: clock.clone(), random: Arc::new(|_: &mut [u8]| {}) };
+        let home = tempfile::tempdir().expect("a directory");
+        std::fs::write(home.path().join("config"), "[default]\nregion = eu-central-1\n").expect("written");
+        let keys = "[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = hunter2\naws_session_token = hunter3\n";
+        std::fs::write(home.path().join("credentials"), keys).expect("written");
+        Self { ec2, kind: AwsKind::default(), context, clock, home }
+    }
+
+    fn driver(&self, number: usize) -> Arc<dyn PowerDriver> {
+        self.driver_with(number, json!({}))
+    }
+
+    fn driver_with(&self, number: usize, more: Value) -> Arc<dyn PowerDriver> {
+        let file = |name: &str| self.home.path().join(name).display().to_string();
+        let mut table = json!({
+            "instance": id(number), "endpoint": self.ec2.endpoint, "profile": "default",
+            "config_file": file("config"), "credentials_file": file("credentials"),
+        });
+        let table = table.as_object_mut().expect("a table");
+        table.extend(more.as_object().expect("a table").clone());
+        self.kind.make(table, &self.context).expect("right")
+    }
+
+    async fn orders(&self, driver: &Arc<dyn PowerDriver>) -> Orders {
+        Orders::new(driver.traits(), self.clock.clone()).await.expect("orders")
+    }
+
+    fn call(&self, orders: &Orders) -> Call {
+        self.call_of(orders, Duration::from_secs(15))
+    }
+
+    fn call_of(&self, orders: &Orders, life: Duration) -> Call {
+        Call::control(Instant::now() + life, self.clock.clone(), orders.permit())
+    }
+
+    fn ahead(&self, seconds: u64) {
+        self.clock.ahead.fetch_add(seconds, Ordering::SeqCst);
+    }
+
+    fn far_time(&self) -> SystemTime {
+        self.ec2.with(|world| world.now)
+    }
+}

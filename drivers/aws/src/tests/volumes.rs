@@ -1,0 +1,74 @@
+//! Volumes as the instance and EBS show them: what is not told in full is not let go, and costs no volume.
+
+use picket_core::power::Power;
+use picket_driver::{Effect, ErrorKind};
+use serde_json::json;
+
+use super::{Scene, id};
+
+#[tokio::test]
+async fn an_instance_is_terminated_only_once_its_volumes_are_read_to_be_kept() {
+    let scene = Scene::new(2).await;
+    scene.ec2.with(|world| world.machines.get_mut(&id(1)).expect("there").forgets = true);
+    let settings = json!({ "terminate": true, "terminate_deletes": ["/dev/xvda"] });
+    let (keeps, forgets) = (scene.driver_with(0, settings.clone()), scene.driver_with(1, settings));
+    let orders = scene.orders(&keeps).await;
+    let (order, call) = (orders.off().await.expect("an order"), scene.call(&orders));
+    let error = forgets.power_off(&order, &call).await.expect_err("not kept");
+    assert_eq!((error.kind, error.effect), (ErrorKind::Refused, Effect::DidNotHappen), "{error}");
+    assert!(error.detail.contains("/dev/sdf"), "{error}");
+    assert_eq!((scene.ec2.state(&id(1)), scene.ec2.heard("TerminateInstances").len()), ("running", 0));
+    assert!(!keeps.power_off(&order, &call).await.expect("taken").already);
+    let left = scene.ec2.with(|world| world.machines[&id(0)].volumes.clone());
+    assert_eq!(left, [("/dev/sdf".to_owned(), false)].into());
+    assert_eq!(keeps.read_power(&call).await.expect("read").power, Power::Off, "terminated, with that id");
+    assert!(keeps.power_off(&order, &call).await.expect("off").already);
+    assert_eq!(scene.ec2.heard("TerminateInstances").len(), 1);
+}
+
+#[tokio::test]
+async fn an_instance_that_shows_no_volumes_is_not_terminated() {
+    let scene = Scene::new(1).await;
+    let shy = |is_shy| scene.ec2.with(|world| world.machines.get_mut(&id(0)).expect("there").is_shy = is_shy);
+    let unlist = |devices: &[&str]| {
+        scene.ec2.with(|world| world.unlisted = devices.iter().map(|&device| device.to_owned()).collect());
+    };
+    let driver = scene.driver_with(0, json!({ "terminate": true }));
+    let orders = scene.orders(&driver).await;
+    let (order, call) = (orders.off().await.expect("an order"), scene.call(&orders));
+    shy(true);
+    unlist(&["/dev/xvda", "/dev/sdf"]);
+    let error = driver.power_off(&order, &call).await.expect_err("nobody knows what goes with it");
+    assert_eq!((error.kind, error.effect), (ErrorKind::Refused, Effect::DidNotHappen), "{error}");
+    assert_eq!((scene.ec2.heard("TerminateInstances").len(), scene.ec2.state(&id(0))), (0, "running"));
+    // What EBS alone has there is kept as well.
+    unlist(&[]);
+    driver.power_off(&order, &call).await.expect("taken");
+    let left = scene.ec2.with(|world| world.machines[&id(0)].volumes.clone());
+    assert_eq!(left, [("/dev/sdf".to_owned(), false), ("/dev/xvda".to_owned(), false)].into());
+}
+
+#[tokio::test]
+async fn of_what_is_attached_the_root_stays_and_what_ebs_does_not_know_is_an_error() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    let call = scene.call(&orders);
+    let volumes = driver.volumes().expect("it knows of volumes");
+    let told = volumes.attached(&call).await.expect("told");
+    let told: Vec<_> = told.into_iter().map(|one| (one.at.id, one.at.device, one.stays.is_some())).collect();
+    let wanted = |device: &str, stays| (format!("vol-{}", device.replace('/', "")), device.to_owned(), stays);
+    assert_eq!(told, [wanted("/dev/sdf", false), wanted("/dev/xvda", true)]);
+    // By a tag of it that is not told now it may be to stay.
+    scene.ec2.with(|world| world.unlisted.insert("/dev/sdf".to_owned()));
+    let error = volumes.attached(&call).await.expect_err("not known");
+    assert_eq!((error.kind, error.effect), (ErrorKind::Refused, Effect::DidNotHappen), "{error}");
+    assert!(error.detail.contains("EBS knows no such volume"), "{error}");
+    // The root is missing in what the instance has.
+    scene.ec2.with(|world| {
+        world.unlisted.clear();
+        world.machines.get_mut(&id(0)).expect("there").volumes.remove("/dev/xvda");
+    });
+    let error = volumes.attached(&call).await.expect_err("which is the root?");
+    assert!(error.detail.contains("root") && error.detail.contains("/dev/sdf"), "{error}");
+}

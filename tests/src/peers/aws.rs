@@ -1,0 +1,271 @@
+//! EC2, as moto has it, with states that last, faults and a journal (`tests/peers/aws/ec2.py`).
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Process, fresh_address, peer_file, reaper};
+use crate::error::{PeerError, Result};
+
+const READY_WITHIN: Duration = Duration::from_secs(120);
+const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+/// The policy that is shipped: its actions are what a user needs.
+const POLICY: &str = include_str!("../../../deploy/aws/policy.json");
+
+/// An EC2 that runs. One serves many tests: each has instances of its own.
+#[derive(Debug)]
+pub struct Ec2 {
+    address: SocketAddr,
+    process: Process,
+    directory: TempDir,
+}
+
+/// How an instance is treated. What is left at its default does not count.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Treatment {
+    /// Seconds before it is stopped.
+    pub stopping: f64,
+    /// How many stops it takes, each by force and without asking its system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stops: Option<u32>,
+    /// What its state is called, whatever it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub word: Option<&'static str>,
+    /// Seconds before it runs.
+    pub pending: f64,
+    /// Seconds before a volume of it is free.
+    pub detaching: f64,
+    /// Its guest lives, and obeys any stop.
+    pub alive: bool,
+}
+
+/// A request that came.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Ec2Request {
+    /// Seconds since 1970.
+    pub at: f64,
+    /// `StopInstances`
+    pub action: String,
+    /// What it says.
+    pub fields: BTreeMap<String, String>,
+    /// What was answered; 0: nothing.
+    pub status: u16,
+}
+
+/// An access key.
+#[derive(Clone, Debug, Deserialize)]
+pub struct AccessKey {
+    /// Its id.
+    pub id: String,
+    /// Its secret.
+    pub secret: String,
+}
+
+/// What EBS says of a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct VolumeState {
+    /// `available`, `in-use`
+    pub state: String,
+    /// The instances that have it.
+    pub at: Vec<String>,
+}
+
+/// Its interpreter: `PICKET_TEST_AWS`, else the one that `cargo xtask test` makes.
+fn interpreter() -> Result<PathBuf> {
+    let given = std::env::var_os("PICKET_TEST_AWS").map(PathBuf::from);
+    let python = given.or_else(|| Some(super::python::cache()?.join("picket/aws/venv/bin/python")));
+    let python = python.unwrap_or_default();
+    if python.exists() {
+        return Ok(python);
+    }
+    let what = format!(
+        "a Python with tests/peers/aws/requirements.txt ({} is not there: cargo xtask test makes it)",
+        python.display()
+    );
+    Err(PeerError::Missing { what, package: "python3-venv" })
+}
+
+impl Ec2 {
+    /// Starts one on an address of its own.
+    pub async fn start() -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("picket-ec2-").tempdir();
+        let directory = directory.map_err(PeerError::io("create a directory"))?;
+        reaper::folder(directory.path());
+        let address = fresh_address();
+        let mut command = Command::new(interpreter()?);
+        command.args(["-W", "ignore"]).arg(peer_file("aws").join("ec2.py"));
+        command.arg(address.ip().to_string()).arg(address.port().to_string());
+        let mut process = Process::start(command, &directory.path().join("ec2.log"), "python3-venv")?;
+        let deadline = Instant::now() + READY_WITHIN;
+        while !process.log().contains("ready\n") || TcpStream::connect(address).await.is_err() {
+            process.still_runs()?;
+            if Instant::now() >= deadline {
+                let (what, seen) = ("an EC2 is ready".to_owned(), process.log());
+                return Err(PeerError::TimedOut { what, within: READY_WITHIN, seen });
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok(Self { address, process, directory })
+    }
+
+    /// Where it is asked.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What `ec2.py` answers to that verb.
+    async fn ask<T: DeserializeOwned>(&self, verb: &str, with: Value) -> Result<T> {
+        let asked = async {
+            let mut stream = TcpStream::connect(self.address).await?;
+            let body = with.to_string();
+            let request = format!(
+                "POST /_picket/{verb} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+                self.address,
+                body.len()
+            );
+            stream.write_all(request.as_bytes()).await?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await?;
+            Ok(answer)
+        };
+        let answer = timeout(ANSWERS_WITHIN, asked).await.map_err(|_elapsed| PeerError::TimedOut {
+            what: format!("ec2.py answers {verb}"),
+            within: ANSWERS_WITHIN,
+            seen: self.process.log(),
+        })?;
+        let answer = answer.map_err(PeerError::io(format!("ask ec2.py: {verb}")))?;
+        let told = answer.split_once("\r\n\r\n").and_then(|(_, body)| serde_json::from_str(body).ok());
+        told.ok_or_else(|| PeerError::Ended {
+            program: format!("ec2.py {verb} {with}"),
+            status: answer,
+            output: self.process.log(),
+        })
+    }
+
+    /// So many instances that run, each with volumes at these devices besides its root.
+    pub async fn instances(&self, count: usize, devices: &[&str]) -> Result<Vec<String>> {
+        self.ask("make", json!({ "count": count, "volumes": devices })).await
+    }
+
+    /// One of them.
+    pub async fn instance(&self, devices: &[&str]) -> Result<String> {
+        Ok(self.instances(1, devices).await?.remove(0))
+    }
+
+    /// The volumes of an instance by their devices, without its root.
+    pub async fn volumes(&self, instance: &str) -> Result<BTreeMap<String, String>> {
+        self.ask("volumes", json!({ "instance": instance })).await
+    }
+
+    /// What EBS says of a volume.
+    pub async fn volume(&self, volume: &str) -> Result<VolumeState> {
+        self.ask("volume", json!({ "volume": volume })).await
+    }
+
+    /// A user who may do that and no more.
+    pub async fn user(&self, actions: &[&str]) -> Result<AccessKey> {
+        self.ask("user", json!({ "actions": actions })).await
+    }
+
+    /// A user who may do what the shipped policy allows.
+    pub async fn picket(&self) -> Result<AccessKey> {
+        let policy: Value = serde_json::from_str(POLICY).unwrap_or_default();
+        let statements = policy["Statement"].as_array().cloned().unwrap_or_default();
+        let actions: Vec<&str> = statements
+            .iter()
+            .flat_map(|statement| statement["Action"].as_array().into_iter().flatten())
+            .filter_map(Value::as_str)
+            .collect();
+        self.user(&actions).await
+    }
+
+    /// The truth: `running`, `stopped`, or where it is on its way.
+    pub async fn state(&self, instance: &str) -> Result<String> {
+        self.ask("state", json!({ "instance": instance })).await
+    }
+
+    /// Somebody else's hand, at once.
+    pub async fn switch(&self, instance: &str, state: &str) -> Result<()> {
+        self.ask("switch", json!({ "instance": instance, "state": state })).await
+    }
+
+    /// From now on, instead of what was before.
+    pub async fn treat(&self, instance: &str, how: &Treatment) -> Result<()> {
+        let mut how = json!(how);
+        how["instance"] = instance.into();
+        self.ask("treat", how).await
+    }
+
+    /// What becomes of the next requests for that action which name that instance, or volume; `ec2.py` says what can.
+    pub async fn rule(&self, action: &str, names: &str, times: u32, what: Value) -> Result<()> {
+        self.ask("rule", json!({ "action": action, "names": names, "times": times, "do": what })).await
+    }
+
+    /// Its DisableApiStop is set, and it is of that auto-scaling group.
+    pub async fn protect(&self, instance: &str, group: &str) -> Result<()> {
+        self.ask("protect", json!({ "instance": instance, "group": group })).await
+    }
+
+    /// From now on it hears and answers nothing, or does again.
+    pub async fn silence(&self, on: bool) -> Result<()> {
+        self.ask("silence", json!({ "on": on })).await
+    }
+
+    /// No treatment and no rule of it is left.
+    pub async fn mend(&self, names: &str) -> Result<()> {
+        self.ask("mend", json!({ "names": names })).await
+    }
+
+    /// Its tags.
+    pub async fn tags(&self, instance: &str) -> Result<BTreeMap<String, String>> {
+        self.ask("tags", json!({ "instance": instance })).await
+    }
+
+    /// What came that names it, in order.
+    pub async fn asked(&self, names: &str) -> Result<Vec<Ec2Request>> {
+        self.ask("journal", json!({ "names": names })).await
+    }
+
+    /// The same of one action.
+    pub async fn asked_to(&self, action: &str, names: &str) -> Result<Vec<Ec2Request>> {
+        Ok(self.asked(names).await?.into_iter().filter(|request| request.action == action).collect())
+    }
+
+    /// From now on requests and instances are counted as AWS documents, from full buckets on.
+    pub async fn limits(&self, on: bool) -> Result<()> {
+        self.ask("limits", json!({ "on": on })).await
+    }
+
+    /// How many requests for each action came, and how many of these were refused by limits.
+    pub async fn counts(&self) -> Result<BTreeMap<String, [u64; 2]>> {
+        self.ask("counts", json!({})).await
+    }
+
+    /// Files in AWS's form with that key, of which the first is the configuration.
+    pub fn files(&self, name: &str, key: &AccessKey) -> Result<[PathBuf; 2]> {
+        let place = |what: &str| self.directory.path().join(format!("{name}-{what}"));
+        let (config, credentials) = (place("config"), place("credentials"));
+        let keys =
+            format!("[default]\naws_access_key_id = {}\naws_secret_access_key = {}\n", key.id, key.secret);
+        std::fs::write(&config, "[default]\nregion = eu-central-1\n")
+            .map_err(PeerError::io("write a file"))?;
+        std::fs::write(&credentials, keys).map_err(PeerError::io("write a file"))?;
+        Ok([config, credentials])
+    }
+}
+
+impl Drop for Ec2 {
+    fn drop(&mut self) {
+        reaper::folder_removed(self.directory.path());
+    }
+}

@@ -1,0 +1,8 @@
+//! Instances of EC2, as moto has it: fenced by the gateway, and by the driver alone where many are told at once. The driver is held to
+//! the conformance suite in `tests/tests/conformance`.
+
+mod batch;
+mod fencing;
+mod releasing;
+mod scene;
+mod wrong;
