@@ -1,16 +1,29 @@
-//! `cargo xtask bench`: measures, beside what others wrote, in the release profile.
+//! `cargo xtask bench`: measures, beside what others wrote.
+
+use std::ffi::OsString;
 
 use crate::failure::Failure;
 use crate::packages::{self, Package};
-use crate::{etcd, place, run};
+use crate::{etcd, openstack, place, python, run};
 
 /// One bench of `tests/benches`.
 struct Bench {
     name: &'static str,
     about: &'static str,
     needs: &'static [Package],
-    /// Whether it wants etcd.
-    etcd: bool,
+    /// What it wants besides, by the variables that name it.
+    peers: fn() -> Result<Vec<(&'static str, OsString)>, Failure>,
+    /// How it is built.
+    profile: &'static str,
+}
+
+/// Optimised, as what is released.
+const RELEASED: &str = "bench";
+/// As the tests: for what counts requests and waits for others. The clients of clouds take a quarter of an hour to optimise.
+const AS_TESTED: &str = "dev";
+
+fn nothing() -> Result<Vec<(&'static str, OsString)>, Failure> {
+    Ok(Vec::new())
 }
 
 const BENCHES: &[Bench] = &[
@@ -18,25 +31,41 @@ const BENCHES: &[Bench] = &[
         name: "ipmi",
         about: "a confirmed off over IPMI: packets, latency, 64 and 512 at once, beside ipmipower and powerman",
         needs: packages::FOR_BENCH_IPMI,
-        etcd: false,
+        peers: nothing,
+        profile: RELEASED,
     },
     Bench {
         name: "fleet",
         about: "up to 10,000 BMCs at once: status and off, dead ones, loss, memory, start, beside ipmipower and powerman",
         needs: packages::FOR_BENCH_FLEET,
-        etcd: false,
+        peers: nothing,
+        profile: RELEASED,
     },
     Bench {
         name: "server",
         about: "the service over 10,000 nodes: reads, watchers, memory, fences, beside a plain echo and a bare store",
         needs: packages::FOR_BUILD,
-        etcd: false,
+        peers: nothing,
+        profile: RELEASED,
     },
     Bench {
         name: "ha",
         about: "three gateways over etcd: killed or stopped to the next word to the BMC, and fences beside the embedded store",
         needs: packages::FOR_BENCH_HA,
-        etcd: true,
+        peers: || Ok(vec![("PICKET_TEST_ETCD", etcd::present()?.into())]),
+        profile: RELEASED,
+    },
+    Bench {
+        name: "cloud",
+        about: "up to 1,000 instances of clouds at once: requests for each, and time by the limits, beside fence_aws and fence_openstack",
+        needs: packages::FOR_BENCH_CLOUD,
+        peers: || {
+            Ok(vec![
+                ("PICKET_TEST_AWS", python::aws()?.into()),
+                ("PICKET_TEST_OPENSTACK", openstack::environment()?.into()),
+            ])
+        },
+        profile: AS_TESTED,
     },
 ];
 
@@ -54,11 +83,9 @@ pub fn bench(yes: bool, name: Option<&str>, options: &[String]) -> Result<(), Fa
     packages::ensure(bench.needs, yes)?;
     let mut command = place::cargo();
     command
-        .args(["bench", "--locked", "--package", "picket-tests", "--bench", bench.name, "--"])
+        .args(["bench", "--locked", "--profile", bench.profile])
+        .args(["--package", "picket-tests", "--bench", bench.name, "--"])
         .args(options);
-    command.env("PATH", place::search_path());
-    if bench.etcd {
-        command.env("PICKET_TEST_ETCD", etcd::present()?);
-    }
+    command.env("PATH", place::search_path()).envs((bench.peers)()?);
     run::shown(command)
 }

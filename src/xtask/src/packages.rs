@@ -96,6 +96,9 @@ pub const FOR_BENCH_FLEET: &[Package] = &[PROTOC, PROTOC_FILES, IPMIPOWER, POWER
 pub const FOR_BENCH_HA: &[Package] =
     &[PROTOC, PROTOC_FILES, IPMI_SIM, IPMI_SIM_HEADERS, COMPILER, PYTHON, VENV];
 
+/// What the bench of clouds needs: their fence agents.
+pub const FOR_BENCH_CLOUD: &[Package] = &[PROTOC, PROTOC_FILES, COMPILER, PYTHON, VENV, FENCE_AGENTS];
+
 impl Package {
     fn is_there(self) -> bool {
         match self.sign {

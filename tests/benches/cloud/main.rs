@@ -26,7 +26,6 @@ use std::sync::Arc;
 
 use crate::edge::{Wrong, print_load};
 use crate::options::{Options, Task};
-use crate::places::Place;
 
 fn main() -> ExitCode {
     let ended = match options::parse(std::env::args().skip(1)) {
@@ -50,12 +49,12 @@ async fn bench(options: Options) -> Result<(), Wrong> {
     println!("  machine: {cores} cores, which the gateway, the cloud and the agents share");
     print_load("at the start");
     for cloud in &options.clouds {
-        let place = Place::start(*cloud).await?;
+        let place = places::start(*cloud).await?;
         println!("\n{}: {}", cloud.name(), place.about());
-        let agent = beside::measure(&place, options.beside).await?;
+        let agent = beside::measure(place.as_ref(), options.beside).await?;
         agent.print(place.agent());
         for nodes in &options.nodes {
-            many::measure(&place, *nodes, &agent).await?;
+            many::measure(place.as_ref(), *nodes, &agent).await?;
         }
     }
     print_load("at the end");

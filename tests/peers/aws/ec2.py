@@ -205,6 +205,10 @@ def treat(instance, **how):
     treatments[instance] = how
 
 
+def treat_all(instances, **how):
+    treatments.update({instance: how for instance in instances})
+
+
 def tags(instance):
     return {tag["key"]: tag["value"] for tag in ec2().describe_tags({"resource-id": [instance]})}
 
@@ -262,7 +266,7 @@ def counts():
 
 
 VERBS = {
-    "make": make, "user": user, "volumes": volumes, "volume": volume, "state": state, "switch": switch, "treat": treat,
+    "make": make, "user": user, "volumes": volumes, "volume": volume, "state": state, "switch": switch, "treat": treat, "treat_all": treat_all,
     "tags": tags, "silence": silence, "protect": protect, "mend": mend, "journal": asked_of, "counts": counts, "limits": limits,
     "rule": lambda **rule: rules.append(rule),
 }  # fmt: skip

@@ -71,6 +71,19 @@ def create_server(cloud, name, host=None, boot_volume=None):
             cloud.compute.delete_server(server)
 
 
+def create_servers(cloud, count, at_once=20):
+    """So many servers that run, and their ids."""
+    image, flavor = cloud.image.find_image("system").id, cloud.compute.find_flavor("small").id
+    made = []
+    while len(made) < count:
+        # More at once have placement's generations conflict.
+        some, name = min(at_once, count - len(made)), f"many-{time.time_ns()}"
+        cloud.compute.create_server(name=name, flavor_id=flavor, image_id=image, networks="none", min_count=some, max_count=some)
+        for server in list(cloud.compute.servers(name=name, details=False)):
+            made.append(cloud.compute.wait_for_server(cloud.compute.get_server(server.id), interval=0.1, wait=120).id)
+    return made
+
+
 def create_volume(cloud, name, bootable=False):
     """A volume that can be attached, and its id."""
     volume = cloud.block_storage.create_volume(name=name, size=1)

@@ -118,6 +118,11 @@ impl Ec2 {
         Ok(Self { address, process, directory })
     }
 
+    /// The Python in which it runs, with AWS's own client.
+    pub fn python() -> Result<PathBuf> {
+        interpreter()
+    }
+
     /// Where it is asked.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
@@ -204,6 +209,13 @@ impl Ec2 {
         let mut how = json!(how);
         how["instance"] = instance.into();
         self.ask("treat", how).await
+    }
+
+    /// The same for many.
+    pub async fn treat_all(&self, instances: &[String], how: &Treatment) -> Result<()> {
+        let mut how = json!(how);
+        how["instances"] = json!(instances);
+        self.ask("treat_all", how).await
     }
 
     /// What becomes of the next requests for that action which name that instance, or volume; `ec2.py` says what can.

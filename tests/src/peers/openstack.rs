@@ -208,6 +208,11 @@ impl OpenStack {
         Ok(Self { client, _process: process, address, directory, ruled: AtomicU64::new(0) })
     }
 
+    /// The Python in which it runs, with OpenStack's own clients.
+    pub fn python() -> Result<PathBuf> {
+        Ok(home()?.join("venv/bin/python"))
+    }
+
     /// Where Keystone is.
     pub fn auth_url(&self) -> String {
         format!("http://{}:{IDENTITY_PORT}/v3", self.address)

@@ -1,5 +1,6 @@
 //! What happened in a cloud, as its services' doors and its hypervisors wrote it down.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
@@ -111,6 +112,19 @@ impl OpenStack {
             }
         }
         Ok(hosts)
+    }
+
+    /// The servers whose guests run in truth, anywhere.
+    pub fn running(&self) -> Result<BTreeSet<String>> {
+        let mut running = BTreeSet::new();
+        for line in self.journal()?.iter().filter(|line| line["what"] == "effect") {
+            match line["did"].as_str() {
+                Some("spawn" | "power_on") => running.insert(word(line, "server")),
+                Some("destroy" | "power_off") => running.remove(&word(line, "server")),
+                _ => false,
+            };
+        }
+        Ok(running)
     }
 
     fn journal(&self) -> Result<Vec<Value>> {

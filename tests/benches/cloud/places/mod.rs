@@ -1,0 +1,51 @@
+//! The clouds, each as its peer has it.
+
+mod ec2;
+mod nova;
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+
+use crate::Wrong;
+use crate::options::Cloud;
+use crate::parts::Counts;
+
+/// How an agent is run: its Python, what it reads from its standard input, and its variables.
+pub type Run = (PathBuf, String, Vec<(&'static str, String)>);
+
+/// One cloud with its limits.
+#[async_trait]
+pub trait Place {
+    /// What stands for it here, and by which limits.
+    fn about(&self) -> &'static str;
+
+    /// What fences its instances elsewhere.
+    fn agent(&self) -> &'static str;
+
+    /// So many new instances that run, and stop within a second.
+    async fn instances(&self, count: usize) -> Result<Vec<String>, Wrong>;
+
+    /// The lines of a device.
+    fn device(&self, instance: &str) -> String;
+
+    /// How the agent fences one.
+    fn fences_by_agent(&self, instance: &str) -> Result<Run, Wrong>;
+
+    /// From now on limits count, from full buckets on.
+    async fn fill_limits(&self) -> Result<(), Wrong>;
+
+    /// What was asked until now.
+    async fn counts(&self) -> Result<Counts, Wrong>;
+
+    /// Which of them run in truth.
+    async fn still_on(&self, instances: &[String]) -> Result<Vec<String>, Wrong>;
+}
+
+/// Starts it.
+pub async fn start(cloud: Cloud) -> Result<Box<dyn Place>, Wrong> {
+    Ok(match cloud {
+        Cloud::Aws => Box::new(ec2::Place::start().await?),
+        Cloud::Openstack => Box::new(nova::Place::start().await?),
+    })
+}

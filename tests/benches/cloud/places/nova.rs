@@ -1,0 +1,97 @@
+//! A real Nova, with its fake hypervisor.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use picket_tests::peers::{OpenStack, Who};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::Run;
+use crate::Wrong;
+use crate::parts::Counts;
+
+pub struct Place {
+    cloud: OpenStack,
+    home: TempDir,
+}
+
+impl Place {
+    pub async fn start() -> Result<Self, Wrong> {
+        use std::os::unix::fs::PermissionsExt;
+        let (cloud, home) = (OpenStack::start().await?, tempfile::tempdir()?);
+        let place = Self { cloud, home };
+        std::fs::write(place.clouds(), place.cloud.clouds_yaml(&Who::Tenant))?;
+        std::fs::set_permissions(place.clouds(), std::fs::Permissions::from_mode(0o600))?;
+        Ok(place)
+    }
+
+    fn clouds(&self) -> PathBuf {
+        self.home.path().join("clouds.yaml")
+    }
+}
+
+/// What a request asks, without which server.
+fn kind(method: &str, path: &str) -> String {
+    let path = path.split('?').next().unwrap_or_default();
+    let is_id =
+        |part: &str| part.len() >= 32 && part.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    let is_request = |part: &str| part.starts_with("req-");
+    let parts = path.split('/').filter(|part| !part.is_empty() && !matches!(*part, "v2.1" | "v3"));
+    let parts: Vec<&str> =
+        parts.map(|part| if is_id(part) || is_request(part) { "ID" } else { part }).collect();
+    format!("{method} {}", parts.join("/"))
+}
+
+#[async_trait]
+impl super::Place for Place {
+    fn about(&self) -> &'static str {
+        "a real Nova as a tenant, its hypervisor faked by Nova; Nova has no limits on requests"
+    }
+
+    fn agent(&self) -> &'static str {
+        "fence_openstack"
+    }
+
+    async fn instances(&self, count: usize) -> Result<Vec<String>, Wrong> {
+        let made = self.cloud.ask(&Who::Owner, "create_servers", json!({ "count": count })).await?;
+        let made: Vec<String> = serde_json::from_value(made)?;
+        Ok(made)
+    }
+
+    fn device(&self, instance: &str) -> String {
+        let clouds = self.clouds();
+        format!("driver = \"openstack\"\nserver = {instance:?}\ncloud = \"cloud\"\nclouds_file = {clouds:?}")
+    }
+
+    fn fences_by_agent(&self, instance: &str) -> Result<Run, Wrong> {
+        let input = format!(
+            "action=off\nplug={instance}\nusername=tenant\npassword=tenant-secret\nproject_name=tenant\nauth_url={}\n\
+             user_domain_name=Default\nproject_domain_name=Default\n",
+            self.cloud.auth_url()
+        );
+        Ok((OpenStack::python()?, input, Vec::new()))
+    }
+
+    async fn fill_limits(&self) -> Result<(), Wrong> {
+        Ok(())
+    }
+
+    async fn counts(&self) -> Result<Counts, Wrong> {
+        // Its services ask one another, too, and the tests' own client asks.
+        let of_fences = |agent: &str| {
+            agent.starts_with("picket/") || agent.starts_with("fence_") || agent.contains("novaclient")
+        };
+        let mut counts: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+        for asked in self.cloud.requests()?.iter().filter(|asked| of_fences(&asked.agent)) {
+            counts.entry(kind(&asked.method, &asked.path)).or_default()[0] += 1;
+        }
+        Ok(Counts(counts))
+    }
+
+    async fn still_on(&self, instances: &[String]) -> Result<Vec<String>, Wrong> {
+        let running: BTreeSet<String> = self.cloud.running()?;
+        Ok(instances.iter().filter(|one| running.contains(*one)).cloned().collect())
+    }
+}
