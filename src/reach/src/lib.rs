@@ -10,6 +10,7 @@
 pub mod address;
 mod death;
 mod keeper;
+mod last_word;
 pub mod process;
 pub mod program;
 pub mod settings;
@@ -18,5 +19,6 @@ mod tls;
 pub mod token;
 pub mod web;
 
+pub use last_word::LastWord;
 pub use settings::{SettingFault, Settings};
 pub use text::{KEPT, excerpt};

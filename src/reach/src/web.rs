@@ -7,6 +7,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, LOCATION};
 use reqwest::{Client, RequestBuilder, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
+use crate::last_word::{self, Asked, LastWord};
 use crate::text::KEPT;
 use crate::tls;
 use crate::token::Token;
@@ -70,6 +71,7 @@ pub fn client_keeping(connections: usize, https: bool, ca_file: Option<&Path>) -
         // Servers close idle ones after 5 s and more: a question on one that is just being closed is lost.
         .pool_idle_timeout(IDLE)
         .connect_timeout(CONNECT)
+        .connector_layer(Asked)
         .user_agent(concat!("picket/", env!("CARGO_PKG_VERSION")));
     builder.build().map_err(|error| format!("no client can be made: {}", chain(&error)))
 }
@@ -104,6 +106,16 @@ pub async fn exchange_up_to(kept: usize, request: RequestBuilder, end: Instant) 
         Ok(Answer { code, headers, body, cut })
     });
     answered.await.unwrap_or(Err(NoAnswer::Late))
+}
+
+/// The same by a client that keeps no connections, where `word` is asked for once there is a connection: without it nothing is sent.
+pub async fn exchange_at_a_word(
+    kept: usize,
+    request: RequestBuilder,
+    end: Instant,
+    word: LastWord,
+) -> Result<Answer, NoAnswer> {
+    last_word::within(word, exchange_up_to(kept, request, end)).await
 }
 
 /// What failed before an answer was complete. Only where no connection came to be was nothing sent.

@@ -1,6 +1,7 @@
 //! The fence agent of the cloud, as Debian ships it, one instance after the other.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,26 @@ impl Agent {
     }
 }
 
+/// Runs an agent with what it reads from its standard input; what it complained of, if it failed.
+pub async fn run(
+    (python, agent): (PathBuf, &str),
+    input: String,
+    variables: Vec<(&'static str, String)>,
+) -> Result<(), Wrong> {
+    let mut command = Command::new(python);
+    command.args(["-W", "ignore", "-c", RUN, &format!("/usr/sbin/{agent}")]).envs(variables);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let ran = tokio::task::spawn_blocking(move || {
+        let mut agent = command.spawn()?;
+        if let Some(mut stdin) = agent.stdin.take() {
+            stdin.write_all(input.as_bytes())?;
+        }
+        agent.wait_with_output()
+    });
+    let ended = ran.await??;
+    if ended.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&ended.stderr).into()) }
+}
+
 /// Fences so many.
 pub async fn measure(place: &dyn Place, count: usize) -> Result<Agent, Wrong> {
     let instances = place.instances(count).await?;
@@ -49,22 +70,8 @@ pub async fn measure(place: &dyn Place, count: usize) -> Result<Agent, Wrong> {
     let before = place.counts().await?;
     let began = Instant::now();
     for instance in &instances {
-        let (python, input, variables) = place.fences_by_agent(instance)?;
-        let mut command = Command::new(python);
-        command.args(["-W", "ignore", "-c", RUN, &format!("/usr/sbin/{}", place.agent())]);
-        command.envs(variables).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let ran = tokio::task::spawn_blocking(move || {
-            let mut agent = command.spawn()?;
-            if let Some(mut stdin) = agent.stdin.take() {
-                stdin.write_all(input.as_bytes())?;
-            }
-            agent.wait_with_output()
-        });
-        let ended = ran.await??;
-        if !ended.status.success() {
-            let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-            return Err(format!("{} did not fence {instance}: {said}", place.agent()).into());
-        }
+        let fenced = place.fence_by_agent(instance).await;
+        fenced.map_err(|wrong| format!("{} did not fence {instance}: {wrong}", place.agent()))?;
     }
     let took = began.elapsed();
     let counts = place.counts().await?.since(&before);

@@ -1,12 +1,13 @@
 //! One question or command on its way: what goes with it, what came back, and why nothing did.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use picket_core::order::Order;
 use picket_core::time::BootTime;
 use picket_driver::unclear::Sending;
-use picket_driver::{Call, DriverError, Effort, ErrorKind};
+use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind};
+use picket_reach::LastWord;
 use picket_reach::web::{self, Answer, NoAnswer};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, StatusCode};
@@ -76,6 +77,8 @@ pub(crate) struct Command<'a> {
 #[derive(Debug)]
 pub(super) enum Unanswered {
     NeverSent(String),
+    /// It might not go any more, once there was a connection.
+    Barred(DriverError),
     Broken(String),
     Late,
 }
@@ -83,6 +86,7 @@ pub(super) enum Unanswered {
 impl Unanswered {
     pub(super) fn into_error(self, effort: &Effort, place: &str) -> DriverError {
         let (kind, why) = match self {
+            Unanswered::Barred(error) => return error,
             Unanswered::NeverSent(why) => (ErrorKind::Unreachable, why),
             Unanswered::Broken(why) => (ErrorKind::Protocol, format!("the answer broke off: {why}")),
             Unanswered::Late => (ErrorKind::TimedOut, "no answer in time".to_owned()),
@@ -117,18 +121,40 @@ pub(super) fn request_id(answer: &Answer) -> Option<String> {
     answer.header(REQUEST_ID).map(str::to_owned)
 }
 
-/// Sends a command, whose caller may go away: its answer is heard all the same, and for longer than the call lasts.
+/// Sends a command, whose caller may go away: its answer is heard all the same, and for longer than the call lasts. Whether it may go is
+/// asked once more when there is a connection: that may take seconds.
 pub(super) async fn carry(
     request: RequestBuilder,
     token: Arc<Token>,
     sending: Sending,
-    deadline: Instant,
+    call: &Call,
 ) -> Result<Answer, Unanswered> {
+    let (deadline, call) = (call.deadline(), call.clone());
+    let barred: Arc<Mutex<Option<DriverError>>> = Arc::default();
+    let bars = Arc::clone(&barred);
+    let word: LastWord = Arc::new(move || {
+        let late = || DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, "its time is over");
+        let may = if Instant::now() < deadline { call.may_send() } else { Err(late()) };
+        may.map_err(|error| {
+            let words = error.to_string();
+            *bars.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            words
+        })
+    });
     let carried = tokio::spawn(async move {
-        let answered = exchange(request, &token, deadline + HEARD).await;
+        let answered = match bearing(request, &token) {
+            Ok(request) => {
+                let answered = web::exchange_at_a_word(LONGEST, request, deadline + HEARD, word).await;
+                answered.map_err(|failed| {
+                    let barred = barred.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    barred.map_or_else(|| unanswered(failed), Unanswered::Barred)
+                })
+            }
+            Err(unsent) => Err(unsent),
+        };
         let clear = match &answered {
             Ok(answer) => !is_unclear(answer.code, request_id(answer).is_some()),
-            Err(failed) => matches!(failed, Unanswered::NeverSent(_)),
+            Err(failed) => matches!(failed, Unanswered::NeverSent(_) | Unanswered::Barred(_)),
         };
         if clear {
             sending.answered();
@@ -142,12 +168,17 @@ pub(super) async fn carry(
     }
 }
 
-async fn exchange(request: RequestBuilder, token: &Token, end: Instant) -> Result<Answer, Unanswered> {
+fn bearing(request: RequestBuilder, token: &Token) -> Result<RequestBuilder, Unanswered> {
     let Ok(mut value) = HeaderValue::from_bytes(token.secret.expose()) else {
         return Err(Unanswered::NeverSent("the token cannot be sent: it is no header's value".to_owned()));
     };
     value.set_sensitive(true);
-    web::exchange_up_to(LONGEST, request.header(TOKEN, value), end).await.map_err(unanswered)
+    Ok(request.header(TOKEN, value))
+}
+
+async fn exchange(request: RequestBuilder, token: &Token, end: Instant) -> Result<Answer, Unanswered> {
+    let request = bearing(request, token)?;
+    web::exchange_up_to(LONGEST, request, end).await.map_err(unanswered)
 }
 
 pub(super) async fn ask(

@@ -324,10 +324,10 @@ impl Cloud {
         effort.sent();
         let asked_at = call.now();
         let sending = unclear.sending(asked_at + self.longest_life());
-        let answer = match carry(request, token.clone(), sending, call.deadline()).await {
+        let answer = match carry(request, token.clone(), sending, call).await {
             Ok(answer) => answer,
             Err(failed) => {
-                if matches!(failed, Unanswered::NeverSent(_)) {
+                if matches!(failed, Unanswered::NeverSent(_) | Unanswered::Barred(_)) {
                     effort.unsent();
                 }
                 return Err(failed.into_error(effort, &place));

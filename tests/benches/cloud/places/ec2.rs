@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use picket_tests::peers::{AccessKey, Ec2, Treatment};
 
-use super::Run;
 use crate::Wrong;
+use crate::beside::run;
 use crate::parts::Counts;
 
 /// Of a guest that obeys, so that the agent, which asks it, comes to an end too.
@@ -54,7 +54,7 @@ impl super::Place for Place {
         )
     }
 
-    fn fences_by_agent(&self, instance: &str) -> Result<Run, Wrong> {
+    async fn fence_by_agent(&self, instance: &str) -> Result<(), Wrong> {
         let AccessKey { id, secret } = &self.key;
         let input = format!(
             "action=off\nplug={instance}\nregion=eu-central-1\naccess_key={id}\nsecret_key={secret}\n"
@@ -64,7 +64,7 @@ impl super::Place for Place {
         // It asks the metadata service who it is itself, by a proxy here.
         let variables =
             vec![("http_proxy", endpoint.clone()), ("no_proxy", host), ("AWS_ENDPOINT_URL", endpoint)];
-        Ok((Ec2::python()?, input, variables))
+        run((Ec2::python()?, self.agent()), input, variables).await
     }
 
     async fn fill_limits(&self) -> Result<(), Wrong> {

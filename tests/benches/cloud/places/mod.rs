@@ -3,16 +3,11 @@
 mod ec2;
 mod nova;
 
-use std::path::PathBuf;
-
 use async_trait::async_trait;
 
 use crate::Wrong;
 use crate::options::Cloud;
 use crate::parts::Counts;
-
-/// How an agent is run: its Python, what it reads from its standard input, and its variables.
-pub type Run = (PathBuf, String, Vec<(&'static str, String)>);
 
 /// One cloud with its limits.
 #[async_trait]
@@ -29,8 +24,8 @@ pub trait Place {
     /// The lines of a device.
     fn device(&self, instance: &str) -> String;
 
-    /// How the agent fences one.
-    fn fences_by_agent(&self, instance: &str) -> Result<Run, Wrong>;
+    /// The agent fences one.
+    async fn fence_by_agent(&self, instance: &str) -> Result<(), Wrong>;
 
     /// From now on limits count, from full buckets on.
     async fn fill_limits(&self) -> Result<(), Wrong>;

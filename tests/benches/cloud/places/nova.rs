@@ -8,8 +8,8 @@ use picket_tests::peers::{OpenStack, Who};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::Run;
 use crate::Wrong;
+use crate::beside::run;
 use crate::parts::Counts;
 
 pub struct Place {
@@ -65,13 +65,13 @@ impl super::Place for Place {
         format!("driver = \"openstack\"\nserver = {instance:?}\ncloud = \"cloud\"\nclouds_file = {clouds:?}")
     }
 
-    fn fences_by_agent(&self, instance: &str) -> Result<Run, Wrong> {
+    async fn fence_by_agent(&self, instance: &str) -> Result<(), Wrong> {
         let input = format!(
             "action=off\nplug={instance}\nusername=tenant\npassword=tenant-secret\nproject_name=tenant\nauth_url={}\n\
              user_domain_name=Default\nproject_domain_name=Default\n",
             self.cloud.auth_url()
         );
-        Ok((OpenStack::python()?, input, Vec::new()))
+        run((OpenStack::python()?, self.agent()), input, Vec::new()).await
     }
 
     async fn fill_limits(&self) -> Result<(), Wrong> {
