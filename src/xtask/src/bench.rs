@@ -6,13 +6,16 @@ use crate::failure::Failure;
 use crate::packages::{self, Package};
 use crate::{etcd, openstack, place, python, run};
 
+/// The variables by which what is measured finds its peers.
+type Variables = Vec<(&'static str, OsString)>;
+
 /// One bench of `tests/benches`.
 struct Bench {
     name: &'static str,
     about: &'static str,
     needs: &'static [Package],
     /// What it wants besides, by the variables that name it.
-    peers: fn() -> Result<Vec<(&'static str, OsString)>, Failure>,
+    peers: fn() -> Result<Variables, Failure>,
     /// How it is built.
     profile: &'static str,
 }
@@ -22,7 +25,7 @@ const RELEASED: &str = "bench";
 /// As the tests: for what counts requests and waits for others. The clients of clouds take a quarter of an hour to optimise.
 const AS_TESTED: &str = "dev";
 
-fn nothing() -> Result<Vec<(&'static str, OsString)>, Failure> {
+fn nothing() -> Result<Variables, Failure> {
     Ok(Vec::new())
 }
 
