@@ -63,7 +63,7 @@ class Call:
         more = {"fault": self.fault, "alone": alone}
         return self.world.begin(kind, instance, self.user.email, self.query.get("requestId"), work, **more)
 
-    def listed(self, resources, schema, kind, where):
+    def listed(self, resources, kind, where):
         told, token = filters.page(resources, self.query, self.method.known)
         answer = {"kind": kind, "id": f"projects/{PROJECT}/{where}", "selfLink": f"{LINKS}/projects/{PROJECT}/{where}"}
         if told:

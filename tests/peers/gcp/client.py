@@ -4,8 +4,9 @@
 
 A step is `["stop", {"zone": ..., "instance": ..., "no_graceful_shutdown": true}]`: a method of `compute_v1.InstancesClient` with the
 fields of its request; "disk", "operation" and "wait" are of the clients of disks and of operations. What
-takes its time is waited for, by `zoneOperations.wait`. Where there are no credentials ("-") the machine's own are taken, which the metadata server tells. `reports`
-asks with google-api-python-client, which is another client, with the document that the endpoint itself serves.
+takes its time is waited for, by `zoneOperations.wait`. Where there are no credentials ("-") the machine's own are taken, which the
+metadata server tells. `reports` asks with google-api-python-client, which is another client, with the document that the endpoint
+itself serves.
 """
 
 import json

@@ -195,9 +195,8 @@ class Front:
         operation = self.world.operations.get(params.get("operation"))
         if operation:
             names |= {operation.target_id, operation.target_path.rsplit("/", 1)[1]}
-        for one in self.world.instances.values():
-            if names & {one.id, one.name}:
-                names |= {one.id, one.name}
+        for one in [one for name in names for one in self.world.called(name)]:
+            names |= {one.id, one.name}
         return names
 
     async def sent(self, request, answer, how):

@@ -40,12 +40,14 @@ async def answer(front, request, body):
     elif path == "/" or path.startswith("/computeMetadata/"):
         entry["method"] = "metadata"
     else:
-        return json_answer(404, {"error": {"code": 404, "message": f"The requested URL {path} was not found on this server."}})
+        words = f"The requested URL {path} was not found on this server."
+        return json_answer(404, {"error": {"code": 404, "message": words}})
     front.knobs.journal.append(entry)
     do = front.knobs.rule_for(entry["method"], {"*"})
     if "status" in do:
         entry["status"] = do["status"]
-        return json_answer(do["status"], {"error": do.get("reason", "internal_failure"), "error_description": do.get("message", "No.")})
+        told = {"error": do.get("reason", "internal_failure"), "error_description": do.get("message", "No.")}
+        return json_answer(do["status"], told)
     if entry["method"] == "metadata":
         told = metadata(front, request, path)
         entry["status"] = told.status

@@ -6,6 +6,7 @@ tighter than AND and what stands side by side is an AND; and `name eq 'a|b'`, a 
 
 import base64
 import fnmatch
+import functools
 import json
 import re
 
@@ -46,13 +47,20 @@ class Filter:
             if self.peek() == ("word", "AND"):
                 self.take()
             parts.append(self.alternatives())
-        return lambda one: all(part(one) for part in parts)
+        return parts[0] if len(parts) == 1 else lambda one: all(part(one) for part in parts)
 
     def alternatives(self):
         parts = [self.term()]
         while self.peek() == ("word", "OR"):
             self.take()
             parts.append(self.term())
+        if len(parts) == 1:
+            return parts[0]
+        # One field of many values, which is what hundreds of instances are asked for by.
+        fields = {getattr(part, "field", None) for part in parts}
+        if len(fields) == 1 and None not in fields:
+            field, values = fields.pop(), {part.value for part in parts}
+            return lambda one: written(field_of(one, field)) in values
         return lambda one: any(part(one) for part in parts)
 
     def term(self):
@@ -74,7 +82,10 @@ class Filter:
         self.must(kind == "sign" and operator not in "()" or operator in ("eq", "ne"))
         kind, value = self.take()
         self.must(kind != "sign")
-        return lambda one: compare(field_of(one, field), operator, value)
+        holds = functools.partial(compare, field, operator, value)
+        if operator == "=" and "*" not in value:
+            holds.field, holds.value = field, value
+        return holds
 
 
 def field_of(one, path):
@@ -87,7 +98,8 @@ def written(value):
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 
-def compare(has, operator, value):
+def compare(field, operator, value, one):
+    has = field_of(one, field)
     text = written(has)
     if operator in ("eq", "ne"):
         return (re.fullmatch(value, text) is not None) == (operator == "eq")

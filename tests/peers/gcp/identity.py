@@ -3,12 +3,14 @@
 A token is got by a service account's signed assertion (`/token`), from the metadata server, or for a foreign token by the security token
 service and an impersonation (`/v1/token`, `:generateAccessToken`); or it is a JSON Web Token that a service account signed itself.
 Every signature is checked, every time of life is, and a token is refused once it is over. A life may be set for each user: it binds a
-self-signed token as well, from when it was issued, though at Google's that lives for as long as its `exp` says.
+self-signed token as well, from when it was first seen, though at Google's that lives for as long as its `exp` says: its client knows
+nothing of that, and goes on with it. A client that shall get another one in time is given one of the other kinds.
 """
 
 import asyncio
 import base64
 import datetime
+import functools
 import hashlib
 import json
 import secrets
@@ -228,7 +230,8 @@ class Identity:
         if claims.get("sub") != user.email or not (scopes or claims.get("aud") == AUDIENCE):
             raise Refused("Request had invalid authentication credentials: subject or audience.", "authError", 401)
         self.serial += 1
-        token = Token(self.serial, user, "self-signed", scopes or {CLOUD}, claims["iat"], claims["exp"])
+        # Clients date it back; what a test sets for its life counts from when it was first seen.
+        token = Token(self.serial, user, "self-signed", scopes or {CLOUD}, time.time(), claims["exp"])
         # Looked at once: the signature does not change, and its times are looked at whenever it comes.
         self.tokens[text] = token
         return token
@@ -244,4 +247,9 @@ def issuer_of(token):
 
 
 def fingerprint(labels):
-    return base64.b64encode(hashlib.sha256(json.dumps(labels, sort_keys=True).encode()).digest()[:8]).decode()
+    return fingerprint_of(json.dumps(labels, sort_keys=True))
+
+
+@functools.lru_cache(maxsize=100_000)
+def fingerprint_of(text):
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()

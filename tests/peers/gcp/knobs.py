@@ -6,6 +6,7 @@
     user      {"permissions": ["compute.instances.get"], "life": 3600}  a service account that may do just that ("*": all), and what is
                   of it: {email, key, external, subject}; its tokens live for so many seconds
     life      {"email": "", "life": 5}, revoke {"email": ""}  its tokens' life from now on; none of those that there are is good
+    token     {"email": ""}           an access token of it
     metadata  {"email": ""}           the address of a metadata server of a machine that has this service account
     treat     {"instance": "id", ...} how it is treated from now on, all of it anew: seconds of `pending` (an operation), `stopping`,
                   `graceful`, `acpi`, `starting`, `attaching`, `detaching`; stuck: the stage that never ends; word: what its state is
@@ -38,6 +39,7 @@ import time
 import aiohttp.web
 
 from call import Refusal
+from identity import CLOUD
 from world import ZONES, Attached, Disk, Instance
 
 # Requests a minute, for each of these groups, region and project, unless Google was asked for more.
@@ -115,7 +117,7 @@ class Knobs:
         for _ in range(count):
             instance = Instance(name or f"picket-{len(self.world.instances)}-{len(self.world.disks)}", zone)
             instance.labels, instance.group, instance.scheduling = dict(labels or {}), group or None, dict(scheduling or {})
-            self.world.instances[instance.id] = instance
+            self.world.add(instance)
             self.attach(instance, "persistent-disk-0", Disk(instance.name, zone), "READ_WRITE", boot=True)
             for at, one in enumerate(disks):
                 self.attach(instance, one["device"], self.disk_for(instance, at, one), one.get("mode", "READ_WRITE"))
@@ -144,6 +146,10 @@ class Knobs:
     def do_revoke(self, email):
         self.identity.users[email].revoked = time.time()
 
+    def do_token(self, email):
+        user = self.identity.users[email]
+        return self.identity.issue(user, "given", {CLOUD}, user.life)[0]
+
     async def do_metadata(self, email):
         site = aiohttp.web.TCPSite(self.runner, self.address, 0)
         await site.start()
@@ -171,7 +177,7 @@ class Knobs:
         self.world.remove(old)
         new = Instance(old.name, old.zone)
         new.labels, new.group, new.scheduling = dict(old.labels), old.group, dict(old.scheduling)
-        self.world.instances[new.id] = new
+        self.world.add(new)
         self.attach(new, "persistent-disk-0", Disk(new.name, new.zone), "READ_WRITE", boot=True)
         for one in data if disks else []:
             self.attach(new, one.device, one.disk, one.mode)

@@ -15,7 +15,7 @@ def instances_of(world, zone):
 def list_instances(call):
     zone = call.params["zone"]
     where = f"zones/{zone}/instances"
-    return call.listed(instances_of(call.world, zone), "Instance", "compute#instanceList", where)
+    return call.listed(instances_of(call.world, zone), "compute#instanceList", where)
 
 
 def aggregated(call):
@@ -48,7 +48,7 @@ def get_disk(call):
 def list_disks(call):
     zone = call.params["zone"]
     told = [disk.told() for disk in call.world.disks.values() if disk.zone == zone]
-    return call.listed(told, "Disk", "compute#diskList", f"zones/{zone}/disks")
+    return call.listed(told, "compute#diskList", f"zones/{zone}/disks")
 
 
 def operation_of(call):
@@ -72,7 +72,7 @@ def list_operations(call):
     for operation in call.world.operations.values():
         if operation.zone == zone:
             seen[operation.name] = operation.told()
-    return call.listed(list(seen.values()), "Operation", "compute#operationList", f"zones/{zone}/operations")
+    return call.listed(list(seen.values()), "compute#operationList", f"zones/{zone}/operations")
 
 
 def manager(call, name, zone, members):
@@ -96,7 +96,7 @@ def list_managers(call):
     zone = call.params["zone"]
     told = [manager(call, name, zone, members) for name, members in managers(call).items()]
     kind = "compute#instanceGroupManagerList"
-    return call.listed(told, "InstanceGroupManager", kind, f"zones/{zone}/instanceGroupManagers")
+    return call.listed(told, kind, f"zones/{zone}/instanceGroupManagers")
 
 
 def members_of(call):
@@ -123,13 +123,18 @@ def zone_told(zone):
     }  # fmt: skip
 
 
+def list_zones(call):
+    return call.listed([zone_told(zone) for zone in ZONES], "compute#zoneList", "zones")
+
+
 def get_region(call):
     region = call.params["region"]
     link = f"{LINKS}/projects/{PROJECT}"
     zones = [f"{link}/zones/{zone}" for zone, of in ZONES.items() if of == region]
-    return {"kind": "compute#region", "id": "1210", "name": region, "status": "UP", "selfLink": f"{link}/regions/{region}", "zones": zones}
+    told = {"kind": "compute#region", "id": "1210", "name": region, "status": "UP", "zones": zones}
+    return {**told, "selfLink": f"{link}/regions/{region}"}
 
 
 def get_project(_call):
     link = f"{LINKS}/projects/{PROJECT}"
-    return {"kind": "compute#project", "id": str(NUMBER), "name": PROJECT, "selfLink": link, "xpnProjectStatus": "UNSPECIFIED_XPN_PROJECT_STATUS"}
+    return {"kind": "compute#project", "id": str(NUMBER), "name": PROJECT, "selfLink": link}

@@ -8,7 +8,7 @@ import asyncio
 import looking
 from call import Refusal, absent, forbidden, not_ready
 from identity import fingerprint
-from world import NUMBER, PROJECT, ZONES, Attached, Disk, Failed, Instance
+from world import NUMBER, PROJECT, Attached, Disk, Failed, Instance
 
 SSD = (
     "VM has a Local SSD attached but an undefined value for `discard-local-ssd`. If using gcloud, please add "
@@ -214,7 +214,7 @@ def insert(call):
     instance = Instance(said["name"], zone)
     instance.status, instance.labels = "PROVISIONING", dict(said.get("labels", {}))
     instance.scheduling = dict(said.get("scheduling", {}))
-    call.world.instances[instance.id] = instance
+    call.world.add(instance)
     for at, one in enumerate(said["disks"]):
         if "source" in one:
             disk = disk_of(call, one["source"])
@@ -248,15 +248,17 @@ def delete(call):
 
 # A request is answered with what these return; an operation is begun, and told as it then is.
 METHODS = {
-    "instances.get": lambda call: call.instance().told(), "instances.list": looking.list_instances, "instances.aggregatedList": looking.aggregated,
-    "instances.start": start, "instances.stop": stop, "instances.reset": reset, "instances.setLabels": set_labels,
+    "instances.get": lambda call: call.instance().told(), "instances.list": looking.list_instances,
+    "instances.aggregatedList": looking.aggregated, "instances.start": start, "instances.stop": stop, "instances.reset": reset,
+    "instances.setLabels": set_labels,
     "instances.suspend": lasting_change("suspend", "RUNNING", "SUSPENDING", "SUSPENDED", "stopping"),
     "instances.resume": lasting_change("resume", "SUSPENDED", "STAGING", "RUNNING", "starting"),
     "instances.attachDisk": attach_disk, "instances.detachDisk": detach_disk, "instances.insert": insert,
-    "instances.delete": delete, "disks.get": looking.get_disk, "disks.list": looking.list_disks, "regionDisks.get": looking.get_disk,
+    "instances.delete": delete, "disks.get": looking.get_disk, "disks.list": looking.list_disks,
+    "regionDisks.get": looking.get_disk,
     "zoneOperations.get": lambda call: looking.operation_of(call).told(), "zoneOperations.wait": looking.wait_operation,
-    "zoneOperations.list": looking.list_operations, "regionOperations.get": looking.operation_of, "zones.get": lambda call: looking.zone_told(call.params["zone"]),
-    "zones.list": lambda call: call.listed([looking.zone_told(zone) for zone in ZONES], "Zone", "compute#zoneList", "zones"),
+    "zoneOperations.list": looking.list_operations, "regionOperations.get": looking.operation_of,
+    "zones.get": lambda call: looking.zone_told(call.params["zone"]), "zones.list": looking.list_zones,
     "regions.get": looking.get_region, "projects.get": looking.get_project, "instanceGroupManagers.list": looking.list_managers,
     "instanceGroupManagers.get": looking.get_manager, "instanceGroupManagers.listManagedInstances": looking.managed,
 }  # fmt: skip

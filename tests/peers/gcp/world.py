@@ -5,6 +5,7 @@ treatment of its instance, also where that is changed while it lasts.
 """
 
 import asyncio
+import functools
 import secrets
 import time
 import uuid
@@ -23,6 +24,7 @@ def number():
     return str(10**18 + secrets.randbelow(8 * 10**18))
 
 
+@functools.lru_cache(maxsize=100_000)
 def precise(seconds):
     return stamp(seconds)[:-1] + f".{int(seconds % 1 * 1000):03d}-00:00"
 
@@ -160,7 +162,7 @@ class Operation:
 
 class World:
     def __init__(self):
-        self.instances, self.disks, self.operations, self.groups = {}, {}, {}, {}
+        self.instances, self.names, self.disks, self.operations, self.groups = {}, {}, {}, {}, {}
         # `treated` is set, and another one put in its place, whenever a treatment changes.
         self.events, self.treatments, self.treated = [], {}, asyncio.Event()
 
@@ -223,7 +225,16 @@ class World:
 
     def find(self, zone, name):
         """The instance of that name, or of that number."""
-        return next((one for one in self.instances.values() if one.zone == zone and name in (one.name, one.id)), None)
+        found = self.instances.get(name) or self.names.get((zone, name))
+        return found if found and found.zone == zone else None
+
+    def called(self, name):
+        """All that have that name or number, wherever they are."""
+        named = [self.names[zone, name] for zone in ZONES if (zone, name) in self.names]
+        return named + [self.instances[name]] if name in self.instances else named
+
+    def add(self, instance):
+        self.instances[instance.id] = self.names[instance.zone, instance.name] = instance
 
     def attach(self, instance, attached):
         instance.disks.append(attached)
@@ -260,4 +271,6 @@ class World:
             if attached.auto_delete and attached.disk:
                 self.disks.pop(attached.disk.path, None)
         self.instances.pop(instance.id, None)
+        if self.names.get((instance.zone, instance.name)) is instance:
+            del self.names[instance.zone, instance.name]
         self.note("gone", instance)
