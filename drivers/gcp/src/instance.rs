@@ -27,7 +27,7 @@ pub(crate) struct Instance {
     #[serde(default)]
     pub(crate) scheduling: Scheduling,
     #[serde(default)]
-    metadata: Metadata,
+    pub(crate) metadata: Metadata,
 }
 
 /// One of its disks.
@@ -58,13 +58,13 @@ pub(crate) struct Scheduling {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-struct Metadata {
+pub(crate) struct Metadata {
     #[serde(default)]
     items: Vec<Item>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-struct Item {
+pub(crate) struct Item {
     #[serde(default)]
     key: String,
     #[serde(default)]
