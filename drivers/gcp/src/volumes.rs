@@ -41,10 +41,12 @@ impl GcpDriver {
             )));
         };
         let stays = disk.boot.then(|| "it is the boot disk".to_owned());
-        let Disk { mut name, labels, .. } = self.cloud.disk(&id, call).await?.unwrap_or_default();
-        if name.is_empty() {
-            name = id.rsplit('/').next().unwrap_or_default().to_owned();
-        }
+        // By its name and labels it may be to stay: without them it is not known.
+        let Some(Disk { name, labels, .. }) = self.cloud.disk(&id, call).await? else {
+            return Err(not_told(format!(
+                "the instance has the disk {id}, and Compute Engine does not know that"
+            )));
+        };
         Ok(Volume { at: VolumeAt { id, device }, name, tags: labels, stays })
     }
 

@@ -31,6 +31,10 @@ async fn what_is_attached_is_told_in_full_and_what_stays_is_said() {
         driver.volumes().expect("volumes").attached(&scene.call(&orders)).await.expect_err("not told");
     assert_eq!(error.kind, ErrorKind::Forbidden, "{error}");
     assert!(error.detail.contains("compute.disks.get is missing"), "{error}");
+    scene.compute.fail("disks.get", Fault::Refuse(404, "notFound", "There is none."));
+    let error =
+        driver.volumes().expect("volumes").attached(&scene.call(&orders)).await.expect_err("not told");
+    assert!(error.detail.contains("does not know that"), "{error}");
 }
 
 #[tokio::test]
