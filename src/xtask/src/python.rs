@@ -20,6 +20,15 @@ pub fn aws() -> Result<PathBuf, Failure> {
     )
 }
 
+/// The one of the Compute Engine of the tests, with what `tests/peers/gcp/requirements.txt` asks for (270 MB).
+pub fn gcp() -> Result<PathBuf, Failure> {
+    with(
+        &place::cache()?.join("gcp/venv"),
+        &place::top().join("tests/peers/gcp/requirements.txt"),
+        "aiohttp, cryptography, googleapiclient, google.cloud.compute_v1",
+    )
+}
+
 /// A Python in `home` with what `requirements` ask for, which has these modules; made anew when that file changed.
 pub fn with(home: &Path, requirements: &Path, modules: &str) -> Result<PathBuf, Failure> {
     let wanted = std::fs::read_to_string(requirements).map_err(Failure::of(requirements.display()))?;

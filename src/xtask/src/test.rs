@@ -24,7 +24,8 @@ pub enum Length {
 /// Builds the programs and brings the peers; the variables by which tests find them.
 pub fn peers(yes: bool) -> Result<Vec<(&'static str, OsString)>, Failure> {
     packages::ensure(packages::FOR_TESTS, yes)?;
-    let (python, openstack, aws) = (python::environment()?, openstack::environment()?, python::aws()?);
+    let (python, openstack) = (python::environment()?, openstack::environment()?);
+    let (aws, gcp) = (python::aws()?, python::gcp()?);
     let (etcd, old_etcd) = (etcd::present()?, etcd::old()?);
     let mut build = place::cargo();
     build.args(["build", "--workspace", "--bins", "--locked"]);
@@ -33,6 +34,7 @@ pub fn peers(yes: bool) -> Result<Vec<(&'static str, OsString)>, Failure> {
         ("PATH", place::search_path().into()),
         ("PICKET_TEST_AWS", aws.into()),
         ("PICKET_TEST_ETCD", etcd.into()),
+        ("PICKET_TEST_GCP", gcp.into()),
         ("PICKET_TEST_OLD_ETCD", old_etcd.into()),
         ("PICKET_TEST_OPENSTACK", openstack.into()),
         ("PICKET_TEST_PYTHON", python.into()),

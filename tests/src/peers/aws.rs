@@ -10,15 +10,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep, timeout};
 
-use super::{Process, fresh_address, peer_file, reaper};
+use super::{Process, fresh_address, hand, peer_file, python, reaper};
 use crate::error::{PeerError, Result};
 
 const READY_WITHIN: Duration = Duration::from_secs(120);
-const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 /// The policy that is shipped: its actions are what a user needs.
 const POLICY: &str = include_str!("../../../deploy/aws/policy.json");
 
@@ -78,21 +74,6 @@ pub struct VolumeState {
     pub at: Vec<String>,
 }
 
-/// Its interpreter: `PICKET_TEST_AWS`, else the one that `cargo xtask test` makes.
-fn interpreter() -> Result<PathBuf> {
-    let given = std::env::var_os("PICKET_TEST_AWS").map(PathBuf::from);
-    let python = given.or_else(|| Some(super::python::cache()?.join("picket/aws/venv/bin/python")));
-    let python = python.unwrap_or_default();
-    if python.exists() {
-        return Ok(python);
-    }
-    let what = format!(
-        "a Python with tests/peers/aws/requirements.txt ({} is not there: cargo xtask test makes it)",
-        python.display()
-    );
-    Err(PeerError::Missing { what, package: "python3-venv" })
-}
-
 impl Ec2 {
     /// Starts one on an address of its own.
     pub async fn start() -> Result<Self> {
@@ -100,19 +81,11 @@ impl Ec2 {
         let directory = directory.map_err(PeerError::io("create a directory"))?;
         reaper::folder(directory.path());
         let address = fresh_address();
-        let mut command = Command::new(interpreter()?);
+        let mut command = Command::new(python::of("aws", "PICKET_TEST_AWS")?);
         command.args(["-W", "ignore"]).arg(peer_file("aws").join("ec2.py"));
         command.arg(address.ip().to_string()).arg(address.port().to_string());
-        let mut process = Process::start(command, &directory.path().join("ec2.log"), "python3-venv")?;
-        let deadline = Instant::now() + READY_WITHIN;
-        while !process.log().contains("ready\n") || TcpStream::connect(address).await.is_err() {
-            process.still_runs()?;
-            if Instant::now() >= deadline {
-                let (what, seen) = ("an EC2 is ready".to_owned(), process.log());
-                return Err(PeerError::TimedOut { what, within: READY_WITHIN, seen });
-            }
-            sleep(Duration::from_millis(20)).await;
-        }
+        let log = directory.path().join("ec2.log");
+        let process = hand::started(command, &log, address, READY_WITHIN).await?;
         Ok(Self { address, process, directory })
     }
 
@@ -123,31 +96,7 @@ impl Ec2 {
 
     /// What `ec2.py` answers to that verb.
     async fn ask<T: DeserializeOwned>(&self, verb: &str, with: Value) -> Result<T> {
-        let asked = async {
-            let mut stream = TcpStream::connect(self.address).await?;
-            let body = with.to_string();
-            let request = format!(
-                "POST /_picket/{verb} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
-                self.address,
-                body.len()
-            );
-            stream.write_all(request.as_bytes()).await?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await?;
-            Ok(answer)
-        };
-        let answer = timeout(ANSWERS_WITHIN, asked).await.map_err(|_elapsed| PeerError::TimedOut {
-            what: format!("ec2.py answers {verb}"),
-            within: ANSWERS_WITHIN,
-            seen: self.process.log(),
-        })?;
-        let answer = answer.map_err(PeerError::io(format!("ask ec2.py: {verb}")))?;
-        let told = answer.split_once("\r\n\r\n").and_then(|(_, body)| serde_json::from_str(body).ok());
-        told.ok_or_else(|| PeerError::Ended {
-            program: format!("ec2.py {verb} {with}"),
-            status: answer,
-            output: self.process.log(),
-        })
+        hand::ask("ec2.py", &self.process, self.address, verb, with).await
     }
 
     /// So many instances that run, each with volumes at these devices besides its root.

@@ -7,6 +7,8 @@ mod built;
 mod calls;
 mod etcd;
 mod foreign;
+mod gcp;
+mod hand;
 mod ipmi_sim;
 mod judge;
 mod knob;
@@ -39,6 +41,10 @@ pub use bmc17::Bmc17;
 pub use calls::{Asked, Calls};
 pub use etcd::{CLIENT_PORT as ETCD_CLIENT_PORT, Etcd, EtcdCluster, EtcdMember};
 pub use foreign::Foreign;
+pub use gcp::{
+    ComputeEngine, GceDisk, GceDiskState, GceEvent, GceInstance, GceMake, GceRequest, GceState, GceToken,
+    GceTreatment, GceUser,
+};
 pub use ipmi_sim::{Hold, IpmiSim, IpmiSimBuilder};
 pub use judge::{Logs, Verdict, judge};
 pub use knob::Knob;
