@@ -122,10 +122,6 @@ impl GcpDriver {
     async fn settle(&self, call: &Call) -> Result<(), DriverError> {
         let Some((requests, _)) = self.open.waiting(call.now()) else { return Ok(()) };
         for request in requests {
-            // Of several copies another one may be on its way.
-            if self.open.copies_of(request) > 1 {
-                continue;
-            }
             let found = self.cloud.of_request(&self.settings.zone, request, call).await?;
             if found.is_some_and(|operation| operation.is_done()) {
                 self.open.found(request);

@@ -1,7 +1,8 @@
 //! What names a command (`requestId`), and the commands of which it is not known yet whether they are over.
 //!
-//! Compute Engine does a request once: another copy with the same `requestId` is answered with the first one's operation, for at least an
-//! hour, and does nothing (instances.stop, query parameters). And the operation bears the `requestId` (`clientOperationId`), so that what
+//! Compute Engine does a request once: another copy with the same `requestId` is answered with the first one's operation, and does nothing
+//! (instances.stop, query parameters). For how long Google writes of its other services alone, in the same words: at least 60 minutes,
+//! which is as long as a token lives. And the operation bears the `requestId` (`clientOperationId`), so that what
 //! became of a command whose answer was lost can be looked up.
 //!
 //! **Invariant.** A name is made of the order alone: the same order, sent again, is the same request. An off that is sent anew on purpose,
@@ -119,9 +120,13 @@ impl Open {
         self.copies().1.iter().filter(|copy| copy.request == request).count()
     }
 
-    /// The only copy of that request that was ever sent was taken, as its operation shows, and that has ended.
+    /// What does that request was found, and has ended. Where one copy alone is open it was that one; of several no other one does anything,
+    /// as long as it is remembered.
     pub(crate) fn found(&self, request: RequestId) {
-        self.copies().1.retain(|copy| copy.request != request || copy.until.since(copy.sent_at) > REMEMBERED);
+        let alone = self.copies_of(request) == 1;
+        let is_over =
+            |copy: &Copy| copy.request == request && (alone || copy.until.since(copy.sent_at) <= REMEMBERED);
+        self.copies().1.retain(|copy| !is_over(copy));
     }
 }
 
@@ -181,8 +186,12 @@ mod tests {
         let again = open.sending(one, at(110), at(50_010));
         open.taken(again, one);
         assert_eq!(open.waiting(at(200)), Some((vec![one], at(50_000))));
+        open.sending(one, at(210), at(50_020));
         open.found(one);
-        assert_eq!(open.copies_of(one), 1);
-        assert_eq!(open.waiting(at(50_001)), None);
+        assert_eq!(open.copies_of(one), 2, "which of them it was is not known");
+        open.sending(other, at(220), at(50_030));
+        open.found(other);
+        assert_eq!((open.copies_of(one), open.copies_of(other)), (2, 0));
+        assert_eq!(open.waiting(at(50_021)), None);
     }
 }

@@ -1,7 +1,5 @@
 //! The settings of one device.
 
-use std::path::PathBuf;
-
 use picket_driver::SettingFault;
 use picket_driver::table::{ReadTable, shown};
 use serde_json::{Map, Value};
@@ -168,14 +166,6 @@ impl Reader<'_> {
             return None;
         }
         Some(text)
-    }
-
-    fn file(&mut self, key: &str) -> Option<PathBuf> {
-        let path = PathBuf::from(self.text(key)?);
-        if !path.is_absolute() {
-            self.fault(key, "expected an absolute path");
-        }
-        Some(path)
     }
 
     fn url(&mut self, key: &str, example: &str) -> Option<String> {
