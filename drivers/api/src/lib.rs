@@ -6,6 +6,7 @@
 //! An error says whether the effect did not happen or is unknown (S10).
 //! Before every control packet the driver asks [`Call::may_send`], also after a login (S6).
 
+pub mod bucket;
 pub mod call;
 #[cfg(feature = "conformance")]
 pub mod conformance;

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use picket_core::time;
@@ -43,6 +44,15 @@ pub trait ReadTable {
             self.fault(key, format!("is missing, for example {example}"));
         }
         self.text(key)
+    }
+
+    /// The file that `key` names; a fault where it is not told from the root.
+    fn file(&mut self, key: &str) -> Option<PathBuf> {
+        let path = PathBuf::from(self.text(key)?);
+        if !path.is_absolute() {
+            self.fault(key, "expected an absolute path");
+        }
+        Some(path)
     }
 
     /// The address or name at `host`, in its one spelling ([`host`]).

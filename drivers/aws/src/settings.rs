@@ -1,7 +1,5 @@
 //! The settings of one device.
 
-use std::path::PathBuf;
-
 use picket_driver::SettingFault;
 use picket_driver::table::{ReadTable, shown};
 use serde_json::{Map, Value};
@@ -113,14 +111,6 @@ impl Reader<'_> {
             return None;
         }
         Some(region)
-    }
-
-    fn file(&mut self, key: &str) -> Option<PathBuf> {
-        let path = PathBuf::from(self.text(key)?);
-        if !path.is_absolute() {
-            self.fault(key, "expected an absolute path");
-        }
-        Some(path)
     }
 
     fn endpoint(&mut self) -> Option<String> {

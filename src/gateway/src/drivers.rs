@@ -30,6 +30,8 @@ fn kinds() -> Vec<Box<dyn DriverKind>> {
         Box::new(picket_driver_agent::AgentKind::default()),
         #[cfg(feature = "aws")]
         Box::new(picket_driver_aws::AwsKind::default()),
+        #[cfg(feature = "gcp")]
+        Box::new(picket_driver_gcp::GcpKind::default()),
         #[cfg(feature = "ipmi")]
         Box::new(picket_driver_ipmi::IpmiKind),
         #[cfg(feature = "openstack")]

@@ -7,6 +7,7 @@
 
 mod bmc;
 mod ec2;
+mod gce;
 mod over_https;
 mod over_udp;
 mod pdu;

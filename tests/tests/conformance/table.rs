@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::bmc::{Pyghmi, Theirs};
 use crate::ec2::Ec2Subject;
+use crate::gce::GceSubject;
 use crate::over_https::OverHttps;
 use crate::over_udp::{By, OverUdp};
 use crate::pdu::Outlet;
@@ -135,6 +136,12 @@ const MOTO: Row = Row {
     peer: "moto",
     left_out: &[ALREADY, RESTART, SIGHT, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
 };
+// The same; and a numeric id is one instance's for ever.
+const COMPUTE_ENGINE: Row = Row {
+    driver: "gcp",
+    peer: "a Compute Engine made from Google's discovery document",
+    left_out: &[ALREADY, RESTART, SIGHT, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
+};
 
 // Each request has a connection of its own, a server one id for good, and nothing is like a session. It is run where there is a cloud
 // already: tests/openstack/conforming.
@@ -145,7 +152,7 @@ const NOVA: Row = Row {
 };
 
 /// All of them. The driver sim is held to the suite where its worlds are, in paused time.
-const ROWS: [&Row; 12] = [
+const ROWS: [&Row; 13] = [
     &IPMI_SIM,
     &PYGHMI,
     &FLEET_IPMI,
@@ -157,11 +164,12 @@ const ROWS: [&Row; 12] = [
     &FENCE_EATON_SNMP,
     &FENCE_REDFISH,
     &MOTO,
+    &COMPUTE_ENGINE,
     &NOVA,
 ];
 
 /// What no peer of a driver shows, and why that is so.
-const SHOWN_NOWHERE: [(&str, &str, &str); 27] = [
+const SHOWN_NOWHERE: [(&str, &str, &str); 35] = [
     ("redfish", LATE_COPY, "TCP delivers once, and no later than its connection lives"),
     ("redfish", DOUBLED, "the same"),
     (
@@ -194,6 +202,18 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 27] = [
     ("aws", ON_ALONE, "EC2 has no sessions; that an on wants a reading before it drivers/aws shows"),
     ("aws", FIRST_COPY, "the driver sends one copy of a question"),
     ("aws", DOUBLED, "TCP delivers once"),
+    ("gcp", ALREADY, "Compute Engine takes a stop of what is stopped"),
+    ("gcp", RESTART, "an instance's life is its numeric id: there is no session that could be lost"),
+    ("gcp", SIGHT, "the same"),
+    ("gcp", SILENT_END, "Compute Engine has no sessions"),
+    (
+        "gcp",
+        LATE_COPY,
+        "TCP delivers once; what comes late is refused by its token, which drivers/gcp and tests/gcp show",
+    ),
+    ("gcp", ON_ALONE, "tests/gcp shows it: an on goes with no token that is newer than the store's word"),
+    ("gcp", FIRST_COPY, "the driver sends one copy of a question"),
+    ("gcp", DOUBLED, "TCP delivers once"),
     ("openstack", RESTART, "a cloud has one epoch: the server's id"),
     ("openstack", SIGHT, "the same"),
     ("openstack", SILENT_END, "a cloud has no sessions"),
@@ -292,4 +312,9 @@ async fn agent_by_fence_redfish_before_sushy() {
 #[tokio::test(flavor = "multi_thread")]
 async fn aws_before_moto() {
     conforms(MOTO, Ec2Subject::start().await.expect("moto")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gcp_before_a_compute_engine() {
+    conforms(COMPUTE_ENGINE, GceSubject::start().await.expect("the Compute Engine of the tests")).await;
 }

@@ -1,5 +1,13 @@
-//! Instances of Compute Engine, as the peer of the tests has it, which other people's clients must agree with first.
+//! Instances of Compute Engine, as the peer of the tests has it, which other people's clients must agree with first: fenced by the gateway, and
+//! by the driver alone. The driver is held to the conformance suite in `tests/tests/conformance`.
 
+mod asking;
 mod clients;
+mod driven;
+mod fencing;
 mod law;
+mod racing;
+mod releasing;
+mod scene;
 mod world;
+mod wrong;

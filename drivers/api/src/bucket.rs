@@ -1,0 +1,179 @@
+//! Token buckets: how much may be asked of a cloud, each with a size and with tokens that come a second. What others of the same
+//! account take is not seen here, and told by refusals.
+//!
+//! **Invariant.** Fences come first: what may only read leaves a reserve.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+/// How much a bucket holds, and how much comes a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// So many tokens at once.
+    pub size: f64,
+    /// So many come a second.
+    pub a_second: f64,
+}
+
+/// After the far side refused because of its limits nothing is sent for so long, doubling.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+/// One bucket.
+#[derive(Debug)]
+pub struct Bucket {
+    limit: Limit,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    tokens: f64,
+    at: Option<Instant>,
+    /// Nothing is taken before this.
+    paused_until: Option<Instant>,
+    pause: Duration,
+}
+
+impl Bucket {
+    /// A full one.
+    pub fn new(limit: Limit) -> Self {
+        let state = State { tokens: limit.size, at: None, paused_until: None, pause: FIRST_PAUSE };
+        Self { limit, state: Mutex::new(state) }
+    }
+
+    /// Takes so many tokens where they are there with `reserve` besides; else says when they will be.
+    fn try_take(&self, now: Instant, tokens: f64, reserve: f64) -> Result<(), Instant> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = state.at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        state.tokens = (state.tokens + passed.as_secs_f64() * self.limit.a_second).min(self.limit.size);
+        state.at = Some(now);
+        if let Some(until) = state.paused_until.filter(|until| *until > now) {
+            return Err(until);
+        }
+        let missing = tokens.min(self.limit.size) + reserve - state.tokens;
+        if missing > 0.0 {
+            // A hair more, so that rounding does not ask once more in vain.
+            return Err(now
+                + Duration::from_secs_f64(missing / self.limit.a_second)
+                + Duration::from_millis(1));
+        }
+        state.tokens -= tokens;
+        Ok(())
+    }
+
+    /// Takes one where it is there.
+    pub fn take_now(&self) -> bool {
+        self.try_take(Instant::now(), 1.0, 0.0).is_ok()
+    }
+
+    /// Takes so many, once they are there.
+    pub async fn take(&self, tokens: usize) {
+        while let Err(when) = self.try_take(Instant::now(), tokens as f64, 0.0) {
+            sleep_until(when).await;
+        }
+    }
+
+    /// The same, where they are there by then.
+    pub async fn take_until(&self, tokens: usize, until: Instant) -> bool {
+        while let Err(when) = self.try_take(Instant::now(), tokens as f64, 0.0) {
+            if when > until {
+                return false;
+            }
+            sleep_until(when).await;
+        }
+        true
+    }
+
+    /// Takes one, and leaves `reserve` for others. Meanwhile `hurried` may have come true: then it leaves none.
+    pub async fn take_leaving(&self, reserve: f64, hurried: impl Fn() -> bool) {
+        const LOOK: Duration = Duration::from_millis(50);
+        let left = || if hurried() { 0.0 } else { reserve };
+        while let Err(when) = self.try_take(Instant::now(), 1.0, left()) {
+            sleep_until(when.min(Instant::now() + LOOK)).await;
+        }
+    }
+
+    /// How many may be taken at once now, at least one.
+    pub fn there(&self) -> usize {
+        let _ = self.try_take(Instant::now(), 0.0, 0.0);
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.tokens.floor().max(1.0)) as usize
+    }
+
+    /// The far side refused because of its limits: ours was fuller than its own.
+    pub fn refused(&self) {
+        self.refused_at(Instant::now());
+    }
+
+    fn refused_at(&self, now: Instant) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.tokens, state.at) = (0.0, Some(now));
+        state.paused_until = Some(now + state.pause);
+        state.pause = (state.pause * 2).min(LONGEST_PAUSE);
+    }
+
+    /// The far side took one.
+    pub fn accepted(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).pause = FIRST_PAUSE;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: Limit = Limit { size: 4.0, a_second: 2.0 };
+
+    /// How long it is waited for tokens from that moment on.
+    fn wait(bucket: &Bucket, now: Instant, tokens: f64, reserve: f64) -> u128 {
+        let when = bucket.try_take(now, tokens, reserve).err();
+        when.map_or(0, |when| when.duration_since(now).as_millis())
+    }
+
+    #[test]
+    fn a_bucket_gives_what_it_has_and_then_what_comes() {
+        let (bucket, now) = (Bucket::new(SMALL), Instant::now());
+        for _ in 0..4 {
+            assert_eq!(wait(&bucket, now, 1.0, 0.0), 0);
+        }
+        assert_eq!(wait(&bucket, now, 3.0, 0.0), 1_501);
+        assert_eq!(wait(&bucket, now + Duration::from_millis(1_501), 3.0, 0.0), 0);
+        let later = now + Duration::from_secs(60);
+        assert_eq!(
+            (wait(&bucket, later, 4.0, 0.0), wait(&bucket, later, 1.0, 0.0)),
+            (0, 501),
+            "no more than its size"
+        );
+        assert_eq!(
+            wait(&Bucket::new(SMALL), now, 1_000.0, 0.0),
+            0,
+            "what is more than its size takes all of it"
+        );
+    }
+
+    #[test]
+    fn what_may_only_read_leaves_a_reserve() {
+        let (bucket, now) = (Bucket::new(SMALL), Instant::now());
+        assert_eq!((wait(&bucket, now, 1.0, 2.0), wait(&bucket, now, 1.0, 2.0)), (0, 0));
+        assert_eq!(wait(&bucket, now, 1.0, 2.0), 501);
+        assert_eq!(wait(&bucket, now, 1.0, 0.0), 0, "a fence takes of it");
+    }
+
+    #[test]
+    fn after_a_refusal_it_waits_longer_each_time_until_something_is_taken() {
+        let (bucket, mut now) = (Bucket::new(SMALL), Instant::now());
+        let mut waits = Vec::new();
+        for step in 0..4 {
+            if step == 3 {
+                bucket.accepted();
+            }
+            bucket.refused_at(now);
+            waits.push(wait(&bucket, now, 1.0, 0.0));
+            now += Duration::from_secs(30);
+        }
+        assert_eq!(waits, [500, 1_000, 2_000, 500]);
+    }
+}

@@ -1,0 +1,304 @@
+//! One project as one account sees it: its token, questions and commands, how much may be asked, and what goes together. All devices of
+//! one account in one project share it.
+//!
+//! **Invariant.** A question may be asked again with a new token; a command goes once, with a token that is there and that nobody takes
+//! for longer than the ledger says (S8). **Invariant.** Credentials that were refused are not tried again and again.
+
+mod batch;
+mod command;
+mod credentials;
+mod login;
+mod lookups;
+mod rates;
+mod token;
+mod words;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use picket_core::time::BootTime;
+use picket_driver::{Call, DriverError, Effect, ErrorKind, SettingFault};
+use picket_reach::web;
+use reqwest::header::AUTHORIZATION;
+use reqwest::{Client, Url};
+use serde::de::DeserializeOwned;
+
+use self::batch::Batch;
+pub(crate) use self::command::{Bound, Command, Told};
+use self::credentials::Credentials;
+use self::login::{Login, bearer};
+use self::rates::{Group, Rates};
+use self::token::{CLOCKS, Token};
+pub(crate) use self::words::Failure;
+use crate::instance::Instance;
+use crate::operation::Operation;
+
+const ENDPOINT: &str = "https://compute.googleapis.com";
+const METADATA: &str = "http://metadata.google.internal";
+/// Names another metadata server, as Google's own tools have it.
+const METADATA_HOST: &str = "GCE_METADATA_HOST";
+/// As much of an answer as is read.
+const LONGEST: usize = 32 << 20;
+/// Connections that are kept for questions, to one place.
+const KEPT: usize = 16;
+/// A token is renewed so long before its end, or a quarter of its life where that is shorter.
+const RENEWED: Duration = Duration::from_secs(120);
+/// After we were refused a token none is asked for again for so long.
+const REFUSED: Duration = Duration::from_secs(30);
+/// How long tokens live that Google gives, and what clocks may differ by.
+pub(crate) const USUAL_LIFE: Duration = Duration::from_secs(3_600 + CLOCKS.as_secs());
+
+/// Who asks, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Account {
+    pub(crate) project: String,
+    pub(crate) credentials_file: Option<PathBuf>,
+    pub(crate) endpoint: Option<String>,
+    pub(crate) metadata: Option<String>,
+    pub(crate) ca_file: Option<PathBuf>,
+}
+
+/// When something was asked and answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamps {
+    pub(crate) asked_at: BootTime,
+    pub(crate) answered_at: BootTime,
+}
+
+/// The project.
+pub(crate) struct Cloud {
+    account: Account,
+    endpoint: String,
+    metadata: String,
+    questions: Client,
+    commands: Client,
+    held: RwLock<Option<Arc<Token>>>,
+    renewing: tokio::sync::Mutex<Refusal>,
+    /// The longest life that a token of it was given, in seconds.
+    longest: AtomicU64,
+    rates: Rates,
+    batches: Mutex<HashMap<String, Zone>>,
+}
+
+/// What is asked of one zone at once.
+#[derive(Clone)]
+struct Zone {
+    instances: Arc<Batch<batch::Instances>>,
+    operations: Arc<Batch<batch::Unfinished>>,
+}
+
+/// When and why we were refused a token last.
+#[derive(Default)]
+struct Refusal(Option<(BootTime, DriverError)>);
+
+impl std::fmt::Debug for Cloud {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cloud").field("account", &self.account).finish_non_exhaustive()
+    }
+}
+
+impl Cloud {
+    pub(crate) fn new(account: Account) -> Result<Self, SettingFault> {
+        if let Some(file) = &account.credentials_file {
+            Credentials::find(Some(file)).map_err(|why| SettingFault::new("credentials_file", why))?;
+        }
+        let ca_file = account.ca_file.as_deref();
+        // Who asks over plain HTTP may have a machine without CAs; tokens may come over HTTPS all the same.
+        let plain = account.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
+        let https = !plain || web::client(true, ca_file).is_ok();
+        let wrong = |why: String| SettingFault::new("ca_file", why);
+        let host = std::env::var(METADATA_HOST).ok().filter(|host| !host.is_empty());
+        let metadata = account.metadata.clone().or_else(|| host.map(|host| format!("http://{host}")));
+        Ok(Self {
+            questions: web::client_keeping(KEPT, https, ca_file).map_err(wrong)?,
+            commands: web::client(https, ca_file).map_err(wrong)?,
+            endpoint: account.endpoint.clone().unwrap_or_else(|| ENDPOINT.to_owned()),
+            metadata: metadata.unwrap_or_else(|| METADATA.to_owned()),
+            account,
+            held: RwLock::default(),
+            renewing: tokio::sync::Mutex::default(),
+            longest: AtomicU64::new(0),
+            rates: Rates::default(),
+            batches: Mutex::default(),
+        })
+    }
+
+    /// S8: how long what carries a token may still be taken, by the longest life that one was given. The metadata server gives also
+    /// what is left of one, and the next one lives longer.
+    pub(crate) fn longest_life(&self) -> Duration {
+        USUAL_LIFE.max(Duration::from_secs(self.longest.load(Ordering::Relaxed)) + CLOCKS)
+    }
+
+    /// The token that is there, where it serves at all.
+    fn held(&self, now: BootTime) -> Option<Arc<Token>> {
+        let token = self.held.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        (!token.serves(now).is_zero()).then_some(token)
+    }
+
+    /// The same, where it need not be renewed yet.
+    fn fresh(&self, now: BootTime) -> Option<Arc<Token>> {
+        self.held(now).filter(|token| token.serves(now) > RENEWED.min(token.life / 4))
+    }
+
+    /// A token that serves, a new one if need be.
+    async fn token(&self, call: &Call) -> Result<Arc<Token>, DriverError> {
+        if let Some(token) = self.fresh(call.now()) {
+            return Ok(token);
+        }
+        let late =
+            |_| DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, "no token was to be had in time");
+        let mut renewing =
+            tokio::time::timeout_at(call.deadline(), self.renewing.lock()).await.map_err(late)?;
+        // Somebody else may have renewed it meanwhile.
+        if let Some(token) = self.fresh(call.now()) {
+            return Ok(token);
+        }
+        if let Some((when, error)) = &renewing.0
+            && call.now().since(*when) < REFUSED
+        {
+            let detail = format!("{}; not asked again for {REFUSED:?}", error.detail);
+            return Err(DriverError { detail, ..error.clone() });
+        }
+        renewing.0 = None;
+        let made = self.log_in(call).await;
+        if let Err(error) = &made
+            && matches!(error.kind, ErrorKind::Authentication | ErrorKind::Forbidden)
+        {
+            renewing.0 = Some((call.now(), error.clone()));
+        }
+        let made = match made {
+            Ok(token) => token,
+            // Who gives tokens may be away for a moment: what is left of the old one serves.
+            Err(error) => return self.held(call.now()).ok_or(error),
+        };
+        let token = Arc::new(made);
+        let seconds = token.life.as_secs() + u64::from(token.life.subsec_nanos() > 0);
+        self.longest.fetch_max(seconds, Ordering::Relaxed);
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        Ok(token)
+    }
+
+    async fn log_in(&self, call: &Call) -> Result<Token, DriverError> {
+        let wrong = |why| DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, why);
+        let who = Credentials::find(self.account.credentials_file.as_deref()).map_err(wrong)?;
+        Login { web: &self.commands, metadata: &self.metadata, call }.by(&who).await
+    }
+
+    /// Somebody does not know that token: it is not used again.
+    fn forget(&self, token: &Arc<Token>, now: BootTime) {
+        if token.is_young(now) {
+            return;
+        }
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        if held.as_ref().is_some_and(|held| Arc::ptr_eq(held, token)) {
+            *held = None;
+        }
+    }
+
+    /// Where something is, with what is asked of it. `path` begins at `projects/`.
+    fn place(&self, path: &str, query: &[(&str, &str)]) -> Result<Url, DriverError> {
+        let text = format!("{}/compute/v1/{path}", self.endpoint);
+        let mut url = Url::parse(&text).map_err(|error| {
+            DriverError::new(
+                ErrorKind::Settings,
+                Effect::DidNotHappen,
+                format!("no place can be made of {path:?}: {error}"),
+            )
+        })?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        Ok(url)
+    }
+
+    /// What belongs to the project's zone.
+    pub(crate) fn zonal(&self, zone: &str, rest: &str) -> String {
+        format!("projects/{}/zones/{zone}/{rest}", self.account.project)
+    }
+
+    /// Asks, and reads JSON. With a new token once, where ours is not known any more. `region`: whose limits count.
+    ///
+    /// # Errors
+    /// `Err` outside: no question was answered. Within: it was, and not with what was asked for.
+    pub(crate) async fn ask<T: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        (region, group): (&str, Group),
+        path: &str,
+        query: &[(&str, &str)],
+        call: &Call,
+    ) -> Result<Result<(T, Stamps), Failure>, DriverError> {
+        let bucket = self.rates.bucket(region, group);
+        let mut renewed = false;
+        loop {
+            self.rates.wait(&bucket, method, call).await?;
+            let token = self.token(call).await?;
+            let place = self.place(path, query)?;
+            let request = self.questions.get(place).header(AUTHORIZATION, bearer(&token.secret)?);
+            let asked_at = call.now();
+            let answer = web::exchange_up_to(LONGEST, request, call.deadline()).await;
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err(failed) => return Ok(Err(Failure::unanswered(method, failed))),
+            };
+            let stamps = Stamps { asked_at, answered_at: call.now() };
+            let status = answer.code.as_u16();
+            if status == 200 {
+                bucket.accepted();
+                let senseless = |why: &str| Ok(Err(Failure::senseless(method, status, why)));
+                if answer.cut {
+                    return senseless(&format!("it is longer than {LONGEST} bytes"));
+                }
+                return match serde_json::from_slice(&answer.body) {
+                    Ok(told) => Ok(Ok((told, stamps))),
+                    Err(error) => senseless(&error.to_string()),
+                };
+            }
+            let failure = Failure::of(method, &answer);
+            match failure.kind {
+                ErrorKind::Authentication if !renewed && !token.is_young(call.now()) => {
+                    self.forget(&token, call.now());
+                    renewed = true;
+                }
+                // It is asked again as soon as its limits let it, while its caller waits.
+                ErrorKind::Throttled => bucket.refused(),
+                _ => return Ok(Err(failure)),
+            }
+        }
+    }
+
+    fn zone(&self, zone: &str) -> Zone {
+        let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = || Zone { instances: Arc::new(Batch::new(zone)), operations: Arc::new(Batch::new(zone)) };
+        batches.entry(zone.to_owned()).or_insert_with(made).clone()
+    }
+
+    /// The instance of that numeric id as it is now.
+    pub(crate) async fn instance(
+        self: &Arc<Self>,
+        zone: &str,
+        id: &str,
+        call: &Call,
+    ) -> Result<Result<(Instance, Stamps), Failure>, DriverError> {
+        self.zone(zone).instances.ask(self, id, call).await
+    }
+
+    /// What is under way at that instance.
+    pub(crate) async fn unfinished(
+        self: &Arc<Self>,
+        zone: &str,
+        id: &str,
+        call: &Call,
+    ) -> Result<Vec<Operation>, DriverError> {
+        let told = self.zone(zone).operations.ask(self, id, call).await?;
+        told.map(|(operations, _)| operations).map_err(Failure::of_question)
+    }
+}
+
+/// The region of a zone.
+pub(crate) fn region_of(zone: &str) -> &str {
+    zone.rsplit_once('-').map_or(zone, |(region, _)| region)
+}

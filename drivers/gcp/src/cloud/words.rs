@@ -1,0 +1,245 @@
+//! What Compute Engine says where it does not do what was asked, for people and for what comes next.
+
+use picket_driver::{DriverError, Effect, ErrorKind};
+use picket_reach::excerpt;
+use picket_reach::web::{Answer, NoAnswer};
+use serde::Deserialize;
+
+const SHOWN: usize = 400;
+
+/// Google's form of an error (JSON API, Standard error responses).
+#[derive(Default, Deserialize)]
+struct Body {
+    #[serde(default)]
+    error: Told,
+}
+
+#[derive(Default, Deserialize)]
+struct Told {
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    errors: Vec<Why>,
+    #[serde(default)]
+    details: Vec<Why>,
+}
+
+#[derive(Default, Deserialize)]
+struct Why {
+    #[serde(default)]
+    reason: String,
+}
+
+/// Why one request did not do what it was sent for.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: ErrorKind,
+    /// It may have been done, or may yet be.
+    pub(crate) unclear: bool,
+    /// The status; 0: there was no answer.
+    pub(crate) status: u16,
+    /// Google's word for it; empty: it did not say.
+    pub(crate) reason: String,
+    /// For people.
+    pub(crate) words: String,
+}
+
+impl Failure {
+    pub(crate) fn into_error(self) -> DriverError {
+        let effect = if self.unclear { Effect::Unknown } else { Effect::DidNotHappen };
+        DriverError::new(self.kind, effect, self.words)
+    }
+
+    /// The same of a question: it changes nothing.
+    pub(crate) fn of_question(self) -> DriverError {
+        Self { unclear: false, ..self }.into_error()
+    }
+
+    /// Whether it says that there is no such thing.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.status == 404
+    }
+
+    /// Whether something else is under way there.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.reason == "resourceNotReady" || self.reason == "resourceInUseByAnotherOperation"
+    }
+
+    /// There was an answer, and it cannot be what was asked for.
+    pub(crate) fn senseless(method: &str, status: u16, why: &str) -> Self {
+        let words = format!("{method}: the answer makes no sense: {why}");
+        Self { kind: ErrorKind::Protocol, unclear: true, status, reason: String::new(), words }
+    }
+
+    /// There was none.
+    pub(super) fn unanswered(method: &str, failed: NoAnswer) -> Self {
+        let (kind, unclear, why) = match failed {
+            NoAnswer::NeverSent(why) => (ErrorKind::Unreachable, false, why),
+            NoAnswer::Broken(why) => (ErrorKind::Protocol, true, format!("the answer broke off: {why}")),
+            NoAnswer::Late => (ErrorKind::TimedOut, true, "no answer in time".to_owned()),
+        };
+        Self { kind, unclear, status: 0, reason: String::new(), words: format!("{method}: {why}") }
+    }
+
+    /// It was answered, and with no success.
+    pub(super) fn of(method: &str, answer: &Answer) -> Self {
+        let status = answer.code.as_u16();
+        let body: Body = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let Told { message, errors, details } = body.error;
+        let reason =
+            errors.into_iter().chain(details).map(|why| why.reason).find(|reason| !reason.is_empty());
+        let reason = reason.unwrap_or_default();
+        let (kind, unclear) = meaning(status, &reason);
+        let message = if message.is_empty() { excerpt(&answer.body) } else { tame(&message) };
+        let hint = hint(method, kind, &reason, &message);
+        let told = if reason.is_empty() { String::new() } else { format!("{reason}: ") };
+        let words = format!("{method}: {hint}{status} {told}{message}");
+        Self { kind, unclear, status, reason, words }
+    }
+}
+
+/// Whether an answer leaves open what became of a command. What came from in between, and what a service says that failed on its way
+/// or gave up waiting, does; and no success but the one that is known is one.
+pub(super) fn is_unclear(status: u16) -> bool {
+    match status {
+        200 | 400..=407 | 409..=499 => false,
+        _ => true,
+    }
+}
+
+fn meaning(status: u16, reason: &str) -> (ErrorKind, bool) {
+    let kind = match (status, reason) {
+        (401, _) => ErrorKind::Authentication,
+        (429, _) => ErrorKind::Throttled,
+        (
+            403,
+            "rateLimitExceeded"
+            | "userRateLimitExceeded"
+            | "quotaExceeded"
+            | "dailyLimitExceeded"
+            | "concurrentLimitExceeded"
+            | "RATE_LIMIT_EXCEEDED",
+        ) => ErrorKind::Throttled,
+        (403, _) => ErrorKind::Forbidden,
+        (400..=407 | 409..=499, _) => ErrorKind::Refused,
+        _ => ErrorKind::Protocol,
+    };
+    (kind, is_unclear(status))
+}
+
+fn hint(method: &str, kind: ErrorKind, reason: &str, message: &str) -> String {
+    match kind {
+        ErrorKind::Forbidden if ["accessNotConfigured", "SERVICE_DISABLED"].contains(&reason) => {
+            "the Compute Engine API is not enabled in the project: ".to_owned()
+        }
+        ErrorKind::Forbidden => {
+            let missing = missing(message).unwrap_or_else(|| format!("compute.{method}"));
+            format!("{missing} is missing in the roles of who asks: ")
+        }
+        ErrorKind::Refused if message.to_ascii_lowercase().contains("discard-local-ssd") => {
+            "it has a local SSD, and discard_local_ssd is not set: ".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+/// The permission that a message says is required.
+fn missing(message: &str) -> Option<String> {
+    let is_permission = |word: &&str| {
+        let parts: Vec<&str> = word.split('.').collect();
+        let letters = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        parts.len() == 3 && parts.iter().all(letters)
+    };
+    message.split(|c: char| !c.is_ascii_alphanumeric() && c != '.').find(is_permission).map(str::to_owned)
+}
+
+/// One line, of a length that a log bears.
+fn tame(text: &str) -> String {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN).collect();
+    line.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::StatusCode;
+    use reqwest::header::HeaderMap;
+    use serde_json::json;
+
+    use super::*;
+
+    fn failure(status: u16, body: String) -> Failure {
+        let code = StatusCode::from_u16(status).expect("a status");
+        let answer = Answer { code, headers: HeaderMap::new(), body: body.into_bytes(), cut: false };
+        Failure::of("instances.stop", &answer)
+    }
+
+    fn told(status: u16, reason: &str, message: &str) -> Failure {
+        let errors = json!([{ "domain": "global", "reason": reason, "message": message }]);
+        failure(
+            status,
+            json!({ "error": { "code": status, "message": message, "errors": errors } }).to_string(),
+        )
+    }
+
+    #[test]
+    fn a_refusal_says_what_it_means() {
+        use ErrorKind::{Authentication, Forbidden, Protocol, Refused, Throttled};
+        for (status, reason, kind, unclear) in [
+            (401, "authError", Authentication, false),
+            (403, "forbidden", Forbidden, false),
+            (403, "accessNotConfigured", Forbidden, false),
+            (403, "rateLimitExceeded", Throttled, false),
+            (403, "userRateLimitExceeded", Throttled, false),
+            (403, "quotaExceeded", Throttled, false),
+            (429, "", Throttled, false),
+            (429, "RATE_LIMIT_EXCEEDED", Throttled, false),
+            (404, "notFound", Refused, false),
+            (400, "invalid", Refused, false),
+            (400, "resourceNotReady", Refused, false),
+            (400, "a word of tomorrow", Refused, false),
+            (409, "alreadyExists", Refused, false),
+            (412, "conditionNotMet", Refused, false),
+            (408, "", Protocol, true),
+            (500, "internalError", Protocol, true),
+            (502, "", Protocol, true),
+            (503, "backendError", Protocol, true),
+            (504, "", Protocol, true),
+            (202, "", Protocol, true),
+            (302, "", Protocol, true),
+        ] {
+            let said = told(status, reason, "No.");
+            assert_eq!((said.kind, said.unclear), (kind, unclear), "{status} {reason}");
+            let shapeless = failure(status, "<html>hello</html>".to_owned());
+            assert_eq!(shapeless.unclear, unclear, "{status}");
+        }
+    }
+
+    #[test]
+    fn the_permission_that_is_missing_is_named() {
+        let words = "Required 'compute.instances.stop' permission for 'projects/p/zones/z/instances/17'";
+        let said = told(403, "forbidden", words).words;
+        assert!(said.starts_with("instances.stop: compute.instances.stop is missing in the roles"), "{said}");
+        let said = told(403, "forbidden", "No.").words;
+        assert!(said.starts_with("instances.stop: compute.instances.stop is missing"), "{said}");
+        let said = told(
+            400,
+            "badRequest",
+            "VM has a Local SSD attached but an undefined value for `discard-local-ssd`.",
+        )
+        .words;
+        assert!(said.contains("discard_local_ssd is not set"), "{said}");
+        assert!(told(403, "SERVICE_DISABLED", "x").words.contains("not enabled in the project"));
+    }
+
+    #[test]
+    fn what_was_not_answered_is_unknown_unless_nothing_was_sent() {
+        for (failed, kind, unclear) in [
+            (NoAnswer::NeverSent("refused".to_owned()), ErrorKind::Unreachable, false),
+            (NoAnswer::Broken("reset".to_owned()), ErrorKind::Protocol, true),
+            (NoAnswer::Late, ErrorKind::TimedOut, true),
+        ] {
+            let said = Failure::unanswered("instances.stop", failed);
+            assert_eq!((said.kind, said.unclear), (kind, unclear), "{}", said.words);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! One instance as a device.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
+use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
+use picket_core::power::{Power, Reading};
+use picket_core::time::BootTime;
+use picket_driver::{
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Volumes,
+};
+use tokio::time::Instant;
+
+use crate::cloud::{Cloud, USUAL_LIFE, region_of};
+use crate::instance::Instance;
+use crate::power::Ours;
+use crate::remarks::Remarks;
+use crate::requests::Open;
+use crate::settings::Settings;
+
+/// One call, unless the settings say otherwise (safety.md, Defaults: cloud).
+const CALL: Duration = Duration::from_secs(15);
+/// Between two looks whether what was begun has ended.
+const LOOK: Duration = Duration::from_secs(1);
+/// The same, where Compute Engine did not say.
+const LONGER: Duration = Duration::from_secs(2);
+
+/// An instance of Compute Engine.
+pub(crate) struct GcpDriver {
+    pub(crate) settings: Settings,
+    pub(crate) cloud: Arc<Cloud>,
+    traits: Traits,
+    /// The stop of ours that was taken last.
+    ours: Mutex<Ours>,
+    /// Stops and starts whose end is not known.
+    pub(crate) open: Arc<Open>,
+    pub(crate) remarks: Remarks,
+}
+
+/// What a look at the instance found.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// `Err`: Compute Engine says that there is none, in its words.
+    pub(crate) found: Result<Instance, String>,
+    pub(crate) asked_at: BootTime,
+    pub(crate) answered_at: BootTime,
+}
+
+impl std::fmt::Debug for GcpDriver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GcpDriver").field("endpoint", &self.traits.endpoint).finish_non_exhaustive()
+    }
+}
+
+impl GcpDriver {
+    pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>) -> Self {
+        let life = Some(USUAL_LIFE);
+        let traits = Traits {
+            class: DeviceClass::Host,
+            grade: Grade::Hypervisor,
+            has_epochs: true,
+            max_in_flight: MaxInFlight { off: life, on: life },
+            call: CALL,
+            // A numeric id is one instance's, in whichever project.
+            endpoint: format!("gcp {}", settings.id),
+        };
+        Self {
+            settings,
+            cloud,
+            traits,
+            ours: Mutex::default(),
+            open: Arc::default(),
+            remarks: Remarks::default(),
+        }
+    }
+
+    pub(crate) fn ours(&self) -> MutexGuard<'_, Ours> {
+        self.ours.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whose limits count.
+    pub(crate) fn region(&self) -> &str {
+        region_of(&self.settings.zone)
+    }
+
+    /// What belongs to the instance, by its numeric id.
+    pub(crate) fn path(&self, rest: &str) -> String {
+        self.cloud.zonal(&self.settings.zone, &format!("instances/{}{rest}", self.settings.id))
+    }
+
+    /// The instance, freshly asked for.
+    pub(crate) async fn look(&self, call: &Call) -> Result<Seen, DriverError> {
+        let before = call.now();
+        let Settings { zone, id, .. } = &self.settings;
+        match self.cloud.instance(zone, id, call).await? {
+            Ok((instance, stamps)) => {
+                Ok(Seen { found: Ok(instance), asked_at: stamps.asked_at, answered_at: stamps.answered_at })
+            }
+            Err(failure) if failure.is_not_found() => {
+                Ok(Seen { found: Err(failure.words), asked_at: before, answered_at: call.now() })
+            }
+            Err(failure) => Err(failure.of_question()),
+        }
+    }
+
+    /// The same, where it must be there.
+    pub(crate) async fn instance(&self, call: &Call) -> Result<Instance, DriverError> {
+        let gone = |why| DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, why);
+        self.look(call).await?.found.map_err(gone)
+    }
+
+    /// Whose the name is now, where the settings have one: the instance that it was is not there any more.
+    pub(crate) async fn successor(&self, call: &Call) -> Option<String> {
+        let name = self.settings.name.as_deref()?;
+        let told = self.cloud.named(&self.settings.zone, name, call).await.ok()?.ok()?;
+        (told.id != self.settings.id).then_some(told.id)
+    }
+
+    /// Whether what is open was taken and has ended, as the operations with its names show.
+    async fn settle(&self, call: &Call) -> Result<(), DriverError> {
+        let Some((requests, _)) = self.open.waiting(call.now()) else { return Ok(()) };
+        for request in requests {
+            let found = self.cloud.of_request(&self.settings.zone, request, call).await?;
+            if found.is_some_and(|operation| operation.is_done()) {
+                self.open.found(request);
+            }
+        }
+        Ok(())
+    }
+
+    /// Why what was sent is not known to be over, and of which kind that is; `None`: it is over.
+    async fn unsettled(&self, call: &Call) -> Result<Option<String>, DriverError> {
+        self.settle(call).await?;
+        if let Some((_, until)) = self.open.waiting(call.now()) {
+            let left = until.since(call.now());
+            return Ok(Some(format!(
+                "a command was not answered: Compute Engine may take it for {left:?} more, while its token lives"
+            )));
+        }
+        let under_way = self.cloud.unfinished(&self.settings.zone, &self.settings.id, call).await?;
+        Ok(under_way
+            .first()
+            .map(|operation| format!("something is under way at the instance: {}", operation.words())))
+    }
+}
+
+#[async_trait]
+impl PowerDriver for GcpDriver {
+    fn traits(&self) -> &Traits {
+        &self.traits
+    }
+
+    fn epoch_is_a_session(&self) -> bool {
+        false
+    }
+
+    fn names(&self) -> Identity {
+        Identity { uuid: None, serial: Some(self.settings.id.clone()) }
+    }
+
+    fn longest_life(&self) -> MaxInFlight {
+        let life = Some(self.cloud.longest_life());
+        MaxInFlight { off: life, on: life }
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.remarks.told()
+    }
+
+    async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
+        self.reading(call).await
+    }
+
+    async fn power_off(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
+        self.stop(order, call).await
+    }
+
+    /// What Compute Engine took it does, unless its operation ends and the instance still runs.
+    fn off_again(&self, power: Power) -> Option<Duration> {
+        (power != Power::Off && self.ours().has_ended()).then_some(LONGER)
+    }
+
+    async fn power_on(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
+        self.start(order, call).await
+    }
+
+    /// Where the instance is gone and its name another's, that other one: it is not the node's.
+    async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
+        let serial = match self.look(call).await?.found {
+            Ok(instance) => {
+                if call.may_only_read() {
+                    self.remarks.look_around(&instance, &self.settings);
+                }
+                instance.id
+            }
+            Err(why) => {
+                let successor = self.successor(call).await;
+                successor.ok_or_else(|| DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, why))?
+            }
+        };
+        Ok(Identity { uuid: None, serial: Some(serial) })
+    }
+
+    /// Compute Engine has nothing that keeps a stopped instance from being started.
+    async fn inspect_hold(&self, _call: &Call) -> Result<HoldFound, DriverError> {
+        Ok(HoldFound::new())
+    }
+
+    fn engaged(&self, _now: &HoldFound) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn engage_hold(&self, _order: &HoldOrder, _call: &Call) -> Result<HoldReport, DriverError> {
+        let detail = "Compute Engine has nothing that keeps a stopped instance off".to_owned();
+        Ok(HoldReport { engaged: Vec::new(), detail })
+    }
+
+    async fn disengage_hold(&self, _order: &UnholdOrder, _call: &Call) -> Result<HoldReport, DriverError> {
+        Ok(HoldReport::default())
+    }
+
+    fn volumes(&self) -> Option<&dyn Volumes> {
+        Some(self)
+    }
+
+    /// There is no session: what was sent is over when its operation is, and when nothing is under way at the instance; what was not
+    /// answered is looked up by its name, else over when its token is.
+    async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
+        loop {
+            let (kind, why, rest) = match self.unsettled(&call.until(Instant::now() + CALL)).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(why)) => (ErrorKind::TimedOut, why, LOOK),
+                // Without a word on it, only time ends it.
+                Err(error) if self.open.waiting(call.now()).is_none() => (error.kind, error.detail, LONGER),
+                Err(error) => (
+                    error.kind,
+                    format!(
+                        "a command was not answered, and it is not told what became of it: {}",
+                        error.detail
+                    ),
+                    LONGER,
+                ),
+            };
+            if Instant::now() + rest >= call.deadline() {
+                return Err(DriverError::new(kind, Effect::Unknown, why));
+            }
+            tokio::time::sleep(rest).await;
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The kind `gcp` of the settings.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
+use serde_json::{Map, Value};
+
+use crate::cloud::{Account, Cloud};
+use crate::driver::GcpDriver;
+use crate::settings::Settings;
+
+/// Makes drivers from settings. Those of one project and one account share tokens, requests and limits.
+///
+/// | key | what | default |
+/// | --- | --- | --- |
+/// | `instance` | the numeric id, or `gce://PROJECT/ZONE/ID`, or the node's providerID (`gce://PROJECT/ZONE/NAME`) with `id` | needed |
+/// | `id` | the numeric id, where `instance` has a name | none |
+/// | `project`, `zone` | where it is | what `instance` says |
+/// | `credentials_file` | who asks: a key of a service account, an external account, a user's | application default credentials |
+/// | `endpoint` | where Compute Engine is asked | Google's |
+/// | `metadata` | where the metadata server is asked for tokens | Google's |
+/// | `ca_file` | whom TLS believes | the system's |
+/// | `discard_local_ssd` | what becomes of local SSDs | an instance that has some is not stopped |
+#[derive(Debug, Default)]
+pub struct GcpKind {
+    clouds: Mutex<HashMap<Account, Weak<Cloud>>>,
+}
+
+impl GcpKind {
+    fn cloud(&self, account: &Account) -> Result<Arc<Cloud>, SettingFault> {
+        let mut clouds = self.clouds.lock().unwrap_or_else(PoisonError::into_inner);
+        clouds.retain(|_, cloud| cloud.strong_count() > 0);
+        if let Some(cloud) = clouds.get(account).and_then(Weak::upgrade) {
+            return Ok(cloud);
+        }
+        let cloud = Arc::new(Cloud::new(account.clone())?);
+        clouds.insert(account.clone(), Arc::downgrade(&cloud));
+        Ok(cloud)
+    }
+}
+
+impl DriverKind for GcpKind {
+    fn name(&self) -> &'static str {
+        "gcp"
+    }
+
+    fn make(
+        &self,
+        settings: &Map<String, Value>,
+        _context: &Context,
+    ) -> Result<Arc<dyn PowerDriver>, Vec<SettingFault>> {
+        let settings = Settings::check(settings)?;
+        let cloud = self.cloud(&settings.account).map_err(|fault| vec![fault])?;
+        Ok(Arc::new(GcpDriver::new(settings, cloud)))
+    }
+}

@@ -1,0 +1,121 @@
+//! The driver before as much of Compute Engine as it asks for.
+
+mod batching;
+mod commands;
+mod compute;
+mod logging_in;
+mod orders;
+mod secrets;
+mod volumes;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use picket_core::time::{BootTime, Clock, WallTime};
+use picket_driver::conformance::orders::Orders;
+use picket_driver::{Call, Context, DriverKind, PowerDriver};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+use self::compute::{Compute, PROJECT, ZONE};
+use crate::kind::GcpKind;
+
+/// Nobody's: it signs in these tests alone.
+const KEY: &str = include_str!("key.pem");
+
+/// A clock that goes as this machine's does, and is set forward.
+#[derive(Debug)]
+struct SetClock {
+    began: std::time::Instant,
+    ahead: AtomicU64,
+}
+
+impl Clock for SetClock {
+    fn boot(&self) -> BootTime {
+        let ahead = Duration::from_secs(self.ahead.load(Ordering::SeqCst));
+        BootTime::from_boot(Duration::from_secs(1_000) + self.began.elapsed() + ahead)
+    }
+
+    fn wall(&self) -> WallTime {
+        WallTime::from_millis(2_000_000_000_000 + self.boot().since_boot().as_millis() as u64)
+    }
+}
+
+/// Compute Engine, devices of it, and what they need.
+struct Scene {
+    compute: Compute,
+    kind: GcpKind,
+    context: Context,
+    clock: Arc<SetClock>,
+    home: TempDir,
+}
+
+fn id(number: usize) -> String {
+    format!("{}", 1_000_000_000_000_000_000 + number)
+}
+
+impl Scene {
+    async fn new(machines: usize) -> Self {
+        let compute = Compute::start((0..machines).map(id)).await;
+        let clock = Arc::new(SetClock { began: std::time::Instant::now(), ahead: AtomicU64::new(0) });
+        let context = Context { clock: clock.clone(), random: Arc::new(|_: &mut [u8]| {}) };
+        let scene = Self {
+            compute,
+            kind: GcpKind::default(),
+            context,
+            clock,
+            home: tempfile::tempdir().expect("a directory"),
+        };
+        let tokens = format!("{}/token", scene.compute.endpoint);
+        let key = json!({
+            "type": "service_account", "client_email": "picket@p-1", "private_key": KEY, "private_key_id": "k1", "token_uri": tokens,
+        });
+        scene.write("key.json", &key.to_string());
+        scene
+    }
+
+    /// A file that nobody else may read.
+    fn write(&self, name: &str, text: &str) -> String {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.home.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("ours");
+        path.display().to_string()
+    }
+
+    fn driver(&self, number: usize) -> Arc<dyn PowerDriver> {
+        self.driver_with(number, json!({}))
+    }
+
+    fn driver_with(&self, number: usize, more: Value) -> Arc<dyn PowerDriver> {
+        let key = self.home.path().join("key.json").display().to_string();
+        let mut table = json!({
+            "instance": format!("gce://{PROJECT}/{ZONE}/vm-{}", id(number)), "id": id(number), "endpoint": self.compute.endpoint,
+            "credentials_file": key, "metadata": self.compute.endpoint,
+        });
+        let table = table.as_object_mut().expect("a table");
+        table.extend(more.as_object().expect("a table").clone());
+        table.retain(|_, value| !value.is_null());
+        self.kind.make(table, &self.context).expect("right")
+    }
+
+    async fn orders(&self, driver: &Arc<dyn PowerDriver>) -> Orders {
+        Orders::new(driver.traits(), self.clock.clone()).await.expect("orders")
+    }
+
+    fn call(&self, orders: &Orders) -> Call {
+        self.call_of(orders, Duration::from_secs(15))
+    }
+
+    fn call_of(&self, orders: &Orders, life: Duration) -> Call {
+        Call::control(Instant::now() + life, self.clock.clone(), orders.permit())
+    }
+
+    /// Time goes by, here and there.
+    fn ahead(&self, seconds: u64) {
+        self.clock.ahead.fetch_add(seconds, Ordering::SeqCst);
+        self.compute.with(|world| world.now += i64::try_from(seconds).expect("not so long"));
+    }
+}

@@ -1,0 +1,59 @@
+//! An instance's volumes, as it and the disks tell them.
+
+use picket_driver::{ErrorKind, Standing, VolumeAt};
+
+use super::compute::{Fault, PROJECT, ZONE};
+use super::{Scene, id};
+
+fn at(disk: &str, device: &str) -> VolumeAt {
+    VolumeAt {
+        id: format!("projects/{PROJECT}/zones/{ZONE}/disks/{disk}-{}", id(0)),
+        device: device.to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn what_is_attached_is_told_in_full_and_what_stays_is_said() {
+    let scene = Scene::new(1).await;
+    scene.compute.machine(&id(0), |machine| machine.has_ssd = true);
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    let volumes = driver.volumes().expect("volumes").attached(&scene.call(&orders)).await.expect("told");
+    let shown: Vec<_> =
+        volumes.iter().map(|volume| (volume.at.device.as_str(), volume.stays.is_some())).collect();
+    assert_eq!(shown, [("boot", true), ("data", false), ("local-ssd-0", true)]);
+    let data = &volumes[1];
+    assert_eq!((&data.at, data.name.as_str()), (&at("data", "data"), format!("data-{}", id(0)).as_str()));
+    assert_eq!(data.tags.get("of").map(String::as_str), Some("a test"));
+    // What cannot be told in full is an error.
+    scene.compute.fail("disks.get", Fault::Refuse(403, "forbidden", "No."));
+    let error =
+        driver.volumes().expect("volumes").attached(&scene.call(&orders)).await.expect_err("not told");
+    assert_eq!(error.kind, ErrorKind::Forbidden, "{error}");
+    assert!(error.detail.contains("compute.disks.get is missing"), "{error}");
+    scene.compute.fail("disks.get", Fault::Refuse(404, "notFound", "There is none."));
+    let error =
+        driver.volumes().expect("volumes").attached(&scene.call(&orders)).await.expect_err("not told");
+    assert!(error.detail.contains("does not know that"), "{error}");
+}
+
+#[tokio::test]
+async fn a_disk_is_attached_until_both_say_otherwise() {
+    let scene = Scene::new(2).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    let volumes = driver.volumes().expect("volumes");
+    let standing = async || volumes.standing(&at("data", "data"), &scene.call(&orders)).await.expect("told");
+    assert!(matches!(standing().await, Standing::Attached(_)));
+    scene.compute.machine(&id(0), |machine| machine.disks.retain(|(device, _)| device != "data"));
+    assert!(matches!(standing().await, Standing::Free(_)));
+    // Somebody else has it.
+    let disk = format!("data-{}", id(0));
+    scene.compute.machine(&id(1), |machine| machine.disks.push(("theirs".to_owned(), disk)));
+    let Standing::Free(words) = standing().await else { panic!("it is another's") };
+    assert_eq!(words, "in use by 1 other");
+    // The instance is gone: of whom the disk's user is, its name does not tell any more.
+    scene.compute.with(|world| world.machines.remove(&id(0)));
+    let told = volumes.standing(&at("data", "data"), &scene.call(&orders)).await;
+    assert_eq!(told.expect_err("not told").kind, ErrorKind::Refused);
+}
