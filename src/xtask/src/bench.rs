@@ -60,11 +60,12 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         name: "cloud",
-        about: "up to 1,000 instances of clouds at once: requests for each, and time by the limits, beside fence_aws and fence_openstack",
+        about: "up to 1,000 instances of clouds at once: requests for each, and time by the limits, beside their fence agents",
         needs: packages::FOR_BENCH_CLOUD,
         peers: || {
             Ok(vec![
                 ("PICKET_TEST_AWS", python::aws()?.into()),
+                ("PICKET_TEST_GCP", python::gcp()?.into()),
                 ("PICKET_TEST_OPENSTACK", openstack::environment()?.into()),
             ])
         },

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// What `--help` prints.
 pub const USAGE: &str = "\
-usage: cargo xtask bench cloud [--quick] [--only=aws|openstack] [--nodes=N,N] [--beside=N]
+usage: cargo xtask bench cloud [--quick] [--only=aws|gcp|openstack] [--nodes=N,N] [--beside=N]
 
   --quick       few instances: shows that it runs
   --only=       one cloud alone
@@ -16,17 +16,20 @@ usage: cargo xtask bench cloud [--quick] [--only=aws|openstack] [--nodes=N,N] [-
 pub enum Cloud {
     /// EC2, as moto has it.
     Aws,
+    /// Compute Engine, by Google's own discovery document.
+    Gcp,
     /// A real Nova.
     Openstack,
 }
 
 impl Cloud {
-    const ALL: [Self; 2] = [Self::Aws, Self::Openstack];
+    const ALL: [Self; 3] = [Self::Aws, Self::Gcp, Self::Openstack];
 
     /// As `--only=` has it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Aws => "aws",
+            Self::Gcp => "gcp",
             Self::Openstack => "openstack",
         }
     }

@@ -1,6 +1,7 @@
 //! The clouds, each as its peer has it.
 
 mod ec2;
+mod gce;
 mod nova;
 
 use async_trait::async_trait;
@@ -41,6 +42,7 @@ pub trait Place {
 pub async fn start(cloud: Cloud) -> Result<Box<dyn Place>, Wrong> {
     Ok(match cloud {
         Cloud::Aws => Box::new(ec2::Place::start().await?),
+        Cloud::Gcp => Box::new(gce::Place::start().await?),
         Cloud::Openstack => Box::new(nova::Place::start().await?),
     })
 }
