@@ -179,7 +179,7 @@ impl PowerDriver for GcpDriver {
 
     /// What Compute Engine took it does, unless its operation ends and the instance still runs.
     fn off_again(&self, power: Power) -> Option<Duration> {
-        (power != Power::Off && self.ours().has_ended()).then_some(LONGER)
+        (power != Power::Off && self.ours().was_in_vain()).then_some(LONGER)
     }
 
     async fn power_on(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {

@@ -28,8 +28,19 @@ const ANEW: u32 = 8;
 pub(crate) struct Ours {
     /// The request that goes next, or went last.
     request: Option<Going>,
-    /// What the last one that was taken is done by, and how that ended.
-    taken: Option<(String, Option<String>)>,
+    /// The last one that was taken.
+    taken: Option<Taken>,
+}
+
+/// A stop that was taken.
+#[derive(Clone, Debug)]
+struct Taken {
+    /// The operation that does it.
+    operation: String,
+    /// When it was seen to be done, and what is to be said of that.
+    ended: Option<(BootTime, String)>,
+    /// The instance was asked for after that, and is not off.
+    in_vain: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,9 +76,22 @@ impl Ours {
         }
     }
 
-    /// Whether what the last one is done by has ended.
-    pub(crate) fn has_ended(&self) -> bool {
-        matches!(&self.taken, Some((_, Some(_))))
+    /// Whether what the last one is done by has ended, and the instance is not off by that.
+    pub(crate) fn was_in_vain(&self) -> bool {
+        self.taken.as_ref().is_some_and(|taken| taken.in_vain)
+    }
+
+    /// What is known of the end of the last one to whom asks at that time and does not see it off; `None`: it goes on, or there is none.
+    fn ended(&mut self, asked_at: BootTime) -> Option<String> {
+        let taken = self.taken.as_mut()?;
+        let (at, words) = taken.ended.clone()?;
+        taken.in_vain |= at < asked_at;
+        Some(words)
+    }
+
+    /// Which operation is followed.
+    fn follows(&self) -> Option<String> {
+        self.taken.as_ref().filter(|taken| taken.ended.is_none()).map(|taken| taken.operation.clone())
     }
 }
 
@@ -75,7 +99,7 @@ impl GcpDriver {
     pub(crate) async fn reading(&self, call: &Call) -> Result<Reading, DriverError> {
         let seen = self.look(call).await?;
         let (power, said) = match &seen.found {
-            Ok(instance) => self.judged(instance, call).await?,
+            Ok(instance) => self.judged(instance, seen.asked_at, call).await?,
             // Not found is a word of its own, and none of power.
             Err(why) => {
                 let successor = self.successor(call).await;
@@ -88,11 +112,15 @@ impl GcpDriver {
         Ok(Reading { power, asked_at, answered_at, epoch: Some(EPOCH), said })
     }
 
-    async fn judged(&self, instance: &Instance, call: &Call) -> Result<(Power, String), DriverError> {
+    async fn judged(
+        &self,
+        instance: &Instance,
+        asked_at: BootTime,
+        call: &Call,
+    ) -> Result<(Power, String), DriverError> {
         let (said, words) = (instance.said(), instance.words());
-        let follows = self.ours().taken.as_ref().is_some_and(|(_, ended)| ended.is_none());
-        if said == Said::On && !follows {
-            let ended = self.ours().taken.clone().and_then(|(_, ended)| ended).unwrap_or_default();
+        if said == Said::On && self.ours().follows().is_none() {
+            let ended = self.ours().ended(asked_at).unwrap_or_default();
             return Ok((Power::On, format!("{words}{ended}")));
         }
         let under_way = self.cloud.unfinished(&self.settings.zone, &self.settings.id, call).await?;
@@ -103,16 +131,16 @@ impl GcpDriver {
             _ => Power::Unknown,
         };
         let starts = starts.map(|words| format!("; under way: {words}")).unwrap_or_default();
-        let ended = if power == Power::Off { String::new() } else { self.follow(&under_way, call).await };
+        let ended =
+            if power == Power::Off { String::new() } else { self.follow(&under_way, asked_at, call).await };
         Ok((power, format!("{words}{starts}{ended}")))
     }
 
     /// How our own stop goes on, where it came to nothing yet.
-    async fn follow(&self, under_way: &[Operation], call: &Call) -> String {
-        let Some((name, ended)) = self.ours().taken.clone() else { return String::new() };
-        if let Some(ended) = ended {
-            return ended;
-        }
+    async fn follow(&self, under_way: &[Operation], asked_at: BootTime, call: &Call) -> String {
+        let Some(name) = self.ours().follows() else {
+            return self.ours().ended(asked_at).unwrap_or_default();
+        };
         if under_way.iter().any(|operation| operation.name == name) {
             return String::new();
         }
@@ -124,7 +152,10 @@ impl GcpDriver {
             // Compute Engine keeps them for days: it is asked again.
             _ => return String::new(),
         };
-        self.ours().taken = Some((name, Some(words.clone())));
+        let mut ours = self.ours();
+        if let Some(taken) = ours.taken.as_mut().filter(|taken| taken.operation == name) {
+            taken.ended = Some((call.now(), words.clone()));
+        }
         words
     }
 
@@ -151,7 +182,8 @@ impl GcpDriver {
             let is_ours = self.is_ours(&told, call);
             self.ours().over();
             if is_ours {
-                self.ours().taken = Some((told.operation.name, None));
+                self.ours().taken =
+                    Some(Taken { operation: told.operation.name, ended: None, in_vain: false });
                 let (asked_at, answered_at) = (told.stamps.asked_at, told.stamps.answered_at);
                 return Ok(Accepted { asked_at, answered_at, epoch: Some(EPOCH), already });
             }
@@ -254,6 +286,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_stop_was_in_vain_once_it_is_done_and_whoever_asks_after_that_does_not_see_it_off() {
+        let at = |seconds| BootTime::from_boot(Duration::from_secs(seconds));
+        let taken = Taken { operation: "o".to_owned(), ended: None, in_vain: false };
+        let mut ours = Ours { request: None, taken: Some(taken) };
+        assert_eq!((ours.ended(at(5)), ours.follows().as_deref()), (None, Some("o")));
+        ours.taken.as_mut().expect("there").ended = Some((at(10), "done".to_owned()));
+        // Who asked before that saw it on its way.
+        assert_eq!((ours.ended(at(9)).as_deref(), ours.was_in_vain()), (Some("done"), false));
+        assert_eq!((ours.ended(at(11)).as_deref(), ours.was_in_vain()), (Some("done"), true));
+    }
+
+    #[test]
     fn an_order_is_the_same_request_until_it_was_taken() {
         let mut ours = Ours::default();
         let at = |seconds| BootTime::from_boot(Duration::from_secs(seconds));
@@ -264,6 +308,6 @@ mod tests {
         assert_eq!(ours.next((1, 1)).nth, 1, "sent anew on purpose");
         assert_eq!(ours.sent(at(20)), at(20));
         assert_eq!(ours.next((1, 2)).nth, 0, "another order");
-        assert!(!ours.has_ended());
+        assert!(!ours.was_in_vain());
     }
 }
