@@ -163,6 +163,8 @@ async fn a_stop_that_came_to_nothing_is_told_and_sent_again() {
     let reading = driver.read_power(&call).await.expect("read");
     assert_eq!(reading.power, Power::On);
     assert!(reading.said.contains("our stop came to nothing: INTERNAL_ERROR"), "{reading:?}");
+    assert_eq!(driver.off_again(Power::On), None, "it may have been asked for before that");
+    driver.read_power(&call).await.expect("read");
     assert!(driver.off_again(Power::On).is_some());
     assert_eq!(driver.off_again(Power::Off), None);
 }
