@@ -117,7 +117,8 @@ async fn what_is_refused_by_limits_is_sent_again() -> Result<()> {
 async fn a_stop_of_somebody_else_s_is_joined_and_ours_comes_after_it() -> Result<()> {
     let instance = compute().await?.instance(&["data"]).await?;
     let scene = Plan::new().over(&instance).await?;
-    let slow = GceTreatment { stopping: Some(6.0), ..GceTreatment::default() };
+    let slow =
+        GceTreatment { graceful: Some(2.0), acpi: Some(1.0), stopping: Some(3.0), ..GceTreatment::default() };
     scene.compute.treat(scene.id(), &slow).await?;
     assert_eq!(scene.by_hand("stop").await?, 200);
     soon("it stops", async || Ok(scene.compute.state(scene.id()).await? == "STOPPING")).await?;
