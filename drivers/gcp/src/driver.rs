@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::cloud::{Cloud, USUAL_LIFE, region_of};
 use crate::instance::Instance;
-use crate::power::Ours;
+use crate::ours::Ours;
 use crate::remarks::Remarks;
 use crate::requests::Open;
 use crate::settings::Settings;
@@ -32,8 +32,12 @@ pub(crate) struct GcpDriver {
     pub(crate) settings: Settings,
     pub(crate) cloud: Arc<Cloud>,
     traits: Traits,
-    /// The stop of ours that was taken last.
-    ours: Mutex<Ours>,
+    /// Our stops.
+    pub(crate) stops: Mutex<Ours>,
+    /// Our starts.
+    pub(crate) starts: Mutex<Ours>,
+    /// Why the instance is not the one that the settings mean, as the last look had it.
+    misnamed: Mutex<Option<DriverError>>,
     /// Stops and starts whose end is not known.
     pub(crate) open: Arc<Open>,
     pub(crate) remarks: Remarks,
@@ -70,14 +74,16 @@ impl GcpDriver {
             settings,
             cloud,
             traits,
-            ours: Mutex::default(),
+            stops: Mutex::default(),
+            starts: Mutex::default(),
+            misnamed: Mutex::default(),
             open: Arc::default(),
             remarks: Remarks::default(),
         }
     }
 
-    pub(crate) fn ours(&self) -> MutexGuard<'_, Ours> {
-        self.ours.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn ours<'a>(&self, which: &'a Mutex<Ours>) -> MutexGuard<'a, Ours> {
+        which.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whose limits count.
@@ -96,6 +102,8 @@ impl GcpDriver {
         let Settings { zone, id, .. } = &self.settings;
         match self.cloud.instance(zone, id, call).await? {
             Ok((instance, stamps)) => {
+                let misnamed = self.is_called_so(&instance).err();
+                *self.misnamed.lock().unwrap_or_else(PoisonError::into_inner) = misnamed;
                 Ok(Seen { found: Ok(instance), asked_at: stamps.asked_at, answered_at: stamps.answered_at })
             }
             Err(failure) if failure.is_not_found() => {
@@ -105,10 +113,21 @@ impl GcpDriver {
         }
     }
 
-    /// The same, where it must be there.
-    pub(crate) async fn instance(&self, call: &Call) -> Result<Instance, DriverError> {
-        let gone = |why| DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, why);
-        self.look(call).await?.found.map_err(gone)
+    /// S13: the name in the settings is the only word on whose the number is that does not come from the number. An instance that is
+    /// called otherwise is not the node's: a number that was copied from another line stops that one's machine.
+    pub(crate) fn is_called_so(&self, instance: &Instance) -> Result<(), DriverError> {
+        let Settings { id, name, .. } = &self.settings;
+        let Some(name) = name.as_deref().filter(|name| *name != instance.name) else { return Ok(()) };
+        let detail = format!(
+            "the instance {id} is called {:?}, and its settings say that it is {name:?}: one of the two is another machine's",
+            instance.name
+        );
+        Err(DriverError::new(ErrorKind::IdentityMismatch, Effect::DidNotHappen, detail))
+    }
+
+    /// What the last look said of that.
+    pub(crate) fn was_called_so(&self) -> Result<(), DriverError> {
+        self.misnamed.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
     }
 
     /// Whose the name is now, where the settings have one: the instance that it was is not there any more.
@@ -140,9 +159,17 @@ impl GcpDriver {
             )));
         }
         let under_way = self.cloud.unfinished(&self.settings.zone, &self.settings.id, call).await?;
-        Ok(under_way
-            .first()
-            .map(|operation| format!("something is under way at the instance: {}", operation.words())))
+        if let Some(operation) = under_way.first() {
+            return Ok(Some(format!("something is under way at the instance: {}", operation.words())));
+        }
+        // Of what was taken the name is known: it is asked for, as a list may be late.
+        for ours in [&self.stops, &self.starts] {
+            self.follow(ours, &under_way, call).await;
+            if let Some(name) = self.ours(ours).under_way() {
+                return Ok(Some(format!("our {name} is not known to have ended")));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -179,21 +206,29 @@ impl PowerDriver for GcpDriver {
 
     /// What Compute Engine took it does, unless its operation ends and the instance still runs.
     fn off_again(&self, power: Power) -> Option<Duration> {
-        (power != Power::Off && self.ours().was_in_vain()).then_some(LONGER)
+        (power != Power::Off && self.ours(&self.stops).was_in_vain()).then_some(LONGER)
     }
 
     async fn power_on(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
         self.start(order, call).await
     }
 
-    /// Where the instance is gone and its name another's, that other one: it is not the node's.
+    /// Where the instance is gone and its name another's, that other one: it is not the node's. Nor is one that is called otherwise, which
+    /// is told by more than its number.
     async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
         let serial = match self.look(call).await?.found {
             Ok(instance) => {
                 if call.may_only_read() {
                     self.remarks.look_around(&instance, &self.settings);
                 }
-                instance.id
+                match (self.is_called_so(&instance), &self.settings.name) {
+                    (Err(_), Some(name)) => {
+                        let theirs = self.successor(call).await;
+                        let theirs = theirs.map(|id| format!(", whose number is {id}")).unwrap_or_default();
+                        format!("{} called {:?}, and not {name:?}{theirs}", instance.id, instance.name)
+                    }
+                    _ => instance.id,
+                }
             }
             Err(why) => {
                 let successor = self.successor(call).await;

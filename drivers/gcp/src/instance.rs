@@ -22,8 +22,9 @@ pub(crate) struct Instance {
     pub(crate) status: Option<String>,
     #[serde(default)]
     pub(crate) status_message: Option<String>,
+    /// Each instance has some: [`Instance::disks`].
     #[serde(default)]
-    pub(crate) disks: Vec<AttachedDisk>,
+    pub(crate) disks: Option<Vec<AttachedDisk>>,
     #[serde(default)]
     pub(crate) scheduling: Scheduling,
     #[serde(default)]
@@ -40,7 +41,10 @@ pub(crate) struct AttachedDisk {
     #[serde(default)]
     pub(crate) source: Option<String>,
     #[serde(default)]
-    pub(crate) boot: bool,
+    pub(crate) boot: Option<bool>,
+    /// Its place among them; 0 is kept for the boot disk.
+    #[serde(default)]
+    pub(crate) index: Option<u32>,
     /// `PERSISTENT` or `SCRATCH`.
     #[serde(default, rename = "type")]
     pub(crate) kind: Option<String>,
@@ -105,9 +109,37 @@ impl Instance {
         by.split_once(GROUP).map(|(_, name)| name)
     }
 
+    /// Its disks, where that was told in full: what is not said is not "none".
+    ///
+    /// # Errors
+    /// What is missing, in words.
+    pub(crate) fn disks(&self) -> Result<&[AttachedDisk], String> {
+        let disks = self.disks.as_deref().unwrap_or_default();
+        if disks.is_empty() {
+            return Err("the answer does not say which disks the instance has".to_owned());
+        }
+        let told = |disk: &&AttachedDisk| !disk.is_local() && disk.boot.is_none();
+        if let Some(disk) = disks.iter().find(told) {
+            return Err(format!(
+                "the answer does not say whether the disk at {:?} is the boot disk",
+                disk.device_name
+            ));
+        }
+        let has_boot = disks.iter().any(|disk| disk.boot == Some(true));
+        if let Some(first) = disks.iter().find(|disk| disk.index == Some(0) && !disk.is_local() && !has_boot)
+        {
+            return Err(format!(
+                "the answer has the disk at {:?} in the boot disk's place, and does not call it that",
+                first.device_name
+            ));
+        }
+        Ok(disks)
+    }
+
     /// The devices of its local SSDs.
     pub(crate) fn local_ssds(&self) -> Vec<&str> {
-        self.disks.iter().filter(|disk| disk.is_local()).map(|disk| disk.device_name.as_str()).collect()
+        let disks = self.disks.as_deref().unwrap_or_default();
+        disks.iter().filter(|disk| disk.is_local()).map(|disk| disk.device_name.as_str()).collect()
     }
 
     /// Whether it is sold at a lower price, and may be taken away.
@@ -118,6 +150,11 @@ impl Instance {
 }
 
 impl AttachedDisk {
+    /// Whether it is the boot disk. [`Instance::disks`] has none that does not say so.
+    pub(crate) fn is_boot(&self) -> bool {
+        self.boot != Some(false)
+    }
+
     /// Whether it is a local SSD.
     pub(crate) fn is_local(&self) -> bool {
         self.kind.as_deref() == Some("SCRATCH")
@@ -145,7 +182,31 @@ pub(crate) struct Disk {
     pub(crate) labels: BTreeMap<String, String>,
     /// The links of the instances that have it, by their names.
     #[serde(default)]
-    pub(crate) users: Vec<String>,
+    pub(crate) users: Option<Vec<String>>,
+}
+
+/// What a disk is said to be, in the words of the API.
+const DISK_STATES: [&str; 6] = ["CREATING", "DELETING", "FAILED", "READY", "RESTORING", "UNAVAILABLE"];
+
+impl Disk {
+    /// Why the answer is not that disk's, which is asked for by its path. Its name and labels may say that it stays, and who is not among
+    /// its users does not have it: neither is taken for said where it is not.
+    pub(crate) fn wrong(&self, path: &str) -> Option<String> {
+        let last = path.rsplit('/').next().unwrap_or_default();
+        if self.name != last {
+            return Some(format!("asked for the disk {last:?}, Compute Engine shows {:?}", self.name));
+        }
+        let known = |status: &str| DISK_STATES.contains(&status);
+        if self.users.is_none() && !self.status.as_deref().is_some_and(known) {
+            return Some("it says neither who uses the disk nor how that is".to_owned());
+        }
+        None
+    }
+
+    /// The links of the instances that have it.
+    pub(crate) fn users(&self) -> &[String] {
+        self.users.as_deref().unwrap_or_default()
+    }
 }
 
 #[cfg(test)]
@@ -202,12 +263,61 @@ mod tests {
             ("STOPPING (by a user)", Some("web"), true)
         );
         assert_eq!(read.local_ssds(), ["local-ssd-0"]);
-        assert_eq!(read.disks[0].path(), Some("projects/p/zones/z-1-a/disks/db-1"));
+        let disks = read.disks().expect("told in full");
+        assert_eq!(disks[0].path(), Some("projects/p/zones/z-1-a/disks/db-1"));
         let empty: Instance = serde_json::from_value(json!({ "id": "17" })).expect("an instance");
         assert_eq!((empty.group(), empty.words().as_str()), (None, "no status is told"));
         assert!(
             serde_json::from_value::<Instance>(json!({ "status": "TERMINATED" })).is_err(),
             "without an id it is nobody's"
         );
+    }
+
+    /// S1: a field that is missing says nothing.
+    #[test]
+    fn disks_that_are_not_told_in_full_are_not_none() {
+        let boot = json!({ "deviceName": "boot", "boot": true, "index": 0, "type": "PERSISTENT" });
+        let data = json!({ "deviceName": "data", "boot": false, "index": 1, "type": "PERSISTENT" });
+        let ssd = json!({ "deviceName": "local-ssd-0", "type": "SCRATCH" });
+        for (disks, wrong) in [
+            (json!([boot, data, ssd]), None),
+            (json!([data]), None),
+            (json!(null), Some("which disks")),
+            (json!([]), Some("which disks")),
+            (json!([{}]), Some("whether the disk at \"\"")),
+            (json!([boot, { "deviceName": "data" }]), Some("whether the disk at \"data\"")),
+            (
+                json!([{ "deviceName": "data", "boot": false, "index": 0 }]),
+                Some("\"data\" in the boot disk's place"),
+            ),
+        ] {
+            let told = json!({ "id": "17", "disks": disks });
+            let read: Instance = serde_json::from_value(told).expect("an instance");
+            match (read.disks(), wrong) {
+                (Ok(told), None) => assert!(!told.is_empty()),
+                (Err(why), Some(word)) => assert!(why.contains(word), "{disks}: {why}"),
+                (told, _) => panic!("{disks}: {told:?}"),
+            }
+        }
+        let without: Instance = serde_json::from_value(json!({ "id": "17" })).expect("an instance");
+        assert!(without.disks().is_err() && without.local_ssds().is_empty());
+    }
+
+    #[test]
+    fn a_disk_that_is_not_told_in_full_is_not_free() {
+        let path = "projects/p/zones/z-1-a/disks/data-1";
+        for (told, word) in [
+            (json!({ "name": "data-1", "status": "READY" }), None),
+            (json!({ "name": "data-1", "users": [] }), None),
+            (json!({ "name": "data-1" }), Some("neither who uses")),
+            (json!({ "name": "data-1", "status": "ODD" }), Some("neither who uses")),
+            (json!({ "name": "data-2", "status": "READY" }), Some("shows \"data-2\"")),
+            (json!({}), Some("shows \"\"")),
+        ] {
+            let disk: Disk = serde_json::from_value(told.clone()).expect("a disk");
+            let wrong = disk.wrong(path);
+            assert_eq!(wrong.is_some(), word.is_some(), "{told}: {wrong:?}");
+            assert!(wrong.unwrap_or_default().contains(word.unwrap_or_default()), "{told}");
+        }
     }
 }

@@ -17,6 +17,7 @@ mod driver;
 mod instance;
 mod kind;
 mod operation;
+mod ours;
 mod power;
 mod remarks;
 mod requests;

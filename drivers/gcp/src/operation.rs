@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -35,6 +36,9 @@ pub(crate) struct Operation {
     /// The instance's numeric id.
     #[serde(default)]
     pub(crate) target_id: Option<String>,
+    /// What it is about, by name or number.
+    #[serde(default)]
+    target_link: Option<String>,
     /// The requestId of who asked.
     #[serde(default)]
     pub(crate) client_operation_id: Option<String>,
@@ -64,6 +68,32 @@ impl Operation {
     /// Whether it has ended, one way or the other.
     pub(crate) fn is_done(&self) -> bool {
         self.status.as_deref() == Some("DONE")
+    }
+
+    /// What there is of one that cannot be read: something that is under way.
+    pub(crate) fn unreadable(told: &Value) -> Self {
+        let text = |key: &str| told.get(key).and_then(Value::as_str).map(str::to_owned);
+        Self {
+            name: text("name").unwrap_or_else(|| "without a name".to_owned()),
+            operation_type: "what cannot be read".to_owned(),
+            target_id: text("targetId"),
+            target_link: text("targetLink"),
+            ..Self::default()
+        }
+    }
+
+    /// Whether it may be about that instance. Where its number is not told its link may say another's; a name says nothing as long as
+    /// nobody says whose it is.
+    pub(crate) fn may_be_of(&self, id: &str, name: Option<&str>) -> bool {
+        if let Some(target) = self.target_id.as_deref().filter(|target| !target.is_empty()) {
+            return target == id;
+        }
+        let Some(link) = self.target_link.as_deref() else { return true };
+        let Some((_, last)) = link.rsplit_once("/instances/") else { return false };
+        match last.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => last == id,
+            false => name.is_none_or(|name| name == last),
+        }
     }
 
     /// Whether it may start a stopped instance: what is not known surely not to.
@@ -120,6 +150,34 @@ mod tests {
         ] {
             assert_eq!(operation(kind, status).may_start(), may, "{kind} {status}");
         }
+    }
+
+    #[test]
+    fn what_does_not_say_whose_it_is_may_be_anybody_s() {
+        let link = |rest: &str| format!("https://www.googleapis.com/compute/v1/projects/p/zones/z/{rest}");
+        for (id, link, by_number, by_name) in [
+            (Some("17"), None, true, true),
+            (Some("18"), None, false, false),
+            (Some("18"), Some(link("instances/db-1")), false, false),
+            (Some(""), None, true, true),
+            (None, None, true, true),
+            (None, Some(link("instances/17")), true, true),
+            (None, Some(link("instances/18")), false, false),
+            (None, Some(link("instances/db-1")), true, true),
+            (None, Some(link("instances/db-2")), true, false),
+            (None, Some(link("disks/db-1")), false, false),
+        ] {
+            let operation = Operation {
+                target_id: id.map(str::to_owned),
+                target_link: link.clone(),
+                ..operation("start", "RUNNING")
+            };
+            let said = (operation.may_be_of("17", None), operation.may_be_of("17", Some("db-1")));
+            assert_eq!(said, (by_number, by_name), "{id:?} {link:?}");
+        }
+        let odd = Operation::unreadable(&json!({ "targetId": "17", "status": 5 }));
+        assert!(odd.may_be_of("17", None) && !odd.may_be_of("18", None) && odd.may_start());
+        assert!(Operation::unreadable(&json!("x")).may_be_of("18", Some("db-2")));
     }
 
     #[test]

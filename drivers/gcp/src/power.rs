@@ -1,5 +1,6 @@
 //! Reading power, off and on.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use picket_core::order::{OffOrder, OnOrder};
@@ -9,97 +10,32 @@ use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 use tokio::time::Instant;
 
 use crate::cloud::{Bound, Command, Failure, Told};
-use crate::driver::GcpDriver;
+use crate::driver::{GcpDriver, Seen};
 use crate::instance::{Instance, Said};
 use crate::operation::Operation;
+use crate::ours::{Ended, Ours};
 use crate::requests::{Of, RequestId};
 
 /// A cloud has one epoch: the instance's id, which is what every question names.
 const EPOCH: Epoch = Epoch { id: 1, origin: EpochOrigin::Fresh };
 /// Between two looks at what is under way.
 const LOOK: Duration = Duration::from_secs(1);
+/// For so long a stop looks before it is sent.
+const SHORT: Duration = Duration::from_secs(3);
 /// By how much what Google stamps may be off.
 const STAMPS: Duration = Duration::from_secs(2);
 /// So often another request is made of an order whose own was answered with one of old.
 const ANEW: u32 = 8;
 
-/// The stops of ours in this process.
-#[derive(Debug, Default)]
-pub(crate) struct Ours {
-    /// The request that goes next, or went last.
-    request: Option<Going>,
-    /// The last one that was taken.
-    taken: Option<Taken>,
-}
-
-/// A stop that was taken.
-#[derive(Clone, Debug)]
-struct Taken {
-    /// The operation that does it.
-    operation: String,
-    /// When it was seen to be done, and what is to be said of that.
-    ended: Option<(BootTime, String)>,
-    /// The instance was asked for after that, and is not off.
-    in_vain: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Going {
-    /// Of which order it is: its generation and its entry in the ledger.
-    order: (u64, u64),
-    nth: u32,
-    /// Another one is not this one sent again.
-    is_taken: bool,
-    first_at: Option<BootTime>,
-}
-
-impl Ours {
-    /// The request to send for that order: the same until it was taken.
-    fn next(&mut self, order: (u64, u64)) -> Going {
-        let nth = match self.request {
-            Some(going) if going.order == order && going.is_taken => going.nth + 1,
-            Some(going) if going.order == order => return going,
-            _ => 0,
-        };
-        let going = Going { order, nth, is_taken: false, first_at: None };
-        self.request = Some(going);
-        going
-    }
-
-    fn sent(&mut self, at: BootTime) -> BootTime {
-        self.request.as_mut().map_or(at, |going| *going.first_at.get_or_insert(at))
-    }
-
-    fn over(&mut self) {
-        if let Some(going) = &mut self.request {
-            going.is_taken = true;
-        }
-    }
-
-    /// Whether what the last one is done by has ended, and the instance is not off by that.
-    pub(crate) fn was_in_vain(&self) -> bool {
-        self.taken.as_ref().is_some_and(|taken| taken.in_vain)
-    }
-
-    /// What is known of the end of the last one to whom asks at that time and does not see it off; `None`: it goes on, or there is none.
-    fn ended(&mut self, asked_at: BootTime) -> Option<String> {
-        let taken = self.taken.as_mut()?;
-        let (at, words) = taken.ended.clone()?;
-        taken.in_vain |= at < asked_at;
-        Some(words)
-    }
-
-    /// Which operation is followed.
-    fn follows(&self) -> Option<String> {
-        self.taken.as_ref().filter(|taken| taken.ended.is_none()).map(|taken| taken.operation.clone())
-    }
-}
-
 impl GcpDriver {
     pub(crate) async fn reading(&self, call: &Call) -> Result<Reading, DriverError> {
         let seen = self.look(call).await?;
+        let mut answered_at = seen.answered_at;
         let (power, said) = match &seen.found {
-            Ok(instance) => self.judged(instance, seen.asked_at, call).await?,
+            Ok(instance) => match self.is_called_so(instance) {
+                Ok(()) => self.judged(instance, &mut answered_at, call).await?,
+                Err(other) => (Power::Unknown, other.detail),
+            },
             // Not found is a word of its own, and none of power.
             Err(why) => {
                 let successor = self.successor(call).await;
@@ -108,55 +44,99 @@ impl GcpDriver {
                 (Power::Unknown, format!("{why}{successor}"))
             }
         };
-        let (asked_at, answered_at) = (seen.asked_at, seen.answered_at);
-        Ok(Reading { power, asked_at, answered_at, epoch: Some(EPOCH), said })
+        if power != Power::Off {
+            self.ours(&self.stops).not_off(seen.asked_at);
+        }
+        Ok(Reading { power, asked_at: seen.asked_at, answered_at, epoch: Some(EPOCH), said })
     }
 
+    /// What the instance says, with what is under way at it, and once more what it says where it could be off.
     async fn judged(
         &self,
         instance: &Instance,
-        asked_at: BootTime,
+        answered_at: &mut BootTime,
         call: &Call,
     ) -> Result<(Power, String), DriverError> {
         let (said, words) = (instance.said(), instance.words());
-        if said == Said::On && self.ours().follows().is_none() {
-            let ended = self.ours().ended(asked_at).unwrap_or_default();
+        if said == Said::On && self.ours(&self.stops).under_way().is_none() {
+            let ended = self.ended(&self.stops, "stop");
             return Ok((Power::On, format!("{words}{ended}")));
         }
-        let under_way = self.cloud.unfinished(&self.settings.zone, &self.settings.id, call).await?;
+        let mut under_way = self.cloud.unfinished(&self.settings.zone, &self.settings.id, call).await?;
+        under_way.retain(|operation| operation.may_be_of(&self.settings.id, Some(&instance.name)));
+        self.follow(&self.stops, &under_way, call).await;
+        if said != Said::On {
+            self.follow(&self.starts, &under_way, call).await;
+        }
         let starts = under_way.iter().find(|operation| operation.may_start()).map(Operation::words);
-        let power = match (said, &starts) {
-            (Said::On, _) => Power::On,
-            (Said::Terminated, None) => Power::Off,
-            _ => Power::Unknown,
+        let stop = self.ended(&self.stops, "stop");
+        let start = if said == Said::On { String::new() } else { self.ended(&self.starts, "start") };
+        let words = match starts {
+            Some(starts) => format!("{words}; under way: {starts}{stop}{start}"),
+            None if said != Said::Terminated => format!("{words}{stop}{start}"),
+            None => return self.terminated(&words, &format!("{stop}{start}"), answered_at, call).await,
         };
-        let starts = starts.map(|words| format!("; under way: {words}")).unwrap_or_default();
-        let ended =
-            if power == Power::Off { String::new() } else { self.follow(&under_way, asked_at, call).await };
-        Ok((power, format!("{words}{starts}{ended}")))
+        Ok((if said == Said::On { Power::On } else { Power::Unknown }, words))
     }
 
-    /// How our own stop goes on, where it came to nothing yet.
-    async fn follow(&self, under_way: &[Operation], asked_at: BootTime, call: &Call) -> String {
-        let Some(name) = self.ours().follows() else {
-            return self.ours().ended(asked_at).unwrap_or_default();
+    /// It was `TERMINATED`, and nothing was under way that could start it. Off it is once our own stop has done what it was for, and once
+    /// it is `TERMINATED` still: what was begun and done between the two questions is seen by neither.
+    async fn terminated(
+        &self,
+        words: &str,
+        ended: &str,
+        answered_at: &mut BootTime,
+        call: &Call,
+    ) -> Result<(Power, String), DriverError> {
+        let (under_way, stopped) = {
+            let stops = self.ours(&self.stops);
+            (stops.under_way(), stops.ended())
         };
+        if let Some(name) = under_way {
+            return Ok((Power::Unknown, format!("{words}; our stop {name} is not known to have ended")));
+        }
+        if matches!(stopped, Some(Ended::Failed(_))) {
+            return Ok((Power::Unknown, format!("{words}{ended}")));
+        }
+        let again = self.look(call).await?;
+        *answered_at = again.answered_at;
+        Ok(match again.found {
+            Ok(instance) if instance.said() == Said::Terminated => {
+                self.is_called_so(&instance)?;
+                (Power::Off, format!("{words}{}", self.ended(&self.starts, "start")))
+            }
+            Ok(instance) => (Power::Unknown, format!("{words}, and then {}", instance.words())),
+            Err(why) => (Power::Unknown, format!("{words}, and then {why}")),
+        })
+    }
+
+    /// How our own last command ended, where that is known.
+    fn ended(&self, which: &Mutex<Ours>, what: &str) -> String {
+        match self.ours(which).ended() {
+            None => String::new(),
+            Some(Ended::Done) => format!("; our {what} is done"),
+            Some(Ended::Failed(why)) => format!("; our {what} came to nothing: {why}"),
+        }
+    }
+
+    /// Asks how our own last command goes on, where it has not ended and is not among what is under way.
+    pub(crate) async fn follow(&self, which: &Mutex<Ours>, under_way: &[Operation], call: &Call) {
+        let Some(name) = self.ours(which).under_way() else { return };
         if under_way.iter().any(|operation| operation.name == name) {
-            return String::new();
+            return;
         }
-        let words = match self.cloud.operation(&self.settings.zone, &name, call).await {
-            Ok(Ok(operation)) if operation.is_done() => match operation.failed() {
-                Some(why) => format!("; our stop came to nothing: {why}"),
-                None => "; our stop is done".to_owned(),
-            },
-            // Compute Engine keeps them for days: it is asked again.
-            _ => return String::new(),
+        let how = match self.cloud.operation(&self.settings.zone, &name, call).await {
+            Ok(Ok(operation)) => Ended::of(&operation),
+            // Compute Engine keeps them for days.
+            Ok(Err(failure)) if failure.is_not_found() => {
+                Some(Ended::Failed(format!("{name} is not known any more")))
+            }
+            // It is asked for again.
+            Ok(Err(_)) | Err(_) => None,
         };
-        let mut ours = self.ours();
-        if let Some(taken) = ours.taken.as_mut().filter(|taken| taken.operation == name) {
-            taken.ended = Some((call.now(), words.clone()));
+        if let Some(how) = how {
+            self.ours(which).ends(&name, how, call.now());
         }
-        words
     }
 
     fn request_of(&self, method: &'static str, order: &picket_core::order::Order, nth: u32) -> RequestId {
@@ -167,23 +147,21 @@ impl GcpDriver {
     pub(crate) async fn stop(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
         call.may_send()?;
         let nothing = |error: DriverError| DriverError { effect: self.effect_of(order), ..error };
-        let instance = self.instance(call).await.map_err(nothing)?;
-        let ssds = instance.local_ssds();
-        if !ssds.is_empty() && self.settings.discard_local_ssd.is_none() {
-            let detail = format!(
-                "it has local SSDs ({}), whose contents a stop may destroy: it is not stopped unless discard_local_ssd is set",
-                ssds.join(", ")
-            );
-            return Err(DriverError::new(ErrorKind::Settings, self.effect_of(order), detail));
-        }
-        let already = instance.said() == Said::Terminated;
+        self.cloud.ready(call).await.map_err(nothing)?;
+        let already = self.may_be_stopped(call).await.map_err(nothing)?;
         for _ in 0..ANEW {
             let told = self.tell_to_stop(order, call).await?;
-            let is_ours = self.is_ours(&told, call);
-            self.ours().over();
+            let age = self.age(&self.stops, &told, call);
+            self.ours(&self.stops).over();
+            let is_ours = age?;
+            if let Some(Ended::Failed(why)) = Ended::of(&told.operation).filter(|_| is_ours) {
+                let detail = format!("instances.stop: our stop came to nothing: {why}");
+                return Err(DriverError::new(ErrorKind::Refused, Effect::Unknown, detail));
+            }
             if is_ours {
-                self.ours().taken =
-                    Some(Taken { operation: told.operation.name, ended: None, in_vain: false });
+                self.ours(&self.stops).taken(&told.operation, call.now());
+                // Whatever was told to start it is of the past.
+                self.ours(&self.starts).forget();
                 let (asked_at, answered_at) = (told.stamps.asked_at, told.stamps.answered_at);
                 return Ok(Accepted { asked_at, answered_at, epoch: Some(EPOCH), already });
             }
@@ -193,11 +171,32 @@ impl GcpDriver {
         Err(DriverError::new(ErrorKind::Protocol, Effect::Unknown, detail))
     }
 
+    /// Whether it is stopped already, as a short look says. Where nothing is seen it is told all the same, and may have been so already:
+    /// a stop waits for no question's turn, and local SSDs Compute Engine keeps by itself where it is not said what becomes of them.
+    async fn may_be_stopped(&self, call: &Call) -> Result<bool, DriverError> {
+        let instance = match self.look(&call.until(Instant::now() + SHORT)).await {
+            Ok(Seen { found: Ok(instance), .. }) => instance,
+            Ok(Seen { found: Err(gone), .. }) => {
+                return Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, gone));
+            }
+            Err(error) if error.kind == ErrorKind::IdentityMismatch => return Err(error),
+            Err(_) => return self.was_called_so().map(|()| true),
+        };
+        self.is_called_so(&instance)?;
+        let ssds = instance.local_ssds();
+        if !ssds.is_empty() && self.settings.discard_local_ssd.is_none() {
+            let detail = format!(
+                "it has local SSDs ({}), whose contents a stop may destroy: it is not stopped unless discard_local_ssd is set",
+                ssds.join(", ")
+            );
+            return Err(DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, detail));
+        }
+        Ok(instance.said() == Said::Terminated)
+    }
+
     /// What an error before anything was sent means: an earlier copy of the same order may be on its way.
     fn effect_of(&self, order: &OffOrder) -> Effect {
-        let key = (order.generation().0, order.effect().0);
-        let nth =
-            self.ours().request.filter(|going| going.order == key && !going.is_taken).map(|going| going.nth);
+        let nth = self.ours(&self.stops).unanswered((order.generation().0, order.effect().0));
         let open =
             nth.is_some_and(|nth| self.open.copies_of(self.request_of("instances.stop", order, nth)) > 0);
         if open { Effect::Unknown } else { Effect::DidNotHappen }
@@ -207,7 +206,7 @@ impl GcpDriver {
     async fn tell_to_stop(&self, order: &OffOrder, call: &Call) -> Result<Told, DriverError> {
         let key = (order.generation().0, order.effect().0);
         loop {
-            let going = self.ours().next(key);
+            let going = self.ours(&self.stops).next(key);
             let request = self.request_of("instances.stop", order, going.nth);
             let path = self.path("/stop");
             let mut query = vec![("noGracefulShutdown", "true")];
@@ -218,7 +217,7 @@ impl GcpDriver {
             );
             // A stop that comes late costs a machine that runs again, and no data: it is not held to what stands in the ledger.
             let command = Command { method: "instances.stop", path: &path, query, request, bound: None };
-            self.ours().sent(call.now());
+            self.ours(&self.stops).sent(call.now());
             let told = self.cloud.tell(command, self.region(), &self.open, call).await;
             let judge = |error: DriverError| {
                 if error.effect == Effect::DidNotHappen {
@@ -234,11 +233,11 @@ impl GcpDriver {
             let waits = Instant::now() + LOOK < call.deadline();
             let error = match failure {
                 failure if failure.is_busy() => {
-                    let under_way = self.busy(call).await;
                     if waits {
                         tokio::time::sleep(LOOK).await;
                         continue;
                     }
+                    let under_way = self.busy(call).await;
                     let words = format!("{}; it is waited for: {under_way}", failure.words);
                     DriverError { kind: ErrorKind::Throttled, ..Failure { words, ..failure }.into_error() }
                 }
@@ -257,57 +256,47 @@ impl GcpDriver {
     }
 
     /// Whether what was answered was made for what this process sent: an operation of old does nothing now.
-    fn is_ours(&self, told: &Told, call: &Call) -> bool {
-        let first_at = self.ours().request.and_then(|going| going.first_at).unwrap_or(told.stamps.asked_at);
-        let age = told.date.and_then(|date| told.operation.age(date));
-        age.is_some_and(|age| age <= call.now().since(first_at) + STAMPS)
+    fn age(&self, which: &Mutex<Ours>, told: &Told, call: &Call) -> Result<bool, DriverError> {
+        let first_at = self.ours(which).first_at().unwrap_or(told.stamps.asked_at);
+        let age = told.date.and_then(|date| told.operation.age(date)).ok_or_else(|| {
+            let missing = if told.date.is_none() { "a Date" } else { "an insertTime" };
+            let detail =
+                format!("the answer comes without {missing}: whether its operation is of now is not known");
+            DriverError::new(ErrorKind::Protocol, Effect::Unknown, detail)
+        })?;
+        Ok(age <= call.now().since(first_at) + STAMPS)
     }
 
+    /// Sent again after it was taken it is another request: Compute Engine would do nothing for the old one, and what that came to its
+    /// operation says.
     pub(crate) async fn start(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
-        let request = self.request_of("instances.start", &order, 0);
+        self.was_called_so()?;
+        let going = self.ours(&self.starts).next((order.generation().0, order.effect().0));
+        let request = self.request_of("instances.start", &order, going.nth);
         let bound = Some(Bound::of(&order, order.checked_at()));
         let path = self.path("/start");
         let command = Command { method: "instances.start", path: &path, query: Vec::new(), request, bound };
+        self.ours(&self.starts).sent(call.now());
         let told = self.cloud.tell(command, self.region(), &self.open, call).await?;
         let told = told.map_err(|failure| match failure.is_busy() {
             true => DriverError { kind: ErrorKind::Throttled, ..failure.into_error() },
             false => failure.into_error(),
         })?;
+        let age = self.age(&self.starts, &told, call);
+        self.ours(&self.starts).over();
+        if !age? {
+            let detail = "instances.start: Compute Engine answers with an operation that is older than what it was asked: it is sent anew";
+            return Err(DriverError::new(ErrorKind::Throttled, Effect::DidNotHappen, detail));
+        }
         // What was told to stop it is of the past.
-        *self.ours() = Ours::default();
+        self.ours(&self.stops).forget();
+        self.ours(&self.starts).taken(&told.operation, call.now());
+        if let Some(Ended::Failed(why)) = Ended::of(&told.operation) {
+            let detail = format!("instances.start: our start came to nothing: {why}");
+            return Err(DriverError::new(ErrorKind::Refused, Effect::Unknown, detail));
+        }
         let (asked_at, answered_at) = (told.stamps.asked_at, told.stamps.answered_at);
         // Told again what runs already, it does nothing; which of the two it was the next reading shows.
         Ok(Accepted { asked_at, answered_at, epoch: Some(EPOCH), already: false })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stop_was_in_vain_once_it_is_done_and_whoever_asks_after_that_does_not_see_it_off() {
-        let at = |seconds| BootTime::from_boot(Duration::from_secs(seconds));
-        let taken = Taken { operation: "o".to_owned(), ended: None, in_vain: false };
-        let mut ours = Ours { request: None, taken: Some(taken) };
-        assert_eq!((ours.ended(at(5)), ours.follows().as_deref()), (None, Some("o")));
-        ours.taken.as_mut().expect("there").ended = Some((at(10), "done".to_owned()));
-        // Who asked before that saw it on its way.
-        assert_eq!((ours.ended(at(9)).as_deref(), ours.was_in_vain()), (Some("done"), false));
-        assert_eq!((ours.ended(at(11)).as_deref(), ours.was_in_vain()), (Some("done"), true));
-    }
-
-    #[test]
-    fn an_order_is_the_same_request_until_it_was_taken() {
-        let mut ours = Ours::default();
-        let at = |seconds| BootTime::from_boot(Duration::from_secs(seconds));
-        assert_eq!(ours.next((1, 1)).nth, 0);
-        assert_eq!((ours.sent(at(5)), ours.sent(at(9))), (at(5), at(5)), "as old as its first copy");
-        assert_eq!(ours.next((1, 1)).nth, 0, "it was not answered");
-        ours.over();
-        assert_eq!(ours.next((1, 1)).nth, 1, "sent anew on purpose");
-        assert_eq!(ours.sent(at(20)), at(20));
-        assert_eq!(ours.next((1, 2)).nth, 0, "another order");
-        assert!(!ours.was_in_vain());
     }
 }

@@ -40,19 +40,60 @@ impl GcpDriver {
                 "the instance has a disk at {device:?} that does not say which it is"
             )));
         };
-        let stays = disk.boot.then(|| "it is the boot disk".to_owned());
+        // It stays whatever it is called: what cannot be told of it keeps nothing back.
+        if disk.is_boot() {
+            let name = id.rsplit('/').next().unwrap_or_default().to_owned();
+            let stays = Some("it is the boot disk".to_owned());
+            return Ok(Volume { at: VolumeAt { id, device }, name, tags: Default::default(), stays });
+        }
         // By its name and labels it may be to stay: without them it is not known.
         let Some(Disk { name, labels, .. }) = self.cloud.disk(&id, call).await? else {
             return Err(not_told(format!(
                 "the instance has the disk {id}, and Compute Engine does not know that"
             )));
         };
-        Ok(Volume { at: VolumeAt { id, device }, name, tags: labels, stays })
+        Ok(Volume { at: VolumeAt { id, device }, name, tags: labels, stays: None })
+    }
+
+    /// The instance; within: that Compute Engine says, of its very number, that there is none.
+    async fn found(&self, call: &Call) -> Result<Result<Instance, String>, DriverError> {
+        match self.look(call).await?.found {
+            Ok(instance) => {
+                self.is_called_so(&instance)?;
+                Ok(Ok(instance))
+            }
+            Err(why) if why.contains(&format!("/instances/{}'", self.settings.id)) => Ok(Err(why)),
+            Err(why) => Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, why)),
+        }
+    }
+
+    /// The same of a disk where the instance is not there any more: its users tell, each by who has its name now.
+    async fn standing_without(&self, disk: Option<&Disk>, call: &Call) -> Result<Standing, DriverError> {
+        let Some(disk) = disk else { return Ok(Standing::Free("there is no such disk".to_owned())) };
+        let zone = &self.settings.zone;
+        let here = |link: &String| Some(link.split_once(&format!("/zones/{zone}/instances/"))?.1.to_owned());
+        for name in disk.users().iter().filter_map(here) {
+            match self.cloud.named(zone, &name, call).await? {
+                Ok(other) if other.id != self.settings.id => {}
+                Ok(_) => {
+                    return Ok(Standing::Going(format!("in use by {name}, which was not there just now")));
+                }
+                Err(failure) if failure.is_not_found() => {
+                    return Ok(Standing::Going(format!("in use by {name}, which is not there")));
+                }
+                Err(failure) => return Err(failure.of_question()),
+            }
+        }
+        let status = disk.status.as_deref().unwrap_or("no status is told");
+        Ok(Standing::Free(match disk.users().len() {
+            0 => format!("the instance is gone, and nobody uses it, {status}"),
+            others => format!("the instance is gone; in use by {others} other"),
+        }))
     }
 
     /// Where the disk is at the instance: at the device that was stored, at another one, or nowhere.
-    fn device_of<'a>(instance: &'a Instance, volume: &VolumeAt) -> Option<&'a AttachedDisk> {
-        let mut of_it = instance.disks.iter().filter(|disk| disk.path() == Some(&volume.id));
+    fn device_of<'a>(disks: &'a [AttachedDisk], volume: &VolumeAt) -> Option<&'a AttachedDisk> {
+        let mut of_it = disks.iter().filter(|disk| disk.path() == Some(&volume.id));
         of_it.clone().find(|disk| disk.device_name == volume.device).or_else(|| of_it.next())
     }
 }
@@ -64,7 +105,12 @@ impl Volumes for GcpDriver {
     }
 
     async fn attached(&self, call: &Call) -> Result<Vec<Volume>, DriverError> {
-        let Instance { disks, .. } = self.instance(call).await?;
+        let instance = match self.found(call).await? {
+            Ok(instance) => instance,
+            // Who is not there has nothing.
+            Err(_gone) => return Ok(Vec::new()),
+        };
+        let disks = instance.disks().map_err(not_told)?.to_vec();
         try_join_all(disks.into_iter().map(|disk| self.volume(disk, call))).await
     }
 
@@ -78,9 +124,10 @@ impl Volumes for GcpDriver {
     ) -> Result<(), DriverError> {
         // Compute Engine knows no forced detach: where the settings allow one, it is this one.
         call.may_send()?;
-        let instance = self.instance(call).await?;
-        let at = match Self::device_of(&instance, volume) {
-            Some(disk) if disk.boot => {
+        let Ok(instance) = self.found(call).await? else { return Ok(()) };
+        let disks = instance.disks().map_err(not_told)?;
+        let at = match Self::device_of(disks, volume) {
+            Some(disk) if disk.is_boot() => {
                 let detail = "it is the boot disk by now, which stays".to_owned();
                 return Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, detail));
             }
@@ -125,8 +172,13 @@ impl Volumes for GcpDriver {
     }
 
     async fn standing(&self, volume: &VolumeAt, call: &Call) -> Result<Standing, DriverError> {
-        let (instance, disk) = tokio::try_join!(self.instance(call), self.cloud.disk(&volume.id, call))?;
-        let standing = standing(&instance, disk.as_ref(), volume, &self.settings.zone);
+        let (found, disk) = tokio::try_join!(self.found(call), self.cloud.disk(&volume.id, call))?;
+        let instance = match found {
+            Ok(instance) => instance,
+            Err(_gone) => return self.standing_without(disk.as_ref(), call).await,
+        };
+        let mapped = Self::device_of(instance.disks().map_err(not_told)?, volume).is_some();
+        let standing = standing(mapped, &instance, disk.as_ref(), &self.settings.zone);
         if let Standing::Attached(words) = &standing {
             let under_way = self.cloud.unfinished(&self.settings.zone, &self.settings.id, call).await?;
             if let Some(detach) = under_way.iter().find(|operation| operation.operation_type == "detachDisk")
@@ -146,16 +198,15 @@ fn is_of(link: &str, instance: &Instance, zone: &str) -> bool {
 }
 
 /// What both say of a disk: it is free once neither has it at that instance.
-fn standing(instance: &Instance, disk: Option<&Disk>, volume: &VolumeAt, zone: &str) -> Standing {
-    let mapped = GcpDriver::device_of(instance, volume).is_some();
+fn standing(mapped: bool, instance: &Instance, disk: Option<&Disk>, zone: &str) -> Standing {
     let Some(disk) = disk else {
         return match mapped {
             true => Standing::Going("there is no such disk, and the instance still has it".to_owned()),
             false => Standing::Free("there is no such disk".to_owned()),
         };
     };
-    let ours = disk.users.iter().filter(|link| is_of(link, instance, zone)).count();
-    let others = disk.users.len() - ours;
+    let ours = disk.users().iter().filter(|link| is_of(link, instance, zone)).count();
+    let others = disk.users().len() - ours;
     let status = disk.status.as_deref().unwrap_or("no status is told");
     match (mapped, ours > 0) {
         (true, true) => Standing::Attached(format!("attached, {status}")),
@@ -204,12 +255,12 @@ mod tests {
             let source = Some(format!("https://compute.googleapis.com/compute/v1/{DISK}"));
             let data = AttachedDisk { device_name: "data".to_owned(), source, ..AttachedDisk::default() };
             let disks = if mapped { vec![data] } else { Vec::new() };
-            let instance =
-                Instance { id: "17".to_owned(), name: "db-1".to_owned(), disks, ..Instance::default() };
+            let instance = Instance { id: "17".to_owned(), name: "db-1".to_owned(), ..Instance::default() };
             let disk = users
                 .clone()
-                .map(|users| Disk { users: users.into_iter().cloned().collect(), ..Disk::default() });
-            let told = standing(&instance, disk.as_ref(), &at, ZONE);
+                .map(|users| Disk { users: Some(users.into_iter().cloned().collect()), ..Disk::default() });
+            let mapped = GcpDriver::device_of(&disks, &at).is_some();
+            let told = standing(mapped, &instance, disk.as_ref(), ZONE);
             let word = match told {
                 Standing::Attached(_) => "attached",
                 Standing::Going(_) => "going",
@@ -219,8 +270,8 @@ mod tests {
         }
         // Of an instance whose name is not told any user may be it.
         let nameless = Instance { id: "17".to_owned(), ..Instance::default() };
-        let disk = Disk { users: vec![other], ..Disk::default() };
-        assert!(matches!(standing(&nameless, Some(&disk), &at, ZONE), Standing::Going(_)));
+        let disk = Disk { users: Some(vec![other]), ..Disk::default() };
+        assert!(matches!(standing(false, &nameless, Some(&disk), ZONE), Standing::Going(_)));
     }
 
     #[test]
@@ -230,11 +281,10 @@ mod tests {
             source: Some(format!("https://x/projects/p/zones/{ZONE}/disks/{name}")),
             ..AttachedDisk::default()
         };
-        let instance =
-            Instance { disks: vec![of("data", "other"), of("moved", "data-1")], ..Instance::default() };
+        let disks = [of("data", "other"), of("moved", "data-1")];
         let at = VolumeAt { id: DISK.to_owned(), device: "data".to_owned() };
-        assert_eq!(GcpDriver::device_of(&instance, &at).map(|disk| disk.device_name.as_str()), Some("moved"));
+        assert_eq!(GcpDriver::device_of(&disks, &at).map(|disk| disk.device_name.as_str()), Some("moved"));
         let gone = VolumeAt { id: format!("{DISK}0"), device: "data".to_owned() };
-        assert_eq!(GcpDriver::device_of(&instance, &gone), None);
+        assert_eq!(GcpDriver::device_of(&disks, &gone), None);
     }
 }

@@ -1,6 +1,7 @@
 //! What is asked of many instances of a zone at once: whatever comes within a few milliseconds goes in one request.
 //!
-//! **Invariant.** Who is not in a list is asked for alone: that it is not there its own answer says.
+//! **Invariant.** Who is not in a list is asked for alone: that it is not there its own answer says. **Invariant.** That nothing is under
+//! way only a list says that is whole, and that says what it is.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +11,7 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout_at};
 
@@ -25,6 +27,8 @@ const MOST: usize = 100;
 const PAGE: &str = "500";
 /// More pages than this are no list.
 const PAGES: usize = 1_000;
+/// What a list says that has nothing on a page.
+const NOTHING_HERE: &str = "NO_RESULTS_ON_PAGE";
 /// Who comes within this goes along.
 const GATHER: Duration = Duration::from_millis(5);
 /// While more come, it is waited for them, but no longer than this.
@@ -136,47 +140,123 @@ impl<Q: Question> Batch<Q> {
     }
 }
 
-/// A page of a list.
+/// Which list: how Google calls it, whose limits count, what its path ends with, and what its answer says that it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List {
+    method: &'static str,
+    group: Group,
+    what: &'static str,
+    kind: &'static str,
+}
+
+const INSTANCES: List =
+    List { method: "instances.list", group: Group::Reads, what: "instances", kind: "compute#instanceList" };
+const OPERATIONS: List = List {
+    method: "zoneOperations.list",
+    group: Group::Operations,
+    what: "operations",
+    kind: "compute#operationList",
+};
+
+/// A page of a list. What is in it is read one by one.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Page<T> {
-    #[serde(default = "Vec::new")]
-    items: Vec<T>,
+struct Page {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    items: Vec<Value>,
     #[serde(default)]
     next_page_token: Option<String>,
+    #[serde(default)]
+    warning: Option<Warning>,
+    #[serde(default)]
+    unreachables: Vec<Value>,
+}
+
+#[derive(Default, Deserialize)]
+struct Warning {
+    #[serde(default)]
+    code: String,
+}
+
+impl Page {
+    /// Why it is not all that there is.
+    fn partial(&self) -> Option<String> {
+        let code = self.warning.as_ref().map(|warning| warning.code.as_str());
+        match code.filter(|code| *code != NOTHING_HERE) {
+            Some(code) => Some(format!("it is not whole: {code:?}")),
+            None if !self.unreachables.is_empty() => Some("it is not whole: not all was reached".to_owned()),
+            None => None,
+        }
+    }
+}
+
+/// A list of all pages.
+pub(super) struct Listed {
+    pub(super) items: Vec<Value>,
+    /// Why something may be missing in it.
+    pub(super) partial: Option<String>,
+    /// When the first page was asked for and the last one answered.
+    pub(super) stamps: Stamps,
 }
 
 impl Cloud {
-    /// All pages of a list in a zone, and when the first of them was asked for and the last one answered.
-    pub(super) async fn list<T: serde::de::DeserializeOwned>(
+    /// All pages of a list in a zone.
+    pub(super) async fn list(
         &self,
-        method: &'static str,
-        (zone, group): (&str, Group),
-        what: &str,
+        list: List,
+        zone: &str,
         filter: &str,
         call: &Call,
-    ) -> Result<Result<(Vec<T>, Stamps), Failure>, DriverError> {
-        let (mut all, mut stamps, mut page): (Vec<T>, Option<Stamps>, Option<String>) =
-            (Vec::new(), None, None);
+    ) -> Result<Result<Listed, Failure>, DriverError> {
+        let List { method, group, what, kind } = list;
+        let mut all: Option<Listed> = None;
+        let mut page: Option<String> = None;
         for _ in 0..PAGES {
             let mut query = vec![("filter", filter), ("maxResults", PAGE)];
             query.extend(page.as_deref().map(|token| ("pageToken", token)));
             let path = self.zonal(zone, what);
-            let asked = self.ask::<Page<T>>(method, (region_of(zone), group), &path, &query, call).await?;
-            let (told, now) = match asked {
+            let asked = self.ask::<Page>(method, (region_of(zone), group), &path, &query, call).await?;
+            let (told, stamps) = match asked {
                 Ok(told) => told,
                 Err(failure) => return Ok(Err(failure)),
             };
-            all.extend(told.items);
-            let asked_at = stamps.map_or(now.asked_at, |first| first.asked_at);
-            let so_far = Stamps { asked_at, ..now };
-            stamps = Some(so_far);
+            if told.kind != kind {
+                let why = format!("expected a {kind}, found {:?}", told.kind);
+                return Ok(Err(Failure::senseless(method, 200, &why)));
+            }
+            let partial = told.partial();
             page = told.next_page_token.filter(|token| !token.is_empty());
+            let so_far = all.get_or_insert(Listed { items: Vec::new(), partial: None, stamps });
+            so_far.items.extend(told.items);
+            so_far.partial = so_far.partial.take().or(partial);
+            so_far.stamps.answered_at = stamps.answered_at;
             if page.is_none() {
-                return Ok(Ok((all, so_far)));
+                break;
             }
         }
-        Ok(Err(Failure::senseless(method, 200, "it has no end")))
+        let whole = all.filter(|_| page.is_none());
+        Ok(whole.ok_or_else(|| Failure::senseless(method, 200, "it has no end")))
+    }
+
+    /// Operations of a zone, all of them; one that cannot be read is something that is under way.
+    pub(super) async fn operations(
+        &self,
+        zone: &str,
+        filter: &str,
+        call: &Call,
+    ) -> Result<Result<(Vec<Operation>, Stamps), Failure>, DriverError> {
+        let Listed { items, partial, stamps } = match self.list(OPERATIONS, zone, filter, call).await? {
+            Ok(listed) => listed,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        if let Some(why) = partial {
+            return Ok(Err(Failure::senseless(OPERATIONS.method, 200, &why)));
+        }
+        let read =
+            |item: Value| Operation::deserialize(&item).unwrap_or_else(|_| Operation::unreadable(&item));
+        Ok(Ok((items.into_iter().map(read).collect(), stamps)))
     }
 }
 
@@ -207,21 +287,31 @@ impl Question for Instances {
         call: &Call,
     ) -> HashMap<String, Outcome<Instance>> {
         let mut told: HashMap<String, Outcome<Instance>> = HashMap::new();
-        if ids.len() > 1 {
-            let filter = ids.iter().map(|id| format!("(id = {id})")).collect::<Vec<_>>().join(" OR ");
-            let listed = cloud
-                .list::<Instance>("instances.list", (zone, Group::Lists), "instances", &filter, call)
-                .await;
-            match listed {
-                Ok(Ok((instances, stamps))) => {
-                    let wanted = instances.into_iter().filter(|instance| ids.contains(&instance.id));
+        let mut parts = vec![ids.iter().collect::<Vec<_>>()];
+        while let Some(part) = parts.pop() {
+            if part.len() < 2 {
+                continue;
+            }
+            let filter = part.iter().map(|id| format!("(id = {id})")).collect::<Vec<_>>().join(" OR ");
+            match cloud.list(INSTANCES, zone, &filter, call).await {
+                // One that cannot be read is asked for alone, as one that is missing.
+                Ok(Ok(Listed { items, stamps, .. })) => {
+                    let instances = items.iter().filter_map(|item| Instance::deserialize(item).ok());
+                    let wanted = instances.filter(|instance| ids.contains(&instance.id));
                     told.extend(wanted.map(|instance| (instance.id.clone(), Ok(Ok((instance, stamps))))));
                 }
                 // It is the same for all of them.
-                Ok(Err(failure)) => {
-                    return ids.iter().map(|id| (id.clone(), Ok(Err(failure.clone())))).collect();
+                Ok(Err(failure)) if failure.is_everybody_s() => {
+                    told.extend(part.into_iter().map(|id| (id.clone(), Ok(Err(failure.clone())))));
                 }
-                Err(error) => return ids.iter().map(|id| (id.clone(), Err(error.clone()))).collect(),
+                Err(error) => told.extend(part.into_iter().map(|id| (id.clone(), Err(error.clone())))),
+                // Who may not list may look at one, and of a list without sense none of its parts has more.
+                Ok(Err(failure)) if failure.kind == ErrorKind::Forbidden || failure.status == 200 => {}
+                // They may be too many, or one of them bad.
+                Ok(Err(_)) => {
+                    let (one, other) = part.split_at(part.len() / 2);
+                    parts.extend([one.to_vec(), other.to_vec()]);
+                }
             }
         }
         let rest: Vec<&String> = ids.iter().filter(|id| !told.contains_key(*id)).collect();
@@ -247,13 +337,10 @@ impl Question for Unfinished {
         ids: &BTreeSet<String>,
         call: &Call,
     ) -> HashMap<String, Outcome<Vec<Operation>>> {
-        let (of, filter) = ((zone, Group::Operations), "status != \"DONE\"");
-        let listed = cloud.list::<Operation>("zoneOperations.list", of, "operations", filter, call).await;
+        let listed = cloud.operations(zone, "status != \"DONE\"", call).await;
         let of_one = |id: &String| match &listed {
             Ok(Ok((operations, stamps))) => {
-                let its = |operation: &&Operation| {
-                    operation.target_id.as_deref() == Some(id) && !operation.is_done()
-                };
+                let its = |operation: &&Operation| !operation.is_done() && operation.may_be_of(id, None);
                 Ok(Ok((operations.iter().filter(its).cloned().collect(), *stamps)))
             }
             Ok(Err(failure)) => Ok(Err(failure.clone())),

@@ -82,7 +82,7 @@ impl Cloud {
         call: &Call,
     ) -> Result<Result<Told, Failure>, DriverError> {
         let Command { method, path, query, request, bound } = command;
-        let bucket = self.rates.bucket(region, Group::Commands);
+        let bucket = self.rates.bucket(region, Group::Command(method));
         // What is bounded is wanted now: it does not wait for others' turns, and is asked for again.
         if bound.is_none() {
             self.rates.wait(&bucket, method, call).await?;

@@ -42,8 +42,7 @@ impl Cloud {
         call: &Call,
     ) -> Result<Option<Operation>, DriverError> {
         let filter = format!("clientOperationId = \"{request}\"");
-        let of = (zone, Group::Operations);
-        let told = self.list::<Operation>("zoneOperations.list", of, "operations", &filter, call).await?;
+        let told = self.operations(zone, &filter, call).await?;
         let (operations, _) = told.map_err(Failure::of_question)?;
         let wanted = request.to_string();
         Ok(operations.into_iter().find(|operation| operation.client_operation_id.as_deref() == Some(&wanted)))
@@ -57,8 +56,12 @@ impl Cloud {
             (None, region) => ("regionDisks.get", region.unwrap_or_default()),
         };
         match self.ask(method, (&region, Group::Reads), path, &[], call).await? {
-            Ok((disk, _)) => Ok(Some(disk)),
-            Err(failure) if failure.is_not_found() => Ok(None),
+            Ok((disk, _)) => match Disk::wrong(&disk, path) {
+                None => Ok(Some(disk)),
+                Some(why) => Err(Failure::senseless(method, 200, &why).of_question()),
+            },
+            // That there is no such zone or project says nothing of the disk.
+            Err(failure) if failure.is_not_found() && failure.names(path) => Ok(None),
             Err(failure) => Err(failure.of_question()),
         }
     }

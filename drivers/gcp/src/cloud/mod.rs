@@ -143,6 +143,11 @@ impl Cloud {
         self.held(now).filter(|token| token.serves(now) > RENEWED.min(token.life / 4))
     }
 
+    /// Sees to it that a token is there for a command.
+    pub(crate) async fn ready(&self, call: &Call) -> Result<(), DriverError> {
+        self.token(call).await.map(drop)
+    }
+
     /// A token that serves, a new one if need be.
     async fn token(&self, call: &Call) -> Result<Arc<Token>, DriverError> {
         if let Some(token) = self.fresh(call.now()) {

@@ -18,14 +18,13 @@ const RESERVE: f64 = 100.0;
 /// Methods that count together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Group {
-    /// `get`.
+    /// `get` and `list`.
     Reads,
-    /// `list`.
-    Lists,
     /// Of operations.
     Operations,
-    /// What changes something.
-    Commands,
+    /// What changes something, each method by itself: how many operations of it are under way has a limit of its own, which keeps
+    /// no other back.
+    Command(&'static str),
 }
 
 /// The buckets of all regions.

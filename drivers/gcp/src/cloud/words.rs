@@ -55,9 +55,22 @@ impl Failure {
         Self { unclear: false, ..self }.into_error()
     }
 
-    /// Whether it says that there is no such thing.
+    /// Whether Compute Engine says that there is no such thing. Whoever stands in between may say 404, too, and knows nothing of it.
     pub(crate) fn is_not_found(&self) -> bool {
-        self.status == 404
+        self.status == 404 && self.reason == "notFound"
+    }
+
+    /// Whether its words name what is at the end of that path.
+    pub(crate) fn names(&self, path: &str) -> bool {
+        let end = path.rsplitn(3, '/').take(2).collect::<Vec<_>>();
+        matches!(end[..], [last, kind] if self.words.contains(&format!("/{kind}/{last}'")))
+    }
+
+    /// Whether who asks for less is told the same.
+    pub(super) fn is_everybody_s(&self) -> bool {
+        matches!(self.kind, ErrorKind::Authentication | ErrorKind::Throttled)
+            || self.status == 0
+            || self.status >= 500
     }
 
     /// Whether something else is under way there.
@@ -101,10 +114,7 @@ impl Failure {
 /// Whether an answer leaves open what became of a command. What came from in between, and what a service says that failed on its way
 /// or gave up waiting, does; and no success but the one that is known is one.
 pub(super) fn is_unclear(status: u16) -> bool {
-    match status {
-        200 | 400..=407 | 409..=499 => false,
-        _ => true,
-    }
+    !matches!(status, 200 | 400..=407 | 409..=499)
 }
 
 fn meaning(status: u16, reason: &str) -> (ErrorKind, bool) {
@@ -211,6 +221,23 @@ mod tests {
             assert_eq!((said.kind, said.unclear), (kind, unclear), "{status} {reason}");
             let shapeless = failure(status, "<html>hello</html>".to_owned());
             assert_eq!(shapeless.unclear, unclear, "{status}");
+        }
+    }
+
+    #[test]
+    fn only_compute_engine_says_that_there_is_no_such_thing() {
+        let path = "projects/p/zones/z/disks/data-1";
+        let words = |what: &str| format!("The resource 'projects/p/zones/z{what}' was not found");
+        for (said, is_not_found, names) in [
+            (told(404, "notFound", &words("/disks/data-1")), true, true),
+            (told(404, "notFound", &words("/disks/data-10")), true, false),
+            (told(404, "notFound", &words("")), true, false),
+            (told(404, "", "No such page"), false, false),
+            (failure(404, "<html>'/disks/data-1'</html>".to_owned()), false, true),
+            (failure(404, "{}".to_owned()), false, false),
+            (told(410, "notFound", "It is gone."), false, false),
+        ] {
+            assert_eq!((said.is_not_found(), said.names(path)), (is_not_found, names), "{}", said.words);
         }
     }
 

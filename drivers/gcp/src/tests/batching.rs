@@ -33,7 +33,8 @@ async fn a_hundred_instances_are_read_by_one_question_and_a_thousand_by_ten() {
         };
         assert!(readings.iter().all(off), "{:?}", readings.iter().find(|reading| !off(reading)));
         let after = asked(&scene);
-        assert_eq!((after.0 - before.0, after.1), (lists, before.1));
+        // What is stopped is looked at once more, after what is under way.
+        assert_eq!((after.0 - before.0, after.1), (2 * lists, before.1));
         assert!(after.2 - before.2 <= lists, "what is under way is asked for together too: {after:?}");
     }
 }
@@ -66,7 +67,7 @@ async fn one_that_is_not_there_keeps_none_of_the_others_from_its_answer() {
 }
 
 #[tokio::test]
-async fn what_limits_refuse_is_asked_again_and_what_is_forbidden_is_told_to_all() {
+async fn what_limits_refuse_is_asked_again_and_what_a_list_is_refused_each_is_asked_alone() {
     let scene = Scene::new(5).await;
     let drivers: Vec<_> = (0..5).map(|number| scene.driver(number)).collect();
     let orders = scene.orders(&drivers[0]).await;
@@ -76,12 +77,49 @@ async fn what_limits_refuse_is_asked_again_and_what_is_forbidden_is_told_to_all(
     assert!(readings.iter().all(Result::is_ok), "{readings:?}");
     assert_eq!(scene.compute.heard("instances.list").len(), 2);
     let words = "Required 'compute.instances.list' permission for 'projects/p-1'";
-    scene.compute.fail("instances.list", Fault::Refuse(403, "forbidden", words));
-    for reading in join_all(drivers.iter().map(|driver| driver.read_power(&call))).await {
-        let error = reading.expect_err("forbidden");
-        assert_eq!((error.kind, error.effect), (ErrorKind::Forbidden, Effect::DidNotHappen), "{error}");
-        assert!(error.detail.contains("compute.instances.list is missing"), "{error}");
+    let senseless = r#"{"kind":"compute#diskList"}"#;
+    for (fault, lists) in [
+        (Fault::Refuse(403, "forbidden", words), 1),
+        (Fault::Say(200, "{}"), 1),
+        (Fault::Say(200, senseless), 1),
+        (Fault::Cut, 1),
+        // It may be too long: halves are asked of.
+        (Fault::Refuse(400, "invalid", "Invalid value for field 'filter'"), 3),
+    ] {
+        let before = asked(&scene);
+        scene.compute.fail("instances.list", fault.clone());
+        let readings = join_all(drivers.iter().map(|driver| driver.read_power(&call))).await;
+        assert!(readings.iter().all(Result::is_ok), "{fault:?}: {readings:?}");
+        let after = asked(&scene);
+        assert_eq!(after.0 - before.0, lists, "{fault:?}");
+        assert_eq!(after.1 - before.1, if lists == 1 { 5 } else { 0 }, "{fault:?}");
     }
+    // What fails for all of them is not asked again for each.
+    let before = asked(&scene);
+    scene.compute.fail("instances.list", Fault::Refuse(503, "backendError", "Sorry."));
+    for reading in join_all(drivers.iter().map(|driver| driver.read_power(&call))).await {
+        let error = reading.expect_err("it fails");
+        assert_eq!((error.kind, error.effect), (ErrorKind::Protocol, Effect::DidNotHappen), "{error}");
+    }
+    assert_eq!((asked(&scene).0 - before.0, asked(&scene).1), (1, before.1));
+}
+
+/// One whose shape is not known keeps none of the others from its answer.
+#[tokio::test]
+async fn one_that_cannot_be_read_is_everybody_else_s_no_matter() {
+    let scene = Scene::new(3).await;
+    let drivers: Vec<_> = (0..3).map(|number| scene.driver(number)).collect();
+    let orders = scene.orders(&drivers[0]).await;
+    let call = scene.call(&orders);
+    let mixed = r#"{"kind":"compute#instanceList","items":[{"name":"x"},5,
+        {"id":"1000000000000000001","name":"vm-1000000000000000001","status":"RUNNING"}]}"#;
+    scene.compute.fail("instances.list", Fault::Say(200, mixed));
+    let readings = join_all(drivers.iter().map(|driver| driver.read_power(&call))).await;
+    assert!(
+        readings.iter().all(|reading| reading.as_ref().is_ok_and(|one| one.power == Power::On)),
+        "{readings:?}"
+    );
+    assert_eq!(asked(&scene), (1, 2, 0));
 }
 
 #[tokio::test]

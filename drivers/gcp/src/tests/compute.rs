@@ -26,6 +26,10 @@ pub(super) enum Fault {
     Garble,
     /// It is answered with half of a sentence.
     Cut,
+    /// It is answered with this, and nothing is done.
+    Say(u16, &'static str),
+    /// It is done and answered, and right after that this happens.
+    Then(fn(&mut World)),
 }
 
 /// An instance.
@@ -218,10 +222,14 @@ impl World {
                 return Some((status, value.to_string()));
             }
             Some(Fault::Drop) => return None,
+            Some(Fault::Say(status, text)) => return Some((status, text.to_owned())),
             _ => {}
         }
         let (status, value) = self.perform(&heard, &parts);
         let text = value.to_string();
+        if let Some(Fault::Then(happens)) = fault {
+            happens(self);
+        }
         match fault {
             Some(Fault::Lose) => None,
             Some(Fault::Garble) => Some((200, "<html>hello</html>".to_owned())),
@@ -253,7 +261,7 @@ impl World {
             _ => {}
         }
         let bearer = header(&heard.head, "authorization").and_then(|text| text.strip_prefix("Bearer "));
-        if !bearer.and_then(|token| self.tokens.get(token)).is_some_and(|end| *end > self.now) {
+        if bearer.and_then(|token| self.tokens.get(token)).is_none_or(|end| *end <= self.now) {
             return refusal(401, "authError", "Invalid Credentials");
         }
         let name = parts.get(1).cloned().unwrap_or_default();
@@ -299,10 +307,10 @@ impl World {
             .collect()
     }
 
-    fn paged(&self, all: Vec<Value>, heard: &Heard) -> (u16, Value) {
+    fn paged(&self, kind: &str, all: Vec<Value>, heard: &Heard) -> (u16, Value) {
         let from = heard.query.get("pageToken").and_then(|text| text.parse().ok()).unwrap_or(0);
         let items: Vec<Value> = all.iter().skip(from).take(self.page).cloned().collect();
-        let mut told = json!({ "kind": "list" });
+        let mut told = json!({ "kind": kind });
         if !items.is_empty() {
             told["items"] = items.into();
         }
@@ -319,7 +327,7 @@ impl World {
             .collect();
         let fits =
             |(id, machine): (&String, &Machine)| wanted.contains(&id.as_str()).then(|| machine.told(id));
-        self.paged(self.machines.iter().filter_map(fits).collect(), heard)
+        self.paged("compute#instanceList", self.machines.iter().filter_map(fits).collect(), heard)
     }
 
     fn operations(&self, heard: &Heard) -> (u16, Value) {
@@ -329,7 +337,11 @@ impl World {
             ["clientOperationId = ", request, ..] => op.request == request,
             _ => panic!("an unknown filter: {filter}"),
         };
-        self.paged(self.operations.iter().filter(fits).map(Op::told).collect(), heard)
+        self.paged(
+            "compute#operationList",
+            self.operations.iter().filter(fits).map(Op::told).collect(),
+            heard,
+        )
     }
 
     fn command(&mut self, verb: &str, id: &str, heard: &Heard) -> (u16, Value) {

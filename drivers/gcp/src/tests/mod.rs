@@ -1,5 +1,7 @@
 //! The driver before as much of Compute Engine as it asks for.
 
+mod absences;
+mod anew;
 mod batching;
 mod commands;
 mod compute;
@@ -7,6 +9,7 @@ mod logging_in;
 mod orders;
 mod secrets;
 mod volumes;
+mod whose;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -31,7 +31,9 @@ async fn what_is_attached_is_told_in_full_and_what_stays_is_said() {
         driver.volumes().expect("volumes").attached(&scene.call(&orders)).await.expect_err("not told");
     assert_eq!(error.kind, ErrorKind::Forbidden, "{error}");
     assert!(error.detail.contains("compute.disks.get is missing"), "{error}");
-    scene.compute.fail("disks.get", Fault::Refuse(404, "notFound", "There is none."));
+    let words =
+        "The resource 'projects/p-1/zones/europe-west1-b/disks/data-1000000000000000000' was not found";
+    scene.compute.fail("disks.get", Fault::Refuse(404, "notFound", words));
     let error =
         driver.volumes().expect("volumes").attached(&scene.call(&orders)).await.expect_err("not told");
     assert!(error.detail.contains("does not know that"), "{error}");
@@ -52,8 +54,16 @@ async fn a_disk_is_attached_until_both_say_otherwise() {
     scene.compute.machine(&id(1), |machine| machine.disks.push(("theirs".to_owned(), disk)));
     let Standing::Free(words) = standing().await else { panic!("it is another's") };
     assert_eq!(words, "in use by 1 other");
-    // The instance is gone: of whom the disk's user is, its name does not tell any more.
-    scene.compute.with(|world| world.machines.remove(&id(0)));
-    let told = volumes.standing(&at("data", "data"), &scene.call(&orders)).await;
-    assert_eq!(told.expect_err("not told").kind, ErrorKind::Refused);
+    // The instance is gone, and so is what it had: the disk's users tell, each by who has its name.
+    let gone = scene.compute.with(|world| world.machines.remove(&id(0))).expect("there");
+    let Standing::Free(words) = standing().await else { panic!("it is another's") };
+    assert_eq!(words, "the instance is gone; in use by 1 other");
+    assert_eq!(volumes.attached(&scene.call(&orders)).await.expect("told"), []);
+    // A group made it anew, by the same name, and with the same disk.
+    scene.compute.machine(&id(1), |machine| machine.name = gone.name);
+    assert!(matches!(standing().await, Standing::Free(_)));
+    scene.compute.fail("instances.get", Fault::Then(|world| world.machines.clear()));
+    let Standing::Going(words) = standing().await else { panic!("whose it is is not known") };
+    assert!(words.ends_with("which is not there"), "{words}");
+    assert!(matches!(standing().await, Standing::Free(_)), "nobody has it");
 }

@@ -1,0 +1,180 @@
+//! The commands of one kind, stops or starts, that this process sent to an instance: which request goes next, and what became of the one
+//! that was taken last.
+//!
+//! **Invariant.** What was not answered is sent again as the same request; what was taken is sent anew as another one: for the old name
+//! Compute Engine would do nothing.
+
+use picket_core::time::BootTime;
+
+use crate::operation::Operation;
+
+/// The commands of one kind.
+#[derive(Debug, Default)]
+pub(crate) struct Ours {
+    /// The request that goes next, or went last.
+    request: Option<Going>,
+    taken: Option<Taken>,
+}
+
+/// One request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Going {
+    /// Of which order it is: its generation and its entry in the ledger.
+    order: (u64, u64),
+    pub(crate) nth: u32,
+    /// Another one is not this one sent again.
+    is_taken: bool,
+    first_at: Option<BootTime>,
+}
+
+/// The operation of the one that was taken last.
+#[derive(Clone, Debug)]
+struct Taken {
+    name: String,
+    /// When it was seen to have ended, and how.
+    ended: Option<(BootTime, Ended)>,
+    /// The instance was asked for after that, and is not off.
+    in_vain: bool,
+}
+
+/// How an operation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Without an error.
+    Done,
+    /// It came to nothing, in words.
+    Failed(String),
+}
+
+impl Ended {
+    /// How that operation ended; `None`: it has not.
+    pub(crate) fn of(operation: &Operation) -> Option<Self> {
+        operation.is_done().then(|| operation.failed().map_or(Self::Done, Self::Failed))
+    }
+}
+
+impl Ours {
+    /// The request to send for that order: the same until it was taken.
+    pub(crate) fn next(&mut self, order: (u64, u64)) -> Going {
+        let nth = match self.request {
+            Some(going) if going.order == order && going.is_taken => going.nth + 1,
+            Some(going) if going.order == order => return going,
+            _ => 0,
+        };
+        let going = Going { order, nth, is_taken: false, first_at: None };
+        self.request = Some(going);
+        going
+    }
+
+    /// It is sent now. When its first copy was.
+    pub(crate) fn sent(&mut self, at: BootTime) -> BootTime {
+        self.request.as_mut().map_or(at, |going| *going.first_at.get_or_insert(at))
+    }
+
+    /// When the first copy of the one that went last was sent.
+    pub(crate) fn first_at(&self) -> Option<BootTime> {
+        self.request.and_then(|going| going.first_at)
+    }
+
+    /// Compute Engine has it.
+    pub(crate) fn over(&mut self) {
+        if let Some(going) = &mut self.request {
+            going.is_taken = true;
+        }
+    }
+
+    /// Which of that order was not taken yet.
+    pub(crate) fn unanswered(&self, order: (u64, u64)) -> Option<u32> {
+        self.request.filter(|going| going.order == order && !going.is_taken).map(|going| going.nth)
+    }
+
+    /// That operation does it.
+    pub(crate) fn taken(&mut self, operation: &Operation, now: BootTime) {
+        let ended = Ended::of(operation).map(|how| (now, how));
+        self.taken = Some(Taken { name: operation.name.clone(), ended, in_vain: false });
+    }
+
+    /// It has ended, as was found out.
+    pub(crate) fn ends(&mut self, name: &str, how: Ended, now: BootTime) {
+        if let Some(taken) = self.taken.as_mut().filter(|taken| taken.name == name) {
+            taken.ended = Some((now, how));
+        }
+    }
+
+    /// Who asked at that time does not see it off. Who asked before it ended saw it on its way.
+    pub(crate) fn not_off(&mut self, asked_at: BootTime) {
+        if let Some(taken) = &mut self.taken {
+            taken.in_vain |= taken.ended.as_ref().is_some_and(|(at, _)| *at < asked_at);
+        }
+    }
+
+    /// Whether the last one that was taken has ended, and the instance is not off by that.
+    pub(crate) fn was_in_vain(&self) -> bool {
+        self.taken.as_ref().is_some_and(|taken| taken.in_vain)
+    }
+
+    /// The operation that is not known to have ended.
+    pub(crate) fn under_way(&self) -> Option<String> {
+        self.taken.as_ref().filter(|taken| taken.ended.is_none()).map(|taken| taken.name.clone())
+    }
+
+    /// How the last one that was taken ended.
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        self.taken.as_ref()?.ended.as_ref().map(|(_, how)| how.clone())
+    }
+
+    /// What was told before is of the past.
+    pub(crate) fn forget(&mut self) {
+        self.taken = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(seconds: u64) -> BootTime {
+        BootTime::from_boot(Duration::from_secs(seconds))
+    }
+
+    fn called(name: &str) -> Operation {
+        serde_json::from_value(serde_json::json!({ "name": name })).expect("an operation")
+    }
+
+    #[test]
+    fn an_order_is_the_same_request_until_it_was_taken() {
+        let mut ours = Ours::default();
+        assert_eq!(ours.next((1, 1)).nth, 0);
+        assert_eq!((ours.sent(at(5)), ours.sent(at(9))), (at(5), at(5)), "as old as its first copy");
+        assert_eq!(ours.next((1, 1)).nth, 0, "it was not answered");
+        assert_eq!((ours.unanswered((1, 1)), ours.unanswered((1, 2))), (Some(0), None));
+        ours.over();
+        assert_eq!(ours.unanswered((1, 1)), None);
+        assert_eq!(ours.next((1, 1)).nth, 1, "sent anew on purpose");
+        assert_eq!(ours.sent(at(20)), at(20));
+        ours.taken(&called("o-1"), at(1));
+        assert_eq!((ours.under_way().as_deref(), ours.ended()), (Some("o-1"), None));
+        ours.forget();
+        assert_eq!(ours.next((1, 1)).nth, 1, "what was told is forgotten, and not that it was sent");
+        assert_eq!(ours.next((1, 2)).nth, 0, "another order");
+    }
+
+    #[test]
+    fn how_it_ended_is_told_of_the_last_one_alone() {
+        let mut ours = Ours::default();
+        ours.taken(&called("o-1"), at(1));
+        ours.taken(&called("o-2"), at(1));
+        ours.ends("o-1", Ended::Done, at(5));
+        assert_eq!(ours.under_way().as_deref(), Some("o-2"));
+        ours.not_off(at(9));
+        ours.ends("o-2", Ended::Failed("why".to_owned()), at(10));
+        assert_eq!((ours.under_way(), ours.ended()), (None, Some(Ended::Failed("why".to_owned()))));
+        // Who asked before that saw it on its way.
+        ours.not_off(at(10));
+        assert!(!ours.was_in_vain());
+        ours.not_off(at(11));
+        assert!(ours.was_in_vain());
+    }
+}
