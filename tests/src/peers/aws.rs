@@ -83,7 +83,7 @@ impl Ec2 {
         let directory = directory.map_err(PeerError::io("create a directory"))?;
         reaper::folder(directory.path());
         let address = fresh_address();
-        let mut command = Command::new(python::of("aws", "PICKET_TEST_AWS")?);
+        let mut command = Command::new(Self::python()?);
         command.args(["-W", "ignore"]).arg(peer_file("aws").join("ec2.py"));
         command.arg(address.ip().to_string()).arg(address.port().to_string());
         let log = directory.path().join("ec2.log");
@@ -93,7 +93,7 @@ impl Ec2 {
 
     /// The Python in which it runs, with AWS's own client.
     pub fn python() -> Result<PathBuf> {
-        interpreter()
+        python::of("aws", "PICKET_TEST_AWS")
     }
 
     /// Where it is asked.

@@ -35,14 +35,15 @@ pub async fn picket() -> Result<GceUser> {
 /// A file that nobody else may read.
 pub fn private(path: &Path) -> Result<()> {
     let mode = std::fs::Permissions::from_mode(0o600);
-    Ok(std::fs::set_permissions(path, mode).map_err(PeerError::io("chmod a key"))?)
+    std::fs::set_permissions(path, mode).map_err(PeerError::io("chmod a key"))
 }
 
 /// Asks until it is so, for a minute at most.
 pub async fn soon(what: &str, mut seen: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
     let asked = async {
         while !seen().await? {
-            tokio::task::yield_now().await;
+            // Who asks takes the processor from whom it asks.
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
         Ok(())
     };
