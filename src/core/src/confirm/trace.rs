@@ -11,6 +11,8 @@ use crate::time::BootTime;
 
 /// How fast a device that does not read Off yet is asked again, at most.
 const PACE: Duration = Duration::from_millis(250);
+/// The same of a provider's interface that did not answer; where it answers it is polled.
+const CLOUDS_PACE: Duration = Duration::from_secs(1);
 
 /// What a device said last.
 #[derive(Clone, Copy, Debug)]
@@ -278,8 +280,18 @@ impl Trace {
         match self.off.filter(|off| self.run.is_none() && unasked(off)) {
             Some(off) => (self.spec.id.clone(), off.answered_at),
             None if self.run.is_some() => self.asked_after(self.spec.dwell),
-            None => self.asked_after(self.spec.dwell.min(PACE)),
+            None => self.asked_after(self.pace()),
         }
+    }
+
+    /// How soon it is asked again while it does not read Off.
+    fn pace(&self) -> Duration {
+        let most = match self.last {
+            _ if !self.spec.is_cloud() => PACE,
+            Some(word) if word.answers => Duration::MAX,
+            _ => CLOUDS_PACE,
+        };
+        self.spec.dwell.min(most)
     }
 
     /// When it is to be asked next, as one that may only object.

@@ -1,5 +1,6 @@
 //! S2: our own off, always; readings count only after it was taken.
 
+use crate::device::{DeviceSpec, Grade};
 use crate::power::Power::{Off, On, Unknown};
 use crate::support::{Bench, boot, device, host, ms, s};
 
@@ -29,6 +30,23 @@ fn it_is_asked_at_once_when_it_took_the_off_and_then_at_a_pace() {
     assert_eq!(due(&bench), ms(250), "it has not fallen yet");
     bench.wait(ms(250)).reads("bmc", Off);
     assert_eq!(due(&bench), s(1), "a dwell between two that count");
+}
+
+/// What many share is asked at the interval of its polls also while it falls.
+#[test]
+fn a_provider_is_polled() {
+    let due = |bench: &Bench| bench.judge.readings_due()[0].1.since(bench.now);
+    let poll = s(2);
+    let spec = DeviceSpec { grade: Grade::Hypervisor, dwell: poll, ..host("ec2") };
+    let mut bench = Bench::of(&[&[spec]]);
+    bench.reads("ec2", On).off("ec2");
+    assert_eq!(due(&bench), ms(0), "at once when it took the off");
+    bench.reads("ec2", Unknown);
+    assert_eq!(due(&bench), poll);
+    bench.wait(poll).reads("ec2", Off);
+    assert_eq!(due(&bench), poll);
+    bench.wait(poll).silent("ec2");
+    assert_eq!(due(&bench), s(1), "it did not answer");
 }
 
 #[test]
