@@ -193,6 +193,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Why what its off switched off never comes back, in words, where that is so: it is ended for good (a cloud's instance, by a setting of
+    /// its device). Such a node is not drilled, and not fenced to be switched on again.
+    fn off_is_final(&self) -> Option<&str> {
+        None
+    }
+
     /// Switch on. Power was read before the order was made, and the on goes in the session that was there then, where the device
     /// has sessions: none is opened for it, neither before its first copy nor after. So what comes between the store's word and the
     /// packet, also a stop of the whole machine that its clocks do not see, the far side bounds (S6, S8). Where there is no such

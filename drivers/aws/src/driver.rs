@@ -16,7 +16,7 @@ use picket_driver::{
 
 use crate::cloud::{Cloud, LIFE, Stamps};
 use crate::hold;
-use crate::instance::Instance;
+use crate::instance::{self, Instance};
 use crate::remarks::Remarks;
 use crate::settings::Settings;
 
@@ -26,6 +26,8 @@ const CALL: Duration = Duration::from_secs(15);
 const QUICKLY: Duration = Duration::from_secs(5);
 /// Between two looks whether what was begun has ended.
 const LOOK: Duration = Duration::from_secs(1);
+/// So long after its answer EC2 may show what was before a command.
+const SHOWN_LATE: Duration = Duration::from_secs(5);
 /// After one that failed.
 const LONGER: Duration = Duration::from_secs(3);
 /// A command bears the time of an answer that is not older than this.
@@ -42,6 +44,10 @@ pub(crate) struct AwsDriver {
     heard: Mutex<VecDeque<Heard>>,
     pub(crate) unclear: Unclear,
     pub(crate) remarks: Remarks,
+    /// When a command of ours was answered last, and what it makes of the instance.
+    pub(crate) told: Mutex<Option<(BootTime, Power)>>,
+    /// When its tags were looked at last, for a hold.
+    pub(crate) inspected: Mutex<Option<BootTime>>,
     /// When our tag was taken away last.
     pub(crate) untagged: Mutex<Option<BootTime>>,
 }
@@ -87,6 +93,8 @@ impl AwsDriver {
             heard: Mutex::default(),
             unclear: Unclear::default(),
             remarks: Remarks::default(),
+            told: Mutex::default(),
+            inspected: Mutex::default(),
             untagged: Mutex::default(),
         }
     }
@@ -158,6 +166,18 @@ impl AwsDriver {
         }
     }
 
+    /// Whether it shows the opposite of what a command of ours was answered to do a moment before: EC2 shows late what it took.
+    fn is_stale(&self, seen: &Seen) -> bool {
+        let told = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((answered_at, makes)) = told else { return false };
+        let opposite = match seen.found.as_ref().map(Instance::power) {
+            Ok(instance::Said::On) => makes == Power::Off,
+            Ok(instance::Said::Off) => makes == Power::On,
+            _ => false,
+        };
+        opposite && seen.asked_at.since(answered_at) <= SHOWN_LATE
+    }
+
     fn bounded(
         &self,
         heard: Option<&Heard>,
@@ -213,6 +233,10 @@ impl PowerDriver for AwsDriver {
         (power == Power::Unknown).then_some(AGAIN)
     }
 
+    fn off_is_final(&self) -> Option<&str> {
+        self.settings.terminate.as_ref().map(|_| "terminate = true: its off terminates the instance")
+    }
+
     async fn power_on(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
         self.start(order, call).await
     }
@@ -257,6 +281,10 @@ impl PowerDriver for AwsDriver {
                     (ErrorKind::TimedOut, why, LOOK)
                 }
                 None => match self.look(&call.until(tokio::time::Instant::now() + CALL)).await {
+                    Ok(seen) if self.is_stale(&seen) => {
+                        let why = "EC2 does not show yet what it was told just now".to_owned();
+                        (ErrorKind::TimedOut, why, LOOK)
+                    }
                     Ok(Seen { found: Ok(instance), .. }) if instance.is_busy() => {
                         let why = format!("something is under way at the instance: {}", instance.words());
                         (ErrorKind::TimedOut, why, LOOK)

@@ -1,7 +1,7 @@
 //! Reading power, off and on.
 
 use std::sync::PoisonError;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use picket_core::order::{OffOrder, OnOrder};
 use picket_core::power::{Epoch, EpochOrigin, Power, Reading};
@@ -13,9 +13,6 @@ use crate::instance::{self, Instance};
 
 /// A cloud has one epoch: the instance's id, which is what every question names.
 pub(crate) const EPOCH: Epoch = Epoch { id: 1, origin: EpochOrigin::Fresh };
-/// So long after our tag was taken away IAM may not have seen it yet, and deny the start.
-const IAM_LAGS: Duration = Duration::from_secs(60);
-
 /// What an instance says, as a reading has it.
 fn power(instance: &Instance) -> Power {
     match instance.power() {
@@ -54,7 +51,7 @@ impl AwsDriver {
     async fn stop(&self, signed: SystemTime, call: &Call) -> Result<Accepted, DriverError> {
         let told = self.cloud.stop(&self.settings.instance, signed, &self.unclear, call).await;
         let (outcome, failed) = match told {
-            Ok(Ok((change, stamps))) => (accepted(&change, stamps, "stopped"), None),
+            Ok(Ok((change, stamps))) => (self.took(&change, stamps, Power::Off), None),
             Ok(Err(failure)) => (Err(failure.clone().into_error()), Some(failure)),
             Err(error) => (Err(error), None),
         };
@@ -109,17 +106,22 @@ impl AwsDriver {
             )
             .await;
         match told {
-            Ok(Ok((Some(change), stamps))) => accepted(&change, stamps, "running"),
+            Ok(Ok((Some(change), stamps))) => self.took(&change, stamps, Power::On),
             Ok(Ok((None, _))) => Err(unnamed("StartInstances")),
             Ok(Err(failure)) => Err(self.denied(failure, call)),
             Err(error) => Err(error),
         }
     }
 
+    /// A stop or a start was taken.
+    fn took(&self, change: &Change, stamps: Stamps, makes: Power) -> Result<Accepted, DriverError> {
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some((stamps.answered_at, makes));
+        accepted(change, stamps, if makes == Power::On { "running" } else { "stopped" })
+    }
+
     /// A start that is denied right after our own untagging is asked for again: policies see tags late.
     fn denied(&self, failure: Failure, call: &Call) -> DriverError {
-        let untagged = *self.untagged.lock().unwrap_or_else(PoisonError::into_inner);
-        let lags = untagged.is_some_and(|at| call.now().since(at) <= IAM_LAGS);
+        let lags = self.lags(call);
         let error = failure.into_error();
         if error.kind == ErrorKind::Forbidden && error.effect == Effect::DidNotHappen && lags {
             let detail = format!(

@@ -1,60 +1,91 @@
 //! What whoever runs an instance ought to know of it, found out by a check.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aws_sdk_ec2::types::InstanceAttributeName;
-use picket_driver::Call;
+use picket_driver::{Call, DriverError, Effect, ErrorKind};
 
-use crate::cloud::said;
+use crate::cloud::{Failure, said};
 use crate::driver::AwsDriver;
 use crate::instance::Instance;
 
 /// What the last check found.
 #[derive(Debug, Default)]
-pub(crate) struct Remarks(Mutex<Vec<String>>);
+pub(crate) struct Remarks(Mutex<Found>);
+
+#[derive(Debug, Default)]
+struct Found {
+    remarks: Vec<String>,
+    /// Which of them says that EC2 would refuse the off: known until EC2 says otherwise.
+    barred: Option<String>,
+}
 
 impl Remarks {
-    pub(crate) fn told(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn found(&self) -> MutexGuard<'_, Found> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set(&self, remarks: Vec<String>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = remarks;
+    pub(crate) fn told(&self) -> Vec<String> {
+        self.found().remarks.clone()
     }
 }
 
 impl AwsDriver {
-    /// Looks at what bars an off, or undoes one. What cannot be found out is no fault.
+    /// Looks at what bars an off, or undoes one.
     pub(crate) async fn look_around(&self, instance: &Instance, call: &Call) {
-        let mut remarks = of(instance, self.settings.terminate.is_some());
-        let attribute = match self.settings.terminate {
-            None => InstanceAttributeName::DisableApiStop,
-            Some(_) => InstanceAttributeName::DisableApiTermination,
+        let mut remarks = of(instance, self.settings.terminate.as_deref());
+        let (attribute, verb) = match self.settings.terminate {
+            None => (InstanceAttributeName::DisableApiStop, "stop"),
+            Some(_) => (InstanceAttributeName::DisableApiTermination, "terminate"),
         };
-        if self.is_protected(attribute.clone(), call).await == Some(true) {
-            let verb = if self.settings.terminate.is_some() { "terminate" } else { "stop" };
-            remarks.push(format!(
-                "its {} is set: EC2 refuses to {verb} it, and a fence of it does not come to an end",
-                attribute.as_str()
-            ));
+        let name = attribute.as_str().to_owned();
+        let told = self.is_protected(attribute, call).await;
+        let mut found = self.remarks.found();
+        match told {
+            Ok(false) => found.barred = None,
+            Ok(true) => {
+                found.barred = Some(format!(
+                    "its {name} is set: EC2 refuses to {verb} it, and a fence of it does not come to an end"
+                ));
+            }
+            // What was known is known still.
+            Err(_) if found.barred.is_some() => {}
+            Err(error) => remarks.push(format!(
+                "whether its {name} is set, which would bar its fence, could not be asked: {}",
+                error.detail
+            )),
         }
-        self.remarks.set(remarks);
+        remarks.extend(found.barred.clone());
+        found.remarks = remarks;
     }
 
-    async fn is_protected(&self, attribute: InstanceAttributeName, call: &Call) -> Option<bool> {
+    async fn is_protected(&self, attribute: InstanceAttributeName, call: &Call) -> Result<bool, DriverError> {
         let id = self.settings.instance.clone();
-        let told = self.cloud.alone("DescribeInstanceAttribute", None, call, async move |client, config| {
+        let told = self.cloud.patient("DescribeInstanceAttribute", call, async move |client, config| {
             let request = client.describe_instance_attribute().instance_id(id).attribute(attribute);
             let told = request.customize().config_override(config).send().await;
             let told = said(told)?;
             Ok(told.disable_api_stop.or(told.disable_api_termination).and_then(|value| value.value))
         });
-        told.await.ok()?.ok()?.0
+        let (told, _) = told.await?.map_err(Failure::of_question)?;
+        told.ok_or_else(|| {
+            DriverError::new(ErrorKind::Protocol, Effect::DidNotHappen, "the answer does not say")
+        })
     }
 }
 
-fn of(instance: &Instance, terminates: bool) -> Vec<String> {
+fn of(instance: &Instance, terminates: Option<&[String]>) -> Vec<String> {
     let mut remarks = Vec::new();
+    if let Some(deletes) = terminates {
+        let what = match deletes.is_empty() {
+            true => "nothing".to_owned(),
+            false => format!("the volumes at {}", deletes.join(", ")),
+        };
+        remarks.push(format!(
+            "its off TERMINATES it (terminate = true): it never comes back; deleted with it: {what}"
+        ));
+    }
+    let terminates = terminates.is_some();
     if let Some(group) = instance.group() {
         remarks.push(format!(
             "it is of the auto-scaling group {group:?}, which replaces what is stopped, and may terminate it: suspend its HealthCheck \
@@ -71,6 +102,13 @@ fn of(instance: &Instance, terminates: bool) -> Vec<String> {
             "it is a spot instance: EC2 stops one only if its request is persistent; else set terminate = true".to_owned(),
         );
     }
+    if instance.lifecycle.as_deref() == Some("spot") {
+        remarks.push(
+            "it is a spot instance: where its request is persistent EC2 starts again by itself what it interrupted, and no policy denies \
+             it that"
+                .to_owned(),
+        );
+    }
     if !instance.root_is_ebs && !terminates {
         remarks.push("its root is an instance store: EC2 cannot stop it; set terminate = true".to_owned());
     }
@@ -84,7 +122,8 @@ mod tests {
     #[test]
     fn what_bars_an_off_or_undoes_one_is_said() {
         let plain = Instance { root_is_ebs: true, ..Instance::default() };
-        assert_eq!(of(&plain, false), [] as [&str; 0]);
+        let plain_again = plain.clone();
+        assert_eq!(of(&plain, None), [] as [&str; 0]);
         let tags = [("aws:autoscaling:groupName".to_owned(), "web".to_owned())].into();
         let odd = Instance {
             tags,
@@ -93,10 +132,15 @@ mod tests {
             root_is_ebs: false,
             ..plain
         };
-        let said = of(&odd, false).join("\n");
+        let said = of(&odd, None).join("\n");
         for word in ["\"web\"", "hibernated", "spot", "instance store"] {
             assert!(said.contains(word), "{word}: {said}");
         }
-        assert_eq!(of(&odd, true).len(), 2);
+        let said = of(&odd, Some(&["/dev/sdb".to_owned()])).join("\n");
+        for word in ["TERMINATES", "/dev/sdb", "\"web\"", "hibernated", "starts again by itself"] {
+            assert!(said.contains(word), "{word}: {said}");
+        }
+        assert!(!said.contains("set terminate"), "{said}");
+        assert!(of(&plain_again, Some(&[])).join("\n").contains("deleted with it: nothing"));
     }
 }

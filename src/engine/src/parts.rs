@@ -86,8 +86,21 @@ impl NodePlan {
         if !self.drills {
             return Err(EngineError::NotAllowed(self.no_drills()));
         }
+        self.comes_back("a drill")?;
         let levels = self.with_wiring(record);
         Ok(machine::may_be_drilled(&record.phase, &levels, !self.releases.is_empty())?)
+    }
+
+    /// Whether its devices can bring it back once they switched it off; `what` wants that.
+    ///
+    /// # Errors
+    /// Which of them cannot, and why.
+    pub fn comes_back(&self, what: &str) -> Result<(), EngineError> {
+        let finals = self.drivers.iter().find_map(|(id, driver)| Some((id, driver.off_is_final()?)));
+        let Some((device, why)) = finals else { return Ok(()) };
+        let refused =
+            format!("{what} brings the node back, and {} would not come back ({device}: {why})", self.id);
+        Err(EngineError::NotAllowed(format!("{refused}: fence it to stay off, and retire it then")))
     }
 
     fn no_drills(&self) -> String {

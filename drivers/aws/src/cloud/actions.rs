@@ -1,6 +1,7 @@
 //! What is asked and told, in the SDK's words.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_sdk_ec2::{Client, config, types};
@@ -8,6 +9,9 @@ use aws_sdk_ec2::{Client, config, types};
 use super::batch::Action;
 use super::{Told, said};
 use crate::instance::{Instance, OURS, TAG};
+
+/// Questions of many are held together for as long as a poll bears.
+const GRID: Duration = Duration::from_millis(500);
 
 /// How an instance's state was changed by a command, as its answer says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,6 +87,7 @@ pub(crate) struct Describe;
 impl Action for Describe {
     type Said = Instance;
     const NAME: &'static str = "DescribeInstances";
+    const GRID: Duration = GRID;
 
     async fn send(
         client: &Client,
@@ -106,6 +111,7 @@ pub(crate) struct DescribeVolumes;
 impl Action for DescribeVolumes {
     type Said = EbsVolume;
     const NAME: &'static str = "DescribeVolumes";
+    const GRID: Duration = GRID;
 
     async fn send(
         client: &Client,
@@ -128,6 +134,7 @@ impl Action for DescribeAttached {
     /// `Err`: not all of it came.
     type Said = Result<Vec<EbsVolume>, String>;
     const NAME: &'static str = "DescribeVolumes";
+    const GRID: Duration = GRID;
     /// The most values of one filter.
     const MOST: usize = 200;
 

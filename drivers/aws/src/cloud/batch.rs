@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use aws_sdk_ec2::config;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::bucket::{Bucket, Limit};
 use super::queue::{Item, Queue};
@@ -40,6 +40,9 @@ pub(crate) trait Action: Send + Sync + 'static {
 
     /// The most that one request names.
     const MOST: usize = MOST;
+
+    /// Where many wait, requests follow each other no faster.
+    const GRID: Duration = Duration::ZERO;
 
     /// Sends one request for all of them.
     async fn send(
@@ -161,6 +164,10 @@ impl<A: Action> Batch<A> {
         }
         while self.lock().has_any() {
             self.requests.take_leaving(RESERVE, || self.lock().is_hurried()).await;
+            let held = self.lock().held_until(A::GRID);
+            if let Some(until) = held {
+                sleep_until(until).await;
+            }
             let room = self.each.as_ref().map_or(A::MOST, Bucket::there).min(A::MOST);
             let items = self.lock().take(room, Instant::now());
             if let Some(each) = &self.each {

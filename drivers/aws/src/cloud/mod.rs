@@ -1,6 +1,7 @@
 //! One account in one region, as all devices there share it: who asks, how much may be asked, and what goes together.
 
 mod actions;
+mod alone;
 mod batch;
 mod bucket;
 mod queue;
@@ -21,7 +22,7 @@ use aws_sdk_ec2::error::ProvideErrorMetadata;
 use aws_sdk_ec2::{Client, config};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
-use picket_core::time::{BootTime, Clock, WallTime};
+use picket_core::time::{BootTime, Clock};
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear};
 use picket_reach::web;
 use tokio::time::{Instant, timeout_at};
@@ -30,10 +31,10 @@ use tracing::subscriber::NoSubscriber;
 
 pub(crate) use self::actions::{Attachment, Change, EbsVolume};
 use self::actions::{Describe, DescribeAttached, DescribeVolumes, Stop, Tag, Untag};
-use self::batch::{Batch, Leaving};
+use self::batch::Batch;
 use self::bucket::Bucket;
 pub(crate) use self::wire::Stamps;
-use self::wire::{Asking, Fate, Sending, Ticket};
+use self::wire::{Asking, Sending, Ticket};
 pub(crate) use self::words::Failure;
 use crate::instance::Instance;
 
@@ -292,76 +293,6 @@ impl Cloud {
             false => self.untags.order(self, id, signed, unclear, call).await?,
         };
         told.map(|((), stamps)| stamps).map_err(Failure::into_error)
-    }
-
-    /// One request that goes alone: a command with its signature's time, and until when it may go; a question with none. It is heard
-    /// to its end also where its caller goes away; what was not sent by then is not sent.
-    pub(crate) async fn alone<T, Sent>(
-        self: &Arc<Self>,
-        action: &'static str,
-        order: Option<(SystemTime, Option<WallTime>, &Unclear)>,
-        call: &Call,
-        send: impl FnOnce(Client, config::Builder) -> Sent + Send + 'static,
-    ) -> Result<Result<(T, Stamps), Failure>, DriverError>
-    where
-        T: Send + 'static,
-        Sent: Future<Output = Told<T>> + Send + 'static,
-    {
-        // What goes alone is wanted now: it does not wait for others' tokens, and is asked for again.
-        if !self.bucket(action).take_now() {
-            let detail = format!("{action}: as many as AWS takes were sent just now");
-            return Err(wrong(ErrorKind::Throttled, detail));
-        }
-        let signed = order.map(|(signed, ..)| signed);
-        let ticket = order.map(|(_, not_after, unclear)| Ticket::new(call, not_after, unclear));
-        let mut leaving = Leaving::of(ticket.clone());
-        let (cloud, until) = (self.clone(), call.deadline());
-        let told = tokio::spawn(async move { cloud.one(action, ticket, signed, until, send).await });
-        told.await.unwrap_or_else(|_| {
-            let effect = if leaving.leave() { Effect::Unknown } else { Effect::DidNotHappen };
-            Err(DriverError::new(ErrorKind::Protocol, effect, format!("{action}: it was given up")))
-        })
-    }
-
-    async fn one<T, Sent>(
-        &self,
-        action: &'static str,
-        ticket: Option<Arc<Ticket>>,
-        signed: Option<SystemTime>,
-        until: Instant,
-        send: impl FnOnce(Client, config::Builder) -> Sent,
-    ) -> Result<Result<(T, Stamps), Failure>, DriverError>
-    where
-        Sent: Future<Output = Told<T>>,
-    {
-        let client = self.client(until).await?;
-        let sending = self.sending(until, ticket.iter().cloned().collect());
-        let config = sending.config(signed.or_else(|| self.far_now()));
-        let ended = || ticket.iter().for_each(|ticket| ticket.ended());
-        let sent = timeout_at(until, unheard(send(client, config))).await;
-        match (sent, sending.fate()) {
-            (Ok(Ok(said)), Fate::Answered(stamps)) => {
-                self.hear(stamps);
-                self.bucket(action).accepted();
-                ended();
-                Ok(Ok((said, stamps)))
-            }
-            (_, Fate::Barred(barred)) => {
-                let barred = barred.into_iter().next().map(|(_, error)| error);
-                Err(barred.unwrap_or_else(|| wrong(ErrorKind::NotLeader, "it may not be sent")))
-            }
-            (sent, fate) => {
-                let failure = words::failure(action, fate, sent.ok().and_then(Result::err));
-                self.note(&failure);
-                if !failure.unclear {
-                    ended();
-                }
-                if failure.kind == ErrorKind::Throttled {
-                    self.bucket(action).refused();
-                }
-                Ok(Err(failure))
-            }
-        }
     }
 
     fn bucket(&self, action: &'static str) -> Arc<Bucket> {

@@ -14,6 +14,8 @@ use tokio::time::Instant;
 use super::batch::Outcome;
 use super::wire::Ticket;
 
+/// So many who ask of the same at once are few.
+const FEW: usize = 16;
 /// So long is it known of one that it was refused.
 const KNOWN: Duration = Duration::from_secs(600);
 
@@ -47,11 +49,14 @@ pub(super) struct Queue<S> {
     refused: HashMap<String, Instant>,
     /// Those who go alone are next.
     alone_next: bool,
+    /// When those went together last who were more than a few.
+    many_at: Option<Instant>,
 }
 
 impl<S> Queue<S> {
     pub(super) fn new() -> Self {
-        Self { items: VecDeque::new(), is_served: false, refused: HashMap::new(), alone_next: false }
+        let (items, refused) = (VecDeque::new(), HashMap::new());
+        Self { items, is_served: false, refused, alone_next: false, many_at: None }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -62,6 +67,11 @@ impl<S> Queue<S> {
     pub(super) fn push(&mut self, item: Item<S>) -> bool {
         self.items.push_back(item);
         !std::mem::replace(&mut self.is_served, true)
+    }
+
+    /// Until when those who wait are held together, where many go: else each poll of a large fleet would come apart into ever more requests.
+    pub(super) fn held_until(&self, grid: Duration) -> Option<Instant> {
+        self.many_at.map(|at| at + grid)
     }
 
     /// Whether anybody is left; if not, whoever takes them goes away.
@@ -110,6 +120,9 @@ impl<S> Queue<S> {
             }
         }
         self.items = left;
+        if alone.is_none() {
+            self.many_at = (taken.len() > FEW).then_some(now);
+        }
         taken
     }
 }
@@ -156,6 +169,21 @@ mod tests {
             assert_eq!(together, !is_alone, "after {later:?}");
             drop(answers);
             assert!(!queue.has_any());
+        }
+    }
+
+    #[test]
+    fn many_are_held_together_and_few_are_not() {
+        let (mut queue, now, grid) = (Queue::new(), Instant::now(), Duration::from_millis(500));
+        let mut answers = Vec::new();
+        for (count, held) in [(FEW, None), (FEW + 1, Some(now + grid)), (1, None)] {
+            for number in 0..count {
+                let (item, answer) = item(&number.to_string(), now);
+                queue.push(item);
+                answers.push(answer);
+            }
+            assert_eq!(queue.take(usize::MAX, now).len(), count);
+            assert_eq!(queue.held_until(grid), held);
         }
     }
 

@@ -116,7 +116,7 @@ async fn what_an_answer_means_is_said_with_its_effect() {
         let error = driver.power_off(&order, &scene.call(&orders)).await.expect_err("a fault");
         assert_eq!((error.kind, error.effect), (kind, effect), "{fault:?}: {error}");
         let shown = format!("{error} {error:?} {driver:?}");
-        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(!shown.contains("hunter2") && !shown.contains("hunter4"), "{shown}");
     }
     let error = driver
         .quiesce(&scene.call_of(&orders, Duration::from_millis(10)))
@@ -183,6 +183,21 @@ async fn one_question_that_is_lost_does_not_keep_a_command_open() {
     driver.power_off(&orders.off().await.expect("an order"), &call).await.expect("taken");
     scene.ec2.fail("DescribeInstances", Fault::Lose);
     driver.quiesce(&call).await.expect("it is asked again");
+}
+
+/// What EC2 took it shows a moment later.
+#[tokio::test]
+async fn what_is_shown_late_is_not_over() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    scene.ec2.with(|world| world.machines.get_mut(&id(0)).expect("there").shows = Some("running"));
+    driver.power_off(&orders.off().await.expect("an order"), &scene.call(&orders)).await.expect("taken");
+    let short = scene.call_of(&orders, Duration::from_millis(10));
+    let error = driver.quiesce(&short).await.expect_err("a stop that was taken a moment ago");
+    assert_eq!((error.kind, error.effect), (ErrorKind::TimedOut, Effect::Unknown), "{error}");
+    scene.ahead(6);
+    driver.quiesce(&scene.call(&orders)).await.expect("somebody started it again");
 }
 
 #[tokio::test]

@@ -28,6 +28,8 @@ pub(super) struct Machine {
     pub(super) tags: BTreeMap<String, String>,
     /// Volumes by device, and whether each goes with it.
     pub(super) volumes: BTreeMap<String, bool>,
+    /// What it shows instead of its state.
+    pub(super) shows: Option<&'static str>,
     /// It says that it keeps a volume, and does not.
     pub(super) forgets: bool,
     /// It shows no volumes, as one that was launched just now.
@@ -56,6 +58,8 @@ pub(super) struct World {
     pub(super) most: usize,
     /// It looks at the time of a question's signature, too.
     pub(super) is_strict: bool,
+    /// DisableApiStop is set of all of them.
+    pub(super) is_protected: bool,
     /// The devices of volumes of which EBS knows nothing.
     pub(super) unlisted: BTreeSet<String>,
 }
@@ -71,6 +75,7 @@ impl Ec2 {
     pub(super) async fn start(ids: impl IntoIterator<Item = String>) -> Self {
         let machine = Machine {
             state: "running",
+            shows: None,
             tags: BTreeMap::new(),
             volumes: [("/dev/xvda".to_owned(), true), ("/dev/sdf".to_owned(), true)].into(),
             forgets: false,
@@ -89,6 +94,7 @@ impl Ec2 {
             denied: BTreeSet::new(),
             most: usize::MAX,
             is_strict: false,
+            is_protected: false,
             unlisted: BTreeSet::new(),
         };
         let world = Arc::new(Mutex::new(world));
@@ -201,7 +207,7 @@ impl World {
         self.log.push(Heard { action: action.clone(), fields: fields.clone(), signed });
         let age = self.now.duration_since(signed?).unwrap_or_default();
         // The first question is signed by this machine's clock.
-        let is_looked_at = self.is_strict || !action.starts_with("Describe");
+        let is_looked_at = self.is_strict || !action.starts_with("Describe") && action != "AssumeRole";
         let early = signed?.duration_since(self.now).unwrap_or_default();
         if is_looked_at && age.max(early) > SIGNED {
             return error(400, "RequestExpired", "Request has expired.");
@@ -218,7 +224,7 @@ impl World {
             }
             Some(Fault::Garble) => {
                 let _ = self.perform(&action, &fields);
-                Some((200, "<html>hello</html>".to_owned()))
+                Some((200, "<html>hello hunter4</html>".to_owned()))
             }
             None => match self.perform(&action, &fields) {
                 Ok(inner) => Some((
@@ -276,6 +282,9 @@ impl World {
             "DescribeVolumes" => format!("<volumeSet>{}</volumeSet>", self.volumes(fields)?),
             "DescribeInstances" => {
                 format!("<reservationSet><item><instancesSet>{each}</instancesSet></item></reservationSet>")
+            }
+            "DescribeInstanceAttribute" => {
+                format!("<disableApiStop><value>{}</value></disableApiStop>", self.is_protected)
             }
             "CreateTags" | "DeleteTags" | "ModifyInstanceAttribute" => "<return>true</return>".to_owned(),
             _ => format!("<instancesSet>{each}</instancesSet>"),
@@ -370,6 +379,6 @@ fn shown(id: &str, machine: &Machine) -> String {
     format!(
         "<item><instanceId>{id}</instanceId>{}<rootDeviceName>/dev/xvda</rootDeviceName><rootDeviceType>ebs</rootDeviceType>\
          <blockDeviceMapping>{volumes}</blockDeviceMapping><tagSet>{tags}</tagSet></item>",
-        state("instanceState", machine.state)
+        state("instanceState", machine.shows.unwrap_or(machine.state))
     )
 }

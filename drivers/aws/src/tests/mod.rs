@@ -3,6 +3,8 @@
 mod batching;
 mod commands;
 mod ec2;
+mod holding;
+mod policies;
 mod secrets;
 mod volumes;
 

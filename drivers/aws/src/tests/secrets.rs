@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use tracing_subscriber::filter::LevelFilter;
 
+use picket_driver::ErrorKind;
+
 use super::Scene;
+use super::ec2::Fault;
 
 #[derive(Clone, Debug, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
@@ -43,4 +46,29 @@ async fn no_secret_is_logged_where_everything_is() {
     for secret in ["hunter2", "hunter3", "Signature="] {
         assert!(!text.contains(secret), "{secret} is in the log");
     }
+}
+
+/// What STS answers has keys in it, also where nobody can read it.
+#[tokio::test]
+async fn no_answer_of_sts_is_shown() {
+    let scene = Scene::new(1).await;
+    let config = format!(
+        "[default]\nregion = eu-central-1\nrole_arn = arn:aws:iam::123456789012:role/picket\nsource_profile = base\nservices = here\n\
+         [profile base]\nregion = eu-central-1\n[services here]\nsts =\n  endpoint_url = {}\n",
+        scene.ec2.endpoint
+    );
+    std::fs::write(scene.home.path().join("config"), config).expect("written");
+    let keys = "[base]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = hunter2\n";
+    std::fs::write(scene.home.path().join("credentials"), keys).expect("written");
+    scene.ec2.fail("AssumeRole", Fault::Garble);
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    let error = driver.read_power(&scene.call(&orders)).await.expect_err("no credentials");
+    assert_eq!(error.kind, ErrorKind::Authentication, "{error}");
+    let shown = format!("{error} {error:?}");
+    // The same as the bytes of which it is made.
+    for secret in ["hunter2", "hunter4", "117, 110, 116, 101, 114"] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+    assert_eq!(scene.ec2.heard("AssumeRole").len(), 1, "{error}");
 }

@@ -8,24 +8,34 @@ use picket_core::device::Identity;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::outcome::Outcome;
 use picket_core::power::{Power, Reading};
+use picket_core::record::Then;
 use picket_driver::{Accepted, Call, DriverError, HoldFound, HoldReport, PowerDriver, Traits};
 use picket_driver_sim::Fault;
+use picket_engine::EngineError;
 
-use crate::lab::{Lab, NODE, s};
+use crate::lab::{Lab, NODE, node, s};
 use crate::setup::Setup;
 
 /// A device that is one.
 #[derive(Debug)]
-pub struct Cloud(pub Arc<dyn PowerDriver>);
+pub struct Cloud {
+    pub of: Arc<dyn PowerDriver>,
+    /// Its off ends its machine.
+    pub is_final: bool,
+}
 
 #[async_trait]
 impl PowerDriver for Cloud {
     fn traits(&self) -> &Traits {
-        self.0.traits()
+        self.of.traits()
     }
 
     fn off_again(&self, power: Power) -> Option<Duration> {
         (power == Power::On).then_some(Duration::ZERO)
+    }
+
+    fn off_is_final(&self) -> Option<&str> {
+        self.is_final.then_some("terminate = true")
     }
 
     fn holds_late(&self) -> bool {
@@ -33,42 +43,42 @@ impl PowerDriver for Cloud {
     }
 
     async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
-        self.0.identify(call).await
+        self.of.identify(call).await
     }
 
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {
-        self.0.read_power(call).await
+        self.of.read_power(call).await
     }
 
     async fn power_off(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
-        self.0.power_off(order, call).await
+        self.of.power_off(order, call).await
     }
 
     async fn power_on(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
-        self.0.power_on(order, call).await
+        self.of.power_on(order, call).await
     }
 
     async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError> {
-        self.0.inspect_hold(call).await
+        self.of.inspect_hold(call).await
     }
 
     fn engaged(&self, now: &HoldFound) -> Vec<String> {
-        self.0.engaged(now)
+        self.of.engaged(now)
     }
 
     async fn engage_hold(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
         if !order.is_late() {
             return Ok(HoldReport { engaged: Vec::new(), detail: "once all is released".to_owned() });
         }
-        self.0.engage_hold(order, call).await
+        self.of.engage_hold(order, call).await
     }
 
     async fn disengage_hold(&self, order: &UnholdOrder, call: &Call) -> Result<HoldReport, DriverError> {
-        self.0.disengage_hold(order, call).await
+        self.of.disengage_hold(order, call).await
     }
 
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
-        self.0.quiesce(call).await
+        self.of.quiesce(call).await
     }
 }
 
@@ -122,4 +132,32 @@ async fn a_late_hold_that_fails_is_tried_again() {
     tokio::time::sleep(s(60)).await;
     let hold = lab.record().fence.expect("open").holds.into_values().next().expect("a hold");
     assert!(!hold.engaged.is_empty(), "{hold:?}");
+}
+
+/// What does not come back is fenced to stay off, and in no other way.
+#[tokio::test(start_paused = true)]
+async fn what_its_off_ends_for_good_is_neither_drilled_nor_fenced_to_come_back() {
+    let setup = Setup { clouds: true, finals: true, ..Setup::new(NODE, &[&["ec2"]]) };
+    let mut lab = Lab::set_up(77, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "ec2");
+    })
+    .await;
+    let words = |error: EngineError| match error {
+        EngineError::NotAllowed(why) => why,
+        other => panic!("{other}"),
+    };
+    let call = lab.call();
+    let mut back = call.clone();
+    back.holder.then = Then::PowerOn;
+    for told in [
+        words(lab.engine.drill(&node(), back.clone()).await.expect_err("a drill")),
+        words(lab.engine.plan_drill(&node(), back.clone()).await.expect_err("a plan of it")),
+        words(lab.engine.fence(&node(), back.clone()).await.expect_err("to come back")),
+        words(lab.engine.plan(&node(), back).await.expect_err("a plan of it")),
+    ] {
+        assert!(told.contains("ec2: terminate = true") && told.contains("retire"), "{told}");
+    }
+    assert!(lab.record().fence.is_none(), "nothing was begun");
+    lab.engine.fence(&node(), call).await.expect("to stay off");
+    lab.reach("released", s(120)).await;
 }

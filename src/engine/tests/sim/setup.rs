@@ -79,6 +79,8 @@ pub struct Setup {
     pub pdu: Option<(Arc<Door>, Arc<Unit>, Duration)>,
     /// All devices are providers' interfaces.
     pub clouds: bool,
+    /// Their offs end their machines.
+    pub finals: bool,
     /// The last word on each device.
     pub adjust: Arc<dyn Fn(&mut DeviceSpec) + Send + Sync>,
 }
@@ -107,6 +109,7 @@ impl Setup {
             parents: Arc::default(),
             pdu: None,
             clouds: false,
+            finals: false,
             adjust: Arc::new(|_| {}),
         }
     }
@@ -214,7 +217,7 @@ impl Setup {
                 let (names_sessions, volumes) = (self.names_sessions, self.volumes);
                 let options = SimOptions { names_sessions, volumes, ..SimOptions::default() };
                 let plain = Arc::new(SimDriver::new(world, name, &options));
-                if self.clouds { Arc::new(Cloud(plain)) } else { plain }
+                if self.clouds { Arc::new(Cloud { of: plain, is_final: self.finals }) } else { plain }
             }
             Some((door, _, latency)) => {
                 let options = SimOptions { latency: *latency, ..SimOptions::default() };

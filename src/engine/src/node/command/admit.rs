@@ -4,7 +4,7 @@ use picket_core::event::{Event, FenceRequest, Overrides, PlannedRelease};
 use picket_core::ids::FenceId;
 use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
-use picket_core::record::{Fence, Phase};
+use picket_core::record::{Fence, Phase, Then};
 use picket_core::store::StoreError;
 
 use super::{refusal, store_failure};
@@ -50,6 +50,9 @@ impl NodeTask {
     /// after it, and bar only whoever opens a fence.
     pub(super) fn way(&self, call: &FenceCall) -> Result<Way, EngineError> {
         self.in_time(call.not_after, call.expected_generation)?;
+        if call.holder.then == Then::PowerOn {
+            self.plan.comes_back("a fence that powers on again")?;
+        }
         // Where another gateway would go on with it, it is stored, and left to that one.
         if self.is_own_host() && !self.has_successor() {
             return Err(EngineError::Blocked {

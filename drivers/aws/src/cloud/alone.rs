@@ -1,0 +1,120 @@
+//! Requests that go alone: a start, a detach, what few ask.
+//!
+//! **Invariant.** A command is sent once, and heard to its end also where its caller goes away.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use aws_sdk_ec2::{Client, config};
+use picket_core::time::WallTime;
+use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear};
+use tokio::time::{Instant, timeout_at};
+
+use super::batch::Leaving;
+use super::wire::{Fate, Stamps, Ticket};
+use super::words::{self, Failure};
+use super::{Cloud, Told, unheard, wrong};
+
+impl Cloud {
+    /// One request that goes alone: a command with its signature's time, and until when it may go; a question with none. It is heard
+    /// to its end also where its caller goes away; what was not sent by then is not sent.
+    pub(crate) async fn alone<T, Sent>(
+        self: &Arc<Self>,
+        action: &'static str,
+        order: Option<(SystemTime, Option<WallTime>, &Unclear)>,
+        call: &Call,
+        send: impl FnOnce(Client, config::Builder) -> Sent + Send + 'static,
+    ) -> Result<Result<(T, Stamps), Failure>, DriverError>
+    where
+        T: Send + 'static,
+        Sent: Future<Output = Told<T>> + Send + 'static,
+    {
+        // What goes alone is wanted now: it does not wait for others' tokens, and is asked for again.
+        if !self.bucket(action).take_now() {
+            let detail = format!("{action}: AWS takes no more of it just now, by its limits");
+            return Err(wrong(ErrorKind::Throttled, detail));
+        }
+        self.heard_out(action, order, call, send).await
+    }
+
+    /// A check's question: it waits for its token. Nothing but checks asks for that action.
+    pub(crate) async fn patient<T, Sent>(
+        self: &Arc<Self>,
+        action: &'static str,
+        call: &Call,
+        send: impl FnOnce(Client, config::Builder) -> Sent + Send + 'static,
+    ) -> Result<Result<(T, Stamps), Failure>, DriverError>
+    where
+        T: Send + 'static,
+        Sent: Future<Output = Told<T>> + Send + 'static,
+    {
+        if !self.bucket(action).take_until(1, call.deadline()).await {
+            let detail = format!("{action}: too many of it wait for AWS's limits");
+            return Err(wrong(ErrorKind::Throttled, detail));
+        }
+        self.heard_out(action, None, call, send).await
+    }
+
+    async fn heard_out<T, Sent>(
+        self: &Arc<Self>,
+        action: &'static str,
+        order: Option<(SystemTime, Option<WallTime>, &Unclear)>,
+        call: &Call,
+        send: impl FnOnce(Client, config::Builder) -> Sent + Send + 'static,
+    ) -> Result<Result<(T, Stamps), Failure>, DriverError>
+    where
+        T: Send + 'static,
+        Sent: Future<Output = Told<T>> + Send + 'static,
+    {
+        let signed = order.map(|(signed, ..)| signed);
+        let ticket = order.map(|(_, not_after, unclear)| Ticket::new(call, not_after, unclear));
+        let mut leaving = Leaving::of(ticket.clone());
+        let (cloud, until) = (self.clone(), call.deadline());
+        let told = tokio::spawn(async move { cloud.one(action, ticket, signed, until, send).await });
+        told.await.unwrap_or_else(|_| {
+            let effect = if leaving.leave() { Effect::Unknown } else { Effect::DidNotHappen };
+            Err(DriverError::new(ErrorKind::Protocol, effect, format!("{action}: it was given up")))
+        })
+    }
+
+    async fn one<T, Sent>(
+        &self,
+        action: &'static str,
+        ticket: Option<Arc<Ticket>>,
+        signed: Option<SystemTime>,
+        until: Instant,
+        send: impl FnOnce(Client, config::Builder) -> Sent,
+    ) -> Result<Result<(T, Stamps), Failure>, DriverError>
+    where
+        Sent: Future<Output = Told<T>>,
+    {
+        let client = self.client(until).await?;
+        let sending = self.sending(until, ticket.iter().cloned().collect());
+        let config = sending.config(signed.or_else(|| self.far_now()));
+        let ended = || ticket.iter().for_each(|ticket| ticket.ended());
+        let sent = timeout_at(until, unheard(send(client, config))).await;
+        match (sent, sending.fate()) {
+            (Ok(Ok(said)), Fate::Answered(stamps)) => {
+                self.hear(stamps);
+                self.bucket(action).accepted();
+                ended();
+                Ok(Ok((said, stamps)))
+            }
+            (_, Fate::Barred(barred)) => {
+                let barred = barred.into_iter().next().map(|(_, error)| error);
+                Err(barred.unwrap_or_else(|| wrong(ErrorKind::NotLeader, "it may not be sent")))
+            }
+            (sent, fate) => {
+                let failure = words::failure(action, fate, sent.ok().and_then(Result::err));
+                self.note(&failure);
+                if !failure.unclear {
+                    ended();
+                }
+                if failure.kind == ErrorKind::Throttled {
+                    self.bucket(action).refused();
+                }
+                Ok(Err(failure))
+            }
+        }
+    }
+}

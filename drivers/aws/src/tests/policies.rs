@@ -1,0 +1,58 @@
+//! The policies that are shipped, as far as that can be seen without AWS.
+
+use serde_json::Value;
+
+fn statements(text: &str) -> Vec<Value> {
+    let policy: Value = serde_json::from_str(text).expect("JSON");
+    policy["Statement"].as_array().expect("statements").clone()
+}
+
+fn words(value: &Value) -> Vec<String> {
+    let one = value.as_str().map(|word| vec![word.to_owned()]);
+    let many =
+        || value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+    one.unwrap_or_else(many)
+}
+
+/// Whether tags are named by their keys is not told by the keys alone: `DeleteTags` without any takes all of them.
+#[test]
+fn the_policy_allows_what_the_driver_does_and_no_more() {
+    let statements = statements(include_str!("../../../../deploy/aws/policy.json"));
+    let mut allowed: Vec<String> = statements.iter().flat_map(|one| words(&one["Action"])).collect();
+    allowed.sort();
+    let does = [
+        "CreateTags",
+        "DeleteTags",
+        "DescribeInstanceAttribute",
+        "DescribeInstances",
+        "DescribeVolumes",
+        "DetachVolume",
+        "StartInstances",
+        "StopInstances",
+    ];
+    assert_eq!(allowed, does.map(|action| format!("ec2:{action}")));
+    for one in statements {
+        let [actions, resources] = ["Action", "Resource"].map(|key| words(&one[key]));
+        let only_looks = actions.iter().all(|action| action.starts_with("ec2:Describe"));
+        assert!(only_looks || resources.iter().all(|resource| resource.starts_with("arn:*:ec2:")), "{one}");
+        if actions.iter().any(|action| action.ends_with("Tags")) {
+            assert_eq!(one["Condition"]["Null"]["aws:TagKeys"], "false", "{one}");
+        }
+    }
+}
+
+#[test]
+fn the_tag_is_denied_to_others_also_where_all_tags_are_taken_away() {
+    let statements = statements(include_str!("../../../../deploy/aws/keep-off.json"));
+    assert!(statements.iter().all(|one| one["Effect"] == "Deny"));
+    let deletes: Vec<_> = statements
+        .iter()
+        .filter(|one| words(&one["Action"]).contains(&"ec2:DeleteTags".to_owned()))
+        .collect();
+    let named =
+        |one: &&&Value| one["Condition"]["ForAnyValue:StringEquals"]["aws:TagKeys"][0] == "picket-fenced";
+    let unnamed = |one: &&&Value| one["Condition"]["Null"]["aws:TagKeys"] == "true";
+    assert_eq!((deletes.iter().filter(named).count(), deletes.iter().filter(unnamed).count()), (1, 1));
+    let starts = &statements[0]["Condition"]["StringEquals"]["aws:ResourceTag/picket-fenced"];
+    assert_eq!(starts, crate::instance::OURS);
+}
