@@ -23,10 +23,16 @@ Besides EC2 it answers, to POST with JSON, under /_picket/:
     mend     {"names": "i-"}          no rule and no treatment of it is left
     journal  {"names": "i-"}          what was asked that names it, or all without "names": [{at, action, fields, status}]
     counts   {}                       how many requests for each action came, and how many of them were refused by limits
+    became   {"instance": "i-"}       when it came into which state: [{at, state}]
+    root     {"instance": "i-"}       its root volume
+    attach, detach {"instance": "i-", "volume": "vol-", "device": "/dev/sdf"}  somebody else's hand
+    patience {"seconds": 300}         how long it takes a signature
+    role     {"actions": ["ec2:..."]} a role that may do just that: its arn, and the token for it
 
 A guest here is dead: it is stopped only by Force and SkipOsShutdown together, else it stays `stopping`.
 """
 
+import contextlib
 import copy
 import datetime
 import io
@@ -36,6 +42,7 @@ import threading
 import time
 import urllib.parse
 
+import hands
 from moto import settings
 from moto.backends import get_backend
 from moto.core import DEFAULT_ACCOUNT_ID as ACCOUNT
@@ -45,7 +52,6 @@ from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, run_simple
 
 REGION = "eu-central-1"
-SIGNED = 300
 CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 
 lock = threading.RLock()
@@ -63,7 +69,8 @@ def ec2():
     return get_backend("ec2")[ACCOUNT][REGION]
 
 
-def become(instance, state):
+def become(instance, state, late=0.0):
+    hands.note(instance, state, late)
     instance._state.name, instance._state.code = state, CODES[state]
 
 
@@ -109,7 +116,7 @@ def settle():
         for instance in reservation.instances:
             then = getattr(instance, "then", None)
             if then and time.monotonic() >= then[1]:
-                become(instance, then[0])
+                become(instance, then[0], time.monotonic() - then[1])
                 instance.then = None
     for volume in list(ec2().volumes.values()):
         leaves = getattr(volume, "leaves", None)
@@ -268,7 +275,7 @@ def counts():
 VERBS = {
     "make": make, "user": user, "volumes": volumes, "volume": volume, "state": state, "switch": switch, "treat": treat, "treat_all": treat_all,
     "tags": tags, "silence": silence, "protect": protect, "mend": mend, "journal": asked_of, "counts": counts, "limits": limits,
-    "rule": lambda **rule: rules.append(rule),
+    "rule": lambda **rule: rules.append(rule), **hands.VERBS,
 }  # fmt: skip
 
 
@@ -281,13 +288,15 @@ def error(code, message, status):
 
 
 def is_over(environ):
-    """Whether the time of its signature is (Signature Version 4: five minutes)."""
+    """Whether the time of its signature is (Signature Version 4: five minutes, unless a test says otherwise)."""
+    if "HTTP_AUTHORIZATION" not in environ:
+        return False
     try:
         signed = datetime.datetime.strptime(environ.get("HTTP_X_AMZ_DATE", ""), "%Y%m%dT%H%M%SZ")
     except ValueError:
         return True
     signed = signed.replace(tzinfo=datetime.timezone.utc)
-    return abs((datetime.datetime.now(datetime.timezone.utc) - signed).total_seconds()) > SIGNED
+    return abs((datetime.datetime.now(datetime.timezone.utc) - signed).total_seconds()) > hands.patience["seconds"]
 
 
 def rule_for(action, fields):
@@ -311,7 +320,10 @@ class Front:
         """What moto answers."""
         told = []
         environ = {**environ, "wsgi.input": io.BytesIO(body)}
-        with lock:
+        unsigned = fields.get("Action") == "AssumeRoleWithWebIdentity"
+        if unsigned and not hands.is_vouched(fields):
+            return error("InvalidIdentityToken", "No OpenIDConnect provider knows that token.", 400)
+        with lock, hands.Unsigned() if unsigned else contextlib.nullcontext():
             asked.fields = fields
             text = b"".join(self.moto(environ, lambda status, headers, *_: told.append((status, headers))))
         return int(told[0][0].split()[0]), text

@@ -67,6 +67,24 @@ pub struct AccessKey {
     pub secret: String,
 }
 
+/// A role, and the token by which who has it may assume it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct AwsRole {
+    /// Its name.
+    pub arn: String,
+    /// The token.
+    pub token: String,
+}
+
+/// What became of an instance.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Became {
+    /// `stopped`
+    pub state: String,
+    /// Seconds since 1970.
+    pub at: f64,
+}
+
 /// What EBS says of a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct VolumeState {
@@ -74,6 +92,15 @@ pub struct VolumeState {
     pub state: String,
     /// The instances that have it.
     pub at: Vec<String>,
+}
+
+/// What the shipped policy allows.
+fn allowed() -> Vec<String> {
+    let policy: Value = serde_json::from_str(POLICY).unwrap_or_default();
+    let statements = policy["Statement"].as_array().cloned().unwrap_or_default();
+    let actions =
+        statements.iter().flat_map(|statement| statement["Action"].as_array().into_iter().flatten());
+    actions.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 impl Ec2 {
@@ -84,7 +111,7 @@ impl Ec2 {
         reaper::folder(directory.path());
         let address = fresh_address();
         let mut command = Command::new(Self::python()?);
-        command.args(["-W", "ignore"]).arg(peer_file("aws").join("ec2.py"));
+        command.args(["-B", "-W", "ignore"]).arg(peer_file("aws").join("ec2.py"));
         command.arg(address.ip().to_string()).arg(address.port().to_string());
         let log = directory.path().join("ec2.log");
         let process = hand::started(command, &log, address, READY_WITHIN).await?;
@@ -133,14 +160,8 @@ impl Ec2 {
 
     /// A user who may do what the shipped policy allows.
     pub async fn picket(&self) -> Result<AccessKey> {
-        let policy: Value = serde_json::from_str(POLICY).unwrap_or_default();
-        let statements = policy["Statement"].as_array().cloned().unwrap_or_default();
-        let actions: Vec<&str> = statements
-            .iter()
-            .flat_map(|statement| statement["Action"].as_array().into_iter().flatten())
-            .filter_map(Value::as_str)
-            .collect();
-        self.user(&actions).await
+        let actions = allowed();
+        self.user(&actions.iter().map(String::as_str).collect::<Vec<_>>()).await
     }
 
     /// The truth: `running`, `stopped`, or where it is on its way.
@@ -170,6 +191,36 @@ impl Ec2 {
     /// What becomes of the next requests for that action which name that instance, or volume; `ec2.py` says what can.
     pub async fn rule(&self, action: &str, names: &str, times: u32, what: Value) -> Result<()> {
         self.ask("rule", json!({ "action": action, "names": names, "times": times, "do": what })).await
+    }
+
+    /// The truth: into which states it came, in order.
+    pub async fn became(&self, instance: &str) -> Result<Vec<Became>> {
+        self.ask("became", json!({ "instance": instance })).await
+    }
+
+    /// Its root volume.
+    pub async fn root(&self, instance: &str) -> Result<String> {
+        self.ask("root", json!({ "instance": instance })).await
+    }
+
+    /// Somebody else's hand: attaches a volume.
+    pub async fn attach(&self, instance: &str, volume: &str, device: &str) -> Result<()> {
+        self.ask("attach", json!({ "instance": instance, "volume": volume, "device": device })).await
+    }
+
+    /// The same: detaches it.
+    pub async fn detach(&self, instance: &str, volume: &str, device: &str) -> Result<()> {
+        self.ask("detach", json!({ "instance": instance, "volume": volume, "device": device })).await
+    }
+
+    /// From now on it takes a signature for so long.
+    pub async fn patience(&self, seconds: u64) -> Result<()> {
+        self.ask("patience", json!({ "seconds": seconds })).await
+    }
+
+    /// A role that may do what the shipped policy allows.
+    pub async fn role(&self) -> Result<AwsRole> {
+        self.ask("role", json!({ "actions": allowed() })).await
     }
 
     /// Its DisableApiStop is set, and it is of that auto-scaling group.
@@ -214,14 +265,19 @@ impl Ec2 {
 
     /// Files in AWS's form with that key, of which the first is the configuration.
     pub fn files(&self, name: &str, key: &AccessKey) -> Result<[PathBuf; 2]> {
-        let place = |what: &str| self.directory.path().join(format!("{name}-{what}"));
-        let (config, credentials) = (place("config"), place("credentials"));
         let keys =
             format!("[default]\naws_access_key_id = {}\naws_secret_access_key = {}\n", key.id, key.secret);
-        std::fs::write(&config, "[default]\nregion = eu-central-1\n")
-            .map_err(PeerError::io("write a file"))?;
-        std::fs::write(&credentials, keys).map_err(PeerError::io("write a file"))?;
-        Ok([config, credentials])
+        self.written(name, "[default]\nregion = eu-central-1\n", &keys)
+    }
+
+    /// The same with these texts.
+    pub fn written(&self, name: &str, config: &str, credentials: &str) -> Result<[PathBuf; 2]> {
+        let place = |what: &str| self.directory.path().join(format!("{name}-{what}"));
+        let places = [place("config"), place("credentials")];
+        for (place, text) in places.iter().zip([config, credentials]) {
+            std::fs::write(place, text).map_err(PeerError::io("write a file"))?;
+        }
+        Ok(places)
     }
 }
 

@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use address::fresh_address;
-pub use aws::{AccessKey, Ec2, Ec2Request, Treatment, VolumeState};
+pub use aws::{AccessKey, AwsRole, Became, Ec2, Ec2Request, Treatment, VolumeState};
 pub use bmc17::Bmc17;
 pub use calls::{Asked, Calls};
 pub use etcd::{CLIENT_PORT as ETCD_CLIENT_PORT, Etcd, EtcdCluster, EtcdMember};

@@ -2,7 +2,10 @@
 //! the conformance suite in `tests/tests/conformance`.
 
 mod batch;
+mod crash;
+mod credentials;
 mod fencing;
+mod racing;
 mod releasing;
 mod scene;
 mod wrong;

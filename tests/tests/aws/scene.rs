@@ -1,5 +1,8 @@
 //! One EC2 for all tests here, and a gateway over an instance of it.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use picket_tests::peers::{AccessKey, Ec2, Ec2Request};
 use picket_tests::{Daemon, Fleet, Gateway, Result, Said};
 use serde_json::{Value, json};
@@ -21,6 +24,18 @@ pub struct Scene {
     pub gateway: Gateway,
     pub ec2: &'static Ec2,
     pub instance: String,
+}
+
+/// Asks until it is so, for a minute at most.
+pub async fn soon(what: &str, mut seen: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+    let asked = async {
+        while !seen().await? {
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    };
+    let ended = tokio::time::timeout(Duration::from_secs(60), asked).await;
+    ended.unwrap_or_else(|_elapsed| panic!("not within a minute: {what}"))
 }
 
 /// How a call ended.
@@ -50,19 +65,55 @@ impl Scene {
 
     /// By whom has that key; every device was looked at when it returns.
     pub async fn by(key: &AccessKey, instance: &str, rules: &str) -> Result<Self> {
+        let files = ec2().await?.files(&key.id, key)?;
+        Self::with(files, &format!("aws:///eu-central-1a/{instance}"), rules, &[]).await
+    }
+
+    /// With these files, the configuration first, and these variables; the instance as its settings have it.
+    pub async fn with(
+        [config, credentials]: [PathBuf; 2],
+        address: &str,
+        rules: &str,
+        variables: &[(&str, &str)],
+    ) -> Result<Self> {
         let ec2 = ec2().await?;
-        let [config, credentials] = ec2.files(&key.id, key)?;
         let text = format!(
             "{QUICK}{rules}\n[releases.volumes]\nkind = \"volumes\"\nsettle = \"0s\"\n\
              [nodes.n1]\nlevels = [[\"ec2\"]]\nreleases = [\"volumes\"]\n\
-             [nodes.n1.devices.ec2]\ndriver = \"aws\"\ninstance = \"aws:///eu-central-1a/{instance}\"\nendpoint = {:?}\n\
+             [nodes.n1.devices.ec2]\ndriver = \"aws\"\ninstance = {address:?}\nendpoint = {:?}\n\
              config_file = {config:?}\ncredentials_file = {credentials:?}\nprofile = \"default\"\n",
             ec2.endpoint()
         );
         let mut gateway = Gateway::of(Daemon::Shipped, &Fleet::new().with(&text))?;
-        gateway.begin(&[]).await?;
+        gateway.begin(variables).await?;
         gateway.checked().await?;
-        Ok(Self { gateway, ec2, instance: instance.to_owned() })
+        let instance = address.rsplit('/').next().unwrap_or_default().to_owned();
+        Ok(Self { gateway, ec2, instance })
+    }
+
+    /// A caller who is still there when the gateway dies.
+    pub fn fencing(&self) -> Result<tokio::process::Child> {
+        let command = self.gateway.command(&["fence", "n1", "--yes", "--reason", "a test"])?;
+        Ok(tokio::process::Command::from(command).kill_on_drop(true).spawn().expect("picket"))
+    }
+
+    /// What was asked of it that changes something, in order.
+    pub async fn commands(&self) -> Result<Vec<Ec2Request>> {
+        let asked = self.ec2.asked(&self.instance).await?;
+        Ok(asked.into_iter().filter(|one| !one.action.starts_with("Describe")).collect())
+    }
+
+    /// The detaches of it that came, each with instance and device, none by force, and none before it was stopped, by EC2's own truth.
+    pub async fn detached(&self) -> Result<Vec<Ec2Request>> {
+        let became = self.ec2.became(&self.instance).await?;
+        let stopped = became.iter().rfind(|one| one.state == "stopped").map_or(f64::MAX, |one| one.at);
+        let detached = self.ec2.asked_to("DetachVolume", &self.instance).await?;
+        for one in &detached {
+            let field = |key: &str| one.fields.get(key).map(String::as_str);
+            let named = field("InstanceId") == Some(&*self.instance) && field("Device").is_some();
+            assert!(named && field("Force").is_none() && one.at > stopped, "{one:?} {became:?}");
+        }
+        Ok(detached)
     }
 
     pub async fn fence(&self) -> Result<Told> {

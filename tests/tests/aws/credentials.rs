@@ -1,0 +1,87 @@
+//! Who asks: by a role, by a token, by what has expired, and in the wrong region.
+
+use picket_tests::Result;
+use serde_json::json;
+
+use crate::scene::{IMPATIENT, Scene, ec2};
+
+const REGION: &str = "region = eu-central-1\n";
+
+fn address(instance: &str) -> String {
+    format!("aws:///eu-central-1a/{instance}")
+}
+
+/// A profile that assumes a role by another one's key. What was assumed and has expired is assumed anew.
+#[tokio::test]
+async fn a_role_is_assumed_and_assumed_anew_once_it_has_expired() -> Result<()> {
+    let ec2 = ec2().await?;
+    let instance = ec2.instance(&["/dev/sdf"]).await?;
+    let (key, role) = (ec2.user(&["sts:AssumeRole"]).await?, ec2.role().await?);
+    let config = format!(
+        "[default]\n{REGION}role_arn = {}\nsource_profile = base\n[profile base]\n{REGION}",
+        role.arn
+    );
+    let keys = format!("[base]\naws_access_key_id = {}\naws_secret_access_key = {}\n", key.id, key.secret);
+    let files = ec2.written("assumed", &config, &keys)?;
+    let sts = ec2.endpoint();
+    let scene = Scene::with(files, &address(&instance), "", &[("AWS_ENDPOINT_URL_STS", &sts)]).await?;
+    let assumed =
+        async || Ok::<_, picket_tests::PeerError>(ec2.asked_to("AssumeRole", &role.arn).await?.len());
+    assert_eq!(assumed().await?, 1, "{:#?}", ec2.asked_to("AssumeRole", &role.arn).await?);
+    let expired = json!({ "code": "RequestExpired", "message": "Request has expired.", "status": 400 });
+    ec2.rule("StopInstances", &instance, 1, expired).await?;
+    scene.must_fence().await?;
+    assert!(assumed().await? >= 2, "once more after it was refused");
+    let log = scene.gateway.log();
+    assert!(!log.contains(&key.secret), "{log}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_token_of_a_web_identity_serves() -> Result<()> {
+    let ec2 = ec2().await?;
+    let instance = ec2.instance(&["/dev/sdf"]).await?;
+    let role = ec2.role().await?;
+    let [config, token] = ec2.written("token", &format!("[default]\n{REGION}"), &role.token)?;
+    let empty = ec2.written("no-keys", "", "")?[1].clone();
+    let (sts, token) = (ec2.endpoint(), token.display().to_string());
+    let variables = [
+        ("AWS_ENDPOINT_URL_STS", sts.as_str()),
+        ("AWS_WEB_IDENTITY_TOKEN_FILE", token.as_str()),
+        ("AWS_ROLE_ARN", role.arn.as_str()),
+        ("AWS_ROLE_SESSION_NAME", "picket"),
+    ];
+    let scene = Scene::with([config, empty], &address(&instance), "", &variables).await?;
+    scene.must_fence().await?;
+    assert!(!ec2.asked_to("AssumeRoleWithWebIdentity", &role.arn).await?.is_empty());
+    let log = scene.gateway.log();
+    assert!(!log.contains(&role.token), "{log}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_has_expired_for_good_switches_nothing_and_is_said() -> Result<()> {
+    let instance = ec2().await?.instance(&["/dev/sdf"]).await?;
+    let scene = Scene::of(&instance, IMPATIENT).await?;
+    let words = "The security token included in the request is expired";
+    let expired = json!({ "code": "ExpiredToken", "message": words, "status": 400 });
+    scene.ec2.rule("*", &instance, 1_000_000, expired).await?;
+    scene.fence_in_vain().await?;
+    assert_eq!(scene.ec2.state(&instance).await?, "running");
+    assert!(scene.gateway.log().contains("ExpiredToken"), "{}", scene.gateway.log());
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_instance_of_another_region_is_not_found_and_never_off() -> Result<()> {
+    let ec2 = ec2().await?;
+    let instance = ec2.instance(&["/dev/sdf"]).await?;
+    ec2.switch(&instance, "stopped").await?;
+    let files = ec2.files("elsewhere", &ec2.picket().await?)?;
+    let elsewhere = format!("aws:///us-west-2a/{instance}");
+    let scene = Scene::with(files, &elsewhere, IMPATIENT, &[]).await?;
+    scene.fence_in_vain().await?;
+    let log = scene.gateway.log();
+    assert!(log.contains("InvalidInstanceID.NotFound"), "{log}");
+    Ok(())
+}
