@@ -37,6 +37,8 @@ pub(crate) struct GcpDriver {
     /// Stops and starts whose end is not known.
     pub(crate) open: Arc<Open>,
     pub(crate) remarks: Remarks,
+    /// What is in the names of its requests.
+    pub(crate) salt: [u8; 16],
 }
 
 /// What a look at the instance found.
@@ -55,7 +57,7 @@ impl std::fmt::Debug for GcpDriver {
 }
 
 impl GcpDriver {
-    pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>) -> Self {
+    pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>, salt: [u8; 16]) -> Self {
         let life = Some(USUAL_LIFE);
         let traits = Traits {
             class: DeviceClass::Host,
@@ -73,6 +75,7 @@ impl GcpDriver {
             ours: Mutex::default(),
             open: Arc::default(),
             remarks: Remarks::default(),
+            salt,
         }
     }
 

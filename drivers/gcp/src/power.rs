@@ -161,7 +161,16 @@ impl GcpDriver {
 
     fn request_of(&self, method: &'static str, order: &picket_core::order::Order, nth: u32) -> RequestId {
         let (node, generation, effect) = (order.node(), order.generation(), order.effect());
-        RequestId::new(Of { method, node, generation, effect, instance: &self.settings.id, device: "", nth })
+        RequestId::new(Of {
+            salt: self.salt,
+            method,
+            node,
+            generation,
+            effect,
+            instance: &self.settings.id,
+            device: "",
+            nth,
+        })
     }
 
     pub(crate) async fn stop(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
@@ -264,17 +273,25 @@ impl GcpDriver {
     }
 
     pub(crate) async fn start(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
-        let request = self.request_of("instances.start", &order, 0);
+        let going = self.ours().next((order.generation().0, order.effect().0));
+        let request = self.request_of("instances.start", &order, going.nth);
         let bound = Some(Bound::of(&order, order.checked_at()));
         let path = self.path("/start");
         let command = Command { method: "instances.start", path: &path, query: Vec::new(), request, bound };
+        self.ours().sent(call.now());
         let told = self.cloud.tell(command, self.region(), &self.open, call).await?;
         let told = told.map_err(|failure| match failure.is_busy() {
             true => DriverError { kind: ErrorKind::Throttled, ..failure.into_error() },
             false => failure.into_error(),
         })?;
+        let is_ours = self.is_ours(&told, call);
+        self.ours().over();
+        if !is_ours {
+            let detail = "instances.start: Compute Engine answers with an operation that is older than what it was asked, and does nothing";
+            return Err(DriverError::new(ErrorKind::Throttled, Effect::DidNotHappen, detail));
+        }
         // What was told to stop it is of the past.
-        *self.ours() = Ours::default();
+        self.ours().taken = None;
         let (asked_at, answered_at) = (told.stamps.asked_at, told.stamps.answered_at);
         // Told again what runs already, it does nothing; which of the two it was the next reading shows.
         Ok(Accepted { asked_at, answered_at, epoch: Some(EPOCH), already: false })
