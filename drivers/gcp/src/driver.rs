@@ -41,6 +41,8 @@ pub(crate) struct GcpDriver {
     /// Stops and starts whose end is not known.
     pub(crate) open: Arc<Open>,
     pub(crate) remarks: Remarks,
+    /// What is in the names of its requests.
+    pub(crate) salt: [u8; 16],
 }
 
 /// What a look at the instance found.
@@ -59,7 +61,7 @@ impl std::fmt::Debug for GcpDriver {
 }
 
 impl GcpDriver {
-    pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>) -> Self {
+    pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>, salt: [u8; 16]) -> Self {
         let life = Some(USUAL_LIFE);
         let traits = Traits {
             class: DeviceClass::Host,
@@ -79,6 +81,7 @@ impl GcpDriver {
             misnamed: Mutex::default(),
             open: Arc::default(),
             remarks: Remarks::default(),
+            salt,
         }
     }
 

@@ -48,10 +48,12 @@ impl DriverKind for GcpKind {
     fn make(
         &self,
         settings: &Map<String, Value>,
-        _context: &Context,
+        context: &Context,
     ) -> Result<Arc<dyn PowerDriver>, Vec<SettingFault>> {
         let settings = Settings::check(settings)?;
         let cloud = self.cloud(&settings.account).map_err(|fault| vec![fault])?;
-        Ok(Arc::new(GcpDriver::new(settings, cloud)))
+        let mut salt = [0; 16];
+        (context.random)(&mut salt);
+        Ok(Arc::new(GcpDriver::new(settings, cloud, salt)))
     }
 }

@@ -141,7 +141,8 @@ impl GcpDriver {
 
     fn request_of(&self, method: &'static str, order: &picket_core::order::Order, nth: u32) -> RequestId {
         let (node, generation, effect) = (order.node(), order.generation(), order.effect());
-        RequestId::new(Of { method, node, generation, effect, instance: &self.settings.id, device: "", nth })
+        let (instance, salt) = (&self.settings.id, self.salt);
+        RequestId::new(Of { salt, method, node, generation, effect, instance, device: "", nth })
     }
 
     pub(crate) async fn stop(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {

@@ -136,6 +136,7 @@ impl Volumes for GcpDriver {
             None => return Ok(()),
         };
         let of = Of {
+            salt: self.salt,
             method: "instances.detachDisk",
             node: order.node(),
             generation: order.generation(),

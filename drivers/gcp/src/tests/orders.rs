@@ -82,6 +82,31 @@ async fn a_command_whose_answer_was_lost_is_over_once_its_operation_is() {
     driver.quiesce(&short()).await.expect("its operation has ended");
 }
 
+/// A start may come to nothing (no machine is free): told again, it is another request.
+#[tokio::test]
+async fn a_start_that_was_taken_and_is_ordered_anew_is_another_request() {
+    let scene = Scene::new(1).await;
+    let (driver, other) = (scene.driver(0), scene.driver(0));
+    let orders = scene.orders(&driver).await;
+    scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
+    let call = scene.call(&orders);
+    driver.read_power(&call).await.expect("read");
+    driver.power_on(orders.on().await.expect("an order"), &call).await.expect("taken");
+    scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
+    driver.power_on(orders.on().await.expect("an order"), &call).await.expect("taken");
+    let sent = scene.compute.heard("instances.start");
+    assert_ne!(sent[0].query["requestId"], sent[1].query["requestId"]);
+    assert_eq!(scene.compute.status(&id(0)), "RUNNING");
+    // Of another process, minutes later: the answer of old is none.
+    scene.ahead(300);
+    other.read_power(&scene.call(&orders)).await.expect("read");
+    let old =
+        other.power_on(orders.on().await.expect("an order"), &scene.call(&orders)).await.expect_err("of old");
+    assert_eq!((old.kind, old.effect), (ErrorKind::Throttled, Effect::DidNotHappen), "{old}");
+    other.power_on(orders.on().await.expect("an order"), &scene.call(&orders)).await.expect_err("of old too");
+    other.power_on(orders.on().await.expect("an order"), &scene.call(&orders)).await.expect("a new one");
+}
+
 /// What never came may come as long as its token lives.
 #[tokio::test]
 async fn a_command_that_was_lost_on_its_way_is_waited_out() {
