@@ -4,9 +4,31 @@
 //! **Invariant.** What was not answered is sent again as the same request; what was taken is sent anew as another one: for the old name
 //! Compute Engine would do nothing.
 
+use std::sync::{Arc, Mutex};
+
 use picket_core::time::BootTime;
 
 use crate::operation::Operation;
+use crate::requests::Open;
+
+/// What this process told one instance, and may not be over. It outlives a device that is made anew, by other settings: what was sent
+/// by the one before is on its way all the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    pub(crate) stops: Arc<Mutex<Ours>>,
+    pub(crate) starts: Arc<Mutex<Ours>>,
+    /// Stops and starts whose end is not known.
+    pub(crate) open: Arc<Open>,
+    /// What is in the names of its requests, and in nobody else's.
+    pub(crate) salt: [u8; 16],
+}
+
+impl Kept {
+    /// Of an instance that was told nothing yet.
+    pub(crate) fn new(salt: [u8; 16]) -> Self {
+        Self { stops: Arc::default(), starts: Arc::default(), open: Arc::default(), salt }
+    }
+}
 
 /// The commands of one kind.
 #[derive(Debug, Default)]

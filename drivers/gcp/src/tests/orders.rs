@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use picket_core::power::Power;
 use picket_driver::{Effect, ErrorKind};
+use serde_json::json;
 use tokio::time::timeout;
 
 use super::compute::{Fault, Op};
@@ -50,7 +51,7 @@ async fn an_order_that_is_sent_again_is_the_same_request_until_it_was_taken() {
 #[tokio::test]
 async fn an_answer_of_old_is_not_taken_for_a_stop_of_ours() {
     let scene = Scene::new(1).await;
-    let (before, after) = (scene.driver(0), scene.driver(0));
+    let (before, after) = (scene.driver(0), scene.elsewhere(0));
     let orders = scene.orders(&before).await;
     let order = orders.off().await.expect("an order");
     before.power_off(&order, &scene.call(&orders)).await.expect("taken");
@@ -86,7 +87,7 @@ async fn a_command_whose_answer_was_lost_is_over_once_its_operation_is() {
 #[tokio::test]
 async fn a_start_that_was_taken_and_is_ordered_anew_is_another_request() {
     let scene = Scene::new(1).await;
-    let (driver, other) = (scene.driver(0), scene.driver(0));
+    let (driver, other) = (scene.driver(0), scene.elsewhere(0));
     let orders = scene.orders(&driver).await;
     scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
     let call = scene.call(&orders);
@@ -105,6 +106,26 @@ async fn a_start_that_was_taken_and_is_ordered_anew_is_another_request() {
     assert_eq!((old.kind, old.effect), (ErrorKind::Throttled, Effect::DidNotHappen), "{old}");
     other.power_on(orders.on().await.expect("an order"), &scene.call(&orders)).await.expect_err("of old too");
     other.power_on(orders.on().await.expect("an order"), &scene.call(&orders)).await.expect("a new one");
+}
+
+/// A reload may make the device anew: what the one before sent is on its way all the same.
+#[tokio::test]
+async fn a_device_that_is_made_anew_knows_what_was_sent_before() {
+    let scene = Scene::new(1).await;
+    let before = scene.driver(0);
+    let orders = scene.orders(&before).await;
+    scene.compute.fail("instances.stop", Fault::Drop);
+    let order = orders.off().await.expect("an order");
+    before.power_off(&order, &scene.call(&orders)).await.expect_err("lost");
+    drop(before);
+    let after = scene.driver_with(0, json!({ "discard_local_ssd": true }));
+    let short = || scene.call_of(&orders, Duration::from_millis(900));
+    let error = after.quiesce(&short()).await.expect_err("it may come");
+    assert!(error.detail.contains("while its token lives"), "{error}");
+    after.power_off(&order, &scene.call(&orders)).await.expect("taken");
+    after.quiesce(&short()).await.expect("the same request was taken");
+    let sent = requests(&scene);
+    assert_eq!((sent.len(), &sent[0]), (2, &sent[1]));
 }
 
 /// What never came may come as long as its token lives.
