@@ -37,6 +37,8 @@ pub(crate) struct Ours {
 struct Taken {
     /// The operation that does it.
     operation: String,
+    /// It was not among what is under way, once.
+    is_missing: bool,
     /// When it was seen to be done, and what is to be said of that.
     ended: Option<(BootTime, String)>,
     /// The instance was asked for after that, and is not off.
@@ -144,6 +146,12 @@ impl GcpDriver {
         if under_way.iter().any(|operation| operation.name == name) {
             return String::new();
         }
+        // Mostly it ended between the two answers, and the next reading says off.
+        let was_missing =
+            self.ours().taken.as_mut().is_some_and(|taken| std::mem::replace(&mut taken.is_missing, true));
+        if !was_missing {
+            return String::new();
+        }
         let words = match self.cloud.operation(&self.settings.zone, &name, call).await {
             Ok(Ok(operation)) if operation.is_done() => match operation.failed() {
                 Some(why) => format!("; our stop came to nothing: {why}"),
@@ -191,8 +199,12 @@ impl GcpDriver {
             let is_ours = self.is_ours(&told, call);
             self.ours().over();
             if is_ours {
-                self.ours().taken =
-                    Some(Taken { operation: told.operation.name, ended: None, in_vain: false });
+                self.ours().taken = Some(Taken {
+                    operation: told.operation.name,
+                    is_missing: false,
+                    ended: None,
+                    in_vain: false,
+                });
                 let (asked_at, answered_at) = (told.stamps.asked_at, told.stamps.answered_at);
                 return Ok(Accepted { asked_at, answered_at, epoch: Some(EPOCH), already });
             }
@@ -305,7 +317,7 @@ mod tests {
     #[test]
     fn a_stop_was_in_vain_once_it_is_done_and_whoever_asks_after_that_does_not_see_it_off() {
         let at = |seconds| BootTime::from_boot(Duration::from_secs(seconds));
-        let taken = Taken { operation: "o".to_owned(), ended: None, in_vain: false };
+        let taken = Taken { operation: "o".to_owned(), is_missing: false, ended: None, in_vain: false };
         let mut ours = Ours { request: None, taken: Some(taken) };
         assert_eq!((ours.ended(at(5)), ours.follows().as_deref()), (None, Some("o")));
         ours.taken.as_mut().expect("there").ended = Some((at(10), "done".to_owned()));
