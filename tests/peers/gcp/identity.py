@@ -255,4 +255,4 @@ def fingerprint(labels):
 
 @functools.lru_cache(maxsize=100_000)
 def fingerprint_of(text):
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
