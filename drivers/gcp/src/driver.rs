@@ -168,7 +168,7 @@ impl GcpDriver {
         }
         // Of what was taken the name is known: it is asked for, as a list may be late.
         for ours in [&*self.stops, &*self.starts] {
-            self.follow(ours, &under_way, call).await;
+            self.follow(ours, &under_way, true, call).await;
             if let Some(name) = self.ours(ours).under_way() {
                 return Ok(Some(format!("our {name} is not known to have ended")));
             }

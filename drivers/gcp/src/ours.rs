@@ -53,6 +53,8 @@ pub(crate) struct Going {
 #[derive(Clone, Debug)]
 struct Taken {
     name: String,
+    /// It was not among what is under way, once.
+    is_missing: bool,
     /// When it was seen to have ended, and how.
     ended: Option<(BootTime, Ended)>,
     /// The instance was asked for after that, and is not off.
@@ -113,7 +115,7 @@ impl Ours {
     /// That operation does it.
     pub(crate) fn taken(&mut self, operation: &Operation, now: BootTime) {
         let ended = Ended::of(operation).map(|how| (now, how));
-        self.taken = Some(Taken { name: operation.name.clone(), ended, in_vain: false });
+        self.taken = Some(Taken { name: operation.name.clone(), is_missing: false, ended, in_vain: false });
     }
 
     /// It has ended, as was found out.
@@ -121,6 +123,11 @@ impl Ours {
         if let Some(taken) = self.taken.as_mut().filter(|taken| taken.name == name) {
             taken.ended = Some((now, how));
         }
+    }
+
+    /// It is not among what is under way. Whether that was so before.
+    pub(crate) fn misses(&mut self) -> bool {
+        self.taken.as_mut().is_some_and(|taken| std::mem::replace(&mut taken.is_missing, true))
     }
 
     /// Who asked at that time does not see it off. Who asked before it ended saw it on its way.

@@ -62,9 +62,10 @@ class Front:
             return await self.knobs.answer(path.removeprefix("/_picket/"), body)
         if path in ("/discovery/v1/apis/compute/v1/rest", "/$discovery/rest"):
             return whole(200, served(self.endpoint))
-        deaf = not self.knobs.heard.is_set()
-        await self.knobs.heard.wait()
-        if deaf:
+        if not self.knobs.heard.is_set():
+            self.knobs.held += 1
+            await self.knobs.heard.wait()
+            self.knobs.held -= 1
             return drop(request)
         if not path.startswith(BASE):
             return await doors.answer(self, request, body)

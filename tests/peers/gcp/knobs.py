@@ -28,6 +28,7 @@
     bucket    {"limits": {"mutate": 1500}, "interval": 60}  so many requests of a group (mutate, read, list, operation) an interval and a
                   region; without limits: none
     silence   {"on": true}            nothing is heard, and nothing answered, until it is taken back
+    held      {}                      how many requests wait in silence
     mend      {"names": "id"}         no rule and no treatment of it is left
 """
 
@@ -58,7 +59,7 @@ class Knobs:
         self.front, self.world, self.identity = front, front.world, front.identity
         self.journal, self.rules, self.broken, self.attached = [], [], [], {}
         self.heard, self.longest_wait, self.runner, self.address = asyncio.Event(), 120.0, None, ""
-        self.limits, self.interval, self.counts = None, 60.0, {}
+        self.limits, self.interval, self.counts, self.held = None, 60.0, {}, 0
         self.heard.set()
 
     def broke(self, words):
@@ -213,6 +214,9 @@ class Knobs:
 
     def do_silence(self, on):
         self.heard.clear() if on else self.heard.set()
+
+    def do_held(self):
+        return self.held
 
     def do_mend(self, names):
         self.rules[:] = [rule for rule in self.rules if rule["names"] != names]

@@ -26,7 +26,7 @@ def number():
 
 @functools.lru_cache(maxsize=100_000)
 def precise(seconds):
-    return stamp(seconds)[:-1] + f".{int(seconds % 1 * 1000):03d}-00:00"
+    return stamp(seconds)[:-1] + f".{int(seconds % 1 * 1000):03d}+00:00"
 
 
 class Failed(Exception):
@@ -266,6 +266,8 @@ class World:
     def remove(self, instance):
         if instance.busy:
             instance.busy.task.cancel()
+        if instance.status not in ("TERMINATED", "STOPPED"):
+            self.note("off", instance)
         for attached in list(instance.disks):
             self.detach(instance, attached)
             if attached.auto_delete and attached.disk:

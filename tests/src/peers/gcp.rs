@@ -196,6 +196,11 @@ impl ComputeEngine {
         self.ask("silence", json!({ "on": on })).await
     }
 
+    /// How many requests wait in silence.
+    pub async fn held(&self) -> Result<u32> {
+        self.ask("held", json!({})).await
+    }
+
     /// No treatment and no rule of it is left.
     pub async fn mend(&self, names: &str) -> Result<()> {
         self.ask("mend", json!({ "names": names })).await

@@ -88,7 +88,7 @@ async fn googles_client_lists_as_things_are_page_by_page_and_by_a_filter() -> Re
     };
     let all: Vec<String> = instances.iter().map(|instance| instance.id.clone()).collect();
     assert_eq!(ids(&told[0]["ok"]), all);
-    assert_eq!(ids(&told[1]["ok"]), [two.id.clone()]);
+    assert_eq!(ids(&told[1]["ok"]), [two.id.as_str()]);
     assert_eq!(ids(&told[2]["ok"][format!("zones/{zone}")]), [one.id.clone(), two.id.clone()]);
     assert_eq!(ids(&told[3]["ok"]), [one.id.clone(), two.id.clone()]);
     assert_eq!((&told[4]["code"], &told[4]["reasons"]), (&json!(400), &json!(["invalid"])), "{}", told[4]);

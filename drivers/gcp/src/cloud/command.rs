@@ -82,6 +82,9 @@ impl Cloud {
         call: &Call,
     ) -> Result<Result<Told, Failure>, DriverError> {
         let Command { method, path, query, request, bound } = command;
+        if call.may_only_read() || call.is_deposed() {
+            call.may_send()?;
+        }
         let bucket = self.rates.bucket(region, Group::Command(method));
         // What is bounded is wanted now: it does not wait for others' turns, and is asked for again.
         if bound.is_none() {

@@ -206,6 +206,7 @@ async fn a_stop_that_came_to_nothing_is_told_and_sent_again() {
         .compute
         .with(|world| (world.operations[0].done, world.operations[0].error) = (true, Some("INTERNAL_ERROR")));
     scene.compute.machine(&id(0), |machine| machine.status = "RUNNING");
+    assert_eq!(driver.read_power(&call).await.expect("read").power, Power::On);
     let reading = driver.read_power(&call).await.expect("read");
     assert_eq!(reading.power, Power::On);
     assert!(reading.said.contains("our stop came to nothing: INTERNAL_ERROR"), "{reading:?}");
