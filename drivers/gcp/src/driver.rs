@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::cloud::{Cloud, USUAL_LIFE, region_of};
 use crate::instance::Instance;
-use crate::ours::Ours;
+use crate::ours::{Kept, Ours};
 use crate::remarks::Remarks;
 use crate::requests::Open;
 use crate::settings::Settings;
@@ -33,14 +33,16 @@ pub(crate) struct GcpDriver {
     pub(crate) cloud: Arc<Cloud>,
     traits: Traits,
     /// Our stops.
-    pub(crate) stops: Mutex<Ours>,
+    pub(crate) stops: Arc<Mutex<Ours>>,
     /// Our starts.
-    pub(crate) starts: Mutex<Ours>,
+    pub(crate) starts: Arc<Mutex<Ours>>,
     /// Why the instance is not the one that the settings mean, as the last look had it.
     misnamed: Mutex<Option<DriverError>>,
     /// Stops and starts whose end is not known.
     pub(crate) open: Arc<Open>,
     pub(crate) remarks: Remarks,
+    /// What is in the names of its requests.
+    pub(crate) salt: [u8; 16],
 }
 
 /// What a look at the instance found.
@@ -59,7 +61,8 @@ impl std::fmt::Debug for GcpDriver {
 }
 
 impl GcpDriver {
-    pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>) -> Self {
+    pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>, kept: Kept) -> Self {
+        let Kept { stops, starts, open, salt } = kept;
         let life = Some(USUAL_LIFE);
         let traits = Traits {
             class: DeviceClass::Host,
@@ -74,11 +77,12 @@ impl GcpDriver {
             settings,
             cloud,
             traits,
-            stops: Mutex::default(),
-            starts: Mutex::default(),
+            stops,
+            starts,
             misnamed: Mutex::default(),
-            open: Arc::default(),
+            open,
             remarks: Remarks::default(),
+            salt,
         }
     }
 
@@ -163,8 +167,8 @@ impl GcpDriver {
             return Ok(Some(format!("something is under way at the instance: {}", operation.words())));
         }
         // Of what was taken the name is known: it is asked for, as a list may be late.
-        for ours in [&self.stops, &self.starts] {
-            self.follow(ours, &under_way, call).await;
+        for ours in [&*self.stops, &*self.starts] {
+            self.follow(ours, &under_way, true, call).await;
             if let Some(name) = self.ours(ours).under_way() {
                 return Ok(Some(format!("our {name} is not known to have ended")));
             }

@@ -29,6 +29,9 @@ pub(crate) struct Instance {
     pub(crate) scheduling: Scheduling,
     #[serde(default)]
     pub(crate) metadata: Metadata,
+    /// Schedules are among them.
+    #[serde(default)]
+    pub(crate) resource_policies: Vec<String>,
 }
 
 /// One of its disks.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::cloud::{Account, Cloud};
 use crate::driver::GcpDriver;
+use crate::ours::Kept;
 use crate::settings::Settings;
 
 /// Makes drivers from settings. Those of one project and one account share tokens, requests and limits.
@@ -25,6 +26,8 @@ use crate::settings::Settings;
 #[derive(Debug, Default)]
 pub struct GcpKind {
     clouds: Mutex<HashMap<Account, Weak<Cloud>>>,
+    /// What was told each instance, by its number.
+    kept: Mutex<HashMap<String, Kept>>,
 }
 
 impl GcpKind {
@@ -40,6 +43,18 @@ impl GcpKind {
     }
 }
 
+impl GcpKind {
+    fn kept(&self, id: &str, context: &Context) -> Kept {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || {
+            let mut salt = [0; 16];
+            (context.random)(&mut salt);
+            Kept::new(salt)
+        };
+        kept.entry(id.to_owned()).or_insert_with(new).clone()
+    }
+}
+
 impl DriverKind for GcpKind {
     fn name(&self) -> &'static str {
         "gcp"
@@ -48,10 +63,11 @@ impl DriverKind for GcpKind {
     fn make(
         &self,
         settings: &Map<String, Value>,
-        _context: &Context,
+        context: &Context,
     ) -> Result<Arc<dyn PowerDriver>, Vec<SettingFault>> {
         let settings = Settings::check(settings)?;
         let cloud = self.cloud(&settings.account).map_err(|fault| vec![fault])?;
-        Ok(Arc::new(GcpDriver::new(settings, cloud)))
+        let kept = self.kept(&settings.id, context);
+        Ok(Arc::new(GcpDriver::new(settings, cloud, kept)))
     }
 }

@@ -4,9 +4,31 @@
 //! **Invariant.** What was not answered is sent again as the same request; what was taken is sent anew as another one: for the old name
 //! Compute Engine would do nothing.
 
+use std::sync::{Arc, Mutex};
+
 use picket_core::time::BootTime;
 
 use crate::operation::Operation;
+use crate::requests::Open;
+
+/// What this process told one instance, and may not be over. It outlives a device that is made anew, by other settings: what was sent
+/// by the one before is on its way all the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    pub(crate) stops: Arc<Mutex<Ours>>,
+    pub(crate) starts: Arc<Mutex<Ours>>,
+    /// Stops and starts whose end is not known.
+    pub(crate) open: Arc<Open>,
+    /// What is in the names of its requests, and in nobody else's.
+    pub(crate) salt: [u8; 16],
+}
+
+impl Kept {
+    /// Of an instance that was told nothing yet.
+    pub(crate) fn new(salt: [u8; 16]) -> Self {
+        Self { stops: Arc::default(), starts: Arc::default(), open: Arc::default(), salt }
+    }
+}
 
 /// The commands of one kind.
 #[derive(Debug, Default)]
@@ -31,6 +53,8 @@ pub(crate) struct Going {
 #[derive(Clone, Debug)]
 struct Taken {
     name: String,
+    /// It was not among what is under way, once.
+    is_missing: bool,
     /// When it was seen to have ended, and how.
     ended: Option<(BootTime, Ended)>,
     /// The instance was asked for after that, and is not off.
@@ -91,7 +115,7 @@ impl Ours {
     /// That operation does it.
     pub(crate) fn taken(&mut self, operation: &Operation, now: BootTime) {
         let ended = Ended::of(operation).map(|how| (now, how));
-        self.taken = Some(Taken { name: operation.name.clone(), ended, in_vain: false });
+        self.taken = Some(Taken { name: operation.name.clone(), is_missing: false, ended, in_vain: false });
     }
 
     /// It has ended, as was found out.
@@ -99,6 +123,11 @@ impl Ours {
         if let Some(taken) = self.taken.as_mut().filter(|taken| taken.name == name) {
             taken.ended = Some((now, how));
         }
+    }
+
+    /// It is not among what is under way. Whether that was so before.
+    pub(crate) fn misses(&mut self) -> bool {
+        self.taken.as_mut().is_some_and(|taken| std::mem::replace(&mut taken.is_missing, true))
     }
 
     /// Who asked at that time does not see it off. Who asked before it ended saw it on its way.

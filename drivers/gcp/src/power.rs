@@ -64,9 +64,9 @@ impl GcpDriver {
         }
         let mut under_way = self.cloud.unfinished(&self.settings.zone, &self.settings.id, call).await?;
         under_way.retain(|operation| operation.may_be_of(&self.settings.id, Some(&instance.name)));
-        self.follow(&self.stops, &under_way, call).await;
+        self.follow(&self.stops, &under_way, said == Said::Terminated, call).await;
         if said != Said::On {
-            self.follow(&self.starts, &under_way, call).await;
+            self.follow(&self.starts, &under_way, true, call).await;
         }
         let starts = under_way.iter().find(|operation| operation.may_start()).map(Operation::words);
         let stop = self.ended(&self.stops, "stop");
@@ -119,10 +119,20 @@ impl GcpDriver {
         }
     }
 
-    /// Asks how our own last command goes on, where it has not ended and is not among what is under way.
-    pub(crate) async fn follow(&self, which: &Mutex<Ours>, under_way: &[Operation], call: &Call) {
+    /// Asks how our own last command goes on, where it has not ended and is not among what is under way: `at_once`, or where it was not
+    /// when that was asked before. Mostly it ended between two answers, and the next reading says more.
+    pub(crate) async fn follow(
+        &self,
+        which: &Mutex<Ours>,
+        under_way: &[Operation],
+        at_once: bool,
+        call: &Call,
+    ) {
         let Some(name) = self.ours(which).under_way() else { return };
         if under_way.iter().any(|operation| operation.name == name) {
+            return;
+        }
+        if !self.ours(which).misses() && !at_once {
             return;
         }
         let how = match self.cloud.operation(&self.settings.zone, &name, call).await {
@@ -141,7 +151,8 @@ impl GcpDriver {
 
     fn request_of(&self, method: &'static str, order: &picket_core::order::Order, nth: u32) -> RequestId {
         let (node, generation, effect) = (order.node(), order.generation(), order.effect());
-        RequestId::new(Of { method, node, generation, effect, instance: &self.settings.id, device: "", nth })
+        let (instance, salt) = (&self.settings.id, self.salt);
+        RequestId::new(Of { salt, method, node, generation, effect, instance, device: "", nth })
     }
 
     pub(crate) async fn stop(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {

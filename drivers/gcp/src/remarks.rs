@@ -53,6 +53,12 @@ fn of(instance: &Instance, settings: &Settings) -> Vec<String> {
             "its scheduling.skipGuestOsShutdown is not set: a stop waits for a guest that is dead as long as Compute Engine lets it ({longest})"
         ));
     }
+    if !instance.resource_policies.is_empty() {
+        let names = instance.resource_policies.iter().filter_map(|link| link.rsplit('/').next());
+        let names = names.collect::<Vec<_>>().join(", ");
+        remarks
+            .push(format!("it has resource policies ({names}): an instance schedule starts what is stopped"));
+    }
     if instance.is_spot() {
         remarks.push("it is a spot (or preemptible) instance: Compute Engine may take it away, and refuse to start it again".to_owned());
     }
@@ -79,6 +85,7 @@ mod tests {
         assert_eq!(of(&instance(&plain), &settings(json!({}))), [] as [&str; 0]);
         let odd = json!({
             "id": "17", "name": "db-2", "scheduling": { "preemptible": true },
+            "resourcePolicies": ["https://x/projects/p/regions/r/resourcePolicies/mornings"],
             "disks": [{ "deviceName": "local-ssd-0", "type": "SCRATCH" }],
             "metadata": { "items": [{ "key": "created-by", "value": "projects/5/zones/z/instanceGroupManagers/web" }] },
         });
@@ -90,6 +97,7 @@ mod tests {
             "skipGuestOsShutdown",
             "(30 s)",
             "spot",
+            "policies (mornings)",
         ] {
             assert!(said.contains(word), "{word}: {said}");
         }

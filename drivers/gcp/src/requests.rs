@@ -5,8 +5,8 @@
 //! which is as long as a token lives. And the operation bears the `requestId` (`clientOperationId`), so that what
 //! became of a command whose answer was lost can be looked up.
 //!
-//! **Invariant.** A name is made of the order alone: the same order, sent again, is the same request. An off that is sent anew on purpose,
-//! and a successor's, is another request: Compute Engine would do nothing for the old name.
+//! **Invariant.** A name is made of the order, and of what this device of this process alone has: the same order, sent again, is the same
+//! request. An off that is sent anew on purpose, and a successor's own, is another request: Compute Engine would do nothing for the old name.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -32,6 +32,8 @@ impl std::fmt::Display for RequestId {
 /// What a name is made of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Of<'a> {
+    /// What no other process has.
+    pub(crate) salt: [u8; 16],
     pub(crate) method: &'a str,
     pub(crate) node: &'a NodeId,
     pub(crate) generation: Generation,
@@ -46,8 +48,9 @@ pub(crate) struct Of<'a> {
 
 impl RequestId {
     pub(crate) fn new(of: Of<'_>) -> Self {
-        let Of { method, node, generation, effect, instance, device, nth } = of;
+        let Of { salt, method, node, generation, effect, instance, device, nth } = of;
         let mut hash = Sha256::new();
+        hash.update(salt);
         for part in [method, node.as_str(), instance, device] {
             hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
             hash.update(part);
@@ -140,7 +143,16 @@ mod tests {
 
     fn of(node: &NodeId, effect: u64, nth: u32) -> Of<'_> {
         let (generation, effect) = (Generation(3), EffectId(effect));
-        Of { method: "instances.stop", node, generation, effect, instance: "17", device: "", nth }
+        Of {
+            salt: [0; 16],
+            method: "instances.stop",
+            node,
+            generation,
+            effect,
+            instance: "17",
+            device: "",
+            nth,
+        }
     }
 
     #[test]
@@ -155,6 +167,7 @@ mod tests {
             Of { instance: "18", ..of(&node, 1, 0) },
             Of { device: "disk-1", ..of(&node, 1, 0) },
             Of { generation: Generation(4), ..of(&node, 1, 0) },
+            Of { salt: [1; 16], ..of(&node, 1, 0) },
         ];
         for other in others {
             assert_ne!(first, RequestId::new(other), "{other:?}");

@@ -136,6 +136,7 @@ impl Volumes for GcpDriver {
             None => return Ok(()),
         };
         let of = Of {
+            salt: self.salt,
             method: "instances.detachDisk",
             node: order.node(),
             generation: order.generation(),
@@ -149,16 +150,22 @@ impl Volumes for GcpDriver {
             checked_at: Some(permit.checked_at()),
             not_after: Some(permit.not_after()),
         };
+        let request = RequestId::new(of);
         let path = self.path("/detachDisk");
         let command = Command {
             method: "instances.detachDisk",
             path: &path,
             query: vec![("deviceName", &at)],
-            request: RequestId::new(of),
+            request,
             bound: Some(bound),
         };
         let told = self.cloud.tell(command, self.region(), &Default::default(), call).await?;
         let Err(failure) = told else { return Ok(()) };
+        // One copy was sent: where its operation is there, that was taken, and is over once that is.
+        let is_taken = async || self.cloud.of_request(&self.settings.zone, request, call).await;
+        if failure.unclear && matches!(is_taken().await, Ok(Some(_))) {
+            return Ok(());
+        }
         if failure.is_busy() {
             return Err(DriverError { kind: ErrorKind::Throttled, ..failure.into_error() });
         }

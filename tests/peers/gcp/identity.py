@@ -120,7 +120,10 @@ class Identity:
 
     async def user(self, permissions, life=LIFE):
         key = await asyncio.to_thread(Key)
-        self.pool_key = self.pool_key or await asyncio.to_thread(Key)
+        if self.pool_key is None:
+            made = await asyncio.to_thread(Key)
+            # Another user may have been the first meanwhile, and have a token by its key.
+            self.pool_key = self.pool_key or made
         email = f"picket-{len(self.users)}@{self.project}.iam.gserviceaccount.com"
         self.users[email] = User(email, permissions, life, key)
         return self.files(self.users[email])

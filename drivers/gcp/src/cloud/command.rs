@@ -82,13 +82,13 @@ impl Cloud {
         call: &Call,
     ) -> Result<Result<Told, Failure>, DriverError> {
         let Command { method, path, query, request, bound } = command;
+        if call.may_only_read() || call.is_deposed() {
+            call.may_send()?;
+        }
         let bucket = self.rates.bucket(region, Group::Command(method));
         // What is bounded is wanted now: it does not wait for others' turns, and is asked for again.
         if bound.is_none() {
             self.rates.wait(&bucket, method, call).await?;
-        } else if !bucket.take_now() {
-            let detail = format!("{method}: as many as Compute Engine takes were sent just now");
-            return Err(refused(ErrorKind::Throttled, detail));
         }
         let Some(token) = self.held(call.now()) else {
             return Err(refused(
@@ -98,6 +98,10 @@ impl Cloud {
         };
         if let Some(bound) = bound {
             allowed(&bound, &token, call)?;
+            if !bucket.take_now() {
+                let detail = format!("{method}: as many as Compute Engine takes were sent just now");
+                return Err(refused(ErrorKind::Throttled, detail));
+            }
         }
         let id = request.to_string();
         let mut query = query;

@@ -31,6 +31,16 @@ pub(crate) enum Credentials {
     Metadata,
 }
 
+impl Credentials {
+    /// For how many seconds a token is asked for, where the file says so.
+    pub(crate) fn asks_for(&self) -> Option<u64> {
+        match self {
+            Self::External(external) => external.impersonates.as_ref().map(|_| external.life),
+            Self::ServiceAccount { .. } | Self::User { .. } | Self::Metadata => None,
+        }
+    }
+}
+
 /// An external account.
 #[derive(Debug)]
 pub(crate) struct External {

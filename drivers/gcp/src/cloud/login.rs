@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use picket_core::time::{BootTime, Clock};
+use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Secret};
 use picket_reach::excerpt;
 use picket_reach::web::{self, Answer, NoAnswer};
@@ -21,7 +21,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::{Rfc2822, Rfc3339};
 
 use super::credentials::{Credentials, External, Place, Subject};
-use super::token::Token;
+use super::token::{CLOCKS, Token};
 
 /// What the token is for.
 const COMPUTE: &str = "https://www.googleapis.com/auth/compute";
@@ -33,6 +33,8 @@ const SIGNED: u64 = 3_600;
 const LONGEST: usize = 256 << 10;
 /// Where the metadata server has tokens.
 const METADATA: &str = "/computeMetadata/v1/instance/service-accounts/default/token";
+/// Where keys are turned into tokens.
+const PLACE: &str = "the token endpoint";
 const FLAVOR: &str = "metadata-flavor";
 
 #[derive(Deserialize)]
@@ -77,17 +79,41 @@ struct Heard {
     answer: Answer,
 }
 
+impl Heard {
+    /// What the clock of who answered said, in seconds.
+    fn date(&self) -> Option<u64> {
+        let date = OffsetDateTime::parse(self.answer.header("date")?, &Rfc2822).ok()?;
+        u64::try_from(date.unix_timestamp()).ok()
+    }
+}
+
 impl Login<'_> {
     /// A new token.
     pub(super) async fn by(&self, who: &Credentials) -> Result<Token, DriverError> {
         match who {
             Credentials::ServiceAccount { email, key, key_id, tokens } => {
-                let assertion = signed(email, key, key_id.as_deref(), tokens, self.call.clock().as_ref())?;
-                let grant = [
-                    ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
-                    ("assertion", &assertion),
-                ];
-                token(self.send("the token endpoint", self.form(tokens, &grant)).await?)
+                let ours = self.call.clock().wall().millis() / 1_000;
+                let asked = async |now| {
+                    let assertion = signed(email, key, key_id.as_deref(), tokens, now)?;
+                    let grant = [
+                        ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
+                        ("assertion", &assertion),
+                    ];
+                    self.exchange(PLACE, self.form(tokens, &grant)).await
+                };
+                let mut heard = asked(ours).await?;
+                // It is taken by Google's clock alone, which may not be ours: that is told with the refusal.
+                if let Some(theirs) = heard.date().filter(|theirs| theirs.abs_diff(ours) > CLOCKS.as_secs())
+                    && heard.answer.code.as_u16() == 400
+                {
+                    tracing::warn!(
+                        ours,
+                        theirs,
+                        "this machine's clock is not Google's: a token is asked for by theirs"
+                    );
+                    heard = asked(theirs).await?;
+                }
+                token(granted(PLACE, heard)?)
             }
             Credentials::User { client, secret, refresh, tokens } => {
                 let text = |secret: &Secret| String::from_utf8_lossy(secret.expose()).into_owned();
@@ -98,7 +124,7 @@ impl Login<'_> {
                     ("client_secret", &secret),
                     ("refresh_token", &refresh),
                 ];
-                token(self.send("the token endpoint", self.form(tokens, &grant)).await?)
+                token(self.send(PLACE, self.form(tokens, &grant)).await?)
             }
             Credentials::External(external) => self.external(external).await,
             Credentials::Metadata => {
@@ -179,6 +205,11 @@ impl Login<'_> {
     }
 
     async fn send(&self, whom: &str, request: RequestBuilder) -> Result<Heard, DriverError> {
+        granted(whom, self.exchange(whom, request).await?)
+    }
+
+    /// Whatever is answered.
+    async fn exchange(&self, whom: &str, request: RequestBuilder) -> Result<Heard, DriverError> {
         let asked_at = self.call.now();
         let answer = web::exchange_up_to(LONGEST, request, self.call.deadline()).await;
         let answered_at = self.call.now();
@@ -190,19 +221,24 @@ impl Login<'_> {
             };
             wrong(kind, format!("no token: {whom}: {why}"))
         })?;
-        let code = answer.code.as_u16();
-        if code == 200 && !answer.cut {
-            return Ok(Heard { asked_at, answered_at, answer });
-        }
-        let kind = match code {
-            // RFC 6749 has 400 for what is wrong with who asks.
-            400 | 401 | 404 => ErrorKind::Authentication,
-            403 => ErrorKind::Forbidden,
-            429 => ErrorKind::Throttled,
-            _ => ErrorKind::Protocol,
-        };
-        Err(wrong(kind, format!("no token: {whom} answered {code}: {}", said(&answer))))
+        Ok(Heard { asked_at, answered_at, answer })
     }
+}
+
+/// What was granted, or why nothing was.
+fn granted(whom: &str, heard: Heard) -> Result<Heard, DriverError> {
+    let code = heard.answer.code.as_u16();
+    if code == 200 && !heard.answer.cut {
+        return Ok(heard);
+    }
+    let kind = match code {
+        // RFC 6749 has 400 for what is wrong with who asks.
+        400 | 401 | 404 => ErrorKind::Authentication,
+        403 => ErrorKind::Forbidden,
+        429 => ErrorKind::Throttled,
+        _ => ErrorKind::Protocol,
+    };
+    Err(wrong(kind, format!("no token: {whom} answered {code}: {}", said(&heard.answer))))
 }
 
 /// In words; an answer may repeat what was asked, and that is not shown.
@@ -261,12 +297,11 @@ fn signed(
     key: &Secret,
     key_id: Option<&str>,
     tokens: &Url,
-    clock: &dyn Clock,
+    now: u64,
 ) -> Result<String, DriverError> {
     let pair = key_pair(key).ok_or_else(|| {
         wrong(ErrorKind::Settings, "the service account's private_key is no RSA key in PKCS#8 and PEM form")
     })?;
-    let now = clock.wall().millis() / 1_000;
     let mut head = json!({ "alg": "RS256", "typ": "JWT" });
     if let Some(key_id) = key_id {
         head["kid"] = key_id.into();

@@ -46,8 +46,9 @@ const LONGEST: usize = 32 << 20;
 const KEPT: usize = 16;
 /// A token is renewed so long before its end, or a quarter of its life where that is shorter.
 const RENEWED: Duration = Duration::from_secs(120);
-/// After we were refused a token none is asked for again for so long.
+/// After we were refused a token none is asked for again for so long; for a fence shorter: who gives tokens may only be starting.
 const REFUSED: Duration = Duration::from_secs(30);
+const REFUSED_A_FENCE: Duration = Duration::from_secs(5);
 /// How long tokens live that Google gives, and what clocks may differ by.
 pub(crate) const USUAL_LIFE: Duration = Duration::from_secs(3_600 + CLOCKS.as_secs());
 
@@ -102,8 +103,11 @@ impl std::fmt::Debug for Cloud {
 
 impl Cloud {
     pub(crate) fn new(account: Account) -> Result<Self, SettingFault> {
+        let mut longest = 0;
         if let Some(file) = &account.credentials_file {
-            Credentials::find(Some(file)).map_err(|why| SettingFault::new("credentials_file", why))?;
+            let who =
+                Credentials::find(Some(file)).map_err(|why| SettingFault::new("credentials_file", why))?;
+            longest = who.asks_for().unwrap_or_default();
         }
         let ca_file = account.ca_file.as_deref();
         // Who asks over plain HTTP may have a machine without CAs; tokens may come over HTTPS all the same.
@@ -120,7 +124,7 @@ impl Cloud {
             account,
             held: RwLock::default(),
             renewing: tokio::sync::Mutex::default(),
-            longest: AtomicU64::new(0),
+            longest: AtomicU64::new(longest),
             rates: Rates::default(),
             batches: Mutex::default(),
         })
@@ -161,10 +165,11 @@ impl Cloud {
         if let Some(token) = self.fresh(call.now()) {
             return Ok(token);
         }
+        let pause = if call.may_only_read() { REFUSED } else { REFUSED_A_FENCE };
         if let Some((when, error)) = &renewing.0
-            && call.now().since(*when) < REFUSED
+            && call.now().since(*when) < pause
         {
-            let detail = format!("{}; not asked again for {REFUSED:?}", error.detail);
+            let detail = format!("{}; not asked again for {pause:?}", error.detail);
             return Err(DriverError { detail, ..error.clone() });
         }
         renewing.0 = None;

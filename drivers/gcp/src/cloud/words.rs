@@ -7,6 +7,16 @@ use serde::Deserialize;
 
 const SHOWN: usize = 400;
 
+/// What `details` may say more plainly than `errors`.
+const PLAIN: [&str; 6] = [
+    "RATE_LIMIT_EXCEEDED",
+    "SERVICE_DISABLED",
+    "BILLING_DISABLED",
+    "ACCESS_TOKEN_SCOPE_INSUFFICIENT",
+    "SECURITY_POLICY_VIOLATED",
+    "IAM_PERMISSION_DENIED",
+];
+
 /// Google's form of an error (JSON API, Standard error responses).
 #[derive(Default, Deserialize)]
 struct Body {
@@ -99,9 +109,10 @@ impl Failure {
         let status = answer.code.as_u16();
         let body: Body = serde_json::from_slice(&answer.body).unwrap_or_default();
         let Told { message, errors, details } = body.error;
-        let reason =
-            errors.into_iter().chain(details).map(|why| why.reason).find(|reason| !reason.is_empty());
-        let reason = reason.unwrap_or_default();
+        let said = |why: &Why| Some(why.reason.clone()).filter(|reason| !reason.is_empty());
+        // Beside a word for many things details may have the one that is meant.
+        let plain = details.iter().filter_map(said).find(|reason| PLAIN.contains(&reason.as_str()));
+        let reason = plain.or_else(|| errors.iter().chain(&details).find_map(said)).unwrap_or_default();
         let (kind, unclear) = meaning(status, &reason);
         let message = if message.is_empty() { excerpt(&answer.body) } else { tame(&message) };
         let hint = hint(method, kind, &reason, &message);
@@ -138,19 +149,36 @@ fn meaning(status: u16, reason: &str) -> (ErrorKind, bool) {
 }
 
 fn hint(method: &str, kind: ErrorKind, reason: &str, message: &str) -> String {
-    match kind {
-        ErrorKind::Forbidden if ["accessNotConfigured", "SERVICE_DISABLED"].contains(&reason) => {
+    let lower = message.to_ascii_lowercase();
+    match (kind, reason) {
+        (ErrorKind::Forbidden, "accessNotConfigured" | "SERVICE_DISABLED") => {
             "the Compute Engine API is not enabled in the project: ".to_owned()
         }
-        ErrorKind::Forbidden => {
-            let missing = missing(message).unwrap_or_else(|| format!("compute.{method}"));
-            format!("{missing} is missing in the roles of who asks: ")
+        (ErrorKind::Forbidden, _) if lower.contains("authentication scopes") => {
+            "the scopes of who asks have no Compute Engine in them, as those of an instance that was made with the usual ones: "
+                .to_owned()
         }
-        ErrorKind::Refused if message.to_ascii_lowercase().contains("discard-local-ssd") => {
+        (ErrorKind::Forbidden, "insufficientPermissions" | "ACCESS_TOKEN_SCOPE_INSUFFICIENT") => {
+            "the scopes of who asks are too small: ".to_owned()
+        }
+        (ErrorKind::Forbidden, reason) => match missing(message) {
+            Some(missing) => format!("{missing} is missing in the roles of who asks: "),
+            None if ["forbidden", "IAM_PERMISSION_DENIED"].contains(&reason) => {
+                format!("{} may be missing in the roles of who asks: ", permission(method))
+            }
+            // A perimeter, a policy, the bill: its own words say it.
+            None => String::new(),
+        },
+        (ErrorKind::Refused, _) if lower.contains("discard-local-ssd") => {
             "it has a local SSD, and discard_local_ssd is not set: ".to_owned()
         }
         _ => String::new(),
     }
+}
+
+/// What a method wants, by its name; disks of a region have no permissions of their own.
+fn permission(method: &str) -> String {
+    format!("compute.{}", method.replace("regionDisks.", "disks."))
 }
 
 /// The permission that a message says is required.
@@ -247,7 +275,8 @@ mod tests {
         let said = told(403, "forbidden", words).words;
         assert!(said.starts_with("instances.stop: compute.instances.stop is missing in the roles"), "{said}");
         let said = told(403, "forbidden", "No.").words;
-        assert!(said.starts_with("instances.stop: compute.instances.stop is missing"), "{said}");
+        assert!(said.starts_with("instances.stop: compute.instances.stop may be missing"), "{said}");
+        assert_eq!(permission("regionDisks.get"), "compute.disks.get");
         let said = told(
             400,
             "badRequest",
@@ -256,6 +285,36 @@ mod tests {
         .words;
         assert!(said.contains("discard_local_ssd is not set"), "{said}");
         assert!(told(403, "SERVICE_DISABLED", "x").words.contains("not enabled in the project"));
+        // What is no matter of roles does not speak of them.
+        for (reason, message) in [
+            ("insufficientPermissions", "Insufficient Permission"),
+            ("forbidden", "Request had insufficient authentication scopes."),
+            ("SECURITY_POLICY_VIOLATED", "Request is prohibited by organization's policy."),
+            ("billingDisabled", "The billing account is disabled"),
+        ] {
+            let said = told(403, reason, message);
+            assert_eq!((said.kind, said.unclear), (ErrorKind::Forbidden, false));
+            assert!(!said.words.contains("in the roles") && said.words.contains(message), "{}", said.words);
+            assert_eq!(
+                said.words.contains("scopes of who asks"),
+                message.starts_with(['I', 'R']) && reason != "SECURITY_POLICY_VIOLATED"
+            );
+        }
+    }
+
+    #[test]
+    fn a_plain_word_in_the_details_goes_before_one_for_many_things() {
+        for (plain, kind) in
+            [("RATE_LIMIT_EXCEEDED", ErrorKind::Throttled), ("SERVICE_DISABLED", ErrorKind::Forbidden)]
+        {
+            let body = json!({ "error": { "message": "No.", "errors": [{ "reason": "forbidden" }], "details": [
+                { "@type": "type.googleapis.com/google.rpc.Help" }, { "reason": plain },
+            ] } });
+            let said = failure(403, body.to_string());
+            assert_eq!((said.reason.as_str(), said.kind), (plain, kind), "{}", said.words);
+        }
+        let body = json!({ "error": { "errors": [{ "reason": "notFound" }], "details": [{ "reason": "RESOURCE_NOT_FOUND" }] } });
+        assert!(failure(404, body.to_string()).is_not_found());
     }
 
     #[test]

@@ -159,3 +159,21 @@ async fn a_stop_waits_for_no_question_that_limits_refuse_or_that_is_forbidden() 
         assert_eq!(scene.compute.status(&id(0)), "TERMINATED");
     }
 }
+
+/// A list may be late: of what was taken the name is known.
+#[tokio::test]
+async fn what_was_taken_is_over_once_its_own_operation_says_so() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    scene.compute.machine(&id(0), |machine| machine.lasts = true);
+    let order = orders.off().await.expect("an order");
+    driver.power_off(&order, &scene.call(&orders)).await.expect("taken");
+    scene.compute.fail("zoneOperations.list", Fault::Say(200, r#"{"kind":"compute#operationList"}"#));
+    let short = || scene.call_of(&orders, Duration::from_millis(900));
+    let error = driver.quiesce(&short()).await.expect_err("it is under way");
+    assert_eq!((error.kind, error.effect), (ErrorKind::TimedOut, Effect::Unknown), "{error}");
+    assert!(error.detail.contains("our operation-0 is not known to have ended"), "{error}");
+    scene.compute.with(|world| world.operations[0].done = true);
+    driver.quiesce(&short()).await.expect("it has ended");
+}

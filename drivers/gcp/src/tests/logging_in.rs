@@ -162,3 +162,32 @@ async fn a_token_is_renewed_before_its_end_and_where_it_is_refused() {
     scene.compute.fail("/token", Fault::Refuse(503, "backendError", "Sorry."));
     read().await.expect("read");
 }
+
+/// A key's own words are taken by Google's clock: one that is wrong here keeps no fence back.
+#[tokio::test]
+async fn where_our_clock_is_wrong_a_token_is_asked_for_by_who_gives_them() {
+    let scene = Scene::new(1).await;
+    // Two hours behind ours.
+    scene.compute.with(|world| world.now -= 7_200);
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    let invalid = r#"{"error":"invalid_grant","error_description":"Invalid JWT: iat and exp"}"#;
+    scene.compute.fail("/token", Fault::Say(400, invalid));
+    driver.read_power(&scene.call(&orders)).await.expect("read");
+    let issued: Vec<u64> = scene.compute.heard("/token").iter().map(|heard| issued_at(&heard.body)).collect();
+    assert_eq!((issued.len(), issued[1]), (2, 2_000_000_000 - 7_200));
+    assert!(issued[0] >= 2_000_000_000, "{issued:?}");
+    // Where the clocks agree it is no matter of theirs.
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    scene.compute.fail("/token", Fault::Say(400, invalid));
+    let error = driver.read_power(&scene.call(&orders)).await.expect_err("refused");
+    assert_eq!((error.kind, scene.compute.heard("/token").len()), (ErrorKind::Authentication, 1), "{error}");
+}
+
+fn issued_at(body: &str) -> u64 {
+    let assertion = &form(body)["assertion"];
+    let claims = assertion.split('.').nth(1).expect("three parts");
+    let text = URL_SAFE_NO_PAD.decode(claims).expect("base64");
+    serde_json::from_slice::<Value>(&text).expect("claims")["iat"].as_u64().expect("a time")
+}

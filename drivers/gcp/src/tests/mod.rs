@@ -42,7 +42,8 @@ impl Clock for SetClock {
     }
 
     fn wall(&self) -> WallTime {
-        WallTime::from_millis(2_000_000_000_000 + self.boot().since_boot().as_millis() as u64)
+        // As the stand-in's: it begins with the 1,000 s for which this machine is up.
+        WallTime::from_millis(1_999_999_000_000 + self.boot().since_boot().as_millis() as u64)
     }
 }
 
@@ -92,7 +93,16 @@ impl Scene {
         self.driver_with(number, json!({}))
     }
 
+    /// Of another process.
+    fn elsewhere(&self, number: usize) -> Arc<dyn PowerDriver> {
+        self.driver_of(&GcpKind::default(), number, json!({}))
+    }
+
     fn driver_with(&self, number: usize, more: Value) -> Arc<dyn PowerDriver> {
+        self.driver_of(&self.kind, number, more)
+    }
+
+    fn driver_of(&self, kind: &GcpKind, number: usize, more: Value) -> Arc<dyn PowerDriver> {
         let key = self.home.path().join("key.json").display().to_string();
         let mut table = json!({
             "instance": format!("gce://{PROJECT}/{ZONE}/vm-{}", id(number)), "id": id(number), "endpoint": self.compute.endpoint,
@@ -101,7 +111,7 @@ impl Scene {
         let table = table.as_object_mut().expect("a table");
         table.extend(more.as_object().expect("a table").clone());
         table.retain(|_, value| !value.is_null());
-        self.kind.make(table, &self.context).expect("right")
+        kind.make(table, &self.context).expect("right")
     }
 
     async fn orders(&self, driver: &Arc<dyn PowerDriver>) -> Orders {

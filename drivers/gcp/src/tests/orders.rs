@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use picket_core::power::Power;
 use picket_driver::{Effect, ErrorKind};
+use serde_json::json;
 use tokio::time::timeout;
 
 use super::compute::{Fault, Op};
@@ -50,7 +51,7 @@ async fn an_order_that_is_sent_again_is_the_same_request_until_it_was_taken() {
 #[tokio::test]
 async fn an_answer_of_old_is_not_taken_for_a_stop_of_ours() {
     let scene = Scene::new(1).await;
-    let (before, after) = (scene.driver(0), scene.driver(0));
+    let (before, after) = (scene.driver(0), scene.elsewhere(0));
     let orders = scene.orders(&before).await;
     let order = orders.off().await.expect("an order");
     before.power_off(&order, &scene.call(&orders)).await.expect("taken");
@@ -80,6 +81,51 @@ async fn a_command_whose_answer_was_lost_is_over_once_its_operation_is() {
     assert_eq!((error.kind, error.effect), (ErrorKind::TimedOut, Effect::Unknown), "{error}");
     scene.compute.with(|world| world.operations.iter_mut().for_each(|op| op.done = true));
     driver.quiesce(&short()).await.expect("its operation has ended");
+}
+
+/// A start may come to nothing (no machine is free): told again, it is another request.
+#[tokio::test]
+async fn a_start_that_was_taken_and_is_ordered_anew_is_another_request() {
+    let scene = Scene::new(1).await;
+    let (driver, other) = (scene.driver(0), scene.elsewhere(0));
+    let orders = scene.orders(&driver).await;
+    scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
+    let call = scene.call(&orders);
+    driver.read_power(&call).await.expect("read");
+    driver.power_on(orders.on().await.expect("an order"), &call).await.expect("taken");
+    scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
+    driver.power_on(orders.on().await.expect("an order"), &call).await.expect("taken");
+    let sent = scene.compute.heard("instances.start");
+    assert_ne!(sent[0].query["requestId"], sent[1].query["requestId"]);
+    assert_eq!(scene.compute.status(&id(0)), "RUNNING");
+    // Of another process, minutes later: the answer of old is none.
+    scene.ahead(300);
+    other.read_power(&scene.call(&orders)).await.expect("read");
+    let old =
+        other.power_on(orders.on().await.expect("an order"), &scene.call(&orders)).await.expect_err("of old");
+    assert_eq!((old.kind, old.effect), (ErrorKind::Throttled, Effect::DidNotHappen), "{old}");
+    other.power_on(orders.on().await.expect("an order"), &scene.call(&orders)).await.expect_err("of old too");
+    other.power_on(orders.on().await.expect("an order"), &scene.call(&orders)).await.expect("a new one");
+}
+
+/// A reload may make the device anew: what the one before sent is on its way all the same.
+#[tokio::test]
+async fn a_device_that_is_made_anew_knows_what_was_sent_before() {
+    let scene = Scene::new(1).await;
+    let before = scene.driver(0);
+    let orders = scene.orders(&before).await;
+    scene.compute.fail("instances.stop", Fault::Drop);
+    let order = orders.off().await.expect("an order");
+    before.power_off(&order, &scene.call(&orders)).await.expect_err("lost");
+    drop(before);
+    let after = scene.driver_with(0, json!({ "discard_local_ssd": true }));
+    let short = || scene.call_of(&orders, Duration::from_millis(900));
+    let error = after.quiesce(&short()).await.expect_err("it may come");
+    assert!(error.detail.contains("while its token lives"), "{error}");
+    after.power_off(&order, &scene.call(&orders)).await.expect("taken");
+    after.quiesce(&short()).await.expect("the same request was taken");
+    let sent = requests(&scene);
+    assert_eq!((sent.len(), &sent[0]), (2, &sent[1]));
 }
 
 /// What never came may come as long as its token lives.
@@ -160,6 +206,7 @@ async fn a_stop_that_came_to_nothing_is_told_and_sent_again() {
         .compute
         .with(|world| (world.operations[0].done, world.operations[0].error) = (true, Some("INTERNAL_ERROR")));
     scene.compute.machine(&id(0), |machine| machine.status = "RUNNING");
+    assert_eq!(driver.read_power(&call).await.expect("read").power, Power::On);
     let reading = driver.read_power(&call).await.expect("read");
     assert_eq!(reading.power, Power::On);
     assert!(reading.said.contains("our stop came to nothing: INTERNAL_ERROR"), "{reading:?}");

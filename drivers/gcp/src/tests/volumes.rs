@@ -30,7 +30,7 @@ async fn what_is_attached_is_told_in_full_and_what_stays_is_said() {
     let error =
         driver.volumes().expect("volumes").attached(&scene.call(&orders)).await.expect_err("not told");
     assert_eq!(error.kind, ErrorKind::Forbidden, "{error}");
-    assert!(error.detail.contains("compute.disks.get is missing"), "{error}");
+    assert!(error.detail.contains("compute.disks.get may be missing"), "{error}");
     let words =
         "The resource 'projects/p-1/zones/europe-west1-b/disks/data-1000000000000000000' was not found";
     scene.compute.fail("disks.get", Fault::Refuse(404, "notFound", words));
