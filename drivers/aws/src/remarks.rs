@@ -1,13 +1,18 @@
 //! What whoever runs an instance ought to know of it, found out by a check.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use aws_sdk_ec2::types::InstanceAttributeName;
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use tokio::time::Instant;
 
 use crate::cloud::{Failure, said};
 use crate::driver::AwsDriver;
 use crate::instance::Instance;
+
+/// So long it is waited for what is not needed.
+const QUICKLY: Duration = Duration::from_secs(5);
 
 /// What the last check found.
 #[derive(Debug, Default)]
@@ -39,7 +44,8 @@ impl AwsDriver {
             Some(_) => (InstanceAttributeName::DisableApiTermination, "terminate"),
         };
         let name = attribute.as_str().to_owned();
-        let told = self.is_protected(attribute, call).await;
+        // Whoever asked waits for more than this.
+        let told = self.is_protected(attribute, &call.until(Instant::now() + QUICKLY)).await;
         let mut found = self.remarks.found();
         match told {
             Ok(false) => found.barred = None,

@@ -17,11 +17,18 @@ async fn all_off(scene: &Scene, drivers: &[Arc<dyn PowerDriver>]) -> Vec<Result<
     let order = orders.off().await.expect("an order");
     let call = scene.call_of(&orders, Duration::from_secs(60));
     let (order, call) = (&order, &call);
-    join_all(drivers.iter().map(|driver| async move {
-        driver.read_power(call).await?;
-        driver.power_off(order, call).await
-    }))
-    .await
+    // All at once each time, however slow this machine is.
+    let read = join_all(drivers.iter().map(|driver| driver.read_power(call))).await;
+    let off = |(driver, read): (&Arc<dyn PowerDriver>, Result<_, DriverError>)| {
+        let driver = driver.clone();
+        async move {
+            match read {
+                Ok(_) => driver.power_off(order, call).await,
+                Err(error) => Err(error),
+            }
+        }
+    };
+    join_all(drivers.iter().zip(read).map(off)).await
 }
 
 #[tokio::test]
