@@ -28,7 +28,8 @@ pub fn peers(yes: bool) -> Result<Vec<(&'static str, OsString)>, Failure> {
     let (aws, gcp) = (python::aws()?, python::gcp()?);
     let (etcd, old_etcd) = (etcd::present()?, etcd::old()?);
     let mut build = place::cargo();
-    build.args(["build", "--workspace", "--bins", "--locked"]);
+    // With the tests, whose features are more: else everything would be built twice.
+    build.args(["build", "--workspace", "--bins", "--tests", "--locked"]);
     run::shown(build)?;
     Ok(vec![
         ("PATH", place::search_path().into()),
