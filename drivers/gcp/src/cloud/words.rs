@@ -101,10 +101,7 @@ impl Failure {
 /// Whether an answer leaves open what became of a command. What came from in between, and what a service says that failed on its way
 /// or gave up waiting, does; and no success but the one that is known is one.
 pub(super) fn is_unclear(status: u16) -> bool {
-    match status {
-        200 | 400..=407 | 409..=499 => false,
-        _ => true,
-    }
+    !matches!(status, 200 | 400..=407 | 409..=499)
 }
 
 fn meaning(status: u16, reason: &str) -> (ErrorKind, bool) {

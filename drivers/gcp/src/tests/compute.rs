@@ -253,7 +253,8 @@ impl World {
             _ => {}
         }
         let bearer = header(&heard.head, "authorization").and_then(|text| text.strip_prefix("Bearer "));
-        if !bearer.and_then(|token| self.tokens.get(token)).is_some_and(|end| *end > self.now) {
+        let end = bearer.and_then(|token| self.tokens.get(token));
+        if end.is_none_or(|end| *end <= self.now) {
             return refusal(401, "authError", "Invalid Credentials");
         }
         let name = parts.get(1).cloned().unwrap_or_default();
