@@ -6,6 +6,7 @@ mod clients;
 mod driven;
 mod fencing;
 mod law;
+mod mended;
 mod racing;
 mod releasing;
 mod scene;

@@ -21,8 +21,6 @@ use super::{Cloud, Stamps, region_of};
 use crate::instance::Instance;
 use crate::operation::Operation;
 
-/// The most that one request names: its address must not become too long.
-const MOST: usize = 100;
 /// The most that one page has (`maxResults`).
 const PAGE: &str = "500";
 /// More pages than this are no list.
@@ -42,6 +40,9 @@ pub(super) type Outcome<S> = Result<Result<(S, Stamps), Failure>, DriverError>;
 pub(super) trait Question: Send + Sync + 'static {
     /// What comes of it, for each instance.
     type Said: Clone + Send + 'static;
+
+    /// The most that one request is for.
+    const MOST: usize;
 
     /// Asks of all of these.
     async fn ask(
@@ -115,7 +116,7 @@ impl<Q: Question> Batch<Q> {
         let mut part: Vec<Item<Q::Said>> = Vec::new();
         let mut ids: BTreeSet<String> = BTreeSet::new();
         for item in items {
-            if ids.len() == MOST && !ids.contains(&item.id) {
+            if ids.len() == Q::MOST && !ids.contains(&item.id) {
                 let full = std::mem::take(&mut part);
                 tokio::spawn(self.clone().resolve(cloud.clone(), full, std::mem::take(&mut ids)));
             }
@@ -279,6 +280,8 @@ async fn one(cloud: &Cloud, zone: &str, id: &str, call: &Call) -> Outcome<Instan
 #[async_trait]
 impl Question for Instances {
     type Said = Instance;
+    /// It names them: its address must not become too long.
+    const MOST: usize = 100;
 
     async fn ask(
         cloud: &Cloud,
@@ -330,6 +333,8 @@ pub(super) struct Unfinished;
 #[async_trait]
 impl Question for Unfinished {
     type Said = Vec<Operation>;
+    /// It names none.
+    const MOST: usize = usize::MAX;
 
     async fn ask(
         cloud: &Cloud,
