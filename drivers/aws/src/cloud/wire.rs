@@ -1,8 +1,8 @@
 //! The way to AWS: what the SDK has signed is sent here, once, or not at all.
 //!
 //! **Invariant.** Nothing below repeats a request, follows a redirect or goes through a proxy. **Invariant.** A command is signed first,
-//! and its permits are asked for after that, as the last thing before it leaves (S6, S8): whoever stands still in between sends
-//! what was signed before.
+//! and its permits are asked for after that and once there is a connection, as the last thing before it leaves (S6, S8): whoever stands
+//! still in between sends what was signed before.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +22,7 @@ use aws_smithy_types::date_time::Format;
 use picket_core::time::{BootTime, Clock, WallTime};
 use picket_driver::unclear::{self, Unclear};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use picket_reach::LastWord;
 use picket_reach::web::{self, Answer, NoAnswer};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method};
@@ -176,7 +177,29 @@ impl Inner {
         Err(Fate::Barred(barred.collect()))
     }
 
-    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
+    /// The last word, once there is a connection: from then on it may have been done.
+    fn last_word(&self) -> Result<(), String> {
+        let claimed = self.claim_all();
+        let refused = claimed.as_ref().map_err(|fate| format!("{fate:?}")).copied();
+        self.set(claimed.err().unwrap_or(Fate::Late));
+        refused
+    }
+
+    /// What no answer means: a command that was not let go never left.
+    fn unanswered(&self, failed: NoAnswer) -> Fate {
+        let before =
+            std::mem::replace(&mut *self.fate.lock().unwrap_or_else(PoisonError::into_inner), Fate::NotBegun);
+        match (before, failed) {
+            (Fate::Barred(barred), _) => Fate::Barred(barred),
+            (_, NoAnswer::NeverSent(why)) => Fate::NeverSent(why),
+            (Fate::NotBegun, NoAnswer::Broken(why)) => Fate::NeverSent(why),
+            (Fate::NotBegun, NoAnswer::Late) => Fate::NeverSent("no connection in time".to_owned()),
+            (_, NoAnswer::Broken(why)) => Fate::Broken(why),
+            (_, NoAnswer::Late) => Fate::Late,
+        }
+    }
+
+    async fn send(self: Arc<Self>, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
         let failed = |fate: Fate| {
             let words = format!("{fate:?}");
             self.set(fate);
@@ -190,20 +213,21 @@ impl Inner {
             Ok(request) => request,
             Err(why) => return failed(Fate::NeverSent(why)),
         };
-        if let Err(fate) = self.claim_all() {
-            return failed(fate);
-        }
-        // Until the answer is here it may have been done.
-        self.set(Fate::Late);
         let asked_at = self.clock.boot();
-        let answer = match web::exchange_up_to(LONGEST, request, self.until).await {
+        let answered = if self.tickets.is_empty() {
+            self.set(Fate::Late);
+            web::exchange_up_to(LONGEST, request, self.until).await
+        } else {
+            let lets_go = self.clone();
+            let word: LastWord = Arc::new(move || lets_go.last_word());
+            web::exchange_at_a_word(LONGEST, request, self.until, word).await
+        };
+        let answer = match answered {
             Ok(answer) if answer.cut => {
                 return failed(Fate::Broken(format!("the answer is longer than {LONGEST} bytes")));
             }
             Ok(answer) => answer,
-            Err(NoAnswer::NeverSent(why)) => return failed(Fate::NeverSent(why)),
-            Err(NoAnswer::Broken(why)) => return failed(Fate::Broken(why)),
-            Err(NoAnswer::Late) => return failed(Fate::Late),
+            Err(unanswered) => return failed(self.unanswered(unanswered)),
         };
         let date = answer.header("date").and_then(date);
         self.set(Fate::Answered(Stamps { asked_at, answered_at: self.clock.boot(), date }));
