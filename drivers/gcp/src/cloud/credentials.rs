@@ -26,7 +26,7 @@ pub(crate) enum Credentials {
     /// A person, by what gcloud was given for them.
     User { client: String, secret: Secret, refresh: Secret, tokens: Url },
     /// Somebody whom another provider vouches for.
-    External(External),
+    External(Box<External>),
     /// The instance on which this runs.
     Metadata,
 }
@@ -122,7 +122,8 @@ impl Credentials {
         let wrong = |error: serde_json::Error| format!("it is no file of credentials: {}", place_of(&error));
         let kind: Kind = serde_json::from_slice(&text).map_err(wrong)?;
         if kind.kind == "external_account" {
-            return external(serde_json::from_slice(&text).map_err(wrong)?).map(Credentials::External);
+            return external(serde_json::from_slice(&text).map_err(wrong)?)
+                .map(|external| Credentials::External(Box::new(external)));
         }
         // The others have a secret in them: whether everybody may read it is looked at as for every other secret.
         let text = source::read(&Source::File(path.display().to_string()))?;
