@@ -133,7 +133,7 @@ impl Credentials {
         let kind: Kind = serde_json::from_slice(&text).map_err(wrong)?;
         if kind.kind == "external_account" {
             return external(serde_json::from_slice(&text).map_err(wrong)?)
-                .map(|one| Credentials::External(Box::new(one)));
+                .map(|external| Credentials::External(Box::new(external)));
         }
         // The others have a secret in them: whether everybody may read it is looked at as for every other secret.
         let text = source::read(&Source::File(path.display().to_string()))?;
