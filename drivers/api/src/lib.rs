@@ -6,6 +6,7 @@
 //! An error says whether the effect did not happen or is unknown (S10).
 //! Before every control packet the driver asks [`Call::may_send`], also after a login (S6).
 
+mod barrier;
 pub mod bucket;
 pub mod call;
 #[cfg(feature = "conformance")]
@@ -20,6 +21,7 @@ pub mod table;
 pub mod unclear;
 pub mod volumes;
 
+pub use barrier::Barrier;
 pub use call::{Call, Witness};
 pub use driver::{Accepted, HoldFound, HoldReport, PowerDriver, Shared, Traits};
 pub use effort::Effort;

@@ -47,6 +47,8 @@ pub(crate) struct Going {
     /// Another one is not this one sent again.
     is_taken: bool,
     first_at: Option<BootTime>,
+    /// A copy of it was sent, and nobody here heard what became of that.
+    is_unheard: bool,
 }
 
 /// The operation of the one that was taken last.
@@ -85,7 +87,7 @@ impl Ours {
             Some(going) if going.order == order => return going,
             _ => 0,
         };
-        let going = Going { order, nth, is_taken: false, first_at: None };
+        let going = Going { order, nth, is_taken: false, first_at: None, is_unheard: false };
         self.request = Some(going);
         going
     }
@@ -93,6 +95,19 @@ impl Ours {
     /// It is sent now. When its first copy was.
     pub(crate) fn sent(&mut self, at: BootTime) -> BootTime {
         self.request.as_mut().map_or(at, |going| *going.first_at.get_or_insert(at))
+    }
+
+    /// A copy is about to be sent, whose caller may go away; whether another one before it was not heard of.
+    pub(crate) fn sending(&mut self, at: BootTime) -> bool {
+        self.sent(at);
+        self.request.as_mut().is_some_and(|going| std::mem::replace(&mut going.is_unheard, true))
+    }
+
+    /// It was surely refused: what is not heard of is what was before.
+    pub(crate) fn refused(&mut self, was_unheard: bool) {
+        if let Some(going) = &mut self.request {
+            going.is_unheard = was_unheard;
+        }
     }
 
     /// When the first copy of the one that went last was sent.

@@ -161,10 +161,11 @@ impl GcpDriver {
         self.cloud.ready(call).await.map_err(nothing)?;
         let already = self.may_be_stopped(call).await.map_err(nothing)?;
         for _ in 0..ANEW {
-            let told = self.tell_to_stop(order, call).await?;
+            let (told, was_unheard) = self.tell_to_stop(order, call).await?;
             let age = self.age(&self.stops, &told, call);
             self.ours(&self.stops).over();
-            let is_ours = age?;
+            // What an earlier copy did, of which nobody heard, is over: whoever started it since is not stopped by that.
+            let is_ours = age? && !(was_unheard && told.operation.is_done());
             if let Some(Ended::Failed(why)) = Ended::of(&told.operation).filter(|_| is_ours) {
                 let detail = format!("instances.stop: our stop came to nothing: {why}");
                 return Err(DriverError::new(ErrorKind::Refused, Effect::Unknown, detail));
@@ -214,7 +215,7 @@ impl GcpDriver {
     }
 
     /// Tells it until it is taken: what is under way at the instance is waited for, and what its limits refuse is sent again.
-    async fn tell_to_stop(&self, order: &OffOrder, call: &Call) -> Result<Told, DriverError> {
+    async fn tell_to_stop(&self, order: &OffOrder, call: &Call) -> Result<(Told, bool), DriverError> {
         let key = (order.generation().0, order.effect().0);
         loop {
             let going = self.ours(&self.stops).next(key);
@@ -228,7 +229,7 @@ impl GcpDriver {
             );
             // A stop that comes late costs a machine that runs again, and no data: it is not held to what stands in the ledger.
             let command = Command { method: "instances.stop", path: &path, query, request, bound: None };
-            self.ours(&self.stops).sent(call.now());
+            let was_unheard = self.ours(&self.stops).sending(call.now());
             let told = self.cloud.tell(command, self.region(), &self.open, call).await;
             let judge = |error: DriverError| {
                 if error.effect == Effect::DidNotHappen {
@@ -237,8 +238,11 @@ impl GcpDriver {
                     error
                 }
             };
+            if !matches!(&told, Ok(Ok(_))) && !matches!(&told, Ok(Err(failure)) if failure.unclear) {
+                self.ours(&self.stops).refused(was_unheard);
+            }
             let failure = match told.map_err(judge)? {
-                Ok(told) => return Ok(told),
+                Ok(told) => return Ok((told, was_unheard)),
                 Err(failure) => failure,
             };
             let waits = Instant::now() + LOOK < call.deadline();

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use picket_core::order::Order;
 use picket_core::time::{BootTime, WallTime};
-use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use picket_driver::{Barrier, Call, DriverError, Effect, ErrorKind};
+use picket_reach::LastWord;
 use picket_reach::web::{self, Answer, NoAnswer};
 use reqwest::RequestBuilder;
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH};
@@ -111,9 +112,11 @@ impl Cloud {
         call.may_send()?;
         let asked_at = call.now();
         let serial = open.sending(request, asked_at, asked_at + self.longest_life());
-        let answer = match carry(made, open.clone(), (serial, request), call.deadline()).await {
+        let barrier = Barrier::default();
+        let word = barrier.word(call, bound.and_then(|bound| bound.not_after));
+        let answer = match carry(made, open.clone(), (serial, request), word, call.deadline()).await {
             Ok(answer) => answer,
-            Err(failed) => return Ok(Err(Failure::unanswered(method, failed))),
+            Err(failed) => return barrier.barred().map_or(Ok(Err(Failure::unanswered(method, failed))), Err),
         };
         let stamps = Stamps { asked_at, answered_at: call.now() };
         let status = answer.code.as_u16();
@@ -159,15 +162,17 @@ fn operation(answer: &Answer) -> Result<Operation, String> {
     serde_json::from_slice(&answer.body).map_err(|error| error.to_string())
 }
 
-/// Sends a command, whose caller may go away: its answer is heard all the same, and for longer than the call lasts.
+/// Sends a command, whose caller may go away: its answer is heard all the same, and for longer than the call lasts. Whether it may go is
+/// asked once more when there is a connection.
 async fn carry(
     made: RequestBuilder,
     open: Arc<Open>,
     (serial, request): (u64, RequestId),
+    word: LastWord,
     deadline: Instant,
 ) -> Result<Answer, NoAnswer> {
     let carried = tokio::spawn(async move {
-        let answered = web::exchange_up_to(LONGEST, made, deadline + HEARD).await;
+        let answered = web::exchange_at_a_word(LONGEST, made, deadline + HEARD, word).await;
         match &answered {
             Ok(answer) if answer.code.as_u16() == 200 => {
                 if operation(answer).is_ok() {

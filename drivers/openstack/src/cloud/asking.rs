@@ -1,13 +1,12 @@
 //! One question or command on its way: what goes with it, what came back, and why nothing did.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::order::Order;
 use picket_core::time::BootTime;
 use picket_driver::unclear::Sending;
-use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind};
-use picket_reach::LastWord;
+use picket_driver::{Barrier, Call, DriverError, Effort, ErrorKind};
 use picket_reach::web::{self, Answer, NoAnswer};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, StatusCode};
@@ -129,26 +128,15 @@ pub(super) async fn carry(
     sending: Sending,
     call: &Call,
 ) -> Result<Answer, Unanswered> {
-    let (deadline, call) = (call.deadline(), call.clone());
-    let barred: Arc<Mutex<Option<DriverError>>> = Arc::default();
-    let bars = Arc::clone(&barred);
-    let word: LastWord = Arc::new(move || {
-        let late = || DriverError::new(ErrorKind::TimedOut, Effect::DidNotHappen, "its time is over");
-        let may = if Instant::now() < deadline { call.may_send() } else { Err(late()) };
-        may.map_err(|error| {
-            let words = error.to_string();
-            *bars.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            words
-        })
-    });
+    let deadline = call.deadline();
+    let barrier = Barrier::default();
+    let word = barrier.word(call, None);
     let carried = tokio::spawn(async move {
         let answered = match bearing(request, &token) {
             Ok(request) => {
                 let answered = web::exchange_at_a_word(LONGEST, request, deadline + HEARD, word).await;
-                answered.map_err(|failed| {
-                    let barred = barred.lock().unwrap_or_else(PoisonError::into_inner).take();
-                    barred.map_or_else(|| unanswered(failed), Unanswered::Barred)
-                })
+                answered
+                    .map_err(|failed| barrier.barred().map_or_else(|| unanswered(failed), Unanswered::Barred))
             }
             Err(unsent) => Err(unsent),
         };
