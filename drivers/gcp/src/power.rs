@@ -53,6 +53,8 @@ struct Going {
     /// Another one is not this one sent again.
     is_taken: bool,
     first_at: Option<BootTime>,
+    /// A copy of it was sent, and nobody here heard what became of that.
+    is_unheard: bool,
 }
 
 impl Ours {
@@ -63,13 +65,26 @@ impl Ours {
             Some(going) if going.order == order => return going,
             _ => 0,
         };
-        let going = Going { order, nth, is_taken: false, first_at: None };
+        let going = Going { order, nth, is_taken: false, first_at: None, is_unheard: false };
         self.request = Some(going);
         going
     }
 
     fn sent(&mut self, at: BootTime) -> BootTime {
         self.request.as_mut().map_or(at, |going| *going.first_at.get_or_insert(at))
+    }
+
+    /// A copy is about to be sent, whose caller may go away; whether another one before it was not heard of.
+    fn sending(&mut self, at: BootTime) -> bool {
+        self.sent(at);
+        self.request.as_mut().is_some_and(|going| std::mem::replace(&mut going.is_unheard, true))
+    }
+
+    /// It was surely refused: what is not heard of is what was before.
+    fn refused(&mut self, was_unheard: bool) {
+        if let Some(going) = &mut self.request {
+            going.is_unheard = was_unheard;
+        }
     }
 
     fn over(&mut self) {
@@ -195,8 +210,9 @@ impl GcpDriver {
         }
         let already = instance.said() == Said::Terminated;
         for _ in 0..ANEW {
-            let told = self.tell_to_stop(order, call).await?;
-            let is_ours = self.is_ours(&told, call);
+            let (told, was_unheard) = self.tell_to_stop(order, call).await?;
+            // What an earlier copy did, of which nobody heard, is over: whoever started it since is not stopped by that.
+            let is_ours = self.is_ours(&told, call) && !(was_unheard && told.operation.is_done());
             self.ours().over();
             if is_ours {
                 self.ours().taken = Some(Taken {
@@ -225,7 +241,7 @@ impl GcpDriver {
     }
 
     /// Tells it until it is taken: what is under way at the instance is waited for, and what its limits refuse is sent again.
-    async fn tell_to_stop(&self, order: &OffOrder, call: &Call) -> Result<Told, DriverError> {
+    async fn tell_to_stop(&self, order: &OffOrder, call: &Call) -> Result<(Told, bool), DriverError> {
         let key = (order.generation().0, order.effect().0);
         loop {
             let going = self.ours().next(key);
@@ -239,7 +255,7 @@ impl GcpDriver {
             );
             // A stop that comes late costs a machine that runs again, and no data: it is not held to what stands in the ledger.
             let command = Command { method: "instances.stop", path: &path, query, request, bound: None };
-            self.ours().sent(call.now());
+            let was_unheard = self.ours().sending(call.now());
             let told = self.cloud.tell(command, self.region(), &self.open, call).await;
             let judge = |error: DriverError| {
                 if error.effect == Effect::DidNotHappen {
@@ -248,8 +264,11 @@ impl GcpDriver {
                     error
                 }
             };
+            if !matches!(&told, Ok(Ok(_))) && !matches!(&told, Ok(Err(failure)) if failure.unclear) {
+                self.ours().refused(was_unheard);
+            }
             let failure = match told.map_err(judge)? {
-                Ok(told) => return Ok(told),
+                Ok(told) => return Ok((told, was_unheard)),
                 Err(failure) => failure,
             };
             let waits = Instant::now() + LOOK < call.deadline();

@@ -41,9 +41,37 @@ async fn an_order_that_is_sent_again_is_the_same_request_until_it_was_taken() {
     driver.power_off(&order, &scene.call(&orders)).await.expect("taken");
     driver.power_off(&orders.off().await.expect("an order"), &scene.call(&orders)).await.expect("taken");
     let sent = requests(&scene);
-    assert_eq!((sent.len(), &sent[0]), (4, &sent[1]));
-    assert!(sent[1] != sent[2] && sent[2] != sent[3] && sent[1] != sent[3], "{sent:?}");
-    assert_eq!(scene.compute.with(|world| world.operations.len()), 3);
+    assert_eq!(
+        (sent.len(), &sent[0]),
+        (5, &sent[1]),
+        "what an earlier copy did is over: another one follows"
+    );
+    let names: std::collections::BTreeSet<_> = sent.iter().collect();
+    assert_eq!(names.len(), 4, "{sent:?}");
+    assert_eq!(scene.compute.with(|world| world.operations.len()), 4);
+}
+
+/// What was done for a caller who left is over: who started it since is stopped by another request.
+#[tokio::test]
+async fn a_stop_that_nobody_heard_of_does_not_stand_for_the_next_one() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    let (order, call) = (orders.off().await.expect("an order"), scene.call(&orders));
+    driver.read_power(&call).await.expect("read");
+    let came = async {
+        while scene.compute.heard("instances.stop").is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = came => {}
+        off = driver.power_off(&order, &call) => panic!("it was heard only when it was answered: {off:?}"),
+    }
+    scene.compute.machine(&id(0), |machine| machine.status = "RUNNING");
+    driver.power_off(&order, &call).await.expect("taken");
+    assert_eq!(scene.compute.status(&id(0)), "TERMINATED");
 }
 
 /// Of another process, which had the same order: its operation is of old, and does nothing now.
