@@ -141,7 +141,7 @@ async fn a_start_and_a_detach_that_were_permitted_long_ago_are_refused() -> Resu
     let error = sender.detaches(&volume, &late).await.expect_err("too late");
     assert_eq!((error.kind, error.effect), wanted, "{error}");
     assert_eq!(ec2.state(&instance).await?, "stopped");
-    assert_eq!(ec2.volume(&volume.id).await?.at, [instance.clone()]);
+    assert_eq!(ec2.volume(&volume.id).await?.at, std::slice::from_ref(&instance));
     let statuses = async |action: &str| -> Result<Vec<u16>> {
         Ok(ec2.asked_to(action, &instance).await?.iter().map(|one| one.status).collect())
     };

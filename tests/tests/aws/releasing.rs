@@ -48,7 +48,11 @@ async fn a_volume_that_is_attached_elsewhere_meanwhile_stays_there() -> Result<(
     };
     let (told, ()) = tokio::try_join!(scene.must_fence(), moved)?;
     assert_eq!(told.kind(), "fenced");
-    assert_eq!(ec2.volume(&volumes["/dev/sdf"]).await?.at, [other.clone()], "its new owner has it");
+    assert_eq!(
+        ec2.volume(&volumes["/dev/sdf"]).await?.at,
+        std::slice::from_ref(other),
+        "its new owner has it"
+    );
     assert_eq!(ec2.volume(&volumes["/dev/sdg"]).await?.state, "available");
     let named: Vec<_> = scene.detached().await?.iter().map(|one| one.fields["VolumeId"].clone()).collect();
     assert_eq!(named, [volumes["/dev/sdg"].clone()], "nobody was asked to let the other go");

@@ -5,14 +5,10 @@ use std::time::Duration;
 use super::own_off::{Long, OwnOff};
 use super::run::Run;
 use crate::device::{DeviceSpec, Grade, IdentityMatch};
-use crate::ids::DeviceId;
 use crate::power::{Epoch, EpochOrigin, Power, Reading};
 use crate::time::BootTime;
 
-/// How fast a device that does not read Off yet is asked again, at most.
-const PACE: Duration = Duration::from_millis(250);
-/// The same of a provider's interface that did not answer; where it answers it is polled.
-const CLOUDS_PACE: Duration = Duration::from_secs(1);
+mod when;
 
 /// What a device said last.
 #[derive(Clone, Copy, Debug)]
@@ -268,35 +264,6 @@ impl Trace {
         let unsealed = self.off.is_some_and(|off| off.sealed_at.is_none());
         let due = self.off_due || self.window_is_over() && unsealed;
         self.prior.is_some() && due && self.identity != IdentityMatch::Mismatch
-    }
-
-    fn asked_after(&self, pause: Duration) -> (DeviceId, BootTime) {
-        (self.spec.id.clone(), self.last.map_or(BootTime::default(), |word| word.heard_at + pause))
-    }
-
-    /// When it is to be asked next, as a device of the level: at once when it took our off.
-    pub(super) fn read_at(&self) -> (DeviceId, BootTime) {
-        let unasked = |off: &OwnOff| self.last.is_none_or(|word| word.asked_at < off.answered_at);
-        match self.off.filter(|off| self.run.is_none() && unasked(off)) {
-            Some(off) => (self.spec.id.clone(), off.answered_at),
-            None if self.run.is_some() => self.asked_after(self.spec.dwell),
-            None => self.asked_after(self.pace()),
-        }
-    }
-
-    /// How soon it is asked again while it does not read Off.
-    fn pace(&self) -> Duration {
-        let most = match self.last {
-            _ if !self.spec.is_cloud() => PACE,
-            Some(word) if word.answers => Duration::MAX,
-            _ => CLOUDS_PACE,
-        };
-        self.spec.dwell.min(most)
-    }
-
-    /// When it is to be asked next, as one that may only object.
-    pub(super) fn objects_at(&self) -> (DeviceId, BootTime) {
-        self.asked_after(self.spec.dwell)
     }
 
     /// Whether its Off cannot be believed: its session was lost and it was not seen on since (S2).
