@@ -353,10 +353,10 @@ fn one_template_serves_a_whole_cluster_by_provider_ids() {
         )
         .faults(&[]),
         &[
-            "templates.cloud.devices.vm.machine ~ {provider_id}: the table of the node w3 has no provider_id",
-            "nodes.w2.provider_id ~ it has the same provider_id as w1",
-            "nodes.\"v[1-2]\".provider_id ~ 2 nodes cannot have one provider id",
-            "nodes.w4.provider_id ~ expected a node's spec.providerID",
+            "picket.toml:18: templates.cloud.devices.vm.machine ~ {provider_id}: the table of the node w3 has no provider_id",
+            "picket.toml:22: nodes.w2.provider_id ~ it has the same provider_id as w1",
+            "picket.toml:29: nodes.\"v[1-2]\".provider_id ~ 2 nodes cannot have one provider id",
+            "picket.toml:32: nodes.w4.provider_id ~ expected a node's spec.providerID",
         ],
     );
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_core::device::Identity;
-use picket_core::power::Power;
+use picket_core::power::{Power, Reading};
 use tokio::time::timeout;
 
 use super::Trouble;
@@ -33,15 +33,24 @@ pub(super) async fn cancelled(rig: &Rig<'_>) -> Checked {
     Ok(Shown::Yes)
 }
 
+/// A board may lose its way in a login that came twice; whoever asks it once more is answered.
+async fn read_once_more(rig: &Rig<'_>) -> Result<Reading, String> {
+    match rig.must_read().await {
+        Err(_lost) => rig.must_read().await,
+        read => read,
+    }
+}
+
 pub(super) async fn doubled(rig: &Rig<'_>) -> Checked {
     if !rig.subject.hurt(Trouble::Doubled).await {
         return Ok(Shown::NotHere);
     }
-    let before = rig.must_read().await?;
+    let before = read_once_more(rig).await?;
     rig.off().await?;
     let reading = rig.read_until(Power::Off, SETTLES).await?;
     ensure!(reading.epoch == before.epoch, "a new epoch without a loss: {before:?}, {reading:?}");
     rig.quiesce().await.map_err(|error| format!("the session was not ended: {error}"))?;
+    read_once_more(rig).await?;
     rig.on().await?;
     rig.read_until(Power::On, SETTLES).await?;
     Ok(Shown::Yes)
