@@ -17,13 +17,14 @@ struct Bench {
     /// What it wants besides, by the variables that name it.
     peers: fn() -> Result<Variables, Failure>,
     /// How it is built.
-    profile: &'static str,
+    built: &'static [&'static str],
 }
 
 /// Optimised, as what is released.
-const RELEASED: &str = "bench";
-/// As the tests: for what counts requests and waits for others. The clients of clouds take a quarter of an hour to optimise.
-const AS_TESTED: &str = "dev";
+const RELEASED: &[&str] = &["--profile", "bench", "--package", "picket-tests"];
+/// As the tests, and with them: for what counts requests and waits for others. The clients of clouds take a quarter of an hour to optimise,
+/// and minutes to build once more with other features.
+const AS_TESTED: &[&str] = &["--profile", "dev", "--workspace"];
 
 fn nothing() -> Result<Variables, Failure> {
     Ok(Vec::new())
@@ -35,28 +36,28 @@ const BENCHES: &[Bench] = &[
         about: "a confirmed off over IPMI: packets, latency, 64 and 512 at once, beside ipmipower and powerman",
         needs: packages::FOR_BENCH_IPMI,
         peers: nothing,
-        profile: RELEASED,
+        built: RELEASED,
     },
     Bench {
         name: "fleet",
         about: "up to 10,000 BMCs at once: status and off, dead ones, loss, memory, start, beside ipmipower and powerman",
         needs: packages::FOR_BENCH_FLEET,
         peers: nothing,
-        profile: RELEASED,
+        built: RELEASED,
     },
     Bench {
         name: "server",
         about: "the service over 10,000 nodes: reads, watchers, memory, fences, beside a plain echo and a bare store",
         needs: packages::FOR_BUILD,
         peers: nothing,
-        profile: RELEASED,
+        built: RELEASED,
     },
     Bench {
         name: "ha",
         about: "three gateways over etcd: killed or stopped to the next word to the BMC, and fences beside the embedded store",
         needs: packages::FOR_BENCH_HA,
         peers: || Ok(vec![("PICKET_TEST_ETCD", etcd::present()?.into())]),
-        profile: RELEASED,
+        built: RELEASED,
     },
     Bench {
         name: "cloud",
@@ -69,7 +70,7 @@ const BENCHES: &[Bench] = &[
                 ("PICKET_TEST_OPENSTACK", openstack::environment()?.into()),
             ])
         },
-        profile: AS_TESTED,
+        built: AS_TESTED,
     },
 ];
 
@@ -86,10 +87,7 @@ pub fn bench(yes: bool, name: Option<&str>, options: &[String]) -> Result<(), Fa
     };
     packages::ensure(bench.needs, yes)?;
     let mut command = place::cargo();
-    command
-        .args(["bench", "--locked", "--profile", bench.profile])
-        .args(["--package", "picket-tests", "--bench", bench.name, "--"])
-        .args(options);
+    command.args(["bench", "--locked"]).args(bench.built).args(["--bench", bench.name, "--"]).args(options);
     command.env("PATH", place::search_path()).envs((bench.peers)()?);
     run::shown(command)
 }

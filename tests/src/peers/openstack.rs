@@ -162,7 +162,7 @@ impl OpenStack {
         Self::begin(fresh_address().ip(), None, &[]).await
     }
 
-    /// One whose tokens live that long. Below a minute it is slow itself: its services renew theirs half a minute before.
+    /// One whose tokens live that long. Below two minutes it is slow itself: its services renew theirs so long before.
     pub async fn with_token_life(life: Duration) -> Result<Self> {
         let life = life.as_secs().to_string();
         Self::begin(fresh_address().ip(), None, &["--token-life", &life]).await
