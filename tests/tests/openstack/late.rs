@@ -20,6 +20,9 @@ use serde_json::json;
 /// Longer than the two minutes before their end in which the cloud's services, whose own tokens live no longer, ask for new ones.
 const LIFE: Duration = Duration::from_secs(150);
 
+/// By how much more a token may outlive what it says: clocks differ.
+const CLOCKS: Duration = Duration::from_secs(60);
+
 /// Stands at the permit that is asked for the so-manieth time, as a process does that was stopped there.
 #[derive(Debug)]
 struct Stopped {
@@ -98,7 +101,7 @@ impl Sender {
                 self.by.power_on(on, &call).await.map(drop).expect_err("it is too late")
             }
             Late::Detach(volume) => {
-                let release = self.orders.release(LIFE).await.expect("an order");
+                let release = self.orders.release(LIFE + CLOCKS).await.expect("an order");
                 let permit = self.orders.release_permit(&release).await.expect("a permit");
                 let volumes = self.by.volumes().expect("it knows volumes");
                 let sent = volumes.detach(&release.order, &permit, volume, false, &call).await;

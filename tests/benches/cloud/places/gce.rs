@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
-use picket_tests::peers::{ComputeEngine, GceInstance, GceMake};
+use picket_tests::peers::{ComputeEngine, GceInstance, GceMake, GceTreatment};
 
 use crate::Wrong;
 use crate::parts::Counts;
@@ -44,6 +44,16 @@ impl super::Place for Place {
 
     async fn instances(&self, count: usize) -> Result<Vec<String>, Wrong> {
         let made = self.gce.instances(count, &GceMake::default()).await?;
+        // Of a guest that obeys, so that the agent, which asks it, comes to an end too.
+        let obeys = GceTreatment {
+            stopping: Some(1.0),
+            graceful: Some(1.0),
+            acpi: Some(0.0),
+            ..GceTreatment::default()
+        };
+        for one in &made {
+            self.gce.treat(&one.id, &obeys).await?;
+        }
         let ids = made.iter().map(|one| one.id.clone()).collect();
         let mut known = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         known.extend(made.into_iter().map(|one| (one.id.clone(), one)));
