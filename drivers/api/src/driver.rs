@@ -146,6 +146,11 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         Identity::default()
     }
 
+    /// Whether that is what Kubernetes calls the machine that its own settings name (`spec.providerID`); `None`: they do not tell.
+    fn is_provided_as(&self, _provider_id: &str) -> Option<bool> {
+        None
+    }
+
     /// What it shares with devices of other nodes: a PDU, a chassis, one management service. Calls there take turns. `None`: it
     /// answers for itself alone.
     fn shares(&self) -> Option<Shared> {

@@ -216,6 +216,11 @@ impl PowerDriver for AwsDriver {
         Identity { uuid: None, serial: Some(self.settings.instance.clone()) }
     }
 
+    fn is_provided_as(&self, provider_id: &str) -> Option<bool> {
+        let id = provider_id.rsplit('/').next().unwrap_or_default();
+        Some(id.eq_ignore_ascii_case(&self.settings.instance))
+    }
+
     fn remarks(&self) -> Vec<String> {
         self.remarks.told()
     }

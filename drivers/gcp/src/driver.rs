@@ -191,6 +191,10 @@ impl PowerDriver for GcpDriver {
         Identity { uuid: None, serial: Some(self.settings.id.clone()) }
     }
 
+    fn is_provided_as(&self, provider_id: &str) -> Option<bool> {
+        self.settings.is_provided_as(provider_id)
+    }
+
     fn longest_life(&self) -> MaxInFlight {
         let life = Some(self.cloud.longest_life());
         MaxInFlight { off: life, on: life }

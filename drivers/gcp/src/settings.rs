@@ -81,6 +81,23 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// Whether that providerID is of this instance; `None`: it has a name, and the settings have the number alone.
+    pub(crate) fn is_provided_as(&self, provider_id: &str) -> Option<bool> {
+        let parts: Vec<&str> = provider_id.strip_prefix(SCHEME).unwrap_or_default().split('/').collect();
+        match parts[..] {
+            [project, zone, last] if project == self.account.project && zone == self.zone => match &self.name
+            {
+                _ if last == self.id => Some(true),
+                Some(name) => Some(name == last),
+                None if is_id(last) => Some(false),
+                None => None,
+            },
+            _ => Some(false),
+        }
+    }
+}
+
 impl Reader<'_> {
     fn given(&mut self) -> Given {
         let example = "\"1234567890123456789\" (with project and zone), or \"gce://my-project/europe-west1-b/1234567890123456789\"";

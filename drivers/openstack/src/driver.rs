@@ -112,6 +112,11 @@ impl PowerDriver for OpenstackDriver {
         (power == Power::On).then_some(Duration::ZERO)
     }
 
+    fn is_provided_as(&self, provider_id: &str) -> Option<bool> {
+        let id = provider_id.rsplit('/').next().unwrap_or_default();
+        Some(id.eq_ignore_ascii_case(&self.settings.server))
+    }
+
     fn remarks(&self) -> Vec<String> {
         self.remarks.told()
     }

@@ -116,6 +116,7 @@ pub(crate) fn alike(settings: &Settings, node: &NodeSettings, plan: &NodePlan) -
         "labels": plan.labels,
         "groups": plan.groups,
         "drills": plan.drills,
+        "provider_id": plan.provider_id,
     })
 }
 
@@ -205,6 +206,7 @@ impl Builder<'_> {
         let mut drivers: BTreeMap<DeviceId, Arc<dyn PowerDriver>> =
             own.into_iter().filter_map(|id| Some((id.clone(), self.driver(node, id)?))).collect();
         self.parent(node, &parent, &mut drivers);
+        self.faults.extend(clouds::misnamed(node, &drivers));
         let spec = |id: &DeviceId| {
             let driver = drivers.get(id)?;
             let traits = driver.traits();

@@ -23,7 +23,7 @@ pub(crate) async fn within<F: Future>(word: LastWord, sends: F) -> F::Output {
     OF_TASK.scope(word, sends).await
 }
 
-/// Around what connects.
+/// Around what connects for commands: without a word there is no connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked;
 
@@ -56,10 +56,9 @@ where
         let connecting = self.0.call(request);
         Box::pin(async move {
             let connection = connecting.await?;
-            match OF_TASK.try_with(Arc::clone) {
-                Ok(word) => word().map(|()| connection).map_err(Cause::from),
-                Err(_nobody_asked) => Ok(connection),
-            }
+            let word = OF_TASK.try_with(Arc::clone);
+            word.map_err(|_nobody| "nobody said that it may go".to_owned())?().map_err(Cause::from)?;
+            Ok(connection)
         })
     }
 }
@@ -77,8 +76,8 @@ mod tests {
 
     use super::*;
 
-    /// Sends under a word to a place that answers; what came of it, and what the place read.
-    async fn sent(word: LastWord) -> (Result<u16, NoAnswer>, String) {
+    /// Sends under a word, or under none, to a place that answers; what came of it, and what the place read.
+    async fn sent(word: Option<LastWord>) -> (Result<u16, NoAnswer>, String) {
         let place = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = place.local_addr().expect("an address");
         let serves = tokio::spawn(async move {
@@ -88,18 +87,24 @@ mod tests {
             let _ = stream.write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n").await;
             String::from_utf8_lossy(&read[..length]).into_owned()
         });
-        let request = web::client(false, None).expect("a client").post(format!("http://{address}/off"));
+        let request = web::commands(false, None).expect("a client").post(format!("http://{address}/off"));
         let end = Instant::now() + Duration::from_secs(30);
-        let told = web::exchange_at_a_word(1_024, request, end, word).await;
+        let told = match word {
+            Some(word) => web::exchange_at_a_word(1_024, request, end, word).await,
+            None => web::exchange_up_to(1_024, request, end).await,
+        };
         (told.map(|answer| answer.code.as_u16()), serves.await.expect("it ends"))
     }
 
     #[tokio::test]
     async fn without_the_word_nothing_goes_on_the_connection() {
-        let (told, read) = sent(Arc::new(|| Err("it leads no more".to_owned()))).await;
-        let Err(NoAnswer::NeverSent(why)) = told else { panic!("{told:?}") };
-        assert!(why.contains("it leads no more"), "{why}");
-        assert_eq!(read, "");
+        let refuses: LastWord = Arc::new(|| Err("it leads no more".to_owned()));
+        for (word, words) in [(Some(refuses), "it leads no more"), (None, "nobody said that it may go")] {
+            let (told, read) = sent(word).await;
+            let Err(NoAnswer::NeverSent(why)) = told else { panic!("{told:?}") };
+            assert!(why.contains(words), "{why}");
+            assert_eq!(read, "");
+        }
     }
 
     #[tokio::test]
@@ -110,7 +115,7 @@ mod tests {
             let again = hears.swap(true, Ordering::SeqCst);
             if again { Err("asked twice".to_owned()) } else { Ok(()) }
         });
-        let (told, read) = sent(word).await;
+        let (told, read) = sent(Some(word)).await;
         assert!(matches!(told, Ok(202)) && asked.load(Ordering::SeqCst), "{told:?}");
         assert!(read.starts_with("POST /off HTTP/1.1"), "{read}");
     }

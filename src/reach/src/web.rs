@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, HeaderMap, LOCATION};
-use reqwest::{Client, RequestBuilder, StatusCode};
+use reqwest::{Client, ClientBuilder, RequestBuilder, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
 use crate::last_word::{self, Asked, LastWord};
@@ -60,8 +60,17 @@ pub fn client(https: bool, ca_file: Option<&Path>) -> Result<Client, String> {
 /// The same, with so many connections that are kept for the next question: for questions alone, as one that is just being closed
 /// at the far side leaves it unknown whether what was sent on it was read.
 pub fn client_keeping(connections: usize, https: bool, ca_file: Option<&Path>) -> Result<Client, String> {
+    built(builder(connections, https, ca_file)?)
+}
+
+/// A client for commands alone, which go by [`exchange_at_a_word`] or not at all. Each has a connection of its own.
+pub fn commands(https: bool, ca_file: Option<&Path>) -> Result<Client, String> {
+    built(builder(0, https, ca_file)?.connector_layer(Asked))
+}
+
+fn builder(connections: usize, https: bool, ca_file: Option<&Path>) -> Result<ClientBuilder, String> {
     let config = if https { tls::config(ca_file) } else { tls::none() }?;
-    let builder = Client::builder()
+    Ok(Client::builder()
         .tls_backend_preconfigured(config)
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
@@ -71,8 +80,10 @@ pub fn client_keeping(connections: usize, https: bool, ca_file: Option<&Path>) -
         // Servers close idle ones after 5 s and more: a question on one that is just being closed is lost.
         .pool_idle_timeout(IDLE)
         .connect_timeout(CONNECT)
-        .connector_layer(Asked)
-        .user_agent(concat!("picket/", env!("CARGO_PKG_VERSION")));
+        .user_agent(concat!("picket/", env!("CARGO_PKG_VERSION"))))
+}
+
+fn built(builder: ClientBuilder) -> Result<Client, String> {
     builder.build().map_err(|error| format!("no client can be made: {}", chain(&error)))
 }
 
@@ -108,7 +119,7 @@ pub async fn exchange_up_to(kept: usize, request: RequestBuilder, end: Instant) 
     answered.await.unwrap_or(Err(NoAnswer::Late))
 }
 
-/// The same by a client that keeps no connections, where `word` is asked for once there is a connection: without it nothing is sent.
+/// The same by a client for [`commands`], where `word` is asked for once there is a connection: without it nothing is sent.
 pub async fn exchange_at_a_word(
     kept: usize,
     request: RequestBuilder,

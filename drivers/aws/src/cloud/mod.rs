@@ -132,7 +132,7 @@ impl Cloud {
         let of_volumes = bucket(bucket::UNFILTERED);
         Ok(Self {
             questions: web::client_keeping(KEPT, https, ca_file)?,
-            commands: web::client(https, ca_file)?,
+            commands: web::commands(https, ca_file)?,
             account,
             clock,
             client: RwLock::default(),

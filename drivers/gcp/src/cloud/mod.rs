@@ -75,6 +75,7 @@ pub(crate) struct Cloud {
     endpoint: String,
     metadata: String,
     questions: Client,
+    logins: Client,
     commands: Client,
     held: RwLock<Option<Arc<Token>>>,
     renewing: tokio::sync::Mutex<Refusal>,
@@ -118,7 +119,8 @@ impl Cloud {
         let metadata = account.metadata.clone().or_else(|| host.map(|host| format!("http://{host}")));
         Ok(Self {
             questions: web::client_keeping(KEPT, https, ca_file).map_err(wrong)?,
-            commands: web::client(https, ca_file).map_err(wrong)?,
+            logins: web::client(https, ca_file).map_err(wrong)?,
+            commands: web::commands(https, ca_file).map_err(wrong)?,
             endpoint: account.endpoint.clone().unwrap_or_else(|| ENDPOINT.to_owned()),
             metadata: metadata.unwrap_or_else(|| METADATA.to_owned()),
             account,
@@ -194,7 +196,7 @@ impl Cloud {
     async fn log_in(&self, call: &Call) -> Result<Token, DriverError> {
         let wrong = |why| DriverError::new(ErrorKind::Settings, Effect::DidNotHappen, why);
         let who = Credentials::find(self.account.credentials_file.as_deref()).map_err(wrong)?;
-        Login { web: &self.commands, metadata: &self.metadata, call }.by(&who).await
+        Login { web: &self.logins, metadata: &self.metadata, call }.by(&who).await
     }
 
     /// Somebody does not know that token: it is not used again.

@@ -54,6 +54,7 @@ pub(crate) enum Found<T> {
 pub(crate) struct Cloud {
     settings: CloudSettings,
     questions: Client,
+    logins: Client,
     commands: Client,
     held: RwLock<Option<Arc<Token>>>,
     renewing: Mutex<Refusal>,
@@ -80,7 +81,8 @@ impl Cloud {
         let ca_file = settings.ca_file.as_deref();
         Ok(Self {
             questions: web::client_keeping(KEPT, https, ca_file)?,
-            commands: web::client(https, ca_file)?,
+            logins: web::client(https, ca_file)?,
+            commands: web::commands(https, ca_file)?,
             settings,
             held: RwLock::default(),
             renewing: Mutex::default(),
@@ -171,7 +173,7 @@ impl Cloud {
             let detail = self.settings.login.without_secret(&detail);
             DriverError::new(kind, Effect::DidNotHappen, format!("Keystone, POST {place}: {detail}"))
         };
-        let request = self.commands.post(&place).json(&self.settings.login.body());
+        let request = self.logins.post(&place).json(&self.settings.login.body());
         let asked_at = call.now();
         let answer = web::exchange_up_to(LONGEST, request, call.deadline()).await;
         let answer = answer.map_err(|failed| unanswered(failed).into_error(&Effort::reading(), &place))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use picket_config::NodeSettings;
+use picket_config::{Fault, NodeSettings};
 use picket_core::device::Grade;
 use picket_core::ids::DeviceId;
 use picket_driver::PowerDriver;
@@ -23,4 +23,21 @@ pub(super) fn retries(
         own.or(cloud.then_some(RETRY))
     };
     node.devices.iter().filter_map(|(id, device)| Some((id.clone(), pause(id, device.retry)?))).collect()
+}
+
+/// The devices of a node that are another machine than its `provider_id` says. A fence asked for by that id would switch them off.
+pub(super) fn misnamed(
+    node: &NodeSettings,
+    drivers: &BTreeMap<DeviceId, Arc<dyn PowerDriver>>,
+) -> Vec<Fault> {
+    let Some(provider_id) = &node.provider_id else { return Vec::new() };
+    let others = drivers.iter().filter(|(_, driver)| driver.is_provided_as(provider_id) == Some(false));
+    let told = others.map(|(id, driver)| {
+        let is = driver.names().serial.map(|serial| format!(" ({serial})")).unwrap_or_default();
+        node.fault(
+            "provider_id",
+            &format!("{provider_id:?} is another machine than device {id} switches{is}"),
+        )
+    });
+    told.collect()
 }

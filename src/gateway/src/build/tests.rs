@@ -91,3 +91,33 @@ fn a_release_of_volumes_wants_a_device_that_knows_them() {
         assert!(words.len() == 1 && words[0].contains(wanted), "{words:?}");
     }
 }
+
+/// A node of AWS whose device names an instance of its own.
+#[cfg(feature = "aws")]
+fn instance(provider_id: &str) -> String {
+    format!(
+        "[nodes.n1]\nprovider_id = \"{provider_id}\"\n[nodes.n1.devices.ec2]\ndriver = \"aws\"\n\
+         instance = \"i-0123456789abcdef0\"\nregion = \"eu-central-1\"\n"
+    )
+}
+
+#[cfg(feature = "aws")]
+#[test]
+fn a_device_is_the_machine_that_its_node_is_asked_for_by() {
+    let drivers = Drivers::default();
+    build(&instance("aws:///eu-central-1a/i-0123456789abcdef0"), &drivers).expect("it is this one");
+    let faults =
+        build(&instance("aws:///eu-central-1a/i-0123456789abcdef1"), &drivers).expect_err("it is another");
+    let told = faults.to_string();
+    assert!(told.contains("is another machine than device ec2 switches (i-0123456789abcdef0)"), "{told}");
+}
+
+#[cfg(feature = "aws")]
+#[test]
+fn what_a_node_is_asked_for_by_is_part_of_what_its_settings_are() {
+    let mark = |zone: &str| {
+        let text = instance(&format!("aws:///{zone}/i-0123456789abcdef0"));
+        build(&text, &Drivers::default()).expect("it is right").nodes.remove(0).mark
+    };
+    assert_ne!(mark("eu-central-1a"), mark("eu-central-1b"));
+}
