@@ -10,7 +10,7 @@ use picket_core::ids::Generation;
 use picket_driver::{Call, DriverError};
 use serde::Deserialize;
 
-use crate::cloud::{Cloud, Found, Service};
+use crate::cloud::{Cloud, Found, Service, tame};
 
 /// What may follow the stop that proves: none of it switches anything on.
 const HARMLESS: [&str; 4] = ["stop", "lock", "unlock", "detach_volume"];
@@ -27,6 +27,9 @@ pub(crate) struct Action {
     /// Said of one action alone, from 2.51 on also to who is no admin.
     #[serde(default)]
     pub(crate) events: Option<Vec<Step>>,
+    /// That it failed, in a word.
+    #[serde(default)]
+    pub(crate) message: Option<String>,
 }
 
 /// A step of an action.
@@ -38,6 +41,9 @@ pub(crate) struct Step {
     pub(crate) result: Option<String>,
     #[serde(default)]
     pub(crate) finish_time: Option<String>,
+    /// Why it failed, from 2.84 on.
+    #[serde(default)]
+    pub(crate) details: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -57,6 +63,16 @@ impl Action {
     pub(crate) fn succeeded(&self) -> bool {
         let steps = self.events.as_deref().unwrap_or_default();
         !steps.is_empty() && steps.iter().all(Step::succeeded)
+    }
+
+    /// That it failed, and where and why as far as Nova says.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let steps = self.events.iter().flatten();
+        let mut failed = steps.filter(|step| step.result.as_deref() == Some("Error")).map(|step| {
+            let why = step.details.as_deref().or(self.message.as_deref()).unwrap_or("no reason is told");
+            format!("{}: {}", step.event, tame(why))
+        });
+        failed.next_back()
     }
 
     /// Whether that step of it is among those that ended well.
@@ -80,6 +96,8 @@ pub(crate) struct Ours {
     pub(crate) before: Option<BTreeSet<String>>,
     /// What Nova called those that we sent ourselves.
     pub(crate) sent: BTreeSet<String>,
+    /// And the last of them, until a start is sent.
+    pub(crate) last: Option<String>,
     /// The one that was seen to have ended well: it has for good.
     pub(crate) ended: Option<String>,
 }
@@ -91,6 +109,12 @@ impl Ours {
             *self = Self { generation, ..Self::default() };
         }
         self.before = before;
+    }
+
+    /// Nova took a stop of ours, and calls it so.
+    pub(crate) fn took(&mut self, request: Option<&str>) {
+        self.sent.extend(request.map(str::to_owned));
+        self.last = request.map(str::to_owned);
     }
 
     fn has(&self, request: &str) -> bool {
@@ -168,7 +192,7 @@ mod tests {
             action: name.to_owned(),
             request_id: id.to_owned(),
             user_id: Some(user.to_owned()),
-            events: None,
+            ..Action::default()
         }
     }
 
@@ -238,6 +262,7 @@ mod tests {
             event: "compute_stop_instance".to_owned(),
             result: result.map(str::to_owned),
             finish_time: finished.then(|| "2026-11-22T13:00:09.000000".to_owned()),
+            details: None,
         };
         for (events, good) in [
             (None, false),
@@ -250,7 +275,12 @@ mod tests {
             let action = Action { events: events.clone(), ..action("stop", "req-2", "us") };
             assert_eq!(action.succeeded(), good, "{events:?}");
         }
+        let bad = Step { details: Some("libvirt is\ngone".to_owned()), ..step(Some("Error"), true) };
+        let failed =
+            Action { events: Some(vec![step(Some("Success"), true), bad]), ..action("stop", "r", "us") };
+        assert_eq!(failed.failure().as_deref(), Some("compute_stop_instance: libvirt is gone"));
         let good = Action { events: Some(vec![step(Some("Success"), true)]), ..action("stop", "r", "us") };
+        assert_eq!(good.failure(), None);
         assert!(good.did("compute_stop_instance") && !good.did("compute_terminate_instance"));
     }
 }

@@ -121,7 +121,7 @@ impl OpenstackDriver {
     ) -> Result<(Power, String), DriverError> {
         let words = server.words();
         Ok(match server.power() {
-            Said::On => (Power::On, words),
+            Said::On => (Power::On, self.with_failure(words, call).await),
             Said::Off => (Power::Off, words),
             Said::Unknown => (Power::Unknown, words),
             Said::Deleted => return self.of_the_gone(&words, call).await,
@@ -143,6 +143,16 @@ impl OpenstackDriver {
                 }
             }
         })
+    }
+
+    /// On although Nova took a stop of ours: what it says became of that. It is told to people, and decides nothing.
+    async fn with_failure(&self, words: String, call: &Call) -> String {
+        let Some(last) = self.ours().last.clone() else { return words };
+        let action = actions::one(&self.cloud, &self.settings.server, &last, call).await;
+        match action.ok().flatten().and_then(|action| action.failure()) {
+            Some(why) => format!("{words}; our stop {last} failed: {why}"),
+            None => words,
+        }
     }
 
     fn ours(&self) -> MutexGuard<'_, actions::Ours> {
@@ -175,6 +185,7 @@ impl OpenstackDriver {
     }
 
     pub(crate) async fn start(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
+        self.ours().last = None;
         let mut effort = Effort::once();
         let bound = Bound { life: order.life(), checked_at: Some(order.checked_at()) };
         self.switch(Verb::Start, Some(bound), &mut effort, call).await
@@ -211,7 +222,7 @@ impl OpenstackDriver {
             match told.code.as_u16() {
                 202 => {
                     match verb {
-                        Verb::Stop => self.ours().sent.extend(told.request.clone()),
+                        Verb::Stop => self.ours().took(told.request.as_deref()),
                         Verb::Start if unlocked => self.lock_again(&server, call).await,
                         Verb::Start => {}
                     }

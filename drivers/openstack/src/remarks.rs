@@ -56,6 +56,9 @@ impl OpenstackDriver {
             let value = properties.get(SHUTDOWN)?;
             Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned)).filter(|text| text == "0")
         };
+        if server.is_by_volume() {
+            return self.root_image(server, call).await.map(|properties| of(&properties));
+        }
         if let Some(properties) = server.image.get("properties") {
             return Some(of(properties));
         }

@@ -104,6 +104,11 @@ impl Server {
         }
     }
 
+    /// Whether it was booted from a volume: then it has no image (Compute API, servers: image is an empty text).
+    pub(crate) fn is_by_volume(&self) -> bool {
+        self.image.as_str().is_some_and(str::is_empty) || self.image.is_null()
+    }
+
     /// Whether something is under way at it, or that is not told.
     pub(crate) fn is_busy(&self) -> bool {
         self.task_state != Field::Null

@@ -16,6 +16,7 @@ use picket_driver::{
 };
 use reqwest::Method;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::cloud::{Bound, Command, Found, Service};
 use crate::driver::OpenstackDriver;
@@ -51,6 +52,9 @@ struct CinderVolume {
     #[serde(default)]
     metadata: BTreeMap<String, String>,
     attachments: Vec<Owner>,
+    /// The properties of the image that it was made of.
+    #[serde(default)]
+    volume_image_metadata: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -73,6 +77,15 @@ impl OpenstackDriver {
             Found::It(Shown { volume }) => Ok(Some(volume)),
             Found::NotThere(_) => Ok(None),
         }
+    }
+
+    /// The properties of the image of which the volume was made that a server was booted from; `None`: that is not told.
+    pub(crate) async fn root_image(&self, server: &Server, call: &Call) -> Option<Value> {
+        let attachments = self.attachments(call).await.ok()?;
+        let root = Root::of(server, &attachments);
+        let is_root = |one: &&Attachment| root.is(one.device.as_deref().unwrap_or_default());
+        let volume = attachments.iter().find(is_root)?;
+        self.cinder(&volume.volume, call).await.ok()??.volume_image_metadata
     }
 
     /// The server is proven off, and not by its host, which is dead: that may be told to Nova, which evacuates from no other.
@@ -123,11 +136,9 @@ enum Root {
 
 impl Root {
     fn of(server: &Server, attachments: &[Attachment]) -> Self {
-        // What was booted from a volume has no image (Compute API, servers: image is an empty text).
-        let by_volume = server.image.as_str().is_some_and(str::is_empty) || server.image.is_null();
         match &server.root_device {
-            Some(device) if by_volume => Root::Device(device.clone()),
-            _ if !by_volume => Root::None,
+            _ if !server.is_by_volume() => Root::None,
+            Some(device) => Root::Device(device.clone()),
             _ => {
                 let devices = attachments.iter().filter_map(|one| one.device.clone());
                 // sda before sdaa, and a before b: shorter names are earlier ones.

@@ -3,7 +3,7 @@
 A rule is {"service": "identity|compute|volumes", "method": "POST", "path": PART, "body": PART, "agent": PART, "times": N, "do": WHAT,
 "after": SECONDS, "retry": SECONDS}. The parts must occur in the request's path, body and User-Agent; without them all do. WHAT is a number
 (that status, and nothing is done), "dropped" (nothing is done, and the connection cut), "unanswered" (it is done, and the
-connection cut), "cut" (half of the answer's body), "slow" (it is done after so long), "late" (it is done, and answered after so
+connection cut), "cut" (half of the answer's body), "nonsense" (JSON of another shape), "slow" (it is done after so long), "late" (it is done, and answered after so
 long). A delay ends when its rule is taken back.
 """
 import io
@@ -43,6 +43,8 @@ class Layer:
             status, headers, answer = ask(self.inner, env)
         if what == "late":
             self.delay(key, rule)
+        if what == "nonsense":
+            answer = b'{"server": [{"id": 7}], "servers": "none"}'
         ids = {name.lower(): value for name, value in headers}
         self.journal.note("answered", n=number, status=int(status.split()[0]), did=what,
                           request=ids.get("x-openstack-request-id") or ids.get("x-compute-request-id"),

@@ -1,6 +1,6 @@
 //! The compute host is dead: nothing is sent there, its hypervisor is fenced, and the volumes wait for an evacuation.
 
-use picket_tests::peers::{IpmiSim, OPENSTACK_HOSTS, Who};
+use picket_tests::peers::{IpmiSim, OPENSTACK_HOSTS, OpenStack, Who};
 use picket_tests::{Bmc, Result};
 use serde_json::json;
 
@@ -22,10 +22,7 @@ async fn the_hypervisor_is_fenced_and_the_volume_goes_once_the_server_is_evacuat
     cloud.attach(&server, &volume).await?;
     let hypervisor = cloud.look(&Who::Admin, &server).await?["OS-EXT-SRV-ATTR:hypervisor_hostname"].clone();
     let hypervisor = hypervisor.as_str().expect("an administrator sees it").to_owned();
-    let compute = format!(
-        "[nodes.compute]\nlevels = [[\"bmc\"]]\nreleases = []\nlabels = {{ hypervisor = {hypervisor:?} }}\n{}",
-        Bmc::at(bmc.address()).device("compute", "bmc")
-    );
+    let compute = compute(&hypervisor, &bmc);
     let plan = Plan::over(&Who::Admin, &[&server]).rules(SHARES);
     let driven = plan.then("hypervisor", "driver = \"parent\"").nodes(&compute).start().await?;
 
@@ -64,5 +61,58 @@ async fn the_hypervisor_is_fenced_and_the_volume_goes_once_the_server_is_evacuat
     assert_eq!(told, [(json!(true), 200), (json!(false), 400)]);
     let log = driven.gateway.log();
     assert!(log.contains("was forced down, and is still"), "{log}");
-    cloud.thaw_host(HOST)
+    drop(driven);
+    cloud.thaw_host(HOST)?;
+    stays_where_nobody_evacuates(cloud, &hypervisor).await
+}
+
+/// After that, as the host is one: nobody evacuates. The volumes stay, a person is told why, and what was forced down is put back.
+async fn stays_where_nobody_evacuates(cloud: &OpenStack, hypervisor: &str) -> Result<()> {
+    let up = json!({ "service": "compute", "method": "GET", "path": "/os-services", "version": "2.53" });
+    let service = async || {
+        let listed = cloud.ask(&Who::Admin, "rest", up.clone()).await?;
+        let all = listed["body"]["services"].as_array().cloned().unwrap_or_default();
+        Result::Ok(all.into_iter().find(|one| one["host"] == HOST).unwrap_or_default())
+    };
+    soon("its service is up", async || Ok(service().await?["state"] == "up")).await?;
+    let path = format!("/os-services/{}", service().await?["id"].as_str().unwrap_or_default());
+    let raise = json!({ "service": "compute", "method": "PUT", "path": path, "body": { "forced_down": false }, "version": "2.53" });
+    // Nova lets go once the copies that were evacuated are ended.
+    let raised = async || Ok(cloud.ask(&Who::Admin, "rest", raise.clone()).await?["status"] == 200);
+    soon("it is forced down no more", raised).await?;
+
+    let bmc = IpmiSim::start().await?;
+    let server = cloud.server("nobody-evacuates", HOST).await?;
+    let volume = cloud.volume("nobody-evacuates").await?;
+    cloud.attach(&server, &volume).await?;
+    let plan = Plan::over(&Who::Admin, &[&server]).rules(SHARES).releasing("deadline = \"20s\"\n");
+    let compute = compute(hypervisor, &bmc);
+    let driven = plan.then("hypervisor", "driver = \"parent\"").nodes(&compute).start().await?;
+    cloud.freeze_host(HOST, true)?;
+    let told = driven.fence().await?;
+    told.needs_operator("release_deadline", &driven);
+    let release = told.release(&volume).to_string();
+    assert!(release.contains("Nova detaches there alone") && release.contains("its service"), "{release}");
+    let sent = driven.sent("DELETE", &format!("{server}/os-volume_attachments"))?;
+    assert!(sent.is_empty() && driven.acted("os-stop")? == 0, "a dead host is told nothing: {sent:?}");
+    assert_eq!(service().await?["forced_down"], true);
+    cloud.until_volume(&volume, "in-use").await?;
+
+    // The hypervisor was mended: the volume is given up, and all of it comes back.
+    cloud.thaw_host(HOST)?;
+    let abandon = ["abandon", "n1", &format!("volumes/{volume}"), "--yes", "--reason", "a test"];
+    let said = driven.gateway.picket(&abandon).await?;
+    assert_eq!(said.code, 0, "{said:?}");
+    let back = driven.unfence().await?;
+    assert_eq!(back.kind(), "unfenced", "{back:#?}\n{}", driven.gateway.log());
+    assert_eq!(service().await?["forced_down"], false, "{}", driven.gateway.log());
+    cloud.until_volume(&volume, "in-use").await
+}
+
+/// The machine on which the host is, a node of its own.
+fn compute(hypervisor: &str, bmc: &IpmiSim) -> String {
+    format!(
+        "[nodes.compute]\nlevels = [[\"bmc\"]]\nreleases = []\nlabels = {{ hypervisor = {hypervisor:?} }}\n{}",
+        Bmc::at(bmc.address()).device("compute", "bmc")
+    )
 }

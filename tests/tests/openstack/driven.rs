@@ -1,11 +1,14 @@
 //! A gateway over servers of the cloud, asked as an operator asks it.
 
+use std::path::Path;
 use std::time::SystemTime;
 
 use picket_tests::peers::{Effect, OpenStack, Who};
 use picket_tests::{Fleet, Gateway, PeerError, Result, Said};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::scene::cloud;
@@ -23,6 +26,10 @@ pub struct Plan {
     servers: Vec<String>,
     rules: String,
     releases: String,
+    /// Where Keystone is thought to be, at its address.
+    keystone: &'static str,
+    /// Further lines of each server's device.
+    device: String,
     /// Each server's devices besides Nova, each a level, and other nodes.
     more: Vec<(String, String)>,
     nodes: String,
@@ -34,12 +41,24 @@ impl Plan {
         let servers = servers.iter().map(ToString::to_string).collect();
         let (rules, releases) =
             (String::new(), "[releases.volumes]\nkind = \"volumes\"\nsettle = \"0s\"\n".to_owned());
-        Self { who: who.clone(), servers, rules, releases, more: Vec::new(), nodes: String::new() }
+        let (device, more, nodes) = (String::new(), Vec::new(), String::new());
+        Self { who: who.clone(), servers, rules, releases, keystone: "/v3", device, more, nodes }
     }
 
     /// With further lines among the rules.
     pub fn rules(mut self, lines: &str) -> Self {
         self.rules += lines;
+        self
+    }
+
+    /// With another path in auth_url.
+    pub fn keystone(self, keystone: &'static str) -> Self {
+        Self { keystone, ..self }
+    }
+
+    /// With further lines of its device at Nova.
+    pub fn device(mut self, lines: &str) -> Self {
+        self.device += lines;
         self
     }
 
@@ -71,8 +90,18 @@ impl Plan {
     pub async fn start_on(self, cloud: &OpenStack) -> Result<Driven<'_>> {
         let turn = TURNS.acquire().await.expect("it is never closed");
         let home = tempfile::tempdir().map_err(PeerError::io("create a folder"))?;
-        let clouds = home.path().join("clouds.yaml");
-        std::fs::write(&clouds, cloud.clouds_yaml(&self.who)).map_err(PeerError::io("write clouds.yaml"))?;
+        let fleet = self.fleet(cloud, home.path())?;
+        let mut gateway = Gateway::new(&fleet)?;
+        gateway.begin(&[]).await?;
+        gateway.checked().await?;
+        Ok(Driven { gateway, cloud, servers: self.servers, _home: home, _turn: turn })
+    }
+
+    /// Its settings, with the login in that folder.
+    pub fn fleet(&self, cloud: &OpenStack, home: &Path) -> Result<Fleet> {
+        let clouds = home.join("clouds.yaml");
+        let text = cloud.clouds_yaml(&self.who).replace("/v3", self.keystone);
+        std::fs::write(&clouds, text).map_err(PeerError::io("write clouds.yaml"))?;
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(&clouds, mode).map_err(PeerError::io("chmod clouds.yaml"))?;
@@ -85,18 +114,15 @@ impl Plan {
             let node = format!("n{}", number + 1);
             text += &format!(
                 "[nodes.{node}]\nlevels = {levels:?}\nreleases = [\"volumes\"]\n[nodes.{node}.devices.nova]\n\
-                 driver = \"openstack\"\nserver = {server:?}\ncloud = \"cloud\"\nclouds_file = {clouds:?}\n"
+                 driver = \"openstack\"\nserver = {server:?}\ncloud = \"cloud\"\nclouds_file = {clouds:?}\n{}\n",
+                self.device
             );
             for (device, lines) in &self.more {
                 text += &format!("[nodes.{node}.devices.{device}]\n{lines}\n");
             }
         }
         text += &self.nodes;
-        let fleet = Fleet::new().with(&text);
-        let mut gateway = Gateway::new(&fleet)?;
-        gateway.begin(&[]).await?;
-        gateway.checked().await?;
-        Ok(Driven { gateway, cloud, servers: self.servers, _home: home, _turn: turn })
+        Ok(Fleet::new().with(&text))
     }
 }
 
@@ -146,6 +172,13 @@ impl Told {
         let all = self.result["releases"].as_array().cloned().unwrap_or_default();
         let of_it = all.into_iter().find(|one| one.to_string().contains(volume));
         of_it.unwrap_or_else(|| panic!("{volume} is among no releases: {self:#?}"))
+    }
+
+    /// When it was proven off.
+    pub fn proven_at(&self) -> SystemTime {
+        let said = self.result["evidence"]["confirmed_at"].as_str();
+        let at = said.and_then(|said| OffsetDateTime::parse(said, &Rfc3339).ok());
+        at.unwrap_or_else(|| panic!("it was not proven: {self:#?}")).into()
     }
 
     /// A person must decide, for this reason.
@@ -198,6 +231,15 @@ impl Driven<'_> {
                 .rfind(|one| matches!(one.did.as_str(), "spawn" | "power_on" | "power_off"));
             assert_eq!(last.map(|one| one.did.as_str()), Some("power_off"), "{effects:#?}");
         }
+        Ok(())
+    }
+
+    /// So many volumes were asked to be detached by us, and none before the machine was proven off: by the time at which Nova heard it.
+    pub fn detached_once_proven(&self, told: &Told, times: usize) -> Result<()> {
+        self.detached_while_off(times)?;
+        let sent = self.sent("DELETE", &format!("{}/os-volume_attachments/", self.server()))?;
+        let proven = told.proven_at();
+        assert!(sent.len() >= times && sent.iter().all(|(at, _, _)| *at > proven), "{proven:?}: {sent:#?}");
         Ok(())
     }
 

@@ -16,12 +16,21 @@ use picket_engine::clock::SystemClock;
 use picket_tests::Result;
 use picket_tests::peers::{OPENSTACK_HOSTS, OpenStack, Who};
 use serde_json::json;
+use tokio::sync::OnceCell;
+
+use crate::driven::Plan;
 
 /// Longer than the two minutes before their end in which the cloud's services, whose own tokens live no longer, ask for new ones.
 const LIFE: Duration = Duration::from_secs(150);
 
 /// By how much more a token may outlive what it says: clocks differ.
 const CLOCKS: Duration = Duration::from_secs(60);
+
+/// One whose tokens live for so long, for all tests here that want such a one. It ends with this process.
+pub async fn short_lived() -> Result<&'static OpenStack> {
+    static CLOUD: OnceCell<OpenStack> = OnceCell::const_new();
+    CLOUD.get_or_try_init(|| OpenStack::with_token_life(LIFE)).await
+}
 
 /// Stands at the permit that is asked for the so-manieth time, as a process does that was stopped there.
 #[derive(Debug)]
@@ -113,7 +122,10 @@ impl Sender {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 6)]
 async fn what_was_permitted_long_ago_is_refused() -> Result<()> {
-    let cloud = OpenStack::with_token_life(LIFE).await?;
+    let cloud = short_lived().await?;
+    // Its gateway's token ends in the meantime: it logs in anew, and fences all the same.
+    let kept = cloud.server("kept", OPENSTACK_HOSTS[0]).await?;
+    let driven = Plan::over(&Who::Tenant, &[&kept]).start_on(cloud).await?;
     let clouds = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(clouds.path(), cloud.clouds_yaml(&Who::Admin)).expect("it can be written");
     let mut late = Vec::new();
@@ -155,5 +167,6 @@ async fn what_was_permitted_long_ago_is_refused() -> Result<()> {
             cloud.until_volume(&volume.id, "in-use").await?;
         }
     }
+    driven.fence().await?.is_fenced(&driven);
     Ok(())
 }

@@ -99,9 +99,9 @@ async fn a_detach_whose_answer_is_lost_happens_once() -> Result<()> {
         format!("{server}/os-volume_attachments/{volume}"),
         "unanswered",
     )])?;
-    driven.fence().await?.is_fenced(&driven);
+    let told = driven.fence().await?;
     drop(rules);
-    driven.detached_while_off(1)?;
+    driven.detached_once_proven(told.is_fenced(&driven), 1)?;
     cloud.until_volume(&volume, "available").await
 }
 
@@ -125,6 +125,38 @@ async fn what_somebody_detached_by_hand_is_fine() -> Result<()> {
     told.is_fenced(&driven);
     driven.detached_while_off(1)?;
     cloud.until_volume(&volume, "available").await
+}
+
+/// Another server has it by the time at which it would be let go: it stays there, and nobody is asked to let it go.
+#[tokio::test]
+async fn what_is_attached_elsewhere_meanwhile_stays_there() -> Result<()> {
+    let cloud = cloud().await?;
+    let server = cloud.server("loses-it", OPENSTACK_HOSTS[0]).await?;
+    let heir = cloud.server("has-it", OPENSTACK_HOSTS[1]).await?;
+    let volume = cloud.volume("moves").await?;
+    cloud.attach(&server, &volume).await?;
+    let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
+    let theirs = RequestRule {
+        agent: "picket/".to_owned(),
+        times: 10_000,
+        ..RequestRule::new("DELETE", format!("{server}/os-volume_attachments/{volume}"), 503)
+    };
+    let rules = cloud.rules(&[theirs])?;
+    let moves = async {
+        let refused = async || Ok(!driven.sent("DELETE", &volume)?.is_empty());
+        crate::scene::soon("its detach was refused", refused).await?;
+        cloud.ask(&Who::Owner, "detach", json!({ "server": server, "volume": volume })).await?;
+        cloud.until_volume(&volume, "available").await?;
+        cloud.attach(&heir, &volume).await?;
+        drop(rules);
+        Ok(())
+    };
+    let (told, ()) = tokio::try_join!(driven.fence(), moves)?;
+    told.is_fenced(&driven);
+    cloud.until_volume(&volume, "in-use").await?;
+    let of_heir = cloud.effects(&heir)?;
+    assert!(of_heir.iter().all(|one| !one.did.starts_with("detach")), "{of_heir:#?}");
+    Ok(())
 }
 
 /// By its name it is to stay: while Cinder does not tell that, nothing is let go.

@@ -1,7 +1,7 @@
 //! Servers, users and clouds that are not what the settings say: told at the check, and never off.
 
 use picket_tests::Result;
-use picket_tests::peers::{AccessRule, OPENSTACK_HOSTS, Who};
+use picket_tests::peers::{OPENSTACK_HOSTS, RequestRule, Who};
 use serde_json::json;
 
 use crate::driven::{IMPATIENT, Plan};
@@ -35,18 +35,44 @@ async fn a_check_tells_of_a_stop_that_will_wait_for_a_dead_guest() -> Result<()>
         assert!(said.contains("its image has no os_shutdown_timeout=0"), "{said}");
         assert_eq!(said.contains("host_status is an administrator's"), hidden, "{said}");
     }
+    // The same of a server that was booted from a volume: what its image said stands there.
+    let volume = cloud.bootable_volume("told-at-the-check").await?;
+    let says = async |timeout: &str| {
+        let path = format!("/volumes/{volume}/action");
+        let body = json!({ "os-set_image_metadata": { "metadata": { "os_shutdown_timeout": timeout } } });
+        let told = cloud
+            .ask(
+                &Who::Tenant,
+                "rest",
+                json!({ "service": "volumes", "method": "POST", "path": path, "body": body }),
+            )
+            .await?;
+        assert_eq!(told["status"], 200, "{told}");
+        Result::Ok(())
+    };
+    says("60").await?;
+    let server = cloud.server_from("told-at-the-check", OPENSTACK_HOSTS[0], &volume).await?;
+    for (timeout, is_told) in [("60", true), ("0", false)] {
+        says(timeout).await?;
+        let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
+        let said = checked(&driven).await?;
+        assert_eq!(said.contains("no os_shutdown_timeout=0"), is_told, "{said}");
+    }
     Ok(())
 }
 
 #[tokio::test]
 async fn a_server_of_another_project_is_not_there() -> Result<()> {
     let cloud = cloud().await?;
-    let server = cloud.server("somebody-s", OPENSTACK_HOSTS[0]).await?;
-    let rules: &[AccessRule] = &[];
-    let stranger = cloud.credential(&Who::Owner, "of-the-owner", rules).await?;
-    let driven = Plan::over(&Who::Application(stranger), &[&server]).start().await?;
-    // The owner's own project has it: a credential without rules may do what its user may.
-    driven.fence().await?.is_fenced(&driven);
+    // The administrator's own.
+    let asked = json!({ "name": "somebody-s", "host": OPENSTACK_HOSTS[0] });
+    let made = cloud.ask(&Who::Admin, "create_server", asked).await?;
+    let server = made.as_str().expect("its id");
+    let driven = Plan::over(&Who::Tenant, &[server]).rules(IMPATIENT).start().await?;
+    let said = checked(&driven).await?;
+    assert!(said.contains("there is no such server, or it is another project's"), "{said}");
+    driven.fence().await?.needs_operator("levels_spent", &driven);
+    assert_eq!((driven.acted("os-stop")?, driven.did()?), (0, vec!["spawn".to_owned()]));
     Ok(())
 }
 
@@ -75,7 +101,7 @@ fn deployed() -> Vec<serde_json::Value> {
 }
 
 #[tokio::test]
-async fn the_access_rules_of_deploy_are_enough_and_none_is_too_many() -> Result<()> {
+async fn the_access_rules_of_deploy_are_enough_and_nova_s_and_cinder_s_are_all_needed() -> Result<()> {
     let cloud = cloud().await?;
     let server = cloud.server("by-access-rules", OPENSTACK_HOSTS[1]).await?;
     let volume = cloud.volume("by-access-rules").await?;
@@ -86,11 +112,33 @@ async fn the_access_rules_of_deploy_are_enough_and_none_is_too_many() -> Result<
     let word = |key: &str| made[key].as_str().unwrap_or_default().to_owned();
     let who = Who::Application(picket_tests::peers::Credential { id: word("id"), secret: word("secret") });
     let driven = Plan::over(&who, &[&server]).start().await?;
-    driven.fence().await?.is_fenced(&driven);
-    driven.detached_while_off(1)?;
+    let told = driven.fence().await?;
+    driven.detached_once_proven(told.is_fenced(&driven), 1)?;
     cloud.until_volume(&volume, "available").await?;
     assert_eq!(driven.unfence().await?.kind(), "unfenced");
+    // Glance keeps no journal here; Cinder is there by one of its two names.
+    let of = |rule: &serde_json::Value, key: &str| rule[key].as_str().unwrap_or_default().to_owned();
+    let asked = cloud.requests()?;
+    for rule in deployed().iter().filter(|rule| rule["service"] != "image") {
+        let service = if rule["service"] == "compute" { "compute" } else { "volumes" };
+        let (method, path) = (of(rule, "method"), of(rule, "path"));
+        let is_used = asked.iter().any(|one| {
+            let place = one.path.split('?').next().unwrap_or_default();
+            one.agent.starts_with("picket/")
+                && (one.service.as_str(), one.method.as_str()) == (service, method.as_str())
+                && fits(&path, place)
+        });
+        assert!(is_used, "nothing needs {rule}");
+    }
     Ok(())
+}
+
+/// Whether a request's path is one that the rule means, whose `*` is any one part. Cinder's has the project in front of what it has here.
+fn fits(rule: &str, path: &str) -> bool {
+    let parts =
+        |text: &str| text.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+    let (rule, path) = (parts(rule), parts(path));
+    rule.len() == path.len() && rule.iter().zip(&path).all(|(rule, part)| rule == "*" || rule == part)
 }
 
 #[tokio::test]
@@ -107,7 +155,7 @@ async fn a_credential_that_may_not_stop_says_which_request_it_lacks() -> Result<
     driven.fence().await?.needs_operator("levels_spent", &driven);
     let log = driven.gateway.log();
     assert!(
-        log.contains("os-stop: 401") && log.contains("its access rules may not have this request"),
+        log.contains("os-stop: 401") && log.contains(&format!("may not have POST /servers/{server}/action")),
         "{log}"
     );
     assert_eq!(driven.did()?, ["spawn"]);
@@ -128,6 +176,71 @@ async fn a_wrong_password_is_not_tried_again_and_again() -> Result<()> {
     let log = driven.gateway.log();
     assert!(log.contains("who logs in, or the password, is wrong") && !log.contains("hunter3"), "{log}");
     assert_eq!(driven.did()?, ["spawn"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_region_that_the_cloud_does_not_have_is_told_with_those_that_it_has() -> Result<()> {
+    let cloud = cloud().await?;
+    let server = cloud.server("nowhere", OPENSTACK_HOSTS[0]).await?;
+    let driven =
+        Plan::over(&Who::Tenant, &[&server]).device("region = \"Nowhere\"").rules(IMPATIENT).start().await?;
+    let said = checked(&driven).await?;
+    assert!(said.contains("in the region \"Nowhere\" (there is RegionOne)"), "{said}");
+    driven.fence().await?.needs_operator("levels_spent", &driven);
+    assert_eq!(driven.did()?, ["spawn"]);
+    Ok(())
+}
+
+/// Answers that Nova's policy, or something before it, gives: none of them is off.
+#[tokio::test]
+async fn what_nova_forbids_and_what_makes_no_sense_is_never_off() -> Result<()> {
+    let cloud = cloud().await?;
+    for (name, method, what, told) in [
+        ("forbidden", "POST", json!(403), "os-stop: 403"),
+        ("of-another-shape", "GET", json!("nonsense"), "the answer makes no sense"),
+    ] {
+        let server = cloud.server(name, OPENSTACK_HOSTS[1]).await?;
+        let driven = Plan::over(&Who::Admin, &[&server]).rules(IMPATIENT).start().await?;
+        let rule = RequestRule {
+            times: 10_000,
+            agent: "picket/".to_owned(),
+            ..RequestRule::new(method, &server, what)
+        };
+        let rules = cloud.rules(&[rule])?;
+        driven.fence().await?.needs_operator("levels_spent", &driven);
+        drop(rules);
+        let log = driven.gateway.log();
+        assert!(log.contains(told), "{name}: {log}");
+        assert_eq!(driven.did()?, ["spawn"], "{name}");
+    }
+    Ok(())
+}
+
+/// Who cannot log in cannot ask, and is told where.
+#[tokio::test]
+async fn a_keystone_that_is_away_or_elsewhere_is_told_by_its_place() -> Result<()> {
+    let cloud = cloud().await?;
+    let server = cloud.server("no-keystone", OPENSTACK_HOSTS[0]).await?;
+    let who = cloud.credential(&Who::Tenant, "no-keystone", &[]).await?;
+    // Of everybody else's logins none has this one in it.
+    let away = RequestRule {
+        service: "identity",
+        body: who.id.clone(),
+        times: 10_000,
+        ..RequestRule::new("POST", "/auth/tokens", "dropped")
+    };
+    let rules = cloud.rules(&[away])?;
+    let driven = Plan::over(&Who::Application(who), &[&server]).rules(IMPATIENT).start().await?;
+    driven.fence().await?.needs_operator("levels_spent", &driven);
+    drop(rules);
+    let (log, place) = (driven.gateway.log(), format!("{}/auth/tokens", cloud.auth_url()));
+    assert!(log.contains(&place), "{log}");
+    assert_eq!(driven.did()?, ["spawn"]);
+    // Somebody's web server, and no Keystone: that is no wrong password.
+    let driven = Plan::over(&Who::Tenant, &[&server]).keystone("/elsewhere").start().await?;
+    let said = checked(&driven).await?;
+    assert!(said.contains("/elsewhere/auth/tokens: there is no Keystone: 404"), "{said}");
     Ok(())
 }
 

@@ -49,6 +49,38 @@ async fn every_settings_file_of_deploy_is_right() {
     }
 }
 
+/// The table that begins so in the example, where it is only shown, as who takes it out of its comment has it.
+fn shown(table: &str) -> String {
+    let text = std::fs::read_to_string(top().join("deploy/picket.example.toml")).expect("read");
+    let lines = text.lines().skip_while(|line| *line != format!("#{table}"));
+    let lines: Vec<&str> =
+        lines.map_while(|line| line.strip_prefix('#').or(line.starts_with("   ").then_some(line))).collect();
+    assert!(lines.len() > 3, "{table} is not shown");
+    lines.join("\n")
+}
+
+#[tokio::test]
+async fn what_the_example_shows_of_clouds_is_right() {
+    for (table, id, more) in [
+        ("[templates.servers.devices.nova]", "openstack:///5a1bd2c8-0b4e-4a3e-9d5c-6f1c3a7e2b10", ""),
+        ("[templates.instances.devices.ec2]", "aws:///eu-central-1a/i-0123456789abcdef0", ""),
+        (
+            "[templates.vms.devices.gce]",
+            "gce://my-project/europe-west1-b/db-1",
+            "[nodes.n1.devices.gce]\nid = \"4567890123456789012\"\n",
+        ),
+    ] {
+        let template = table.split('.').nth(1).expect("its name");
+        let node = format!("[nodes.n1]\ntemplate = {template:?}\nprovider_id = {id:?}\n{more}");
+        let text =
+            format!("[store]\nkind = \"memory\"\n[listen]\nunix = \"/run/x.sock\"\n{}\n{node}", shown(table));
+        let mut told = faults(&text).await;
+        // What is shown as it comes when it is not set, of something that wants another setting.
+        told.retain(|fault| !fault.contains("has a meaning only with"));
+        assert_eq!(told, Vec::<String>::new(), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn the_settings_in_the_readme_are_right() {
     let readme = std::fs::read_to_string(top().join("README.md")).expect("read");

@@ -7,6 +7,7 @@
 mod asking;
 mod clouds_yaml;
 mod keystone;
+mod login;
 mod services;
 mod words;
 
@@ -15,7 +16,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use picket_core::time::BootTime;
-use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Secret, Unclear};
+use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind, Unclear};
 use picket_reach::web;
 use reqwest::{Client, StatusCode, Url};
 use serde::de::DeserializeOwned;
@@ -23,11 +24,11 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 
 pub(crate) use self::asking::{Bound, Command, Told};
-use self::asking::{Unanswered, ask, carry, request_id, unanswered, versioned};
+use self::asking::{Unanswered, ask, carry, request_id, versioned};
 pub(crate) use self::clouds_yaml::{CloudSettings, read};
 use self::keystone::{CLOCKS, Token};
 pub(crate) use self::services::Service;
-pub(crate) use self::words::said;
+pub(crate) use self::words::{said, tame};
 
 /// As much of an answer as is read.
 const LONGEST: usize = 4 << 20;
@@ -39,8 +40,6 @@ const RENEWED: Duration = Duration::from_secs(120);
 const REFUSED: Duration = Duration::from_secs(30);
 /// How long tokens live before one was seen: what Keystone comes with (`[token] expiration`), and what clocks may differ by.
 pub(crate) const USUAL_LIFE: Duration = Duration::from_secs(3_600 + CLOCKS.as_secs());
-
-const SUBJECT_TOKEN: &str = "x-subject-token";
 
 /// What a question came to.
 #[derive(Debug)]
@@ -166,42 +165,6 @@ impl Cloud {
         Ok(token)
     }
 
-    async fn log_in(&self, call: &Call) -> Result<Token, DriverError> {
-        let place = format!("{}/auth/tokens", self.settings.identity);
-        let wrong = |kind, detail: String| {
-            // An answer may repeat what was asked.
-            let detail = self.settings.login.without_secret(&detail);
-            DriverError::new(kind, Effect::DidNotHappen, format!("Keystone, POST {place}: {detail}"))
-        };
-        let request = self.logins.post(&place).json(&self.settings.login.body());
-        let asked_at = call.now();
-        let answer = web::exchange_up_to(LONGEST, request, call.deadline()).await;
-        let answer = answer.map_err(|failed| unanswered(failed).into_error(&Effort::reading(), &place))?;
-        match answer.code {
-            StatusCode::CREATED => {
-                let secret = answer.header(SUBJECT_TOKEN).map(Secret::new);
-                let secret = secret.ok_or_else(|| {
-                    wrong(ErrorKind::Protocol, "no X-Subject-Token in the answer".to_owned())
-                })?;
-                if answer.cut {
-                    return Err(wrong(
-                        ErrorKind::Protocol,
-                        format!("the answer is longer than {LONGEST} bytes"),
-                    ));
-                }
-                Token::read(secret, &answer.body, asked_at, call.now())
-                    .map_err(|why| wrong(ErrorKind::Protocol, why))
-            }
-            // An application credential that is not there is not found, and counts against nobody; nor is it there in a while.
-            StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND => Err(wrong(
-                ErrorKind::Authentication,
-                format!("who logs in, or the password, is wrong: {}", said(&answer)),
-            )),
-            StatusCode::FORBIDDEN => Err(wrong(ErrorKind::Forbidden, said(&answer))),
-            code => Err(wrong(words::kind_of(code), said(&answer))),
-        }
-    }
-
     /// Where a service is.
     fn place(&self, service: Service, token: &Token) -> Result<Url, DriverError> {
         let kinds = service.kinds();
@@ -275,7 +238,10 @@ impl Cloud {
                     renewed = true;
                 }
                 StatusCode::UNAUTHORIZED => {
-                    return wrong(ErrorKind::Authentication, words::refused_anew(&answer));
+                    return wrong(
+                        ErrorKind::Authentication,
+                        words::refused_anew(&answer, &format!("GET {path}")),
+                    );
                 }
                 code => return wrong(words::kind_of(code), said(&answer)),
             }
@@ -310,6 +276,7 @@ impl Cloud {
             }
         }
         let place = format!("{}{path}", self.place(service, &token)?);
+        let asked = format!("{method} {path}");
         let mut request = self.commands.request(method, &place);
         if service == Service::Compute {
             let Some(version) = self.version.get() else {
@@ -339,7 +306,7 @@ impl Cloud {
             self.forget(&token, call.now());
         }
         let words = match answer.code {
-            StatusCode::UNAUTHORIZED => words::refused_anew(&answer),
+            StatusCode::UNAUTHORIZED => words::refused_anew(&answer, &asked),
             _ => said(&answer),
         };
         let request = request_id(&answer);

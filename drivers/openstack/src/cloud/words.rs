@@ -24,12 +24,17 @@ pub(crate) fn said(answer: &Answer) -> String {
     format!("{}{retry}: {}", answer.code.as_u16(), tame(&text))
 }
 
-/// What a service says to a token that Keystone gave just now.
-pub(crate) fn refused_anew(answer: &Answer) -> String {
+/// What a service says to a token that Keystone gave just now, and to which request.
+pub(crate) fn refused_anew(answer: &Answer, request: &str) -> String {
     format!(
-        "{}: the token is not taken; where it is an application credential's, its access rules may not have this request",
+        "{}: the token is not taken; where it is an application credential's, its access rules may not have {request}",
         said(answer)
     )
+}
+
+/// Whether Keystone speaks of an application credential, or a user, that it does not know: what else is not found there is the place.
+pub(crate) fn is_nobody(answer: &Answer) -> bool {
+    said(answer).contains("Could not find")
 }
 
 /// What kind of error a status is, of a question.
@@ -44,7 +49,7 @@ pub(crate) fn kind_of(code: StatusCode) -> ErrorKind {
 }
 
 /// One line, of a length that a log bears.
-fn tame(text: &str) -> String {
+pub(crate) fn tame(text: &str) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect();
     line.trim().to_owned()
 }
