@@ -24,6 +24,8 @@ struct Migration {
     #[serde(default)]
     migration_type: Option<String>,
     #[serde(default)]
+    source_compute: Option<String>,
+    #[serde(default)]
     dest_compute: Option<String>,
 }
 
@@ -48,6 +50,7 @@ impl OpenstackDriver {
             }
         };
         let moving = moving(&server, &migrations);
+        self.remarks.found_left(left_behind(&migrations));
         Ok(Placement { host: Some(host), moving, asked_at, answered_at: call.now() })
     }
 }
@@ -72,6 +75,29 @@ fn moving(server: &Server, migrations: &[Migration]) -> Option<String> {
     }
 }
 
+/// Where a copy of the server is left, in words: an evacuation's migration is `done` once the server runs elsewhere, and `completed` only
+/// when nova-compute of the host from which it went has removed what it finds there (docs/openstack.md).
+fn left_behind(migrations: &[Migration]) -> Option<String> {
+    let is_left = |migration: &&Migration| {
+        migration.migration_type.as_deref() == Some("evacuation") && migration.status == "done"
+    };
+    let mut hosts: Vec<&str> = migrations
+        .iter()
+        .filter(is_left)
+        .map(|migration| migration.source_compute.as_deref().unwrap_or("a host that is not told"))
+        .collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    if hosts.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "it was evacuated, and the copy of it on {} may still be there: nova-compute removes it there when it starts, before it starts \
+         any guest; let nothing else start guests on that host before that",
+        hosts.join(", ")
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,8 +106,24 @@ mod tests {
         Migration {
             status: status.to_owned(),
             migration_type: Some("evacuation".to_owned()),
+            source_compute: Some("compute-7".to_owned()),
             dest_compute: None,
         }
+    }
+
+    #[test]
+    fn an_evacuation_that_is_done_and_not_completed_left_a_copy() {
+        for (status, left) in [("done", true), ("completed", false), ("failed", false), ("accepted", false)] {
+            let told = left_behind(&[migration("completed"), migration(status)]);
+            assert_eq!(told.is_some(), left, "{status}: {told:?}");
+            assert!(told.is_none_or(|told| told.contains("the copy of it on compute-7 may still be there")));
+        }
+        let moved = Migration { migration_type: Some("live-migration".to_owned()), ..migration("done") };
+        assert_eq!(left_behind(&[moved]), None);
+        let twice = [migration("done"), migration("done")];
+        assert_eq!(left_behind(&twice).map(|told| told.matches("compute-7").count()), Some(1));
+        let nowhere = Migration { source_compute: None, ..migration("done") };
+        assert!(left_behind(&[nowhere]).is_some_and(|told| told.contains("a host that is not told")));
     }
 
     #[test]

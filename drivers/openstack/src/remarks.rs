@@ -1,6 +1,6 @@
 //! What whoever runs a server ought to know of it, found out by a check.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use picket_driver::Call;
 use serde_json::Value;
@@ -14,15 +14,33 @@ const SHUTDOWN: &str = "os_shutdown_timeout";
 
 /// What the last check found.
 #[derive(Debug, Default)]
-pub(crate) struct Remarks(Mutex<Vec<String>>);
+pub(crate) struct Remarks(Mutex<Known>);
+
+/// What was found, by whom it is looked for.
+#[derive(Debug, Default)]
+struct Known {
+    by_check: Vec<String>,
+    /// A copy that an evacuation left, by whoever asked last where the server runs.
+    left: Option<String>,
+}
 
 impl Remarks {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn told(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let known = self.known();
+        known.by_check.iter().chain(&known.left).cloned().collect()
     }
 
     fn set(&self, remarks: Vec<String>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = remarks;
+        self.known().by_check = remarks;
+    }
+
+    /// Where a copy of the server is left, if one is.
+    pub(crate) fn found_left(&self, left: Option<String>) {
+        self.known().left = left;
     }
 }
 

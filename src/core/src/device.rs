@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::DeviceId;
 
+/// How soon a provider's interface that did not answer is asked again, at most: where it answers, it is polled at its own interval.
+const SILENT_CLOUDS_PACE: Duration = Duration::from_secs(1);
+
 /// What On and Off of a device speak of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -182,6 +185,16 @@ impl DeviceSpec {
         self.class == DeviceClass::Host && self.grade == Grade::Hypervisor
     }
 
+    /// How soon it is asked again while it does not say what is waited for: a provider's interface that `answers` at its own interval,
+    /// one that does not within a second, and what is a machine's own within `pace`.
+    pub fn asked_again(&self, answers: bool, pace: Duration) -> Duration {
+        match (self.is_cloud(), answers) {
+            (false, _) => self.dwell.min(pace),
+            (true, true) => self.dwell,
+            (true, false) => self.dwell.min(SILENT_CLOUDS_PACE),
+        }
+    }
+
     /// The best grade that its Off can have where comparing identities says this, and what lowers it.
     pub fn best_grade(&self, identity: IdentityMatch) -> (Grade, Vec<String>) {
         let mut grade = self.grade;
@@ -233,6 +246,30 @@ mod tests {
             assert_eq!(Identity::usable_uuid(empty), None, "{empty}");
         }
         assert_eq!(id("0").compare(&id("00112233445566778899aabbccddeeff")), IdentityMatch::Unknown);
+    }
+
+    #[test]
+    fn a_cloud_is_asked_at_its_own_interval() {
+        let ms = Duration::from_millis;
+        let rules = crate::rules::Rules::default();
+        let device = |grade, dwell| DeviceSpec {
+            id: DeviceId::new("x").expect("a good name"),
+            class: DeviceClass::Host,
+            grade,
+            has_epochs: true,
+            longest_cycle: rules.longest_cycle,
+            call: rules.device_call,
+            dwell,
+            readings: rules.readings,
+            max_in_flight: MaxInFlight { off: None, on: None },
+            trust_after_restart: None,
+            verified: false,
+            identity: Identity::default(),
+        };
+        let (cloud, bmc) = (device(Grade::Hypervisor, ms(2_000)), device(Grade::Observed, ms(2_000)));
+        let asked = [true, false]
+            .map(|answers| (cloud.asked_again(answers, ms(500)), bmc.asked_again(answers, ms(500))));
+        assert_eq!(asked, [(ms(2_000), ms(500)), (ms(1_000), ms(500))]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ Besides EC2 it answers, to POST with JSON, under /_picket/:
     tags     {"instance": "i-"}
     rule     {"action": "StopInstances", "names": "i-", "times": 1, "do": {...}}  what becomes of the next such requests:
                  code, status, message: it is refused so; do: "lost" (done, and not answered), "garbled" (done, and
-                 answered with what makes no sense)
+                 answered with what makes no sense), "cut" (done, and half of the answer comes)
     protect  {"instance": "i-", "group": "web"}  DisableApiStop is set, and it is of that auto-scaling group
     silence  {"on": true}             nothing is heard, and nothing answered, until it is taken back
     limits   {"on": true}             requests and stopped instances are counted as AWS documents, with full buckets to begin with
@@ -25,6 +25,7 @@ Besides EC2 it answers, to POST with JSON, under /_picket/:
     counts   {}                       how many requests for each action came, and how many of them were refused by limits
     became   {"instance": "i-"}       when it came into which state: [{at, state}]
     root     {"instance": "i-"}       its root volume
+    blank    {}                       a volume that nobody has: its id
     attach, detach {"instance": "i-", "volume": "vol-", "device": "/dev/sdf"}  somebody else's hand
     patience {"seconds": 300}         how long it takes a signature
     role     {"actions": ["ec2:..."]} a role that may do just that: its arn, and the token for it
@@ -312,6 +313,12 @@ def whole(begin, status, kind, text):
     return [text]
 
 
+def half(text, socket):
+    """Half of it, and no more."""
+    yield text[: len(text) // 2]
+    socket.shutdown(2)
+
+
 class Front:
     def __init__(self, moto, itself):
         self.moto, self.itself = moto, itself
@@ -350,7 +357,7 @@ class Front:
         if do.get("do") == "garbled":
             answer = 200, b"<html>hello</html>"
         entry["status"] = answer[0]
-        return answer
+        return (*answer, do.get("do") == "cut")
 
     def __call__(self, environ, begin):
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
@@ -368,7 +375,9 @@ class Front:
         if answer is None:
             environ["werkzeug.socket"].shutdown(2)
             return []
-        return whole(begin, f"{answer[0]} X", "text/xml;charset=UTF-8", answer[1])
+        status, text, is_cut = answer
+        told = whole(begin, f"{status} X", "text/xml;charset=UTF-8", text)
+        return half(text, environ["werkzeug.socket"]) if is_cut else told
 
 
 class Quiet(WSGIRequestHandler):

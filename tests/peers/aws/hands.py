@@ -38,6 +38,11 @@ def root(instance):
     return mapping.volume_id if mapping else None
 
 
+def blank():
+    """A volume that nobody has."""
+    return ec2().create_volume(size=1, zone_name=f"{REGION}a").id
+
+
 def attach(instance, volume, device):
     ec2().attach_volume(volume, instance, device)
 
@@ -77,4 +82,4 @@ class Unsigned:
         settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
 
 
-VERBS = {"became": became_of, "root": root, "attach": attach, "detach": detach, "patience": patient, "role": role}
+VERBS = {"became": became_of, "root": root, "blank": blank, "attach": attach, "detach": detach, "patience": patient, "role": role}

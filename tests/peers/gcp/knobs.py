@@ -19,6 +19,9 @@
                   of which each request has the name "*"; a rule of the method "*" is one for all, with names "*" of all
     switch    {"instance": "id", "status": "TERMINATED"}  somebody else's hand, at once; what was on its way ends
     replace   {"instance": "id", "disks": true}  the instance goes, another one of its name comes, with its disks: its id
+    attach    {"instance": "id", "device": "data-0", "disk": "name", "mode": "READ_WRITE"}  somebody else's hand, at once; without a
+                  disk a new one: its path
+    detach    {"instance": "id", "device": "data-0"}  the same
     state     {"instance": "id"}      the truth: {status, name, labels, devices, busy}; GONE
     disk      {"disk": "name"}        the truth: {users: {instance id: mode}, attached, detached}
     journal   {"names": "id"}         what was asked that names it (nothing: all)
@@ -183,6 +186,17 @@ class Knobs:
         for one in data if disks else []:
             self.attach(new, one.device, one.disk, one.mode)
         return new.id
+
+    def do_attach(self, instance, device, disk=None, mode="READ_WRITE"):
+        machine = self.world.instances[instance]
+        named = {"disk": disk} if disk else {"name": f"{machine.name}-{device}"}
+        found = self.disk_for(machine, 0, named)
+        self.attach(machine, device, found, mode)
+        return found.path
+
+    def do_detach(self, instance, device):
+        machine = self.world.instances[instance]
+        self.world.detach(machine, next(one for one in machine.disks if one.device == device))
 
     def do_state(self, instance):
         machine = self.world.instances.get(instance)

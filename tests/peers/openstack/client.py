@@ -84,9 +84,15 @@ def create_servers(cloud, count, at_once=20):
     return made
 
 
-def create_volume(cloud, name, bootable=False):
+def allow_shared(cloud):
+    """From now on there is a type of volumes that several servers may have at once: `shared`."""
+    if not cloud.block_storage.find_type("shared"):
+        cloud.block_storage.create_type(name="shared", extra_specs={"multiattach": "<is> True"})
+
+
+def create_volume(cloud, name, bootable=False, kind=None):
     """A volume that can be attached, and its id."""
-    volume = cloud.block_storage.create_volume(name=name, size=1)
+    volume = cloud.block_storage.create_volume(name=name, size=1, **({"volume_type": kind} if kind else {}))
     volume = cloud.block_storage.wait_for_status(volume, "available", interval=0.1, wait=120)
     if bootable:
         cloud.block_storage.set_volume_bootable_status(volume, True)
@@ -95,7 +101,11 @@ def create_volume(cloud, name, bootable=False):
 
 def attach(cloud, server, volume):
     """Begins to attach; `volume` shows when it is done."""
-    return cloud.compute.create_volume_attachment(server, volume_id=volume).to_dict()
+    # From 2.60 on also what several servers may have.
+    path, body = f"/servers/{server}/os-volume_attachments", {"volumeAttachment": {"volumeId": volume}}
+    told = cloud.compute.post(path, json=body, microversion="2.60")
+    openstack.exceptions.raise_from_response(told)
+    return told.json()
 
 
 def detach(cloud, server, volume):

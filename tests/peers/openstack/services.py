@@ -65,6 +65,18 @@ def images(address, _hosts):
     serve(wsgi_app.init_app(), "images", address, layered=False)
 
 
+def let_share(driver):
+    """Its disks may be of several servers, as those of LVM may; the fake does not say so."""
+    update = driver._update_volume_stats
+
+    def updated(self):
+        update(self)
+        for pool in self._stats["pools"]:
+            pool["multiattach"] = True
+
+    driver._update_volume_stats = updated
+
+
 def volumes(address, _hosts):
     sys.argv = ["cinder", "--config-file", "etc/cinder/cinder.conf"]
     from cinder import monkey_patch
@@ -72,6 +84,8 @@ def volumes(address, _hosts):
     from cinder.wsgi import wsgi
     app = wsgi.initialize_application()
     from cinder import service
+    from cinder.tests import fake_driver
+    let_share(fake_driver.FakeLoggingVolumeDriver)
     service.Service.create(binary="cinder-scheduler", host="cinder").start()
     service.Service.create(binary="cinder-volume", host="cinder@disks", service_name="disks", coordination=True).start()
     serve(app, "volumes", address)

@@ -203,6 +203,11 @@ impl Ec2 {
         self.ask("root", json!({ "instance": instance })).await
     }
 
+    /// A volume that nobody has.
+    pub async fn blank_volume(&self) -> Result<String> {
+        self.ask("blank", json!({})).await
+    }
+
     /// Somebody else's hand: attaches a volume.
     pub async fn attach(&self, instance: &str, volume: &str, device: &str) -> Result<()> {
         self.ask("attach", json!({ "instance": instance, "volume": volume, "device": device })).await

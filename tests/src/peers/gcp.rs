@@ -121,6 +121,29 @@ impl ComputeEngine {
         self.ask("switch", json!({ "instance": instance, "status": status })).await
     }
 
+    /// Somebody else's hand attaches a disk, by its name, or a new one: its path. Two may have one that is `READ_ONLY` at both.
+    pub async fn attach(
+        &self,
+        instance: &str,
+        device: &str,
+        disk: Option<&str>,
+        mode: &str,
+    ) -> Result<String> {
+        let what = json!({ "instance": instance, "device": device, "disk": disk, "mode": mode });
+        self.ask("attach", what).await
+    }
+
+    /// The same: detaches what is there.
+    pub async fn detach(&self, instance: &str, device: &str) -> Result<()> {
+        self.ask("detach", json!({ "instance": instance, "device": device })).await
+    }
+
+    /// The boot disk of an instance, as a path.
+    pub async fn boot_disk(&self, instance: &GceInstance) -> Result<String> {
+        self.disk(&instance.name).await?;
+        Ok(format!("projects/{PROJECT}/zones/{}/disks/{}", instance.zone, instance.name))
+    }
+
     /// Another one of its name takes its place, and has its disks: its number.
     pub async fn replace(&self, instance: &str) -> Result<String> {
         self.ask("replace", json!({ "instance": instance })).await

@@ -4,6 +4,7 @@ mod journal;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -272,6 +273,12 @@ impl OpenStack {
         self.made(&Who::Tenant, "create_volume", json!({ "name": name, "bootable": true })).await
     }
 
+    /// The same, which several servers may have at once.
+    pub async fn shared_volume(&self, name: &str) -> Result<String> {
+        self.ask(&Who::Admin, "allow_shared", json!({})).await?;
+        self.made(&Who::Tenant, "create_volume", json!({ "name": name, "kind": "shared" })).await
+    }
+
     /// Attaches a volume, and waits until it is.
     pub async fn attach(&self, server: &str, volume: &str) -> Result<()> {
         self.ask(&Who::Tenant, "attach", json!({ "server": server, "volume": volume })).await?;
@@ -285,20 +292,20 @@ impl OpenStack {
 
     /// Waits until Nova says that of a server's status.
     pub async fn until_server(&self, server: &str, status: &str) -> Result<()> {
-        let seen = async || Ok(self.look(&Who::Tenant, server).await?["status"].clone());
+        let seen = || -> Asking<'_> {
+            Box::pin(async { Ok(self.look(&Who::Tenant, server).await?["status"].clone()) })
+        };
         until(&format!("server {server} is {status}"), status, seen).await
     }
 
     /// Waits until Cinder says that of a volume; of one that is available also that nobody has it: it says so a moment later.
     pub async fn until_volume(&self, volume: &str, status: &str) -> Result<()> {
-        let ask = async || self.ask(&Who::Tenant, "volume", json!({ "volume": volume })).await;
-        let seen = async || {
-            let volume = ask().await?;
-            let free = volume["attachments"].as_array().is_none_or(Vec::is_empty);
-            Ok(if volume["status"] == "available" && !free {
-                volume["attachments"].clone()
-            } else {
-                volume["status"].clone()
+        let seen = || -> Asking<'_> {
+            Box::pin(async {
+                let volume = self.ask(&Who::Tenant, "volume", json!({ "volume": volume })).await?;
+                let free = volume["attachments"].as_array().is_none_or(Vec::is_empty);
+                let is_held = volume["status"] == "available" && !free;
+                Ok(volume[if is_held { "attachments" } else { "status" }].clone())
             })
         };
         until(&format!("volume {volume} is {status}"), status, seen).await
@@ -339,8 +346,11 @@ impl OpenStack {
     }
 }
 
+/// A question under way, which may go from thread to thread.
+type Asking<'a> = Pin<Box<dyn Future<Output = Result<Value>> + Send + 'a>>;
+
 /// Asks until it hears that word.
-async fn until(what: &str, word: &str, mut seen: impl AsyncFnMut() -> Result<Value>) -> Result<()> {
+async fn until<'a>(what: &str, word: &str, seen: impl Fn() -> Asking<'a>) -> Result<()> {
     let within = Duration::from_secs(60);
     let deadline = Instant::now() + within;
     loop {

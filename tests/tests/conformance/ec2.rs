@@ -1,14 +1,14 @@
 //! EC2, as moto has it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use picket_core::device::Identity;
 use picket_core::time::Clock;
-use picket_driver::PowerDriver;
-use picket_driver::conformance::{Subject, Trouble};
+use picket_driver::conformance::{Heard, Owners, Storage, Subject, Trouble, VolumeTrouble};
+use picket_driver::{PowerDriver, VolumeAt};
 use picket_driver_aws::AwsKind;
 use picket_tests::Result;
 use picket_tests::peers::{AccessKey, Ec2, Treatment};
@@ -23,19 +23,34 @@ const ALWAYS: u32 = 1_000_000;
 pub struct Ec2Subject {
     ec2: Ec2,
     instance: String,
+    /// Another instance, which may have its volumes.
+    other: String,
     key: AccessKey,
     kind: AwsKind,
     clock: Arc<Ticking>,
     wrong: AtomicBool,
+    volumes: Mutex<Vec<String>>,
 }
 
 impl Ec2Subject {
     /// One that runs, with an instance that does.
     pub async fn start() -> Result<Self> {
         let ec2 = Ec2::start().await?;
-        let (instance, key) = (ec2.instance(&[]).await?, ec2.picket().await?);
-        let (kind, wrong) = (AwsKind::default(), AtomicBool::new(false));
-        Ok(Self { ec2, instance, key, kind, clock: Ticking::new(), wrong })
+        let (instance, other, key) =
+            (ec2.instance(&[]).await?, ec2.instance(&[]).await?, ec2.picket().await?);
+        let (kind, wrong, volumes) = (AwsKind::default(), AtomicBool::new(false), Mutex::default());
+        Ok(Self { ec2, instance, other, key, kind, clock: Ticking::new(), wrong, volumes })
+    }
+
+    fn volumes(&self) -> Vec<String> {
+        self.volumes.lock().expect("whole").clone()
+    }
+
+    /// Whatever is asked of the instance or a volume of it.
+    async fn all_ruled(&self, what: serde_json::Value) {
+        for names in self.volumes().iter().chain([&self.instance]) {
+            self.ec2.rule("*", names, ALWAYS, what.clone()).await.expect("moto");
+        }
     }
 
     async fn treated(&self, how: Treatment) {
@@ -105,7 +120,13 @@ impl Subject for Ec2Subject {
     async fn mend(&self) {
         self.wrong.store(false, Ordering::SeqCst);
         self.ec2.silence(false).await.expect("moto");
-        self.ec2.mend(&self.instance).await.expect("moto");
+        for names in self.volumes().iter().chain([&self.instance]) {
+            self.ec2.mend(names).await.expect("moto");
+        }
+    }
+
+    fn storage(&self) -> Option<&dyn Storage> {
+        Some(self)
     }
 
     async fn hold_state(&self) -> Option<String> {
@@ -122,5 +143,64 @@ impl Subject for Ec2Subject {
 
     fn secrets(&self) -> Vec<String> {
         vec![self.key.secret.clone(), WRONG.to_owned()]
+    }
+}
+
+#[async_trait]
+impl Storage for Ec2Subject {
+    async fn attach(&self) -> VolumeAt {
+        let id = self.ec2.blank_volume().await.expect("moto");
+        let number = {
+            let mut all = self.volumes.lock().expect("whole");
+            all.push(id.clone());
+            all.len()
+        };
+        let device = format!("/dev/sdf{number}");
+        self.ec2.attach(&self.instance, &id, &device).await.expect("moto");
+        VolumeAt { id, device }
+    }
+
+    async fn shared(&self) -> Option<VolumeAt> {
+        // moto has no volume at two instances.
+        None
+    }
+
+    async fn hand_over(&self, volume: &VolumeAt) {
+        self.ec2.detach(&self.instance, &volume.id, &volume.device).await.expect("moto");
+        self.ec2.attach(&self.other, &volume.id, &volume.device).await.expect("moto");
+    }
+
+    async fn hurt(&self, trouble: VolumeTrouble) -> bool {
+        match trouble {
+            VolumeTrouble::DetachUnanswered => self.ruled("DetachVolume", json!({ "do": "lost" })).await,
+            VolumeTrouble::Garbled => self.all_ruled(json!({ "do": "garbled" })).await,
+            VolumeTrouble::Cut => self.all_ruled(json!({ "do": "cut" })).await,
+            VolumeTrouble::SlowDetach(after) => {
+                self.treated(Treatment { detaching: after.as_secs_f64(), ..Treatment::default() }).await;
+            }
+        }
+        true
+    }
+
+    async fn owners(&self, volume: &VolumeAt) -> Owners {
+        let at = self.ec2.volume(&volume.id).await.expect("moto").at;
+        let ours = at.contains(&self.instance);
+        Owners { ours, others: at.len() - usize::from(ours) }
+    }
+
+    async fn root(&self) -> String {
+        self.ec2.root(&self.instance).await.expect("moto")
+    }
+
+    async fn detaches(&self, volume: &VolumeAt) -> Vec<Heard> {
+        let heard = self.ec2.asked_to("DetachVolume", &volume.id).await.expect("moto");
+        let is = |fields: &std::collections::BTreeMap<String, String>, key: &str, value: &str| {
+            fields.get(key).is_some_and(|said| said == value)
+        };
+        let heard = heard.iter().map(|request| Heard {
+            names_machine: is(&request.fields, "InstanceId", &self.instance),
+            names_place: is(&request.fields, "Device", &volume.device),
+        });
+        heard.collect()
     }
 }

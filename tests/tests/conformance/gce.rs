@@ -2,15 +2,15 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use picket_core::device::Identity;
 use picket_core::time::Clock;
-use picket_driver::PowerDriver;
-use picket_driver::conformance::{Subject, Trouble};
+use picket_driver::conformance::{Heard, Owners, Storage, Subject, Trouble, VolumeTrouble};
+use picket_driver::{PowerDriver, VolumeAt};
 use picket_driver_gcp::GcpKind;
 use picket_tests::peers::{ComputeEngine, GceInstance, GceTreatment, GceUser};
 use picket_tests::{PeerError, Result};
@@ -21,31 +21,59 @@ use crate::scene::{Ticking, driver};
 /// More often than any check asks.
 const ALWAYS: u32 = 1_000_000;
 
+/// What a disk is called, of which this is the path.
+fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
 /// One instance of it.
 pub struct GceSubject {
     compute: ComputeEngine,
     instance: GceInstance,
+    /// Another instance, which may have its disks.
+    other: GceInstance,
     user: GceUser,
     /// The right key, and one that is signed by another.
     keys: [PathBuf; 2],
     kind: GcpKind,
     clock: Arc<Ticking>,
     wrong: AtomicBool,
+    /// Its data disks, by their names.
+    disks: Mutex<Vec<String>>,
 }
 
 impl GceSubject {
     /// One that runs, with an instance that does.
     pub async fn start() -> Result<Self> {
         let compute = ComputeEngine::start().await?;
-        let (instance, user) = (compute.instance(&[]).await?, compute.user(&["*"]).await?);
+        let (instance, other) = (compute.instance(&[]).await?, compute.instance(&[]).await?);
+        let user = compute.user(&["*"]).await?;
         let keys =
             [compute.service_account_file(&user)?, compute.forged_file(&user, &compute.user(&["*"]).await?)?];
         for key in &keys {
             let mode = std::fs::Permissions::from_mode(0o600);
             std::fs::set_permissions(key, mode).map_err(PeerError::io("chmod a key"))?;
         }
-        let (kind, wrong) = (GcpKind::default(), AtomicBool::new(false));
-        Ok(Self { compute, instance, user, keys, kind, clock: Ticking::new(), wrong })
+        let (kind, wrong, disks) = (GcpKind::default(), AtomicBool::new(false), Mutex::default());
+        Ok(Self { compute, instance, other, user, keys, kind, clock: Ticking::new(), wrong, disks })
+    }
+
+    fn disks(&self) -> Vec<String> {
+        self.disks.lock().expect("whole").clone()
+    }
+
+    /// Whatever is asked of the instance or a disk of it.
+    async fn all_ruled(&self, what: Value) {
+        for names in self.disks().iter().chain([&self.instance.id]) {
+            self.compute.rule("*", names, ALWAYS, what.clone()).await.expect("the peer");
+        }
+    }
+
+    async fn attached(&self, mode: &str) -> VolumeAt {
+        let device = format!("data-{}", self.disks().len());
+        let id = self.compute.attach(&self.instance.id, &device, None, mode).await.expect("the peer");
+        self.disks.lock().expect("whole").push(name(&id).to_owned());
+        VolumeAt { id, device }
     }
 
     async fn treated(&self, how: GceTreatment) {
@@ -119,7 +147,13 @@ impl Subject for GceSubject {
     async fn mend(&self) {
         self.wrong.store(false, Ordering::SeqCst);
         self.compute.silence(false).await.expect("the peer");
-        self.compute.mend(&self.instance.id).await.expect("the peer");
+        for names in self.disks().iter().chain([&self.instance.id]) {
+            self.compute.mend(names).await.expect("the peer");
+        }
+    }
+
+    fn storage(&self) -> Option<&dyn Storage> {
+        Some(self)
     }
 
     async fn identity(&self) -> Option<Identity> {
@@ -133,5 +167,64 @@ impl Subject for GceSubject {
     fn secrets(&self) -> Vec<String> {
         let key = self.user.key["private_key"].as_str().unwrap_or_default();
         key.lines().filter(|line| !line.starts_with("-----")).map(str::to_owned).collect()
+    }
+}
+
+#[async_trait]
+impl Storage for GceSubject {
+    async fn attach(&self) -> VolumeAt {
+        self.attached("READ_WRITE").await
+    }
+
+    async fn shared(&self) -> Option<VolumeAt> {
+        // What may be written to is at one instance alone.
+        let volume = self.attached("READ_ONLY").await;
+        let at =
+            self.compute.attach(&self.other.id, &volume.device, Some(name(&volume.id)), "READ_ONLY").await;
+        assert_eq!(at.expect("the peer"), volume.id);
+        Some(volume)
+    }
+
+    async fn hand_over(&self, volume: &VolumeAt) {
+        self.compute.detach(&self.instance.id, &volume.device).await.expect("the peer");
+        let disk = Some(name(&volume.id));
+        self.compute.attach(&self.other.id, &volume.device, disk, "READ_WRITE").await.expect("the peer");
+    }
+
+    async fn hurt(&self, trouble: VolumeTrouble) -> bool {
+        match trouble {
+            VolumeTrouble::DetachUnanswered => {
+                self.ruled("instances.detachDisk", json!({ "do": "lost" })).await
+            }
+            VolumeTrouble::Garbled => self.all_ruled(json!({ "do": "garbled" })).await,
+            VolumeTrouble::Cut => self.all_ruled(json!({ "do": "cut" })).await,
+            VolumeTrouble::SlowDetach(after) => {
+                self.treated(GceTreatment {
+                    detaching: Some(after.as_secs_f64()),
+                    ..GceTreatment::default()
+                })
+                .await;
+            }
+        }
+        true
+    }
+
+    async fn owners(&self, volume: &VolumeAt) -> Owners {
+        let users = self.compute.disk(name(&volume.id)).await.expect("the peer").users;
+        let ours = users.contains_key(&self.instance.id);
+        Owners { ours, others: users.len() - usize::from(ours) }
+    }
+
+    async fn root(&self) -> String {
+        self.compute.boot_disk(&self.instance).await.expect("the peer")
+    }
+
+    async fn detaches(&self, volume: &VolumeAt) -> Vec<Heard> {
+        let heard = self.compute.asked_to("instances.detachDisk", &volume.device).await.expect("the peer");
+        let heard = heard.iter().map(|request| Heard {
+            names_machine: request.path.contains(&format!("/instances/{}/", self.instance.id)),
+            names_place: request.field("deviceName") == Some(volume.device.as_str()),
+        });
+        heard.collect()
     }
 }

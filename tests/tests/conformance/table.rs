@@ -21,6 +21,8 @@ struct Row {
     peer: &'static str,
     /// What this peer cannot be made to do, or the driver does not have; in the order of the suite.
     left_out: &'static [&'static str],
+    /// It knows the volumes of its machines.
+    volumes: bool,
 }
 
 const ALREADY: &str = "already off as an error is no error";
@@ -36,27 +38,36 @@ const SLOW_FALL: &str = "an off that takes time is not off before it is";
 const LOST_ANSWER: &str = "an answer that is lost leaves the effect unknown";
 const REFUSED: &str = "what is refused is not taken";
 const CREDENTIALS: &str = "wrong credentials are said, and have no effect";
+const SEVERAL: &str = "of several machines one alone loses it";
 
 // Neither of these two tells how many sessions it has.
-const IPMI_SIM: Row =
-    Row { driver: "ipmi", peer: "OpenIPMI's ipmi_sim", left_out: &[ALREADY, NEITHER, SILENT_END, ON_ALONE] };
-const PYGHMI: Row = Row { driver: "ipmi", peer: "pyghmi's BMC", left_out: &[NEITHER, SILENT_END, ON_ALONE] };
-const FLEET_IPMI: Row = Row { driver: "ipmi", peer: "picket-fleet", left_out: &[] };
+const IPMI_SIM: Row = Row {
+    driver: "ipmi",
+    peer: "OpenIPMI's ipmi_sim",
+    left_out: &[ALREADY, NEITHER, SILENT_END, ON_ALONE],
+    volumes: false,
+};
+const PYGHMI: Row =
+    Row { driver: "ipmi", peer: "pyghmi's BMC", left_out: &[NEITHER, SILENT_END, ON_ALONE], volumes: false };
+const FLEET_IPMI: Row = Row { driver: "ipmi", peer: "picket-fleet", left_out: &[], volumes: false };
 // TCP delivers once, and no later than its connection lives.
 const FLEET_REDFISH: Row = Row {
     driver: "redfish",
     peer: "picket-fleet, in sessions",
     left_out: &[RESTART, SIGHT, LATE_COPY, DOUBLED],
+    volumes: false,
 };
 const FLEET_BASIC: Row = Row {
     driver: "redfish",
     peer: "picket-fleet, without sessions",
     left_out: &[RESTART, SIGHT, SILENT_END, LATE_COPY, ON_ALONE, DOUBLED],
+    volumes: false,
 };
 const FLEET_TASKS: Row = Row {
     driver: "redfish",
     peer: "picket-fleet, with tasks and LastResetTime",
     left_out: &[LATE_COPY, DOUBLED],
+    volumes: false,
 };
 // It has no sessions, and goes wrong in few ways.
 const SUSHY: Row = Row {
@@ -75,6 +86,7 @@ const SUSHY: Row = Row {
         REFUSED,
         DOUBLED,
     ],
+    volumes: false,
 };
 // An agent has no sessions, and no word of its own for wrong credentials.
 const FENCE_IPMILAN: Row = Row {
@@ -92,6 +104,7 @@ const FENCE_IPMILAN: Row = Row {
         DOUBLED,
         CREDENTIALS,
     ],
+    volumes: false,
 };
 // It falls at once, or not at all.
 const FENCE_EATON_SNMP: Row = Row {
@@ -110,6 +123,7 @@ const FENCE_EATON_SNMP: Row = Row {
         DOUBLED,
         CREDENTIALS,
     ],
+    volumes: false,
 };
 const FENCE_REDFISH: Row = Row {
     driver: "agent",
@@ -129,18 +143,21 @@ const FENCE_REDFISH: Row = Row {
         DOUBLED,
         CREDENTIALS,
     ],
+    volumes: false,
 };
 // It has no sessions; TCP delivers once; what is stopped may be stopped again; and of a question the driver sends one copy.
 const MOTO: Row = Row {
     driver: "aws",
     peer: "moto",
-    left_out: &[ALREADY, RESTART, SIGHT, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
+    left_out: &[ALREADY, RESTART, SIGHT, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED, SEVERAL],
+    volumes: true,
 };
 // The same; and a numeric id is one instance's for ever.
 const COMPUTE_ENGINE: Row = Row {
     driver: "gcp",
     peer: "a Compute Engine made from Google's discovery document",
     left_out: &[ALREADY, RESTART, SIGHT, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
+    volumes: true,
 };
 
 // Each request has a connection of its own, a server one id for good, and nothing is like a session. It is run where there is a cloud
@@ -149,6 +166,7 @@ const NOVA: Row = Row {
     driver: "openstack",
     peer: "a real Nova",
     left_out: &[RESTART, SIGHT, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
+    volumes: true,
 };
 
 /// All of them. The driver sim is held to the suite where its worlds are, in paused time.
@@ -168,8 +186,11 @@ const ROWS: [&Row; 13] = [
     &NOVA,
 ];
 
+/// The drivers that know the volumes of their machines, besides the driver sim.
+const OF_VOLUMES: [&str; 3] = ["aws", "gcp", "openstack"];
+
 /// What no peer of a driver shows, and why that is so.
-const SHOWN_NOWHERE: [(&str, &str, &str); 35] = [
+const SHOWN_NOWHERE: [(&str, &str, &str); 36] = [
     ("redfish", LATE_COPY, "TCP delivers once, and no later than its connection lives"),
     ("redfish", DOUBLED, "the same"),
     (
@@ -202,6 +223,11 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 35] = [
     ("aws", ON_ALONE, "EC2 has no sessions; that an on wants a reading before it drivers/aws shows"),
     ("aws", FIRST_COPY, "the driver sends one copy of a question"),
     ("aws", DOUBLED, "TCP delivers once"),
+    (
+        "aws",
+        SEVERAL,
+        "moto has no volume at two instances; that one at another one is free here drivers/aws shows, and each detach names its instance",
+    ),
     ("gcp", ALREADY, "Compute Engine takes a stop of what is stopped"),
     ("gcp", RESTART, "an instance's life is its numeric id: there is no session that could be lost"),
     ("gcp", SIGHT, "the same"),
@@ -236,6 +262,9 @@ fn no_driver_and_no_check_is_forgotten() {
     let shown: BTreeSet<&str> = ROWS.iter().map(|row| row.driver).chain(["sim"]).collect();
     assert_eq!(has, shown, "a driver of the gateway's is not held to the suite");
 
+    let volumes: BTreeSet<&str> = ROWS.iter().filter(|row| row.volumes).map(|row| row.driver).collect();
+    assert_eq!(volumes, BTreeSet::from(OF_VOLUMES), "a cloud's volumes are not held to the suite");
+
     let mut nowhere = BTreeSet::new();
     for driver in ROWS.iter().map(|row| row.driver) {
         let of = |name: &&str| {
@@ -252,6 +281,7 @@ async fn conforms(row: Row, subject: impl Subject) {
     let report = run(&subject).await;
     let report = report.unwrap_or_else(|failure| panic!("{} before {}: {failure}", row.driver, row.peer));
     assert_eq!(report.left_out, row.left_out, "{} before {}", row.driver, row.peer);
+    assert_eq!(report.has_volumes, row.volumes, "{} before {}", row.driver, row.peer);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use picket_core::device::Identity;
 use picket_core::time::Clock;
-use picket_driver::conformance::{Subject, Trouble, run};
-use picket_driver::{Context, DriverKind, PowerDriver};
+use picket_driver::conformance::{Heard, Owners, Storage, Subject, Trouble, VolumeTrouble, run};
+use picket_driver::{Context, DriverKind, PowerDriver, VolumeAt};
 use picket_driver_openstack::OpenstackKind;
 use picket_engine::clock::SystemClock;
 use picket_tests::Result;
@@ -25,8 +25,12 @@ const WRONG: &str = "wrong-hunter3";
 struct Server {
     cloud: &'static OpenStack,
     id: String,
+    /// The volume from which it was booted.
+    root: String,
+    /// Another server, which may have its volumes.
+    other: String,
     right: NamedTempFile,
-    other: NamedTempFile,
+    unknown: NamedTempFile,
     wrong: AtomicBool,
     rules: Mutex<Option<Rules>>,
 }
@@ -61,6 +65,25 @@ impl Server {
         RequestRule { agent, times: 10_000, after: 600.0, ..RequestRule::new(method, path, what) }
     }
 
+    /// Whatever is asked of volumes, of Nova and of Cinder.
+    fn of_volumes(&self, what: impl Into<Value> + Clone) {
+        let path = format!("/servers/{}/os-volume_attachments", self.id);
+        let nova = Self::often("GET", path, what.clone());
+        let cinder = RequestRule { service: "volumes", ..Self::often("GET", "/volumes/".to_owned(), what) };
+        self.rule(&[nova, cinder]);
+    }
+
+    /// Attaches it: at which device.
+    async fn attached(&self, volume: &str) -> String {
+        self.rest().await;
+        self.cloud.attach(&self.id, volume).await.expect("Nova attaches it");
+        let path = format!("/servers/{}/os-volume_attachments/{volume}", self.id);
+        let asked = json!({ "service": "compute", "method": "GET", "path": path });
+        let told = self.cloud.ask(&Who::Tenant, "rest", asked).await.expect("Nova answers");
+        let device = told["body"]["volumeAttachment"]["device"].as_str();
+        device.unwrap_or_else(|| panic!("its device is told: {told}")).to_owned()
+    }
+
     async fn tell(&self, what: &str) {
         self.cloud.ask(&Who::Owner, what, json!({ "server": self.id })).await.expect("Nova takes it");
     }
@@ -69,7 +92,7 @@ impl Server {
 #[async_trait]
 impl Subject for Server {
     fn driver(&self) -> Arc<dyn PowerDriver> {
-        let clouds = if self.wrong.load(Ordering::SeqCst) { &self.other } else { &self.right };
+        let clouds = if self.wrong.load(Ordering::SeqCst) { &self.unknown } else { &self.right };
         let settings = json!({ "server": self.id, "cloud": "cloud", "clouds_file": clouds.path() });
         let random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("the kernel has random bytes");
         let context = Context { clock: Arc::new(SystemClock), random: Arc::new(random) };
@@ -136,6 +159,10 @@ impl Subject for Server {
         self.rest().await;
     }
 
+    fn storage(&self) -> Option<&dyn Storage> {
+        Some(self)
+    }
+
     async fn hold_state(&self) -> Option<String> {
         let look = self.look().await;
         Some(format!("{} {}", look["locked"], look["locked_reason"]))
@@ -154,13 +181,83 @@ impl Subject for Server {
     }
 }
 
+#[async_trait]
+impl Storage for Server {
+    async fn attach(&self) -> VolumeAt {
+        let id = self.cloud.volume("conforms").await.expect("Cinder makes it");
+        VolumeAt { device: self.attached(&id).await, id }
+    }
+
+    async fn shared(&self) -> Option<VolumeAt> {
+        let id = self.cloud.shared_volume("conforms").await.expect("Cinder makes it");
+        self.cloud.attach(&self.other, &id).await.expect("Nova attaches it");
+        Some(VolumeAt { device: self.attached(&id).await, id })
+    }
+
+    async fn hand_over(&self, volume: &VolumeAt) {
+        let what = json!({ "server": self.id, "volume": volume.id });
+        self.cloud.ask(&Who::Tenant, "detach", what).await.expect("Nova takes it");
+        self.cloud.until_volume(&volume.id, "available").await.expect("it goes");
+        self.cloud.attach(&self.other, &volume.id).await.expect("Nova attaches it");
+    }
+
+    async fn hurt(&self, trouble: VolumeTrouble) -> bool {
+        match trouble {
+            VolumeTrouble::DetachUnanswered => {
+                self.rule(&[Self::often("DELETE", format!("/servers/{}", self.id), "unanswered")])
+            }
+            // What is neither a list of attachments nor a volume.
+            VolumeTrouble::Garbled => self.of_volumes(200),
+            VolumeTrouble::Cut => self.of_volumes("cut"),
+            VolumeTrouble::SlowDetach(time) => {
+                let fault = ServerFault { detach_delay: time.as_secs_f64(), ..ServerFault::default() };
+                self.cloud.hinder(&self.id, &fault).expect("a knob");
+            }
+        }
+        true
+    }
+
+    async fn owners(&self, volume: &VolumeAt) -> Owners {
+        let seen = self.cloud.ask(&Who::Tenant, "volume", json!({ "volume": volume.id })).await;
+        let seen = seen.expect("Cinder answers");
+        let all: Vec<&str> = seen["attachments"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|one| one["server_id"].as_str())
+            .collect();
+        let ours = all.contains(&self.id.as_str());
+        Owners { ours, others: all.len() - usize::from(ours) }
+    }
+
+    async fn root(&self) -> String {
+        self.root.clone()
+    }
+
+    async fn detaches(&self, volume: &VolumeAt) -> Vec<Heard> {
+        let all = self.cloud.requests().expect("the journal");
+        let ours = all.iter().filter(|one| {
+            one.agent.starts_with("picket/") && one.method == "DELETE" && one.path.contains(&volume.id)
+        });
+        // A place is named by the volume there: Nova wants no device.
+        let heard = ours.map(|one| Heard {
+            names_machine: one.path.contains(&format!("/servers/{}/", self.id)),
+            names_place: one.path.ends_with(&format!("/os-volume_attachments/{}", volume.id)),
+        });
+        heard.collect()
+    }
+}
+
 #[tokio::test]
 async fn the_driver_conforms() -> Result<()> {
     let cloud = cloud().await?;
-    let id = cloud.server("conforms", OPENSTACK_HOSTS[1]).await?;
+    let root = cloud.bootable_volume("conforms").await?;
+    let id = cloud.server_from("conforms", OPENSTACK_HOSTS[1], &root).await?;
+    let other = cloud.server("conforms not", OPENSTACK_HOSTS[0]).await?;
     let clouds = cloud.clouds_yaml(&Who::Admin);
-    let (right, other) = (file(&clouds), file(&clouds.replace("admin-secret", WRONG)));
-    let server = Server { cloud, id, right, other, wrong: AtomicBool::new(false), rules: Mutex::new(None) };
+    let (right, unknown) = (file(&clouds), file(&clouds.replace("admin-secret", WRONG)));
+    let (wrong, rules) = (AtomicBool::new(false), Mutex::new(None));
+    let server = Server { cloud, id, root, other, right, unknown, wrong, rules };
     let report = run(&server).await.unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!(
         report.left_out,
@@ -174,5 +271,6 @@ async fn the_driver_conforms() -> Result<()> {
             "packets that arrive twice change nothing",
         ]
     );
+    assert!(report.has_volumes, "{report:?}");
     Ok(())
 }

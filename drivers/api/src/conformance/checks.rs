@@ -11,18 +11,20 @@ use super::effects::{first_copy, lost_answer, refused};
 use super::permits::{each_copy, looking, no_permit, under_way};
 use super::rig::{Rig, Shown, ensure};
 use super::sessions::{bounds, late_copy, on_alone, quiesce, silent_quiesce};
+use super::volumes;
 use crate::error::{DriverError, Effect, ErrorKind};
 
 type Body = for<'a> fn(&'a Rig<'a>) -> Pin<Box<dyn Future<Output = Checked> + Send + 'a>>;
 pub(super) type Checked = Result<Shown, String>;
 
 macro_rules! checks {
-    ($($words:literal => $check:ident),* $(,)?) => {
-        pub(super) const ALL: &[(&str, Body)] = &[$(($words, |rig| Box::pin($check(rig)))),*];
+    ($name:ident: $($words:literal => $check:path),* $(,)?) => {
+        pub(super) const $name: &[(&str, Body)] = &[$(($words, |rig| Box::pin($check(rig)))),*];
     };
 }
 
 checks! {
+    ALL:
     "off and on are done, seen, and repeated without an error" => off_and_on,
     "readings are stamped, fresh, and of one epoch" => readings,
     "already off as an error is no error" => already_off,
@@ -51,6 +53,18 @@ checks! {
     "wrong credentials are said, and have no effect" => credentials,
     "what is stored with a session goes in no other, and a successor ends it" => named_sessions,
     "no secret is printed" => secrets,
+}
+
+checks! {
+    OF_VOLUMES:
+    "what is attached is told in full, and the root stays" => volumes::listed,
+    "a detach names machine and place, and two are one" => volumes::one_place,
+    "a volume that goes is not free before it is" => volumes::going,
+    "what another machine has by now stays there" => volumes::new_owner,
+    "of several machines one alone loses it" => volumes::several,
+    "without a permit no volume is let go" => volumes::no_permit,
+    "no clear answer is no word on volumes" => volumes::no_word,
+    "a detach that is not answered may have been done" => volumes::unanswered,
 }
 
 /// How long a fall or rise may take on a device that is not hurt.

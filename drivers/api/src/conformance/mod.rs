@@ -1,8 +1,8 @@
 //! The conformance suite that every driver runs through: rules S1, S2, S6, S8, S9, S10, S11, S13 and S18 as far as they can
-//! be seen from outside, on a device whose truth the test knows.
+//! be seen from outside, on a device whose truth the test knows; and what one owes besides that knows of volumes (`volumes`).
 //!
 //! One line for a driver: `conformance::run(&subject).await`, with a [`Subject`] that makes drivers and hurts the
-//! device. `drivers/sim/tests/mutants` runs drivers through it that are wrong on purpose, at least one for each check: a check
+//! device. `drivers/sim/tests/conformance` runs drivers through it that are wrong on purpose, at least one for each check: a check
 //! that nothing fails is none. Only with the feature `conformance`, for tests: what it needs to make orders has no place in the gateway.
 
 mod checks;
@@ -12,6 +12,7 @@ pub mod orders;
 mod permits;
 mod rig;
 mod sessions;
+mod volumes;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use picket_core::device::Identity;
 use picket_core::time::{BootTime, Clock};
 
 use crate::driver::PowerDriver;
+use crate::volumes::VolumeAt;
 
 /// What is done to the device, until it is mended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +59,62 @@ pub enum Trouble {
     Refuses,
     /// It says that it controls another machine than before, which [`Subject::identity`] then says too.
     OtherMachine,
+}
+
+/// What is done to whoever keeps the volumes, until the device is mended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VolumeTrouble {
+    /// What is asked of volumes is answered with what makes no sense.
+    Garbled,
+    /// The same with an answer that ends in the middle.
+    Cut,
+    /// A detach is taken at once; the volume goes so much later.
+    SlowDetach(Duration),
+    /// A detach happens, and its answer does not arrive; all else is answered.
+    DetachUnanswered,
+}
+
+/// Who has a volume, in truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owners {
+    /// The device's machine has it.
+    pub ours: bool,
+    /// So many other machines have it.
+    pub others: usize,
+}
+
+/// A detach that was heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// It named the device's machine.
+    pub names_machine: bool,
+    /// It named the place at which that has the volume, in the way in which a place is named there.
+    pub names_place: bool,
+}
+
+/// The volumes of the device's machine, and the ways to look at and move them that do not go through the driver.
+#[async_trait]
+pub trait Storage: Send + Sync {
+    /// A new volume, attached to the device's machine for certain: where that has it.
+    async fn attach(&self) -> VolumeAt;
+
+    /// The same, attached to another machine too; `None`: here none can be at two.
+    async fn shared(&self) -> Option<VolumeAt>;
+
+    /// Somebody else's hand: takes it from the device's machine and gives it to another one, at the same place there, for certain.
+    async fn hand_over(&self, volume: &VolumeAt);
+
+    /// Hurts whoever keeps them. `false`: this subject cannot; what needs it is left out, and said.
+    async fn hurt(&self, trouble: VolumeTrouble) -> bool;
+
+    /// The truth: who has it.
+    async fn owners(&self, volume: &VolumeAt) -> Owners;
+
+    /// The volume from which the machine runs, which stays.
+    async fn root(&self) -> String;
+
+    /// The detaches of that volume that were heard from the driver, whatever became of them.
+    async fn detaches(&self, volume: &VolumeAt) -> Vec<Heard>;
 }
 
 /// A device under test, and the ways to look at and hurt it that do not go through the driver.
@@ -110,6 +168,11 @@ pub trait Subject: Send + Sync {
         None
     }
 
+    /// The volumes of its machine, where the driver knows of them.
+    fn storage(&self) -> Option<&dyn Storage> {
+        None
+    }
+
     /// When [`Trouble::FirstCopyLost`] lost the request, on the clock of [`Subject::clock`].
     async fn lost_at(&self) -> Option<BootTime> {
         None
@@ -131,6 +194,8 @@ pub struct Report {
     pub passed: Vec<&'static str>,
     /// Checks that this subject cannot show, as it cannot be hurt that way.
     pub left_out: Vec<&'static str>,
+    /// The driver knows of volumes; without, nothing is said of the checks that are about them.
+    pub has_volumes: bool,
 }
 
 /// A driver that does not conform.
@@ -150,9 +215,14 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// What the checks are called, in the order in which they are run.
+/// What the checks are called, in the order in which they are run: those of every driver, then those of one that knows of volumes.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    checks::ALL.iter().map(|(name, _)| *name)
+    checks::ALL.iter().map(|(name, _)| *name).chain(volume_names())
+}
+
+/// What those are called that are about volumes.
+pub fn volume_names() -> impl Iterator<Item = &'static str> {
+    checks::OF_VOLUMES.iter().map(|(name, _)| *name)
 }
 
 /// Runs every check, each with a driver of its own on a device that is on and unhurt.
@@ -160,8 +230,9 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// # Errors
 /// The first check that fails.
 pub async fn run(subject: &dyn Subject) -> Result<Report, Failure> {
-    let mut report = Report::default();
-    for name in names() {
+    let has_volumes = subject.driver().volumes().is_some() || subject.storage().is_some();
+    let mut report = Report { has_volumes, ..Report::default() };
+    for name in names().filter(|name| has_volumes || volume_names().all(|other| other != *name)) {
         if run_one(subject, name).await? { report.passed.push(name) } else { report.left_out.push(name) }
     }
     subject.mend().await;
@@ -174,7 +245,8 @@ pub async fn run(subject: &dyn Subject) -> Result<Report, Failure> {
 /// # Errors
 /// It fails, or there is none of that name.
 pub async fn run_one(subject: &dyn Subject, name: &str) -> Result<bool, Failure> {
-    let Some((check, body)) = checks::ALL.iter().find(|(known, _)| *known == name) else {
+    let mut all = checks::ALL.iter().chain(checks::OF_VOLUMES);
+    let Some((check, body)) = all.find(|(known, _)| *known == name) else {
         return Err(Failure { check: "the suite", what: format!("it has no check {name:?}") });
     };
     subject.mend().await;

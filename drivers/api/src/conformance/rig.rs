@@ -57,7 +57,8 @@ impl<'a> Rig<'a> {
         self.call_of(self.life())
     }
 
-    fn life(&self) -> Duration {
+    /// How long a call may take that is not about time.
+    pub(super) fn life(&self) -> Duration {
         self.subject.patience().unwrap_or(self.driver.traits().call)
     }
 

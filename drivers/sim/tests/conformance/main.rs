@@ -4,6 +4,8 @@
 mod mutants;
 mod subject;
 mod wrong;
+mod wrong_volumes;
+mod wrongs;
 
 use picket_driver::conformance::run;
 
@@ -43,4 +45,9 @@ async fn an_outlet_conforms() {
 #[tokio::test(start_paused = true)]
 async fn a_host_device_without_sessions_conforms() {
     conforms(Simulated::sessionless("bmc"), &NO_SESSIONS).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_device_that_knows_of_volumes_conforms() {
+    conforms(Simulated::with_volumes(), &SAYS_ALL).await;
 }

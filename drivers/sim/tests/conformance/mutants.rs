@@ -9,10 +9,12 @@ use picket_core::device::Identity;
 use picket_core::time::{BootTime, Clock};
 use picket_driver::PowerDriver;
 use picket_driver::conformance::orders::Orders;
-use picket_driver::conformance::{Subject, Trouble, names, run_one};
+use picket_driver::conformance::{Storage, Subject, Trouble, names, run_one, volume_names};
 
 use crate::subject::Simulated;
-use crate::wrong::{PASSWORD, Wrong, WrongDriver};
+use crate::wrong::{PASSWORD, WrongDriver};
+use crate::wrong_volumes::WrongVolumes;
+use crate::wrongs::Wrong;
 
 /// Each wrong driver with the check that must see it.
 const SEEN: [(&str, Wrong); 32] = [
@@ -62,6 +64,26 @@ const NAMED: [(&str, Wrong); 2] = [
     ("what is stored with a session goes in no other, and a successor ends it", Wrong::NamesNoSession),
 ];
 
+/// Those of devices that know the volumes of their machines.
+const OF_VOLUMES: [(&str, Wrong); 16] = [
+    ("what is attached is told in full, and the root stays", Wrong::LetsTheRootGo),
+    ("what is attached is told in full, and the root stays", Wrong::HidesTheRoot),
+    ("what is attached is told in full, and the root stays", Wrong::CachesVolumes),
+    ("a detach names machine and place, and two are one", Wrong::SendsNoDetach),
+    ("a detach names machine and place, and two are one", Wrong::RefusesTwice),
+    ("a detach names machine and place, and two are one", Wrong::NamesAnotherPlace),
+    ("a detach names machine and place, and two are one", Wrong::HidesTheRoot),
+    ("a volume that goes is not free before it is", Wrong::BelievesItsDetach),
+    ("a volume that goes is not free before it is", Wrong::HidesWhatGoes),
+    ("what another machine has by now stays there", Wrong::TakesFromAnybody),
+    ("of several machines one alone loses it", Wrong::TakesFromAnybody),
+    ("without a permit no volume is let go", Wrong::LetsGoUnasked),
+    ("no clear answer is no word on volumes", Wrong::TakesSilenceForNoVolumes),
+    ("no clear answer is no word on volumes", Wrong::TakesSilenceForFree),
+    ("a detach that is not answered may have been done", Wrong::TakesSilenceForNoDetach),
+    ("a detach that is not answered may have been done", Wrong::TakesSilenceForADetach),
+];
+
 /// A simulated device by a driver that is wrong.
 struct Mutant {
     device: Simulated,
@@ -73,8 +95,13 @@ impl Subject for Mutant {
     fn driver(&self) -> Arc<dyn PowerDriver> {
         let inner = self.device.driver();
         // Orders are made at once: nothing of them waits.
-        let own = futures_now(Orders::new(inner.traits(), self.device.clock()));
-        Arc::new(WrongDriver::new(inner, self.wrong, own.expect("orders")))
+        let own = || futures_now(Orders::new(inner.traits(), self.device.clock())).expect("orders");
+        let driver = WrongDriver::new(inner.clone(), self.wrong, own());
+        if self.device.storage().is_none() {
+            return Arc::new(driver);
+        }
+        let another = Arc::new(self.device.sim_of_another());
+        Arc::new(driver.with(WrongVolumes::new(inner.clone(), another, self.wrong, own())))
     }
 
     fn clock(&self) -> Arc<dyn Clock> {
@@ -94,7 +121,7 @@ impl Subject for Mutant {
     }
 
     async fn hurt(&self, trouble: Trouble) -> bool {
-        self.device.hurt(trouble).await
+        Subject::hurt(&self.device, trouble).await
     }
 
     async fn mend(&self) {
@@ -117,6 +144,10 @@ impl Subject for Mutant {
         self.device.identity().await
     }
 
+    fn storage(&self) -> Option<&dyn Storage> {
+        self.device.storage()
+    }
+
     async fn lost_at(&self) -> Option<BootTime> {
         self.device.lost_at().await
     }
@@ -137,9 +168,12 @@ fn futures_now<T>(future: impl Future<Output = T>) -> T {
 
 #[tokio::test(start_paused = true)]
 async fn each_wrong_driver_is_seen_by_the_check_that_is_there_for_it() {
-    for (check, wrong) in SEEN.into_iter().chain(BESIDES).chain(NAMED) {
-        let named = NAMED.contains(&(check, wrong));
-        let device = if named { Simulated::named("bmc") } else { Simulated::new("bmc", |_| {}) };
+    for (check, wrong) in SEEN.into_iter().chain(BESIDES).chain(NAMED).chain(OF_VOLUMES) {
+        let device = match () {
+            () if NAMED.contains(&(check, wrong)) => Simulated::named("bmc"),
+            () if volume_names().any(|name| name == check) => Simulated::with_volumes(),
+            () => Simulated::new("bmc", |_| {}),
+        };
         let mutant = Mutant { device, wrong };
         match run_one(&mutant, check).await {
             Err(failure) => println!("{wrong:?}: {failure}"),
@@ -150,7 +184,8 @@ async fn each_wrong_driver_is_seen_by_the_check_that_is_there_for_it() {
 
 #[test]
 fn no_check_is_there_for_nothing() {
-    let seen: BTreeSet<&str> = SEEN.into_iter().chain(BESIDES).chain(NAMED).map(|(check, _)| check).collect();
+    let seen = SEEN.into_iter().chain(BESIDES).chain(NAMED).chain(OF_VOLUMES);
+    let seen: BTreeSet<&str> = seen.map(|(check, _)| check).collect();
     let all: BTreeSet<&str> = names().collect();
     assert_eq!(seen, all, "each check has a driver that fails it, and each of these is a check");
 }

@@ -6,9 +6,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use picket_core::device::Identity;
 use picket_core::time::{BootTime, Clock};
-use picket_driver::PowerDriver;
-use picket_driver::conformance::{Subject, Trouble};
-use picket_driver_sim::{Act, Fault, SharedWorld, SimClock, SimDriver, SimOptions, Verb, World};
+use picket_driver::conformance::{Heard, Owners, Storage, Subject, Trouble, VolumeTrouble};
+use picket_driver::{PowerDriver, VolumeAt};
+use picket_driver_sim::{
+    Act, Disk, Fault, Moved, SharedWorld, SimClock, SimDriver, SimOptions, Stuck, Verb, World,
+};
 
 /// After how long the devices end an idle session.
 const IDLE: Duration = Duration::from_secs(60);
@@ -19,6 +21,7 @@ pub struct Simulated {
     device: &'static str,
     has_sessions: bool,
     names_sessions: bool,
+    has_volumes: bool,
     told: Mutex<Told>,
 }
 
@@ -27,7 +30,14 @@ pub struct Simulated {
 struct Told {
     lost_at: Option<BootTime>,
     another: Option<Identity>,
+    /// Volumes that were made.
+    volumes: u32,
 }
+
+/// From which the machine runs.
+const ROOT: &str = "vol-root";
+/// How old a detach may be that is taken.
+const DETACH: Duration = Duration::from_secs(60);
 
 impl Simulated {
     pub fn new(device: &'static str, build: impl FnOnce(&mut World)) -> Self {
@@ -36,7 +46,8 @@ impl Simulated {
         world.set_hold_up("n1", Duration::ZERO).set_sessions(device, 4, IDLE);
         build(&mut world);
         let (clock, told) = (Arc::new(SimClock::new()), Mutex::default());
-        Self { world: world.shared(), clock, device, has_sessions: true, names_sessions: false, told }
+        let (has_sessions, names_sessions, has_volumes) = (true, false, false);
+        Self { world: world.shared(), clock, device, has_sessions, names_sessions, has_volumes, told }
     }
 
     /// One without sessions: every packet stands alone.
@@ -56,10 +67,30 @@ impl Simulated {
         Self { names_sessions: true, ..subject }
     }
 
+    /// One whose machine has volumes, beside another machine that may have them.
+    pub fn with_volumes() -> Self {
+        let root = Disk { root: true, ..Disk::default() };
+        let subject = Self::new("bmc", |world| {
+            // Some checks leave their session open.
+            world.set_sessions("bmc", 16, IDLE);
+            world.add_machine("n2").add_host("n2", "other").add_volume("n1", ROOT, "/dev/vda", root);
+        });
+        Self { has_volumes: true, ..subject }
+    }
+
     /// The driver, as it is and not as the trait has it.
     pub fn sim(&self) -> SimDriver {
-        let options = SimOptions { names_sessions: self.names_sessions, ..SimOptions::default() };
-        SimDriver::new(&self.world, self.device, &options)
+        SimDriver::new(&self.world, self.device, &self.options())
+    }
+
+    /// One for the other machine, which is nobody's to use here.
+    pub fn sim_of_another(&self) -> SimDriver {
+        SimDriver::new(&self.world, "other", &self.options())
+    }
+
+    fn options(&self) -> SimOptions {
+        let volumes = self.has_volumes.then_some(DETACH);
+        SimOptions { names_sessions: self.names_sessions, volumes, ..SimOptions::default() }
     }
 
     fn is_outlet(&self) -> bool {
@@ -146,7 +177,13 @@ impl Subject for Simulated {
 
     async fn mend(&self) {
         self.world().mend(self.device);
-        *self.told() = Told::default();
+        let volumes = self.told().volumes;
+        *self.told() = Told { volumes, ..Told::default() };
+        self.of_volumes(Duration::ZERO, None);
+    }
+
+    fn storage(&self) -> Option<&dyn Storage> {
+        self.has_volumes.then_some(self as &dyn Storage)
     }
 
     async fn sessions(&self) -> Option<u64> {
@@ -177,5 +214,79 @@ impl Subject for Simulated {
 
     fn secrets(&self) -> Vec<String> {
         Vec::new()
+    }
+}
+
+impl Simulated {
+    fn volume(&self, number: u32) -> VolumeAt {
+        let letter = char::from_u32('b' as u32 + number % 25).unwrap_or('b');
+        VolumeAt { id: format!("vol-{number}"), device: format!("/dev/vd{letter}{number}") }
+    }
+
+    /// How long all its volumes take to go, and how they misbehave.
+    fn of_volumes(&self, takes: Duration, stuck: Option<Stuck>) {
+        let made = self.told().volumes;
+        for number in 0..made {
+            let (id, mut world) = (self.volume(number).id, self.world());
+            let disk = world.disk(&id);
+            (disk.takes, disk.stuck) = (takes, stuck);
+        }
+    }
+}
+
+#[async_trait]
+impl Storage for Simulated {
+    async fn attach(&self) -> VolumeAt {
+        let number = {
+            let mut told = self.told();
+            told.volumes += 1;
+            told.volumes - 1
+        };
+        let at = self.volume(number);
+        let disk = Disk { takes: Duration::ZERO, ..Disk::default() };
+        self.world().add_volume("n1", &at.id, &at.device, disk);
+        at
+    }
+
+    async fn shared(&self) -> Option<VolumeAt> {
+        let at = self.attach().await;
+        self.world().attach(self.clock.boot(), "n2", &at.id, &at.device);
+        Some(at)
+    }
+
+    async fn hand_over(&self, volume: &VolumeAt) {
+        let now = self.clock.boot();
+        self.world().detach_by_hand(now, "n1", &volume.id).attach(now, "n2", &volume.id, &volume.device);
+    }
+
+    async fn hurt(&self, trouble: VolumeTrouble) -> bool {
+        match trouble {
+            // What it says of volumes is no text.
+            VolumeTrouble::Garbled | VolumeTrouble::Cut => return false,
+            VolumeTrouble::SlowDetach(time) => self.of_volumes(time, None),
+            VolumeTrouble::DetachUnanswered => self.of_volumes(Duration::ZERO, Some(Stuck::Unanswered)),
+        }
+        true
+    }
+
+    async fn owners(&self, volume: &VolumeAt) -> Owners {
+        let (mut world, now) = (self.world(), self.clock.boot());
+        let ours = world.is_attached("n1", &volume.id, now);
+        Owners { ours, others: usize::from(world.is_attached("n2", &volume.id, now)) }
+    }
+
+    async fn root(&self) -> String {
+        ROOT.to_owned()
+    }
+
+    async fn detaches(&self, volume: &VolumeAt) -> Vec<Heard> {
+        let mut world = self.world();
+        let moves = world.volume_moves(self.clock.boot()).iter();
+        let heard = moves.filter(|one| one.volume == volume.id).filter_map(|one| match one.what {
+            // One for another place is as one of what is not there.
+            Moved::Begun { .. } => Some(Heard { names_machine: one.machine == "n1", names_place: true }),
+            _ => None,
+        });
+        heard.collect()
     }
 }

@@ -10,82 +10,12 @@ use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::power::{Power, Reading};
 use picket_driver::conformance::orders::Orders;
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Volumes,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// What is wrong with a driver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrong {
-    /// An off is taken and never sent.
-    SendsNoOff,
-    /// An off that is told again switches on.
-    Toggles,
-    /// It goes on to say what it read first.
-    CachesReadings,
-    /// It is off as soon as an off was taken.
-    BelievesItself,
-    /// "Already off" is an error.
-    TakesAlreadyForAnError,
-    /// Where nothing clear is said it is off.
-    TakesUnknownForOff,
-    /// Where nothing clear is said it is on.
-    TakesUnknownForOn,
-    /// Where nothing is said it is off.
-    TakesSilenceForOff,
-    /// It comes back long after its deadline.
-    ComesBackLate,
-    /// All its life is one epoch.
-    HidesLosses,
-    /// After a loss it looks by itself, and nobody else does.
-    LooksForItself,
-    /// A session is ended by saying so.
-    EndsNoSession,
-    /// Where a session's end is not answered it ended.
-    TakesSilenceForAnEnd,
-    /// It opens a session for an on.
-    OpensForAnOn,
-    /// It declares less than the device keeps a session.
-    DeclaresLess,
-    /// It declares less the longer a call may take.
-    DeclaresLessForMore,
-    /// A request is as old as its last copy.
-    RenewsItsQuestion,
-    /// What was not answered did not happen.
-    TakesSilenceForNothing,
-    /// What was refused was taken.
-    TakesRefusals,
-    /// It never asks for the permit.
-    AsksNobody,
-    /// It asks for the permit when it is called, and not again.
-    AsksOnce,
-    /// It holds where it is asked what a hold would change.
-    HoldsWhereItLooks,
-    /// While a call is under way another one is refused.
-    RefusesCompany,
-    /// A caller that leaves leaves it shut.
-    StaysShut,
-    /// A session of its own for each question.
-    OpensForEachQuestion,
-    /// What was found is not put back.
-    PutsNothingBack,
-    /// It holds nothing, and says that it does.
-    ClaimsAHold,
-    /// It does not see what stands of a hold.
-    SeesNoHold,
-    /// It asks whose machine it is once.
-    CachesIdentity,
-    /// It says whose machine it is without asking.
-    MakesUpIdentity,
-    /// It says that it ended a session which somebody else opened.
-    EndsNobodysSession,
-    /// It says that its sessions have names, and tells none.
-    NamesNoSession,
-    /// Wrong credentials are as if nobody were there.
-    CallsWrongCredentialsSilence,
-    /// Its debug print has its password.
-    PrintsItsPassword,
-}
+use crate::wrong_volumes::WrongVolumes;
+use crate::wrongs::Wrong;
 
 /// What the one that prints it prints.
 pub const PASSWORD: &str = "hunter2-of-a-mutant";
@@ -93,6 +23,7 @@ pub const PASSWORD: &str = "hunter2-of-a-mutant";
 /// The simulated driver with that wrong.
 pub struct WrongDriver {
     inner: Arc<dyn PowerDriver>,
+    volumes: Option<WrongVolumes>,
     wrong: Wrong,
     traits: Traits,
     own: Orders,
@@ -123,6 +54,7 @@ impl WrongDriver {
         }
         Self {
             inner,
+            volumes: None,
             wrong,
             traits,
             own,
@@ -131,6 +63,11 @@ impl WrongDriver {
             taken: AtomicBool::default(),
             shut: AtomicBool::default(),
         }
+    }
+
+    /// With such volumes.
+    pub fn with(self, volumes: WrongVolumes) -> Self {
+        Self { volumes: Some(volumes), ..self }
     }
 
     fn is(&self, wrong: Wrong) -> bool {
@@ -339,6 +276,10 @@ impl PowerDriver for WrongDriver {
 
     fn names_sessions(&self) -> bool {
         self.inner.names_sessions()
+    }
+
+    fn volumes(&self) -> Option<&dyn Volumes> {
+        self.volumes.as_ref().map(|volumes| volumes as &dyn Volumes)
     }
 
     fn session(&self) -> Option<String> {

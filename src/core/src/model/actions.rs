@@ -26,7 +26,11 @@ pub(super) enum Do {
     Judge,
     Unproven,
     Look,
-    ReleaseIntent,
+    /// What is attached is asked for.
+    Survey,
+    /// How far the volume of that number is.
+    Follow(usize),
+    ReleaseIntent(usize),
     SendRelease,
     HearRelease,
     RestoreIntent,
@@ -94,7 +98,7 @@ pub(super) enum Action {
     CycleEnds,
     /// Somebody presses the button of a node that is off.
     Button,
-    /// The node is back, and gets its volume again.
+    /// The node is back, and gets its volumes again.
     Reattached,
     Tick,
 }
@@ -173,7 +177,7 @@ pub(super) fn next(setup: &Setup, before: &State, action: &Action) -> State {
             }
         }
         Action::Button => state.world.power = Some(Cause::Button(state.tick)),
-        Action::Reattached => state.world.owned = true,
+        Action::Reattached => state.world.owned = setup.volumes(),
         Action::Tick => arrivals::tick(setup, &mut state),
     }
     for who in 0..GATEWAYS {

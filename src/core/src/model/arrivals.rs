@@ -59,8 +59,9 @@ fn takes_effect(setup: &Setup, state: &mut State, message: &Message) -> bool {
             }
             !std::mem::replace(&mut world.boards[d].kept, false)
         }
-        Verb::Release => {
-            let acts = world.acted.is_none_or(|acted| message.generation > acted);
+        Verb::Release(v) => {
+            // A detach names machine and place, and a cloud knows no generations.
+            let acts = setup.parts || world.acted.is_none_or(|acted| message.generation > acted);
             if !acts && setup.weak != Weak::OncePerKey {
                 return true;
             }
@@ -68,10 +69,10 @@ fn takes_effect(setup: &Setup, state: &mut State, message: &Message) -> bool {
             // Of a button that is pressed after the look, or where nobody but a person saw anything, no rule can know.
             let unseen = message.unseen
                 || matches!(world.power, Some(Cause::Button(at)) if at + LOOK_LIFE.as_secs() >= message.since);
-            if world.owned && world.power.is_some() && !unseen {
+            if world.owned[v] && world.power.is_some() && !unseen {
                 state.wrong.get_or_insert(properties::RELEASE);
             }
-            !std::mem::replace(&mut world.owned, false)
+            !std::mem::replace(&mut world.owned[v], false)
         }
     }
 }

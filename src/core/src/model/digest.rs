@@ -8,7 +8,7 @@ use super::fencing::Order;
 use super::gateways::{Call, Gateway, Task};
 use super::store::boot;
 use super::weaken::Weak;
-use super::world::{Cause, DEVICES, State, Verb, number};
+use super::world::{Cause, DEVICES, State, Verb, number, of_part};
 use crate::ids::EffectId;
 use crate::ledger::EffectKind;
 use crate::record::{NodeRecord, Phase};
@@ -114,7 +114,7 @@ fn verb(to: &mut Bytes, verb: Verb) {
         Verb::On(d) => (2, d),
         Verb::Hold(d) => (3, d),
         Verb::Restore(d) => (4, d),
-        Verb::Release => (5, 0),
+        Verb::Release(v) => (5, v),
     };
     to.put(kind * 4 + d as u64);
 }
@@ -125,7 +125,7 @@ fn kind(to: &mut Bytes, kind: &EffectKind) {
         EffectKind::On(d) => (2, number(d)),
         EffectKind::Hold(d) => (3, number(d)),
         EffectKind::Unhold(d) => (4, number(d)),
-        EffectKind::Release(_) => (5, 0),
+        EffectKind::Release(release) => (5, of_part(release).map_or(0, |v| 1 + v)),
         EffectKind::Receipt(_) => (6, 0),
     };
     to.put(word * 4 + d as u64);
@@ -181,7 +181,9 @@ fn record(to: &mut Bytes, record: &NodeRecord) {
     set(to, &fence.silent);
     set(to, fence.holds.keys());
     set(to, fence.holds.iter().filter(|(_, hold)| !hold.engaged.is_empty()).map(|(device, _)| device));
+    to.put(fence.releases.len() as u64);
     for release in &fence.releases {
+        to.number(of_part(&release.id).map(|v| v as u64));
         to.put(release.stage as u64);
         to.flag(release.attempts > 0);
         to.flag(release.unfinished);
@@ -324,6 +326,8 @@ fn task(to: &mut Bytes, setup: &Setup, gateway: &Gateway) {
             run.order.iter().for_each(|order| to.effect(order.effect()));
             call(to, &run.call);
             to.put(u64::from(run.unknown));
+            to.flag(run.surveyed);
+            run.attached.iter().for_each(|attached| to.flag(*attached));
             to.ahead(run.next);
         }
         Task::Bring(run) => {
@@ -356,7 +360,7 @@ fn world(to: &mut Bytes, state: &State) {
         }
     }
     to.put(world.cycle.map_or(0, |at| 1 + at.saturating_sub(state.tick)));
-    to.flag(world.owned);
+    world.owned.iter().for_each(|owned| to.flag(*owned));
     to.number(world.acted.map(|generation| generation.0));
     to.flag(world.kept_off);
     to.flag(world.owed);

@@ -155,6 +155,7 @@ impl Turn<'_> {
 
     pub(super) fn off_intent(&mut self) {
         let tick = self.tick();
+        self.survey_before_off();
         let Some(run) = self.run() else { return };
         let new = |d: &usize| {
             let hand = &run.hands[*d];

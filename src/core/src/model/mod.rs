@@ -5,7 +5,7 @@
 //! `gate::on_order` and `gate::release_permit`, `SeenOff`, `election::lead` and its lease. What is the model's own is what stands
 //! around them: a store that answers at once, processes that crash, stand still or lose the election, devices, a volume, and
 //! messages that are late, doubled, reordered or lost (`world`, `actions`, `arrivals`). What a gateway asks, and in which order,
-//! mirrors `engine/node`: `fencing`, `releasing` (with receipts), `bringing` (unfencing), and the drains in `actions`.
+//! mirrors `engine/node`: `fencing`, `releasing` (with `parts`, and receipts), `bringing` (unfencing), and the drains in `actions`.
 //!
 //! **Properties** stand in `properties`; none of them knows the rules, all of them compare with what is true. From every state an
 //! end must be in reach as well (`reachable`). Each rule that the properties live by is taken away once (`weaken`), to see that
@@ -21,7 +21,9 @@
 //!   took, and never while its gateway dies: that is among what remains.
 //! - How long a level, a release and an on are waited for is not counted: `Overdue` may come at any time. A watched node is looked
 //!   at when it is on, and at no other time.
-//! - Whoever keeps the volume acts once per key, and for no older generation than it has seen, as `src/release/README.md` asks.
+//! - Whoever keeps the volume acts once per key, and for no older generation than it has seen, as `src/release/README.md` asks. Where
+//!   its release is made of parts (`parts`), a cloud keeps two volumes, and acts whenever the node has the one that is named; a detach
+//!   arrives once, as what goes by TCP does, what it took is done at once, and one part is attempted after the other.
 //! - Host devices, in one level or in two; no supplies, no identities, no budget, no retirement; of the last look only a sign of
 //!   life. The store always answers, and always says what became of a write. All that is `tests/properties`' and the engine's
 //!   simulations' matter.
@@ -38,6 +40,7 @@ mod doing;
 mod explore;
 mod fencing;
 mod gateways;
+mod parts;
 mod possible;
 mod properties;
 mod reachable;
@@ -57,7 +60,7 @@ use explore::Checked;
 use self::gateways::Gateway;
 use self::turn::Turn;
 use self::weaken::Weak;
-use self::world::{Board, Budget, Cause, DEVICES, State, World};
+use self::world::{Board, Budget, Cause, DEVICES, State, VOLUMES, World};
 use crate::device::{DeviceSpec, MaxInFlight};
 use crate::event::{FenceRequest, PlannedRelease};
 use crate::ids::{FenceId, Generation, Revision, Term, Version};
@@ -77,6 +80,8 @@ struct Setup {
     apart: bool,
     /// Fences are reboots: the node is to come back once its volume is let go.
     reboots: bool,
+    /// It has two volumes, each a part of its release; else one.
+    parts: bool,
     /// Which of them know a hold.
     holds: [bool; DEVICES],
     /// Messages under way at once, at most.
@@ -128,6 +133,7 @@ impl Setup {
             hosts,
             apart: false,
             reboots: false,
+            parts: false,
             holds,
             most: 2,
             budget,
@@ -153,6 +159,11 @@ impl Setup {
         Self { apart: true, topology, ..self }
     }
 
+    /// The volumes that the node has while it runs.
+    fn volumes(&self) -> [bool; VOLUMES] {
+        [true, self.parts]
+    }
+
     fn without(self, weak: Weak) -> Self {
         Self { weak, ..self }
     }
@@ -162,7 +173,8 @@ impl Setup {
         let (hosts, most, left) = (self.hosts, self.most, self.budget.words());
         let times =
             format!("permit {}, lease {}, life {}, cycle {}", self.permit, self.lease, self.life, self.cycle);
-        format!("{hosts} {levels}, {most} messages under way, {times}; {left}")
+        let volumes = if self.parts { "2 volumes, " } else { "" };
+        format!("{hosts} {levels}, {volumes}{most} messages under way, {times}; {left}")
     }
 
     fn fence_id(&self, generation: Generation) -> FenceId {
@@ -194,7 +206,7 @@ impl Setup {
             world: World {
                 power: Some(Cause::Known),
                 cycle: None,
-                owned: true,
+                owned: self.volumes(),
                 acted: None,
                 kept_off: false,
                 owed: false,

@@ -45,7 +45,7 @@ pub(super) fn all(setup: &Setup, state: &State, actions: &mut Vec<Action>) {
                     actions.push(Action::Does(who, next.clone(), Luck::Silent));
                     actions.push(Action::Does(who, next.clone(), Luck::Late));
                 }
-                Do::Look | Do::ReadOn(_) | Do::Quiesce(_) if left.silences > 0 => {
+                Do::Look | Do::Survey | Do::ReadOn(_) | Do::Quiesce(_) if left.silences > 0 => {
                     actions.push(Action::Does(who, next.clone(), Luck::Silent));
                 }
                 _ => {}
@@ -62,7 +62,9 @@ pub(super) fn all(setup: &Setup, state: &State, actions: &mut Vec<Action>) {
             actions.push(Action::Unanswered(verb, index));
             actions.push(Action::Strays(verb, index));
         }
-        if left.doubled > 0 {
+        // What goes to a cloud goes by TCP, and arrives once.
+        let once = setup.parts && matches!(verb, Verb::Release(_));
+        if left.doubled > 0 && !once {
             actions.push(Action::ArrivesTwice(verb, index));
         }
         if left.restarts > 0 && awaited && matches!(verb, Verb::Off(_)) {
@@ -186,7 +188,7 @@ fn surroundings(setup: &Setup, state: &State, actions: &mut Vec<Action>) {
     if left.buttons > 0 && world.power.is_none() && world.kept_off {
         actions.push(Action::Button);
     }
-    if normal && world.power.is_some() && !world.owned {
+    if normal && world.power.is_some() && world.owned != setup.volumes() {
         actions.push(Action::Reattached);
     }
     for d in (0..setup.hosts).filter(|d| world.boards[*d].lies) {

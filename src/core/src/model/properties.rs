@@ -22,6 +22,8 @@ pub(super) const HELD_BACK: &str = "nothing that is back is held by what was sen
 pub(super) const OFF_BACK: &str = "no off of ours arrives at a node that is back";
 /// Who was promised the node gets it.
 pub(super) const OWED: &str = "what was unfenced is not left off and forgotten";
+/// No volume is lost sight of.
+pub(super) const KEPT: &str = "a node that is called released has no volume left that nobody gave up";
 /// The phases ask only for what the rules allow.
 pub(super) const REFUSED: &str = "no step of our own is refused";
 
@@ -41,17 +43,18 @@ pub(super) fn all() -> Vec<Property<Checked>> {
         Property::always(OFF_BACK, |_, state: &State| !wrong(state, OFF_BACK)),
         Property::always(OWED, |_, state: &State| !wrong(state, OWED)),
         Property::always(REFUSED, |_, state: &State| !wrong(state, REFUSED)),
-        Property::sometimes("a volume is let go", |_, state: &State| !state.world.owned),
-        Property::sometimes("a node that was fenced is back with its volume", is_back),
+        Property::always(KEPT, |_, state: &State| !wrong(state, KEPT)),
+        Property::sometimes("all volumes are let go", |_, state: &State| !state.world.owned.contains(&true)),
+        Property::sometimes("a node that was fenced is back with its volumes", is_back),
     ]
 }
 
-fn is_back(_: &Checked, state: &State) -> bool {
+fn is_back(checked: &Checked, state: &State) -> bool {
     let record = &state.stored.record;
     record.phase == Phase::Normal
         && record.generation.0 >= 2
         && state.world.power.is_some()
-        && state.world.owned
+        && state.world.owned == checked.setup.volumes()
 }
 
 /// Where nothing need go on: the node is back, or it is dark and a person, or a caller, decides; nothing is under way.

@@ -8,11 +8,11 @@ use super::gateways::{CALL, Call, Task};
 use super::store::{Now, boot, now};
 use super::turn::{Eye, Turn};
 use super::weaken::Weak;
-use super::world::{Reliance, Verb, detach};
+use super::world::{Reliance, VOLUMES, Verb, detach, part};
 use crate::event::Event;
 use crate::gate::{self, GateFault};
 use crate::ground::{Look, LookFault, ReleaseGround};
-use crate::ids::EffectId;
+use crate::ids::{EffectId, ReleaseId};
 use crate::order::{Opened, ReleaseOrder};
 use crate::power::{Epoch, EpochOrigin, Power, Reading};
 use crate::receipt::{ReceiptRequest, SeenOff};
@@ -28,6 +28,12 @@ pub(super) struct Releasing {
     pub(super) order: Option<Arc<ReleaseOrder>>,
     pub(super) call: Option<Call>,
     pub(super) unknown: u8,
+    /// What is attached was asked for.
+    pub(super) surveyed: bool,
+    /// Volumes that were found attached since the last attempt: a new one is due.
+    pub(super) attached: [bool; VOLUMES],
+    /// Which of them is being let go.
+    pub(super) at: usize,
     /// When it is gone on with.
     pub(super) next: u64,
 }
@@ -52,12 +58,19 @@ impl Eye<'_> {
         if tick < run.next {
             return None;
         }
-        Some(if run.looks.is_none() { Do::Look } else { Do::ReleaseIntent })
+        let at = match self.setup.parts {
+            false => 0,
+            true => match self.plan_parts(run) {
+                Ok(at) => at,
+                Err(first) => return Some(first),
+            },
+        };
+        Some(if run.looks.is_none() { Do::Look } else { Do::ReleaseIntent(at) })
     }
 }
 
 impl Turn<'_> {
-    fn letting_go(&mut self) -> Option<&mut Releasing> {
+    pub(super) fn letting_go(&mut self) -> Option<&mut Releasing> {
         match &mut self.me().task {
             Task::LetGo(run) => Some(run),
             _ => None,
@@ -102,9 +115,11 @@ impl Turn<'_> {
         }
     }
 
-    pub(super) fn release_intent(&mut self) {
-        let opened = self.persist(Event::ReleaseIntent { release: detach(), life: None }).unwrap_or_default();
+    pub(super) fn release_intent(&mut self, at: usize) {
+        let release = self.release(at);
+        let opened = self.persist(Event::ReleaseIntent { release, life: None }).unwrap_or_default();
         let Some(run) = self.letting_go() else { return };
+        (run.at, run.attached[at]) = (at, false);
         for one in opened {
             if let Opened::Release(order) = one {
                 run.order = Some(Arc::new(order));
@@ -119,6 +134,7 @@ impl Turn<'_> {
             return;
         };
         let Some(run) = self.letting_go() else { return };
+        let at = run.at;
         let (Some(order), Some(mut looks)) = (run.order.take(), run.looks.take()) else { return };
         if self.setup.weak == Weak::Look {
             forge(&ground, &mut looks, tick);
@@ -130,7 +146,7 @@ impl Turn<'_> {
         match permit {
             Ok(permit) => {
                 let generation = permit.generation();
-                if self.send(Verb::Release, order.effect(), generation, unseen) {
+                if self.send(Verb::Release(at), order.effect(), generation, unseen) {
                     let effect = Some(order.effect());
                     let Some(run) = self.letting_go() else { return };
                     run.call = Some(Call { effect, epoch: None, since: tick, answer: None, late: None });
@@ -152,6 +168,8 @@ impl Turn<'_> {
             return;
         };
         match answer {
+            // A detach is taken first; that it is done is seen.
+            Some(_) if self.setup.parts => self.attempted(ReleaseStage::Accepted, None),
             Some(_) => self.attempted(ReleaseStage::Complete, Some(effect)),
             None => {
                 let ours = |message: &&mut super::world::Message| {
@@ -163,9 +181,15 @@ impl Turn<'_> {
         }
     }
 
+    /// What lets go the volume of that number.
+    fn release(&self, at: usize) -> ReleaseId {
+        if self.setup.parts { part(at) } else { detach() }
+    }
+
     fn attempted(&mut self, stage: ReleaseStage, known: Option<EffectId>) {
         let tick = self.tick();
-        let (release, detail) = (detach(), String::new());
+        let at = self.letting_go().map_or(0, |run| run.at);
+        let (release, detail) = (self.release(at), String::new());
         self.persist(Event::ReleaseProgress { release, stage, detail, known });
         if let Some(run) = self.letting_go() {
             run.next = tick + 1;

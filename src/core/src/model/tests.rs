@@ -5,7 +5,7 @@
 
 use super::Setup;
 use super::explore::{agrees, exhausts, sees};
-use super::properties::{HELD_BACK, HOLD, LIT, RECEIPT, RELEASE, UNWANTED_ON};
+use super::properties::{HELD_BACK, HOLD, KEPT, LIT, RECEIPT, RELEASE, UNWANTED_ON};
 use super::weaken::Weak;
 use super::world::{ALWAYS, Budget};
 
@@ -97,6 +97,11 @@ fn people(hosts: usize, people: u8) -> Setup {
     race("people", hosts, Budget { people, overdue: 1, silences: 1, ..NONE })
 }
 
+/// Its release is made of two parts; a detach is late, or its answer is lost.
+fn parts(more: Budget) -> Setup {
+    Setup { parts: true, ..race("parts", 1, Budget { late: 1, ..more }) }
+}
+
 macro_rules! explored {
     ($($name:ident: $setup:expr;)*) => {$(
         #[test]
@@ -126,6 +131,14 @@ explored! {
     a_sign_of_life_comes: alive(2);
     a_level_is_spent: race("level spent", 2, Budget { overdue: 1, silences: 1, ..NONE }).apart();
     a_device_restarts_and_another_is_asked: race("restart, two levels", 2, Budget { restarts: 1, late: 1, ..NONE }).apart();
+    volumes_are_parts_and_a_leader_dies: parts(Budget { crashes: 1, ..NONE });
+    volumes_are_parts_and_an_off_arrives_twice: parts(Budget { doubled: 1, ..NONE });
+    volumes_are_parts_and_a_process_stands_still: parts(Budget { pauses: 1, ..NONE });
+    volumes_are_parts_and_a_leader_is_cut_off: parts(Budget { cuts: 1, ..NONE });
+    volumes_are_parts_and_people_decide: parts(Budget { people: 1, overdue: 1, ..NONE });
+    volumes_are_parts_and_somebody_presses_the_button: parts(Budget { buttons: 1, ..NONE });
+    volumes_are_parts_and_nobody_tells_them: parts(Budget { silences: 1, ..NONE });
+    volumes_are_parts_and_bounds_are_long: long(parts(Budget { crashes: 1, ..NONE }));
     a_reboot: Setup { reboots: true, name: "reboot", ..crash(2) };
 }
 
@@ -153,6 +166,7 @@ fn more_of_everything() {
     exhausts(race("button", 1, button));
     exhausts(race("levels", 2, Budget { restarts: 1, overdue: 1, people: 1, ..NONE }).apart());
     exhausts(Setup { reboots: true, ..race("reboots", 1, both) });
+    exhausts(parts(Budget { buttons: 1, crashes: 1, ..NONE }));
     for setup in [crash(2), doubled(2), cut(2), receipt(2), held(2), pause(1, 1), people(1, 1), foreign(1)] {
         exhausts(long(setup));
     }
@@ -173,6 +187,7 @@ fn what_has_one_number_goes_on_in_one_way() {
         cut(1),
         levels(),
         alive(1),
+        parts(Budget { crashes: 1, ..NONE }),
     ] {
         agrees(&setup);
     }
@@ -217,6 +232,26 @@ fn s6_the_model_sees_a_deposed_leader_that_acts() {
 #[test]
 fn s7_the_model_sees_an_on_beside_a_release() {
     sees(crash(2).without(Weak::Unfence), RELEASE);
+}
+
+#[test]
+fn s5_the_model_sees_an_attempt_of_a_part_that_is_forgotten() {
+    sees(long(parts(NONE)).without(Weak::LedgerOfParts), RELEASE);
+}
+
+#[test]
+fn s7_the_model_sees_a_part_that_is_begun_before_the_confirmation() {
+    sees(parts(NONE).without(Weak::EarlyPart), RELEASE);
+}
+
+#[test]
+fn s7_the_model_sees_a_release_that_is_over_before_its_parts_are() {
+    sees(parts(NONE).without(Weak::OnePart), KEPT);
+}
+
+#[test]
+fn s7_the_model_sees_a_last_look_that_nobody_took() {
+    sees(parts(NONE).without(Weak::LastSurvey), KEPT);
 }
 
 #[test]

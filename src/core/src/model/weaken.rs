@@ -24,6 +24,14 @@ pub(super) enum Weak {
     Leadership,
     /// S7: an unfence is taken while releases are under way.
     Unfence,
+    /// S5: an attempt of a part leaves the ledger when its volume is seen free, also one that was not answered.
+    LedgerOfParts,
+    /// S7: a part is begun before the confirmation.
+    EarlyPart,
+    /// S7: whoever is asked what is attached tells one volume of two: a list that lacks one.
+    OnePart,
+    /// S7: what a part was told counts as done, and nobody asks for what is attached once all are over.
+    LastSurvey,
     /// S8: the far side keeps no bound.
     FarSide,
     /// S8: whoever keeps the volume acts on every copy of an attempt, where `src/release/README.md` says once per key.

@@ -10,12 +10,16 @@ use crate::store::Stored;
 /// How many devices the node has at most.
 pub(super) const DEVICES: usize = 2;
 
+/// How many volumes the node has at most.
+pub(super) const VOLUMES: usize = 2;
+
 /// How many gateways there are.
 pub(super) const GATEWAYS: usize = 2;
 
 static NAMES: LazyLock<[DeviceId; DEVICES]> =
     LazyLock::new(|| [crate::support::device("a"), crate::support::device("b")]);
 static DETACH: LazyLock<ReleaseId> = LazyLock::new(|| crate::support::release("detach"));
+static PARTS: LazyLock<[ReleaseId; VOLUMES]> = LazyLock::new(|| [0, 1].map(|v| DETACH.part(&volume(v))));
 
 /// The device of that number.
 pub(super) fn device(number: usize) -> DeviceId {
@@ -32,6 +36,21 @@ pub(super) fn detach() -> ReleaseId {
     DETACH.clone()
 }
 
+/// What a volume is called.
+pub(super) fn volume(number: usize) -> String {
+    format!("v{number}")
+}
+
+/// The part of the release that lets go the volume of that number.
+pub(super) fn part(number: usize) -> ReleaseId {
+    PARTS[number].clone()
+}
+
+/// The number of the volume that a release lets go; of the whole one, which has parts or none, there is none.
+pub(super) fn of_part(release: &ReleaseId) -> Option<usize> {
+    PARTS.iter().position(|part| part == release)
+}
+
 /// What a message does where it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Verb {
@@ -40,14 +59,15 @@ pub(super) enum Verb {
     Hold(usize),
     /// What the hold found is put back.
     Restore(usize),
-    Release,
+    /// The volume of that number is let go.
+    Release(usize),
 }
 
 impl Verb {
     pub(super) fn device(self) -> Option<usize> {
         match self {
             Verb::Off(d) | Verb::On(d) | Verb::Hold(d) | Verb::Restore(d) => Some(d),
-            Verb::Release => None,
+            Verb::Release(_) => None,
         }
     }
 }
@@ -103,9 +123,10 @@ pub(super) struct World {
     pub(super) power: Option<Cause>,
     /// Somebody's power cycle is under way: the node comes on before that tick.
     pub(super) cycle: Option<u64>,
-    /// The volume is the node's own.
-    pub(super) owned: bool,
-    /// The newest generation for which the volume's keeper let it go: it acts once a key, and for no older one.
+    /// Which volumes are the node's own.
+    pub(super) owned: [bool; VOLUMES],
+    /// The newest generation for which the volume's keeper let it go: it acts once a key, and for no older one. A cloud, whose volumes
+    /// are parts, acts whenever the node has the volume.
     pub(super) acted: Option<Generation>,
     /// Confirmed, or vouched for, and nobody unfenced it since.
     pub(super) kept_off: bool,

@@ -1,5 +1,7 @@
 //! Bringing a node back: waits out what is open, supplies, holds, the host's on, On seen.
 
+mod rounds;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +20,7 @@ use picket_core::record::Bringing;
 use picket_core::store::StoreError;
 use picket_core::time::BootTime;
 use picket_driver::{DriverError, Effect, ErrorKind};
+use rounds::Rounds;
 
 use super::drain::Drained;
 use super::hands::{Did, Doing};
@@ -26,7 +29,7 @@ use super::{Fatal, NodeTask};
 
 /// An on that was taken and is not seen is sent again after this.
 const REPEAT: Duration = Duration::from_secs(15);
-/// Between two readings while On is waited for.
+/// Between two readings while On is waited for; a provider's interface is asked at its own interval.
 const PACE: Duration = Duration::from_millis(500);
 /// How often undoing a hold is tried with a device that answers, before the power-on goes first.
 const UNHOLD_TRIES: u32 = 5;
@@ -187,6 +190,7 @@ impl NodeTask {
         let mut pending = self.on_intent(&devices).await?;
         let mut dark: BTreeSet<DeviceId> = devices.iter().cloned().collect();
         let mut send_at = self.now();
+        let mut rounds = Rounds::new(PACE);
         while !dark.is_empty() {
             let now = self.now();
             if now >= deadline || pending.is_empty() {
@@ -206,17 +210,26 @@ impl NodeTask {
                 let to_send =
                     pending.iter().filter(|on| dark.contains(on.device()) && ours.contains(on.device()));
                 let again = self.send_on(to_send).await?;
-                let again = if ours.is_superset(&dark) { again } else { again.min(PACE * 2) };
-                send_at = self.now() + again;
+                let whose = dark.difference(&ours).map(|device| self.asked_again(device, true, PACE * 2));
+                send_at = self.now() + whose.chain([again]).min().unwrap_or(again);
+                // All of them were asked something just now.
+                let now = self.now();
+                dark.iter().for_each(|device| rounds.heard(self, device, true, now));
             }
             let names: Vec<String> = dark.iter().map(ToString::to_string).collect();
             self.wait_for("On to be seen", names.join(", "), Some(deadline.since(now)));
-            if self.pause(PACE).await? || self.place() != here {
+            let next = rounds.first(&dark).unwrap_or(send_at).min(send_at).min(deadline);
+            if self.pause(next.since(self.now())).await? || self.place() != here {
                 return Ok(false);
             }
-            let asked: Vec<DeviceId> = dark.iter().cloned().collect();
+            let asked = rounds.due(&dark, self.now());
+            if asked.is_empty() {
+                continue;
+            }
             let Some(looks) = self.watch(&asked).await? else { return Ok(false) };
+            let heard_at = self.now();
             for look in looks {
+                rounds.heard(self, &look.device, look.reading.is_some(), heard_at);
                 if look.reading.as_ref().is_some_and(|reading| reading.power != Power::Unknown) {
                     vouched.answers(&look.device);
                 }
@@ -277,7 +290,7 @@ impl NodeTask {
                 }
                 Err(fault) => {
                     tracing::warn!(%fault, "the on is not sent now");
-                    again = again.min(Duration::from_secs(1));
+                    again = again.min(self.asked_again(&device, true, PACE * 2));
                     continue;
                 }
             };
@@ -288,7 +301,8 @@ impl NodeTask {
                 }
                 Did::On(effect, Err(error)) => {
                     tracing::warn!(%device, %effect, %error, "the on was not seen to be taken");
-                    again = again.min(if error.effect == Effect::DidNotHappen { PACE * 2 } else { PACE * 4 });
+                    let pace = if error.effect == Effect::DidNotHappen { PACE * 2 } else { PACE * 4 };
+                    again = again.min(self.asked_again(&device, true, pace));
                 }
                 _ => {}
             }
@@ -338,8 +352,14 @@ impl NodeTask {
         hosts.retain(|host| others.iter().all(|(other, _)| other != host));
         let silent_until = self.now() + self.parts.rules.silent_share;
         let mut answered = false;
+        let mut rounds = Rounds::new(PACE * 2);
         loop {
-            let Some(looks) = self.watch(&hosts).await? else { return Ok(None) };
+            let due = rounds.due(&hosts, self.now());
+            let Some(looks) = self.watch(&due).await? else { return Ok(None) };
+            let heard_at = self.now();
+            looks.iter().for_each(|look| {
+                rounds.heard(self, &look.device, look.reading.is_some(), heard_at);
+            });
             answered |= looks.iter().any(|look| look.reading.is_some());
             if looks
                 .iter()
@@ -358,7 +378,8 @@ impl NodeTask {
                 return Ok(None);
             }
             self.wait_for("On to be seen", "host devices", Some(deadline.since(now)));
-            if self.pause(PACE * 2).await? {
+            let next = rounds.first(&hosts).unwrap_or(now + PACE * 2);
+            if self.pause(next.min(deadline).since(now)).await? {
                 return Ok(None);
             }
         }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_core::device::Identity;
+use picket_core::device::{DeviceSpec, Grade, Identity};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::outcome::Outcome;
 use picket_core::power::{Power, Reading};
 use picket_core::record::Then;
 use picket_driver::{Accepted, Call, DriverError, HoldFound, HoldReport, PowerDriver, Traits};
-use picket_driver_sim::Fault;
+use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::EngineError;
 
-use crate::lab::{Lab, NODE, node, s};
+use crate::lab::{Lab, NODE, node, person, s};
 use crate::setup::Setup;
 
 /// A device that is one.
@@ -132,6 +132,73 @@ async fn a_late_hold_that_fails_is_tried_again() {
     tokio::time::sleep(s(60)).await;
     let hold = lab.record().fence.expect("open").holds.into_values().next().expect("a hold");
     assert!(!hold.engaged.is_empty(), "{hold:?}");
+}
+
+/// A provider's interface beside a machine's own, each as the settings would have it.
+async fn cloud_and_bmc(seed: u64) -> Lab {
+    let adjust = |spec: &mut DeviceSpec| {
+        if spec.id.as_str() == "nova" {
+            (spec.grade, spec.dwell) = (Grade::Hypervisor, s(5));
+        }
+    };
+    let setup = Setup { clouds: true, adjust: Arc::new(adjust), ..Setup::new(NODE, &[&["nova", "bmc"]]) };
+    Lab::set_up(seed, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "nova").add_host(NODE, "bmc");
+    })
+    .await
+}
+
+/// A cloud counts what it is asked, for all its users: who waits for On asks it no faster than it is polled.
+#[tokio::test(start_paused = true)]
+async fn while_on_is_waited_for_a_cloud_is_asked_at_its_own_interval() {
+    let mut lab = cloud_and_bmc(764).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    for device in ["nova", "bmc"] {
+        lab.fault(device, Fault::OnTakes { least: s(60), most: s(60) });
+    }
+    lab.unfence().await.expect("unfenced");
+    let on = || lab.received("nova").ons > 0;
+    while !on() {
+        tokio::time::sleep(s(1)).await;
+    }
+    let before = ["nova", "bmc"].map(|device| lab.received(device).reads);
+    tokio::time::sleep(s(50)).await;
+    let after = ["nova", "bmc"].map(|device| lab.received(device).reads);
+    // Ten polls, and a look before each on that is sent again, which is every 15 s.
+    let (nova, bmc) = (after[0] - before[0], after[1] - before[1]);
+    assert!((9..=14).contains(&nova), "a cloud is asked every 5 s: {nova} times in 50");
+    assert!((80..=104).contains(&bmc), "a machine's own every half of a second: {bmc} times in 50");
+    lab.reach("normal", s(60)).await;
+    assert!(lab.is_on());
+}
+
+/// Who stood it down waits for a machine that is on; it is asked no faster for that.
+#[tokio::test(start_paused = true)]
+async fn what_was_stood_down_is_asked_at_its_own_interval_too() {
+    let mut lab = cloud_and_bmc(765).await;
+    for device in ["nova", "bmc"] {
+        lab.fault(device, Fault::SaysNothing);
+    }
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    lab.engine.stand_down(&node(), person()).await.expect("stood down");
+    while lab.phase() != "unfencing" || lab.received("nova").identifies == 0 {
+        tokio::time::sleep(s(1)).await;
+    }
+    // What is open is waited out first.
+    while lab.view().live.wait.as_ref().is_none_or(|wait| !wait.what.contains("On to be seen")) {
+        tokio::time::sleep(s(1)).await;
+    }
+    let before = ["nova", "bmc"].map(|device| lab.received(device).reads);
+    tokio::time::sleep(s(50)).await;
+    let after = ["nova", "bmc"].map(|device| lab.received(device).reads);
+    let (nova, bmc) = (after[0] - before[0], after[1] - before[1]);
+    assert!((9..=11).contains(&nova), "a cloud is asked every 5 s: {nova} times in 50");
+    assert!((45..=51).contains(&bmc), "a machine's own every second: {bmc} times in 50");
+    for device in ["nova", "bmc"] {
+        lab.mend(device);
+    }
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    lab.reach("normal", s(30)).await;
 }
 
 /// What does not come back is fenced to stay off, and in no other way.

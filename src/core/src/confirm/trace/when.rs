@@ -9,8 +9,6 @@ use crate::time::BootTime;
 
 /// How fast a device that does not read Off yet is asked again, at most.
 const PACE: Duration = Duration::from_millis(250);
-/// The same of a provider's interface that did not answer; where it answers it is polled.
-const CLOUDS_PACE: Duration = Duration::from_secs(1);
 
 impl Trace {
     fn asked_after(&self, pause: Duration) -> (DeviceId, BootTime) {
@@ -29,12 +27,7 @@ impl Trace {
 
     /// How soon it is asked again while it does not read Off.
     fn pace(&self) -> Duration {
-        let most = match self.last {
-            _ if !self.spec.is_cloud() => PACE,
-            Some(word) if word.answers => Duration::MAX,
-            _ => CLOUDS_PACE,
-        };
-        self.spec.dwell.min(most)
+        self.spec.asked_again(self.last.is_some_and(|word| word.answers), PACE)
     }
 
     /// When it is to be asked next, as one that may only object.
