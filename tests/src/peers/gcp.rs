@@ -238,6 +238,13 @@ impl ComputeEngine {
         self.file(&format!("external-{}.json", user.email), &external.to_string())
     }
 
+    /// The same, whose tokens shall live for so many seconds.
+    pub fn short_lived_file(&self, user: &GceUser, seconds: u64) -> Result<PathBuf> {
+        let mut user = user.clone();
+        user.external["service_account_impersonation"] = json!({ "token_lifetime_seconds": seconds });
+        self.external_account_file(&user)
+    }
+
     fn directory(&self) -> &Path {
         self.directory.path()
     }

@@ -49,8 +49,10 @@ const RENEWED: Duration = Duration::from_secs(120);
 /// After we were refused a token none is asked for again for so long; for a fence shorter: who gives tokens may only be starting.
 const REFUSED: Duration = Duration::from_secs(30);
 const REFUSED_A_FENCE: Duration = Duration::from_secs(5);
-/// How long tokens live that Google gives, and what clocks may differ by.
-pub(crate) const USUAL_LIFE: Duration = Duration::from_secs(3_600 + CLOCKS.as_secs());
+/// For so many seconds Google gives a token, where nobody asks for another time.
+const USUAL: u64 = 3_600;
+/// How long what carries such a token may be taken, and what clocks may differ by.
+pub(crate) const USUAL_LIFE: Duration = Duration::from_secs(USUAL + CLOCKS.as_secs());
 
 /// Who asks, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -79,7 +81,7 @@ pub(crate) struct Cloud {
     commands: Client,
     held: RwLock<Option<Arc<Token>>>,
     renewing: tokio::sync::Mutex<Refusal>,
-    /// The longest life that a token of it was given, in seconds.
+    /// The longest life that a token of it was given, or is asked for, in seconds.
     longest: AtomicU64,
     rates: Rates,
     batches: Mutex<HashMap<String, Zone>>,
@@ -104,12 +106,14 @@ impl std::fmt::Debug for Cloud {
 
 impl Cloud {
     pub(crate) fn new(account: Account) -> Result<Self, SettingFault> {
-        let mut longest = 0;
-        if let Some(file) = &account.credentials_file {
-            let who =
-                Credentials::find(Some(file)).map_err(|why| SettingFault::new("credentials_file", why))?;
-            longest = who.asks_for().unwrap_or_default();
-        }
+        let who = Credentials::find(account.credentials_file.as_deref());
+        // What is usual may come to be there later.
+        let who = who.map(Some).or_else(|why| match &account.credentials_file {
+            Some(_) => Err(SettingFault::new("credentials_file", why)),
+            None => Ok(None),
+        })?;
+        // Whoever names a time is given no other; where the file says another one later, what is given then counts.
+        let longest = who.and_then(|who| who.asks_for()).unwrap_or(USUAL);
         let ca_file = account.ca_file.as_deref();
         // Who asks over plain HTTP may have a machine without CAs; tokens may come over HTTPS all the same.
         let plain = account.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
@@ -135,7 +139,7 @@ impl Cloud {
     /// S8: how long what carries a token may still be taken, by the longest life that one was given. The metadata server gives also
     /// what is left of one, and the next one lives longer.
     pub(crate) fn longest_life(&self) -> Duration {
-        USUAL_LIFE.max(Duration::from_secs(self.longest.load(Ordering::Relaxed)) + CLOCKS)
+        Duration::from_secs(self.longest.load(Ordering::Relaxed)) + CLOCKS
     }
 
     /// The token that is there, where it serves at all.
