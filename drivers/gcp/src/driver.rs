@@ -134,6 +134,18 @@ impl GcpDriver {
         self.misnamed.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
     }
 
+    /// That the instance is not there; S13: where its name is another's by now, that says so, and nothing more is asked or told.
+    pub(crate) async fn gone(&self, why: &str, call: &Call) -> DriverError {
+        match self.successor(call).await {
+            None => DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, why),
+            Some(id) => DriverError::new(
+                ErrorKind::IdentityMismatch,
+                Effect::DidNotHappen,
+                format!("{why}; its name is the instance {id}'s now, which is another machine and is let be"),
+            ),
+        }
+    }
+
     /// Whose the name is now, where the settings have one: the instance that it was is not there any more.
     pub(crate) async fn successor(&self, call: &Call) -> Option<String> {
         let name = self.settings.name.as_deref()?;

@@ -32,17 +32,15 @@ impl GcpDriver {
         let seen = self.look(call).await?;
         let mut answered_at = seen.answered_at;
         let (power, said) = match &seen.found {
-            Ok(instance) => match self.is_called_so(instance) {
-                Ok(()) => self.judged(instance, &mut answered_at, call).await?,
-                Err(other) => (Power::Unknown, other.detail),
-            },
-            // Not found is a word of its own, and none of power.
-            Err(why) => {
-                let successor = self.successor(call).await;
-                let successor =
-                    successor.map(|id| format!("; its name is the instance {id}'s now")).unwrap_or_default();
-                (Power::Unknown, format!("{why}{successor}"))
+            Ok(instance) => {
+                self.is_called_so(instance)?;
+                self.judged(instance, &mut answered_at, call).await?
             }
+            // Not found is a word of its own, and none of power.
+            Err(why) => match self.gone(why, call).await {
+                gone if gone.kind == ErrorKind::IdentityMismatch => return Err(gone),
+                gone => (Power::Unknown, gone.detail),
+            },
         };
         if power != Power::Off {
             self.ours(&self.stops).not_off(seen.asked_at);
@@ -188,9 +186,7 @@ impl GcpDriver {
     async fn may_be_stopped(&self, call: &Call) -> Result<bool, DriverError> {
         let instance = match self.look(&call.until(Instant::now() + SHORT)).await {
             Ok(Seen { found: Ok(instance), .. }) => instance,
-            Ok(Seen { found: Err(gone), .. }) => {
-                return Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, gone));
-            }
+            Ok(Seen { found: Err(why), .. }) => return Err(self.gone(&why, call).await),
             Err(error) if error.kind == ErrorKind::IdentityMismatch => return Err(error),
             Err(_) => return self.was_called_so().map(|()| true),
         };

@@ -126,6 +126,11 @@ impl ComputeEngine {
         self.ask("replace", json!({ "instance": instance })).await
     }
 
+    /// The same, which comes with disks of its own: those of the one before are nobody's.
+    pub async fn replace_alone(&self, instance: &str) -> Result<String> {
+        self.ask("replace", json!({ "instance": instance, "disks": false })).await
+    }
+
     /// The truth of an instance, by its number.
     pub async fn truth(&self, instance: &str) -> Result<GceState> {
         self.ask("state", json!({ "instance": instance })).await
