@@ -7,9 +7,13 @@
 mod batch;
 mod command;
 mod credentials;
+mod lists;
 mod login;
 mod lookups;
+mod minute;
+mod questions;
 mod rates;
+mod struck;
 mod token;
 mod words;
 
@@ -21,16 +25,21 @@ use std::time::Duration;
 
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, SettingFault};
-use picket_reach::web;
+use picket_reach::web::{self, Answer};
 use reqwest::header::AUTHORIZATION;
 use reqwest::{Client, Url};
 use serde::de::DeserializeOwned;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc2822;
 
 use self::batch::Batch;
 pub(crate) use self::command::{Bound, Command, Told};
 use self::credentials::Credentials;
+pub(crate) use self::credentials::is_private;
 use self::login::{Login, bearer};
-use self::rates::{Group, Rates};
+use self::rates::Group;
+pub(crate) use self::rates::Rates;
+use self::struck::without;
 use self::token::{CLOCKS, Token};
 pub(crate) use self::words::Failure;
 use crate::instance::Instance;
@@ -83,15 +92,16 @@ pub(crate) struct Cloud {
     renewing: tokio::sync::Mutex<Refusal>,
     /// The longest life that a token of it was given, or is asked for, in seconds.
     longest: AtomicU64,
-    rates: Rates,
+    rates: Arc<Rates>,
     batches: Mutex<HashMap<String, Zone>>,
 }
 
 /// What is asked of one zone at once.
 #[derive(Clone)]
 struct Zone {
-    instances: Arc<Batch<batch::Instances>>,
-    operations: Arc<Batch<batch::Unfinished>>,
+    instances: Arc<Batch<questions::Instances>>,
+    unfinished: Arc<Batch<questions::Unfinished>>,
+    operations: Arc<Batch<questions::Named>>,
 }
 
 /// When and why we were refused a token last.
@@ -105,7 +115,7 @@ impl std::fmt::Debug for Cloud {
 }
 
 impl Cloud {
-    pub(crate) fn new(account: Account) -> Result<Self, SettingFault> {
+    pub(crate) fn new(account: Account, rates: Arc<Rates>) -> Result<Self, SettingFault> {
         let who = Credentials::find(account.credentials_file.as_deref());
         // What is usual may come to be there later.
         let who = who.map(Some).or_else(|why| match &account.credentials_file {
@@ -131,7 +141,7 @@ impl Cloud {
             held: RwLock::default(),
             renewing: tokio::sync::Mutex::default(),
             longest: AtomicU64::new(longest),
-            rates: Rates::default(),
+            rates,
             batches: Mutex::default(),
         })
     }
@@ -273,6 +283,7 @@ impl Cloud {
                     Err(error) => senseless(&error.to_string()),
                 };
             }
+            let answer = without(answer, &[token.secret.expose()]);
             let failure = Failure::of(method, &answer);
             match failure.kind {
                 ErrorKind::Authentication if !renewed && !token.is_young(call.now()) => {
@@ -280,7 +291,7 @@ impl Cloud {
                     renewed = true;
                 }
                 // It is asked again as soon as its limits let it, while its caller waits.
-                ErrorKind::Throttled => bucket.refused(),
+                ErrorKind::Throttled => rates::refused(&bucket, date_of(&answer)),
                 _ => return Ok(Err(failure)),
             }
         }
@@ -288,7 +299,11 @@ impl Cloud {
 
     fn zone(&self, zone: &str) -> Zone {
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = || Zone { instances: Arc::new(Batch::new(zone)), operations: Arc::new(Batch::new(zone)) };
+        let made = || Zone {
+            instances: Arc::new(Batch::new(zone)),
+            unfinished: Arc::new(Batch::new(zone)),
+            operations: Arc::new(Batch::new(zone)),
+        };
         batches.entry(zone.to_owned()).or_insert_with(made).clone()
     }
 
@@ -309,9 +324,25 @@ impl Cloud {
         id: &str,
         call: &Call,
     ) -> Result<Vec<Operation>, DriverError> {
-        let told = self.zone(zone).operations.ask(self, id, call).await?;
+        let told = self.zone(zone).unfinished.ask(self, id, call).await?;
         told.map(|(operations, _)| operations).map_err(Failure::of_question)
     }
+
+    /// An operation by its name.
+    pub(crate) async fn operation(
+        self: &Arc<Self>,
+        zone: &str,
+        name: &str,
+        call: &Call,
+    ) -> Result<Result<Operation, Failure>, DriverError> {
+        let told = self.zone(zone).operations.ask(self, name, call).await?;
+        Ok(told.map(|(operation, _)| operation))
+    }
+}
+
+/// What Google's clock says in an answer.
+fn date_of(answer: &Answer) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(answer.header("date")?, &Rfc2822).ok()
 }
 
 /// The region of a zone.
