@@ -96,6 +96,15 @@ impl Bucket {
         }
     }
 
+    /// Waits until one is there besides `reserve`, as for taking it, and takes none.
+    pub async fn room(&self, reserve: f64, hurried: impl Fn() -> bool) {
+        const LOOK: Duration = Duration::from_millis(50);
+        let left = || if hurried() { 1.0 } else { 1.0 + reserve };
+        while let Err(when) = self.try_take(Instant::now(), 0.0, left()) {
+            sleep_until(when.min(Instant::now() + LOOK)).await;
+        }
+    }
+
     /// How many may be taken at once now, at least one.
     pub fn there(&self) -> usize {
         let _ = self.try_take(Instant::now(), 0.0, 0.0);
@@ -105,13 +114,18 @@ impl Bucket {
 
     /// The far side refused because of its limits: ours was fuller than its own.
     pub fn refused(&self) {
-        self.refused_at(Instant::now());
+        self.refused_until(None);
     }
 
-    fn refused_at(&self, now: Instant) {
+    /// The same; its own is full again after so long, where that is known: nothing waits longer.
+    pub fn refused_until(&self, full: Option<Duration>) {
+        self.refused_at(Instant::now(), full);
+    }
+
+    fn refused_at(&self, now: Instant, full: Option<Duration>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         (state.tokens, state.at) = (0.0, Some(now));
-        state.paused_until = Some(now + state.pause);
+        state.paused_until = Some(now + full.map_or(state.pause, |full| full.min(state.pause)));
         state.pause = (state.pause * 2).min(LONGEST_PAUSE);
     }
 
@@ -170,10 +184,21 @@ mod tests {
             if step == 3 {
                 bucket.accepted();
             }
-            bucket.refused_at(now);
+            bucket.refused_at(now, None);
             waits.push(wait(&bucket, now, 1.0, 0.0));
             now += Duration::from_secs(30);
         }
         assert_eq!(waits, [500, 1_000, 2_000, 500]);
+        bucket.refused_at(now, Some(Duration::from_millis(300)));
+        assert_eq!(wait(&bucket, now, 1.0, 0.0), 300, "its own is full again then");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn room_is_waited_for_and_not_taken() {
+        let (bucket, began) = (Bucket::new(SMALL), Instant::now());
+        bucket.take(4).await;
+        bucket.room(1.0, || false).await;
+        assert_eq!(began.elapsed().as_millis() / 10, 100, "two come in a second");
+        assert_eq!(wait(&bucket, Instant::now(), 2.0, 0.0), 0);
     }
 }

@@ -38,11 +38,21 @@ pub(crate) struct GcpDriver {
     pub(crate) starts: Arc<Mutex<Ours>>,
     /// Why the instance is not the one that the settings mean, as the last look had it.
     misnamed: Mutex<Option<DriverError>>,
+    /// The last look that found it.
+    last: Mutex<Last>,
     /// Stops and starts whose end is not known.
     pub(crate) open: Arc<Open>,
     pub(crate) remarks: Remarks,
     /// What is in the names of its requests.
     pub(crate) salt: [u8; 16],
+}
+
+/// What was seen last, since something was sent that changes it.
+#[derive(Debug, Default)]
+struct Last {
+    sent_at: BootTime,
+    /// And when it was asked for.
+    found: Option<(BootTime, Instance)>,
 }
 
 /// What a look at the instance found.
@@ -80,6 +90,7 @@ impl GcpDriver {
             stops,
             starts,
             misnamed: Mutex::default(),
+            last: Mutex::default(),
             open,
             remarks: Remarks::default(),
             salt,
@@ -108,13 +119,30 @@ impl GcpDriver {
             Ok((instance, stamps)) => {
                 let misnamed = self.is_called_so(&instance).err();
                 *self.misnamed.lock().unwrap_or_else(PoisonError::into_inner) = misnamed;
+                let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                if stamps.asked_at >= last.sent_at {
+                    last.found = Some((stamps.asked_at, instance.clone()));
+                }
+                drop(last);
                 Ok(Seen { found: Ok(instance), asked_at: stamps.asked_at, answered_at: stamps.answered_at })
             }
             Err(failure) if failure.is_not_found() => {
+                self.changes(call.now());
                 Ok(Seen { found: Err(failure.words), asked_at: before, answered_at: call.now() })
             }
             Err(failure) => Err(failure.of_question()),
         }
+    }
+
+    /// The instance as it was found, where that was asked for since then.
+    pub(crate) fn looked_at_since(&self, since: BootTime) -> Option<Instance> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.found.as_ref().filter(|(asked_at, _)| *asked_at >= since).map(|(_, instance)| instance.clone())
+    }
+
+    /// Something is sent that changes it: what was seen is of the past.
+    pub(crate) fn changes(&self, now: BootTime) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Last { sent_at: now, found: None };
     }
 
     /// S13: the name in the settings is the only word on whose the number is that does not come from the number. An instance that is
@@ -132,6 +160,18 @@ impl GcpDriver {
     /// What the last look said of that.
     pub(crate) fn was_called_so(&self) -> Result<(), DriverError> {
         self.misnamed.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
+    }
+
+    /// That the instance is not there; S13: where its name is another's by now, that says so, and nothing more is asked or told.
+    pub(crate) async fn gone(&self, why: &str, call: &Call) -> DriverError {
+        match self.successor(call).await {
+            None => DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, why),
+            Some(id) => DriverError::new(
+                ErrorKind::IdentityMismatch,
+                Effect::DidNotHappen,
+                format!("{why}; its name is the instance {id}'s now, which is another machine and is let be"),
+            ),
+        }
     }
 
     /// Whose the name is now, where the settings have one: the instance that it was is not there any more.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
 use serde_json::{Map, Value};
 
-use crate::cloud::{Account, Cloud};
+use crate::cloud::{Account, Cloud, Rates};
 use crate::driver::GcpDriver;
 use crate::ours::Kept;
 use crate::settings::Settings;
@@ -26,6 +26,8 @@ use crate::settings::Settings;
 #[derive(Debug, Default)]
 pub struct GcpKind {
     clouds: Mutex<HashMap<Account, Weak<Cloud>>>,
+    /// What each project's limits leave, whoever asks.
+    rates: Mutex<HashMap<(String, Option<String>), Arc<Rates>>>,
     /// What was told each instance, by its number.
     kept: Mutex<HashMap<String, Kept>>,
 }
@@ -37,7 +39,10 @@ impl GcpKind {
         if let Some(cloud) = clouds.get(account).and_then(Weak::upgrade) {
             return Ok(cloud);
         }
-        let cloud = Arc::new(Cloud::new(account.clone())?);
+        let project = (account.project.clone(), account.endpoint.clone());
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let rates = rates.entry(project).or_default().clone();
+        let cloud = Arc::new(Cloud::new(account.clone(), rates)?);
         clouds.insert(account.clone(), Arc::downgrade(&cloud));
         Ok(cloud)
     }

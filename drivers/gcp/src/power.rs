@@ -20,7 +20,9 @@ use crate::requests::{Of, RequestId};
 const EPOCH: Epoch = Epoch { id: 1, origin: EpochOrigin::Fresh };
 /// Between two looks at what is under way.
 const LOOK: Duration = Duration::from_secs(1);
-/// For so long a stop looks before it is sent.
+/// A look that was asked for within this serves a stop.
+const JUST_NOW: Duration = Duration::from_secs(3);
+/// For so long a stop looks before it is sent, where there is none.
 const SHORT: Duration = Duration::from_secs(3);
 /// By how much what Google stamps may be off.
 const STAMPS: Duration = Duration::from_secs(2);
@@ -32,17 +34,15 @@ impl GcpDriver {
         let seen = self.look(call).await?;
         let mut answered_at = seen.answered_at;
         let (power, said) = match &seen.found {
-            Ok(instance) => match self.is_called_so(instance) {
-                Ok(()) => self.judged(instance, &mut answered_at, call).await?,
-                Err(other) => (Power::Unknown, other.detail),
-            },
-            // Not found is a word of its own, and none of power.
-            Err(why) => {
-                let successor = self.successor(call).await;
-                let successor =
-                    successor.map(|id| format!("; its name is the instance {id}'s now")).unwrap_or_default();
-                (Power::Unknown, format!("{why}{successor}"))
+            Ok(instance) => {
+                self.is_called_so(instance)?;
+                self.judged(instance, &mut answered_at, call).await?
             }
+            // Not found is a word of its own, and none of power.
+            Err(why) => match self.gone(why, call).await {
+                gone if gone.kind == ErrorKind::IdentityMismatch => return Err(gone),
+                gone => (Power::Unknown, gone.detail),
+            },
         };
         if power != Power::Off {
             self.ours(&self.stops).not_off(seen.asked_at);
@@ -186,15 +186,24 @@ impl GcpDriver {
     /// Whether it is stopped already, as a short look says. Where nothing is seen it is told all the same, and may have been so already:
     /// a stop waits for no question's turn, and local SSDs Compute Engine keeps by itself where it is not said what becomes of them.
     async fn may_be_stopped(&self, call: &Call) -> Result<bool, DriverError> {
-        let instance = match self.look(&call.until(Instant::now() + SHORT)).await {
+        // Whoever sends an off looked just before: that is not asked for again.
+        let since = BootTime::from_boot(call.now().since_boot().saturating_sub(JUST_NOW));
+        let looked = match self.looked_at_since(since) {
+            Some(found) => return self.may_be_stopped_as(&found),
+            None => self.look(&call.until(Instant::now() + SHORT)).await,
+        };
+        let instance = match looked {
             Ok(Seen { found: Ok(instance), .. }) => instance,
-            Ok(Seen { found: Err(gone), .. }) => {
-                return Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, gone));
-            }
+            Ok(Seen { found: Err(why), .. }) => return Err(self.gone(&why, call).await),
             Err(error) if error.kind == ErrorKind::IdentityMismatch => return Err(error),
             Err(_) => return self.was_called_so().map(|()| true),
         };
-        self.is_called_so(&instance)?;
+        self.may_be_stopped_as(&instance)
+    }
+
+    /// The same of one that was found so.
+    fn may_be_stopped_as(&self, instance: &Instance) -> Result<bool, DriverError> {
+        self.is_called_so(instance)?;
         let ssds = instance.local_ssds();
         if !ssds.is_empty() && self.settings.discard_local_ssd.is_none() {
             let detail = format!(
@@ -229,6 +238,7 @@ impl GcpDriver {
             );
             // A stop that comes late costs a machine that runs again, and no data: it is not held to what stands in the ledger.
             let command = Command { method: "instances.stop", path: &path, query, request, bound: None };
+            self.changes(call.now());
             let was_unheard = self.ours(&self.stops).sending(call.now());
             let told = self.cloud.tell(command, self.region(), &self.open, call).await;
             let judge = |error: DriverError| {
@@ -291,6 +301,7 @@ impl GcpDriver {
         let bound = Some(Bound::of(&order, order.checked_at()));
         let path = self.path("/start");
         let command = Command { method: "instances.start", path: &path, query: Vec::new(), request, bound };
+        self.changes(call.now());
         self.ours(&self.starts).sent(call.now());
         let told = self.cloud.tell(command, self.region(), &self.open, call).await?;
         let told = told.map_err(|failure| match failure.is_busy() {

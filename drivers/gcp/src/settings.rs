@@ -4,7 +4,7 @@ use picket_driver::SettingFault;
 use picket_driver::table::{ReadTable, shown};
 use serde_json::{Map, Value};
 
-use crate::cloud::Account;
+use crate::cloud::{Account, is_private};
 
 const KEYS: [&str; 9] = [
     "instance",
@@ -67,6 +67,11 @@ impl Settings {
         let zone = reader.part("zone", given.zone, is_zone, "\"europe-west1-b\"");
         let credentials_file = reader.file("credentials_file");
         let endpoint = reader.url("endpoint", "https://compute.googleapis.com");
+        let url = endpoint.as_deref().and_then(|text| reqwest::Url::parse(text).ok());
+        if url.is_some_and(|url| !is_private(&url)) {
+            let why = "expected https: each request bears a token (http is for this machine alone)";
+            reader.fault("endpoint", why);
+        }
         let metadata = reader.url("metadata", "http://metadata.google.internal");
         let ca_file = reader.file("ca_file");
         let discards = table.contains_key("discard_local_ssd");
@@ -291,6 +296,11 @@ mod tests {
             (json!({ "instance": "gce://p/europe-west1-b/a", "id": "a" }), "id", "numeric id"),
             (json!({ "instance": "gce://p/europe-west1-b/17", "id": "18" }), "id", "another numeric id"),
             (json!({}), "instance", "is missing"),
+            (
+                json!({ "instance": "gce://p/europe-west1-b/17", "endpoint": "http://compute.example" }),
+                "endpoint",
+                "expected https",
+            ),
         ] {
             let faults = check(table.clone()).expect_err("wrong");
             let found = faults.iter().any(|fault| fault.key == key && fault.message.contains(word));

@@ -149,6 +149,11 @@ impl ComputeEngine {
         self.ask("replace", json!({ "instance": instance })).await
     }
 
+    /// The same, which comes with disks of its own: those of the one before are nobody's.
+    pub async fn replace_alone(&self, instance: &str) -> Result<String> {
+        self.ask("replace", json!({ "instance": instance, "disks": false })).await
+    }
+
     /// The truth of an instance, by its number.
     pub async fn truth(&self, instance: &str) -> Result<GceState> {
         self.ask("state", json!({ "instance": instance })).await
@@ -259,6 +264,13 @@ impl ComputeEngine {
         let mut external = user.external.clone();
         external["credential_source"] = json!({ "file": subject });
         self.file(&format!("external-{}.json", user.email), &external.to_string())
+    }
+
+    /// The same, whose tokens shall live for so many seconds.
+    pub fn short_lived_file(&self, user: &GceUser, seconds: u64) -> Result<PathBuf> {
+        let mut user = user.clone();
+        user.external["service_account_impersonation"] = json!({ "token_lifetime_seconds": seconds });
+        self.external_account_file(&user)
     }
 
     fn directory(&self) -> &Path {

@@ -51,6 +51,15 @@ pub async fn soon(what: &str, mut seen: impl AsyncFnMut() -> Result<bool>) -> Re
     ended.unwrap_or_else(|_elapsed| panic!("not within a minute: {what}"))
 }
 
+/// Somebody else's hand, by the instance's name: `stop`.
+pub async fn by_hand(instance: &GceInstance, verb: &str, with: Option<&Value>) -> Result<u16> {
+    let compute = compute().await?;
+    let token = compute.token(&compute.user(&["*"]).await?).await?;
+    let path = format!("zones/{}/instances/{}/{verb}", instance.zone, instance.name);
+    let answered = compute.bare(&token, "POST", &path, with).await?;
+    Ok(answered.map_or(0, |(status, _)| status))
+}
+
 /// How a scene shall be.
 pub struct Plan {
     rules: String,
@@ -74,6 +83,14 @@ impl Plan {
     /// With further lines of the release.
     pub fn releasing(mut self, lines: &str) -> Self {
         self.releases += lines;
+        self
+    }
+
+    /// Whoever asks may also vouch that a node is off.
+    pub fn trusting(mut self) -> Self {
+        for role in ["admin", "attest"] {
+            self.releases += &format!("[roles.{role}]\nrole = \"{role}\"\ncallers = [\"uid:*\"]\n");
+        }
         self
     }
 
@@ -109,6 +126,14 @@ impl Plan {
         instance: &GceInstance,
     ) -> Result<Scene> {
         let compute = compute().await?;
+        let mut gateway = Gateway::of(Daemon::Shipped, &self.fleet(compute, file, instance))?;
+        gateway.begin(variables).await?;
+        gateway.checked().await?;
+        Ok(Scene { gateway, compute, instance: instance.clone() })
+    }
+
+    /// The settings of its gateway.
+    pub fn fleet(self, compute: &ComputeEngine, file: &Path, instance: &GceInstance) -> Fleet {
         let file = match file.as_os_str().is_empty() {
             true => String::new(),
             false => format!("credentials_file = {file:?}\n"),
@@ -123,10 +148,7 @@ impl Plan {
             self.endpoint.unwrap_or_else(|| compute.endpoint()),
             self.device,
         );
-        let mut gateway = Gateway::of(Daemon::Shipped, &Fleet::new().with(&text))?;
-        gateway.begin(variables).await?;
-        gateway.checked().await?;
-        Ok(Scene { gateway, compute, instance: instance.clone() })
+        Fleet::new().with(&text)
     }
 }
 
@@ -181,11 +203,7 @@ impl Scene {
 
     /// Somebody else's hand, by the instance's name: `stop`.
     pub async fn by_hand(&self, verb: &str) -> Result<u16> {
-        let theirs = self.compute.user(&["*"]).await?;
-        let token = self.compute.token(&theirs).await?;
-        let path = format!("zones/{}/instances/{}/{verb}", self.instance.zone, self.instance.name);
-        let answered = self.compute.bare(&token, "POST", &path, None).await?;
-        Ok(answered.map_or(0, |(status, _)| status))
+        by_hand(&self.instance, verb, None).await
     }
 
     /// Fences it: proven off, with everything released, and nothing was asked that Google's document does not allow.

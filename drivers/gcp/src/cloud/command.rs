@@ -14,12 +14,11 @@ use picket_reach::web::{self, Answer, NoAnswer};
 use reqwest::RequestBuilder;
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH};
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc2822;
 use tokio::time::{Instant, timeout_at};
 
 use super::login::bearer;
-use super::rates::Group;
-use super::{Cloud, Failure, LONGEST, Stamps, words};
+use super::struck::without;
+use super::{Cloud, Failure, LONGEST, Stamps, date_of, words};
 use crate::operation::Operation;
 use crate::requests::{Open, RequestId};
 
@@ -86,10 +85,10 @@ impl Cloud {
         if call.may_only_read() || call.is_deposed() {
             call.may_send()?;
         }
-        let bucket = self.rates.bucket(region, Group::Command(method));
+        let minute = self.rates.minute(region, method);
         // What is bounded is wanted now: it does not wait for others' turns, and is asked for again.
         if bound.is_none() {
-            self.rates.wait(&bucket, method, call).await?;
+            minute.wait(method, call).await?;
         }
         let Some(token) = self.held(call.now()) else {
             return Err(refused(
@@ -99,10 +98,7 @@ impl Cloud {
         };
         if let Some(bound) = bound {
             allowed(&bound, &token, call)?;
-            if !bucket.take_now() {
-                let detail = format!("{method}: as many as Compute Engine takes were sent just now");
-                return Err(refused(ErrorKind::Throttled, detail));
-            }
+            minute.take_now(method)?;
         }
         let id = request.to_string();
         let mut query = query;
@@ -121,17 +117,18 @@ impl Cloud {
         let stamps = Stamps { asked_at, answered_at: call.now() };
         let status = answer.code.as_u16();
         if status == 200 {
-            bucket.accepted();
-            let date = answer.header("date").and_then(|text| OffsetDateTime::parse(text, &Rfc2822).ok());
+            minute.accepted();
+            let date = date_of(&answer);
             return Ok(match operation(&answer) {
                 Ok(operation) => Ok(Told { operation, stamps, date }),
                 Err(why) => Err(Failure::senseless(method, status, &why)),
             });
         }
+        let answer = without(answer, &[token.secret.expose()]);
         let failure = Failure::of(method, &answer);
         match failure.kind {
             ErrorKind::Authentication => self.forget(&token, call.now()),
-            ErrorKind::Throttled => bucket.refused(),
+            ErrorKind::Throttled => minute.refused(date_of(&answer)),
             _ => {}
         }
         Ok(Err(failure))

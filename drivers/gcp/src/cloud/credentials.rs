@@ -3,6 +3,7 @@
 //!
 //! **Invariant.** A file is read anew for each token, so that one that was changed serves at once. What is secret in it is shown nowhere.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use picket_driver::Secret;
@@ -206,7 +207,24 @@ fn subject(source: &Value) -> Result<Subject, String> {
 
 fn url(key: &str, text: &str) -> Result<Url, String> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "https" | "http") && url.has_host());
-    url.ok_or_else(|| format!("its {key} is no URL"))
+    let url = url.ok_or_else(|| format!("its {key} is no URL"))?;
+    if !is_private(&url) {
+        return Err(format!(
+            "its {key} is not https: who listens on the way would have what is secret (http is for this machine alone)"
+        ));
+    }
+    Ok(url)
+}
+
+/// Whether nobody on the way reads what is sent there: by TLS, or as it does not leave the machine. The addresses of metadata servers
+/// (link-local) do not leave its host.
+pub(crate) fn is_private(url: &Url) -> bool {
+    let stays = |host: &str| match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(IpAddr::V4(address)) => address.is_loopback() || address.is_link_local(),
+        Ok(IpAddr::V6(address)) => address.is_loopback() || address.is_unicast_link_local(),
+        Err(_) => host == "localhost",
+    };
+    url.scheme() == "https" || url.host_str().is_some_and(stays)
 }
 
 /// Where an error is, without what stands there.
@@ -275,6 +293,23 @@ mod tests {
     }
 
     #[test]
+    fn plain_http_is_for_this_machine_alone() {
+        for (text, is) in [
+            ("https://oauth2.googleapis.com/token", true),
+            ("http://oauth2.googleapis.com/token", false),
+            ("http://127.0.0.1:8080/t", true),
+            ("http://127.9.9.9/t", true),
+            ("http://[::1]/t", true),
+            ("http://localhost/t", true),
+            ("http://169.254.169.254/t", true),
+            ("http://10.0.0.1/t", false),
+            ("http://127.0.0.1.example/t", false),
+        ] {
+            assert_eq!(is_private(&Url::parse(text).expect("a URL")), is, "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_with_a_file_is_said_without_what_stands_in_it() {
         for (text, word) in [
             ("hunter2".to_owned(), "no JSON"),
@@ -290,6 +325,10 @@ mod tests {
             (json!({ "type": "gdch_service_account" }).to_string(), "known are service_account"),
             (external(json!({ "executable": { "command": "hunter2" } })), "neither a file nor a url"),
             (external(json!({ "file": "/t", "format": { "type": "json" } })), "subject_token_field_name"),
+            (
+                external(json!({ "url": "http://hunter2.example/t" })),
+                "its credential_source.url is not https",
+            ),
         ] {
             let why = read(&text, 0o600).expect_err("wrong");
             assert!(why.contains(word) && !why.contains("hunter2"), "{why}");

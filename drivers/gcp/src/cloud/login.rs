@@ -21,6 +21,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::{Rfc2822, Rfc3339};
 
 use super::credentials::{Credentials, External, Place, Subject};
+use super::struck::without;
 use super::token::{CLOCKS, Token};
 
 /// What the token is for.
@@ -99,7 +100,7 @@ impl Login<'_> {
                         ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
                         ("assertion", &assertion),
                     ];
-                    self.exchange(PLACE, self.form(tokens, &grant)).await
+                    self.exchange(PLACE, self.form(tokens, &grant), &[&assertion]).await
                 };
                 let mut heard = asked(ours).await?;
                 // It is taken by Google's clock alone, which may not be ours: that is told with the refusal.
@@ -124,13 +125,13 @@ impl Login<'_> {
                     ("client_secret", &secret),
                     ("refresh_token", &refresh),
                 ];
-                token(self.send(PLACE, self.form(tokens, &grant)).await?)
+                token(self.send(PLACE, self.form(tokens, &grant), &[&secret, &refresh]).await?)
             }
             Credentials::External(external) => self.external(external).await,
             Credentials::Metadata => {
                 let place = format!("{}{METADATA}", self.metadata);
-                let heard =
-                    self.send("the metadata server", self.web.get(place).header(FLAVOR, "Google")).await?;
+                let request = self.web.get(place).header(FLAVOR, "Google");
+                let heard = self.send("the metadata server", request, &[]).await?;
                 if heard.answer.header(FLAVOR) != Some("Google") {
                     return Err(wrong(
                         ErrorKind::Protocol,
@@ -154,13 +155,14 @@ impl Login<'_> {
             ("subject_token_type", external.token_kind.as_str()),
             ("subject_token", &subject),
         ];
-        let heard = self.send("the token exchange", self.form(&external.tokens, &grant)).await?;
+        let heard = self.send("the token exchange", self.form(&external.tokens, &grant), &[&subject]).await?;
         let Some(place) = &external.impersonates else { return token(heard) };
         let exchanged: Granted = body(&heard.answer, "the token exchange")?;
-        let bearer = bearer(&Secret::new(exchanged.access_token))?;
+        let bearer = bearer(&Secret::new(exchanged.access_token.clone()))?;
         let wanted = json!({ "scope": [COMPUTE], "lifetime": format!("{}s", external.life) });
         let request = self.web.post(place.clone()).header(AUTHORIZATION, bearer).json(&wanted);
-        impersonated(self.send("the service account's impersonation", request).await?)
+        let secrets = [exchanged.access_token.as_str()];
+        impersonated(self.send("the service account's impersonation", request, &secrets).await?)
     }
 
     /// What the other provider vouches with.
@@ -180,7 +182,10 @@ impl Login<'_> {
                 let request = request.ok_or_else(|| {
                     wrong(ErrorKind::Settings, "a header of credential_source cannot be sent")
                 })?;
-                self.send("the external account's provider", request).await?.answer.body
+                let secrets = headers.iter().map(|(_, value)| String::from_utf8_lossy(value.expose()));
+                let secrets: Vec<_> = secrets.collect();
+                let secrets: Vec<&str> = secrets.iter().map(AsRef::as_ref).collect();
+                self.send("the external account's provider", request, &secrets).await?.answer.body
             }
         };
         let found = match &subject.field {
@@ -204,12 +209,22 @@ impl Login<'_> {
         self.web.post(place.clone()).header("content-type", "application/x-www-form-urlencoded").body(body)
     }
 
-    async fn send(&self, whom: &str, request: RequestBuilder) -> Result<Heard, DriverError> {
-        granted(whom, self.exchange(whom, request).await?)
+    async fn send(
+        &self,
+        whom: &str,
+        request: RequestBuilder,
+        secrets: &[&str],
+    ) -> Result<Heard, DriverError> {
+        granted(whom, self.exchange(whom, request, secrets).await?)
     }
 
-    /// Whatever is answered.
-    async fn exchange(&self, whom: &str, request: RequestBuilder) -> Result<Heard, DriverError> {
+    /// Whatever is answered; a refusal without these, which were sent.
+    async fn exchange(
+        &self,
+        whom: &str,
+        request: RequestBuilder,
+        secrets: &[&str],
+    ) -> Result<Heard, DriverError> {
         let asked_at = self.call.now();
         let answer = web::exchange_up_to(LONGEST, request, self.call.deadline()).await;
         let answered_at = self.call.now();
@@ -221,6 +236,10 @@ impl Login<'_> {
             };
             wrong(kind, format!("no token: {whom}: {why}"))
         })?;
+        let answer = match answer.code.as_u16() {
+            200 => answer,
+            _ => without(answer, &secrets.iter().map(|secret| secret.as_bytes()).collect::<Vec<_>>()),
+        };
         Ok(Heard { asked_at, answered_at, answer })
     }
 }
@@ -241,7 +260,7 @@ fn granted(whom: &str, heard: Heard) -> Result<Heard, DriverError> {
     Err(wrong(kind, format!("no token: {whom} answered {code}: {}", said(&heard.answer))))
 }
 
-/// In words; an answer may repeat what was asked, and that is not shown.
+/// In words.
 fn said(answer: &Answer) -> String {
     let told: Refused = serde_json::from_slice(&answer.body).unwrap_or_default();
     let code =

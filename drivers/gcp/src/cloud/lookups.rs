@@ -1,4 +1,4 @@
-//! Questions of one thing: an instance by its name, an operation, a disk.
+//! Questions of one thing: an instance by its name, what does a request, a disk.
 
 use picket_driver::{Call, DriverError};
 
@@ -19,19 +19,6 @@ impl Cloud {
         let path = self.zonal(zone, &format!("instances/{name}"));
         let told = self.ask("instances.get", (region_of(zone), Group::Reads), &path, &[], call).await?;
         Ok(told.map(|(instance, _)| instance))
-    }
-
-    /// An operation by its name.
-    pub(crate) async fn operation(
-        &self,
-        zone: &str,
-        name: &str,
-        call: &Call,
-    ) -> Result<Result<Operation, Failure>, DriverError> {
-        let path = self.zonal(zone, &format!("operations/{name}"));
-        let told =
-            self.ask("zoneOperations.get", (region_of(zone), Group::Operations), &path, &[], call).await?;
-        Ok(told.map(|(operation, _)| operation))
     }
 
     /// What does that request; `None`: nothing yet.

@@ -7,9 +7,13 @@
 mod batch;
 mod command;
 mod credentials;
+mod lists;
 mod login;
 mod lookups;
+mod minute;
+mod questions;
 mod rates;
+mod struck;
 mod token;
 mod words;
 
@@ -21,16 +25,21 @@ use std::time::Duration;
 
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, SettingFault};
-use picket_reach::web;
+use picket_reach::web::{self, Answer};
 use reqwest::header::AUTHORIZATION;
 use reqwest::{Client, Url};
 use serde::de::DeserializeOwned;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc2822;
 
 use self::batch::Batch;
 pub(crate) use self::command::{Bound, Command, Told};
 use self::credentials::Credentials;
+pub(crate) use self::credentials::is_private;
 use self::login::{Login, bearer};
-use self::rates::{Group, Rates};
+use self::rates::Group;
+pub(crate) use self::rates::Rates;
+use self::struck::without;
 use self::token::{CLOCKS, Token};
 pub(crate) use self::words::Failure;
 use crate::instance::Instance;
@@ -49,8 +58,10 @@ const RENEWED: Duration = Duration::from_secs(120);
 /// After we were refused a token none is asked for again for so long; for a fence shorter: who gives tokens may only be starting.
 const REFUSED: Duration = Duration::from_secs(30);
 const REFUSED_A_FENCE: Duration = Duration::from_secs(5);
-/// How long tokens live that Google gives, and what clocks may differ by.
-pub(crate) const USUAL_LIFE: Duration = Duration::from_secs(3_600 + CLOCKS.as_secs());
+/// For so many seconds Google gives a token, where nobody asks for another time.
+const USUAL: u64 = 3_600;
+/// How long what carries such a token may be taken, and what clocks may differ by.
+pub(crate) const USUAL_LIFE: Duration = Duration::from_secs(USUAL + CLOCKS.as_secs());
 
 /// Who asks, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -79,17 +90,18 @@ pub(crate) struct Cloud {
     commands: Client,
     held: RwLock<Option<Arc<Token>>>,
     renewing: tokio::sync::Mutex<Refusal>,
-    /// The longest life that a token of it was given, in seconds.
+    /// The longest life that a token of it was given, or is asked for, in seconds.
     longest: AtomicU64,
-    rates: Rates,
+    rates: Arc<Rates>,
     batches: Mutex<HashMap<String, Zone>>,
 }
 
 /// What is asked of one zone at once.
 #[derive(Clone)]
 struct Zone {
-    instances: Arc<Batch<batch::Instances>>,
-    operations: Arc<Batch<batch::Unfinished>>,
+    instances: Arc<Batch<questions::Instances>>,
+    unfinished: Arc<Batch<questions::Unfinished>>,
+    operations: Arc<Batch<questions::Named>>,
 }
 
 /// When and why we were refused a token last.
@@ -103,13 +115,15 @@ impl std::fmt::Debug for Cloud {
 }
 
 impl Cloud {
-    pub(crate) fn new(account: Account) -> Result<Self, SettingFault> {
-        let mut longest = 0;
-        if let Some(file) = &account.credentials_file {
-            let who =
-                Credentials::find(Some(file)).map_err(|why| SettingFault::new("credentials_file", why))?;
-            longest = who.asks_for().unwrap_or_default();
-        }
+    pub(crate) fn new(account: Account, rates: Arc<Rates>) -> Result<Self, SettingFault> {
+        let who = Credentials::find(account.credentials_file.as_deref());
+        // What is usual may come to be there later.
+        let who = who.map(Some).or_else(|why| match &account.credentials_file {
+            Some(_) => Err(SettingFault::new("credentials_file", why)),
+            None => Ok(None),
+        })?;
+        // Whoever names a time is given no other; where the file says another one later, what is given then counts.
+        let longest = who.and_then(|who| who.asks_for()).unwrap_or(USUAL);
         let ca_file = account.ca_file.as_deref();
         // Who asks over plain HTTP may have a machine without CAs; tokens may come over HTTPS all the same.
         let plain = account.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
@@ -127,7 +141,7 @@ impl Cloud {
             held: RwLock::default(),
             renewing: tokio::sync::Mutex::default(),
             longest: AtomicU64::new(longest),
-            rates: Rates::default(),
+            rates,
             batches: Mutex::default(),
         })
     }
@@ -135,7 +149,7 @@ impl Cloud {
     /// S8: how long what carries a token may still be taken, by the longest life that one was given. The metadata server gives also
     /// what is left of one, and the next one lives longer.
     pub(crate) fn longest_life(&self) -> Duration {
-        USUAL_LIFE.max(Duration::from_secs(self.longest.load(Ordering::Relaxed)) + CLOCKS)
+        Duration::from_secs(self.longest.load(Ordering::Relaxed)) + CLOCKS
     }
 
     /// The token that is there, where it serves at all.
@@ -269,6 +283,7 @@ impl Cloud {
                     Err(error) => senseless(&error.to_string()),
                 };
             }
+            let answer = without(answer, &[token.secret.expose()]);
             let failure = Failure::of(method, &answer);
             match failure.kind {
                 ErrorKind::Authentication if !renewed && !token.is_young(call.now()) => {
@@ -276,7 +291,7 @@ impl Cloud {
                     renewed = true;
                 }
                 // It is asked again as soon as its limits let it, while its caller waits.
-                ErrorKind::Throttled => bucket.refused(),
+                ErrorKind::Throttled => rates::refused(&bucket, date_of(&answer)),
                 _ => return Ok(Err(failure)),
             }
         }
@@ -284,7 +299,11 @@ impl Cloud {
 
     fn zone(&self, zone: &str) -> Zone {
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = || Zone { instances: Arc::new(Batch::new(zone)), operations: Arc::new(Batch::new(zone)) };
+        let made = || Zone {
+            instances: Arc::new(Batch::new(zone)),
+            unfinished: Arc::new(Batch::new(zone)),
+            operations: Arc::new(Batch::new(zone)),
+        };
         batches.entry(zone.to_owned()).or_insert_with(made).clone()
     }
 
@@ -305,9 +324,25 @@ impl Cloud {
         id: &str,
         call: &Call,
     ) -> Result<Vec<Operation>, DriverError> {
-        let told = self.zone(zone).operations.ask(self, id, call).await?;
+        let told = self.zone(zone).unfinished.ask(self, id, call).await?;
         told.map(|(operations, _)| operations).map_err(Failure::of_question)
     }
+
+    /// An operation by its name.
+    pub(crate) async fn operation(
+        self: &Arc<Self>,
+        zone: &str,
+        name: &str,
+        call: &Call,
+    ) -> Result<Result<Operation, Failure>, DriverError> {
+        let told = self.zone(zone).operations.ask(self, name, call).await?;
+        Ok(told.map(|(operation, _)| operation))
+    }
+}
+
+/// What Google's clock says in an answer.
+fn date_of(answer: &Answer) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(answer.header("date")?, &Rfc2822).ok()
 }
 
 /// The region of a zone.

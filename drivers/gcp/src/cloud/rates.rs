@@ -1,40 +1,56 @@
 //! How much may be asked of Compute Engine. A project has quotas for groups of methods, a minute and a region, which are its own and
-//! can be raised; what is assumed here is 1,500 a minute for each group, of which no minute sees more.
+//! can be raised; what is assumed here is 1,500 a minute for each group, of which no minute sees more. They are the project's, whoever
+//! asks.
 //!
 //! **Invariant.** Fences come first: what may only read leaves a reserve.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use picket_driver::bucket::{Bucket, Limit};
 use picket_driver::{Call, DriverError, Effect, ErrorKind};
+use time::OffsetDateTime;
 use tokio::time::timeout_at;
+
+use super::minute::Minute;
 
 /// What a minute sees at most: what is there, and what comes meanwhile.
 const A_MINUTE: Limit = Limit { size: 500.0, a_second: 1_000.0 / 60.0 };
 /// What may only read leaves so many requests to the fences.
 const RESERVE: f64 = 100.0;
+/// Once a minute begins questions wait so long, and up to so much longer: stops go first, and not all that wait there go at once.
+const AFTER: Duration = Duration::from_millis(500);
+const JITTER: u64 = 1_000;
 
-/// Methods that count together.
+/// Questions that count together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Group {
     /// `get` and `list`.
     Reads,
     /// Of operations.
     Operations,
-    /// What changes something, each method by itself: how many operations of it are under way has a limit of its own, which keeps
-    /// no other back.
-    Command(&'static str),
 }
 
-/// The buckets of all regions.
+/// The limits of all regions of one project.
 #[derive(Debug, Default)]
-pub(super) struct Rates(Mutex<HashMap<(String, Group), Arc<Bucket>>>);
+pub(crate) struct Rates {
+    questions: Mutex<HashMap<(String, Group), Arc<Bucket>>>,
+    /// What changes something, each method by itself: how many operations of it are under way has a limit of its own, which keeps
+    /// no other back.
+    commands: Mutex<HashMap<(String, &'static str), Arc<Minute>>>,
+}
 
 impl Rates {
     pub(super) fn bucket(&self, region: &str, group: Group) -> Arc<Bucket> {
-        let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
         buckets.entry((region.to_owned(), group)).or_insert_with(|| Arc::new(Bucket::new(A_MINUTE))).clone()
+    }
+
+    pub(super) fn minute(&self, region: &str, method: &'static str) -> Arc<Minute> {
+        let mut minutes = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        minutes.entry((region.to_owned(), method)).or_default().clone()
     }
 
     /// Takes one, once it is there.
@@ -46,4 +62,20 @@ impl Rates {
         };
         timeout_at(call.deadline(), bucket.take_leaving(RESERVE, || hurried)).await.map_err(late)
     }
+
+    /// Waits until there is one, and takes none.
+    pub(super) async fn room(&self, region: &str, group: Group, hurried: impl Fn() -> bool) {
+        self.bucket(region, group).room(RESERVE, hurried).await;
+    }
+}
+
+/// Compute Engine refused a question because of its limits, by its clock at that time.
+pub(super) fn refused(bucket: &Bucket, date: Option<OffsetDateTime>) {
+    let jitter = Duration::from_millis(RandomState::new().hash_one(0) % JITTER);
+    bucket.refused_until(date.map(|date| next_minute(date) + AFTER + jitter));
+}
+
+/// How long it is until Google's quotas are whole again: at the beginning of its clock's next minute.
+pub(super) fn next_minute(date: OffsetDateTime) -> Duration {
+    Duration::from_secs(60 - u64::from(date.second()).min(59))
 }

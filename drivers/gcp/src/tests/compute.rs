@@ -28,6 +28,8 @@ pub(super) enum Fault {
     Cut,
     /// It is answered with this, and nothing is done.
     Say(u16, &'static str),
+    /// It is refused in its own words.
+    Echo,
     /// It is done and answered, and right after that this happens.
     Then(fn(&mut World)),
 }
@@ -218,10 +220,10 @@ impl World {
         };
         match fault {
             Some(Fault::Refuse(status, reason, message)) => {
-                let (status, value) = refusal(status, reason, message);
-                return Some((status, value.to_string()));
+                return Some((status, refusal(status, reason, message).1.to_string()));
             }
             Some(Fault::Drop) => return None,
+            Some(Fault::Echo) => return Some((400, format!("{{\"error\":{:?}}}", heard.body))),
             Some(Fault::Say(status, text)) => return Some((status, text.to_owned())),
             _ => {}
         }
@@ -335,6 +337,7 @@ impl World {
         let fits = |op: &&Op| match filter.split('"').collect::<Vec<_>>()[..] {
             ["status != ", "DONE", ..] => !op.done,
             ["clientOperationId = ", request, ..] => op.request == request,
+            ["(name = ", ..] => filter.contains(&format!("{:?}", op.name)),
             _ => panic!("an unknown filter: {filter}"),
         };
         self.paged(

@@ -6,12 +6,18 @@ use picket_core::device::Identity;
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::order::Opened;
+use picket_core::outcome::Reason;
 use picket_core::power::{Power, Reading};
-use picket_driver::{Effect, ErrorKind, HoldReport};
+use picket_driver::{DriverError, Effect, ErrorKind, HoldReport};
 
 use super::{Question, Run};
 use crate::node::hands::Did;
 use crate::node::{Fatal, NodeTask};
+
+/// Whether a device says that it controls another machine than it is there for.
+fn is_another_s(error: &DriverError) -> bool {
+    error.kind == ErrorKind::IdentityMismatch
+}
 
 impl NodeTask {
     /// Takes what a call came to.
@@ -76,6 +82,7 @@ impl NodeTask {
                             run.judge.off_taken(&device, taken.answered_at, taken.epoch, taken.already);
                         self.note_loss(run, device, lost).await?;
                     }
+                    Err(error) if is_another_s(&error) => return self.exchanged(&device, error).await,
                     Err(error) => {
                         tracing::warn!(%device, %error, "the off was not seen to be taken");
                         run.hand(&device).refused = Some(error.to_string());
@@ -99,6 +106,9 @@ impl NodeTask {
                 }
                 self.note_loss(run, device, lost).await?;
             }
+            Did::Read { result: Err(error), .. } if is_another_s(&error) => {
+                return self.exchanged(&device, error).await;
+            }
             Did::Read { asked_at, result: Err(error) } => {
                 tracing::debug!(%device, %error, "the device gave no reading");
                 run.probed(&device, false);
@@ -108,6 +118,11 @@ impl NodeTask {
             Did::Unheld(..) | Did::On(..) | Did::Quiesced(..) | Did::Ended { .. } => {}
         }
         Ok(())
+    }
+
+    /// S13: what it controls was found to be another machine by now, before the off or after it. Nothing more is sent, and a person is told.
+    async fn exchanged(&mut self, device: &DeviceId, error: DriverError) -> Result<(), Fatal> {
+        self.give_up(Reason::IdentityMismatch, format!("{device}: {}", error.detail)).await
     }
 
     /// Whether the off that the device took is to be sent again, by what was asked for after that.
