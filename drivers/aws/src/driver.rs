@@ -14,7 +14,7 @@ use picket_driver::{
     Volumes,
 };
 
-use crate::cloud::{Cloud, LIFE, Stamps};
+use crate::cloud::{Cloud, Stamps};
 use crate::hold;
 use crate::instance::{self, Instance};
 use crate::remarks::Remarks;
@@ -77,7 +77,7 @@ impl std::fmt::Debug for AwsDriver {
 
 impl AwsDriver {
     pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>) -> Self {
-        let life = Some(LIFE);
+        let life = Some(cloud.life);
         let traits = Traits {
             class: DeviceClass::Host,
             grade: Grade::Hypervisor,
@@ -192,7 +192,7 @@ impl AwsDriver {
                  that tells no time serves neither an on nor a detach"
             ));
         };
-        let left = LIFE.saturating_sub(call.now().since(heard.asked_at));
+        let left = self.cloud.life.saturating_sub(call.now().since(heard.asked_at));
         match life.filter(|life| left > *life) {
             Some(life) => {
                 refused(format!("AWS would take it for {left:?} more, and {life:?} stand in the ledger"))

@@ -11,7 +11,7 @@ use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Standing, Volume, VolumeAt, Volumes};
 
-use crate::cloud::{Attachment, EbsVolume, LIFE, said};
+use crate::cloud::{Attachment, EbsVolume, said};
 use crate::driver::AwsDriver;
 use crate::instance::{self, Instance, Mapping};
 
@@ -88,7 +88,7 @@ pub(crate) fn everything(instance: &Instance, ebs: &[EbsVolume]) -> Result<Vec<M
 #[async_trait]
 impl Volumes for AwsDriver {
     fn max_in_flight(&self) -> Option<Duration> {
-        Some(LIFE)
+        Some(self.cloud.life)
     }
 
     async fn attached(&self, call: &Call) -> Result<Vec<Volume>, DriverError> {

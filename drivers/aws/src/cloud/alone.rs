@@ -67,7 +67,7 @@ impl Cloud {
         Sent: Future<Output = Told<T>> + Send + 'static,
     {
         let signed = order.map(|(signed, ..)| signed);
-        let ticket = order.map(|(_, not_after, unclear)| Ticket::new(call, not_after, unclear));
+        let ticket = order.map(|(_, not_after, unclear)| Ticket::new(call, self.life, not_after, unclear));
         let mut leaving = Leaving::of(ticket.clone());
         let (cloud, until) = (self.clone(), call.deadline());
         let told = tokio::spawn(async move { cloud.one(action, ticket, signed, until, send).await });

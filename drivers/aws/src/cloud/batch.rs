@@ -125,7 +125,8 @@ impl<A: Action> Batch<A> {
         unclear: &Unclear,
         call: &Call,
     ) -> Result<Outcome<A::Said>, DriverError> {
-        self.join(cloud, id, Some((signed, Ticket::new(call, None, unclear))), call).await
+        let ticket = Ticket::new(call, cloud.life, None, unclear);
+        self.join(cloud, id, Some((signed, ticket)), call).await
     }
 
     async fn join(
