@@ -5,6 +5,8 @@ mod batch;
 mod crash;
 mod credentials;
 mod fencing;
+mod late;
+mod pair;
 mod racing;
 mod releasing;
 mod scene;
