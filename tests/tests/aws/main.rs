@@ -6,6 +6,7 @@ mod crash;
 mod credentials;
 mod fencing;
 mod late;
+mod owners;
 mod pair;
 mod racing;
 mod releasing;
