@@ -4,6 +4,7 @@
 mod batch;
 mod crash;
 mod credentials;
+mod ending;
 mod fencing;
 mod late;
 mod owners;
