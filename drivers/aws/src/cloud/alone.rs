@@ -3,7 +3,7 @@
 //! **Invariant.** A command is sent once, and heard to its end also where its caller goes away.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use aws_sdk_ec2::{Client, config};
 use picket_core::time::WallTime;
@@ -35,6 +35,31 @@ impl Cloud {
             return Err(wrong(ErrorKind::Throttled, detail));
         }
         self.heard_out(action, order, call, send).await
+    }
+
+    /// The same of what was promised its turn, which has come.
+    pub(crate) async fn in_turn<T, Sent>(
+        self: &Arc<Self>,
+        action: &'static str,
+        order: Option<(SystemTime, Option<WallTime>, &Unclear)>,
+        call: &Call,
+        send: impl FnOnce(Client, config::Builder) -> Sent + Send + 'static,
+    ) -> Result<Result<(T, Stamps), Failure>, DriverError>
+    where
+        T: Send + 'static,
+        Sent: Future<Output = Told<T>> + Send + 'static,
+    {
+        self.heard_out(action, order, call, send).await
+    }
+
+    /// When AWS's limits bear one more of that action, for whoever asks: in the order of asking.
+    pub(crate) fn promised(&self, action: &'static str) -> Instant {
+        self.bucket(action).reserve()
+    }
+
+    /// How long AWS is sent nothing of it, having refused because of its limits.
+    pub(crate) fn pause(&self, action: &'static str) -> Option<Duration> {
+        self.bucket(action).pause()
     }
 
     /// A check's question: it waits for its token. Nothing but checks asks for that action.

@@ -188,7 +188,8 @@ impl<A: Action> Batch<A> {
             let Some(until) = part.items.iter().map(|item| item.until).max() else { continue };
             if !part.is_paid {
                 // Those who are dropped here are told by their own clocks.
-                if !self.requests.take_until(1, until).await {
+                let reserve = if part.items.iter().all(|item| item.may_wait) { RESERVE } else { 0.0 };
+                if !self.requests.take_leaving_until(reserve, until).await {
                     continue;
                 }
                 part.items.retain(Item::is_wanted);
