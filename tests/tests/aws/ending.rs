@@ -9,7 +9,7 @@ use crate::scene::{IMPATIENT, Scene, ec2};
 
 const TERMINATE: &str = "terminate = true";
 
-fn names<'a>(asked: &'a [Ec2Request]) -> Vec<&'a str> {
+fn names(asked: &[Ec2Request]) -> Vec<&str> {
     asked.iter().map(|one| one.action.as_str()).collect()
 }
 
