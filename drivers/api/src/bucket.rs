@@ -105,6 +105,37 @@ impl Bucket {
         }
     }
 
+    /// Takes one until that moment, as [`Self::take_until`], and leaves `reserve` for others.
+    pub async fn take_leaving_until(&self, reserve: f64, until: Instant) -> bool {
+        while let Err(when) = self.try_take(Instant::now(), 1.0, reserve) {
+            if when > until {
+                return false;
+            }
+            sleep_until(when).await;
+        }
+        true
+    }
+
+    /// Takes one, which is there from that moment on: whoever asks later gets a later one.
+    pub fn reserve(&self) -> Instant {
+        self.reserve_at(Instant::now())
+    }
+
+    fn reserve_at(&self, now: Instant) -> Instant {
+        let _ = self.try_take(now, 0.0, 0.0);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.tokens -= 1.0;
+        let missing = Duration::from_secs_f64((-state.tokens).max(0.0) / self.limit.a_second);
+        state.paused_until.filter(|until| *until > now).unwrap_or(now) + missing
+    }
+
+    /// How long nothing is taken, after a refusal.
+    pub fn pause(&self) -> Option<Duration> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = state.paused_until?.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
     /// How many may be taken at once now, at least one.
     pub fn there(&self) -> usize {
         let _ = self.try_take(Instant::now(), 0.0, 0.0);
@@ -124,7 +155,8 @@ impl Bucket {
 
     fn refused_at(&self, now: Instant, full: Option<Duration>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        (state.tokens, state.at) = (0.0, Some(now));
+        // What is promised to others is promised still.
+        (state.tokens, state.at) = (state.tokens.min(0.0), Some(now));
         state.paused_until = Some(now + full.map_or(state.pause, |full| full.min(state.pause)));
         state.pause = (state.pause * 2).min(LONGEST_PAUSE);
     }
@@ -166,6 +198,21 @@ mod tests {
             0,
             "what is more than its size takes all of it"
         );
+    }
+
+    /// Who asks first is served first, and who takes what is there now comes after those who were promised theirs.
+    #[test]
+    fn what_is_promised_is_there_in_the_order_of_asking() {
+        let (bucket, now) = (Bucket::new(SMALL), Instant::now());
+        let promised: Vec<_> =
+            (0..7).map(|_| bucket.reserve_at(now).duration_since(now).as_millis()).collect();
+        assert_eq!(promised, [0, 0, 0, 0, 500, 1_000, 1_500]);
+        assert_eq!(wait(&bucket, now, 1.0, 0.0), 2_001);
+        let later = now + Duration::from_secs(2);
+        assert_eq!(bucket.reserve_at(later), later);
+        bucket.refused_at(later);
+        let after = bucket.reserve_at(later).duration_since(later).as_millis();
+        assert_eq!(after, 1_000, "not before the pause is over");
     }
 
     #[test]

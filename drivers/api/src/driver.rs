@@ -204,6 +204,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Why the machine never comes on again, in words, where the device has said so (a cloud's instance that was terminated); `None`: it
+    /// may. Told without any I/O, of what was read last.
+    fn gone_for_good(&self) -> Option<String> {
+        None
+    }
+
     /// Switch on. Power was read before the order was made, and the on goes in the session that was there then, where the device
     /// has sessions: none is opened for it, neither before its first copy nor after. So what comes between the store's word and the
     /// packet, also a stop of the whole machine that its clocks do not see, the far side bounds (S6, S8). Where there is no such

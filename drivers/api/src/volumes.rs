@@ -70,6 +70,12 @@ pub trait Volumes: Send + Sync + std::fmt::Debug {
         call: &Call,
     ) -> Result<(), DriverError>;
 
+    /// For how long the far side's limits bear no further detach; `None`: one may go now. Asked before its permit is: who is told to wait
+    /// has a place in the order in which that was asked, and asks again then. Told without any I/O.
+    fn turn(&self) -> Option<Duration> {
+        None
+    }
+
     /// How far it is, freshly asked for.
     async fn standing(&self, volume: &VolumeAt, call: &Call) -> Result<Standing, DriverError>;
 }

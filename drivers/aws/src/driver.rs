@@ -1,6 +1,7 @@
 //! One instance as a device.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +15,7 @@ use picket_driver::{
     Volumes,
 };
 
-use crate::cloud::{Cloud, LIFE, Stamps};
+use crate::cloud::{Cloud, Stamps};
 use crate::hold;
 use crate::instance::{self, Instance};
 use crate::remarks::Remarks;
@@ -50,6 +51,12 @@ pub(crate) struct AwsDriver {
     pub(crate) inspected: Mutex<Option<BootTime>>,
     /// When our tag was taken away last.
     pub(crate) untagged: Mutex<Option<BootTime>>,
+    /// It was seen terminated: ids are never given away again.
+    ended: AtomicBool,
+    /// The devices whose volumes were told to be kept at its end.
+    pub(crate) kept: Mutex<BTreeSet<String>>,
+    /// Its turn to detach a volume, which AWS's limits bear from then on.
+    pub(crate) turn: Mutex<Option<tokio::time::Instant>>,
 }
 
 /// AWS's own time, and when it was asked for and told.
@@ -77,7 +84,7 @@ impl std::fmt::Debug for AwsDriver {
 
 impl AwsDriver {
     pub(crate) fn new(settings: Settings, cloud: Arc<Cloud>) -> Self {
-        let life = Some(LIFE);
+        let life = Some(cloud.life);
         let traits = Traits {
             class: DeviceClass::Host,
             grade: Grade::Hypervisor,
@@ -96,6 +103,9 @@ impl AwsDriver {
             told: Mutex::default(),
             inspected: Mutex::default(),
             untagged: Mutex::default(),
+            ended: AtomicBool::new(false),
+            kept: Mutex::default(),
+            turn: Mutex::default(),
         }
     }
 
@@ -109,7 +119,16 @@ impl AwsDriver {
         }
         let (asked_at, answered_at) =
             stamps.map_or((before, call.now()), |stamps| (stamps.asked_at, stamps.answered_at));
-        Ok(Seen { found: found?, asked_at, answered_at })
+        let found = found?;
+        if found.as_ref().is_ok_and(|instance| instance.power() == instance::Said::Terminated) {
+            self.ended.store(true, Ordering::SeqCst);
+        }
+        Ok(Seen { found, asked_at, answered_at })
+    }
+
+    /// Whether it was seen terminated. After an hour EC2 does not know it any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
     }
 
     /// The same, where it must be there.
@@ -192,7 +211,7 @@ impl AwsDriver {
                  that tells no time serves neither an on nor a detach"
             ));
         };
-        let left = LIFE.saturating_sub(call.now().since(heard.asked_at));
+        let left = self.cloud.life.saturating_sub(call.now().since(heard.asked_at));
         match life.filter(|life| left > *life) {
             Some(life) => {
                 refused(format!("AWS would take it for {left:?} more, and {life:?} stand in the ledger"))
@@ -233,13 +252,17 @@ impl PowerDriver for AwsDriver {
         self.off(order, call).await
     }
 
-    /// An instance may stay `stopping` for minutes, or for ever.
+    /// An instance may stay `stopping` for minutes, or for ever; or a stop was taken and came to nothing, or something started it since.
     fn off_again(&self, power: Power) -> Option<Duration> {
-        (power == Power::Unknown).then_some(AGAIN)
+        (power != Power::Off).then_some(AGAIN)
     }
 
     fn off_is_final(&self) -> Option<&str> {
         self.settings.terminate.as_ref().map(|_| "terminate = true: its off terminates the instance")
+    }
+
+    fn gone_for_good(&self) -> Option<String> {
+        self.has_ended().then(|| format!("EC2 said that {} is terminated", self.settings.instance))
     }
 
     async fn power_on(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use picket_driver::{Context, DriverKind, PowerDriver, SettingFault};
 use serde_json::{Map, Value};
 
-use crate::cloud::{Account, Cloud};
+use crate::cloud::{Account, Cloud, LIFE};
 use crate::driver::AwsDriver;
 use crate::settings::Settings;
 
@@ -23,19 +24,32 @@ use crate::settings::Settings;
 /// | `hold` | whether it is tagged while fenced | `true` |
 /// | `terminate` | whether it is terminated instead of stopped | `false` |
 /// | `terminate_deletes` | the devices whose volumes may go with it | none |
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct AwsKind {
     clouds: Mutex<HashMap<Account, Weak<Cloud>>>,
+    life: Duration,
+}
+
+impl Default for AwsKind {
+    fn default() -> Self {
+        Self::before(LIFE)
+    }
 }
 
 impl AwsKind {
+    /// Of an EC2 that takes a command no later than that after the time of its signature: a test's, which has made sure of it. AWS
+    /// itself promises no less than [`AwsKind::default`] waits, and no setting says otherwise.
+    pub fn before(life: Duration) -> Self {
+        Self { clouds: Mutex::default(), life }
+    }
+
     fn cloud(&self, account: &Account, context: &Context) -> Result<Arc<Cloud>, String> {
         let mut clouds = self.clouds.lock().unwrap_or_else(PoisonError::into_inner);
         clouds.retain(|_, cloud| cloud.strong_count() > 0);
         if let Some(cloud) = clouds.get(account).and_then(Weak::upgrade) {
             return Ok(cloud);
         }
-        let cloud = Arc::new(Cloud::new(account.clone(), context.clock.clone())?);
+        let cloud = Arc::new(Cloud::new(account.clone(), context.clock.clone(), self.life)?);
         clouds.insert(account.clone(), Arc::downgrade(&cloud));
         Ok(cloud)
     }

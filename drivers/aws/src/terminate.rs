@@ -3,6 +3,8 @@
 //! **Invariant.** It is terminated only once EC2 was read to keep every volume that the settings do not give away: those that the
 //! instance shows, its root among them, and those that EBS has there.
 
+use std::sync::PoisonError;
+
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 
 use aws_sdk_ec2::types::{EbsInstanceBlockDeviceSpecification, InstanceBlockDeviceMappingSpecification};
@@ -44,6 +46,7 @@ impl AwsDriver {
         let endangered_now = endangered(&instance, &ebs, deletes).map_err(not_told)?;
         if !endangered_now.is_empty() {
             self.keep(&endangered_now, call).await?;
+            self.kept.lock().unwrap_or_else(PoisonError::into_inner).extend(endangered_now);
         }
         // Read back, also where nothing had to be changed: a volume may have been attached since.
         let (instance, ebs) = tokio::try_join!(self.instance(call), self.attached_by_ebs(call))?;
@@ -74,9 +77,23 @@ impl AwsDriver {
         match told {
             Ok(Ok((Some(change), stamps))) => accepted(&change, stamps, "terminated"),
             Ok(Ok((None, _))) => Err(unnamed("TerminateInstances")),
-            Ok(Err(failure)) => Err(failure.into_error()),
-            Err(error) => Err(error),
+            Ok(Err(failure)) => Err(self.says_what_stays(failure.into_error())),
+            Err(error) => Err(self.says_what_stays(error)),
         }
+    }
+
+    /// What was changed before it stays so, and stands in no record but in these words.
+    fn says_what_stays(&self, error: DriverError) -> DriverError {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.is_empty() {
+            return error;
+        }
+        let devices = kept.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let detail = format!(
+            "{} (the volumes at {devices} were told to be kept when it is terminated, and stay so)",
+            error.detail
+        );
+        DriverError { detail, ..error }
     }
 
     /// Tells EC2 to keep the volumes at these devices.

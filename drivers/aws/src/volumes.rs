@@ -4,19 +4,26 @@
 //! is free once neither the instance's mapping nor the volume's attachments have it there; whoever else has it keeps it.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use aws_sdk_ec2::{Client, config};
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_driver::{Call, DriverError, Effect, ErrorKind, Standing, Volume, VolumeAt, Volumes};
 
-use crate::cloud::{Attachment, EbsVolume, LIFE, said};
+use tokio::time::Instant;
+
+use crate::cloud::{Attachment, EbsVolume, said};
 use crate::driver::AwsDriver;
 use crate::instance::{self, Instance, Mapping};
 
 /// The tag that is a volume's name in the console.
 const NAME: &str = "Name";
+const DETACH: &str = "DetachVolume";
+/// Whoever does not take its turn within this waits for another one.
+const HELD: Duration = Duration::from_secs(30);
 
 impl AwsDriver {
     async fn ebs(&self, volume: &str, call: &Call) -> Result<Option<EbsVolume>, DriverError> {
@@ -48,6 +55,12 @@ impl AwsDriver {
         let name = tags.get(NAME).cloned().unwrap_or_default();
         tags.retain(|key, _| key != NAME);
         Ok(Volume { at, name, tags, stays: None })
+    }
+
+    /// Whether it was its turn. It serves once.
+    fn took_its_turn(&self) -> bool {
+        let (mut turn, now) = (self.turn.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        turn.take_if(|due| *due <= now).is_some_and(|due| now <= due + HELD)
     }
 
     /// What EBS has attached at this instance.
@@ -88,7 +101,15 @@ pub(crate) fn everything(instance: &Instance, ebs: &[EbsVolume]) -> Result<Vec<M
 #[async_trait]
 impl Volumes for AwsDriver {
     fn max_in_flight(&self) -> Option<Duration> {
-        Some(LIFE)
+        Some(self.cloud.life)
+    }
+
+    fn turn(&self) -> Option<Duration> {
+        let (mut turn, now) = (self.turn.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        let _missed = turn.take_if(|due| *due + HELD < now);
+        let due = *turn.get_or_insert_with(|| self.cloud.promised(DETACH));
+        let left = due.saturating_duration_since(now);
+        self.cloud.pause(DETACH).into_iter().chain((!left.is_zero()).then_some(left)).max()
     }
 
     async fn attached(&self, call: &Call) -> Result<Vec<Volume>, DriverError> {
@@ -133,15 +154,16 @@ impl Volumes for AwsDriver {
         let signed = self.signed(order.life(), permit.checked_at(), call)?;
         let (instance, at) = (self.settings.instance.clone(), volume.clone());
         let order = Some((signed, Some(permit.not_after()), &self.unclear));
-        let told = self
-            .cloud
-            .alone("DetachVolume", order, call, async move |client, config| {
-                let request = client.detach_volume().volume_id(at.id).instance_id(instance).device(at.device);
-                let request = if forced { request.force(true) } else { request };
-                let told = request.customize().config_override(config).send().await;
-                said(told).map(drop)
-            })
-            .await;
+        let sends = async move |client: Client, config: config::Builder| {
+            let request = client.detach_volume().volume_id(at.id).instance_id(instance).device(at.device);
+            let request = if forced { request.force(true) } else { request };
+            let told = request.customize().config_override(config).send().await;
+            said(told).map(drop)
+        };
+        let told = match self.took_its_turn() {
+            true => self.cloud.in_turn(DETACH, order, call, sends).await,
+            false => self.cloud.alone(DETACH, order, call, sends).await,
+        };
         let failure = match told? {
             Ok(_) => return Ok(()),
             Err(failure) => failure,
@@ -160,6 +182,11 @@ impl Volumes for AwsDriver {
         let (seen, ebs) = tokio::try_join!(self.look(call), self.ebs(&volume.id, call))?;
         match seen.found {
             Ok(instance) => Ok(standing(&instance, ebs.as_ref(), &volume.id)),
+            // EC2 forgets what was terminated: then EBS alone has a word.
+            Err(_) if self.has_ended() => {
+                let none = Instance { id: self.settings.instance.clone(), ..Instance::default() };
+                Ok(standing(&none, ebs.as_ref(), &volume.id))
+            }
             Err(why) => Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, why)),
         }
     }

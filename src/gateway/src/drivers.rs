@@ -1,11 +1,19 @@
 //! The drivers that this gateway has: one line each.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use picket_driver::DriverKind;
 use picket_engine::Parents;
 
 use crate::units::Units;
+
+/// What a daemon under test is told of the peers before it. The shipped one is told nothing, and no setting says any of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Trial {
+    /// EC2 takes a command no later than that after the time of its signature; `None`: AWS's own promise holds.
+    pub ec2_takes: Option<Duration>,
+}
 
 /// What devices are made of. The same for the gateway's whole life: drivers share what they know.
 #[derive(Debug)]
@@ -19,17 +27,25 @@ pub(crate) struct Drivers {
 
 impl Default for Drivers {
     fn default() -> Self {
-        Self { kinds: kinds(), parents: Arc::default(), units: Units::default() }
+        Self::before(Trial::default())
+    }
+}
+
+impl Drivers {
+    /// Before such peers.
+    pub(crate) fn before(trial: Trial) -> Self {
+        Self { kinds: kinds(trial), parents: Arc::default(), units: Units::default() }
     }
 }
 
 /// All of them. A new driver is one more line here.
-fn kinds() -> Vec<Box<dyn DriverKind>> {
+#[cfg_attr(not(feature = "aws"), expect(unused_variables, reason = "nothing of it is of another driver"))]
+fn kinds(trial: Trial) -> Vec<Box<dyn DriverKind>> {
     vec![
         #[cfg(feature = "agent")]
         Box::new(picket_driver_agent::AgentKind::default()),
         #[cfg(feature = "aws")]
-        Box::new(picket_driver_aws::AwsKind::default()),
+        Box::new(trial.ec2_takes.map_or_else(Default::default, picket_driver_aws::AwsKind::before)),
         #[cfg(feature = "gcp")]
         Box::new(picket_driver_gcp::GcpKind::default()),
         #[cfg(feature = "ipmi")]
@@ -82,7 +98,7 @@ mod tests {
     fn the_example_shows_every_key_of_every_driver() {
         let context = Context { clock: Arc::new(SystemClock), random: Arc::new(|_: &mut [u8]| {}) };
         let settings = Map::from_iter([(UNKNOWN.to_owned(), Value::Null)]);
-        for kind in kinds() {
+        for kind in kinds(Trial::default()) {
             let faults = kind.make(&settings, &context).expect_err("an unknown key");
             let faults: Vec<_> = faults.into_iter().map(|fault| (fault.key, fault.message)).collect();
             all_shown("", &format!("driver = {:?}", kind.name()), &faults);

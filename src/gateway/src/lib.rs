@@ -26,4 +26,5 @@ mod sources;
 mod units;
 
 pub use arguments::{Arguments, Task};
-pub use run::main;
+pub use drivers::Trial;
+pub use run::{main, main_on_trial};

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Arguments;
 use crate::build::Built;
+use crate::drivers::{Drivers, Trial};
 use crate::failure::Failure;
 use crate::notify::Notify;
 use crate::observe::Observer;
@@ -24,7 +25,12 @@ use crate::{build, doors, http, log, needs, room, sharing};
 
 /// Runs the daemon until SIGTERM or SIGINT. Failures are told on standard error, once.
 pub fn main(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> ExitCode {
-    match start(arguments, hooks) {
+    main_on_trial(arguments, hooks, Trial::default())
+}
+
+/// The same before peers of a test's own.
+pub fn main_on_trial(arguments: &Arguments, hooks: Arc<dyn Hooks>, trial: Trial) -> ExitCode {
+    match start(arguments, hooks, trial) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("picketd: {failure}");
@@ -43,7 +49,7 @@ fn random() -> Random {
     })
 }
 
-fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
+fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>, trial: Trial) -> Result<(), Failure> {
     if let Some(task) = &arguments.task {
         return crate::backup::run(
             task,
@@ -60,7 +66,7 @@ fn start(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> Result<(), Failure> {
     };
     let (settings, told) = Settings::read(&Sources::at(&arguments.config)).map_err(Failure::Settings)?;
     let context = Context { clock: Arc::new(SystemClock), random: random() };
-    let drivers = Arc::new(crate::drivers::Drivers::default());
+    let drivers = Arc::new(Drivers::before(trial));
     let built = build::all(&settings, told, &context, &drivers);
     if arguments.check {
         let built = built.as_ref().map(|built| (built.nodes.len(), build::remarks(&built.nodes)));

@@ -85,6 +85,11 @@ pub trait InParts: Send + Sync + std::fmt::Debug {
     /// What is attached now, freshly asked for. An error says that it could not be told in full.
     async fn survey(&self, call: &Call) -> Result<Found, ReleaseError>;
 
+    /// For how long no attempt may go, by what the far side bears; `None`: one may now.
+    fn turn(&self) -> Option<Duration> {
+        None
+    }
+
     /// One attempt for one part, sent at once and once. `late`: half of the time that it has is over.
     async fn attempt(
         &self,

@@ -185,6 +185,10 @@ impl InParts for OfNode {
         Ok(found)
     }
 
+    fn turn(&self) -> Option<Duration> {
+        self.volumes().ok()?.turn()
+    }
+
     async fn attempt(
         &self,
         order: &ReleaseOrder,

@@ -16,7 +16,8 @@ Besides EC2 it answers, to POST with JSON, under /_picket/:
     tags     {"instance": "i-"}
     rule     {"action": "StopInstances", "names": "i-", "times": 1, "do": {...}}  what becomes of the next such requests:
                  code, status, message: it is refused so; do: "lost" (done, and not answered), "garbled" (done, and
-                 answered with what makes no sense), "cut" (done, and half of the answer comes)
+                 answered with what makes no sense), "cut" (done, and half of the answer comes), "unheeded" (answered well,
+                 and not done)
     protect  {"instance": "i-", "group": "web"}  DisableApiStop is set, and it is of that auto-scaling group
     silence  {"on": true}             nothing is heard, and nothing answered, until it is taken back
     limits   {"on": true}             requests and stopped instances are counted as AWS documents, with full buckets to begin with
@@ -28,6 +29,11 @@ Besides EC2 it answers, to POST with JSON, under /_picket/:
     blank    {}                       a volume that nobody has: its id
     attach, detach {"instance": "i-", "volume": "vol-", "device": "/dev/sdf"}  somebody else's hand
     patience {"seconds": 300}         how long it takes a signature
+    keep_off {"instance": "i-", "lag": 0}  the shipped policy is in force for it: nobody starts it while Picket's tag is there, nor for
+                 so many seconds after that was taken away
+    share    {"instance": "i-", "volume": "vol-", "device": "/dev/sdf"}  the volume may have several owners, and this is one more
+    goes     {"instance": "i-", "device": "/dev/sdf", "on": true}  whether the volume there is deleted with it
+    hibernate {"instance": "i-"}      somebody else hibernates it: it is stopped, and its memory is kept
     role     {"actions": ["ec2:..."]} a role that may do just that: its arn, and the token for it
 
 A guest here is dead: it is stopped only by Force and SkipOsShutdown together, else it stays `stopping`.
@@ -43,11 +49,11 @@ import threading
 import time
 import urllib.parse
 
+import disks
 import hands
 from moto import settings
 from moto.backends import get_backend
 from moto.core import DEFAULT_ACCOUNT_ID as ACCOUNT
-from moto.ec2.models.elastic_block_store import EBSBackend
 from moto.ec2.models.instances import Instance, InstanceBackend
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, run_simple
@@ -60,7 +66,7 @@ lock = threading.RLock()
 REQUESTS = {"Describe": (100, 20), "StartInstances": (5, 2), "": (50, 5)}
 INSTANCES = {"StopInstances": (1000, 20), "StartInstances": (1000, 2)}
 
-treatments, rules, journal, asked = {}, [], [], threading.local()
+treatments, rules, journal, asked = disks.treatments, [], [], threading.local()
 buckets = None
 heard = threading.Event()
 heard.set()
@@ -81,7 +87,7 @@ def treated(instance):
 
 # States that last.
 
-moto_start, moto_stop = Instance.start, Instance.stop
+moto_start, moto_stop, moto_terminate = Instance.start, Instance.stop, Instance.terminate
 
 
 def stop(self):
@@ -111,6 +117,15 @@ def start(self):
     return before
 
 
+def terminate(self):
+    before = copy.copy(self._state)
+    # What becomes of its volumes it does as one that is terminated.
+    self._state.name, self.then = "terminated", None
+    moto_terminate(self)
+    become(self, "terminated")
+    return before
+
+
 def settle():
     """What was on its way, and has arrived."""
     for reservation in ec2().reservations.values():
@@ -119,28 +134,10 @@ def settle():
             if then and time.monotonic() >= then[1]:
                 become(instance, then[0], time.monotonic() - then[1])
                 instance.then = None
-    for volume in list(ec2().volumes.values()):
-        leaves = getattr(volume, "leaves", None)
-        if leaves and time.monotonic() >= leaves[0]:
-            volume.leaves = None
-            moto_detach(ec2(), volume.id, leaves[1], leaves[2])
+    disks.settle(ec2())
 
 
-Instance.start, Instance.stop = start, stop
-moto_detach = EBSBackend.detach_volume
-
-
-def detach(self, volume_id, instance_id, device_path):
-    volume = self.get_volume(volume_id)
-    seconds = treatments.get(instance_id, {}).get("detaching", 0)
-    if seconds and volume.attachment:
-        volume.attachment.status = "detaching"
-        volume.leaves = (time.monotonic() + seconds, instance_id, device_path)
-        return volume.attachment
-    return moto_detach(self, volume_id, instance_id, device_path)
-
-
-EBSBackend.detach_volume = detach
+Instance.start, Instance.stop, Instance.terminate = start, stop, terminate
 moto_by_ids = InstanceBackend.get_reservations_by_instance_ids
 
 
@@ -195,7 +192,7 @@ def volumes(instance):
 def volume(volume):
     settle()
     known = ec2().get_volume(volume)
-    return {"state": known.status, "at": [known.attachment.instance.id] if known.attachment else []}
+    return {"state": known.status, "at": [attachment.instance.id for attachment in known.attachments]}
 
 
 def state(instance):
@@ -350,6 +347,10 @@ class Front:
             answer = error(do["code"], do.get("message", "No."), do.get("status", 400))
         elif is_over(environ):
             answer = error("RequestExpired", "Request has expired.", 400)
+        elif denied := hands.kept_off(action, fields):
+            answer = error("UnauthorizedOperation", denied, 403)
+        elif do.get("do") == "unheeded":
+            answer = 200, f"<{action}Response><return>true</return></{action}Response>".encode()
         else:
             answer = self.performed(environ, body, fields)
         if do.get("do") == "lost":

@@ -7,6 +7,7 @@ import time
 from moto import settings
 from moto.backends import get_backend
 from moto.core import DEFAULT_ACCOUNT_ID as ACCOUNT
+from moto.ec2.models.instances import StateReason
 
 REGION = "eu-central-1"
 
@@ -18,6 +19,11 @@ patience = {"seconds": 300}
 def note(instance, state, late=0.0):
     """It is in that state since so many seconds."""
     became.append({"instance": instance.id, "state": state, "at": time.time() - late})
+
+
+# Of whom the policy that keeps off holds: for how long after its tag is gone, and when that was there last.
+kept, tagged = {}, {}
+TAG = ("picket-fenced", "picket")
 
 
 def ec2():
@@ -51,6 +57,42 @@ def detach(instance, volume, device):
     ec2().detach_volume(volume, instance, device)
 
 
+def share(instance, volume, device):
+    ec2().get_volume(volume).multi_attach_enabled = True
+    attach(instance, volume, device)
+
+
+def goes(instance, device, on):
+    ec2().get_instance(instance).block_device_mapping[device].delete_on_termination = on
+
+
+def hibernate(instance):
+    machine = ec2().get_instance(instance)
+    machine.hibernation_options, machine.then = {"Configured": True}, None
+    machine._state.name, machine._state.code = "stopped", 80
+    machine.state_reason = StateReason("Client.UserInitiatedHibernate: User initiated hibernate", "Client.UserInitiatedHibernate")
+    note(machine, "stopped")
+
+
+def keep_off(instance, lag):
+    kept[instance] = lag
+
+
+def kept_off(action, fields):
+    """deploy/aws/keep-off.json: why that may not be done, or None. IAM sees late that a tag is gone."""
+    for instance in [instance for key, instance in fields.items() if key.startswith(("InstanceId", "ResourceId"))]:
+        if instance not in kept:
+            continue
+        is_tagged = ec2().tags.get(instance, {}).get(TAG[0]) == TAG[1]
+        if is_tagged:
+            tagged[instance] = time.monotonic()
+        lags = time.monotonic() - tagged.get(instance, float("-inf")) < kept[instance]
+        if action == "StartInstances" and (is_tagged or lags):
+            arn = f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/{instance}"
+            return f"User is not authorized to perform: ec2:StartInstances on resource: {arn} with an explicit deny in an identity-based policy"
+    return None
+
+
 def patient(seconds):
     patience["seconds"] = seconds
 
@@ -82,4 +124,7 @@ class Unsigned:
         settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
 
 
-VERBS = {"became": became_of, "root": root, "blank": blank, "attach": attach, "detach": detach, "patience": patient, "role": role}
+VERBS = {
+    "became": became_of, "root": root, "blank": blank, "attach": attach, "detach": detach, "patience": patient, "role": role, "share": share,
+    "goes": goes, "hibernate": hibernate, "keep_off": keep_off,
+}  # fmt: skip

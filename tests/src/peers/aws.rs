@@ -18,6 +18,9 @@ const READY_WITHIN: Duration = Duration::from_secs(120);
 /// The policy that is shipped: its actions are what a user needs.
 const POLICY: &str = include_str!("../../../deploy/aws/policy.json");
 
+/// What is needed besides by who terminates.
+const TERMINATES: &str = include_str!("../../../deploy/aws/terminate.json");
+
 /// An EC2 that runs. One serves many tests: each has instances of its own.
 #[derive(Debug)]
 pub struct Ec2 {
@@ -94,9 +97,9 @@ pub struct VolumeState {
     pub at: Vec<String>,
 }
 
-/// What the shipped policy allows.
-fn allowed() -> Vec<String> {
-    let policy: Value = serde_json::from_str(POLICY).unwrap_or_default();
+/// What a policy that is shipped allows.
+fn allowed(policy: &str) -> Vec<String> {
+    let policy: Value = serde_json::from_str(policy).unwrap_or_default();
     let statements = policy["Statement"].as_array().cloned().unwrap_or_default();
     let actions =
         statements.iter().flat_map(|statement| statement["Action"].as_array().into_iter().flatten());
@@ -160,7 +163,16 @@ impl Ec2 {
 
     /// A user who may do what the shipped policy allows.
     pub async fn picket(&self) -> Result<AccessKey> {
-        let actions = allowed();
+        self.allowed(&[POLICY]).await
+    }
+
+    /// A user who may terminate besides.
+    pub async fn who_terminates(&self) -> Result<AccessKey> {
+        self.allowed(&[POLICY, TERMINATES]).await
+    }
+
+    async fn allowed(&self, policies: &[&str]) -> Result<AccessKey> {
+        let actions: Vec<String> = policies.iter().flat_map(|policy| allowed(policy)).collect();
         self.user(&actions.iter().map(String::as_str).collect::<Vec<_>>()).await
     }
 
@@ -218,6 +230,26 @@ impl Ec2 {
         self.ask("detach", json!({ "instance": instance, "volume": volume, "device": device })).await
     }
 
+    /// The volume may have several owners, and this is one more.
+    pub async fn share(&self, instance: &str, volume: &str, device: &str) -> Result<()> {
+        self.ask("share", json!({ "instance": instance, "volume": volume, "device": device })).await
+    }
+
+    /// Whether the volume at that device is deleted with the instance.
+    pub async fn goes_with(&self, instance: &str, device: &str, on: bool) -> Result<()> {
+        self.ask("goes", json!({ "instance": instance, "device": device, "on": on })).await
+    }
+
+    /// Somebody else hibernates it.
+    pub async fn hibernate(&self, instance: &str) -> Result<()> {
+        self.ask("hibernate", json!({ "instance": instance })).await
+    }
+
+    /// The shipped policy that keeps off is in force for it, and sees `lag` seconds late that the tag is gone.
+    pub async fn keep_off(&self, instance: &str, lag: u32) -> Result<()> {
+        self.ask("keep_off", json!({ "instance": instance, "lag": lag })).await
+    }
+
     /// From now on it takes a signature for so long.
     pub async fn patience(&self, seconds: u64) -> Result<()> {
         self.ask("patience", json!({ "seconds": seconds })).await
@@ -225,7 +257,7 @@ impl Ec2 {
 
     /// A role that may do what the shipped policy allows.
     pub async fn role(&self) -> Result<AwsRole> {
-        self.ask("role", json!({ "actions": allowed() })).await
+        self.ask("role", json!({ "actions": allowed(POLICY) })).await
     }
 
     /// Its DisableApiStop is set, and it is of that auto-scaling group.

@@ -74,3 +74,21 @@ async fn what_is_refused_by_limits_is_sent_again() -> Result<()> {
     assert_eq!(stops.iter().map(|stop| stop.status).collect::<Vec<_>>(), [503, 503, 200]);
     Ok(())
 }
+
+/// The policy that is shipped denies a start while the tag is there, and IAM sees late that it is gone.
+#[tokio::test]
+async fn a_start_that_is_denied_right_after_the_untagging_is_sent_again() -> Result<()> {
+    let instance = ec2().await?.instance(&[]).await?;
+    let scene = Scene::of(&instance, "").await?;
+    scene.ec2.keep_off(&instance, 4).await?;
+    scene.must_fence().await?;
+    let back = scene.unfence().await?;
+    assert_eq!(back.kind(), "unfenced", "{:#?}\n{}", back.result, scene.gateway.log());
+    assert_eq!(scene.ec2.state(&instance).await?, "running");
+    let starts = scene.ec2.asked_to("StartInstances", &instance).await?;
+    let (last, denied) = starts.split_last().expect("it was started");
+    assert_eq!(last.status, 200);
+    assert!(!denied.is_empty() && denied.iter().all(|one| one.status == 403), "{starts:#?}");
+    assert!(scene.gateway.log().contains("which IAM may not have seen yet"), "{}", scene.gateway.log());
+    Ok(())
+}

@@ -4,7 +4,11 @@
 mod batch;
 mod crash;
 mod credentials;
+mod ending;
 mod fencing;
+mod late;
+mod owners;
+mod pair;
 mod racing;
 mod releasing;
 mod scene;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 /// What makes tests quick, and proves as much: the least that is allowed.
-const QUICK: &str = "[rules]\ncloud_poll = \"1s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"\n";
+pub const QUICK: &str = "[rules]\ncloud_poll = \"1s\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"\n";
 /// A level is given up soon.
 pub const IMPATIENT: &str = "level_share = \"12s\"\ncloud_level_share = \"12s\"\n";
 
@@ -17,6 +17,17 @@ pub const IMPATIENT: &str = "level_share = \"12s\"\ncloud_level_share = \"12s\"\
 pub async fn ec2() -> Result<&'static Ec2> {
     static EC2: OnceCell<Ec2> = OnceCell::const_new();
     EC2.get_or_try_init(Ec2::start).await
+}
+
+/// The settings of the node n1, which is an instance of that EC2, asked with these files. Lines that follow are its device's.
+pub fn node(ec2: &Ec2, [config, credentials]: [PathBuf; 2], address: &str) -> String {
+    format!(
+        "[releases.volumes]\nkind = \"volumes\"\nsettle = \"0s\"\n\
+         [nodes.n1]\nlevels = [[\"ec2\"]]\nreleases = [\"volumes\"]\n\
+         [nodes.n1.devices.ec2]\ndriver = \"aws\"\ninstance = {address:?}\nendpoint = {:?}\n\
+         config_file = {config:?}\ncredentials_file = {credentials:?}\nprofile = \"default\"\n",
+        ec2.endpoint()
+    )
 }
 
 /// A gateway over one node, n1, which is an instance.
@@ -71,20 +82,27 @@ impl Scene {
 
     /// With these files, the configuration first, and these variables; the instance as its settings have it.
     pub async fn with(
-        [config, credentials]: [PathBuf; 2],
+        files: [PathBuf; 2],
         address: &str,
         rules: &str,
         variables: &[(&str, &str)],
     ) -> Result<Self> {
+        let node = node(ec2().await?, files, address);
+        Self::over(&format!("{QUICK}{rules}\n{node}"), address, variables).await
+    }
+
+    /// By whom may terminate it as well, with these lines among its device's settings.
+    pub async fn told(instance: &str, lines: &str, rules: &str) -> Result<Self> {
         let ec2 = ec2().await?;
-        let text = format!(
-            "{QUICK}{rules}\n[releases.volumes]\nkind = \"volumes\"\nsettle = \"0s\"\n\
-             [nodes.n1]\nlevels = [[\"ec2\"]]\nreleases = [\"volumes\"]\n\
-             [nodes.n1.devices.ec2]\ndriver = \"aws\"\ninstance = {address:?}\nendpoint = {:?}\n\
-             config_file = {config:?}\ncredentials_file = {credentials:?}\nprofile = \"default\"\n",
-            ec2.endpoint()
-        );
-        let mut gateway = Gateway::of(Daemon::Shipped, &Fleet::new().with(&text))?;
+        let key = ec2.who_terminates().await?;
+        let address = format!("aws:///eu-central-1a/{instance}");
+        let node = node(ec2, ec2.files(&key.id, &key)?, &address);
+        Self::over(&format!("{QUICK}{rules}\n{node}{lines}\n"), &address, &[]).await
+    }
+
+    async fn over(text: &str, address: &str, variables: &[(&str, &str)]) -> Result<Self> {
+        let ec2 = ec2().await?;
+        let mut gateway = Gateway::of(Daemon::Shipped, &Fleet::new().with(text))?;
         gateway.begin(variables).await?;
         gateway.checked().await?;
         let instance = address.rsplit('/').next().unwrap_or_default().to_owned();

@@ -3,7 +3,7 @@
 //! **Invariant.** A command is sent once, and heard to its end also where its caller goes away.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use aws_sdk_ec2::{Client, config};
 use picket_core::time::WallTime;
@@ -37,6 +37,31 @@ impl Cloud {
         self.heard_out(action, order, call, send).await
     }
 
+    /// The same of what was promised its turn, which has come.
+    pub(crate) async fn in_turn<T, Sent>(
+        self: &Arc<Self>,
+        action: &'static str,
+        order: Option<(SystemTime, Option<WallTime>, &Unclear)>,
+        call: &Call,
+        send: impl FnOnce(Client, config::Builder) -> Sent + Send + 'static,
+    ) -> Result<Result<(T, Stamps), Failure>, DriverError>
+    where
+        T: Send + 'static,
+        Sent: Future<Output = Told<T>> + Send + 'static,
+    {
+        self.heard_out(action, order, call, send).await
+    }
+
+    /// When AWS's limits bear one more of that action, for whoever asks: in the order of asking.
+    pub(crate) fn promised(&self, action: &'static str) -> Instant {
+        self.bucket(action).reserve()
+    }
+
+    /// How long AWS is sent nothing of it, having refused because of its limits.
+    pub(crate) fn pause(&self, action: &'static str) -> Option<Duration> {
+        self.bucket(action).pause()
+    }
+
     /// A check's question: it waits for its token. Nothing but checks asks for that action.
     pub(crate) async fn patient<T, Sent>(
         self: &Arc<Self>,
@@ -67,7 +92,7 @@ impl Cloud {
         Sent: Future<Output = Told<T>> + Send + 'static,
     {
         let signed = order.map(|(signed, ..)| signed);
-        let ticket = order.map(|(_, not_after, unclear)| Ticket::new(call, not_after, unclear));
+        let ticket = order.map(|(_, not_after, unclear)| Ticket::new(call, self.life, not_after, unclear));
         let mut leaving = Leaving::of(ticket.clone());
         let (cloud, until) = (self.clone(), call.deadline());
         let told = tokio::spawn(async move { cloud.one(action, ticket, signed, until, send).await });

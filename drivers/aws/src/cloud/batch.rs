@@ -125,7 +125,8 @@ impl<A: Action> Batch<A> {
         unclear: &Unclear,
         call: &Call,
     ) -> Result<Outcome<A::Said>, DriverError> {
-        self.join(cloud, id, Some((signed, Ticket::new(call, None, unclear))), call).await
+        let ticket = Ticket::new(call, cloud.life, None, unclear);
+        self.join(cloud, id, Some((signed, ticket)), call).await
     }
 
     async fn join(
@@ -187,7 +188,8 @@ impl<A: Action> Batch<A> {
             let Some(until) = part.items.iter().map(|item| item.until).max() else { continue };
             if !part.is_paid {
                 // Those who are dropped here are told by their own clocks.
-                if !self.requests.take_until(1, until).await {
+                let reserve = if part.items.iter().all(|item| item.may_wait) { RESERVE } else { 0.0 };
+                if !self.requests.take_leaving_until(reserve, until).await {
                     continue;
                 }
                 part.items.retain(Item::is_wanted);

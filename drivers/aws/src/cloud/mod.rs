@@ -45,7 +45,7 @@ const KEPT: usize = 8;
 pub(crate) const SIGNED: Duration = Duration::from_secs(900);
 /// By how much the clocks of AWS's own machines may differ.
 const CLOCKS: Duration = Duration::from_secs(30);
-/// S8: how long a command may be taken after the answer whose time it bears.
+/// S8: how long a command may be taken after the answer whose time it bears, by what AWS promises.
 pub(crate) const LIFE: Duration = Duration::from_secs(SIGNED.as_secs() + CLOCKS.as_secs());
 
 /// What the SDK made of an answer.
@@ -89,6 +89,8 @@ pub(crate) struct Account {
 pub(crate) struct Cloud {
     account: Account,
     clock: Arc<dyn Clock>,
+    /// S8: how long a command may be taken there after the answer whose time it bears.
+    pub(crate) life: Duration,
     questions: reqwest::Client,
     commands: reqwest::Client,
     /// The SDK's; made when it is first needed, and anew once credentials were refused: their files may have changed.
@@ -122,7 +124,7 @@ fn wrong(kind: ErrorKind, detail: impl Into<String>) -> DriverError {
 }
 
 impl Cloud {
-    pub(crate) fn new(account: Account, clock: Arc<dyn Clock>) -> Result<Self, String> {
+    pub(crate) fn new(account: Account, clock: Arc<dyn Clock>, life: Duration) -> Result<Self, String> {
         let ca_file = account.ca_file.as_deref();
         // Who asks over plain HTTP may have a machine without CAs; credentials may come over HTTPS all the same.
         let plain = account.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
@@ -135,6 +137,7 @@ impl Cloud {
             commands: web::commands(https, ca_file)?,
             account,
             clock,
+            life,
             client: RwLock::default(),
             making: tokio::sync::Mutex::default(),
             instances: Arc::new(Batch::new(bucket(bucket::UNFILTERED), None)),

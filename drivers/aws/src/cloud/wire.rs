@@ -28,8 +28,6 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method};
 use tokio::time::Instant;
 
-use super::LIFE;
-
 /// As much of an answer as is read: a thousand instances are some eight MiB.
 const LONGEST: usize = 64 << 20;
 /// One question of the SDK's own, for credentials.
@@ -63,6 +61,8 @@ pub(super) enum Fate {
 #[derive(Debug)]
 pub(crate) struct Ticket {
     call: Call,
+    /// How long it may be taken after it left.
+    life: Duration,
     /// After this it is not sent.
     not_after: Option<WallTime>,
     state: AtomicU8,
@@ -76,9 +76,14 @@ const SENT: u8 = 1;
 const LEFT: u8 = 2;
 
 impl Ticket {
-    pub(super) fn new(call: &Call, not_after: Option<WallTime>, unclear: &Unclear) -> Arc<Self> {
+    pub(super) fn new(
+        call: &Call,
+        life: Duration,
+        not_after: Option<WallTime>,
+        unclear: &Unclear,
+    ) -> Arc<Self> {
         let (state, open) = (AtomicU8::new(WAITING), Mutex::new(None));
-        Arc::new(Self { call: call.clone(), not_after, state, unclear: unclear.clone(), open })
+        Arc::new(Self { call: call.clone(), life, not_after, state, unclear: unclear.clone(), open })
     }
 
     fn open(&self) -> MutexGuard<'_, Option<unclear::Sending>> {
@@ -101,7 +106,7 @@ impl Ticket {
         self.call.may_send()?;
         match self.state.compare_exchange(WAITING, SENT, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => {
-                *self.open() = Some(self.unclear.sending(self.call.now() + LIFE));
+                *self.open() = Some(self.unclear.sending(self.call.now() + self.life));
                 Ok(())
             }
             Err(_) => refused(ErrorKind::TimedOut, "whoever asked for it has left"),

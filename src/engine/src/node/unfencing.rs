@@ -119,6 +119,15 @@ impl NodeTask {
         first.into_iter().flat_map(|level| &level.devices).map(|spec| spec.id.clone()).collect()
     }
 
+    /// Why one of the host devices that are to be switched on never comes on again, where that device has said so.
+    pub(super) fn gone_for_good(&self) -> Option<String> {
+        self.hosts_to_bring_on().iter().find_map(|id| self.gone(id))
+    }
+
+    fn gone(&self, id: &DeviceId) -> Option<String> {
+        Some(format!("{id}: {}", self.plan.drivers.get(id)?.gone_for_good()?))
+    }
+
     /// Puts back what the holds found. False if the node was moved meanwhile.
     async fn undo_holds(&mut self) -> Result<bool, Fatal> {
         let here = self.place();
@@ -193,10 +202,14 @@ impl NodeTask {
         let mut rounds = Rounds::new(PACE);
         while !dark.is_empty() {
             let now = self.now();
-            if now >= deadline || pending.is_empty() {
+            let gone = dark.iter().find_map(|device| self.gone(device));
+            if now >= deadline || pending.is_empty() || gone.is_some() {
                 let names: Vec<String> = dark.iter().map(ToString::to_string).collect();
-                let detail =
-                    format!("{} not seen on within {:?}", names.join(", "), self.parts.rules.on_deadline);
+                let within = self.parts.rules.on_deadline;
+                let detail = match gone {
+                    Some(why) => format!("it does not come back, retire it ({why})"),
+                    None => format!("{} not seen on within {within:?}", names.join(", ")),
+                };
                 tracing::error!(detail, "the node was not seen to come on");
                 self.persist(|| Event::OnFailed { detail: detail.clone() }).await?;
                 return Ok(false);

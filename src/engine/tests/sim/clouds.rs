@@ -1,17 +1,25 @@
 //! Devices that are a provider's interface: they give an off up by themselves, and their hold would bar their own node's releases.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use picket_core::device::{DeviceSpec, Grade, Identity};
-use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
+use picket_core::ground::ReleasePermit;
+use picket_core::ledger::EffectKind;
+use picket_core::order::{HoldOrder, OffOrder, OnOrder, ReleaseOrder, UnholdOrder};
 use picket_core::outcome::Outcome;
 use picket_core::power::{Power, Reading};
 use picket_core::record::Then;
-use picket_driver::{Accepted, Call, DriverError, HoldFound, HoldReport, PowerDriver, Traits};
-use picket_driver_sim::{Act, Fault, Verb};
+use picket_core::time::Clock;
+use picket_driver::{
+    Accepted, Call, DriverError, HoldFound, HoldReport, PowerDriver, Standing, Traits, Volume, VolumeAt,
+    Volumes,
+};
+use picket_driver_sim::{Act, Disk, Fault, Verb};
 use picket_engine::EngineError;
+use tokio::time::Instant;
 
 use crate::lab::{Lab, NODE, node, person, s};
 use crate::setup::Setup;
@@ -22,6 +30,16 @@ pub struct Cloud {
     pub of: Arc<dyn PowerDriver>,
     /// Its off ends its machine.
     pub is_final: bool,
+    pub far: Arc<Far>,
+}
+
+/// What a provider says.
+#[derive(Debug, Default)]
+pub struct Far {
+    /// The machine is gone for good.
+    pub gone: AtomicBool,
+    /// No detach goes before that.
+    pub turn: Mutex<Option<Instant>>,
 }
 
 #[async_trait]
@@ -38,6 +56,10 @@ impl PowerDriver for Cloud {
         self.is_final.then_some("terminate = true")
     }
 
+    fn gone_for_good(&self) -> Option<String> {
+        self.far.gone.load(Ordering::SeqCst).then(|| "it was terminated".to_owned())
+    }
+
     fn holds_late(&self) -> bool {
         true
     }
@@ -51,7 +73,9 @@ impl PowerDriver for Cloud {
     }
 
     async fn power_off(&self, order: &OffOrder, call: &Call) -> Result<Accepted, DriverError> {
-        self.of.power_off(order, call).await
+        let taken = self.of.power_off(order, call).await?;
+        self.far.gone.fetch_or(self.is_final, Ordering::SeqCst);
+        Ok(taken)
     }
 
     async fn power_on(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
@@ -60,6 +84,10 @@ impl PowerDriver for Cloud {
 
     async fn inspect_hold(&self, call: &Call) -> Result<HoldFound, DriverError> {
         self.of.inspect_hold(call).await
+    }
+
+    fn volumes(&self) -> Option<&dyn Volumes> {
+        self.of.volumes().map(|_| self as &dyn Volumes)
     }
 
     fn engaged(&self, now: &HoldFound) -> Vec<String> {
@@ -79,6 +107,44 @@ impl PowerDriver for Cloud {
 
     async fn quiesce(&self, call: &Call) -> Result<(), DriverError> {
         self.of.quiesce(call).await
+    }
+}
+
+impl Cloud {
+    fn disks(&self) -> &dyn Volumes {
+        self.of.volumes().expect("it was asked before")
+    }
+}
+
+#[async_trait]
+impl Volumes for Cloud {
+    fn max_in_flight(&self) -> Option<Duration> {
+        self.disks().max_in_flight()
+    }
+
+    fn turn(&self) -> Option<Duration> {
+        let until = (*self.far.turn.lock().expect("whole"))?;
+        until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+    }
+
+    async fn attached(&self, call: &Call) -> Result<Vec<Volume>, DriverError> {
+        self.disks().attached(call).await
+    }
+
+    async fn detach(
+        &self,
+        order: &ReleaseOrder,
+        permit: &ReleasePermit<'_>,
+        volume: &VolumeAt,
+        forced: bool,
+        call: &Call,
+    ) -> Result<(), DriverError> {
+        assert_eq!(self.turn(), None, "not before its turn");
+        self.disks().detach(order, permit, volume, forced, call).await
+    }
+
+    async fn standing(&self, volume: &VolumeAt, call: &Call) -> Result<Standing, DriverError> {
+        self.disks().standing(volume, call).await
     }
 }
 
@@ -227,4 +293,55 @@ async fn what_its_off_ends_for_good_is_neither_drilled_nor_fenced_to_come_back()
     assert!(lab.record().fence.is_none(), "nothing was begun");
     lab.engine.fence(&node(), call).await.expect("to stay off");
     lab.reach("released", s(120)).await;
+    // Nothing brings it back, and that is said at once.
+    let told = words(lab.unfence().await.expect_err("it is gone"));
+    assert!(told.contains("ec2: it was terminated") && told.contains("retire"), "{told}");
+    tokio::time::sleep(s(30)).await;
+    assert_eq!((lab.phase(), lab.received("ec2").ons), ("released", 0));
+    lab.engine.retire(&node(), person()).await.expect("retired");
+}
+
+/// Somebody ends it while it is being brought back: nobody waits for it any longer.
+#[tokio::test(start_paused = true)]
+async fn what_is_gone_in_the_middle_of_an_unfence_is_not_waited_for() {
+    let setup = Setup { clouds: true, ..Setup::new(NODE, &[&["ec2"]]) };
+    let far = setup.far.clone();
+    let mut lab = Lab::set_up(78, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "ec2");
+    })
+    .await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.fault("ec2", Fault::OnDropped { times: 1_000 });
+    lab.unfence().await.expect("it may come back");
+    tokio::time::sleep(s(20)).await;
+    assert_eq!(lab.phase(), "unfencing");
+    far.gone.store(true, Ordering::SeqCst);
+    lab.reach("power_on_failed", s(10)).await;
+    let why = format!("{:?}", lab.record().fence);
+    assert!(why.contains("does not come back") && why.contains("ec2: it was terminated"), "{why}");
+}
+
+/// What the provider's limits bear only later is neither stored nor permitted before that: then its look is a fresh one.
+#[tokio::test(start_paused = true)]
+async fn a_detach_waits_for_its_turn_and_nothing_of_it_is_begun_before() {
+    let releaser =
+        picket_release::make("volumes", "volumes", &serde_json::Map::new()).expect("good settings");
+    let mut setup = Setup { clouds: true, volumes: Some(s(60)), ..Setup::new(NODE, &[&["nova"]]) };
+    setup.releases.push(("volumes".to_owned(), releaser));
+    let far = setup.far.clone();
+    let mut lab = Lab::set_up(79, setup, |world| {
+        world.add_machine(NODE).add_host(NODE, "nova");
+        world.add_volume(NODE, "v1", "/dev/vdb", Disk { name: "data".to_owned(), ..Disk::default() });
+    })
+    .await;
+    let turn = Instant::now() + s(90);
+    *far.turn.lock().expect("whole") = Some(turn);
+    let fence = lab.open().await;
+    tokio::time::sleep(s(80)).await;
+    assert_eq!(lab.phase(), "fenced");
+    assert!(lab.record().ledger.open().iter().all(|open| !matches!(open.kind, EffectKind::Release(_))));
+    assert_eq!(lab.outcome(fence, picket_engine::Until::Released).await, Outcome::Fenced { released: true });
+    let waited = turn.elapsed();
+    assert!(waited < s(10), "{waited:?} after its turn");
+    assert!(!lab.world.lock().expect("whole").is_attached(NODE, "v1", lab.clock.boot()));
 }

@@ -24,7 +24,7 @@ use picket_liveness::Liveness;
 use picket_receipt::Keys;
 use picket_release::Releaser;
 
-use crate::clouds::Cloud;
+use crate::clouds::{Cloud, Far};
 use crate::families::Places;
 use crate::shared::{Door, Outlet};
 
@@ -81,6 +81,8 @@ pub struct Setup {
     pub clouds: bool,
     /// Their offs end their machines.
     pub finals: bool,
+    /// What they say at times.
+    pub far: Arc<Far>,
     /// The last word on each device.
     pub adjust: Arc<dyn Fn(&mut DeviceSpec) + Send + Sync>,
 }
@@ -110,6 +112,7 @@ impl Setup {
             pdu: None,
             clouds: false,
             finals: false,
+            far: Arc::default(),
             adjust: Arc::new(|_| {}),
         }
     }
@@ -217,7 +220,11 @@ impl Setup {
                 let (names_sessions, volumes) = (self.names_sessions, self.volumes);
                 let options = SimOptions { names_sessions, volumes, ..SimOptions::default() };
                 let plain = Arc::new(SimDriver::new(world, name, &options));
-                if self.clouds { Arc::new(Cloud { of: plain, is_final: self.finals }) } else { plain }
+                if self.clouds {
+                    Arc::new(Cloud { of: plain, is_final: self.finals, far: self.far.clone() })
+                } else {
+                    plain
+                }
             }
             Some((door, _, latency)) => {
                 let options = SimOptions { latency: *latency, ..SimOptions::default() };

@@ -207,7 +207,16 @@ impl NodeTask {
         ask: Ask,
     ) -> Result<Result<Taken, EngineError>, Fatal> {
         let key = ask.key.clone();
-        let taken = self.people(ask, |person| Event::Unfence { holder, person }).await?;
+        let taken = match self.asked_before(&ask).await? {
+            Some(answer) => Ok(answer),
+            None => match self.gone_for_good().filter(|_| self.is_to_bring_back()) {
+                Some(why) => Ok(Err(EngineError::NotAllowed(format!(
+                    "{} does not come back ({why}): retire it; with another machine in its settings it is a node again",
+                    self.plan.id
+                )))),
+                None => self.grant(ask, |person| Event::Unfence { holder, person }).await,
+            },
+        }?;
         let is_so =
             matches!(&taken, Err(EngineError::Refused(Refused::Phase { phase: "normal" | "unfencing", .. })));
         let Some(key) = key.filter(|_| is_so) else { return Ok(taken) };
@@ -215,6 +224,11 @@ impl NodeTask {
             Ok(_) => Ok(taken),
             Err(failure) => refusal(failure),
         }
+    }
+
+    /// Whether somebody keeps it off, and it would be switched on once nobody does.
+    fn is_to_bring_back(&self) -> bool {
+        self.record().fence.is_some() && !matches!(self.record().phase, Phase::Normal | Phase::Unfencing)
     }
 
     /// Asks of people that need no device.

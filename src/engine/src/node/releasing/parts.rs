@@ -14,7 +14,7 @@ use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
 use picket_core::record::{ReleaseStage, ReleaseState};
 use picket_core::time::written;
-use picket_release::{Found, Progress, ReleaseError, Releaser};
+use picket_release::{Found, InParts, Progress, ReleaseError, Releaser};
 
 use super::sending::Answered;
 use super::{Next, Run};
@@ -59,8 +59,13 @@ impl NodeTask {
                 return Ok(Next::Again);
             }
             if let Some(part) = attempts.first() {
-                self.attempt(run, part, releaser, looks).await?;
-                return Ok(Next::Again);
+                // Before the intent is stored and the permit asked for: what is waited for here makes no look too old.
+                let Some(turn) = releaser.in_parts().and_then(InParts::turn) else {
+                    self.attempt(run, part, releaser, looks).await?;
+                    return Ok(Next::Again);
+                };
+                let deadline = run.paces.get(&part.id).map_or(now, |pacing| pacing.deadline);
+                return Ok(Next::Wait(now + turn, deadline));
             }
         }
         let until = alive.iter().map(|part| next_of(run, part)).min().unwrap_or(now);
