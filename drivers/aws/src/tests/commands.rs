@@ -96,6 +96,24 @@ async fn every_stop_is_by_force_and_never_asks_the_system() {
     assert_eq!(driver.read_power(&call).await.expect("read").power, Power::Off);
 }
 
+/// EC2 took it, and gave it up, or an auto-scaling group or a person started the instance since.
+#[tokio::test]
+async fn a_stop_is_sent_again_also_where_the_instance_reads_on() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    let call = scene.call(&orders);
+    let order = orders.off().await.expect("an order");
+    driver.power_off(&order, &call).await.expect("taken");
+    let again = async |state: &'static str| {
+        scene.ec2.with(|world| world.machines.get_mut(&id(0)).expect("there").state = state);
+        driver.off_again(driver.read_power(&call).await.expect("read").power)
+    };
+    let half_a_minute = Some(Duration::from_secs(30));
+    assert_eq!((again("running").await, again("stopping").await), (half_a_minute, half_a_minute));
+    assert_eq!(again("stopped").await, None);
+}
+
 #[tokio::test]
 async fn what_an_answer_means_is_said_with_its_effect() {
     let scene = Scene::new(1).await;
