@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_refusal_is_waited_for_longer_each_time_but_not_beyond_the_next_minute() {
         let (minute, mut now) = (Minute::default(), Instant::now());
-        let at = |second| OffsetDateTime::from_unix_timestamp(1_800_000_000 + second).ok();
+        let at = |second: i64| OffsetDateTime::from_unix_timestamp(1_800_000_000 + second).ok();
         let mut waits = Vec::new();
         for date in [at(10), at(20), at(58), None, at(30), at(30), at(59)] {
             minute.refused_at(now, date);
