@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(wait(&bucket, now, 1.0, 0.0), 2_001);
         let later = now + Duration::from_secs(2);
         assert_eq!(bucket.reserve_at(later), later);
-        bucket.refused_at(later);
+        bucket.refused_at(later, None);
         let after = bucket.reserve_at(later).duration_since(later).as_millis();
         assert_eq!(after, 1_000, "not before the pause is over");
     }

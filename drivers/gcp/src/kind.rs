@@ -11,6 +11,9 @@ use crate::driver::GcpDriver;
 use crate::ours::Kept;
 use crate::settings::Settings;
 
+/// Whose requests Google counts together: the project's, by the endpoint at which it is asked.
+type Counted = (String, Option<String>);
+
 /// Makes drivers from settings. Those of one project and one account share tokens, requests and limits.
 ///
 /// | key | what | default |
@@ -27,7 +30,7 @@ use crate::settings::Settings;
 pub struct GcpKind {
     clouds: Mutex<HashMap<Account, Weak<Cloud>>>,
     /// What each project's limits leave, whoever asks.
-    rates: Mutex<HashMap<(String, Option<String>), Arc<Rates>>>,
+    rates: Mutex<HashMap<Counted, Arc<Rates>>>,
     /// What was told each instance, by its number.
     kept: Mutex<HashMap<String, Kept>>,
 }

@@ -98,6 +98,8 @@ pub(crate) struct Ours {
     pub(crate) sent: BTreeSet<String>,
     /// And the last of them, until a start is sent.
     pub(crate) last: Option<String>,
+    /// One of them that failed, and why.
+    pub(crate) failed: Option<(String, String)>,
     /// The one that was seen to have ended well: it has for good.
     pub(crate) ended: Option<String>,
 }

@@ -148,11 +148,20 @@ impl OpenstackDriver {
     /// On although Nova took a stop of ours: what it says became of that. It is told to people, and decides nothing.
     async fn with_failure(&self, words: String, call: &Call) -> String {
         let Some(last) = self.ours().last.clone() else { return words };
-        let action = actions::one(&self.cloud, &self.settings.server, &last, call).await;
-        match action.ok().flatten().and_then(|action| action.failure()) {
-            Some(why) => format!("{words}; our stop {last} failed: {why}"),
-            None => words,
-        }
+        let known = self.ours().failed.clone().filter(|(failed, _)| *failed == last);
+        let why = match known {
+            Some((_, why)) => why,
+            None => {
+                let action = actions::one(&self.cloud, &self.settings.server, &last, call).await;
+                let Some(why) = action.ok().flatten().and_then(|action| action.failure()) else {
+                    return words;
+                };
+                tracing::warn!(server = self.settings.server, stop = last, why, "a stop of ours failed");
+                self.ours().failed = Some((last.clone(), why.clone()));
+                why
+            }
+        };
+        format!("{words}; our stop {last} failed: {why}")
     }
 
     fn ours(&self) -> MutexGuard<'_, actions::Ours> {

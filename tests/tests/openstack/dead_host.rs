@@ -74,12 +74,12 @@ async fn stays_where_nobody_evacuates(cloud: &OpenStack, hypervisor: &str) -> Re
         let all = listed["body"]["services"].as_array().cloned().unwrap_or_default();
         Result::Ok(all.into_iter().find(|one| one["host"] == HOST).unwrap_or_default())
     };
-    soon("its service is up", async || Ok(service().await?["state"] == "up")).await?;
     let path = format!("/os-services/{}", service().await?["id"].as_str().unwrap_or_default());
     let raise = json!({ "service": "compute", "method": "PUT", "path": path, "body": { "forced_down": false }, "version": "2.53" });
     // Nova lets go once the copies that were evacuated are ended.
     let raised = async || Ok(cloud.ask(&Who::Admin, "rest", raise.clone()).await?["status"] == 200);
     soon("it is forced down no more", raised).await?;
+    soon("its service is up", async || Ok(service().await?["state"] == "up")).await?;
 
     let bmc = IpmiSim::start().await?;
     let server = cloud.server("nobody-evacuates", HOST).await?;

@@ -56,14 +56,14 @@ async fn a_tenant_s_lock_is_put_back_by_an_administrator() -> Result<()> {
 async fn an_administrator_s_lock_bars_a_tenant_s_gateway() -> Result<()> {
     let cloud = cloud().await?;
     let server = cloud.server("locked-by-admin", OPENSTACK_HOSTS[1]).await?;
-    lock(&Who::Owner, &server, "evidence").await?;
+    lock(&Who::Admin, &server, "evidence").await?;
     let driven = Plan::over(&Who::Tenant, &[&server]).rules(IMPATIENT).start().await?;
     driven.fence().await?.needs_operator("levels_spent", &driven);
     let log = driven.gateway.log();
     assert!(log.contains("an administrator locked it, and this user may not unlock it"), "{log}");
     assert_eq!(driven.did()?, ["spawn"]);
     assert_eq!(locked(&server).await?, (json!(true), json!("evidence")));
-    let unlock = act(cloud, &Who::Owner, &server, json!({ "unlock": null })).await?;
+    let unlock = act(cloud, &Who::Admin, &server, json!({ "unlock": null })).await?;
     assert_eq!(unlock.0, 202);
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The OpenStack of the tests, looked at with openstacksdk alone: a test that relies on a cloud that lies by mistake shows nothing.
 //! And Picket over its servers, where openstacksdk and the hypervisor's own journal look on.
 
+mod behind;
 mod conforming;
 mod crash;
 mod dead_host;
@@ -12,6 +13,5 @@ mod late;
 mod locked;
 mod releasing;
 mod scene;
-mod succession;
 mod volumes;
 mod wrong;

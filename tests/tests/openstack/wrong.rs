@@ -240,7 +240,7 @@ async fn a_keystone_that_is_away_or_elsewhere_is_told_by_its_place() -> Result<(
     // Somebody's web server, and no Keystone: that is no wrong password.
     let driven = Plan::over(&Who::Tenant, &[&server]).keystone("/elsewhere").start().await?;
     let said = checked(&driven).await?;
-    assert!(said.contains("/elsewhere/auth/tokens: there is no Keystone: 404"), "{said}");
+    assert!(said.contains("/elsewhere/v3/auth/tokens: auth_url names no Keystone: 404"), "{said}");
     Ok(())
 }
 

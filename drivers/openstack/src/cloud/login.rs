@@ -39,13 +39,9 @@ impl Cloud {
                 Token::read(secret, &answer.body, asked_at, call.now())
                     .map_err(|why| wrong(ErrorKind::Protocol, why))
             }
-            StatusCode::NOT_FOUND if !words::is_nobody(&answer) => Err(wrong(
-                ErrorKind::Refused,
-                format!(
-                    "there is no Keystone: {}; auth_url ends where /auth/tokens begins, mostly with /v3",
-                    said(&answer)
-                ),
-            )),
+            StatusCode::NOT_FOUND if !words::is_nobody(&answer) => {
+                Err(wrong(ErrorKind::Refused, format!("auth_url names no Keystone: {}", said(&answer))))
+            }
             // An application credential that is not there is not found, and counts against nobody; nor is it there in a while.
             StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND => Err(wrong(
                 ErrorKind::Authentication,

@@ -200,6 +200,10 @@ impl NodeTask {
         let driver = open.kind.device().and_then(|device| self.plan.drivers.get(device));
         let now = driver.and_then(|driver| {
             let now = driver.longest_life();
+            // Who never saw a token guesses how long they live. What stands in the ledger bounded the token that went with it.
+            if !driver.epoch_is_a_session() && now == driver.traits().max_in_flight {
+                return None;
+            }
             if matches!(open.kind, EffectKind::On(_)) { now.on } else { now.off }
         });
         open.life.map(|life| now.map_or(life, |now| now.max(life)))

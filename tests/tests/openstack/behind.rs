@@ -1,3 +1,5 @@
+//! First by its name, as it takes longest.
+//!
 //! S8, with a whole gateway that stands still between its permit and its packet, and another one that goes on meanwhile: what the first
 //! sends when it goes on comes to nothing, as its token is over.
 
