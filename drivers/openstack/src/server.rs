@@ -98,7 +98,7 @@ impl Server {
         match self.host_status.as_deref() {
             None | Some("UP") => Ok(()),
             Some(other) => Err(format!(
-                "its compute host is {}: it would take a stop when it is back",
+                "its compute host is {}: it would do what it is told when it is back",
                 other.to_lowercase()
             )),
         }

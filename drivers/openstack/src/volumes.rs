@@ -97,12 +97,12 @@ impl OpenstackDriver {
     ) -> Result<&'static str, DriverError> {
         let Some(host) = &server.host else { return Ok("") };
         match self.compute_service(host, call).await? {
-            Some(service) if service.forced_down => Ok(" and its service forced down"),
+            Some(service) if service.forced_down => Ok("; its service is forced down"),
             // What was not found before the hold is not put back at unfence, and so not changed.
             Some(service) if self.found_service().as_deref() == Some(&service.id) => {
                 self.force_down(&service.id, true, bound, call).await?;
                 self.services().forced = Some(service.id);
-                Ok(" and its service was forced down just now")
+                Ok("; its service was forced down just now")
             }
             _ => Ok(""),
         }
@@ -193,7 +193,7 @@ impl Volumes for OpenstackDriver {
                 false => "",
             };
             let detail = format!(
-                "{why}{forced}; Nova detaches there alone: it waits until the server is evacuated, or its host is back"
+                "{why}{forced}. Nova detaches there alone: it waits until the server is evacuated, or its host is back"
             );
             return Err(effort.error(ErrorKind::Refused, detail));
         }

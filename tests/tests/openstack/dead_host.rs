@@ -15,14 +15,14 @@ const SHARES: &str = "level_share = \"25s\"\ncloud_level_share = \"25s\"\n";
 #[tokio::test]
 async fn the_hypervisor_is_fenced_and_the_volume_goes_once_the_server_is_evacuated() -> Result<()> {
     let cloud = cloud().await?;
+    // First, as the host is one, and its service forced down for good once somebody evacuated.
+    stays_where_nobody_evacuates(cloud).await?;
     let there = OPENSTACK_HOSTS[0];
     let bmc = IpmiSim::start().await?;
     let server = cloud.server("on-a-dead-hypervisor", HOST).await?;
     let volume = cloud.volume("on-a-dead-hypervisor").await?;
     cloud.attach(&server, &volume).await?;
-    let hypervisor = cloud.look(&Who::Admin, &server).await?["OS-EXT-SRV-ATTR:hypervisor_hostname"].clone();
-    let hypervisor = hypervisor.as_str().expect("an administrator sees it").to_owned();
-    let compute = compute(&hypervisor, &bmc);
+    let compute = compute(&hypervisor(cloud, &server).await?, &bmc);
     let plan = Plan::over(&Who::Admin, &[&server]).rules(SHARES);
     let driven = plan.then("hypervisor", "driver = \"parent\"").nodes(&compute).start().await?;
 
@@ -61,32 +61,23 @@ async fn the_hypervisor_is_fenced_and_the_volume_goes_once_the_server_is_evacuat
     assert_eq!(told, [(json!(true), 200), (json!(false), 400)]);
     let log = driven.gateway.log();
     assert!(log.contains("was forced down, and is still"), "{log}");
-    drop(driven);
-    cloud.thaw_host(HOST)?;
-    stays_where_nobody_evacuates(cloud, &hypervisor).await
+    cloud.thaw_host(HOST)
 }
 
-/// After that, as the host is one: nobody evacuates. The volumes stay, a person is told why, and what was forced down is put back.
-async fn stays_where_nobody_evacuates(cloud: &OpenStack, hypervisor: &str) -> Result<()> {
+/// Nobody evacuates: the volumes stay, a person is told why, and what was forced down is put back.
+async fn stays_where_nobody_evacuates(cloud: &OpenStack) -> Result<()> {
     let up = json!({ "service": "compute", "method": "GET", "path": "/os-services", "version": "2.53" });
     let service = async || {
         let listed = cloud.ask(&Who::Admin, "rest", up.clone()).await?;
         let all = listed["body"]["services"].as_array().cloned().unwrap_or_default();
         Result::Ok(all.into_iter().find(|one| one["host"] == HOST).unwrap_or_default())
     };
-    let path = format!("/os-services/{}", service().await?["id"].as_str().unwrap_or_default());
-    let raise = json!({ "service": "compute", "method": "PUT", "path": path, "body": { "forced_down": false }, "version": "2.53" });
-    // Nova lets go once the copies that were evacuated are ended.
-    let raised = async || Ok(cloud.ask(&Who::Admin, "rest", raise.clone()).await?["status"] == 200);
-    soon("it is forced down no more", raised).await?;
-    soon("its service is up", async || Ok(service().await?["state"] == "up")).await?;
-
     let bmc = IpmiSim::start().await?;
     let server = cloud.server("nobody-evacuates", HOST).await?;
     let volume = cloud.volume("nobody-evacuates").await?;
     cloud.attach(&server, &volume).await?;
     let plan = Plan::over(&Who::Admin, &[&server]).rules(SHARES).releasing("deadline = \"20s\"\n");
-    let compute = compute(hypervisor, &bmc);
+    let compute = compute(&hypervisor(cloud, &server).await?, &bmc);
     let driven = plan.then("hypervisor", "driver = \"parent\"").nodes(&compute).start().await?;
     cloud.freeze_host(HOST, true)?;
     let told = driven.fence().await?;
@@ -103,10 +94,20 @@ async fn stays_where_nobody_evacuates(cloud: &OpenStack, hypervisor: &str) -> Re
     let abandon = ["abandon", "n1", &format!("volumes/{volume}"), "--yes", "--reason", "a test"];
     let said = driven.gateway.picket(&abandon).await?;
     assert_eq!(said.code, 0, "{said:?}");
+    // By the host itself, which is told now.
+    driven.fence().await?.is_fenced(&driven);
     let back = driven.unfence().await?;
     assert_eq!(back.kind(), "unfenced", "{back:#?}\n{}", driven.gateway.log());
     assert_eq!(service().await?["forced_down"], false, "{}", driven.gateway.log());
-    cloud.until_volume(&volume, "in-use").await
+    cloud.until_volume(&volume, "in-use").await?;
+    soon("its service is up", async || Ok(service().await?["state"] == "up")).await
+}
+
+/// What Nova calls the machine on which the host is.
+async fn hypervisor(cloud: &OpenStack, server: &str) -> Result<String> {
+    let look = cloud.look(&Who::Admin, server).await?;
+    let name = look["OS-EXT-SRV-ATTR:hypervisor_hostname"].as_str();
+    Ok(name.expect("an administrator sees it").to_owned())
 }
 
 /// The machine on which the host is, a node of its own.

@@ -36,7 +36,10 @@ async fn a_dead_host_is_told_to_admins_and_hidden_from_tenants() -> Result<()> {
     by_admin.needs_operator("levels_spent", &admins);
     by_tenant.needs_operator("levels_spent", &tenants);
     assert!(
-        admins.gateway.log().contains("its compute host is unknown: it would take a stop when it is back")
+        admins
+            .gateway
+            .log()
+            .contains("its compute host is unknown: it would do what it is told when it is back")
     );
     assert_eq!((admins.acted("os-stop")?, tenants.acted("os-stop")? >= 1), (0, true));
     for driven in [&admins, &tenants] {
