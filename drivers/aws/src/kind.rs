@@ -32,15 +32,15 @@ pub struct AwsKind {
 
 impl Default for AwsKind {
     fn default() -> Self {
-        Self::before(LIFE)
+        Self::before(None)
     }
 }
 
 impl AwsKind {
     /// Of an EC2 that takes a command no later than that after the time of its signature: a test's, which has made sure of it. AWS
-    /// itself promises no less than [`AwsKind::default`] waits, and no setting says otherwise.
-    pub fn before(life: Duration) -> Self {
-        Self { clouds: Mutex::default(), life }
+    /// itself, as `None` says, promises no less than is waited then, and no setting says otherwise.
+    pub fn before(life: Option<Duration>) -> Self {
+        Self { clouds: Mutex::default(), life: life.unwrap_or(LIFE) }
     }
 
     fn cloud(&self, account: &Account, context: &Context) -> Result<Arc<Cloud>, String> {

@@ -105,10 +105,11 @@ impl Volumes for AwsDriver {
     }
 
     fn turn(&self) -> Option<Duration> {
-        let (mut turn, now) = (self.turn.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
-        let _missed = turn.take_if(|due| *due + HELD < now);
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _missed = turn.take_if(|due| *due + HELD < Instant::now());
         let due = *turn.get_or_insert_with(|| self.cloud.promised(DETACH));
-        let left = due.saturating_duration_since(now);
+        // Asked for after the promise: one that is there at once is of a moment that is past.
+        let left = due.saturating_duration_since(Instant::now());
         self.cloud.pause(DETACH).into_iter().chain((!left.is_zero()).then_some(left)).max()
     }
 

@@ -45,7 +45,7 @@ fn kinds(trial: Trial) -> Vec<Box<dyn DriverKind>> {
         #[cfg(feature = "agent")]
         Box::new(picket_driver_agent::AgentKind::default()),
         #[cfg(feature = "aws")]
-        Box::new(trial.ec2_takes.map_or_else(Default::default, picket_driver_aws::AwsKind::before)),
+        Box::new(picket_driver_aws::AwsKind::before(trial.ec2_takes)),
         #[cfg(feature = "gcp")]
         Box::new(picket_driver_gcp::GcpKind::default()),
         #[cfg(feature = "ipmi")]

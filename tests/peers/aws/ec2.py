@@ -27,6 +27,7 @@ Besides EC2 it answers, to POST with JSON, under /_picket/:
     became   {"instance": "i-"}       when it came into which state: [{at, state}]
     root     {"instance": "i-"}       its root volume
     blank    {}                       a volume that nobody has: its id
+    label    {"volume": "vol-", "tags": {"Name": "x"}}  a volume is tagged so
     attach, detach {"instance": "i-", "volume": "vol-", "device": "/dev/sdf"}  somebody else's hand
     patience {"seconds": 300}         how long it takes a signature
     keep_off {"instance": "i-", "lag": 0}  the shipped policy is in force for it: nobody starts it while Picket's tag is there, nor for

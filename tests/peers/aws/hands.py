@@ -49,6 +49,10 @@ def blank():
     return ec2().create_volume(size=1, zone_name=f"{REGION}a").id
 
 
+def label(volume, tags):
+    ec2().create_tags([volume], tags)
+
+
 def attach(instance, volume, device):
     ec2().attach_volume(volume, instance, device)
 
@@ -125,6 +129,6 @@ class Unsigned:
 
 
 VERBS = {
-    "became": became_of, "root": root, "blank": blank, "attach": attach, "detach": detach, "patience": patient, "role": role, "share": share,
+    "became": became_of, "root": root, "blank": blank, "attach": attach, "detach": detach, "patience": patient, "role": role, "share": share, "label": label,
     "goes": goes, "hibernate": hibernate, "keep_off": keep_off,
 }  # fmt: skip

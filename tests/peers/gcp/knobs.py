@@ -135,7 +135,9 @@ class Knobs:
         if one.get("disk"):
             return next(disk for disk in self.world.disks.values() if disk.name == one["disk"])
         name = one.get("name") or f"{instance.name}-data-{at}"
-        return Disk(name, region=ZONES[instance.zone]) if one.get("regional") else Disk(name, instance.zone)
+        made = Disk(name, region=ZONES[instance.zone]) if one.get("regional") else Disk(name, instance.zone)
+        made.labels = dict(one.get("labels") or {})
+        return made
 
     def attach(self, instance, device, disk, mode, boot=False):
         self.world.disks[disk.path] = disk

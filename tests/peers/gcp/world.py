@@ -54,6 +54,8 @@ class Disk:
             "creationTimestamp": precise(self.created), "selfLink": f"{LINKS}/{self.path}", "physicalBlockSizeBytes": "4096",
             "labelFingerprint": fingerprint(self.labels),
         }  # fmt: skip
+        if self.labels:
+            told["labels"] = dict(self.labels)
         zone = self.zone or next(name for name, region in ZONES.items() if region == self.region)
         told["type"] = f"{TYPES}/{zone}/diskTypes/pd-balanced"
         if self.zone:

@@ -205,6 +205,11 @@ impl Ec2 {
         self.ask("rule", json!({ "action": action, "names": names, "times": times, "do": what })).await
     }
 
+    /// A volume bears these tags, too; `Name` is its name.
+    pub async fn label(&self, volume: &str, tags: Value) -> Result<()> {
+        self.ask("label", json!({ "volume": volume, "tags": tags })).await
+    }
+
     /// The truth: into which states it came, in order.
     pub async fn became(&self, instance: &str) -> Result<Vec<Became>> {
         self.ask("became", json!({ "instance": instance })).await

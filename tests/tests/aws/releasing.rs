@@ -16,12 +16,12 @@ async fn the_volumes_of_a_fenced_instance_are_free_and_its_root_is_not() -> Resu
     // One of them is refused the first time.
     let limited = json!({ "code": "RequestLimitExceeded", "status": 503 });
     scene.ec2.rule("DetachVolume", &volumes["/dev/sdg"], 1, limited).await?;
-    scene.must_fence().await?;
+    let fenced = scene.must_fence().await?;
     for volume in volumes.values() {
         let told = scene.ec2.volume(volume).await?;
         assert_eq!((told.state.as_str(), told.at.len()), ("available", 0), "{volume}");
     }
-    let detached = scene.detached().await?;
+    let detached = scene.detached_once_proven(&fenced).await?;
     for one in &detached {
         let field = |key: &str| one.fields.get(key).cloned().unwrap_or_default();
         assert_eq!(volumes.get(&field("Device")), Some(&field("VolumeId")), "{one:?}");
@@ -30,6 +30,30 @@ async fn the_volumes_of_a_fenced_instance_are_free_and_its_root_is_not() -> Resu
     assert_eq!((root.state.as_str(), root.at), ("in-use", vec![instance]), "its root");
     let taken = detached.iter().filter(|one| one.status == 200).count();
     assert_eq!((taken, detached.len()), (2, 3), "each was taken once: {detached:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_the_settings_exclude_by_tag_name_or_id_stays() -> Result<()> {
+    let ec2 = ec2().await?;
+    let devices = ["/dev/sdf", "/dev/sdg", "/dev/sdh", "/dev/sdi"];
+    let instance = ec2.instance(&devices).await?;
+    let volumes = ec2.volumes(&instance).await?;
+    let [by_tag, by_name, by_id, goes] = devices.map(|device| volumes[device].clone());
+    ec2.label(&by_tag, json!({ "picket": "stay" })).await?;
+    ec2.label(&by_name, json!({ "Name": "scratch-1" })).await?;
+    ec2.label(&goes, json!({ "Name": "pvc-1", "picket": "go" })).await?;
+    let exclude =
+        format!("exclude = {{ tag = [\"picket=stay\"], name = [\"scratch-*\"], id = [{by_id:?}] }}");
+    let scene = Scene::releasing(&instance, &exclude).await?;
+    let fenced = scene.must_fence().await?;
+    let detached = scene.detached_once_proven(&fenced).await?;
+    let named: Vec<_> = detached.iter().map(|one| one.fields["VolumeId"].clone()).collect();
+    assert_eq!(named, std::slice::from_ref(&goes));
+    assert_eq!(ec2.volume(&goes).await?.state, "available");
+    for stays in [by_tag, by_name, by_id] {
+        assert_eq!(ec2.volume(&stays).await?.at, std::slice::from_ref(&instance));
+    }
     Ok(())
 }
 

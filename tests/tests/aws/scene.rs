@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use picket_tests::peers::{AccessKey, Ec2, Ec2Request};
-use picket_tests::{Daemon, Fleet, Gateway, Result, Said};
+use picket_tests::{Daemon, Fleet, Gateway, Result, Said, proven_at_seconds};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -91,6 +91,16 @@ impl Scene {
         Self::over(&format!("{QUICK}{rules}\n{node}"), address, variables).await
     }
 
+    /// With these lines among its release's settings.
+    pub async fn releasing(instance: &str, lines: &str) -> Result<Self> {
+        let ec2 = ec2().await?;
+        let key = ec2.picket().await?;
+        let address = format!("aws:///eu-central-1a/{instance}");
+        let node = node(ec2, ec2.files(&key.id, &key)?, &address);
+        let node = node.replacen("settle = \"0s\"\n", &format!("settle = \"0s\"\n{lines}\n"), 1);
+        Self::over(&format!("{QUICK}{node}"), &address, &[]).await
+    }
+
     /// By whom may terminate it as well, with these lines among its device's settings.
     pub async fn told(instance: &str, lines: &str, rules: &str) -> Result<Self> {
         let ec2 = ec2().await?;
@@ -131,6 +141,15 @@ impl Scene {
             let named = field("InstanceId") == Some(&*self.instance) && field("Device").is_some();
             assert!(named && field("Force").is_none() && one.at > stopped, "{one:?} {became:?}");
         }
+        Ok(detached)
+    }
+
+    /// The same, and none before it was proven off, by the time at which EC2 heard it.
+    pub async fn detached_once_proven(&self, told: &Told) -> Result<Vec<Ec2Request>> {
+        let detached = self.detached().await?;
+        let proven =
+            proven_at_seconds(&told.result).unwrap_or_else(|| panic!("it was not proven: {told:#?}"));
+        assert!(detached.iter().all(|one| one.at > proven), "{proven}: {detached:#?}");
         Ok(detached)
     }
 

@@ -40,8 +40,10 @@ async fn without_space_nothing_is_written_and_leadership_lasts() {
         options.with_member(alarm.member_id());
         raw.alarm(AlarmAction::Deactivate, AlarmType::Nospace, Some(options)).await.unwrap();
     }
+    // One that was done and not answered in time is written, too: another one is refused then.
     soon("it is written", 10, async || {
         house.store.write(leadership.guard(), write_of(plain("r1n01", 2), 1)).await.is_ok()
+            || house.store.check(leadership.guard(), &node("r1n01"), Version(2)).await.is_ok()
     })
     .await;
 }

@@ -17,11 +17,11 @@ async fn the_disks_of_a_fenced_instance_are_free_and_its_root_is_not() -> Result
     // One of them is refused the first time.
     let limited = json!({ "status": 403, "reason": "rateLimitExceeded" });
     scene.compute.rule("instances.detachDisk", "log", 1, limited).await?;
-    scene.must_fence().await?;
+    let told = scene.must_fence().await?;
     for disk in instance.disks.values() {
         assert!(scene.compute.disk(disk).await?.users.is_empty(), "{disk}");
     }
-    scene.detached_while_off(2).await?;
+    scene.detached_once_proven(&told, 2).await?;
     let detached = scene.compute.asked_to("instances.detachDisk", scene.id()).await?;
     let taken = detached.iter().filter(|one| one.status == 200).count();
     assert_eq!(taken, 2, "each was taken once: {detached:#?}");
@@ -62,13 +62,29 @@ async fn a_regional_disk_is_let_go_and_one_that_several_have_loses_only_this_one
 
 #[tokio::test]
 async fn what_the_settings_exclude_by_label_name_or_path_stays() -> Result<()> {
-    let instance = compute().await?.instance(&["data", "scratch"]).await?;
-    let exclude = format!("exclude = {{ name = [\"{}\"] }}\n", instance.disks["scratch"]);
+    let compute = compute().await?;
+    let disks = vec![
+        GceDisk::new("data").labelled("picket", "go"),
+        GceDisk::new("by-label").labelled("picket", "stay"),
+        GceDisk::new("by-name"),
+        GceDisk::new("by-path"),
+    ];
+    let instance = compute.make(&GceMake { disks, ..GceMake::default() }).await?;
+    let path = |device: &str| {
+        format!("projects/{}/zones/{}/disks/{}", compute.project(), instance.zone, instance.disks[device])
+    };
+    let exclude = format!(
+        "exclude = {{ tag = [\"picket=stay\"], name = [\"{}\"], id = [\"{}\"] }}\n",
+        instance.disks["by-name"],
+        path("by-path")
+    );
     let scene = Plan::new().releasing(&exclude).over(&instance).await?;
-    scene.must_fence().await?;
-    scene.detached_while_off(1).await?;
-    let kept = scene.compute.disk(&instance.disks["scratch"]).await?;
-    assert!(kept.users.contains_key(scene.id()), "{kept:?}");
+    let told = scene.must_fence().await?;
+    scene.detached_once_proven(&told, 1).await?;
+    for device in ["by-label", "by-name", "by-path"] {
+        let kept = scene.compute.disk(&instance.disks[device]).await?;
+        assert!(kept.users.contains_key(scene.id()), "{device}: {kept:?}");
+    }
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use picket_tests::peers::{ComputeEngine, GceInstance, GceRequest, GceUser};
-use picket_tests::{Daemon, Fleet, Gateway, PeerError, Result, Said};
+use picket_tests::{Daemon, Fleet, Gateway, PeerError, Result, Said, proven_at_seconds};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -263,6 +263,16 @@ impl Scene {
             assert!(stop.field("requestId").is_some_and(|name| name.len() == 36), "{stop:?}");
         }
         Ok(stops)
+    }
+
+    /// The same, and none was asked for before it was proven off, by the time at which Compute Engine heard it.
+    pub async fn detached_once_proven(&self, told: &Told, times: usize) -> Result<()> {
+        self.detached_while_off(times).await?;
+        let proven = proven_at_seconds(&told.result);
+        let proven = proven.unwrap_or_else(|| panic!("it was not proven: {:#?}", told.result));
+        let asked = self.compute.asked_to("instances.detachDisk", self.id()).await?;
+        assert!(asked.iter().all(|one| one.came > proven), "{proven}: {asked:#?}");
+        Ok(())
     }
 
     /// So many disks of it were let go, none of them twice, each while it was off, as what really happened says; and the root stayed.

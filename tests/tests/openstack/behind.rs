@@ -126,8 +126,8 @@ impl Pair {
 /// The successor waits until what may be on its way is surely over, brings the node back, and fences it anew: then the start comes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_of_a_gateway_that_stood_still_is_refused() -> Result<()> {
-    // The second time for a command: its connection stands.
-    let mut pair = Pair::stopping_at("permitted on#2", "a-late-start").await?;
+    // Before its server is looked at, before it is sent, and when its connection stands.
+    let mut pair = Pair::stopping_at("permitted on#3", "a-late-start").await?;
     pair.does(&FENCE).await?;
     let unfenced = pair.said(&UNFENCE).await?;
     pair.until_stopped().await?;

@@ -58,7 +58,7 @@ async fn the_hypervisor_is_fenced_and_the_volume_goes_once_the_server_is_evacuat
     // Nova lets go of what was forced down only once the host's own service came back and ended the copies that were evacuated.
     let told = driven.sent("PUT", "os-services")?;
     let told: Vec<_> = told.iter().map(|(_, body, status)| (body["forced_down"].clone(), *status)).collect();
-    assert_eq!(told, [(json!(true), 200), (json!(false), 400)]);
+    assert!(told.ends_with(&[(json!(true), 200), (json!(false), 400)]), "{told:?}");
     let log = driven.gateway.log();
     assert!(log.contains("was forced down, and is still"), "{log}");
     cloud.thaw_host(HOST)

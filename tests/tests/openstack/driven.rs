@@ -4,11 +4,9 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use picket_tests::peers::{Effect, OpenStack, Who};
-use picket_tests::{Fleet, Gateway, PeerError, Result, Said};
+use picket_tests::{Fleet, Gateway, PeerError, Result, Said, proven_at};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::scene::cloud;
@@ -176,9 +174,7 @@ impl Told {
 
     /// When it was proven off.
     pub fn proven_at(&self) -> SystemTime {
-        let said = self.result["evidence"]["confirmed_at"].as_str();
-        let at = said.and_then(|said| OffsetDateTime::parse(said, &Rfc3339).ok());
-        at.unwrap_or_else(|| panic!("it was not proven: {self:#?}")).into()
+        proven_at(&self.result).unwrap_or_else(|| panic!("it was not proven: {self:#?}"))
     }
 
     /// A person must decide, for this reason.

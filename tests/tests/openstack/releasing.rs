@@ -70,6 +70,31 @@ async fn the_root_volume_stays_for_an_administrator_too() -> Result<()> {
 }
 
 #[tokio::test]
+async fn what_the_settings_exclude_by_tag_or_id_stays() -> Result<()> {
+    let cloud = cloud().await?;
+    let server = cloud.server("excludes", OPENSTACK_HOSTS[1]).await?;
+    let (goes, by_tag, by_id) = (
+        cloud.volume("excludes-1").await?,
+        cloud.volume("excludes-2").await?,
+        cloud.volume("excludes-3").await?,
+    );
+    for (volume, says) in [(&goes, "go"), (&by_tag, "stay"), (&by_id, "go")] {
+        let path = format!("/volumes/{volume}/metadata");
+        let body = json!({ "metadata": { "picket": says } });
+        let asked = json!({ "service": "volumes", "method": "POST", "path": path, "body": body });
+        assert_eq!(cloud.ask(&Who::Tenant, "rest", asked).await?["status"], 200);
+        cloud.attach(&server, volume).await?;
+    }
+    let exclude = format!("exclude = {{ tag = [\"picket=stay\"], id = [{by_id:?}] }}\n");
+    let driven = Plan::over(&Who::Tenant, &[&server]).releasing(&exclude).start().await?;
+    let told = driven.fence().await?;
+    driven.detached_once_proven(told.is_fenced(&driven), 1)?;
+    cloud.until_volume(&goes, "available").await?;
+    cloud.until_volume(&by_tag, "in-use").await?;
+    cloud.until_volume(&by_id, "in-use").await
+}
+
+#[tokio::test]
 async fn a_detach_that_fails_at_first_is_tried_again() -> Result<()> {
     let cloud = cloud().await?;
     let server = cloud.server("sticky", OPENSTACK_HOSTS[0]).await?;

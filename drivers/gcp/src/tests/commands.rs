@@ -210,9 +210,9 @@ async fn an_instance_that_took_the_name_over_is_seen_and_never_touched() {
         let heir = world.machines.get_mut(&id(1)).expect("there");
         (heir.name, heir.status) = (gone.name, "TERMINATED");
     });
-    let reading = driver.read_power(&call).await.expect("an answer");
-    assert_eq!(reading.power, Power::Unknown, "{reading:?}");
-    assert!(reading.said.contains(&format!("the instance {}'s now", id(1))), "{reading:?}");
+    let error = driver.read_power(&call).await.expect_err("it is gone, and its name another's");
+    assert_eq!((error.kind, error.effect), (ErrorKind::IdentityMismatch, Effect::DidNotHappen), "{error}");
+    assert!(error.detail.contains(&format!("the instance {}'s now", id(1))), "{error}");
     assert_eq!(
         driver.identify(&call).await.expect("told").serial,
         Some(id(1)),

@@ -17,9 +17,9 @@ async fn an_instance_that_is_called_otherwise_is_neither_touched_nor_believed() 
     let orders = scene.orders(&driver).await;
     let call = scene.call(&orders);
     scene.compute.machine(&id(1), |machine| machine.status = "TERMINATED");
-    let reading = driver.read_power(&call).await.expect("read");
-    assert_eq!(reading.power, Power::Unknown, "{reading:?}");
-    assert!(reading.said.contains("one of the two is another machine's"), "{reading:?}");
+    let error = driver.read_power(&call).await.expect_err("another's");
+    assert_eq!((error.kind, error.effect), (ErrorKind::IdentityMismatch, Effect::DidNotHappen), "{error}");
+    assert!(error.detail.contains("one of the two is another machine's"), "{error}");
     let said = driver.identify(&call).await.expect("told");
     assert_eq!(driver.names().compare(&said), IdentityMatch::Mismatch);
     let words = said.words();

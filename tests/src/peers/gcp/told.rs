@@ -13,12 +13,14 @@ pub struct GceDisk {
     regional: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     disk: Option<String>,
+    labels: BTreeMap<String, String>,
 }
 
 impl GceDisk {
     /// A new one of this zone, which it may write to, by that device name.
     pub fn new(device: &str) -> Self {
-        Self { device: device.to_owned(), mode: "READ_WRITE", regional: false, disk: None }
+        let labels = BTreeMap::new();
+        Self { device: device.to_owned(), mode: "READ_WRITE", regional: false, disk: None, labels }
     }
 
     /// One that is of the whole region.
@@ -31,6 +33,13 @@ impl GceDisk {
     #[must_use]
     pub fn read_only(self) -> Self {
         Self { mode: "READ_ONLY", ..self }
+    }
+
+    /// With a label.
+    #[must_use]
+    pub fn labelled(mut self, key: &str, value: &str) -> Self {
+        self.labels.insert(key.to_owned(), value.to_owned());
+        self
     }
 
     /// One that there is already, by its name.
