@@ -171,6 +171,12 @@ pub trait PowerDriver: Send + Sync + std::fmt::Debug {
         self.traits().max_in_flight
     }
 
+    /// Whether that is a guess, as the far side was not heard yet. What is open is waited out for what is stored alone then: of a
+    /// driver that says so, each on and each detach went with a token that was seen to end by then.
+    fn guesses_life(&self) -> bool {
+        false
+    }
+
     /// What whoever runs it ought to know of it as it is set, and is no fault; each a sentence for people, without secrets.
     fn remarks(&self) -> Vec<String> {
         Vec::new()

@@ -1,7 +1,7 @@
 //! Where a secret comes from: a file, a variable of the environment, a credential of systemd. Never the settings.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::secret::Secret;
 use zeroize::Zeroizing;
@@ -65,13 +65,27 @@ pub fn read_key(source: &Source) -> Result<Secret, String> {
 
 /// A file that not everybody may read, or change.
 fn file(path: PathBuf) -> Result<Vec<u8>, String> {
-    let place = path.display();
-    let unread = |error| format!("{place} cannot be read: {error}");
-    let mode = std::fs::metadata(&path).map_err(unread)?.permissions().mode() & 0o777;
-    if let Some(may) = [(0o004, "read"), (0o002, "change")].iter().find(|(bit, _)| mode & bit != 0) {
-        return Err(format!("everybody may {} it (mode {mode:03o}): run chmod 600 {place}", may.1));
+    private(&path)?;
+    std::fs::read(&path).map_err(|error| unread(&path, &error))
+}
+
+/// Whether a file with secrets in it is one that not everybody may read, or change.
+///
+/// # Errors
+/// It is not there, or everybody may; with what would be right.
+pub fn private(path: &Path) -> Result<(), String> {
+    let mode = std::fs::metadata(path).map_err(|error| unread(path, &error))?.permissions().mode() & 0o777;
+    match [(0o004, "read"), (0o002, "change")].iter().find(|(bit, _)| mode & bit != 0) {
+        Some((_, may)) => {
+            let place = path.display();
+            Err(format!("everybody may {may} it (mode {mode:03o}): run chmod 600 {place}"))
+        }
+        None => Ok(()),
     }
-    std::fs::read(&path).map_err(unread)
+}
+
+fn unread(path: &Path, error: &std::io::Error) -> String {
+    format!("{} cannot be read: {error}", path.display())
 }
 
 #[cfg(test)]

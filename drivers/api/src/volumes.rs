@@ -70,6 +70,11 @@ pub trait Volumes: Send + Sync + std::fmt::Debug {
         call: &Call,
     ) -> Result<(), DriverError>;
 
+    /// Whether the cloud knows a forced detach: one that lets go of what a detach that it took does not end.
+    fn forces(&self) -> bool {
+        false
+    }
+
     /// For how long the far side's limits bear no further detach; `None`: one may go now. Asked before its permit is: who is told to wait
     /// has a place in the order in which that was asked, and asks again then. Told without any I/O.
     fn turn(&self) -> Option<Duration> {

@@ -104,6 +104,10 @@ impl Volumes for AwsDriver {
         Some(self.cloud.life)
     }
 
+    fn forces(&self) -> bool {
+        true
+    }
+
     fn turn(&self) -> Option<Duration> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let _missed = turn.take_if(|due| *due + HELD < Instant::now());
@@ -162,7 +166,7 @@ impl Volumes for AwsDriver {
             said(told).map(drop)
         };
         let told = match self.took_its_turn() {
-            true => self.cloud.in_turn(DETACH, order, call, sends).await,
+            true => self.cloud.heard_out(DETACH, order, call, sends).await,
             false => self.cloud.alone(DETACH, order, call, sends).await,
         };
         let failure = match told? {
@@ -171,9 +175,13 @@ impl Volumes for AwsDriver {
         };
         // It is not attached there: somebody else detached it, or we did before.
         let may_be_gone = ["InvalidAttachment.NotFound", "IncorrectState"].contains(&failure.code.as_str());
-        if may_be_gone
-            && matches!(self.standing(volume, call).await, Ok(Standing::Free(_) | Standing::Going(_)))
-        {
+        let excuses = |standing: Standing| match standing {
+            Standing::Free(_) => true,
+            // By force it was to be gone.
+            Standing::Going(_) => !forced,
+            Standing::Attached(_) => false,
+        };
+        if may_be_gone && self.standing(volume, call).await.is_ok_and(excuses) {
             return Ok(());
         }
         Err(failure.into_error())

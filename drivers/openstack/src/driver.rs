@@ -107,6 +107,10 @@ impl PowerDriver for OpenstackDriver {
         MaxInFlight { off: life, on: life }
     }
 
+    fn guesses_life(&self) -> bool {
+        !self.cloud.has_seen_a_token()
+    }
+
     /// Nova sets the task before it answers: who takes a stop and reads On after that has given it up, and says so of its actions alone.
     fn off_again(&self, power: Power) -> Option<Duration> {
         (power == Power::On).then_some(Duration::ZERO)

@@ -97,14 +97,16 @@ impl OpenstackDriver {
 
     pub(crate) async fn reading(&self, call: &Call) -> Result<Reading, DriverError> {
         let asked_at = call.now();
-        // Who is not shown the host is told by the actions: whichever of the two is answered later shows what came between.
-        let (server, actions) = match self.cloud.is_admin() {
-            Some(false) => {
+        // Who is not shown the host is told by the actions: whichever of the two is answered later shows what came between. Where no stop
+        // of ours was taken there is nothing that they could tell.
+        let decides = self.cloud.is_admin() == Some(false) && self.ours().last.is_some();
+        let (server, actions) = match decides {
+            true => {
                 let newest = actions::newest(&self.cloud, &self.settings.server, call);
                 let (server, newest) = tokio::try_join!(self.server(call), newest)?;
                 (server, Some(newest))
             }
-            _ => (self.server(call).await?, None),
+            false => (self.server(call).await?, None),
         };
         let (power, said) = match server {
             Found::It(server) => self.judged(&server, actions, call).await?,
@@ -208,7 +210,7 @@ impl OpenstackDriver {
         effort: &mut Effort,
         call: &Call,
     ) -> Result<Accepted, DriverError> {
-        let mut unlocked_ours = false;
+        let (mut unlocked_ours, mut was_busy) = (false, false);
         loop {
             // Before each copy: the host may go down, and somebody may lock it.
             call.may_send()?;
@@ -217,6 +219,15 @@ impl OpenstackDriver {
                 Found::It(server) => server,
                 Found::NotThere(why) => return self.already_gone(verb, asked_at, &why, effort, call).await,
             };
+            // Nova said so itself: until that is over it would say it again.
+            if was_busy && server.is_busy() {
+                if self.rests(call).await {
+                    continue;
+                }
+                return Err(
+                    effort.error(ErrorKind::Throttled, format!("{}: it is {}", verb.words(), server.words()))
+                );
+            }
             server.host_takes_orders().map_err(|why| effort.error(ErrorKind::Refused, why))?;
             let unlocked = self.unlock_for(&server, effort, call).await?;
             let told = self.act(verb.body(), bound, effort, call).await?;
@@ -249,8 +260,8 @@ impl OpenstackDriver {
                         self.unlock(None, call).await.map_err(|error| effort.judge(error))?;
                         continue;
                     }
-                    if server.is_busy() && tokio::time::Instant::now() + LOOK < call.deadline() {
-                        tokio::time::sleep(LOOK).await;
+                    was_busy = server.is_busy();
+                    if was_busy && self.rests(call).await {
                         continue;
                     }
                     let kind = if server.is_busy() { ErrorKind::Throttled } else { ErrorKind::Refused };
@@ -260,6 +271,15 @@ impl OpenstackDriver {
                 _ => return Err(refused(verb.words(), &told, effort)),
             }
         }
+    }
+
+    /// Waits a moment for what is under way; not, where the call ends before that.
+    async fn rests(&self, call: &Call) -> bool {
+        let is_time = tokio::time::Instant::now() + LOOK < call.deadline();
+        if is_time {
+            tokio::time::sleep(LOOK).await;
+        }
+        is_time
     }
 
     /// A server that its host ended is off already.

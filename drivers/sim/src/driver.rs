@@ -340,6 +340,10 @@ impl Volumes for SimDriver {
         self.volumes
     }
 
+    fn forces(&self) -> bool {
+        true
+    }
+
     async fn attached(&self, call: &Call) -> Result<Vec<Volume>, DriverError> {
         match self.wire.alone(call, &Request::Volumes).await? {
             Response::Volumes(all) => Ok(all),

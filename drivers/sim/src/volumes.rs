@@ -18,7 +18,7 @@ use crate::world::{Event, World};
 pub enum Stuck {
     /// The detach is refused.
     Refused,
-    /// The detach is taken, and never comes to its end.
+    /// The detach is taken, and never comes to its end, unless it was forced.
     Going,
     /// The detach is taken, and a moment later it is attached as before, unless it was forced.
     Returns,
@@ -230,12 +230,12 @@ impl World {
             return Ok(Response::Took { already: true });
         };
         let was_going = std::mem::replace(going, true);
-        if forced && stuck == Some(Stuck::Returns) {
+        if forced && matches!(stuck, Some(Stuck::Returns | Stuck::Going)) {
             disk.stuck = None;
         }
         let due = now + disk.takes;
         self.moved(&at.id, machine, Moved::Begun { forced });
-        if !was_going {
+        if !was_going || forced && stuck == Some(Stuck::Going) {
             self.push(due, Event::Detached { machine: machine.to_owned(), volume: at.id.clone() });
         }
         match stuck {

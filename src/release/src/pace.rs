@@ -28,7 +28,7 @@ impl Default for Pace {
 
 impl Pace {
     /// Reads it; one attempt takes at most `longest`.
-    pub(crate) fn read(settings: &mut Settings<'_>, longest: Duration) -> Self {
+    pub fn read(settings: &mut Settings<'_>, longest: Duration) -> Self {
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
         let second = Duration::from_secs(1);
         let deadline = settings.duration("deadline", 10 * second..=minutes(24 * 60));

@@ -11,8 +11,8 @@ use crate::releaser::Releaser;
 use crate::volumes::LetGo;
 use crate::webhook::Webhook;
 
-/// The kinds that there are.
-pub const KINDS: [&str; 4] = ["webhook", "command", "volumes", "none"];
+/// The kinds that there are; `kubernetes` is made elsewhere.
+pub const KINDS: [&str; 5] = ["webhook", "command", "volumes", "kubernetes", "none"];
 
 /// Makes the releaser `name` of a kind; all faults of its table at once. Reads what the settings name (a token, a CA),
 /// but sends nothing.
@@ -41,6 +41,10 @@ pub fn make(
         "none" => {
             let made = Nothing::read(&mut settings);
             Ok(Arc::new(settings.finish(Some(made))?))
+        }
+        "kubernetes" => {
+            let message = "this gateway was built without the feature kubernetes".to_owned();
+            Err(vec![SettingFault { key: "kind".to_owned(), message }])
         }
         other => {
             let message = format!("there is no kind of release {other:?}; known are {}", KINDS.join(", "));

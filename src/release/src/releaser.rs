@@ -64,6 +64,17 @@ impl ReleaseError {
 /// A node's devices, by their drivers.
 pub type Devices = BTreeMap<DeviceId, Arc<dyn PowerDriver>>;
 
+/// Whose volumes are to be let go.
+#[derive(Clone, Copy, Debug)]
+pub struct ForNode<'n> {
+    /// The node.
+    pub id: &'n NodeId,
+    /// What its cloud is told by, where the settings say it.
+    pub provider_id: Option<&'n str>,
+    /// Its devices.
+    pub devices: &'n Devices,
+}
+
 /// What was found attached, and which of it is to go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
@@ -84,6 +95,11 @@ pub trait InParts: Send + Sync + std::fmt::Debug {
 
     /// What is attached now, freshly asked for. An error says that it could not be told in full.
     async fn survey(&self, call: &Call) -> Result<Found, ReleaseError>;
+
+    /// Whether a late attempt does more than one before: by force, which ends what was taken and comes to no end.
+    fn forces(&self) -> bool {
+        false
+    }
 
     /// For how long no attempt may go, by what the far side bears; `None`: one may now.
     fn turn(&self) -> Option<Duration> {
@@ -111,6 +127,36 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
     /// How long an attempt may still take effect after its sender stopped (S8); `None`: nothing bounds it.
     fn max_in_flight(&self) -> Option<Duration>;
 
+    /// What an attempt sets up, and lets volumes go for as long as it stands (a taint): for how long after it was seen to be gone it may
+    /// still be acted on. `None`: an attempt sets up nothing.
+    fn lingers(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Takes away what attempts for that node set up, whoever made them; it wants no permit, and may be asked at any time. `Ok`: it was seen
+    /// to be gone, or not to be there. Returns before `until`.
+    async fn withdraw(&self, node: &NodeId, until: Instant) -> Result<(), ReleaseError> {
+        let _ = (node, until);
+        Ok(())
+    }
+
+    /// Takes away what is left of earlier fences of a node that is back, as soon as that may be; it wants no permit. `Some`: what that
+    /// waits for; it is asked again. Returns before `until`.
+    async fn tidy(&self, node: &NodeId, until: Instant) -> Result<Option<String>, ReleaseError> {
+        let _ = (node, until);
+        Ok(None)
+    }
+
+    /// Reads what the next attempt goes by, before power is read and the store is asked for the last time: what such an attempt changes
+    /// it changes only as it was read. Asked only of what lingers. Changes nothing. Returns before `until`.
+    ///
+    /// # Errors
+    /// Why it could not be read, in words.
+    async fn prepare(&self, until: Instant) -> Result<(), String> {
+        let _ = until;
+        Ok(())
+    }
+
     /// How long it may take.
     fn pace(&self) -> Pace;
 
@@ -129,13 +175,13 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
         self.pace().attempt
     }
 
-    /// The same releaser for a node with these devices, where it works by one of them: what is shared by nodes knows none. `None`: it
+    /// The same releaser for that node, where it works by one of its devices, or by its name: what is shared by nodes knows none. `None`: it
     /// needs none.
     ///
     /// # Errors
     /// It needs one that the node does not have, and what would be right.
-    fn of_node(&self, devices: &Devices) -> Result<Option<Arc<dyn Releaser>>, String> {
-        let _ = devices;
+    fn of_node(&self, node: &ForNode<'_>) -> Result<Option<Arc<dyn Releaser>>, String> {
+        let _ = node;
         Ok(None)
     }
 

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::choice::Choice;
 use crate::pace::Pace;
-use crate::releaser::{Devices, Found, InParts, Progress, ReleaseError, Releaser, Subject};
+use crate::releaser::{Devices, ForNode, Found, InParts, Progress, ReleaseError, Releaser, Subject};
 
 /// The longest that one call may take.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -112,8 +112,8 @@ impl Releaser for LetGo {
         self.asked.pace
     }
 
-    fn of_node(&self, devices: &Devices) -> Result<Option<Arc<dyn Releaser>>, String> {
-        let (device, driver) = self.asked.device_of(devices)?;
+    fn of_node(&self, node: &ForNode<'_>) -> Result<Option<Arc<dyn Releaser>>, String> {
+        let (device, driver) = self.asked.device_of(node.devices)?;
         let asked = self.asked.clone();
         let of = Some(OfNode { asked: asked.clone(), device, driver });
         Ok(Some(Arc::new(Self { asked, of })))
@@ -183,6 +183,10 @@ impl InParts for OfNode {
             }
         }
         Ok(found)
+    }
+
+    fn forces(&self) -> bool {
+        self.asked.forces && self.volumes().is_ok_and(Volumes::forces)
     }
 
     fn turn(&self) -> Option<Duration> {

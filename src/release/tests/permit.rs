@@ -103,6 +103,7 @@ impl Fenced {
                 .map(|(id, releaser)| PlannedRelease {
                     id: ReleaseId::new(id).expect("a name"),
                     max_in_flight: releaser.max_in_flight(),
+                    lingers: releaser.lingers(),
                 })
                 .collect(),
             key: None,
@@ -131,7 +132,7 @@ impl Fenced {
 
     async fn order(&mut self, release: &str) -> ReleaseOrder {
         let release = ReleaseId::new(release).expect("a name");
-        match self.apply(Event::ReleaseIntent { release, life: None }).await.pop() {
+        match self.apply(Event::ReleaseIntent { release, life: None, lingers: None }).await.pop() {
             Some(Opened::Release(order)) => order,
             other => panic!("no release: {other:?}"),
         }
@@ -272,7 +273,7 @@ async fn an_order_and_a_permit_that_do_not_belong_together_send_nothing() {
 fn every_fault_is_told_and_an_unknown_kind_names_the_known() {
     let faults = make("san", "webhok", &serde_json::Map::new()).expect_err("no such kind");
     assert_eq!(faults[0].key, "kind");
-    assert!(faults[0].message.contains("webhook, command, volumes, none"), "{faults:?}");
+    assert!(faults[0].message.contains("webhook, command, volumes, kubernetes, none"), "{faults:?}");
     let table = json!({"settle": "1h", "volumes": 3});
     let faults = make("san", "none", table.as_object().expect("a table")).expect_err("wrong");
     assert_eq!(faults.iter().map(|fault| fault.key.as_str()).collect::<Vec<_>>(), ["settle", "volumes"]);

@@ -1,9 +1,11 @@
 //! Many at once, through the gateway.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use picket_proto::v1::OutcomeKind;
 use picket_tests::Client;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::Wrong;
@@ -35,7 +37,7 @@ pub async fn measure(place: &dyn Place, nodes: usize, agent: &Agent) -> Result<(
     let before = place.counts().await?;
     let began = Instant::now();
     let mut took = Vec::new();
-    let fenced = fence_all(&daemon, nodes, began, &mut took).await;
+    let fenced = fence_all(&daemon, (nodes, place.at_once()), began, &mut took).await;
     let after = place.counts().await?;
     fenced.map_err(|wrong| format!("{wrong}\nits log:\n{}", daemon.log()))?;
     let on = place.still_on(&instances).await?;
@@ -70,20 +72,24 @@ fn name(index: usize) -> String {
     format!("n{index:05}")
 }
 
-/// Fences all, each by a call of its own; when each was proven off.
+/// Fences all, so many at a time, each by a call of its own; when each was proven off.
 async fn fence_all(
     daemon: &Daemon,
-    nodes: usize,
+    (nodes, at_once): (usize, usize),
     began: Instant,
     took: &mut Vec<Duration>,
 ) -> Result<(), Wrong> {
     let (mut fences, mut client) = (JoinSet::new(), daemon.client().await?);
+    let turns = Arc::new(Semaphore::new(at_once));
     for index in 0..nodes {
         if index % EACH == EACH - 1 {
             client = daemon.client().await?;
         }
-        let mut client = client.clone();
-        fences.spawn(async move { follow(&mut client, index).await.map(|()| began.elapsed()) });
+        let (mut client, turns) = (client.clone(), turns.clone());
+        fences.spawn(async move {
+            let _turn = turns.acquire().await?;
+            follow(&mut client, index).await.map(|()| began.elapsed())
+        });
     }
     while let Some(ended) = fences.join_next().await {
         took.push(ended??);

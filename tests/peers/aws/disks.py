@@ -1,12 +1,13 @@
 """Volumes of the EC2 of ec2.py: with several owners (io2, multi-attach), and detaches that last. moto knows one owner, and no time."""
 
+import threading
 import time
 
 from moto.ec2.exceptions import InvalidVolumeAttachmentError, InvalidVolumeDetachmentError, VolumeInUseError
 from moto.ec2.models.elastic_block_store import EBSBackend, Volume
 
-# How instances are treated (ec2.py).
-treatments = {}
+# How instances are treated, and the request that is being answered (ec2.py).
+treatments, asked = {}, threading.local()
 moto_attach, moto_describe = EBSBackend.attach_volume, EBSBackend.describe_volumes
 
 
@@ -39,7 +40,8 @@ def detach(self, volume_id, instance_id, device_path):
     if attachment.device != (device_path or attachment.device):
         raise InvalidVolumeDetachmentError(volume_id, instance_id, device_path)
     seconds = treatments.get(instance_id, {}).get("detaching", 0)
-    if seconds and instance._state.name != "terminated":
+    by_force = getattr(asked, "fields", {}).get("Force") == "true"
+    if seconds and not by_force and instance._state.name != "terminated":
         attachment.status, attachment.leaves = "detaching", time.monotonic() + seconds
     else:
         let_go(volume, attachment)

@@ -10,7 +10,7 @@ Besides EC2 it answers, to POST with JSON, under /_picket/:
     user     {"actions": ["ec2:..."]} a user who may do just that: an access key
     treat    {"instance": "i-", ...}  how it is treated from now on, all of it anew:
                  stopping: seconds before it is stopped; stops: so many stops it takes; word: what its state is called, whatever it is;
-                 pending: seconds before it runs; detaching: seconds before a volume is free; alive: its guest obeys any stop
+                 pending: seconds before it runs; detaching: seconds before a volume is free, unless it goes by force; alive: its guest obeys any stop
     switch   {"instance": "i-", "state": "stopped"}  somebody else's hand, at once
     state    {"instance": "i-"}       the truth: running, stopped, or where it is on its way
     tags     {"instance": "i-"}
@@ -36,6 +36,9 @@ Besides EC2 it answers, to POST with JSON, under /_picket/:
     goes     {"instance": "i-", "device": "/dev/sdf", "on": true}  whether the volume there is deleted with it
     hibernate {"instance": "i-"}      somebody else hibernates it: it is stopped, and its memory is kept
     role     {"actions": ["ec2:..."]} a role that may do just that: its arn, and the token for it
+    serve    {"arn": "arn:..."}       the metadata services give that role's credentials from now on: an instance's, under /latest, in
+                 version 2 alone, and ECS's, at /ecs/credentials to who says what ecs_token {} answers
+    served   {"path": "/ecs/credentials"}  how often that was asked for
 
 A guest here is dead: it is stopped only by Force and SkipOsShutdown together, else it stays `stopping`.
 """
@@ -67,7 +70,7 @@ lock = threading.RLock()
 REQUESTS = {"Describe": (100, 20), "StartInstances": (5, 2), "": (50, 5)}
 INSTANCES = {"StopInstances": (1000, 20), "StartInstances": (1000, 2)}
 
-treatments, rules, journal, asked = disks.treatments, [], [], threading.local()
+treatments, asked, rules, journal = disks.treatments, disks.asked, [], []
 buckets = None
 heard = threading.Event()
 heard.set()
@@ -306,8 +309,8 @@ def rule_for(action, fields):
     return {}
 
 
-def whole(begin, status, kind, text):
-    begin(status, [("Content-Type", kind), ("Content-Length", str(len(text)))])
+def whole(begin, status, kind, text, more=()):
+    begin(status, [("Content-Type", kind), ("Content-Length", str(len(text))), *more])
     return [text]
 
 
@@ -368,10 +371,11 @@ class Front:
             with lock:
                 told = VERBS[path.rsplit("/", 1)[1]](**json.loads(body or b"{}"))
             return whole(begin, "200 OK", "application/json", json.dumps(told).encode())
-        if path.startswith("/latest/"):
+        if path.startswith(("/latest/", hands.ECS)):
             # The metadata service of an instance that runs, to whom this is a proxy: fence_aws asks who it is itself.
-            told = self.itself if path.endswith("/instance-id") else "a token"
-            return whole(begin, "200 OK", "text/plain", told.encode())
+            with lock:
+                status, text, more = hands.metadata(environ["REQUEST_METHOD"], path, environ, self.itself)
+            return whole(begin, f"{status} X", "text/plain", text.encode(), more)
         deaf = not heard.is_set()
         answer = None if heard.wait() and deaf else self.answer(environ, body)
         if answer is None:

@@ -11,6 +11,11 @@ from moto.ec2.models.instances import StateReason
 
 REGION = "eu-central-1"
 
+# The metadata services, and the role that they give.
+ECS, ROLES = "/ecs/credentials", "/latest/meta-data/iam/security-credentials/"
+TOKEN, ECS_TOKEN = secrets.token_urlsafe(16), secrets.token_urlsafe(16)
+served, asked = {}, {}
+
 # When instances came into their states, and the tokens by which roles are assumed.
 became, tokens = [], {}
 patience = {"seconds": 300}
@@ -113,6 +118,38 @@ def role(actions):
     return {"arn": made.arn, "token": token}
 
 
+def serve(arn):
+    """Who asks the metadata services is that role from now on."""
+    served["arn"] = arn
+
+
+def credentials():
+    """Of the role that is served, for an hour; what ECS and an instance's metadata service both say."""
+    made = get_backend("sts")[ACCOUNT]["aws"].assume_role(REGION, "served", served["arn"], None, 3600, None)
+    expires = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
+    keys = {"AccessKeyId": made.access_key_id, "SecretAccessKey": made.secret_access_key, "Token": made.session_token}
+    return {**keys, "Expiration": expires, "Code": "Success", "Type": "AWS-HMAC"}
+
+
+def metadata(method, path, headers, itself):
+    """An instance's metadata service, version 2 alone, and ECS's: status, text, and further headers."""
+    asked[path] = asked.get(path, 0) + 1
+    if path == ECS:
+        is_told = headers.get("HTTP_AUTHORIZATION") == ECS_TOKEN
+        return (200, json.dumps(credentials()), []) if is_told else (401, "who asks?", [])
+    if path == "/latest/api/token":
+        seconds = headers.get("HTTP_X_AWS_EC2_METADATA_TOKEN_TTL_SECONDS")
+        if method != "PUT" or seconds is None:
+            return 400, "", []
+        return 200, TOKEN, [("X-aws-ec2-metadata-token-ttl-seconds", seconds)]
+    if headers.get("HTTP_X_AWS_EC2_METADATA_TOKEN") != TOKEN:
+        return 401, "", []
+    data = {"/latest/meta-data/instance-id": lambda: itself, "/latest/meta-data/placement/region": lambda: REGION}
+    if served:
+        data[ROLES], data[f"{ROLES}served"] = lambda: "served", lambda: json.dumps(credentials())
+    return (200, data[path](), []) if path in data else (404, "", [])
+
+
 def is_vouched(fields):
     """Whether that token is the role's: moto looks at none."""
     return tokens.get(fields.get("RoleArn")) == fields.get("WebIdentityToken")
@@ -130,5 +167,5 @@ class Unsigned:
 
 VERBS = {
     "became": became_of, "root": root, "blank": blank, "attach": attach, "detach": detach, "patience": patient, "role": role, "share": share, "label": label,
-    "goes": goes, "hibernate": hibernate, "keep_off": keep_off,
+    "goes": goes, "hibernate": hibernate, "keep_off": keep_off, "serve": serve, "ecs_token": lambda: ECS_TOKEN, "served": lambda path: asked.get(path, 0),
 }  # fmt: skip

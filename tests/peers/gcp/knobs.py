@@ -172,9 +172,7 @@ class Knobs:
     async def do_switch(self, instance, status):
         machine = self.world.instances[instance]
         if machine.busy:
-            task = machine.busy.task
-            task.cancel()
-            await asyncio.wait([task])
+            await self.world.cancel(machine.busy, machine)
         self.world.become(machine, status)
 
     def do_replace(self, instance, disks=True):

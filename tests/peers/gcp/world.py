@@ -37,6 +37,9 @@ class Failed(Exception):
         self.code, self.message, self.status, self.words = code, message, status, words
 
 
+CANCELED = Failed("OPERATION_CANCELED_BY_USER", "Somebody else's hand was quicker.", 409, "CONFLICT")
+
+
 class Disk:
     def __init__(self, name, zone=None, region=None):
         self.name, self.zone, self.region, self.id = name, zone, region, number()
@@ -219,7 +222,18 @@ class World:
         except Failed as error:
             operation.error = error
         except asyncio.CancelledError:
-            operation.error = Failed("OPERATION_CANCELED_BY_USER", "Somebody else's hand was quicker.", 409, "CONFLICT")
+            operation.error = CANCELED
+        self.over(operation, instance)
+
+    async def cancel(self, operation, instance):
+        operation.task.cancel()
+        await asyncio.wait([operation.task])
+        # Where it had not made its first step it heard nothing of that.
+        if operation.task.cancelled():
+            operation.error = CANCELED
+            self.over(operation, instance)
+
+    def over(self, operation, instance):
         operation.status, operation.ended = "DONE", time.time()
         operation.done.set()
         if instance.busy is operation:

@@ -59,6 +59,42 @@ async fn a_token_of_a_web_identity_serves() -> Result<()> {
     Ok(())
 }
 
+/// The gateway runs in an instance, or in a task of ECS. What answers is first asked by AWS's own client.
+#[tokio::test]
+async fn the_metadata_services_of_an_instance_and_of_ecs_serve() -> Result<()> {
+    let ec2 = ec2().await?;
+    let role = ec2.role().await?;
+    let token = ec2.serve(&role).await?;
+    let endpoint = ec2.endpoint();
+    let ecs = format!("{endpoint}/ecs/credentials");
+    let of_instance = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", endpoint.as_str())];
+    let of_ecs = [
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", ecs.as_str()),
+        ("AWS_CONTAINER_AUTHORIZATION_TOKEN", token.as_str()),
+        ("AWS_EC2_METADATA_DISABLED", "true"),
+    ];
+    let [config, keys] = ec2.written("no-keys-at-all", &format!("[default]\n{REGION}"), "")?;
+    let asks =
+        "import boto3; print(boto3.client('ec2').describe_instances()['ResponseMetadata']['HTTPStatusCode'])";
+    for (variables, path) in [
+        (&of_instance[..], "/latest/meta-data/iam/security-credentials/served"),
+        (&of_ecs[..], "/ecs/credentials"),
+    ] {
+        let mut command = tokio::process::Command::new(picket_tests::peers::Ec2::python()?);
+        command.args(["-c", asks]).envs(variables.iter().copied()).env("AWS_ENDPOINT_URL_EC2", &endpoint);
+        command.env("AWS_CONFIG_FILE", &config).env("AWS_SHARED_CREDENTIALS_FILE", &keys);
+        let said = command.output().await.expect("Python");
+        assert!(said.stdout.starts_with(b"200"), "{said:?}");
+        let before = ec2.served(path).await?;
+        let instance = ec2.instance(&["/dev/sdf"]).await?;
+        let files = [config.clone(), keys.clone()];
+        let scene = Scene::with(files, &address(&instance), "", variables).await?;
+        scene.must_fence().await?;
+        assert!(before >= 1 && ec2.served(path).await? > before, "{path}");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn what_has_expired_for_good_switches_nothing_and_is_said() -> Result<()> {
     let instance = ec2().await?.instance(&["/dev/sdf"]).await?;
@@ -82,6 +118,25 @@ async fn an_instance_of_another_region_is_not_found_and_never_off() -> Result<()
     let scene = Scene::with(files, &elsewhere, IMPATIENT, &[]).await?;
     scene.fence_in_vain().await?;
     let log = scene.gateway.log();
-    assert!(log.contains("InvalidInstanceID.NotFound"), "{log}");
+    assert!(
+        log.contains("InvalidInstanceID.NotFound") && log.contains("(asked of EC2 in us-west-2"),
+        "{log}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_key_that_everybody_may_read_is_not_used() -> Result<()> {
+    let ec2 = ec2().await?;
+    let instance = ec2.instance(&["/dev/sdf"]).await?;
+    let files = ec2.files("readable", &ec2.picket().await?)?;
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(&files[1], mode).expect("it is ours");
+    let scene = Scene::with(files.clone(), &address(&instance), IMPATIENT, &[]).await?;
+    let said = scene.gateway.picket(&["check", "n1"]).await?;
+    let right = format!("everybody may read it (mode 644): run chmod 600 {}", files[1].display());
+    let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&right), "{said:?}");
+    scene.fence_in_vain().await?;
     Ok(())
 }

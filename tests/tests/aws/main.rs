@@ -12,4 +12,6 @@ mod pair;
 mod racing;
 mod releasing;
 mod scene;
+mod shipped;
+mod stuck;
 mod wrong;

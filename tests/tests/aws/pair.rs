@@ -46,7 +46,7 @@ impl Pair {
         let instance = ec2.instance(&["/dev/sdf"]).await?;
         let volume = ec2.volumes(&instance).await?["/dev/sdf"].clone();
         let files = ec2.files("pair", &ec2.picket().await?)?;
-        let node = node(&ec2, files, &instance);
+        let node = node(&ec2, files, &format!("aws:///eu-central-1a/{instance}"));
         let mut gateways = Vec::new();
         for n in 0..2 {
             let fleet = Fleet::new().with(&format!("[gateway]\nname = \"g{n}\"")).with(QUICK).with(&format!(

@@ -19,12 +19,14 @@ pub async fn ec2() -> Result<&'static Ec2> {
     EC2.get_or_try_init(Ec2::start).await
 }
 
-/// The settings of the node n1, which is an instance of that EC2, asked with these files. Lines that follow are its device's.
+/// The settings of the node n1, which is an instance of that EC2, asked with these files: by a template as it serves a whole cluster. Lines
+/// that follow are its device's.
 pub fn node(ec2: &Ec2, [config, credentials]: [PathBuf; 2], address: &str) -> String {
     format!(
         "[releases.volumes]\nkind = \"volumes\"\nsettle = \"0s\"\n\
-         [nodes.n1]\nlevels = [[\"ec2\"]]\nreleases = [\"volumes\"]\n\
-         [nodes.n1.devices.ec2]\ndriver = \"aws\"\ninstance = {address:?}\nendpoint = {:?}\n\
+         [nodes.n1]\ntemplate = \"instances\"\nprovider_id = {address:?}\n\
+         [templates.instances]\nlevels = [[\"ec2\"]]\nreleases = [\"volumes\"]\n\
+         [templates.instances.devices.ec2]\ndriver = \"aws\"\ninstance = \"{{provider_id}}\"\nendpoint = {:?}\n\
          config_file = {config:?}\ncredentials_file = {credentials:?}\nprofile = \"default\"\n",
         ec2.endpoint()
     )
@@ -65,6 +67,13 @@ impl Told {
     pub fn kind(&self) -> &str {
         self.result["outcome"]["kind"].as_str().unwrap_or("nothing yet")
     }
+
+    /// What became of one volume.
+    pub fn release(&self, volume: &str) -> Value {
+        let all = self.result["releases"].as_array().cloned().unwrap_or_default();
+        let of_it = all.into_iter().find(|one| one.to_string().contains(volume));
+        of_it.unwrap_or_else(|| panic!("{volume} is among no releases: {:#?}", self.result))
+    }
 }
 
 impl Scene {
@@ -93,10 +102,14 @@ impl Scene {
 
     /// With these lines among its release's settings.
     pub async fn releasing(instance: &str, lines: &str) -> Result<Self> {
+        Self::releasing_by(&ec2().await?.picket().await?, instance, lines).await
+    }
+
+    /// The same by whom has that key.
+    pub async fn releasing_by(key: &AccessKey, instance: &str, lines: &str) -> Result<Self> {
         let ec2 = ec2().await?;
-        let key = ec2.picket().await?;
         let address = format!("aws:///eu-central-1a/{instance}");
-        let node = node(ec2, ec2.files(&key.id, &key)?, &address);
+        let node = node(ec2, ec2.files(&key.id, key)?, &address);
         let node = node.replacen("settle = \"0s\"\n", &format!("settle = \"0s\"\n{lines}\n"), 1);
         Self::over(&format!("{QUICK}{node}"), &address, &[]).await
     }
@@ -159,6 +172,13 @@ impl Scene {
 
     pub async fn unfence(&self) -> Result<Told> {
         self.ask("unfence").await
+    }
+
+    /// A person mended what was wrong.
+    pub async fn retry(&self) -> Result<()> {
+        let said = self.gateway.picket(&["retry", "n1", "--yes", "--reason", "a test"]).await?;
+        assert_eq!(said.code, 0, "{said:?}");
+        Ok(())
     }
 
     async fn ask(&self, verb: &str) -> Result<Told> {

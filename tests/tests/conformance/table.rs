@@ -38,7 +38,6 @@ const SLOW_FALL: &str = "an off that takes time is not off before it is";
 const LOST_ANSWER: &str = "an answer that is lost leaves the effect unknown";
 const REFUSED: &str = "what is refused is not taken";
 const CREDENTIALS: &str = "wrong credentials are said, and have no effect";
-const SEVERAL: &str = "of several machines one alone loses it";
 
 // Neither of these two tells how many sessions it has.
 const IPMI_SIM: Row = Row {
@@ -149,7 +148,7 @@ const FENCE_REDFISH: Row = Row {
 const MOTO: Row = Row {
     driver: "aws",
     peer: "moto",
-    left_out: &[ALREADY, RESTART, SIGHT, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED, SEVERAL],
+    left_out: &[ALREADY, RESTART, SIGHT, SILENT_END, LATE_COPY, ON_ALONE, FIRST_COPY, DOUBLED],
     volumes: true,
 };
 // The same; and a numeric id is one instance's for ever.
@@ -190,7 +189,7 @@ const ROWS: [&Row; 13] = [
 const OF_VOLUMES: [&str; 3] = ["aws", "gcp", "openstack"];
 
 /// What no peer of a driver shows, and why that is so.
-const SHOWN_NOWHERE: [(&str, &str, &str); 36] = [
+const SHOWN_NOWHERE: [(&str, &str, &str); 35] = [
     ("redfish", LATE_COPY, "TCP delivers once, and no later than its connection lives"),
     ("redfish", DOUBLED, "the same"),
     (
@@ -223,11 +222,6 @@ const SHOWN_NOWHERE: [(&str, &str, &str); 36] = [
     ("aws", ON_ALONE, "EC2 has no sessions; that an on wants a reading before it drivers/aws shows"),
     ("aws", FIRST_COPY, "the driver sends one copy of a question"),
     ("aws", DOUBLED, "TCP delivers once"),
-    (
-        "aws",
-        SEVERAL,
-        "moto has no volume at two instances; that one at another one is free here drivers/aws shows, and each detach names its instance",
-    ),
     ("gcp", ALREADY, "Compute Engine takes a stop of what is stopped"),
     ("gcp", RESTART, "an instance's life is its numeric id: there is no session that could be lost"),
     ("gcp", SIGHT, "the same"),

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use picket_tests::Result;
+use picket_tests::peers::GceTreatment;
 
-use crate::scene::{Plan, compute, picket, private};
+use crate::scene::{Plan, compute, picket, private, soon};
 
 #[tokio::test]
 async fn by_workload_identity_federation() -> Result<()> {
@@ -36,7 +37,28 @@ async fn by_the_metadata_server() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_token_that_ends_or_is_revoked_in_the_middle_is_renewed() -> Result<()> {
+async fn a_token_that_is_revoked_in_the_middle_is_renewed() -> Result<()> {
+    let compute = compute().await?;
+    let instance = compute.instance(&["data"]).await?;
+    let user = picket().await?;
+    let scene = Plan::new().by(&user, &instance).await?;
+    let stops = GceTreatment { stopping: Some(4.0), ..GceTreatment::default() };
+    compute.treat(scene.id(), &stops).await?;
+    let revoked = async {
+        soon("it stops", async || Ok(compute.state(scene.id()).await? == "STOPPING")).await?;
+        compute.revoke(&user).await
+    };
+    let (told, ()) = tokio::try_join!(scene.fence(), revoked)?;
+    scene.is_fenced(&told).await?;
+    scene.detached_once_proven(&told, 1).await?;
+    let asked = compute.asked(scene.id()).await?;
+    let refused = asked.iter().position(|one| one.status == 401).expect("it was refused once");
+    assert!(asked[refused..].iter().any(|one| one.status == 200), "{asked:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_token_that_ends_in_the_middle_is_renewed() -> Result<()> {
     let compute = compute().await?;
     let instance = compute.instance(&["data"]).await?;
     let user = picket().await?;

@@ -12,5 +12,6 @@ mod racing;
 mod releasing;
 mod replaced;
 mod scene;
+mod stuck;
 mod world;
 mod wrong;

@@ -132,15 +132,16 @@ impl Plan {
         Ok(Scene { gateway, compute, instance: instance.clone() })
     }
 
-    /// The settings of its gateway.
+    /// The settings of its gateway, by a template as it serves a whole cluster.
     pub fn fleet(self, compute: &ComputeEngine, file: &Path, instance: &GceInstance) -> Fleet {
         let file = match file.as_os_str().is_empty() {
             true => String::new(),
             false => format!("credentials_file = {file:?}\n"),
         };
         let text = format!(
-            "{}{}[nodes.n1]\nlevels = [[\"gce\"]]\nreleases = [\"volumes\"]\n[nodes.n1.devices.gce]\ndriver = \"gcp\"\n\
-             instance = {:?}\nid = {:?}\nendpoint = {:?}\n{file}{}",
+            "{}{}[nodes.n1]\ntemplate = \"vms\"\nprovider_id = {:?}\n[nodes.n1.devices.gce]\nid = {:?}\n\
+             [templates.vms]\nlevels = [[\"gce\"]]\nreleases = [\"volumes\"]\n[templates.vms.devices.gce]\ndriver = \"gcp\"\n\
+             instance = \"{{provider_id}}\"\nendpoint = {:?}\n{file}{}",
             self.rules,
             self.releases,
             instance.provider_id(),
@@ -175,6 +176,13 @@ impl Told {
     pub fn kind(&self) -> &str {
         self.result["outcome"]["kind"].as_str().unwrap_or("nothing yet")
     }
+
+    /// What became of one disk.
+    pub fn release(&self, disk: &str) -> Value {
+        let all = self.result["releases"].as_array().cloned().unwrap_or_default();
+        let of_it = all.into_iter().find(|one| one.to_string().contains(disk));
+        of_it.unwrap_or_else(|| panic!("{disk} is among no releases: {:#?}", self.result))
+    }
 }
 
 impl Scene {
@@ -188,6 +196,13 @@ impl Scene {
 
     pub async fn unfence(&self) -> Result<Told> {
         self.ask("unfence").await
+    }
+
+    /// A person mended what was wrong.
+    pub async fn retry(&self) -> Result<()> {
+        let said = self.gateway.picket(&["retry", "n1", "--yes", "--reason", "a test"]).await?;
+        assert_eq!(said.code, 0, "{said:?}");
+        Ok(())
     }
 
     async fn ask(&self, verb: &str) -> Result<Told> {

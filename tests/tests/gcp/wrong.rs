@@ -1,7 +1,7 @@
 //! What cannot be proven is left to a person, and nothing is let go.
 
 use picket_tests::Result;
-use picket_tests::peers::GceTreatment;
+use picket_tests::peers::{GceInstance, GceTreatment};
 use serde_json::json;
 
 use crate::scene::{IMPATIENT, Plan, compute, private, role};
@@ -41,6 +41,19 @@ async fn an_instance_that_is_gone_is_not_off() -> Result<()> {
     scene.compute.rule("*", scene.id(), 1_000_000, gone).await?;
     scene.fence_in_vain("levels_spent").await?;
     assert_eq!(scene.compute.state(scene.id()).await?, "RUNNING");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_instance_of_another_zone_is_not_found_and_never_off() -> Result<()> {
+    let instance = compute().await?.instance(&["data"]).await?;
+    let elsewhere = GceInstance { zone: "europe-west3-b".to_owned(), ..instance.clone() };
+    assert_ne!(elsewhere.zone, instance.zone);
+    let scene = Plan::new().rules(IMPATIENT).over(&elsewhere).await?;
+    scene.compute.switch(scene.id(), "TERMINATED").await?;
+    scene.fence_in_vain("levels_spent").await?;
+    let said = scene.gateway.picket(&["check", "n1"]).await?;
+    assert!(said.out.contains("europe-west3-b"), "where it was looked for: {said:?}");
     Ok(())
 }
 

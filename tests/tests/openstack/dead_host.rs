@@ -5,7 +5,7 @@ use picket_tests::{Bmc, Result};
 use serde_json::json;
 
 use crate::driven::Plan;
-use crate::scene::{cloud, soon};
+use crate::scene::{all_are_needed, cloud, deployed, deployed_for_admins, soon};
 
 /// It has this host to itself.
 const HOST: &str = OPENSTACK_HOSTS[3];
@@ -23,7 +23,10 @@ async fn the_hypervisor_is_fenced_and_the_volume_goes_once_the_server_is_evacuat
     let volume = cloud.volume("on-a-dead-hypervisor").await?;
     cloud.attach(&server, &volume).await?;
     let compute = compute(&hypervisor(cloud, &server).await?, &bmc);
-    let plan = Plan::over(&Who::Admin, &[&server]).rules(SHARES);
+    // What is in `deploy` for an administrator suffices.
+    let rules = [deployed(), deployed_for_admins()].concat();
+    let who = Who::Application(cloud.credential(&Who::Admin, "over-a-dead-host", &rules).await?);
+    let plan = Plan::over(&who, &[&server]).rules(SHARES);
     let driven = plan.then("hypervisor", "driver = \"parent\"").nodes(&compute).start().await?;
 
     cloud.freeze_host(HOST, true)?;
@@ -61,6 +64,7 @@ async fn the_hypervisor_is_fenced_and_the_volume_goes_once_the_server_is_evacuat
     assert!(told.ends_with(&[(json!(true), 200), (json!(false), 400)]), "{told:?}");
     let log = driven.gateway.log();
     assert!(log.contains("was forced down, and is still"), "{log}");
+    all_are_needed(cloud, deployed_for_admins())?;
     cloud.thaw_host(HOST)
 }
 

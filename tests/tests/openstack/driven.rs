@@ -95,7 +95,7 @@ impl Plan {
         Ok(Driven { gateway, cloud, servers: self.servers, _home: home, _turn: turn })
     }
 
-    /// Its settings, with the login in that folder.
+    /// Its settings, by a template as it serves a whole cluster, with the login in that folder.
     pub fn fleet(&self, cloud: &OpenStack, home: &Path) -> Result<Fleet> {
         let clouds = home.join("clouds.yaml");
         let text = cloud.clouds_yaml(&self.who).replace("/v3", self.keystone);
@@ -103,7 +103,11 @@ impl Plan {
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(&clouds, mode).map_err(PeerError::io("chmod clouds.yaml"))?;
-        let mut text = format!("{QUICK}{}\n{}\n", self.rules, self.releases);
+        let mut text = format!(
+            "{QUICK}{}\n{}\n[templates.servers]\nreleases = [\"volumes\"]\n[templates.servers.devices.nova]\n\
+             driver = \"openstack\"\nserver = \"{{provider_id}}\"\ncloud = \"cloud\"\nclouds_file = {clouds:?}\n{}\n",
+            self.rules, self.releases, self.device
+        );
         let levels: Vec<Vec<&str>> = std::iter::once("nova")
             .chain(self.more.iter().map(|(name, _)| name.as_str()))
             .map(|one| vec![one])
@@ -111,9 +115,7 @@ impl Plan {
         for (number, server) in self.servers.iter().enumerate() {
             let node = format!("n{}", number + 1);
             text += &format!(
-                "[nodes.{node}]\nlevels = {levels:?}\nreleases = [\"volumes\"]\n[nodes.{node}.devices.nova]\n\
-                 driver = \"openstack\"\nserver = {server:?}\ncloud = \"cloud\"\nclouds_file = {clouds:?}\n{}\n",
-                self.device
+                "[nodes.{node}]\ntemplate = \"servers\"\nprovider_id = \"openstack:///{server}\"\nlevels = {levels:?}\n"
             );
             for (device, lines) in &self.more {
                 text += &format!("[nodes.{node}.devices.{device}]\n{lines}\n");

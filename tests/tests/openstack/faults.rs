@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_tests::Result;
-use picket_tests::peers::{AccessRule, OpenStack, RequestRule, ServerFault, Who};
+use picket_tests::peers::{OpenStack, RequestRule, ServerFault, Who};
 use serde_json::json;
 
 use crate::scene::{act, cloud, newest, soon, stop};
@@ -77,8 +77,8 @@ async fn an_application_credential_may_do_what_its_rules_say() -> Result<()> {
     let cloud = cloud().await?;
     let server = cloud.server("guarded", "host-a").await?;
     let rules = [
-        AccessRule { service: "compute", method: "GET", path: "/v2.1/servers/*" },
-        AccessRule { service: "compute", method: "POST", path: "/v2.1/servers/*/action" },
+        json!({ "service": "compute", "method": "GET", "path": "/v2.1/servers/*" }),
+        json!({ "service": "compute", "method": "POST", "path": "/v2.1/servers/*/action" }),
     ];
     let who = Who::Application(cloud.credential(&Who::Tenant, "guard", &rules).await?);
     assert_eq!(cloud.look(&who, &server).await?["status"], "ACTIVE");

@@ -13,5 +13,6 @@ mod late;
 mod locked;
 mod releasing;
 mod scene;
+mod stuck;
 mod volumes;
 mod wrong;

@@ -5,7 +5,7 @@ use picket_tests::peers::{OPENSTACK_HOSTS, RequestRule, Who};
 use serde_json::json;
 
 use crate::driven::{IMPATIENT, Plan};
-use crate::scene::cloud;
+use crate::scene::{all_are_needed, cloud, deployed};
 
 /// What `picket check` says of n1.
 async fn checked(driven: &crate::driven::Driven<'_>) -> Result<String> {
@@ -94,51 +94,20 @@ async fn a_server_that_was_deleted_is_off_and_its_successor_is_let_be() -> Resul
     Ok(())
 }
 
-/// The rules of an application credential that are in `deploy`, as it is written there.
-fn deployed() -> Vec<serde_json::Value> {
-    let text = include_str!("../../../deploy/openstack/access-rules.json");
-    serde_json::from_str(text).expect("JSON")
-}
-
 #[tokio::test]
 async fn the_access_rules_of_deploy_are_enough_and_nova_s_and_cinder_s_are_all_needed() -> Result<()> {
     let cloud = cloud().await?;
     let server = cloud.server("by-access-rules", OPENSTACK_HOSTS[1]).await?;
     let volume = cloud.volume("by-access-rules").await?;
     cloud.attach(&server, &volume).await?;
-    let made = cloud
-        .ask(&Who::Tenant, "application_credential", json!({ "name": "deployed", "rules": deployed() }))
-        .await?;
-    let word = |key: &str| made[key].as_str().unwrap_or_default().to_owned();
-    let who = Who::Application(picket_tests::peers::Credential { id: word("id"), secret: word("secret") });
+    let who = Who::Application(cloud.credential(&Who::Tenant, "deployed", &deployed()).await?);
     let driven = Plan::over(&who, &[&server]).start().await?;
     let told = driven.fence().await?;
     driven.detached_once_proven(told.is_fenced(&driven), 1)?;
     cloud.until_volume(&volume, "available").await?;
     assert_eq!(driven.unfence().await?.kind(), "unfenced");
     // Glance keeps no journal here; Cinder is there by one of its two names.
-    let of = |rule: &serde_json::Value, key: &str| rule[key].as_str().unwrap_or_default().to_owned();
-    let asked = cloud.requests()?;
-    for rule in deployed().iter().filter(|rule| rule["service"] != "image") {
-        let service = if rule["service"] == "compute" { "compute" } else { "volumes" };
-        let (method, path) = (of(rule, "method"), of(rule, "path"));
-        let is_used = asked.iter().any(|one| {
-            let place = one.path.split('?').next().unwrap_or_default();
-            one.agent.starts_with("picket/")
-                && (one.service.as_str(), one.method.as_str()) == (service, method.as_str())
-                && fits(&path, place)
-        });
-        assert!(is_used, "nothing needs {rule}");
-    }
-    Ok(())
-}
-
-/// Whether a request's path is one that the rule means, whose `*` is any one part. Cinder's has the project in front of what it has here.
-fn fits(rule: &str, path: &str) -> bool {
-    let parts =
-        |text: &str| text.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>();
-    let (rule, path) = (parts(rule), parts(path));
-    rule.len() == path.len() && rule.iter().zip(&path).all(|(rule, part)| rule == "*" || rule == part)
+    all_are_needed(cloud, deployed().into_iter().filter(|rule| rule["service"] != "image"))
 }
 
 #[tokio::test]
@@ -146,11 +115,8 @@ async fn a_credential_that_may_not_stop_says_which_request_it_lacks() -> Result<
     let cloud = cloud().await?;
     let server = cloud.server("may-not-stop", OPENSTACK_HOSTS[1]).await?;
     let rules: Vec<_> = deployed().into_iter().filter(|rule| rule["method"] != "POST").collect();
-    let made = cloud
-        .ask(&Who::Tenant, "application_credential", json!({ "name": "may-not-stop", "rules": rules }))
-        .await?;
-    let word = |key: &str| made[key].as_str().unwrap_or_default().to_owned();
-    let who = Who::Application(picket_tests::peers::Credential { id: word("id"), secret: word("secret") });
+    let credential = cloud.credential(&Who::Tenant, "may-not-stop", &rules).await?;
+    let who = Who::Application(credential.clone());
     let driven = Plan::over(&who, &[&server]).rules(IMPATIENT).start().await?;
     driven.fence().await?.needs_operator("levels_spent", &driven);
     let log = driven.gateway.log();
@@ -159,7 +125,7 @@ async fn a_credential_that_may_not_stop_says_which_request_it_lacks() -> Result<
         "{log}"
     );
     assert_eq!(driven.did()?, ["spawn"]);
-    assert!(!log.contains(&word("secret")), "a secret is in the log");
+    assert!(!log.contains(&credential.secret), "a secret is in the log");
     Ok(())
 }
 

@@ -107,19 +107,20 @@ impl Orders {
     /// A release whose attempts may take effect for so long, for one attempt: a person vouches that the node is off.
     pub async fn release(&self, life: Duration) -> Result<Releasing, String> {
         let id = ReleaseId::new("release").map_err(words)?;
-        let mut draft =
-            self.fenced_with(vec![PlannedRelease { id: id.clone(), max_in_flight: Some(life) }]).await?;
+        let mut draft = self
+            .fenced_with(vec![PlannedRelease { id: id.clone(), max_in_flight: Some(life), lingers: None }])
+            .await?;
         self.bring_back(&mut draft).await?;
         let word = AttestedOff::of(&draft.stored.record, self.leadership.term());
         let ground = ReleaseGround::Attested(word.ok_or_else(|| words("nobody vouches"))?);
-        match draft.apply(Event::ReleaseIntent { release: id, life: None }).await?.pop() {
+        match draft.apply(Event::ReleaseIntent { release: id, life: None, lingers: None }).await?.pop() {
             Some(Opened::Release(order)) => Ok(Releasing { order, ground, stored: draft.stored }),
             other => Err(words(format!("{other:?} is no release"))),
         }
     }
 
     /// The permit for an attempt of it, for which the store is asked now.
-    pub async fn release_permit<'a>(&self, releasing: &'a Releasing) -> Result<ReleasePermit<'a>, String> {
+    pub async fn release_permit<'a>(&'a self, releasing: &'a Releasing) -> Result<ReleasePermit<'a>, String> {
         let looks = [Look { device: self.spec.id.clone(), asked_at: self.clock.boot(), reading: None }];
         let Releasing { ground, stored, .. } = releasing;
         let permit = gate::release_permit(&Forgetful, &self.leadership, &*self.clock, stored, ground, &looks);

@@ -37,21 +37,6 @@ impl Cloud {
         self.heard_out(action, order, call, send).await
     }
 
-    /// The same of what was promised its turn, which has come.
-    pub(crate) async fn in_turn<T, Sent>(
-        self: &Arc<Self>,
-        action: &'static str,
-        order: Option<(SystemTime, Option<WallTime>, &Unclear)>,
-        call: &Call,
-        send: impl FnOnce(Client, config::Builder) -> Sent + Send + 'static,
-    ) -> Result<Result<(T, Stamps), Failure>, DriverError>
-    where
-        T: Send + 'static,
-        Sent: Future<Output = Told<T>> + Send + 'static,
-    {
-        self.heard_out(action, order, call, send).await
-    }
-
     /// When AWS's limits bear one more of that action, for whoever asks: in the order of asking.
     pub(crate) fn promised(&self, action: &'static str) -> Instant {
         self.bucket(action).reserve()
@@ -80,7 +65,8 @@ impl Cloud {
         self.heard_out(action, None, call, send).await
     }
 
-    async fn heard_out<T, Sent>(
+    /// One request that goes now: what was promised its turn, which has come. Otherwise as `alone`.
+    pub(crate) async fn heard_out<T, Sent>(
         self: &Arc<Self>,
         action: &'static str,
         order: Option<(SystemTime, Option<WallTime>, &Unclear)>,
@@ -130,7 +116,7 @@ impl Cloud {
                 Err(barred.unwrap_or_else(|| wrong(ErrorKind::NotLeader, "it may not be sent")))
             }
             (sent, fate) => {
-                let failure = words::failure(action, fate, sent.ok().and_then(Result::err));
+                let failure = words::failure(action, &self.asked(), fate, sent.ok().and_then(Result::err));
                 self.note(&failure);
                 if !failure.unclear {
                     ended();

@@ -254,7 +254,7 @@ impl<A: Action> Batch<A> {
                 vec![Part { items: free, is_paid: true, refusals, was_throttled, is_retimed }]
             }
             (sent, fate) => {
-                let failure = words::failure(A::NAME, fate, sent.ok().and_then(Result::err));
+                let failure = words::failure(A::NAME, &cloud.asked(), fate, sent.ok().and_then(Result::err));
                 if !failure.unclear {
                     tickets.iter().for_each(|ticket| ticket.unclaim());
                 }

@@ -23,7 +23,7 @@ use aws_sdk_ec2::{Client, config};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use picket_core::time::{BootTime, Clock};
-use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear};
+use picket_driver::{Call, DriverError, Effect, ErrorKind, Unclear, source};
 use picket_reach::web;
 use tokio::time::{Instant, timeout_at};
 use tracing::instrument::{WithDispatch, WithSubscriber};
@@ -35,6 +35,7 @@ use self::batch::Batch;
 use self::bucket::Bucket;
 pub(crate) use self::wire::Stamps;
 use self::wire::{Asking, Sending, Ticket};
+use self::words::Asked;
 pub(crate) use self::words::Failure;
 use crate::instance::Instance;
 
@@ -169,6 +170,10 @@ impl Cloud {
 
     async fn made(&self) -> Result<Client, DriverError> {
         let Account { region, profile, config_file, credentials_file, endpoint, .. } = &self.account;
+        if let Some(file) = credentials_file {
+            source::private(file)
+                .map_err(|why| wrong(ErrorKind::Settings, format!("credentials_file: {why}")))?;
+        }
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
             .http_client(Asking(self.questions.clone()))
             .retry_config(RetryConfig::disabled())
@@ -199,6 +204,21 @@ impl Cloud {
         let mut builder = config::Builder::from(&found);
         builder.set_endpoint_url(endpoint.clone().or_else(|| found.endpoint_url().map(str::to_owned)));
         Ok(Client::from_conf(builder.build()))
+    }
+
+    /// Where it is asked, and by whom, as far as that is known.
+    fn asked(&self) -> Asked {
+        let client = self.client.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let Account { region, profile, endpoint, .. } = &self.account;
+        let found = client.as_ref().and_then(|client| client.config().region()).map(Region::to_string);
+        let region = found.or_else(|| region.clone()).map(|region| format!(" in {region}"));
+        let at = endpoint.as_ref().map(|endpoint| format!(" at {endpoint}"));
+        let of = format!("EC2{}{}", region.unwrap_or_default(), at.unwrap_or_default());
+        let by = match profile {
+            Some(profile) => format!("AWS's standard chain, with the profile {profile:?}"),
+            None => "AWS's standard chain".to_owned(),
+        };
+        Asked { of, by }
     }
 
     /// AWS answered, and said what time it is there.

@@ -12,6 +12,15 @@ use super::wire::{Fate, Stamps};
 const ENCODED: &str = "Encoded authorization failure message";
 const SHOWN: usize = 400;
 
+/// Of whom and by whom something is asked, for people.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    /// `EC2 in eu-central-1`
+    pub(super) of: String,
+    /// `AWS's standard chain, with the profile "picket"`
+    pub(super) by: String,
+}
+
 /// Why one request did not do what it was sent for.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
@@ -37,6 +46,16 @@ impl Failure {
     /// The same of a question: it changes nothing.
     pub(crate) fn of_question(self) -> DriverError {
         Self { unclear: false, ..self }.into_error()
+    }
+
+    /// Told with where it was asked, or by whom, where that may be what is wrong.
+    fn asked(mut self, asked: &Asked) -> Self {
+        if self.is_not_found() {
+            self.words += &format!(" (asked of {})", asked.of);
+        } else if self.kind == ErrorKind::Authentication && !self.is_of_time() {
+            self.words += &format!(" (asked by {})", asked.by);
+        }
+        self
     }
 
     /// AWS did not say why.
@@ -73,8 +92,14 @@ impl Failure {
     }
 }
 
-/// What a failed request means, by what its sender saw and what the SDK made of the answer.
-pub(super) fn failure<E>(action: &str, fate: Fate, error: Option<Box<SdkError<E, HttpResponse>>>) -> Failure
+/// What a failed request means, by what its sender saw and what the SDK made of the answer. Where it was asked, and by whom, is told as far
+/// as that may be what is wrong.
+pub(super) fn failure<E>(
+    action: &str,
+    asked: &Asked,
+    fate: Fate,
+    error: Option<Box<SdkError<E, HttpResponse>>>,
+) -> Failure
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
 {
@@ -85,9 +110,11 @@ where
             Some(error) => not_begun(action, error),
         },
         Fate::Barred(_) => made(ErrorKind::NotLeader, false, "it may not be sent"),
-        Fate::NeverSent(why) => made(ErrorKind::Unreachable, false, &why),
-        Fate::Broken(why) => made(ErrorKind::Protocol, true, &format!("the answer broke off: {why}")),
-        Fate::Late => made(ErrorKind::TimedOut, true, "no answer in time"),
+        Fate::NeverSent(why) => made(ErrorKind::Unreachable, false, &format!("{}: {why}", asked.of)),
+        Fate::Broken(why) => {
+            made(ErrorKind::Protocol, true, &format!("{}: the answer broke off: {why}", asked.of))
+        }
+        Fate::Late => made(ErrorKind::TimedOut, true, &format!("no answer in time from {}", asked.of)),
         Fate::Answered(stamps) => {
             let status =
                 error.as_ref().and_then(|error| error.raw_response()).map(|raw| raw.status().as_u16());
@@ -96,7 +123,7 @@ where
             let failure = match code {
                 Some(code) => {
                     let message = service.and_then(|said| said.message()).unwrap_or_default();
-                    refusal(action, code, message, status.unwrap_or_default())
+                    refusal(action, code, message, status.unwrap_or_default()).asked(asked)
                 }
                 None => wordless(action, status),
             };
@@ -286,6 +313,20 @@ mod tests {
         let said = refusal("StartInstances", "UnauthorizedOperation", message, 403).words;
         assert!(said.starts_with("StartInstances: a policy denies ec2:StartInstances"), "{said}");
         assert!(!said.contains("missing"), "{said}");
+    }
+
+    #[test]
+    fn where_and_by_whom_it_was_asked_is_told_where_that_may_be_wrong() {
+        let asked = Asked { of: "EC2 in us-west-2".to_owned(), by: "the profile \"picket\"".to_owned() };
+        for (code, words) in [
+            ("InvalidInstanceID.NotFound", Some("(asked of EC2 in us-west-2)")),
+            ("ExpiredToken", Some("(asked by the profile \"picket\")")),
+            ("RequestExpired", None),
+            ("IncorrectInstanceState", None),
+        ] {
+            let said = refusal("StopInstances", code, "No.", 400).asked(&asked).words;
+            assert_eq!(said.split_once("No. ").map(|(_, after)| after), words, "{said}");
+        }
     }
 
     #[test]

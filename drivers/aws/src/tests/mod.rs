@@ -8,6 +8,7 @@ mod policies;
 mod secrets;
 mod volumes;
 
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -61,7 +62,9 @@ impl Scene {
         let home = tempfile::tempdir().expect("a directory");
         std::fs::write(home.path().join("config"), "[default]\nregion = eu-central-1\n").expect("written");
         let keys = "[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = hunter2\naws_session_token = hunter3\n";
-        std::fs::write(home.path().join("credentials"), keys).expect("written");
+        let credentials = home.path().join("credentials");
+        std::fs::write(&credentials, keys).expect("written");
+        std::fs::set_permissions(&credentials, PermissionsExt::from_mode(0o600)).expect("it is ours");
         Self { ec2, kind: AwsKind::default(), context, clock, home }
     }
 

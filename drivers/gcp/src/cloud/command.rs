@@ -112,7 +112,11 @@ impl Cloud {
         let word = barrier.word(call, bound.and_then(|bound| bound.not_after));
         let answer = match carry(made, open.clone(), (serial, request), word, call.deadline()).await {
             Ok(answer) => answer,
-            Err(failed) => return barrier.barred().map_or(Ok(Err(Failure::unanswered(method, failed))), Err),
+            Err(failed) => {
+                return barrier
+                    .barred()
+                    .map_or(Ok(Err(Failure::unanswered(method, &self.endpoint, failed))), Err);
+            }
         };
         let stamps = Stamps { asked_at, answered_at: call.now() };
         let status = answer.code.as_u16();

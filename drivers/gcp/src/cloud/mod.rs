@@ -268,7 +268,7 @@ impl Cloud {
             let answer = web::exchange_up_to(LONGEST, request, call.deadline()).await;
             let answer = match answer {
                 Ok(answer) => answer,
-                Err(failed) => return Ok(Err(Failure::unanswered(method, failed))),
+                Err(failed) => return Ok(Err(Failure::unanswered(method, &self.endpoint, failed))),
             };
             let stamps = Stamps { asked_at, answered_at: call.now() };
             let status = answer.code.as_u16();

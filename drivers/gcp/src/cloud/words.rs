@@ -95,13 +95,19 @@ impl Failure {
     }
 
     /// There was none.
-    pub(super) fn unanswered(method: &str, failed: NoAnswer) -> Self {
+    pub(super) fn unanswered(method: &str, endpoint: &str, failed: NoAnswer) -> Self {
         let (kind, unclear, why) = match failed {
             NoAnswer::NeverSent(why) => (ErrorKind::Unreachable, false, why),
             NoAnswer::Broken(why) => (ErrorKind::Protocol, true, format!("the answer broke off: {why}")),
             NoAnswer::Late => (ErrorKind::TimedOut, true, "no answer in time".to_owned()),
         };
-        Self { kind, unclear, status: 0, reason: String::new(), words: format!("{method}: {why}") }
+        Self {
+            kind,
+            unclear,
+            status: 0,
+            reason: String::new(),
+            words: format!("{method}, {endpoint}: {why}"),
+        }
     }
 
     /// It was answered, and with no success.
@@ -324,7 +330,7 @@ mod tests {
             (NoAnswer::Broken("reset".to_owned()), ErrorKind::Protocol, true),
             (NoAnswer::Late, ErrorKind::TimedOut, true),
         ] {
-            let said = Failure::unanswered("instances.stop", failed);
+            let said = Failure::unanswered("instances.stop", "https://compute.googleapis.com", failed);
             assert_eq!((said.kind, said.unclear), (kind, unclear), "{}", said.words);
         }
     }

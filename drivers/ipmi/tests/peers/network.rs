@@ -11,9 +11,11 @@ use tokio::task::JoinSet;
 use crate::window::Windows;
 
 /// What happens to a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     Pass,
+    /// Passed on after this one.
+    After(Vec<u8>),
     Lose,
     /// Refused with this RMCP+ status, without the BMC's knowledge: for packets of the handshake.
     Refuse(u8),
@@ -165,6 +167,10 @@ async fn send(tasks: &mut JoinSet<()>, fate: Fate, socket: Arc<UdpSocket>, to: T
     match fate {
         Fate::Lose | Fate::Refuse(_) => {}
         Fate::Pass => send(&datagram).await,
+        Fate::After(first) => {
+            send(&first).await;
+            send(&datagram).await;
+        }
         Fate::Forged => {
             for bit in 0..datagram.len() * 8 {
                 let mut forged = datagram.clone();

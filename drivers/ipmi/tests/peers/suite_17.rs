@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::bench::{Bench, password};
-use crate::network::Network;
+use crate::network::{Fate, Network};
 use crate::pyghmi::Pyghmi;
 use picket_core::power::Power;
 use picket_driver::{Effect, ErrorKind, PowerDriver};
@@ -114,6 +114,28 @@ async fn no_session_is_opened_for_an_on() {
     bench.read().await.expect("answered");
     bench.on().await.expect("taken");
     assert!(bmc.is_on());
+}
+
+#[tokio::test]
+async fn a_copy_of_an_open_request_that_comes_into_the_session_does_nothing_to_it() {
+    let bmc = Pyghmi::start("17");
+    let network = Network::before(bmc.address()).await;
+    let mut open = None;
+    network.rule(move |to_bmc, datagram| match datagram[5] & 0x3F {
+        0x10 if to_bmc => {
+            open = Some(datagram.to_vec());
+            Fate::Pass
+        }
+        0 if to_bmc => open.take().map_or(Fate::Pass, Fate::After),
+        _ => Fate::Pass,
+    });
+    let bench = Bench::new(network.address(), json!({ "cipher_suites": [17] })).await;
+    for _ in 0..2 {
+        assert_eq!(bench.read().await.expect("answered").power, Power::On);
+        bench.driver.quiesce(&bench.call()).await.expect("closed");
+    }
+    let sessions = bmc.commands().into_iter().filter(|what| what.starts_with("session")).count();
+    assert_eq!(sessions, 2);
 }
 
 /// Three logins, one after the other, through three copies of everything and this loss.

@@ -109,6 +109,11 @@ impl Cloud {
         }
     }
 
+    /// Whether it knows how long tokens live here.
+    pub(crate) fn has_seen_a_token(&self) -> bool {
+        self.longest.load(Ordering::Relaxed) != 0
+    }
+
     /// The token that is there, where it need not be renewed yet.
     fn fresh(&self, now: BootTime) -> Option<Arc<Token>> {
         self.last(now).filter(|token| token.serves(now) > RENEWED.min(token.life / 4))

@@ -21,6 +21,13 @@ fn world() -> SharedWorld {
     world.shared()
 }
 
+/// Node n1 with these devices.
+fn of(devices: &Devices) -> ForNode<'_> {
+    static N1: std::sync::LazyLock<picket_core::ids::NodeId> =
+        std::sync::LazyLock::new(|| picket_core::ids::NodeId::new("n1").expect("a good name"));
+    ForNode { id: &N1, provider_id: None, devices }
+}
+
 fn devices(world: &SharedWorld, knowing: &[&str]) -> Devices {
     let driver = |name: &str| {
         let volumes = knowing.contains(&name).then(|| Duration::from_secs(60));
@@ -51,7 +58,7 @@ fn every_fault_of_the_settings_is_told() {
 fn it_works_by_the_only_device_that_knows_volumes_or_by_the_one_that_is_named() {
     let world = world();
     let of = |table: Value, knowing: &[&str]| {
-        let bound = read(table).expect("good").of_node(&devices(&world, knowing));
+        let bound = read(table).expect("good").of_node(&of(&devices(&world, knowing)));
         bound.map(|bound| bound.expect("it needs a device").in_parts().expect("volumes").device().to_string())
     };
     assert_eq!(of(json!({}), &["cloud"]), Ok("cloud".to_owned()));
@@ -76,7 +83,7 @@ fn how_late_a_detach_may_land_is_what_the_device_says() {
     let world = world();
     let unbound = read(json!({})).expect("good");
     assert_eq!(unbound.max_in_flight(), None, "of no node it is not known");
-    let bound = unbound.of_node(&devices(&world, &["cloud"])).expect("bound").expect("by a device");
+    let bound = unbound.of_node(&of(&devices(&world, &["cloud"]))).expect("bound").expect("by a device");
     assert_eq!(bound.max_in_flight(), Some(Duration::from_secs(60)));
     assert_eq!(bound.in_parts().expect("volumes").choice(), "all that may go");
 }
@@ -85,8 +92,11 @@ fn how_late_a_detach_may_land_is_what_the_device_says() {
 async fn a_survey_says_what_goes_and_of_what_stays_why() {
     let world = world();
     let settings = json!({"exclude": {"name": ["scr*"]}});
-    let bound =
-        read(settings).expect("good").of_node(&devices(&world, &["cloud"])).expect("bound").expect("one");
+    let bound = read(settings)
+        .expect("good")
+        .of_node(&of(&devices(&world, &["cloud"])))
+        .expect("bound")
+        .expect("one");
     let parts = bound.in_parts().expect("volumes");
     let found = parts.survey(&call()).await.expect("told");
     let goes = Part { volume: "v1".to_owned(), device: "/dev/vdb".to_owned(), name: "data-1".to_owned() };

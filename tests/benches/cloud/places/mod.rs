@@ -22,6 +22,11 @@ pub trait Place {
     /// So many new instances that run, and stop within a second.
     async fn instances(&self, count: usize) -> Result<Vec<String>, Wrong>;
 
+    /// How many are fenced at a time, of all that are asked for.
+    fn at_once(&self) -> usize {
+        100_000
+    }
+
     /// The lines of a device.
     fn device(&self, instance: &str) -> String;
 
