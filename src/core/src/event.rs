@@ -42,6 +42,9 @@ pub struct PlannedRelease {
     pub id: ReleaseId,
     /// S8.
     pub max_in_flight: Option<Duration>,
+    /// What its attempts set up lets volumes go for as long as it stands; once it was seen to be gone nothing is switched on for so
+    /// long. `None`: they set up nothing.
+    pub lingers: Option<Duration>,
 }
 
 /// How long an attempt may take effect at the longest; `None`: nothing bounds it.
@@ -176,6 +179,8 @@ pub enum Event<'a> {
         release: ReleaseId,
         /// How long an attempt may take effect as the far side says now, where it says so (S8): the longer holds.
         life: Option<MaxLife>,
+        /// What it would set up lets go for as long as it stands, as its releaser says now.
+        lingers: Option<Duration>,
     },
     /// What an attempt, or a look at it, said.
     ReleaseProgress {
@@ -187,6 +192,11 @@ pub enum Event<'a> {
         detail: String,
         /// The attempt, if its end is known with this.
         known: Option<EffectId>,
+    },
+    /// What attempts had set up was seen to be gone.
+    Withdrawn {
+        /// What of it stood when that was asked for.
+        effects: Vec<EffectId>,
     },
     /// The Off that confirmed is not to be had any more: evidence from zero, in the same fence (S4).
     Unproven {

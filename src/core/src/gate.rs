@@ -1,6 +1,6 @@
 //! The last gate before a power-on and before each release attempt: the store is asked once more (S6).
 
-use crate::device::DeviceClass;
+use crate::device::{DeviceClass, DeviceSpec, Identity};
 use crate::election::Leadership;
 use crate::ground::{ATTEMPT_LIFE, Look, LookFault, ReleaseGround, ReleasePermit};
 use crate::ledger::EffectKind;
@@ -68,8 +68,8 @@ pub async fn on_order(
 /// `looks` are readings asked for after the settle time; they must be fresh still after the store has answered.
 pub async fn release_permit<'ground>(
     store: &dyn Store,
-    leadership: &Leadership,
-    clock: &dyn Clock,
+    leadership: &'ground Leadership,
+    clock: &'ground dyn Clock,
     stored: &Stored,
     ground: &'ground ReleaseGround,
     looks: &[Look],
@@ -100,7 +100,24 @@ pub async fn release_permit<'ground>(
     leadership.check().map_err(|ended| GateFault::Ended(ended.to_string()))?;
     ground.examine(looks, clock.boot())?;
     let not_after = clock.wall().after(ATTEMPT_LIFE);
-    Ok(ReleasePermit { ground, generation: record.generation, not_after, checked_at, by_parent })
+    let generation = record.generation;
+    let known = |spec: &DeviceSpec| match spec.identity.is_empty() {
+        true => record.learned.get(&spec.id).map(|learned| Identity::clone(learned)),
+        false => Some(spec.identity.clone()),
+    };
+    let identities = fence.topology.hosts().filter_map(known).collect();
+    let fresh_until = ground.fresh_until(looks, clock.boot());
+    Ok(ReleasePermit {
+        ground,
+        generation,
+        not_after,
+        checked_at,
+        by_parent,
+        leadership,
+        clock,
+        fresh_until,
+        identities,
+    })
 }
 
 #[cfg(test)]

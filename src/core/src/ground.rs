@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use crate::confirm::ConfirmedOff;
+use crate::device::Identity;
+use crate::election::Leadership;
 use crate::ids::{DeviceId, FenceId, Generation, NodeId, Term};
 use crate::power::{Power, Reading};
 use crate::record::{Attestation, Evidence, NodeRecord};
-use crate::time::{BootTime, WallTime};
+use crate::time::{BootTime, Clock, WallTime};
 
 /// How old a look may be when an attempt is permitted.
 pub const LOOK_LIFE: Duration = Duration::from_secs(2);
@@ -132,6 +134,17 @@ impl ReleaseGround {
         }
     }
 
+    /// Until when these looks are fresh: the oldest of the newest ones of what must be looked at.
+    pub(crate) fn fresh_until(&self, looks: &[Look], now: BootTime) -> BootTime {
+        let newest = |device: &DeviceId| {
+            let of_it = looks.iter().filter(|look| look.device == *device);
+            of_it.map(Look::asked).max().unwrap_or_default()
+        };
+        let oldest = self.to_look_at().iter().map(newest).min();
+        // Where nothing answers a person's word stands alone.
+        oldest.unwrap_or(now) + LOOK_LIFE
+    }
+
     /// Whether `looks` permit an attempt at `now`.
     pub fn examine(&self, looks: &[Look], now: BootTime) -> Result<(), LookFault> {
         if let Some(on) =
@@ -175,6 +188,11 @@ pub struct ReleasePermit<'ground> {
     pub(crate) not_after: WallTime,
     pub(crate) checked_at: BootTime,
     pub(crate) by_parent: bool,
+    pub(crate) leadership: &'ground Leadership,
+    pub(crate) clock: &'ground dyn Clock,
+    /// Until then the look that permits it is fresh.
+    pub(crate) fresh_until: BootTime,
+    pub(crate) identities: Vec<Identity>,
 }
 
 impl ReleasePermit<'_> {
@@ -182,6 +200,23 @@ impl ReleasePermit<'_> {
     /// than whoever waits for its end (S8): it is not sent with that.
     pub fn checked_at(&self) -> BootTime {
         self.checked_at
+    }
+
+    /// Asked before each packet of an attempt that sends several: whether this leadership, and the look, still permit one.
+    ///
+    /// # Errors
+    /// Why not; nothing more is sent under this permit.
+    pub fn may_send(&self) -> Result<(), String> {
+        self.leadership.check().map_err(|ended| ended.to_string())?;
+        match self.clock.boot() <= self.fresh_until {
+            true => Ok(()),
+            false => Err(format!("it was seen off longer than {LOOK_LIFE:?} ago")),
+        }
+    }
+
+    /// What the node's host devices say of themselves, as the settings have it or as it was learned (S13). Empty: nobody knows.
+    pub fn identities(&self) -> &[Identity] {
+        &self.identities
     }
 
     /// Whether the node is proven off by the machine on which it runs, and not by a person's word or its own devices.

@@ -21,6 +21,9 @@ pub enum EffectKind {
     Unhold(DeviceId),
     /// One attempt to let volumes go.
     Release(ReleaseId),
+    /// What the attempts of a release set up, and what lets volumes go for as long as it stands. It is not waited for: whoever leads takes
+    /// it away.
+    Standing(ReleaseId),
     /// A signed statement that the node is dark.
     Receipt(String),
 }
@@ -35,7 +38,11 @@ impl EffectKind {
     pub fn bars_on(&self) -> bool {
         matches!(
             self,
-            EffectKind::Off(_) | EffectKind::Hold(_) | EffectKind::Release(_) | EffectKind::Receipt(_)
+            EffectKind::Off(_)
+                | EffectKind::Hold(_)
+                | EffectKind::Release(_)
+                | EffectKind::Standing(_)
+                | EffectKind::Receipt(_)
         )
     }
 
@@ -48,7 +55,7 @@ impl EffectKind {
     pub fn device(&self) -> Option<&DeviceId> {
         match self {
             EffectKind::Off(d) | EffectKind::On(d) | EffectKind::Hold(d) | EffectKind::Unhold(d) => Some(d),
-            EffectKind::Release(_) | EffectKind::Receipt(_) => None,
+            EffectKind::Release(_) | EffectKind::Standing(_) | EffectKind::Receipt(_) => None,
         }
     }
 
@@ -60,6 +67,7 @@ impl EffectKind {
             EffectKind::Hold(_) => "hold",
             EffectKind::Unhold(_) => "unhold",
             EffectKind::Release(_) => "release",
+            EffectKind::Standing(_) => "standing",
             EffectKind::Receipt(_) => "receipt",
         }
     }
@@ -87,6 +95,16 @@ pub struct OpenEffect {
     pub session: Option<String>,
 }
 
+impl OpenEffect {
+    /// The release of which it stands, and was not seen to be gone.
+    pub fn stands(&self) -> Option<&ReleaseId> {
+        match &self.kind {
+            EffectKind::Standing(release) if self.life.is_none() => Some(release),
+            _ => None,
+        }
+    }
+}
+
 /// All open effects of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
@@ -103,6 +121,11 @@ impl Ledger {
     /// The open effect `id`.
     pub fn get(&self, id: EffectId) -> Option<&OpenEffect> {
         self.open.iter().find(|effect| effect.id == id)
+    }
+
+    /// What stands of releases, and was not seen to be gone.
+    pub fn standing(&self) -> impl Iterator<Item = (EffectId, &ReleaseId)> {
+        self.open.iter().filter_map(|effect| Some((effect.id, effect.stands()?)))
     }
 
     /// Whether anything bars that an Off counts.
@@ -128,6 +151,11 @@ impl Ledger {
         let id = EffectId(self.next);
         self.open.push(OpenEffect { id, kind, generation, term, opened_at, life, session });
         id
+    }
+
+    /// It ends by itself from now on, so much later.
+    pub(crate) fn bound(&mut self, id: EffectId, life: Duration) {
+        self.open.iter_mut().filter(|effect| effect.id == id).for_each(|effect| effect.life = Some(life));
     }
 
     pub(crate) fn close(&mut self, id: EffectId) -> bool {

@@ -215,6 +215,8 @@ impl Opened {
             EffectKind::Release(release) => {
                 Opened::Release(ReleaseOrder { node, effect, generation, release, life })
             }
+            // It is sent by the attempt that it stands with.
+            EffectKind::Standing(_) => return None,
             EffectKind::Receipt(_) => {
                 let issued = record.receipts.iter().find(|issued| issued.effect == effect)?;
                 Opened::Receipt(ReceiptOrder::new(node, incarnation, issued))

@@ -152,10 +152,11 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::Abort { why } => ending::abort(draft, &why)?,
         Event::Bar { reason, why } => ending::bar(draft, reason, &why)?,
         Event::ReleaseSurveyed { release, found } => parts::surveyed(draft, &release, found)?,
-        Event::ReleaseIntent { release, life } => release::intent(draft, &release, life)?,
+        Event::ReleaseIntent { release, life, lingers } => release::intent(draft, &release, life, lingers)?,
         Event::ReleaseProgress { release, stage, detail, known } => {
             release::progress(draft, &release, stage, detail, known)?;
         }
+        Event::Withdrawn { effects } => release::withdrawn(draft, &effects),
         Event::Hold { holder, person } => hold::hold(draft, &holder, &person)?,
         Event::Unfence { holder, person } => unfence::drop_hold(draft, &holder, &person)?,
         Event::UnholdIntent => unfence::unhold_intent(draft)?,
@@ -222,6 +223,7 @@ pub fn describe(kind: &EffectKind) -> String {
             format!("{} of {d}", kind.label())
         }
         EffectKind::Release(release) => format!("release {release}"),
+        EffectKind::Standing(release) => format!("what release {release} set up"),
         EffectKind::Receipt(id) => format!("receipt {id}"),
     }
 }

@@ -50,7 +50,10 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         releases: request
             .releases
             .into_iter()
-            .map(|release| ReleaseState::pending(release.id, release.max_in_flight))
+            .map(|release| ReleaseState {
+                lingers: release.lingers,
+                ..ReleaseState::pending(release.id, release.max_in_flight)
+            })
             .collect(),
         attestation: None,
         evidence: None,

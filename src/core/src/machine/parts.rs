@@ -6,7 +6,7 @@
 use super::Refused;
 use super::draft::Draft;
 use super::fence::expect_ground;
-use super::release::{find, settle_released};
+use super::release::{find, settle_released, stands_of};
 use crate::event::{MaxLife, Survey};
 use crate::ids::ReleaseId;
 use crate::record::{Fence, Part, Phase, ReleaseStage, ReleaseState};
@@ -65,7 +65,8 @@ fn take(draft: &mut Draft, id: &ReleaseId, survey: Survey) -> Result<(), Refused
     let detail = format!("attached{when}, and to be let go: {goes}{stays}");
     find(draft, id)?.detail.clone_from(&detail);
     tell(draft, format!("{id}: {detail}"))?;
-    if survey.on_ground && draft.record.phase == Phase::Fenced && were_over && names.is_empty() {
+    let is_free = were_over && names.is_empty() && !stands_of(&draft.record, id);
+    if survey.on_ground && draft.record.phase == Phase::Fenced && is_free {
         find(draft, id)?.stage = ReleaseStage::Complete;
         tell(draft, format!("release {id} complete: nothing that is to go is attached"))?;
         settle_released(draft);

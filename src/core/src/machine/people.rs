@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use super::fence::expect_ground;
-use super::release::settle_released;
+use super::release::{settle_released, stands_of};
 use super::restored::expect_no_hold;
 use super::{Refused, describe};
 use crate::device::Grade;
@@ -112,6 +112,14 @@ pub(super) fn abandon(
         true => &["fencing", "fenced", "released", "unfencing", "needs_operator", "power_on_failed"],
     };
     draft.expect_phase("abandoning a release", phases, "no release is under way")?;
+    if !orphan && stands_of(&draft.record, id) {
+        return Err(Refused::Phase {
+            wanted: "abandoning",
+            phase: "standing",
+            hint: "what this release set up lets volumes go for as long as it stands: it is taken away first, by hand where Picket \
+                   does not reach it",
+        });
+    }
     // An attempt that nothing bounds stays open for ever; giving the release up by name is a person's word for its end.
     let ended: Vec<EffectId> = draft
         .record
@@ -119,7 +127,10 @@ pub(super) fn abandon(
         .open()
         .iter()
         .filter(|open| {
-            let is_its = |kind: &EffectKind| matches!(kind, EffectKind::Release(of) if of.belongs_to(id));
+            let is_its = |kind: &EffectKind| match kind {
+                EffectKind::Release(of) | EffectKind::Standing(of) => of.belongs_to(id),
+                _ => false,
+            };
             open.life.is_none() && is_its(&open.kind)
         })
         .map(|open| open.id)

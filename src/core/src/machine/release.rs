@@ -1,5 +1,7 @@
 //! Letting volumes go.
 
+use std::time::Duration;
+
 use super::Refused;
 use super::draft::Draft;
 use super::fence::expect_ground;
@@ -7,7 +9,10 @@ use crate::event::MaxLife;
 use crate::ids::{EffectId, ReleaseId};
 use crate::ledger::EffectKind;
 use crate::outcome::Outcome;
-use crate::record::{Phase, ReleaseStage, ReleaseState};
+use crate::record::{NodeRecord, Phase, ReleaseStage, ReleaseState};
+
+/// How long what was set up may be acted on after it was taken away, where the fence that says so has ended.
+const LINGERS: Duration = Duration::from_secs(60);
 
 pub(super) fn find<'a>(draft: &'a mut Draft, id: &ReleaseId) -> Result<&'a mut ReleaseState, Refused> {
     let fence = draft.fence()?;
@@ -19,7 +24,12 @@ pub(super) fn find<'a>(draft: &'a mut Draft, id: &ReleaseId) -> Result<&'a mut R
     })
 }
 
-pub(super) fn intent(draft: &mut Draft, id: &ReleaseId, now: Option<MaxLife>) -> Result<(), Refused> {
+pub(super) fn intent(
+    draft: &mut Draft,
+    id: &ReleaseId,
+    now: Option<MaxLife>,
+    lingers: Option<Duration>,
+) -> Result<(), Refused> {
     draft.expect_phase("a release", &["fenced"], "volumes are let go only once the node is proven off")?;
     find(draft, id)?;
     expect_ground(draft)?;
@@ -50,7 +60,14 @@ pub(super) fn intent(draft: &mut Draft, id: &ReleaseId, now: Option<MaxLife>) ->
     release.attempts += 1;
     let stored = release.max_in_flight;
     let (life, attempt) = (now.map_or(stored, |now| Some(stored?.max(now?))), release.attempts);
+    // Other settings may have made it one that sets something up.
+    release.lingers = release.lingers.max(lingers);
+    let stands = release.lingers.is_some();
     draft.enter_new(EffectKind::Release(id.clone()), life);
+    if stands && !stands_of(&draft.record, id) {
+        let (generation, term, at) = (draft.record.generation, draft.term, draft.at);
+        draft.record.ledger.enter(EffectKind::Standing(id.clone()), generation, term, at, None, None);
+    }
     draft.moment(format!("release {id}: attempt {attempt}"));
     Ok(())
 }
@@ -77,6 +94,9 @@ pub(super) fn progress(
     if stage == ReleaseStage::Complete && draft.fence()?.parts(id).next().is_some() && !id.is_part() {
         return refused("it is complete once nothing of it is found attached");
     }
+    if stage == ReleaseStage::Complete && stands_of(&draft.record, id) {
+        return refused("what it set up is taken away first");
+    }
     let release = find(draft, id)?;
     // A volume may be let go by somebody else: that it is free is seen, whoever did it.
     let seen = release.part.is_some() && stage == ReleaseStage::Complete;
@@ -99,6 +119,37 @@ pub(super) fn progress(
     }
     settle_released(draft);
     Ok(())
+}
+
+/// Whether something that its attempts set up was not seen to be gone.
+pub(super) fn stands_of(record: &NodeRecord, id: &ReleaseId) -> bool {
+    record.ledger.standing().any(|(_, release)| release == id)
+}
+
+/// What stood was seen to be gone: it ends by itself, once whoever acted on it has seen that too. What it was to bring about is
+/// not brought about any more: a new attempt is due. While an attempt is open it may be set up again, and stands.
+pub(super) fn withdrawn(draft: &mut Draft, effects: &[EffectId]) {
+    let ledger = &draft.record.ledger;
+    let may_come = |release: &ReleaseId| {
+        ledger.open().iter().any(|open| open.kind == EffectKind::Release(release.clone()))
+    };
+    let gone = ledger.standing().filter(|(id, release)| effects.contains(id) && !may_come(release));
+    let gone: Vec<(EffectId, ReleaseId)> = gone.map(|(id, release)| (id, release.clone())).collect();
+    for (id, release) in gone {
+        let state = draft
+            .record
+            .fence
+            .as_mut()
+            .and_then(|fence| fence.releases.iter_mut().find(|one| one.id == release));
+        let lingers = state.and_then(|state| {
+            if !state.stage.is_over() {
+                state.stage = ReleaseStage::Pending;
+            }
+            state.lingers
+        });
+        draft.record.ledger.bound(id, lingers.unwrap_or(LINGERS));
+        draft.moment(format!("what release {release} set up is gone"));
+    }
 }
 
 /// Everything is let go: Released. Holds that were to last only so long are dropped; with none left it is brought back.

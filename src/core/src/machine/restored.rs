@@ -58,6 +58,10 @@ pub(super) fn adopt(
         enter(EffectKind::Release(release.id.clone()), release.max_in_flight);
     }
     enter(EffectKind::Receipt(OLD_RECEIPT.to_owned()), Some(receipts));
+    // What the old life set up may stand still, and is taken away.
+    for release in releases.iter().filter(|release| release.lingers.is_some()) {
+        ledger.enter(EffectKind::Standing(release.id.clone()), generation, term, at, None, None);
+    }
     draft.moment("waiting out what may have been under way when the store was lost");
     Ok(())
 }

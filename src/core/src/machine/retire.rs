@@ -28,7 +28,7 @@ pub(super) fn retire(draft: &mut Draft, person: Person, settings: Option<String>
     if !open.is_empty() {
         return Err(Refused::NotReleased(open));
     }
-    end_unbounded(draft, &person)?;
+    end_unbounded(draft, &person, settings.is_none())?;
     let at = draft.at;
     let fence = draft.fence()?;
     fence.outcome = Some(Outcome::Retired);
@@ -68,11 +68,12 @@ fn give_up_unbegun(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
     Ok(())
 }
 
-/// What nothing bounds ends by a person's word alone: no device is there any more that could do it. A release, or a
-/// receipt, is somebody else's.
-fn end_unbounded(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
+/// What nothing bounds ends by a person's word alone: no device is there any more that could do it, and of an orphan nobody takes away
+/// what its releases set up. A release, or a receipt, is somebody else's.
+fn end_unbounded(draft: &mut Draft, person: &Person, orphan: bool) -> Result<(), Refused> {
     let unbounded = draft.record.ledger.open().iter().filter(|open| open.life.is_none());
-    let (of_devices, others): (Vec<_>, Vec<_>) = unbounded.partition(|open| open.kind.device().is_some());
+    let (of_devices, others): (Vec<_>, Vec<_>) =
+        unbounded.partition(|open| open.kind.device().is_some() || orphan && open.stands().is_some());
     if !others.is_empty() {
         return Err(Refused::OpenEffects(others.iter().map(|open| describe(&open.kind)).collect()));
     }

@@ -13,4 +13,5 @@ mod receipting;
 mod recording;
 mod releasing;
 mod restoring;
+mod standing;
 mod unfencing;

@@ -4,8 +4,8 @@
 use super::callers::ops;
 use super::gateways::Gateway;
 use super::turn::Turn;
-use super::world::{ALWAYS, Cause, GATEWAYS, State, Verb, detach};
-use super::{Setup, arrivals, digest, properties};
+use super::world::{ALWAYS, Cause, GATEWAYS, State, Verb};
+use super::{Setup, arrivals, digest, properties, standing};
 use crate::event::Event;
 use crate::ids::EffectId;
 
@@ -33,6 +33,8 @@ pub(super) enum Do {
     ReleaseIntent(usize),
     SendRelease,
     HearRelease,
+    /// What stands is taken away.
+    Withdraw,
     RestoreIntent,
     SendRestore(usize),
     OnIntent,
@@ -100,6 +102,8 @@ pub(super) enum Action {
     Button,
     /// The node is back, and gets its volumes again.
     Reattached,
+    /// Whoever acts on what stands lets the volume go.
+    LetsGo,
     Tick,
 }
 
@@ -143,7 +147,7 @@ pub(super) fn next(setup: &Setup, before: &State, action: &Action) -> State {
         Action::Retries(who) => at!(who).person(Event::Retry(ops())),
         Action::Attests(who) => at!(who).attests(),
         Action::Abandons(who) => {
-            at!(who).person(Event::Abandon { release: detach(), person: ops(), orphan: false });
+            at!(who).abandons();
         }
         Action::Recovers(who) => at!(who).recovers(),
         Action::Dies => state.world.power = None,
@@ -178,6 +182,7 @@ pub(super) fn next(setup: &Setup, before: &State, action: &Action) -> State {
         }
         Action::Button => state.world.power = Some(Cause::Button(state.tick)),
         Action::Reattached => state.world.owned = setup.volumes(),
+        Action::LetsGo => standing::acts(&mut state),
         Action::Tick => arrivals::tick(setup, &mut state),
     }
     for who in 0..GATEWAYS {

@@ -3,7 +3,7 @@
 use super::gateways::{Answer, Call, Task};
 use super::weaken::Weak;
 use super::world::{Cause, Message, State, Verb};
-use super::{Setup, properties};
+use super::{Setup, properties, standing};
 use crate::ground::LOOK_LIFE;
 use crate::record::Phase;
 
@@ -23,6 +23,7 @@ pub(super) fn arrives(setup: &Setup, state: &mut State, index: usize, answered: 
 /// What it does; true if there was nothing to do.
 fn takes_effect(setup: &Setup, state: &mut State, message: &Message) -> bool {
     let tick = state.tick;
+    let standing = standing::is_acted_on(state);
     let world = &mut state.world;
     if message.verb.device().is_some_and(|d| world.boards[d].lies) {
         return true;
@@ -37,6 +38,8 @@ fn takes_effect(setup: &Setup, state: &mut State, message: &Message) -> bool {
         Verb::On(_) => {
             if world.kept_off {
                 state.wrong.get_or_insert(properties::UNWANTED_ON);
+            } else if setup.stands && standing {
+                state.wrong.get_or_insert(properties::STANDS);
             } else if world.reliance.is_some_and(|reliance| tick < reliance.until) {
                 state.wrong.get_or_insert(properties::RECEIPT);
             }
@@ -61,7 +64,8 @@ fn takes_effect(setup: &Setup, state: &mut State, message: &Message) -> bool {
         }
         Verb::Release(v) => {
             // A detach names machine and place, and a cloud knows no generations.
-            let acts = setup.parts || world.acted.is_none_or(|acted| message.generation > acted);
+            let acts =
+                setup.parts || setup.stands || world.acted.is_none_or(|acted| message.generation > acted);
             if !acts && setup.weak != Weak::OncePerKey {
                 return true;
             }
@@ -69,8 +73,11 @@ fn takes_effect(setup: &Setup, state: &mut State, message: &Message) -> bool {
             // Of a button that is pressed after the look, or where nobody but a person saw anything, no rule can know.
             let unseen = message.unseen
                 || matches!(world.power, Some(Cause::Button(at)) if at + LOOK_LIFE.as_secs() >= message.since);
-            if world.owned[v] && world.power.is_some() && !unseen {
+            if (world.owned[v] || setup.stands) && world.power.is_some() && !unseen {
                 state.wrong.get_or_insert(properties::RELEASE);
+            }
+            if setup.stands {
+                return std::mem::replace(&mut world.stands, true);
             }
             !std::mem::replace(&mut world.owned[v], false)
         }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::actions::Luck;
 use super::properties;
 use super::turn::Turn;
 use super::weaken::Weak;
-use super::world::{Cause, Verb, number};
+use super::world::{Cause, Verb, detach, number};
 use crate::event::{Event, Person};
 use crate::ground::{AttestedOff, ReleaseGround};
 use crate::ids::EffectId;
@@ -32,6 +33,14 @@ impl Turn<'_> {
     pub(super) fn person(&mut self, event: Event<'_>) {
         // Where it is refused they are told why, and nothing changed.
         let _ = self.apply(event);
+    }
+
+    /// What a release set up is taken away before it is given up.
+    pub(super) fn abandons(&mut self) {
+        if self.setup.stands {
+            self.withdraw(Luck::Fine);
+        }
+        self.person(Event::Abandon { release: detach(), person: ops(), orphan: false });
     }
 
     /// A sign of life before the off: what was begun is undone.

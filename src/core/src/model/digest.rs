@@ -127,6 +127,7 @@ fn kind(to: &mut Bytes, kind: &EffectKind) {
         EffectKind::Unhold(d) => (4, number(d)),
         EffectKind::Release(release) => (5, of_part(release).map_or(0, |v| 1 + v)),
         EffectKind::Receipt(_) => (6, 0),
+        EffectKind::Standing(_) => (7, 0),
     };
     to.put(word * 4 + d as u64);
 }
@@ -162,6 +163,7 @@ fn record(to: &mut Bytes, record: &NodeRecord) {
         kind(to, &open.kind);
         to.put(open.generation.0);
         to.put(open.term.0);
+        to.flag(open.stands().is_some());
     }
     // Of receipts that are not open any more only the end is told.
     for issued in record.receipts.iter().filter(|issued| record.ledger.get(issued.effect).is_some()) {
@@ -245,6 +247,7 @@ fn one(to: &mut Bytes, setup: &Setup, state: &State, gateway: &Gateway) {
     for d in 0..setup.hosts {
         to.ages(gateway.unclosed[d]);
     }
+    to.ahead(gateway.withdraw_at);
     match gateway.ground.as_deref() {
         None => to.put(0),
         Some(ground) => {
@@ -327,6 +330,8 @@ fn task(to: &mut Bytes, setup: &Setup, gateway: &Gateway) {
             call(to, &run.call);
             to.put(u64::from(run.unknown));
             to.flag(run.surveyed);
+            to.put(run.set_up.len() as u64);
+            run.set_up.iter().for_each(|effect| to.effect(*effect));
             run.attached.iter().for_each(|attached| to.flag(*attached));
             to.ahead(run.next);
         }
@@ -361,6 +366,8 @@ fn world(to: &mut Bytes, state: &State) {
     }
     to.put(world.cycle.map_or(0, |at| 1 + at.saturating_sub(state.tick)));
     world.owned.iter().for_each(|owned| to.flag(*owned));
+    to.flag(world.stands);
+    to.ahead(world.acts_until);
     to.number(world.acted.map(|generation| generation.0));
     to.flag(world.kept_off);
     to.flag(world.owed);

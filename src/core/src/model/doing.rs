@@ -18,6 +18,9 @@ pub(super) fn plan(turn: Eye<'_>) -> Option<Do> {
     if turn.leadership().is_none_or(|leadership| leadership.check().is_err()) {
         return Some(Do::Resign);
     }
+    if let Some(withdraw) = turn.plan_standing() {
+        return Some(withdraw);
+    }
     match &gateway.task {
         Task::Rest => {
             let has: fn(&EffectKind) -> bool = match gateway.record().phase {
@@ -71,10 +74,12 @@ impl Turn<'_> {
             Do::Unproven => self.unproven(),
             Do::Look => self.look_before_release(luck),
             Do::Survey => self.survey(luck),
+            Do::Follow(_) if self.setup.stands => self.follow_standing(),
             Do::Follow(v) => self.follow(v),
             Do::ReleaseIntent(v) => self.release_intent(v),
             Do::SendRelease => self.send_release(),
             Do::HearRelease => self.hear_release(),
+            Do::Withdraw => self.withdraw(luck),
             Do::RestoreIntent => self.restore_intent(),
             Do::SendRestore(d) => self.send_restore(d),
             Do::OnIntent => self.on_intent(),

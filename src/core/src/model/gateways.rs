@@ -114,6 +114,8 @@ pub(super) struct Gateway {
     pub(super) own: BTreeSet<EffectId>,
     pub(super) counted: BTreeMap<EffectId, u64>,
     pub(super) unclosed: [Option<u64>; DEVICES],
+    /// What stands is taken away again then.
+    pub(super) withdraw_at: u64,
     pub(super) sessions: [Session; DEVICES],
     /// When the fence began; `None` where another process began it.
     pub(super) began: Option<u64>,
@@ -133,6 +135,7 @@ impl Gateway {
             own: BTreeSet::new(),
             counted: BTreeMap::new(),
             unclosed: [None; DEVICES],
+            withdraw_at: 0,
             sessions: [Session::default(); DEVICES],
             began: None,
             resumed: false,

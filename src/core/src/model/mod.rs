@@ -24,6 +24,7 @@
 //! - Whoever keeps the volume acts once per key, and for no older generation than it has seen, as `src/release/README.md` asks. Where
 //!   its release is made of parts (`parts`), a cloud keeps two volumes, and acts whenever the node has the one that is named; a detach
 //!   arrives once, as what goes by TCP does, what it took is done at once, and one part is attempted after the other.
+//! - Where it sets something up (`standing`) the volume is let go at any moment while that stands, or stood just now, whoever leads.
 //! - Host devices, in one level or in two; no supplies, no identities, no budget, no retirement; of the last look only a sign of
 //!   life. The store always answers, and always says what became of a write. All that is `tests/properties`' and the engine's
 //!   simulations' matter.
@@ -45,6 +46,7 @@ mod possible;
 mod properties;
 mod reachable;
 mod releasing;
+mod standing;
 mod store;
 mod tests;
 mod turn;
@@ -82,6 +84,8 @@ struct Setup {
     reboots: bool,
     /// It has two volumes, each a part of its release; else one.
     parts: bool,
+    /// Its release sets something up, which lets the volume go for as long as it stands.
+    stands: bool,
     /// Which of them know a hold.
     holds: [bool; DEVICES],
     /// Messages under way at once, at most.
@@ -134,6 +138,7 @@ impl Setup {
             apart: false,
             reboots: false,
             parts: false,
+            stands: false,
             holds,
             most: 2,
             budget,
@@ -173,7 +178,11 @@ impl Setup {
         let (hosts, most, left) = (self.hosts, self.most, self.budget.words());
         let times =
             format!("permit {}, lease {}, life {}, cycle {}", self.permit, self.lease, self.life, self.cycle);
-        let volumes = if self.parts { "2 volumes, " } else { "" };
+        let volumes = match (self.parts, self.stands) {
+            (true, _) => "2 volumes, ",
+            (false, true) => "a volume that is let go while something stands, ",
+            (false, false) => "",
+        };
         format!("{hosts} {levels}, {volumes}{most} messages under way, {times}; {left}")
     }
 
@@ -187,7 +196,11 @@ impl Setup {
             id,
             holder: support::holder("ops", if self.reboots { Then::PowerOn } else { Then::StayOff }),
             topology: self.topology.clone(),
-            releases: vec![PlannedRelease { id: world::detach(), max_in_flight }],
+            releases: vec![PlannedRelease {
+                id: world::detach(),
+                max_in_flight,
+                lingers: self.stands.then(standing::lingers),
+            }],
             ..support::request(1, &[&[support::host("a")]], &[])
         }
     }
@@ -208,6 +221,8 @@ impl Setup {
                 cycle: None,
                 owned: self.volumes(),
                 acted: None,
+                stands: false,
+                acts_until: 0,
                 kept_off: false,
                 owed: false,
                 boards: [Board::default(); DEVICES],

@@ -5,7 +5,7 @@ use super::gateways::{Gateway, Task};
 use super::turn::Eye;
 use super::weaken::Weak;
 use super::world::{GATEWAYS, Message, State, Verb};
-use super::{Setup, digest, doing};
+use super::{Setup, digest, doing, standing};
 use crate::outcome::Reason;
 use crate::record::{Cause, Phase};
 
@@ -45,7 +45,9 @@ pub(super) fn all(setup: &Setup, state: &State, actions: &mut Vec<Action>) {
                     actions.push(Action::Does(who, next.clone(), Luck::Silent));
                     actions.push(Action::Does(who, next.clone(), Luck::Late));
                 }
-                Do::Look | Do::Survey | Do::ReadOn(_) | Do::Quiesce(_) if left.silences > 0 => {
+                Do::Look | Do::Survey | Do::ReadOn(_) | Do::Quiesce(_) | Do::Withdraw
+                    if left.silences > 0 =>
+                {
                     actions.push(Action::Does(who, next.clone(), Luck::Silent));
                 }
                 _ => {}
@@ -63,7 +65,7 @@ pub(super) fn all(setup: &Setup, state: &State, actions: &mut Vec<Action>) {
             actions.push(Action::Strays(verb, index));
         }
         // What goes to a cloud goes by TCP, and arrives once.
-        let once = setup.parts && matches!(verb, Verb::Release(_));
+        let once = (setup.parts || setup.stands) && matches!(verb, Verb::Release(_));
         if left.doubled > 0 && !once {
             actions.push(Action::ArrivesTwice(verb, index));
         }
@@ -190,6 +192,9 @@ fn surroundings(setup: &Setup, state: &State, actions: &mut Vec<Action>) {
     }
     if normal && world.power.is_some() && world.owned != setup.volumes() {
         actions.push(Action::Reattached);
+    }
+    if setup.stands && standing::is_acted_on(state) && world.owned[0] {
+        actions.push(Action::LetsGo);
     }
     for d in (0..setup.hosts).filter(|d| world.boards[*d].lies) {
         actions.push(Action::TellsTruth(d));

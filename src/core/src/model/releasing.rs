@@ -32,6 +32,8 @@ pub(super) struct Releasing {
     pub(super) surveyed: bool,
     /// Volumes that were found attached since the last attempt: a new one is due.
     pub(super) attached: [bool; VOLUMES],
+    /// What this run set up.
+    pub(super) set_up: Vec<EffectId>,
     /// Which of them is being let go.
     pub(super) at: usize,
     /// When it is gone on with.
@@ -57,6 +59,11 @@ impl Eye<'_> {
         }
         if tick < run.next {
             return None;
+        }
+        if self.setup.stands
+            && let Some(first) = self.plan_set_up(run)
+        {
+            return Some(first);
         }
         let at = match self.setup.parts {
             false => 0,
@@ -117,7 +124,9 @@ impl Turn<'_> {
 
     pub(super) fn release_intent(&mut self, at: usize) {
         let release = self.release(at);
-        let opened = self.persist(Event::ReleaseIntent { release, life: None }).unwrap_or_default();
+        let opened =
+            self.persist(Event::ReleaseIntent { release, life: None, lingers: None }).unwrap_or_default();
+        self.sets_up();
         let Some(run) = self.letting_go() else { return };
         (run.at, run.attached[at]) = (at, false);
         for one in opened {
@@ -142,7 +151,8 @@ impl Turn<'_> {
         let unseen = looks.iter().any(|look| look.reading.is_none());
         let store = self.store();
         let stored = self.gateway().stored.clone();
-        let permit = now(gate::release_permit(&store, &leadership, &Now(tick), &stored, &ground, &looks));
+        let clock = Now(tick);
+        let permit = now(gate::release_permit(&store, &leadership, &clock, &stored, &ground, &looks));
         match permit {
             Ok(permit) => {
                 let generation = permit.generation();
@@ -170,6 +180,8 @@ impl Turn<'_> {
         match answer {
             // A detach is taken first; that it is done is seen.
             Some(_) if self.setup.parts => self.attempted(ReleaseStage::Accepted, None),
+            // What was answered has ended; what it set up stands in the ledger besides.
+            Some(_) if self.setup.stands => self.attempted(ReleaseStage::Accepted, Some(effect)),
             Some(_) => self.attempted(ReleaseStage::Complete, Some(effect)),
             None => {
                 let ours = |message: &&mut super::world::Message| {

@@ -5,7 +5,7 @@
 
 use super::Setup;
 use super::explore::{agrees, exhausts, sees};
-use super::properties::{HELD_BACK, HOLD, KEPT, LIT, RECEIPT, RELEASE, UNWANTED_ON};
+use super::properties::{HELD_BACK, HOLD, KEPT, LIT, RECEIPT, RELEASE, STANDS, UNWANTED_ON};
 use super::weaken::Weak;
 use super::world::{ALWAYS, Budget};
 
@@ -102,6 +102,11 @@ fn parts(more: Budget) -> Setup {
     Setup { parts: true, ..race("parts", 1, Budget { late: 1, ..more }) }
 }
 
+/// Its release sets up what lets the volume go for as long as it stands; an attempt is late, or its answer is lost.
+fn standing(more: Budget) -> Setup {
+    Setup { stands: true, ..race("standing", 1, Budget { late: 1, ..more }) }
+}
+
 macro_rules! explored {
     ($($name:ident: $setup:expr;)*) => {$(
         #[test]
@@ -139,6 +144,12 @@ explored! {
     volumes_are_parts_and_somebody_presses_the_button: parts(Budget { buttons: 1, ..NONE });
     volumes_are_parts_and_nobody_tells_them: parts(Budget { silences: 1, ..NONE });
     volumes_are_parts_and_bounds_are_long: long(parts(Budget { crashes: 1, ..NONE }));
+    it_stands_and_a_leader_dies: standing(Budget { crashes: 1, ..NONE });
+    it_stands_and_a_process_stands_still: standing(Budget { pauses: 1, ..NONE });
+    it_stands_and_people_decide: standing(Budget { people: 1, overdue: 1, ..NONE });
+    it_stands_and_somebody_presses_the_button: standing(Budget { buttons: 1, ..NONE });
+    it_stands_and_nobody_answers: standing(Budget { silences: 1, ..NONE });
+    it_stands_and_bounds_are_long: long(standing(Budget { crashes: 1, ..NONE }));
     a_reboot: Setup { reboots: true, name: "reboot", ..crash(2) };
 }
 
@@ -188,6 +199,7 @@ fn what_has_one_number_goes_on_in_one_way() {
         levels(),
         alive(1),
         parts(Budget { crashes: 1, ..NONE }),
+        standing(Budget { crashes: 1, ..NONE }),
     ] {
         agrees(&setup);
     }
@@ -252,6 +264,21 @@ fn s7_the_model_sees_a_release_that_is_over_before_its_parts_are() {
 #[test]
 fn s7_the_model_sees_a_last_look_that_nobody_took() {
     sees(parts(NONE).without(Weak::LastSurvey), KEPT);
+}
+
+#[test]
+fn s5_the_model_sees_what_stands_and_is_forgotten() {
+    sees(standing(NONE).without(Weak::Standing), STANDS);
+}
+
+#[test]
+fn k3_the_model_sees_what_is_set_up_after_it_was_seen_to_be_gone() {
+    sees(long(standing(Budget { silences: 3, ..NONE })).without(Weak::Settled), RELEASE);
+}
+
+#[test]
+fn k3_the_model_sees_an_on_right_after_it_is_gone() {
+    sees(standing(NONE).without(Weak::Lingers), STANDS);
 }
 
 #[test]

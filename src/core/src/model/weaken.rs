@@ -32,6 +32,12 @@ pub(super) enum Weak {
     OnePart,
     /// S7: what a part was told counts as done, and nobody asks for what is attached once all are over.
     LastSurvey,
+    /// S5: what an attempt sets up leaves the ledger when the attempt is stored.
+    Standing,
+    /// K3: what was set up counts as gone although an attempt may set it up anew.
+    Settled,
+    /// K3: what was taken away is acted on no more.
+    Lingers,
     /// S8: the far side keeps no bound.
     FarSide,
     /// S8: whoever keeps the volume acts on every copy of an attempt, where `src/release/README.md` says once per key.

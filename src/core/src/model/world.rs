@@ -128,6 +128,10 @@ pub(super) struct World {
     /// The newest generation for which the volume's keeper let it go: it acts once a key, and for no older one. A cloud, whose volumes
     /// are parts, acts whenever the node has the volume.
     pub(super) acted: Option<Generation>,
+    /// What lets the volume go stands.
+    pub(super) stands: bool,
+    /// It is acted on until then, although it was taken away.
+    pub(super) acts_until: u64,
     /// Confirmed, or vouched for, and nobody unfenced it since.
     pub(super) kept_off: bool,
     /// Somebody unfenced the node, and it was not switched on since.

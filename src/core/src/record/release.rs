@@ -58,6 +58,10 @@ pub struct ReleaseState {
     pub id: ReleaseId,
     /// How long an attempt of it may still take effect after its sender stopped (S8).
     pub max_in_flight: Option<Duration>,
+    /// What its attempts set up lets volumes go for as long as it stands; nothing is switched on for so long after it was seen to be
+    /// gone. `None`: they set up nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lingers: Option<Duration>,
     /// How far it is.
     pub stage: ReleaseStage,
     /// Attempts so far.
@@ -79,6 +83,7 @@ impl ReleaseState {
         Self {
             id,
             max_in_flight,
+            lingers: None,
             stage: ReleaseStage::Pending,
             attempts: 0,
             unfinished: false,

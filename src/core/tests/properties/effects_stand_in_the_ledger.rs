@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use picket_core::ledger::EffectKind;
+use picket_core::ids::ReleaseId;
+use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::machine::describe;
 use picket_core::order::Opened;
 use proptest::prelude::*;
@@ -27,6 +28,7 @@ proptest! {
                     }
                     EffectKind::Release(id) => fence.and_then(|fence| fence.release(id)?.max_in_flight),
                     EffectKind::On(_) => spec.and_then(|spec| spec.max_in_flight.on),
+                    EffectKind::Standing(_) => None,
                     _ => spec.and_then(|spec| spec.max_in_flight.off),
                 }
             };
@@ -56,12 +58,23 @@ proptest! {
                         record.receipts.iter().any(|one| one.effect == open.id && one.ended.is_some())
                     }
                     // A person's word for the end of what nothing bounds.
-                    ("abandon", kind) => matches!(kind, EffectKind::Release(_)) && open.life.is_none(),
+                    ("abandon", EffectKind::Release(_) | EffectKind::Standing(_)) => open.life.is_none(),
+                    ("retire", EffectKind::Standing(_)) => open.life.is_none(),
                     ("retry" | "keyed retry" | "retire", kind) => kind.device().is_some() && open.life.is_none(),
                     _ => false,
                 };
-                let kept = record.ledger.get(open.id) == Some(open);
-                assert!(kept || may_end, "{} forgot {open:?}", taken.what);
+                let kept = record.ledger.get(open.id);
+                // What stood is gone, and ends by itself from now on; none that an attempt may set up anew.
+                let bounded = |now: &OpenEffect| {
+                    let attempts = |release| EffectKind::Release(ReleaseId::clone(release));
+                    let release = open.stands().filter(|_| taken.what == "withdrawn");
+                    let before = &taken.before.record.ledger;
+                    release.is_some_and(|release| before.open().iter().all(|one| one.kind != attempts(release)))
+                        && now.life.is_some()
+                        && (OpenEffect { life: None, ..now.clone() }) == *open
+                };
+                let same = kept.is_some_and(|now| now == open || bounded(now));
+                assert!(same || may_end, "{} forgot {open:?}", taken.what);
             }
         });
     }

@@ -32,6 +32,7 @@ mod releases_only_when_fenced;
 mod some_way_leads_back;
 mod what_is_restored_stands_on_nothing;
 mod what_is_retired_stays_so;
+mod what_stands_bars_the_on;
 mod wiring_is_verified_by_drills_alone;
 
 use proptest::prelude::ProptestConfig;

@@ -1,6 +1,7 @@
 //! S16: nothing is stuck. From wherever a walk ended, lives that pass and what people may do lead back to Normal.
 
 use picket_core::event::Event;
+use picket_core::ledger::EffectKind;
 use picket_core::outcome::Reason;
 use picket_core::record::{NodeRecord, Phase};
 use picket_core::restore::HOLD;
@@ -20,7 +21,18 @@ fn drop_holds(player: &mut Player, record: &NodeRecord) {
     }
 }
 
+/// What releases set up is taken away, once no attempt may set it up anew.
+fn withdraw(player: &mut Player) {
+    let open = || player.record().ledger.open().iter();
+    let attempts = open().filter(|open| matches!(open.kind, EffectKind::Release(_)) && open.life.is_some());
+    let attempts = attempts.map(|open| open.id).collect();
+    let effects = player.record().ledger.standing().map(|(id, _)| id).collect();
+    player.apply(Event::Closed { effects: attempts, why: "its longest life has passed" });
+    player.apply(Event::Withdrawn { effects });
+}
+
 fn one_step(player: &mut Player) {
+    withdraw(player);
     let record = player.record().clone();
     let words = || "for the test".to_owned();
     match &record.phase {

@@ -23,8 +23,8 @@ use picket_core::time::{Clock, WallTime};
 use proptest::strategy::{Strategy, ValueTree};
 
 use self::choices::*;
-pub use self::kinds::moves;
-use self::kinds::{Move, NAMES};
+use self::kinds::NAMES;
+pub use self::kinds::{Move, moves};
 use crate::support::*;
 
 /// What one move came to.
@@ -192,11 +192,19 @@ impl Walk {
             }
             "attest" => Some(Event::Attest { person: person(), looks: &looks }),
             "survey" => Some(Event::ReleaseSurveyed { release: release(of), found: survey(a % 2 == 1, b) }),
-            "release intent" => Some(Event::ReleaseIntent { release: release(of), life: None }),
+            "release intent" => {
+                Some(Event::ReleaseIntent { release: release(of), life: None, lingers: None })
+            }
             "release progress" => {
                 let known = (b % 2 == 0).then_some(one);
                 let stage = pick(&STAGES, b / 2);
                 Some(Event::ReleaseProgress { release: release(of), stage, detail: words(), known })
+            }
+            "withdrawn" => {
+                let ledger = &self.player.record().ledger;
+                // Of what is asked for some is not there, and some does not stand.
+                let one = (a > 4).then_some(one);
+                Some(Event::Withdrawn { effects: ledger.standing().map(|(id, _)| id).chain(one).collect() })
             }
             "unproven" => Some(Event::Unproven { why: words(), seen: true }),
             "breach" => {

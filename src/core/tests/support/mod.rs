@@ -86,7 +86,12 @@ pub fn holder(name: &str, then: Then) -> Holder {
 
 /// A fence of which nothing is special.
 pub fn request(number: u8, levels: &[&[DeviceSpec]], releases: &[&str]) -> FenceRequest {
-    let planned = |name: &&str| PlannedRelease { id: release(name), max_in_flight: Some(s(60)) };
+    // An out-of-service taint stands for as long as it is there.
+    let planned = |name: &&str| PlannedRelease {
+        id: release(name),
+        max_in_flight: Some(s(60)),
+        lingers: (*name == "oos").then(|| s(30)),
+    };
     FenceRequest {
         id: fence_id(number),
         holder: holder("ops", Then::StayOff),

@@ -218,7 +218,11 @@ fn an_orphan_with_its_settings_back_does_not_let_go_what_was_given_up() {
     player.close_all();
     player.confirm();
     assert_eq!(player.phase(), "fenced");
-    assert!(player.try_apply(Event::ReleaseIntent { release: release("detach"), life: None }).is_err());
+    assert!(
+        player
+            .try_apply(Event::ReleaseIntent { release: release("detach"), life: None, lingers: None })
+            .is_err()
+    );
     player.complete("taint");
     assert_eq!(player.phase(), "released");
 }

@@ -15,7 +15,7 @@ fn fenced(releases: &[&str]) -> Player {
 }
 
 fn intent(player: &mut Player, name: &str) -> Result<Vec<Opened>, Refused> {
-    player.try_apply(Event::ReleaseIntent { release: release(name), life: None })
+    player.try_apply(Event::ReleaseIntent { release: release(name), life: None, lingers: None })
 }
 
 fn progress(

@@ -30,7 +30,7 @@ fn was_fenced() -> Player {
 }
 
 fn adopt(player: &mut Player) {
-    let releases = vec![PlannedRelease { id: release("detach"), max_in_flight: None }];
+    let releases = vec![PlannedRelease { id: release("detach"), max_in_flight: None, lingers: None }];
     player.apply(Event::Adopt { topology: topology(&[&[host("bmc")]]), releases, receipts: s(65) });
 }
 
@@ -83,7 +83,7 @@ fn no_event_lets_anything_go_or_sends_anything_while_a_restore_keeps_it_off() {
     let before = player.stored.clone();
     let words = || "for the test".to_owned();
     let refused = [
-        Event::ReleaseIntent { release: release("detach"), life: None },
+        Event::ReleaseIntent { release: release("detach"), life: None, lingers: None },
         Event::OffIntent { devices: vec![crate::support::device("bmc")] },
         Event::HoldIntent { found: [(crate::support::device("bmc"), Default::default())].into() },
         Event::Attest { person: person(), looks: &looks },

@@ -54,5 +54,9 @@ pub fn fence_request(id: u8, a: u8, b: u8) -> FenceRequest {
     if let Some(release) = request.releases.last_mut().filter(|_| a == 7) {
         release.max_in_flight = None;
     }
+    // Sometimes it sets something up.
+    if let Some(release) = request.releases.last_mut().filter(|_| a % 4 == 2) {
+        release.lingers = Some(s(30));
+    }
     request
 }

@@ -6,6 +6,14 @@ use proptest::prelude::*;
 #[derive(Clone, Copy)]
 pub struct Move(pub u8, pub u8, pub u8);
 
+impl Move {
+    /// A move of that kind.
+    pub fn named(name: &str, a: u8, b: u8) -> Self {
+        let kind = NAMES.iter().position(|one| *one == name).unwrap();
+        Self(kind as u8, a, b)
+    }
+}
+
 impl std::fmt::Debug for Move {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}({}, {})", NAMES[usize::from(self.0) % NAMES.len()], self.1, self.2)
@@ -13,7 +21,7 @@ impl std::fmt::Debug for Move {
 }
 
 /// Kinds of moves; those that lead on come more often.
-pub const NAMES: [&str; 65] = [
+pub const NAMES: [&str; 67] = [
     "fence",
     "fence",
     "join",
@@ -33,6 +41,7 @@ pub const NAMES: [&str; 65] = [
     "release intent",
     "release progress",
     "release progress",
+    "withdrawn",
     "unproven",
     "breach",
     "give up",
@@ -77,6 +86,7 @@ pub const NAMES: [&str; 65] = [
     "read",
     "read",
     "drop restored",
+    "survey",
     "survey",
     "survey",
 ];

@@ -1,0 +1,116 @@
+//! K3 in the record: what a release sets up stands until it was seen to be gone.
+
+use std::time::Duration;
+
+use crate::event::Event;
+use crate::ids::EffectId;
+use crate::ledger::EffectKind;
+use crate::machine::Refused;
+use crate::record::{Phase, ReleaseStage};
+use crate::support::{Player, host, person, release};
+
+const LINGERS: Duration = Duration::from_secs(30);
+
+fn fenced() -> Player {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["oos"]);
+    player.confirm();
+    player
+}
+
+fn standing(player: &Player) -> Vec<EffectId> {
+    player.record().ledger.standing().map(|(id, _)| id).collect()
+}
+
+fn progress(player: &mut Player, stage: ReleaseStage, known: Option<EffectId>) -> Result<(), Refused> {
+    let detail = "said so".to_owned();
+    player.try_apply(Event::ReleaseProgress { release: release("oos"), stage, detail, known }).map(drop)
+}
+
+fn stage(player: &Player) -> ReleaseStage {
+    player.open_fence().release(&release("oos")).unwrap().stage
+}
+
+fn abandon(player: &mut Player, orphan: bool) -> Result<(), Refused> {
+    player.try_apply(Event::Abandon { release: release("oos"), person: person(), orphan }).map(drop)
+}
+
+#[test]
+fn it_stands_from_its_first_attempt_on_and_once() {
+    let mut player = fenced();
+    let first = player.attempt("oos");
+    assert_eq!(player.open_effects(), ["release oos", "what release oos set up"]);
+    progress(&mut player, ReleaseStage::Pending, Some(first)).unwrap();
+    player.attempt("oos");
+    assert_eq!(player.open_effects(), ["what release oos set up", "release oos"]);
+    assert!(player.record().ledger.bars_on() && !player.record().ledger.bars_proof());
+}
+
+#[test]
+fn a_release_is_complete_only_without_it() {
+    let mut player = fenced();
+    let attempt = player.attempt("oos");
+    progress(&mut player, ReleaseStage::Accepted, Some(attempt)).unwrap();
+    assert!(progress(&mut player, ReleaseStage::Complete, None).is_err());
+    let found = vec![Event::Withdrawn { effects: standing(&player) }];
+    let detail = String::new();
+    let complete = Event::ReleaseProgress {
+        release: release("oos"),
+        stage: ReleaseStage::Complete,
+        detail,
+        known: None,
+    };
+    player.apply(Event::After { found, event: Box::new(complete) });
+    assert_eq!(player.record().phase, Phase::Released);
+    let open = player.record().ledger.open();
+    assert_eq!((open.len(), open[0].life), (1, Some(LINGERS)), "it may be acted on a moment longer");
+}
+
+#[test]
+fn what_is_gone_is_set_up_anew_by_another_attempt() {
+    let mut player = fenced();
+    let attempt = player.attempt("oos");
+    progress(&mut player, ReleaseStage::Accepted, Some(attempt)).unwrap();
+    player.apply(Event::Withdrawn { effects: standing(&player) });
+    assert_eq!((stage(&player), standing(&player).len()), (ReleaseStage::Pending, 0));
+    player.attempt("oos");
+    assert_eq!(standing(&player).len(), 1);
+    assert_eq!(player.open_effects().len(), 3, "what was taken away is waited out besides");
+}
+
+#[test]
+fn while_an_attempt_is_open_it_is_not_gone() {
+    let mut player = fenced();
+    let attempt = player.attempt("oos");
+    let effects = standing(&player);
+    player.apply(Event::Withdrawn { effects: effects.clone() });
+    assert_eq!(standing(&player), effects);
+    player.apply(Event::Closed { effects: vec![attempt], why: "its longest life has passed" });
+    player.apply(Event::Withdrawn { effects });
+    assert!(standing(&player).is_empty());
+}
+
+#[test]
+fn it_is_given_up_only_once_it_is_gone_but_by_whoever_answers_for_an_orphan() {
+    let mut player = fenced();
+    let attempt = player.attempt("oos");
+    assert!(matches!(abandon(&mut player, false), Err(Refused::Phase { phase: "standing", .. })));
+    progress(&mut player, ReleaseStage::Accepted, Some(attempt)).unwrap();
+    player.apply(Event::Withdrawn { effects: standing(&player) });
+    abandon(&mut player, false).unwrap();
+    assert_eq!(player.record().phase, Phase::Released);
+    let mut player = fenced();
+    player.attempt("oos");
+    abandon(&mut player, true).unwrap();
+    assert!(standing(&player).is_empty());
+}
+
+#[test]
+fn it_outlives_a_breach() {
+    let mut player = fenced();
+    player.attempt("oos");
+    let effects = standing(&player);
+    player.breach(2, "bmc").unwrap();
+    assert_eq!(standing(&player), effects);
+    let kinds = player.record().ledger.open().iter().map(|open| open.kind.clone());
+    assert!(kinds.into_iter().any(|kind| kind == EffectKind::Standing(release("oos"))));
+}
