@@ -37,6 +37,17 @@ pub struct PlannedRelease {
     pub releaser: Arc<dyn Releaser>,
 }
 
+impl PlannedRelease {
+    /// What a fence's record is told of it.
+    pub(crate) fn told(&self) -> picket_core::event::PlannedRelease {
+        picket_core::event::PlannedRelease {
+            id: self.id.clone(),
+            max_in_flight: self.releaser.max_in_flight(),
+            lingers: self.releaser.lingers(),
+        }
+    }
+}
+
 /// One node of the settings.
 #[derive(Clone, Debug)]
 pub struct NodePlan {

@@ -175,6 +175,7 @@ impl Command {
             | Command::Plan(..)
             | Command::PlanDrill(..)
             | Command::StepAside { .. }
+            | Command::Withdrawn(_)
             | Command::VerifyReceipt { .. } => return None,
         })
     }

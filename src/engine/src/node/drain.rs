@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use picket_core::event::Event;
-use picket_core::ids::{DeviceId, EffectId};
+use picket_core::ids::{DeviceId, EffectId, ReleaseId};
 use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::machine::describe;
 use picket_core::outcome::Reason;
@@ -87,8 +87,11 @@ impl NodeTask {
         let mut asked: BTreeSet<DeviceId> = BTreeSet::new();
         let mut closed_by = self.now();
         let mut succession = Succession::default();
+        let patience = self.now() + self.longest_release();
         loop {
             self.close_expired(barring).await?;
+            // What a task told may have come while the store was away.
+            self.withdraw_unproven();
             self.succeed(&mut succession, barring);
             let open: Vec<OpenEffect> =
                 self.record().ledger.open().iter().filter(|open| barring(&open.kind)).cloned().collect();
@@ -105,7 +108,21 @@ impl NodeTask {
                     closed_by = closed_by.max(self.now() + time);
                 }
             }
-            let unbounded = open.iter().find(|open| open.life.is_none() && !succession.may_end(open));
+            // What stands ends by our own doing, and a task does it.
+            let standing = open.iter().find_map(|open| open.stands().filter(|one| self.takes_away(one)));
+            if let Some(release) = standing
+                && self.now() >= patience
+            {
+                let detail = format!(
+                    "what release {release} set up cannot be taken away: nothing is switched on while it stands"
+                );
+                self.give_up(Reason::ReleaseDeadline, detail).await?;
+                return Ok(Drained::Moved);
+            }
+            let is_taken_away = |open: &OpenEffect| open.stands().is_some_and(|one| self.takes_away(one));
+            let unbounded = open
+                .iter()
+                .find(|open| open.life.is_none() && !succession.may_end(open) && !is_taken_away(open));
             if let Some(unbounded) = unbounded
                 && closing.is_empty()
             {
@@ -121,8 +138,9 @@ impl NodeTask {
             let expiry = open.iter().filter_map(|open| self.expires_at(open)).min();
             let words: Vec<String> = open.iter().map(|open| describe(&open.kind)).collect();
             let until = expiry.unwrap_or(closed_by);
+            let patience = standing.map(|_| patience);
             self.wait_for(format!("the end of {}", words.join(", ")), "ledger", Some(until.since(now)));
-            let wake = [expiry, succession.wake()].into_iter().flatten().min();
+            let wake = [expiry, succession.wake(), patience].into_iter().flatten().min();
             let timer = async {
                 match wake {
                     Some(at) => sleep_until(now, at).await,
@@ -152,6 +170,16 @@ impl NodeTask {
                 () = timer => {}
             }
         }
+    }
+
+    /// Whether the settings know how to take away what it set up.
+    fn takes_away(&self, release: &ReleaseId) -> bool {
+        self.releaser(release).is_some_and(|releaser| releaser.lingers().is_some())
+    }
+
+    /// What stands is taken away in that time, or a person is told.
+    fn longest_release(&self) -> Duration {
+        self.plan.releases.iter().map(|plan| plan.releaser.deadline()).max().unwrap_or_default()
     }
 
     fn longest_life(&self, open: &[OpenEffect], device: &DeviceId) -> Duration {

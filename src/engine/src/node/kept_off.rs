@@ -31,6 +31,7 @@ impl NodeTask {
         let watch = self.parts.rules.watch;
         let (mut pause, mut off_at, retry_at) = (watch, self.now(), self.now() + watch * 3);
         loop {
+            self.withdraw_unproven();
             if self.pause(watch).await? {
                 return Ok(());
             }

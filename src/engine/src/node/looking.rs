@@ -13,7 +13,7 @@ use picket_core::power::Power;
 
 use super::children::Asks;
 use super::hands::{Did, Doing};
-use super::{Fatal, NodeTask, sleep_until};
+use super::{Fatal, NodeTask, sleep_until, standing};
 
 /// Readings of host devices that a look did not wait for. Nothing else may be asked of these devices before they are
 /// gone on with or dropped: it would wait for them.
@@ -251,7 +251,9 @@ impl NodeTask {
         let id = self.mint_fence();
         tracing::error!(%device, "breach: a fenced node is on and nobody unfenced it");
         self.resumed = false;
-        self.persist(|| Event::Breach { id, device: device.clone() }).await?;
+        let gone = self.withdraw_now().await;
+        let breach = || Event::Breach { id, device: device.clone() };
+        self.persist(|| standing::after(gone.clone(), breach())).await?;
         Ok(true)
     }
 
@@ -278,7 +280,7 @@ impl NodeTask {
 }
 
 /// What reads On.
-pub(super) fn on(looks: &[Look]) -> impl Iterator<Item = &DeviceId> {
+pub(in crate::node) fn on(looks: &[Look]) -> impl Iterator<Item = &DeviceId> {
     looks.iter().filter(|look| is_on(look)).map(|look| &look.device)
 }
 

@@ -9,6 +9,7 @@ mod fencing;
 mod hands;
 mod idling;
 mod inbox;
+mod kept;
 mod kept_off;
 mod labels;
 mod looking;
@@ -20,9 +21,11 @@ mod restored;
 mod retired;
 mod schedule;
 mod sessions;
+mod standing;
 mod steps;
 mod succession;
 mod telling;
+mod tidying;
 mod unfencing;
 mod watching;
 mod whose;
@@ -37,18 +40,21 @@ pub(crate) use command::{Command, Wish};
 use hands::Hands;
 use idling::Spoken;
 pub(crate) use inbox::{Inbox, Mailbox, mailbox};
+pub(crate) use kept::Kept;
 use looking::Lingering;
 use orphaned::Aside;
 use picket_core::election::Leadership;
 use picket_core::ground::ReleaseGround;
-use picket_core::ids::{DeviceId, EffectId, FenceId, Incarnation, NodeId, Revision};
+use picket_core::ids::{DeviceId, EffectId, FenceId, NodeId, Revision};
 use picket_core::machine::Refused;
 use picket_core::record::{NodeRecord, Phase};
 use picket_core::store::{StoreError, Stored};
 use picket_core::time::{BootTime, WallTime};
 use schedule::Schedule;
 use sessions::Sessions;
+use standing::Withdrawing;
 pub(crate) use telling::Teller;
+use tidying::Tidying;
 use tokio::sync::{Semaphore, broadcast, watch};
 use tracing::Instrument;
 
@@ -114,38 +120,6 @@ pub(crate) struct Outlets {
     pub(crate) office: Arc<Office>,
 }
 
-/// What a node's task hands to the one of the next leadership in this process.
-#[derive(Debug)]
-pub(crate) struct Kept {
-    pub(crate) mailbox: Inbox,
-    /// Effects that this process sent: its drivers, and their sessions, outlive a leadership.
-    own: BTreeSet<EffectId>,
-    /// By whose drivers, and in which life of the store.
-    of: Option<(Arc<NodePlan>, Incarnation)>,
-    sessions: Sessions,
-    spoken: Spoken,
-}
-
-impl Kept {
-    pub(crate) fn new(mailbox: Inbox) -> Self {
-        Self {
-            mailbox,
-            own: BTreeSet::new(),
-            of: None,
-            sessions: Sessions::default(),
-            spoken: Spoken::default(),
-        }
-    }
-
-    /// What was sent in sessions that these drivers can close. Other drivers, of settings that were taken since, know nothing
-    /// of those sessions, and another life of the store gives the same numbers to other effects: what was sent so is waited
-    /// out like anybody else's (S5).
-    fn own_of(&self, plan: &Arc<NodePlan>, life: Incarnation) -> BTreeSet<EffectId> {
-        let same = |(of, then): &(Arc<NodePlan>, Incarnation)| Arc::ptr_eq(of, plan) && *then == life;
-        if self.of.as_ref().is_some_and(same) { self.own.clone() } else { BTreeSet::new() }
-    }
-}
-
 pub(crate) struct NodeTask {
     pub(crate) parts: Arc<Parts>,
     pub(crate) plan: Arc<NodePlan>,
@@ -199,6 +173,10 @@ pub(crate) struct NodeTask {
     work: Work,
     orphan: Option<String>,
     aside: Aside,
+    /// What stands although the node is not proven off is being taken away.
+    withdrawing: Option<Withdrawing>,
+    /// What releases left on a node that is back is being taken away.
+    tidying: Option<Tidying>,
 }
 
 impl NodeTask {
@@ -257,6 +235,8 @@ impl NodeTask {
             work,
             orphan,
             aside: Aside::No,
+            withdrawing: None,
+            tidying: None,
             unchecked,
             schedule,
             told: Vec::new(),
@@ -264,7 +244,8 @@ impl NodeTask {
     }
 
     /// What the next leadership in this process goes on with.
-    pub(crate) fn keep(self) -> Kept {
+    pub(crate) fn keep(mut self) -> Kept {
+        self.mailbox.forget_own();
         let of = Some((self.plan, self.hands.leadership().guard().incarnation));
         Kept { mailbox: self.mailbox, own: self.own, of, sessions: self.sessions, spoken: self.spoken }
     }
@@ -287,6 +268,8 @@ impl NodeTask {
                 return Gone::Aside;
             }
             self.lingering.clear();
+            self.withdraw_unproven();
+            self.tidy();
             let record = &self.stored.record;
             let fence = record.fence.as_ref().map(|fence| fence.id.to_string()).unwrap_or_default();
             let span =

@@ -1,6 +1,6 @@
 //! Nodes of a restored store (S21): nothing is sent to them; what their devices say decides where they stand.
 
-use picket_core::event::{Event, PlannedRelease};
+use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::power::Power;
 use picket_core::record::Phase;
@@ -8,6 +8,7 @@ use picket_core::restore;
 use picket_core::topology::Topology;
 
 use super::{Fatal, NodeTask};
+use crate::parts::PlannedRelease;
 
 impl NodeTask {
     /// What the old life may have had under way after its backup was taken enters the ledger, before anything else is done.
@@ -16,10 +17,7 @@ impl NodeTask {
             return Ok(());
         }
         let topology = self.stands_by().clone();
-        let planned = self.plan.releases.iter();
-        let releases: Vec<PlannedRelease> = planned
-            .map(|plan| PlannedRelease { id: plan.id.clone(), max_in_flight: plan.releaser.max_in_flight() })
-            .collect();
+        let releases: Vec<_> = self.plan.releases.iter().map(PlannedRelease::told).collect();
         let receipts = &self.parts.rules;
         let receipts = receipts.receipt_life.saturating_add(receipts.receipt_margin);
         let adopt = || {

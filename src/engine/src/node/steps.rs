@@ -15,7 +15,7 @@ use picket_core::time::BootTime;
 
 use super::measuring::Standing;
 use super::sessions::Sessions;
-use super::{Failure, Fatal, NodeTask, labels};
+use super::{Failure, Fatal, NodeTask, labels, standing};
 
 /// Wait before a step is tried again that the store did not take; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -198,12 +198,8 @@ impl NodeTask {
     /// How long an effect may live: what was believed when it was stored, or what its device says now, if that is longer.
     pub(super) fn life_of(&self, open: &OpenEffect) -> Option<Duration> {
         let driver = open.kind.device().and_then(|device| self.plan.drivers.get(device));
-        let now = driver.and_then(|driver| {
+        let now = driver.filter(|driver| !driver.guesses_life()).and_then(|driver| {
             let now = driver.longest_life();
-            // Who never saw a token guesses how long they live. What stands in the ledger bounded the token that went with it.
-            if !driver.epoch_is_a_session() && now == driver.traits().max_in_flight {
-                return None;
-            }
             if matches!(open.kind, EffectKind::On(_)) { now.on } else { now.off }
         });
         open.life.map(|life| now.map_or(life, |now| now.max(life)))
@@ -211,7 +207,9 @@ impl NodeTask {
 
     pub(super) async fn give_up(&mut self, reason: Reason, detail: String) -> Result<(), Fatal> {
         tracing::error!(reason = reason.label(), detail, "the node needs an operator");
-        self.persist(|| Event::GiveUp { reason, detail: detail.clone() }).await?;
+        let gone = self.withdraw_now().await;
+        let give_up = || Event::GiveUp { reason, detail: detail.clone() };
+        self.persist(|| standing::after(gone.clone(), give_up())).await?;
         Ok(())
     }
 }

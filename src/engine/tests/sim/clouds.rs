@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use picket_core::device::{DeviceSpec, Grade, Identity};
+use picket_core::device::{DeviceSpec, Grade, Identity, MaxInFlight};
 use picket_core::ground::ReleasePermit;
 use picket_core::ledger::EffectKind;
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, ReleaseOrder, UnholdOrder};
@@ -40,6 +40,10 @@ pub struct Far {
     pub gone: AtomicBool,
     /// No detach goes before that.
     pub turn: Mutex<Option<Instant>>,
+    /// What it is sent bears a token, which lives so long.
+    pub life: Mutex<Option<Duration>>,
+    /// That is a guess.
+    pub guesses: AtomicBool,
 }
 
 #[async_trait]
@@ -62,6 +66,19 @@ impl PowerDriver for Cloud {
 
     fn holds_late(&self) -> bool {
         true
+    }
+
+    fn epoch_is_a_session(&self) -> bool {
+        self.far.life.lock().expect("whole").is_none()
+    }
+
+    fn longest_life(&self) -> MaxInFlight {
+        let life = *self.far.life.lock().expect("whole");
+        life.map_or(self.traits().max_in_flight, |life| MaxInFlight { off: Some(life), on: Some(life) })
+    }
+
+    fn guesses_life(&self) -> bool {
+        self.far.guesses.load(Ordering::SeqCst)
     }
 
     async fn identify(&self, call: &Call) -> Result<Identity, DriverError> {
@@ -319,6 +336,38 @@ async fn what_is_gone_in_the_middle_of_an_unfence_is_not_waited_for() {
     lab.reach("power_on_failed", s(10)).await;
     let why = format!("{:?}", lab.record().fence);
     assert!(why.contains("does not come back") && why.contains("ec2: it was terminated"), "{why}");
+}
+
+/// A gateway dies with an on that was not answered. Its successor waits for as long as the far side takes it, also where less is stored;
+/// where it has not heard the far side yet, and guesses, what is stored says it.
+#[tokio::test(start_paused = true)]
+async fn an_on_of_the_dead_is_waited_out_for_as_long_as_it_is_taken_and_for_no_guess() {
+    for (guesses, is_long) in [(false, true), (true, false)] {
+        let setup = Setup { clouds: true, ..Setup::new(NODE, &[&["nova"]]) };
+        let far = setup.far.clone();
+        let mut lab = Lab::set_up(79, setup, |world| {
+            world.add_machine(NODE).add_host(NODE, "nova");
+        })
+        .await;
+        assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+        lab.fault("nova", Fault::OnDropped { times: 1 });
+        lab.unfence().await.expect("it is let in");
+        while lab.received("nova").ons == 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        *far.life.lock().expect("whole") = Some(s(1_000));
+        far.guesses.store(guesses, Ordering::SeqCst);
+        let stored =
+            lab.record().ledger.open().iter().filter_map(|open| open.life).max().expect("it is open");
+        let died = Instant::now();
+        lab.crash().await;
+        while lab.received("nova").ons == 1 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let waited = died.elapsed();
+        assert!(waited >= stored && stored < s(500), "{waited:?} of {stored:?}");
+        assert_eq!(waited >= s(1_000), is_long, "{waited:?}");
+    }
 }
 
 /// What the provider's limits bear only later is neither stored nor permitted before that: then its look is a fresh one.

@@ -37,6 +37,7 @@ mod sessions;
 mod setup;
 mod shared;
 mod silence;
+mod standing;
 mod stopped;
 mod stopping;
 mod succession;

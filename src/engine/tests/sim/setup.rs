@@ -22,7 +22,7 @@ use picket_engine::{
 };
 use picket_liveness::Liveness;
 use picket_receipt::Keys;
-use picket_release::Releaser;
+use picket_release::{ForNode, Releaser};
 
 use crate::clouds::{Cloud, Far};
 use crate::families::Places;
@@ -172,11 +172,12 @@ impl Setup {
             }
             topology.push(Level { devices });
         }
+        let node_id = NodeId::new(&node.name).expect("a good name");
         let named = self.releases.iter().filter(|_| !self.without_releases);
         let releases = named.map(|(id, releaser)| PlannedRelease {
             id: ReleaseId::new(id).expect("a good name"),
             releaser: releaser
-                .of_node(&drivers)
+                .of_node(&ForNode { id: &node_id, provider_id: None, devices: &drivers })
                 .expect("it has the device")
                 .unwrap_or_else(|| releaser.clone()),
         });

@@ -1,5 +1,6 @@
 //! Volumes that are let go one by one: what is read when, side by side, stuck, by hand, forced, and what a late detach may not do.
 
+mod forced;
 mod lasting;
 
 use std::time::Duration;
@@ -291,26 +292,6 @@ async fn the_settings_choose_what_goes() {
     );
     assert_eq!(fence.releases.len(), 2, "one part, and the whole");
     lawful(&lab);
-}
-
-#[tokio::test(start_paused = true)]
-async fn force_comes_only_where_the_settings_allow_it_and_only_at_last() {
-    let forced = |lab: &Lab| {
-        let moves = moves(lab);
-        let first = moves.iter().find(|one| one.what == Moved::Begun { forced: true });
-        first.map(|one| one.at.since(fence_began(lab)))
-    };
-    let mut lab = lab_of(709, json!({"force": "at_last", "deadline": "4m"})).await;
-    stuck(&lab, "v1", Some(Stuck::Returns));
-    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
-    let after = forced(&lab).expect("it was forced");
-    assert!(after >= s(120) && after < s(200), "{after:?}");
-    assert!(begun(&lab, "v1") > 2, "it was tried without before");
-    lawful(&lab);
-    let mut lab = lab_of(710, json!({"deadline": "4m"})).await;
-    stuck(&lab, "v1", Some(Stuck::Returns));
-    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::ReleaseDeadline));
-    assert_eq!(forced(&lab), None, "never is what it is without a word in the settings");
 }
 
 #[tokio::test(start_paused = true)]

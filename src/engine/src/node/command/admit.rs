@@ -1,6 +1,6 @@
 //! Whether a fence begins, is joined, stands already, or is not begun at all.
 
-use picket_core::event::{Event, FenceRequest, Overrides, PlannedRelease};
+use picket_core::event::{Event, FenceRequest, Overrides};
 use picket_core::ids::FenceId;
 use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
@@ -10,6 +10,7 @@ use picket_core::store::StoreError;
 use super::{refusal, store_failure};
 use crate::error::{EngineError, Stale};
 use crate::node::{Fatal, NodeTask};
+use crate::parts::PlannedRelease;
 use crate::request::{Admission, Asides, FenceCall};
 
 /// What becomes of a request for a fence, before any limit is asked.
@@ -141,15 +142,7 @@ impl NodeTask {
             deadline: call.deadline.unwrap_or(rules.deadline_of(&self.plan.topology)),
             min_grade: call.min_grade.unwrap_or(picket_core::device::Grade::Claimed),
             topology: self.topology_to_fence(),
-            releases: self
-                .plan
-                .releases
-                .iter()
-                .map(|plan| PlannedRelease {
-                    id: plan.id.clone(),
-                    max_in_flight: plan.releaser.max_in_flight(),
-                })
-                .collect(),
+            releases: self.plan.releases.iter().map(PlannedRelease::told).collect(),
             key: call.key,
             set_aside,
         };

@@ -10,14 +10,14 @@ mod wish;
 use std::sync::Arc;
 
 use picket_core::event::{BoundKey, Event};
-use picket_core::ids::{Generation, ReceiptId, ReleaseId, Term};
+use picket_core::ids::{EffectId, Generation, ReceiptId, ReleaseId, Term};
 use picket_core::record::NodeRecord;
 use picket_core::store::{KeyEntry, StoreError};
 use picket_core::time::WallTime;
 use tokio::sync::oneshot;
 
 use super::asked::{Asked, InWords};
-use super::{Failure, Fatal, NodeTask};
+use super::{Failure, Fatal, NodeTask, standing};
 use crate::error::{EngineError, Stale, TakenKey};
 use crate::parents::{ParentAnswer, ParentAsk};
 use crate::plan::Plan;
@@ -62,6 +62,8 @@ pub(crate) enum Command {
     Parent(ParentAsk, Term, Reply<ParentAnswer>),
     /// Ask all devices now. A fence ends it unanswered.
     Check(Reply<NodeRecord>),
+    /// What these effects had set up is gone for good: a task of the node's own says so.
+    Withdrawn(Vec<EffectId>),
     /// Any other one, with the roles in which it is asked, as the audit tells them.
     As(Arc<str>, Box<Command>),
     /// Make room for a task with another plan, or other rules, once the node is at rest. Answered with the record at once:
@@ -99,7 +101,7 @@ impl Command {
             Command::Check(reply) => {
                 let _ = reply.send(Ok(record.clone()));
             }
-            Command::StepAside { .. } => {}
+            Command::StepAside { .. } | Command::Withdrawn(_) => {}
         }
     }
 
@@ -175,7 +177,10 @@ impl NodeTask {
             }
             Command::Abandon(release, ask, reply) => {
                 let orphan = self.orphan.is_some();
-                let answer = self.people(ask, |person| Event::Abandon { release, person, orphan }).await;
+                let stands = !orphan && !self.stands_of(&release).is_empty();
+                let gone = if stands { self.withdraw_now().await } else { Vec::new() };
+                let abandon = |person| standing::after(gone, Event::Abandon { release, person, orphan });
+                let answer = self.people(ask, abandon).await;
                 self.answer(asked, reply, answer)
             }
             Command::StandDown(ask, reply) => {
@@ -233,6 +238,7 @@ impl NodeTask {
                 let record = self.record().clone();
                 self.answer(asked, reply, Ok(Ok(record)))
             }
+            Command::Withdrawn(effects) => self.withdrawn(effects).await,
             Command::StepAside { plan_goes, reply } => {
                 self.aside.ask(plan_goes);
                 let _ = reply.send(self.record().clone());

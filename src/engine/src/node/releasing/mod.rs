@@ -13,10 +13,10 @@ use picket_core::ids::{EffectId, ReleaseId};
 use picket_core::outcome::Reason;
 use picket_core::record::{ReleaseStage, ReleaseState};
 use picket_core::time::BootTime;
-use picket_release::{Progress, Releaser, Subject};
+use picket_release::{InParts, Progress, Releaser, Subject};
 
 pub(super) use self::parts::survey_event;
-use super::{Fatal, NodeTask};
+use super::{Fatal, NodeTask, standing};
 use crate::view::whose_release;
 
 /// Looks without an Off in a row after which the evidence begins from zero (S4).
@@ -25,6 +25,8 @@ const UNKNOWN_LOOKS: u32 = 3;
 const PROOFS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// What was taken has at least this part of the deadline before it is forced.
+const GRACE: u32 = 8;
 /// While volumes are being let go power is read this often.
 const WATCH: Duration = Duration::from_secs(2);
 
@@ -35,6 +37,8 @@ struct Pacing {
     deadline: BootTime,
     next: BootTime,
     pause: Duration,
+    /// The last attempt was made then.
+    tried: BootTime,
 }
 
 impl Pacing {
@@ -43,9 +47,9 @@ impl Pacing {
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
     }
 
-    /// Half of its time is over.
-    fn is_late(&self, now: BootTime) -> bool {
-        now.since(self.began) * 2 >= self.deadline.since(self.began)
+    /// When half of its time is over.
+    fn half(&self) -> BootTime {
+        self.began + self.deadline.since(self.began) / 2
     }
 }
 
@@ -58,8 +62,12 @@ struct Run {
     surveyed: BTreeSet<ReleaseId>,
     /// Parts that were found attached since the last attempt: a new one is due.
     attached: BTreeSet<ReleaseId>,
+    /// Parts of which a detach by force was taken.
+    forced: BTreeSet<ReleaseId>,
     /// What was heard of each last that is not stored.
     heard: BTreeMap<ReleaseId, String>,
+    /// What this run set up, and what stands on its own look.
+    set_up: BTreeSet<EffectId>,
 }
 
 impl Run {
@@ -71,6 +79,14 @@ impl Run {
         if let Some(pacing) = self.pace(id) {
             pacing.back_off(now);
         }
+    }
+
+    /// When a part that is under way is due once more, by force; `None`: that is not allowed, or done.
+    fn force_due(&self, id: &ReleaseId, releaser: &dyn Releaser) -> Option<BootTime> {
+        let forces = releaser.in_parts().is_some_and(InParts::forces) && !self.forced.contains(id);
+        let pacing = self.paces.get(id).filter(|_| forces)?;
+        let span = pacing.deadline.since(pacing.began);
+        Some(pacing.half().max(pacing.tried + span / GRACE))
     }
 }
 
@@ -99,9 +115,15 @@ impl NodeTask {
             paces: BTreeMap::new(),
             surveyed: BTreeSet::new(),
             attached: BTreeSet::new(),
+            forced: BTreeSet::new(),
             heard: BTreeMap::new(),
+            set_up: BTreeSet::new(),
         };
         loop {
+            // What stands on another confirmation, or by another leadership, goes first, whichever release is due (K3).
+            if self.record().ledger.standing().any(|(effect, _)| !run.set_up.contains(&effect)) {
+                self.withdraw_unseen().await?;
+            }
             let Some(state) = self.next_release() else { return Ok(()) };
             let whole = state.id.whole();
             let Some(releaser) = self.releaser(&whole) else {
@@ -164,6 +186,7 @@ impl NodeTask {
             deadline: now + releaser.deadline(),
             next: dark_since + releaser.settle(),
             pause: FIRST_PAUSE,
+            tried: now,
         });
     }
 
@@ -181,6 +204,9 @@ impl NodeTask {
             Err(LookFault::NewEpoch(device)) => format!("{device} began a new epoch"),
             Err(fault) => {
                 run.unknown += 1;
+                if matches!(fault, LookFault::On(_)) {
+                    self.withdraw_unseen().await?;
+                }
                 tracing::warn!(%fault, looks = run.unknown, "no release is attempted");
                 if run.unknown < UNKNOWN_LOOKS {
                     return Ok(false);
@@ -195,7 +221,9 @@ impl NodeTask {
             self.give_up(Reason::Deadline, detail).await?;
             return Ok(true);
         }
-        self.persist(|| Event::Unproven { why: why.clone(), seen: true }).await?;
+        let gone = self.withdraw_now().await;
+        let unproven = || Event::Unproven { why: why.clone(), seen: true };
+        self.persist(|| standing::after(gone.clone(), unproven())).await?;
         Ok(true)
     }
 
@@ -211,19 +239,22 @@ impl NodeTask {
         let now = self.now();
         let Some(pacing) = run.pace(&state.id).map(|pacing| *pacing) else { return Ok(Next::Again) };
         if now >= pacing.deadline {
-            let detail = format!(
-                "release {} did not complete in {:?}: {}",
-                state.id,
-                releaser.deadline(),
-                state.detail
-            );
+            let said = run.heard.get(&state.id).unwrap_or(&state.detail);
+            let detail =
+                format!("release {} did not complete in {:?}: {said}", state.id, releaser.deadline());
             self.give_up(Reason::ReleaseDeadline, detail).await?;
             return Ok(Next::Moved);
         }
         if run.unknown == 0 && now >= pacing.next {
             match state.stage {
+                _ if self.stands_from_before(run, &state.id) => self.withdraw_old(run, &state.id).await?,
                 ReleaseStage::Accepted => self.observe(run, state, releaser).await?,
-                _ => self.attempt(run, state, releaser, looks).await?,
+                _ if releaser.lingers().is_none() => self.attempt(run, state, releaser, looks).await?,
+                _ => {
+                    if let Some(looks) = self.prepared(run, &state.id, releaser).await? {
+                        self.attempt(run, state, releaser, &looks).await?;
+                    }
+                }
             }
             if self.place() != here {
                 return Ok(Next::Moved);
@@ -233,7 +264,76 @@ impl NodeTask {
             }
         }
         let until = run.pace(&state.id).map_or(now, |pacing| pacing.next);
-        Ok(Next::Wait(until, pacing.deadline))
+        // Something was done, and what is next goes by another look.
+        let goes_on = releaser.lingers().is_some() && until <= self.now();
+        Ok(if goes_on && run.unknown == 0 { Next::Again } else { Next::Wait(until, pacing.deadline) })
+    }
+
+    /// What the attempt goes by is read, and after that power: however long the reading takes, the look is fresh, and the store says its last
+    /// word after both. `None`: not now.
+    async fn prepared(
+        &mut self,
+        run: &mut Run,
+        release: &ReleaseId,
+        releaser: &Arc<dyn Releaser>,
+    ) -> Result<Option<Vec<Look>>, Fatal> {
+        let (asked, time) = (releaser.clone(), releaser.attempt_time());
+        let reading = Box::pin(async move {
+            let prepared = asked.prepare(tokio::time::Instant::now() + time);
+            let late = |_| Err("what it goes by was not read in time".to_owned());
+            tokio::time::timeout(time, prepared).await.unwrap_or_else(late)
+        });
+        match self.watch_over(reading).await? {
+            None => return Ok(None),
+            Some(Err(why)) => {
+                tracing::warn!(%release, why, "no attempt is made");
+                run.heard.insert(release.clone(), why);
+                run.back_off(release, self.now());
+                return Ok(None);
+            }
+            Some(Ok(())) => {}
+        }
+        let looks = self.look().await?;
+        let moved = self.judge_looks(run, &looks).await?;
+        Ok((!moved && run.unknown == 0).then_some(looks))
+    }
+
+    /// What was set up on another confirmation, or by another leadership, is taken away before anything is set up on this one (K3).
+    fn stands_from_before(&self, run: &Run, release: &ReleaseId) -> bool {
+        self.stands_of(release).iter().any(|effect| !run.set_up.contains(effect))
+    }
+
+    async fn withdraw_old(&mut self, run: &mut Run, release: &ReleaseId) -> Result<(), Fatal> {
+        match self.withdraw_of(release).await? {
+            Some(Ok(gone)) => drop(self.persist(|| Event::Withdrawn { effects: gone.clone() }).await?),
+            Some(Err(why)) => self.not_withdrawn(run, release, why),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Nothing is left to be let go: what was set up for it goes, and then it is complete.
+    async fn complete(&mut self, run: &mut Run, release: &ReleaseId, words: String) -> Result<(), Fatal> {
+        match self.withdraw_of(release).await? {
+            Some(Ok(gone)) => {
+                let complete = || Event::ReleaseProgress {
+                    release: release.clone(),
+                    stage: ReleaseStage::Complete,
+                    detail: words.clone(),
+                    known: None,
+                };
+                self.persist(|| standing::after(gone.clone(), complete())).await?;
+            }
+            Some(Err(why)) => self.not_withdrawn(run, release, why),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn not_withdrawn(&self, run: &mut Run, release: &ReleaseId, why: String) {
+        tracing::warn!(%release, why, "what it set up is not seen to be gone");
+        run.heard.insert(release.clone(), format!("what it set up is not seen to be gone: {why}"));
+        run.back_off(release, self.now());
     }
 
     async fn observe(
@@ -259,7 +359,15 @@ impl NodeTask {
         });
         let Some(answer) = self.watch_over(asking).await? else { return Ok(()) };
         match answer {
+            // What stands is to stand no longer than it must.
+            Ok(Progress::Accepted(_)) if !self.stands_of(&state.id).is_empty() => {
+                let next = self.now() + FIRST_PAUSE;
+                run.pace(&state.id).into_iter().for_each(|pacing| pacing.next = next);
+            }
             Ok(Progress::Accepted(_)) => run.back_off(&state.id, self.now()),
+            Ok(Progress::Complete(words)) if !self.stands_of(&state.id).is_empty() => {
+                self.complete(run, &state.id, words).await?;
+            }
             Ok(progress) => {
                 let (stage, detail, known) = match attempts.last() {
                     Some(effect) => sending::said(progress, *effect),

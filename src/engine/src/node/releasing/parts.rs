@@ -17,7 +17,7 @@ use picket_core::time::written;
 use picket_release::{Found, InParts, Progress, ReleaseError, Releaser};
 
 use super::sending::Answered;
-use super::{Next, Run};
+use super::{FIRST_PAUSE, Next, Run};
 use crate::node::{Failure, Fatal, NodeTask};
 
 impl NodeTask {
@@ -162,31 +162,43 @@ impl NodeTask {
             let is_open = self.open_parts(&state.id.whole()).iter().any(|part| part.id == state.id);
             // A person may have given it up meanwhile.
             if is_open {
-                self.followed(run, &state, answer).await?;
+                self.followed(run, &state, answer, &**releaser).await?;
             }
         }
         Ok(())
     }
 
-    async fn followed(&mut self, run: &mut Run, state: &ReleaseState, answer: Answered) -> Result<(), Fatal> {
+    async fn followed(
+        &mut self,
+        run: &mut Run,
+        state: &ReleaseState,
+        answer: Answered,
+        releaser: &dyn Releaser,
+    ) -> Result<(), Fatal> {
         let (id, now) = (state.id.clone(), self.now());
         let accepted = state.stage == ReleaseStage::Accepted;
+        let force_due = run.force_due(&id, releaser);
         match answer {
             Ok(Progress::Complete(words)) => {
                 // What was taken has been done. One that was not answered may have been done by somebody else, and land yet.
                 let known = self.open_attempts(&id).last().copied().filter(|_| accepted);
                 self.progress(run, id, ReleaseStage::Complete, words, known).await
             }
-            Ok(Progress::NotThere(words)) => {
-                run.attached.insert(id.clone());
-                match accepted {
-                    true => self.progress(run, id, ReleaseStage::Pending, words, None).await,
-                    false => Ok(()),
+            Ok(Progress::NotThere(words)) => self.due_again(run, id, accepted, words).await,
+            // Taken, and at no end: force would end it.
+            Ok(Progress::Accepted(words)) if force_due.is_some_and(|due| now >= due) => {
+                self.due_again(run, id.clone(), accepted, words).await?;
+                if let Some(pacing) = run.pace(&id) {
+                    (pacing.next, pacing.pause) = (now, FIRST_PAUSE);
                 }
+                Ok(())
             }
             Ok(Progress::Accepted(words)) => {
                 run.heard.insert(id.clone(), words);
                 run.back_off(&id, now);
+                if let (Some(due), Some(pacing)) = (force_due, run.pace(&id)) {
+                    pacing.next = pacing.next.min(due);
+                }
                 Ok(())
             }
             Err(error) => {
@@ -195,6 +207,21 @@ impl NodeTask {
                 run.back_off(&id, now);
                 Ok(())
             }
+        }
+    }
+
+    /// A new attempt is due of a part.
+    async fn due_again(
+        &mut self,
+        run: &mut Run,
+        id: ReleaseId,
+        accepted: bool,
+        words: String,
+    ) -> Result<(), Fatal> {
+        run.attached.insert(id.clone());
+        match accepted {
+            true => self.progress(run, id, ReleaseStage::Pending, words, None).await,
+            false => Ok(()),
         }
     }
 

@@ -16,7 +16,8 @@ use picket_metrics::RELEASE_ATTEMPTS;
 use picket_release::{Progress, ReleaseError, Releaser};
 use tokio::time::Instant;
 
-use super::{Run, WATCH};
+use super::{FIRST_PAUSE, Run, UNKNOWN_LOOKS, WATCH};
+use crate::node::looking::on;
 use crate::node::{Failure, Fatal, NodeTask};
 
 /// What an attempt, or a look at an accepted one, came to.
@@ -34,7 +35,8 @@ impl NodeTask {
         looks: &[Look],
     ) -> Result<(), Fatal> {
         let id = state.id.clone();
-        let intent = Event::ReleaseIntent { release: id.clone(), life: Some(releaser.max_in_flight()) };
+        let (life, lingers) = (Some(releaser.max_in_flight()), releaser.lingers());
+        let intent = Event::ReleaseIntent { release: id.clone(), life, lingers };
         let opened = match self.apply(intent).await {
             Ok(opened) => opened,
             Err(Failure::Fatal(error)) => return Err(Fatal(error)),
@@ -48,7 +50,12 @@ impl NodeTask {
                 return Ok(());
             }
         };
-        let late = run.pace(&id).is_some_and(|pacing| pacing.is_late(self.now()));
+        run.set_up.extend(self.stands_of(&id));
+        let now = self.now();
+        let late = run.pace(&id).is_some_and(|pacing| {
+            pacing.tried = now;
+            now >= pacing.half()
+        });
         let part = state.part.clone().map(|part| (part, late));
         for one in opened {
             let Opened::Release(order) = one else { continue };
@@ -62,13 +69,25 @@ impl NodeTask {
             if !matches!(result, Err(ReleaseError::DidNotHappen(_))) {
                 run.attached.remove(&id);
             }
+            if late && matches!(result, Ok(Progress::Accepted(_))) {
+                run.forced.insert(id.clone());
+            }
+            let lingers = releaser.lingers().is_some();
+            let goes_on = matches!(result, Ok(Progress::Complete(_) | Progress::NotThere(_)));
             let (stage, detail, known) = match result {
+                // What was answered has ended; what it set up stands in the ledger besides, and is taken away first.
+                Ok(Progress::Accepted(words) | Progress::Complete(words)) if lingers => {
+                    (ReleaseStage::Accepted, words, Some(effect))
+                }
                 Ok(progress) => said(progress, effect),
                 Err(ReleaseError::DidNotHappen(why)) => (ReleaseStage::Pending, why, Some(effect)),
                 Err(ReleaseError::Unknown(why)) => (ReleaseStage::Requested, why, None),
             };
             tracing::info!(release = %id, ?stage, detail, "a release was attempted");
             self.progress(run, id.clone(), stage, detail, known).await?;
+            if let (true, true, Some(pacing)) = (lingers, goes_on, run.pace(&id)) {
+                (pacing.next, pacing.pause) = (now, FIRST_PAUSE);
+            }
         }
         Ok(())
     }
@@ -133,9 +152,9 @@ impl NodeTask {
 
     /// Watches power and answers callers while a releaser is asked. `None`: the node was moved, by a breach or a person,
     /// and the call was cut off; what an attempt may still do stands in the ledger.
-    pub(super) async fn watch_over<T>(&mut self, mut asking: Asking<T>) -> Result<Option<T>, Fatal> {
+    pub(in crate::node) async fn watch_over<T>(&mut self, mut asking: Asking<T>) -> Result<Option<T>, Fatal> {
         let here = self.place();
-        let mut watch_at = Instant::now() + WATCH;
+        let (mut watch_at, mut unseen) = (Instant::now() + WATCH, 0);
         loop {
             tokio::select! {
                 biased;
@@ -149,7 +168,13 @@ impl NodeTask {
                         looks = self.glance() => looks,
                     };
                     self.store_sessions().await?;
-                    self.found_on(&looks).await?;
+                    if !self.found_on(&looks).await? {
+                        unseen = if self.is_seen_off(&looks) { 0 } else { unseen + 1 };
+                        // A supply that is on again is no breach yet, and its node may run.
+                        if unseen >= UNKNOWN_LOOKS || on(&looks).next().is_some() {
+                            self.withdraw_unseen().await?;
+                        }
+                    }
                     watch_at = Instant::now() + WATCH;
                 }
                 Some(command) = self.mailbox.recv() => self.command(command).await?,
@@ -158,6 +183,11 @@ impl NodeTask {
                 return Ok(None);
             }
         }
+    }
+
+    /// Whether these looks still bear the ground.
+    fn is_seen_off(&self, looks: &[Look]) -> bool {
+        self.ground.as_ref().is_some_and(|ground| ground.ground.examine(looks, self.now()).is_ok())
     }
 
     pub(super) fn open_attempts(&self, id: &ReleaseId) -> Vec<EffectId> {

@@ -1,0 +1,43 @@
+//! What outlives a leadership in this process.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use picket_core::ids::{EffectId, Incarnation};
+
+use super::idling::Spoken;
+use super::inbox::Inbox;
+use super::sessions::Sessions;
+use crate::parts::NodePlan;
+
+/// What a node's task hands to the one of the next leadership in this process.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) mailbox: Inbox,
+    /// Effects that this process sent: its drivers, and their sessions, outlive a leadership.
+    pub(super) own: BTreeSet<EffectId>,
+    /// By whose drivers, and in which life of the store.
+    pub(super) of: Option<(Arc<NodePlan>, Incarnation)>,
+    pub(super) sessions: Sessions,
+    pub(super) spoken: Spoken,
+}
+
+impl Kept {
+    pub(crate) fn new(mailbox: Inbox) -> Self {
+        Self {
+            mailbox,
+            own: BTreeSet::new(),
+            of: None,
+            sessions: Sessions::default(),
+            spoken: Spoken::default(),
+        }
+    }
+
+    /// What was sent in sessions that these drivers can close. Other drivers, of settings that were taken since, know nothing
+    /// of those sessions, and another life of the store gives the same numbers to other effects: what was sent so is waited
+    /// out like anybody else's (S5).
+    pub(super) fn own_of(&self, plan: &Arc<NodePlan>, life: Incarnation) -> BTreeSet<EffectId> {
+        let same = |(of, then): &(Arc<NodePlan>, Incarnation)| Arc::ptr_eq(of, plan) && *then == life;
+        if self.of.as_ref().is_some_and(same) { self.own.clone() } else { BTreeSet::new() }
+    }
+}

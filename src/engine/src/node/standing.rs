@@ -1,0 +1,217 @@
+//! What releases set up, and what lets volumes go for as long as it stands: a taint (K3).
+//!
+//! **Invariant.** It stands only while the node is proven off: whoever finds that it is not takes it away before anything else.
+//! **Invariant.** It counts as gone only where the far side was asked after every attempt that could set it up anew had ended.
+//!
+//! Where the far side does not answer a task of its own goes on asking, and tells the node's task: no phase waits for that, and none
+//! forgets it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use picket_core::event::Event;
+use picket_core::ids::{EffectId, NodeId, ReleaseId};
+use picket_core::ledger::EffectKind;
+use picket_core::record::Phase;
+use picket_core::time::{BootTime, Clock};
+use picket_release::{ReleaseError, Releaser};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::command::Command;
+use super::inbox::Own;
+use super::{Fatal, NodeTask};
+
+/// How long what stands may keep a breach, or the next evidence, from being stored.
+const AT_ONCE: Duration = Duration::from_millis(1_500);
+/// Between two questions of the task.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// What is stored with what is gone, in one write.
+pub(super) fn after(gone: Vec<EffectId>, event: Event<'_>) -> Event<'_> {
+    if gone.is_empty() {
+        return event;
+    }
+    let found = vec![Event::Withdrawn { effects: gone }];
+    Event::After { found, event: Box::new(event) }
+}
+
+/// A task that takes away what stands; it ends with its value.
+#[derive(Debug)]
+pub(super) struct Withdrawing {
+    effects: Vec<EffectId>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Withdrawing {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What of one release stands, and from when on no attempt sets it up anew.
+struct Stands {
+    release: ReleaseId,
+    effects: Vec<EffectId>,
+    releaser: Arc<dyn Releaser>,
+    /// `None`: nothing bounds an attempt.
+    settled_at: Option<BootTime>,
+}
+
+impl NodeTask {
+    /// Takes away what stands although the node is not proven off, beside whatever its phase does.
+    pub(super) fn withdraw_unproven(&mut self) {
+        let is_proven = self.record().phase == Phase::Fenced && self.ground.is_some();
+        let stands = if is_proven || self.orphan.is_some() { Vec::new() } else { self.stands() };
+        let effects: Vec<EffectId> = stands.iter().flat_map(|one| one.effects.iter().copied()).collect();
+        if effects.is_empty() {
+            self.withdrawing = None;
+            return;
+        }
+        if self.withdrawing.as_ref().is_some_and(|one| one.effects == effects && !one.task.is_finished()) {
+            return;
+        }
+        let told = self.mailbox.own();
+        let (node, clock) = (self.record().node.clone(), self.parts.clock.clone());
+        let task = tokio::spawn(async move {
+            join_all(stands.into_iter().map(|one| one.take_away(&node, &*clock, &told))).await;
+        });
+        self.withdrawing = Some(Withdrawing { effects, task });
+    }
+
+    /// The same at once, and no longer than a moment: what of it is gone, to be stored with what comes next.
+    pub(super) async fn withdraw_now(&mut self) -> Vec<EffectId> {
+        let stands = self.stands();
+        if stands.is_empty() {
+            return Vec::new();
+        }
+        let (node, asked_at) = (self.record().node.clone(), self.now());
+        let asked = stands.iter().map(|one| one.ask(&node, AT_ONCE));
+        let answers = join_all(asked).await;
+        let mut gone = Vec::new();
+        for (one, answer) in stands.into_iter().zip(answers) {
+            match answer {
+                Ok(()) if one.is_settled(asked_at) => gone.extend(one.effects),
+                Ok(()) => {}
+                Err(error) => one.warn(&error),
+            }
+        }
+        self.note_gone(gone)
+    }
+
+    /// The same in the middle of a call to a releaser, after looks that did not show the node off; what becomes of its proof is decided
+    /// after the call.
+    pub(super) async fn withdraw_unseen(&mut self) -> Result<(), Fatal> {
+        let gone = self.withdraw_now().await;
+        if !gone.is_empty() {
+            self.persist(|| Event::Withdrawn { effects: gone.clone() }).await?;
+        }
+        Ok(())
+    }
+
+    /// What a release that has nothing left to do had set up, taken away. `Err`: why it is not; `None`: the node was moved.
+    pub(super) async fn withdraw_of(
+        &mut self,
+        release: &ReleaseId,
+    ) -> Result<Option<Result<Vec<EffectId>, String>>, Fatal> {
+        let Some(stands) = self.stands().into_iter().find(|one| one.release == *release) else {
+            return Ok(Some(Ok(Vec::new())));
+        };
+        let (node, asked_at) = (self.record().node.clone(), self.now());
+        if !stands.is_settled(asked_at) {
+            return Ok(Some(Err("an attempt that was not answered may set it up still".to_owned())));
+        }
+        let effects = stands.effects.clone();
+        let time = stands.releaser.attempt_time();
+        let asking = Box::pin(async move { stands.ask(&node, time).await });
+        let Some(answer) = self.watch_over(asking).await? else { return Ok(None) };
+        Ok(Some(answer.map(|()| self.note_gone(effects)).map_err(|error| error.to_string())))
+    }
+
+    /// What the task of its own told.
+    pub(super) async fn withdrawn(&mut self, effects: Vec<EffectId>) -> Result<(), Fatal> {
+        // It was asked after they had ended.
+        self.close_expired(|kind| matches!(kind, EffectKind::Release(_))).await?;
+        let effects = self.note_gone(effects);
+        self.persist(|| Event::Withdrawn { effects: effects.clone() }).await?;
+        self.withdraw_unproven();
+        Ok(())
+    }
+
+    /// What stands of that release.
+    pub(super) fn stands_of(&self, release: &ReleaseId) -> Vec<EffectId> {
+        let ledger = &self.record().ledger;
+        ledger.standing().filter(|(_, one)| *one == release).map(|(id, _)| id).collect()
+    }
+
+    /// From now on they end by themselves.
+    fn note_gone(&mut self, effects: Vec<EffectId>) -> Vec<EffectId> {
+        let now = self.now();
+        self.counted_from.extend(effects.iter().map(|effect| (*effect, now)));
+        effects
+    }
+
+    /// What stands, by release, where the settings know how to take it away.
+    fn stands(&self) -> Vec<Stands> {
+        let ledger = &self.record().ledger;
+        let mut all: Vec<Stands> = Vec::new();
+        for (effect, release) in ledger.standing() {
+            if let Some(known) = all.iter_mut().find(|one| one.release == *release) {
+                known.effects.push(effect);
+                continue;
+            }
+            let Some(releaser) = self.releaser(release).filter(|releaser| releaser.lingers().is_some())
+            else {
+                tracing::error!(%release, "it set up something, and is not in the settings any more as it was");
+                continue;
+            };
+            let of_it = EffectKind::Release(release.clone());
+            let attempts = ledger.open().iter().filter(|open| open.kind == of_it);
+            let mut ends = attempts.map(|open| self.expires_at(open));
+            let settled_at = ends.try_fold(BootTime::default(), |latest, at| Some(latest.max(at?)));
+            all.push(Stands { release: release.clone(), effects: vec![effect], releaser, settled_at });
+        }
+        all
+    }
+}
+
+impl Stands {
+    /// Whether nothing that was sent can set it up anew.
+    fn is_settled(&self, now: BootTime) -> bool {
+        self.settled_at.is_some_and(|at| at <= now)
+    }
+
+    async fn ask(&self, node: &NodeId, time: Duration) -> Result<(), ReleaseError> {
+        let asked = self.releaser.withdraw(node, Instant::now() + time);
+        let late = |_| Err(ReleaseError::Unknown("no answer in time".to_owned()));
+        tokio::time::timeout(time, asked).await.unwrap_or_else(late)
+    }
+
+    fn warn(&self, error: &ReleaseError) {
+        tracing::warn!(release = %self.release, %error, "what it set up is not seen to be gone");
+    }
+
+    /// Asks until it is gone for good, and says so.
+    async fn take_away(self, node: &NodeId, clock: &dyn Clock, told: &Own) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let asked_at = clock.boot();
+            match self.ask(node, self.releaser.attempt_time()).await {
+                Ok(()) if self.is_settled(asked_at) => {
+                    told.send(Command::Withdrawn(self.effects));
+                    return;
+                }
+                // It is gone, and what was sent before may set it up anew until then.
+                Ok(()) => {
+                    let left = self.settled_at.map_or(LONGEST_PAUSE, |at| at.since(clock.boot()));
+                    pause = left.clamp(FIRST_PAUSE, LONGEST_PAUSE);
+                }
+                Err(error) => self.warn(&error),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
