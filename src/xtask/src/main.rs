@@ -11,6 +11,8 @@ mod demo;
 mod etcd;
 mod failure;
 mod fix;
+mod go;
+mod kubernetes;
 mod licences;
 mod openstack;
 mod packages;

@@ -48,6 +48,12 @@ const PACEMAKER: Package =
     Package { name: "pacemaker", sign: Sign::File("/usr/lib/pacemaker/pacemaker-fenced") };
 const STONITH_ADMIN: Package = Package { name: "pacemaker-cli-utils", sign: Sign::Program("stonith_admin") };
 
+/// Machines with kubelets, and their pods.
+const CONTAINERD: Package = Package { name: "containerd", sign: Sign::Program("containerd") };
+const RUNC: Package = Package { name: "runc", sign: Sign::Program("runc") };
+const POD_NETWORK: Package =
+    Package { name: "containernetworking-plugins", sign: Sign::File("/usr/lib/cni/ptp") };
+
 /// The crate etcd-client generates its messages when it is built.
 const PROTOC: Package = Package { name: "protobuf-compiler", sign: Sign::Program("protoc") };
 const PROTOC_FILES: Package =
@@ -86,6 +92,9 @@ pub const FOR_TESTS: &[Package] = &[
     PACEMAKER,
     STONITH_ADMIN,
     POWERMAN,
+    CONTAINERD,
+    RUNC,
+    POD_NETWORK,
 ];
 /// What the bench of the IPMI driver needs: BMCs, and the others in the race.
 pub const FOR_BENCH_IPMI: &[Package] =
@@ -115,8 +124,9 @@ impl Package {
 /// Sees to it that they are all there. Asks before it installs, unless `yes` or in CI.
 ///
 /// None of them starts a daemon when it is installed: openipmi only registers its script, ipmitool's ipmievd and
-/// powerman are disabled, and snmpd is kept from it ([`NO_START`]). On a machine of its own, rather than in a container, that
-/// one runs on loopback from the next boot on, unless `systemctl disable snmpd` is run.
+/// powerman are disabled, and snmpd and containerd are kept from it ([`NO_START`]). On a machine of its own, rather than in a
+/// container, those two run from the next boot on, snmpd on loopback, unless `systemctl disable snmpd containerd` is run: the tests
+/// start their own.
 pub fn ensure(packages: &[Package], yes: bool) -> Result<(), Failure> {
     let missing = || packages.iter().filter(|package| !package.is_there()).map(|package| package.name);
     let names: Vec<&str> = missing().collect();

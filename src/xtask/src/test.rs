@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use crate::failure::Failure;
-use crate::{etcd, openstack, packages, place, python, run, sim};
+use crate::{etcd, kubernetes, openstack, packages, place, python, run, sim};
 
 /// How many histories are simulated with the tests.
 const HISTORIES: u32 = 2_000;
@@ -27,6 +27,7 @@ pub fn peers(yes: bool) -> Result<Vec<(&'static str, OsString)>, Failure> {
     let (python, openstack) = (python::environment()?, openstack::environment()?);
     let (aws, gcp) = (python::aws()?, python::gcp()?);
     let (etcd, old_etcd) = (etcd::present()?, etcd::old()?);
+    let kubernetes = kubernetes::programs()?;
     let mut build = place::cargo();
     // With the tests, whose features are more: else everything would be built twice.
     build.args(["build", "--workspace", "--bins", "--tests", "--locked"]);
@@ -36,6 +37,7 @@ pub fn peers(yes: bool) -> Result<Vec<(&'static str, OsString)>, Failure> {
         ("PICKET_TEST_AWS", aws.into()),
         ("PICKET_TEST_ETCD", etcd.into()),
         ("PICKET_TEST_GCP", gcp.into()),
+        ("PICKET_TEST_KUBERNETES", kubernetes.into()),
         ("PICKET_TEST_OLD_ETCD", old_etcd.into()),
         ("PICKET_TEST_OPENSTACK", openstack.into()),
         ("PICKET_TEST_PYTHON", python.into()),

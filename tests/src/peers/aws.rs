@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -42,7 +43,7 @@ pub struct Treatment {
     pub word: Option<&'static str>,
     /// Seconds before it runs.
     pub pending: f64,
-    /// Seconds before a volume of it is free.
+    /// Seconds before a volume of it is free, unless it is detached by force.
     pub detaching: f64,
     /// Its guest lives, and obeys any stop.
     pub alive: bool,
@@ -161,6 +162,11 @@ impl Ec2 {
         self.ask("user", json!({ "actions": actions })).await
     }
 
+    /// The actions that the shipped policy allows.
+    pub fn policy() -> Vec<String> {
+        allowed(POLICY)
+    }
+
     /// A user who may do what the shipped policy allows.
     pub async fn picket(&self) -> Result<AccessKey> {
         self.allowed(&[POLICY]).await
@@ -265,6 +271,18 @@ impl Ec2 {
         self.ask("role", json!({ "actions": allowed(POLICY) })).await
     }
 
+    /// From now on the metadata services give that role's credentials: an instance's at this endpoint, ECS's at `/ecs/credentials` of it
+    /// to who says the word that this returns.
+    pub async fn serve(&self, role: &AwsRole) -> Result<String> {
+        let () = self.ask("serve", json!({ "arn": role.arn })).await?;
+        self.ask("ecs_token", json!({})).await
+    }
+
+    /// How often a path of theirs was asked for.
+    pub async fn served(&self, path: &str) -> Result<u64> {
+        self.ask("served", json!({ "path": path })).await
+    }
+
     /// Its DisableApiStop is set, and it is of that auto-scaling group.
     pub async fn protect(&self, instance: &str, group: &str) -> Result<()> {
         self.ask("protect", json!({ "instance": instance, "group": group })).await
@@ -318,6 +336,8 @@ impl Ec2 {
         let places = [place("config"), place("credentials")];
         for (place, text) in places.iter().zip([config, credentials]) {
             std::fs::write(place, text).map_err(PeerError::io("write a file"))?;
+            let mode = std::fs::Permissions::from_mode(0o600);
+            std::fs::set_permissions(place, mode).map_err(PeerError::io("chmod a file"))?;
         }
         Ok(places)
     }

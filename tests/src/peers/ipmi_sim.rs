@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +51,7 @@ impl Power {
 pub struct IpmiSimBuilder {
     address: Option<SocketAddr>,
     place: Option<Place>,
+    folder: PathBuf,
     guid: Option<u128>,
     power: Power,
     holds: bool,
@@ -87,7 +88,17 @@ impl IpmiSimBuilder {
     /// Power of a machine, by a program for each command.
     #[must_use]
     pub fn machine(self, machine: &Machine) -> Self {
-        Self { power: Power::Machine(machine.directory().display().to_string()), ..self }
+        self.machine_of(machine.directory())
+    }
+
+    /// The same of whatever has such a directory: see `vmctl.sh`.
+    pub(super) fn machine_of(self, directory: &Path) -> Self {
+        Self { power: Power::Machine(directory.display().to_string()), ..self }
+    }
+
+    /// With its own directory in that one, which goes with all that is in it.
+    pub(super) fn below(self, folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), ..self }
     }
 
     /// Power of a machine, which is the simulator's own child. An off is acknowledged at once and the machine dies up to
@@ -113,7 +124,7 @@ impl IpmiSimBuilder {
     pub async fn start(self) -> Result<IpmiSim> {
         let directory = tempfile::Builder::new()
             .prefix("picket-bmc-")
-            .tempdir()
+            .tempdir_in(&self.folder)
             .map_err(PeerError::io("create a BMC's directory"))?;
         let dir = directory.path();
         let address = self.address.unwrap_or_else(fresh_address);
@@ -187,6 +198,7 @@ impl IpmiSim {
         IpmiSimBuilder {
             address: None,
             place: None,
+            folder: std::env::temp_dir(),
             guid: None,
             power: Power::Fast,
             holds: false,

@@ -91,29 +91,13 @@ impl Machine {
 
     /// On or off past every BMC: a hand on the machine itself.
     pub async fn force(&self, on: bool) -> Result<()> {
-        self.control(&["force", if on { "1" } else { "0" }]).await
+        control(&self.path, &["force", if on { "1" } else { "0" }]).await
     }
 
     /// Somebody else's power cycle: off now, and on again after `gap`, whatever is commanded in between.
     /// Returns when it is off.
     pub async fn foreign_cycle(&self, gap: Duration) -> Result<()> {
-        self.control(&["cycle", &gap.as_secs_f64().to_string()]).await
-    }
-
-    /// `vmctl.sh`, past the BMC and its faults.
-    async fn control(&self, verb: &[&str]) -> Result<()> {
-        let status = tokio::process::Command::new(peer_file("vmctl.sh"))
-            .args([&self.path, &self.path])
-            .args(verb)
-            .stdin(Stdio::null())
-            .status()
-            .await
-            .map_err(PeerError::io("run vmctl.sh"))?;
-        if status.success() {
-            return Ok(());
-        }
-        let program = format!("vmctl.sh {}", verb.join(" "));
-        Err(PeerError::Ended { program, status: status.to_string(), output: String::new() })
+        control(&self.path, &["cycle", &gap.as_secs_f64().to_string()]).await
     }
 
     /// What was done to it, in order. A machine that is its BMC's own child has no such log.
@@ -138,11 +122,34 @@ impl Machine {
     }
 }
 
-fn process(path: &Path) -> Option<u32> {
+/// `vmctl.sh` for a machine's directory, past the BMC and its faults.
+pub(super) async fn control(machine: &Path, verb: &[&str]) -> Result<()> {
+    let status = tokio::process::Command::new(peer_file("vmctl.sh"))
+        .args([machine, machine])
+        .args(verb)
+        .stdin(Stdio::null())
+        .status()
+        .await
+        .map_err(PeerError::io("run vmctl.sh"))?;
+    if status.success() {
+        return Ok(());
+    }
+    let program = format!("vmctl.sh {}", verb.join(" "));
+    Err(PeerError::Ended { program, status: status.to_string(), output: String::new() })
+}
+
+/// The process of a machine's directory; `None` where it has ended, and all that was in its namespaces.
+pub(super) fn process(path: &Path) -> Option<u32> {
     let id = std::fs::read_to_string(path.join("vm.pid")).ok()?.trim().parse().ok()?;
-    // The id may be somebody else's by now; a zombie has no arguments.
+    // The id may be somebody else's by now. Who has no arguments any more and is no zombie yet is dying, and what lives in its
+    // namespaces dies before it has.
     let arguments = std::fs::read(format!("/proc/{id}/cmdline")).ok()?;
-    String::from_utf8_lossy(&arguments).contains(&*path.to_string_lossy()).then_some(id)
+    let is_dying = || {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    };
+    let is_ours = String::from_utf8_lossy(&arguments).contains(&*path.to_string_lossy());
+    (is_ours || arguments.is_empty() && is_dying()).then_some(id)
 }
 
 impl Drop for Machine {

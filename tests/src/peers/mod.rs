@@ -12,6 +12,7 @@ mod hand;
 mod ipmi_sim;
 mod judge;
 mod knob;
+mod kubernetes;
 mod machine;
 mod network;
 mod observer;
@@ -48,19 +49,19 @@ pub use gcp::{
 pub use ipmi_sim::{Hold, IpmiSim, IpmiSimBuilder};
 pub use judge::{Logs, Verdict, judge};
 pub use knob::Knob;
+pub use kubernetes::{CsiCall, Database, Frozen, Kubernetes, KubernetesMachine, Stopped, Write, Writers};
 pub use machine::{Machine, PowerEvent};
 pub use network::{Cut, Network, Place};
 pub use observer::{Beat, Observer};
 pub use observing::{parse_metrics, parse_yaml};
 pub use openstack::{
-    AccessRule, Credential, Effect, HOSTS as OPENSTACK_HOSTS, OpenStack, Request, RequestRule, Rules,
-    ServerFault,
+    Credential, Effect, HOSTS as OPENSTACK_HOSTS, OpenStack, Request, RequestRule, Rules, ServerFault,
 };
 pub use pacemaker::Fencer;
 pub use pdu::Pdu;
 pub use process::Process;
 pub use python::interpreter as test_python;
-pub use ready::{eventually, wait_for_bmc};
+pub use ready::{eventually, until, wait_for_bmc};
 pub use sdk::Who;
 pub use slots::take_all_sessions;
 pub use small_disk::SmallDisk;

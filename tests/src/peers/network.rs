@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::error::{PeerError, Result};
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
 /// Says that its namespace is there, and keeps it until its standard input ends.
-const KEEP: &str = "echo ready && exec cat";
+pub(super) const KEEP: &str = "echo ready && exec cat";
 
 /// A switch with so many hosts. They are called by their number; the first has the address 10.93.0.1.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ struct Host {
     _keeper: Process,
 }
 
-/// Where programs may run: a host of a [`Network`]. It is there as long as its network.
+/// Where programs may run: a host of a [`Network`], or of a cluster's. It is there as long as its network.
 #[derive(Clone, Debug)]
 pub struct Place {
     keeper: u32,
@@ -55,7 +56,7 @@ impl Network {
         }
         let bridge = "ip link set lo up && ip link add switch type bridge && ip link set switch up";
         command.args(["--net", "sh", "-c", &format!("{bridge} && {KEEP}")]);
-        let switch = keeper(command, &directory, "switch").await?;
+        let switch = keeper(command, directory.path(), "switch").await?;
         let middle = Place { keeper: switch.id(), address: Ipv4Addr::UNSPECIFIED };
         let mut network = Self { hosts: Vec::new(), _switch: switch, _directory: directory };
         for n in 0..hosts.min(200) {
@@ -68,7 +69,7 @@ impl Network {
         let address = Ipv4Addr::new(10, 93, 0, n + 1);
         let mut command = middle.beside("unshare");
         command.args(["--net", "sh", "-c", &format!("ip link set lo up && {KEEP}")]);
-        let keeper = keeper(command, &self._directory, &format!("host{n}")).await?;
+        let keeper = keeper(command, self._directory.path(), &format!("host{n}")).await?;
         let place = Place { keeper: keeper.id(), address };
         middle.shell(&format!(
             "ip link add p{n} type veth peer name eth0 netns {} && ip link set p{n} master switch up",
@@ -86,9 +87,9 @@ impl Network {
 }
 
 /// Starts a keeper, and waits until its namespace is there.
-async fn keeper(command: Command, directory: &TempDir, name: &str) -> Result<Process> {
+pub(super) async fn keeper(command: Command, directory: &Path, name: &str) -> Result<Process> {
     let mut process =
-        Process::start(command, &directory.path().join(format!("{name}.log")), "util-linux and iproute2")?;
+        Process::start(command, &directory.join(format!("{name}.log")), "util-linux and iproute2")?;
     let there = || process.log().contains("ready") || process.ended().is_some();
     eventually("a network namespace is there", READY_WITHIN, there).await?;
     process.still_runs()?;
@@ -100,6 +101,21 @@ fn is_root() -> bool {
 }
 
 impl Place {
+    /// The namespace that this process keeps, at that address.
+    pub(super) fn of(keeper: &Process, address: Ipv4Addr) -> Self {
+        Self { keeper: keeper.id(), address }
+    }
+
+    /// The same by another of its addresses.
+    pub(super) fn by(&self, address: Ipv4Addr) -> Self {
+        Self { address, ..*self }
+    }
+
+    /// The process that keeps its namespace.
+    pub(super) fn keeper(&self) -> u32 {
+        self.keeper
+    }
+
     /// Its address on the switch.
     pub fn address(&self) -> Ipv4Addr {
         self.address
@@ -170,7 +186,7 @@ impl Place {
         })
     }
 
-    fn shell(&self, script: &str) -> Result<()> {
+    pub(super) fn shell(&self, script: &str) -> Result<()> {
         let mut command = self.command("sh");
         command.args(["-c", script]).stdin(Stdio::null());
         let output = command.output().map_err(PeerError::io(format!("run {script}")))?;

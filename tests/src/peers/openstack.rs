@@ -24,6 +24,7 @@ pub const HOSTS: [&str; 4] = ["host-a", "host-b", "host-c", "host-d"];
 
 const IDENTITY_PORT: u16 = 15_000;
 const READY_WITHIN: Duration = Duration::from_secs(300);
+const LETS_GO_WITHIN: Duration = Duration::from_secs(30);
 
 /// A cloud that runs. It takes some seconds to begin and half a gigabyte: one serves all tests of a program, each of which has
 /// servers of its own.
@@ -144,17 +145,6 @@ pub struct Credential {
     pub id: String,
     /// Its secret.
     pub secret: String,
-}
-
-/// What an application credential with access rules may do.
-#[derive(Clone, Debug, Serialize)]
-pub struct AccessRule {
-    /// The service's type, as the catalog names it: `compute`, `block-storage`.
-    pub service: &'static str,
-    /// `GET`
-    pub method: &'static str,
-    /// `/v2.1/servers/*`, where `*` stands for one segment and `**` for any.
-    pub path: &'static str,
 }
 
 impl OpenStack {
@@ -279,9 +269,16 @@ impl OpenStack {
         self.made(&Who::Tenant, "create_volume", json!({ "name": name, "kind": "shared" })).await
     }
 
-    /// Attaches a volume, and waits until it is.
+    /// Attaches a volume, and waits until it is. Who had it until a moment ago has it a little longer for Nova than for Cinder.
     pub async fn attach(&self, server: &str, volume: &str) -> Result<()> {
-        self.ask(&Who::Tenant, "attach", json!({ "server": server, "volume": volume })).await?;
+        let end = Instant::now() + LETS_GO_WITHIN;
+        let asked = json!({ "server": server, "volume": volume });
+        while let Err(error) = self.ask(&Who::Tenant, "attach", asked.clone()).await {
+            if Instant::now() >= end || !error.to_string().contains("is already attached to instances") {
+                return Err(error);
+            }
+            sleep(Duration::from_millis(200)).await;
+        }
         self.until_volume(volume, "in-use").await
     }
 
@@ -311,8 +308,9 @@ impl OpenStack {
         until(&format!("volume {volume} is {status}"), status, seen).await
     }
 
-    /// A new application credential; with access rules for what they say alone.
-    pub async fn credential(&self, who: &Who, name: &str, rules: &[AccessRule]) -> Result<Credential> {
+    /// A new application credential of that one, with access rules (`{"service": "compute", "method": "GET", "path":
+    /// "/v2.1/servers/*"}`, where `*` stands for one segment and `**` for any) for what they say alone.
+    pub async fn credential(&self, who: &Who, name: &str, rules: &[Value]) -> Result<Credential> {
         let made = self.ask(who, "application_credential", json!({ "name": name, "rules": rules })).await?;
         let word = |key: &str| made[key].as_str().unwrap_or_default().to_owned();
         Ok(Credential { id: word("id"), secret: word("secret") })

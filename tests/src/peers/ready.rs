@@ -46,3 +46,15 @@ pub async fn eventually(what: &str, within: Duration, mut seen: impl FnMut() -> 
     }
     Ok(())
 }
+
+/// The same of what has to be asked of somebody else, who is not asked without a pause: that would take the processor from him.
+pub async fn until(what: &str, within: Duration, mut seen: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+    let asked = async {
+        while !seen().await? {
+            sleep(Duration::from_millis(100)).await;
+        }
+        Ok(())
+    };
+    let elapsed = |_| Err(PeerError::TimedOut { what: what.to_owned(), within, seen: String::new() });
+    timeout(within, asked).await.unwrap_or_else(elapsed)
+}

@@ -1,9 +1,9 @@
 //! Other people's clients, to look on: ipmitool and FreeIPMI's ipmipower.
 
 use std::net::SocketAddr;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-use super::{ADMIN, PASSWORD};
+use super::{ADMIN, PASSWORD, Place};
 use crate::error::{PeerError, Result};
 
 /// What a client says of power.
@@ -22,8 +22,14 @@ pub(super) fn must_have(program: &str, package: &'static str) -> Result<()> {
     if found { Ok(()) } else { Err(PeerError::Missing { what: program.to_owned(), package }) }
 }
 
-async fn run(program: &str, package: &'static str, arguments: &[String]) -> Result<String> {
-    let output = tokio::process::Command::new(program)
+async fn run(
+    program: &str,
+    package: &'static str,
+    place: Option<&Place>,
+    arguments: &[String],
+) -> Result<String> {
+    let command = place.map_or_else(|| Command::new(program), |place| place.command(program));
+    let output = tokio::process::Command::from(command)
         .args(arguments)
         .stdin(Stdio::null())
         .kill_on_drop(true)
@@ -46,6 +52,7 @@ async fn run(program: &str, package: &'static str, arguments: &[String]) -> Resu
 #[derive(Clone, Debug)]
 pub struct Ipmitool {
     address: SocketAddr,
+    place: Option<Place>,
     suite: u8,
     user: String,
     password: String,
@@ -54,7 +61,13 @@ pub struct Ipmitool {
 impl Ipmitool {
     /// As [`ADMIN`], with cipher suite 3. The suite is always given: without it ipmitool spends ten seconds on asking.
     pub fn new(address: SocketAddr) -> Self {
-        Self { address, suite: 3, user: ADMIN.to_owned(), password: PASSWORD.to_owned() }
+        Self { address, place: None, suite: 3, user: ADMIN.to_owned(), password: PASSWORD.to_owned() }
+    }
+
+    /// On a host of another network, where that BMC is.
+    #[must_use]
+    pub fn within(self, place: &Place) -> Self {
+        Self { place: Some(place.clone()), ..self }
     }
 
     /// With another cipher suite.
@@ -77,7 +90,7 @@ impl Ipmitool {
             ["-I", "lanplus", "-C", &suite, "-H", &ip, "-p", &port, "-U", &self.user, "-P", &self.password];
         let arguments: Vec<String> =
             login.into_iter().chain(command.split_whitespace()).map(str::to_owned).collect();
-        run("ipmitool", "ipmitool", &arguments).await
+        run("ipmitool", "ipmitool", self.place.as_ref(), &arguments).await
     }
 
     /// `chassis power status`.
@@ -118,7 +131,7 @@ impl Ipmipower {
             ["-D", "LAN_2_0", "-W", "opensesspriv", "-I", &suite, "-h", &host, "-u", ADMIN, "-p", PASSWORD];
         let arguments: Vec<String> =
             login.into_iter().chain(options.split_whitespace()).map(str::to_owned).collect();
-        let said = run("ipmipower", "freeipmi-tools", &arguments).await?;
+        let said = run("ipmipower", "freeipmi-tools", None, &arguments).await?;
         match said.trim().rsplit_once(": ") {
             Some((_host, word)) => Ok(word.to_owned()),
             None => Err(unclear("ipmipower", said)),

@@ -1,0 +1,276 @@
+//! Kubernetes, the real one, with real kubelets on machines that are switched by BMCs (`tests/peers/kubernetes`).
+
+mod control_plane;
+mod csi;
+mod lan;
+mod machine;
+mod pki;
+mod programs;
+mod stamp;
+mod tree;
+mod volume;
+mod workload;
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use self::control_plane::{ControlPlane, READY_WITHIN};
+use self::csi::Csi;
+pub use self::csi::CsiCall;
+use self::lan::Lan;
+pub use self::machine::{Frozen, KubernetesMachine};
+use self::pki::{Authority, by_certificate, by_token};
+pub use self::volume::{Write, Writers};
+pub use self::workload::Database;
+use super::{Place, Process, knob, reaper, until};
+use crate::error::{PeerError, Result};
+
+/// Longer than the API server takes for a request whose client is gone.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(90);
+
+/// A cluster. It takes half a minute to begin, half a gigabyte and a quarter for each machine: one serves all tests of a program, each
+/// of which has machines of its own. Everything in it ends with the test run.
+#[derive(Debug)]
+pub struct Kubernetes {
+    // What is dropped ends from the outside inwards: machines, then what they ask, then the network.
+    machines: Vec<KubernetesMachine>,
+    csi: Csi,
+    control_plane: ControlPlane,
+    programs: PathBuf,
+    lan: Lan,
+    directory: Folder,
+}
+
+/// Its directory. A cluster that a program keeps to its end is dropped by nobody.
+#[derive(Debug)]
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Result<Self> {
+        let made = tempfile::Builder::new().prefix("picket-kubernetes-").tempdir();
+        let made = made.map_err(PeerError::io("create a cluster's directory"))?;
+        reaper::folder(made.path());
+        Ok(Self(made))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        reaper::folder_removed(self.0.path());
+    }
+}
+
+/// A part of the control plane that stands still until this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Stopped<'a>(&'a Process);
+
+impl<'a> Stopped<'a> {
+    fn new(process: &'a Process) -> Self {
+        process.freeze();
+        Self(process)
+    }
+}
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        self.0.thaw();
+    }
+}
+
+impl Kubernetes {
+    /// One with so many machines, at most 90, which are called n1, n2 and so on, and are Ready.
+    pub async fn start(machines: u8) -> Result<Self> {
+        Self::start_with(machines, &[]).await
+    }
+
+    /// The same, whose kube-controller-manager has these further arguments.
+    pub async fn start_with(machines: u8, controllers: &[&str]) -> Result<Self> {
+        programs::must_have_the_rest()?;
+        let programs = programs::home()?;
+        let folder = Folder::new()?;
+        let directory = folder.0.path();
+        let authority = Authority::new(&directory.join("pki"))?;
+        authority.client("admin", Some("system:masters"), "admin")?;
+        let admin = by_certificate(directory, "admin")?;
+        let mut lan = Lan::start(directory).await?;
+        let control_plane = ControlPlane::start(directory, &programs, lan.middle(), &authority)?;
+        let mut made = Vec::new();
+        for n in 1..=machines.min(90) {
+            let machine = KubernetesMachine::new(directory, &programs, &mut lan, n).await?;
+            authority.client(
+                machine.name(),
+                Some("system:nodes"),
+                &format!("system:node:{}", machine.name()),
+            )?;
+            by_certificate(directory, machine.name())?;
+            made.push(machine);
+        }
+        let csi = Csi::start(directory, &programs, lan.middle(), &admin).await?;
+        let mut cluster = Self { machines: made, csi, control_plane, programs, lan, directory: folder };
+        cluster.begin(controllers).await?;
+        Ok(cluster)
+    }
+
+    async fn begin(&mut self, controllers: &[&str]) -> Result<()> {
+        let ready = async || {
+            self.control_plane.still_runs()?;
+            Ok(self.kubectl(&["get", "--raw", "/readyz"]).await.is_ok())
+        };
+        until("an API server is ready", READY_WITHIN, ready).await?;
+        self.control_plane.control(controllers)?;
+        self.apply(&workload::foundations(&self.machines)).await?;
+        for machine in &self.machines {
+            machine.force(true).await?;
+        }
+        for machine in &self.machines {
+            self.takes_pods(machine).await?;
+        }
+        self.control_plane.still_runs()
+    }
+
+    /// Where programs run that shall reach the API server and the BMCs: the host of the control plane.
+    pub fn place(&self) -> &Place {
+        self.lan.middle()
+    }
+
+    /// Its directory, with the logs of all its parts.
+    pub fn directory(&self) -> &Path {
+        self.directory.0.path()
+    }
+
+    /// All its machines.
+    pub fn machines(&self) -> &[KubernetesMachine] {
+        &self.machines
+    }
+
+    /// The machine of that Node.
+    pub fn machine(&self, node: &str) -> &KubernetesMachine {
+        let found = self.machines.iter().find(|machine| machine.name() == node);
+        found.unwrap_or_else(|| panic!("no machine is called {node}"))
+    }
+
+    /// The kubeconfig of who may do everything. It is for programs at [`Self::place`].
+    pub fn admin(&self) -> PathBuf {
+        self.directory().join("admin.kubeconfig")
+    }
+
+    /// The kubeconfig of a new ServiceAccount in the namespace `default` that may do what these rules of a ClusterRole say.
+    pub async fn account(&self, name: &str, rules: &Value) -> Result<PathBuf> {
+        let rbac = "rbac.authorization.k8s.io";
+        let named = |kind: &str, rest: Value| {
+            let version = if kind == "ServiceAccount" { "v1".to_owned() } else { format!("{rbac}/v1") };
+            let mut whole = json!({ "apiVersion": version, "kind": kind, "metadata": { "name": name } });
+            if let (Some(whole), Value::Object(rest)) = (whole.as_object_mut(), rest) {
+                whole.extend(rest);
+            }
+            whole
+        };
+        let whom = json!([{ "kind": "ServiceAccount", "name": name, "namespace": "default" }]);
+        let what = json!({ "apiGroup": rbac, "kind": "ClusterRole", "name": name });
+        let items = [
+            named("ServiceAccount", json!({})),
+            named("ClusterRole", json!({ "rules": rules })),
+            named("ClusterRoleBinding", json!({ "subjects": whom, "roleRef": what })),
+        ];
+        self.apply(&json!({ "apiVersion": "v1", "kind": "List", "items": items })).await?;
+        let token = self.kubectl(&["create", "token", name, "--duration=24h"]).await?;
+        by_token(self.directory(), name, token.trim())
+    }
+
+    /// What `kubectl` prints, asked by who may do everything.
+    pub async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        self.kubectl_as(&self.admin(), arguments).await
+    }
+
+    /// The same, asked by whom this kubeconfig is for.
+    pub async fn kubectl_as(&self, login: &Path, arguments: &[&str]) -> Result<String> {
+        let mut command =
+            tokio::process::Command::from(self.place().command(self.programs.join("bin/kubectl")));
+        command.arg("--kubeconfig").arg(login).arg("--cache-dir").arg(login.with_extension("cache"));
+        command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+        let program = format!("kubectl {}", arguments.join(" "));
+        let output = tokio::time::timeout(ANSWERS_WITHIN, command.output()).await.map_err(|_elapsed| {
+            PeerError::TimedOut { what: program.clone(), within: ANSWERS_WITHIN, seen: String::new() }
+        })?;
+        let output = output.map_err(PeerError::io(&program))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if output.status.success() {
+            return Ok(text(&output.stdout));
+        }
+        Err(PeerError::Ended { program, status: output.status.to_string(), output: text(&output.stderr) })
+    }
+
+    /// The same with `-o json`; null where nothing is printed.
+    pub async fn json(&self, arguments: &[&str]) -> Result<Value> {
+        let said = self.kubectl(&[arguments, &["-o", "json"]].concat()).await?;
+        if said.trim().is_empty() {
+            return Ok(Value::Null);
+        }
+        let malformed = |error| PeerError::Malformed {
+            path: PathBuf::from(format!("kubectl {}", arguments.join(" "))),
+            what: format!("{error}: {said}"),
+        };
+        serde_json::from_str(&said).map_err(malformed)
+    }
+
+    /// `kubectl apply` of that.
+    pub async fn apply(&self, manifest: &Value) -> Result<()> {
+        let number = uuid::Uuid::now_v7().simple().to_string();
+        let file = self.directory().join(format!("applied-{number}.json"));
+        knob::write_whole(&file, &manifest.to_string())?;
+        self.kubectl(&["apply", "-f", &file.display().to_string()]).await.map(drop)
+    }
+
+    /// What the API says of a machine's Node.
+    pub async fn node(&self, machine: &KubernetesMachine) -> Result<Value> {
+        self.json(&["get", "node", machine.name()]).await
+    }
+
+    /// Waits until a machine's Node is Ready, or is not.
+    pub async fn until_ready(&self, machine: &KubernetesMachine, ready: bool) -> Result<()> {
+        let what = format!("Node {} is {}Ready", machine.name(), if ready { "" } else { "not " });
+        let seen = async || Ok(workload::is_ready(&self.node(machine).await?) == ready);
+        with_words(until(&what, READY_WITHIN, seen).await, machine)
+    }
+
+    /// Waits until it takes pods with volumes.
+    pub async fn takes_pods(&self, machine: &KubernetesMachine) -> Result<()> {
+        let name = machine.name();
+        let seen = async || {
+            let node = self.node(machine).await?;
+            let csi_node = self.json(&["get", "csinode", name, "--ignore-not-found"]).await?;
+            Ok(workload::is_usable(&node, &csi_node))
+        };
+        with_words(until(&format!("Node {name} takes pods"), READY_WITHIN, seen).await, machine)
+    }
+
+    /// All that the CSI driver was told, in order.
+    pub fn csi_calls(&self) -> Vec<CsiCall> {
+        csi::calls(self.directory())
+    }
+
+    /// The controller of volumes stands until this is dropped: nothing is attached or detached.
+    pub fn stop_csi_controller(&self) -> Stopped<'_> {
+        Stopped::new(&self.csi.attacher)
+    }
+
+    /// The API server stands until this is dropped: it takes connections and answers nobody.
+    pub fn stop_api_server(&self) -> Stopped<'_> {
+        Stopped::new(&self.control_plane.api_server)
+    }
+}
+
+/// Says in an error what the machine said.
+fn with_words(result: Result<()>, machine: &KubernetesMachine) -> Result<()> {
+    result.map_err(|error| match error {
+        PeerError::TimedOut { what, within, .. } => {
+            PeerError::TimedOut { what, within, seen: machine.last_words() }
+        }
+        other => other,
+    })
+}
