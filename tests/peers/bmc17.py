@@ -100,9 +100,11 @@ class Knobs:
 
 
 class Session(serversession.ServerSession):
-    """One session, with the suite that the other side proposed."""
+    """One session, with the suite that the other side proposed. It is told by its id, not by where its packets come from."""
 
     def create_open_session_response(self, request):
+        # Without this pyghmi takes all that comes from there from now on, late copies included, for this session's.
+        del ipmisession.Session.bmc_handlers[self.sockaddr]
         request = bytearray(request)
         self.tag, self.clientsessionid = request[0], bytes(request[4:8])
         self.privlevel = request[1] & 15 or 4
@@ -115,6 +117,7 @@ class Session(serversession.ServerSession):
             algorithms, self.hash, self.code_length = SUITES[suite]
             if algorithms == proposed:
                 self.managedsessionid = os.urandom(4)
+                self.bmc.sessions[self.managedsessionid] = self
                 self.currhashlib, self.currhashlen = self.hash, self.code_length
                 payloads = b"".join(bytes([kind, 0, 0, 8, proposed[kind], 0, 0, 0]) for kind in range(3))
                 head = bytearray([self.tag, 0, self.privlevel, 0])
@@ -125,7 +128,11 @@ class Session(serversession.ServerSession):
         return bytearray([self.tag if tag is None else tag, status, 0, 0]) + self.clientsessionid
 
     def send(self, payload, kind):
+        """A message of the handshake goes in the clear and outside of any session, also one that is said again in it."""
+        inside = self.sessionid, self.sequencenumber, self.integrityalgo, self.confalgo
+        self.sessionid = self.sequencenumber = self.integrityalgo = self.confalgo = 0
         self.send_payload(payload, constants.payload_types[kind], retry=False)
+        self.sessionid, self.sequencenumber, self.integrityalgo, self.confalgo = inside
 
     def code(self, key, *parts):
         return hmac.new(key, b"".join(parts), self.hash).digest()
@@ -168,7 +175,7 @@ class Session(serversession.ServerSession):
         proof = self.code(self.sik, self.Rm, self.managedsessionid, self.uuid.bytes)[: self.code_length]
         self.send(bytearray([tag, status, 0, 0]) + self.clientsessionid + proof, "rakp4")
         self.confalgo, self.integrityalgo = "aes", "ours"
-        self.sequencenumber = 1
+        self.sequencenumber = self.sequencenumber or 1
         self.sessionid = struct.unpack("<I", self.clientsessionid)[0]
 
     def _handle_ipmi2_packet(self, data):
@@ -214,10 +221,22 @@ class Bmc(pyghmi.ipmi.bmc.Bmc):
     def __init__(self, options):
         self.knobs = Knobs(options.dir)
         self.suites = [int(suite) for suite in options.suites.split(",")]
+        self.sessions = {}
         if self.knobs.get("power") is None:
             self.knobs.set("power", 1)
         users = {options.user: options.password}
         super().__init__(users, port=options.port, address=options.address, bmcuuid=uuid.UUID(options.guid))
+
+    def sessionless_data(self, data, client):
+        """All that comes, as no session is told by its client's address."""
+        data = bytearray(data)
+        kind = data[5] & 0x3F if len(data) >= 24 and data[2:5] == b"\xff\x07\x06" else None
+        at = {0x00: 6, 0x01: 6, 0x12: 20, 0x14: 20}.get(kind)
+        number = bytes(4) if at is None else bytes(data[at : at + 4])
+        if number in self.sessions:
+            self.sessions[number]._handle_ipmi2_packet(data)
+        elif number == bytes(4):
+            super().sessionless_data(data, client)
 
     def get_system_guid(self):
         return self.uuid

@@ -3,7 +3,7 @@
 #
 #   group PGID     a process group that lives         ended PGID     one that was ended by the run itself
 #   machine DIR    a machine's directory (vm.pid)     closed DIR     likewise
-#   folder DIR     a cloud's directory, which is of nobody's value     removed DIR     likewise
+#   folder DIR     a cloud's or a cluster's directory, which is of nobody's value     removed DIR     likewise
 #
 # At the end of the pipe, which comes however the run dies, everything that still lives is killed.
 trap '' INT TERM HUP
@@ -31,6 +31,6 @@ done
 # Last, when nobody writes there any more.
 echo "$lives" | while read -r what which; do
     case "$what $which" in
-    "folder "*/picket-openstack-*) rm -rf "$which" 2>/dev/null || { sleep 1 && rm -rf "$which"; } ;;
+    "folder "*/picket-openstack-* | "folder "*/picket-kubernetes-*) rm -rf "$which" 2>/dev/null || { sleep 1 && rm -rf "$which"; } ;;
     esac
 done

@@ -11,6 +11,7 @@
 #   vmctl.sh MACHINE KNOBS force 0|1                  off or on, whatever the knobs say
 #
 # MACHINE is the machine's directory (disk.img, vm.pid); KNOBS that of this BMC: two BMCs may lead to one machine.
+# Where MACHINE/boot is, that program boots it instead of qemu.sh, and notes in vm.pid whose death is the machine's.
 # Knobs: ignore_off   the off is acknowledged and nothing happens
 #        lie_off      the off is acknowledged, nothing happens, and from then on the machine is said to be off
 #        fail         commands fail
@@ -24,10 +25,12 @@ shift 3
 note() { echo "$EPOCHREALTIME $*" >>"$machine/power.log"; }
 
 # A process id from a file may be somebody else's by now: ours names the machine's directory in its arguments.
-# A zombie has no arguments.
+# A zombie has no arguments. One that has none and is no zombie is dying, and what lives in its namespaces with it.
 alive() {
-    local args
-    [ -s "$machine/vm.pid" ] && mapfile -d '' -t args 2>/dev/null <"/proc/$(<"$machine/vm.pid")/cmdline" || return 1
+    local pid args stat
+    [ -s "$machine/vm.pid" ] && pid=$(<"$machine/vm.pid") || return 1
+    mapfile -d '' -t args 2>/dev/null <"/proc/$pid/cmdline" || return 1
+    [ "${#args[@]}" != 0 ] || { { read -r stat <"/proc/$pid/stat"; } 2>/dev/null && [[ "${stat##*) }" != [ZX]* ]] && return; }
     [[ "${args[*]}" == *"$machine"* ]]
 }
 
@@ -35,6 +38,12 @@ on() {
     rm -f "$knobs/lied"
     alive && return
     note on
+    if [ -e "$machine/boot" ]; then
+        setsid "$machine/boot" "$machine" </dev/null >/dev/null 2>&1 &
+        # On is on: who asks for power right after this hears so. A boot that fails has ended.
+        while ! alive && kill -0 $! 2>/dev/null; do sleep .005; done
+        return
+    fi
     setsid "${0%/*}/qemu.sh" "$machine" </dev/null >/dev/null 2>&1 &
     echo $! >"$machine/vm.pid"
 }

@@ -13,7 +13,7 @@ use picket_core::time::written;
 use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, PowerDriver, SettingFault};
 use picket_engine::{NodePlan, PlannedRelease};
-use picket_release::Releaser;
+use picket_release::{ForNode, Releaser};
 use picket_server::Tls;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -144,7 +144,7 @@ fn files(settings: &serde_json::Map<String, serde_json::Value>) -> Vec<serde_jso
 fn releasers(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<ReleaseId, Arc<dyn Releaser>> {
     let mut releasers = BTreeMap::new();
     for release in settings.releases.values() {
-        match picket_release::make(release.id.as_str(), &release.how.kind, &release.how.settings) {
+        match crate::drivers::releaser(release.id.as_str(), &release.how.kind, &release.how.settings) {
             Ok(releaser) => {
                 releasers.insert(release.id.clone(), releaser);
             }
@@ -241,12 +241,13 @@ impl Builder<'_> {
         }
         let addresses = drivers.iter().map(|(id, driver)| (id.clone(), driver.traits().endpoint.clone()));
         let topology = topology.at(addresses.collect());
+        let whose = ForNode { id: &node.id, provider_id: node.provider_id.as_deref(), devices: &drivers };
         let releases = node
             .releases
             .iter()
             .filter_map(|id| {
                 let shared = self.releasers.get(id)?.clone();
-                let releaser = match shared.of_node(&drivers) {
+                let releaser = match shared.of_node(&whose) {
                     Ok(own) => own.unwrap_or(shared),
                     Err(wrong) => {
                         self.faults.push(node.fault("releases", &wrong));

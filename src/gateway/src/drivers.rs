@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use picket_driver::DriverKind;
 use picket_engine::Parents;
+use picket_release::{Releaser, SettingFault};
+use serde_json::{Map, Value};
 
 use crate::units::Units;
 
@@ -38,6 +40,19 @@ impl Drivers {
     }
 }
 
+/// The releaser `name` of a kind; all faults of its table at once.
+pub(crate) fn releaser(
+    name: &str,
+    kind: &str,
+    settings: &Map<String, Value>,
+) -> Result<Arc<dyn Releaser>, Vec<SettingFault>> {
+    match kind {
+        #[cfg(feature = "kubernetes")]
+        "kubernetes" => picket_kubernetes::OutOfService::make(settings),
+        _ => picket_release::make(name, kind, settings),
+    }
+}
+
 /// All of them. A new driver is one more line here.
 #[cfg_attr(not(feature = "aws"), expect(unused_variables, reason = "nothing of it is of another driver"))]
 fn kinds(trial: Trial) -> Vec<Box<dyn DriverKind>> {
@@ -64,7 +79,6 @@ mod tests {
 
     use picket_driver::Context;
     use picket_engine::clock::SystemClock;
-    use serde_json::{Map, Value};
 
     use super::*;
 
@@ -111,8 +125,8 @@ mod tests {
     #[test]
     fn the_example_shows_every_key_of_every_kind_of_release() {
         let settings = Map::from_iter([(UNKNOWN.to_owned(), Value::Null)]);
-        for kind in ["webhook", "command", "volumes"] {
-            let faults = picket_release::make("x", kind, &settings).expect_err("an unknown key");
+        for kind in ["webhook", "command", "volumes", "kubernetes"] {
+            let faults = releaser("x", kind, &settings).expect_err("an unknown key");
             let own = ["deadline", "settle", "attempt"];
             let faults: Vec<_> = faults
                 .into_iter()

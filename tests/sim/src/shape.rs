@@ -14,7 +14,7 @@ use picket_driver_sim::{
     Disk, Fault, Link, Random, RestorePolicy, SharedWorld, SimDriver, SimOptions, World,
 };
 use picket_engine::{NodePlan, ParentDriver, ParentSettings, Parents, PlannedRelease};
-use picket_release::Releaser;
+use picket_release::{ForNode, Releaser};
 
 use crate::scene::s;
 use crate::trace::GatewayId;
@@ -360,9 +360,10 @@ impl Shape {
             id: ReleaseId::new(id).expect("a good name"),
             releaser: releaser.clone(),
         });
+        let whose = ForNode { id: &node.id, provider_id: None, devices: &drivers };
         let volumes = self.volumes.then(|| PlannedRelease {
             id: ReleaseId::new(VOLUMES).expect("a good name"),
-            releaser: let_go().of_node(&drivers).expect("it knows volumes").expect("it works by a device"),
+            releaser: let_go().of_node(&whose).expect("it knows volumes").expect("by a device"),
         });
         NodePlan {
             id: node.id.clone(),

@@ -69,7 +69,14 @@ async fn a_leader_that_is_told_to_stop_hands_over_and_the_node_is_brought_back_b
     let said = trio.said(trio.fence("k1")?).await?;
     assert_eq!(said.code, 0, "{said:?}\n{}", trio.logs());
     trio.never(&said);
-    let told = trio.gateways[1].picket(&["nodes"]).await?;
+    // It has read the store a moment ago.
+    let told = loop {
+        let told = trio.gateways[1].picket(&["nodes"]).await?;
+        if !told.out.contains("fenced") {
+            break told;
+        }
+        sleep(Duration::from_millis(50)).await;
+    };
     assert!(
         told.out.contains("released") && told.err.contains("told by g1, which does not lead: g0 does"),
         "{told:?}"

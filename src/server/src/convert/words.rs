@@ -154,6 +154,7 @@ pub(crate) fn effect(kind: &EffectKind) -> (v1::EffectKind, String) {
         EffectKind::Hold(device) => (v1::EffectKind::Hold, device.to_string()),
         EffectKind::Unhold(device) => (v1::EffectKind::Unhold, device.to_string()),
         EffectKind::Release(release) => (v1::EffectKind::Release, release.to_string()),
+        EffectKind::Standing(release) => (v1::EffectKind::Standing, release.to_string()),
         EffectKind::Receipt(id) => (v1::EffectKind::Receipt, id.clone()),
     }
 }

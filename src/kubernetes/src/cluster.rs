@@ -1,0 +1,181 @@
+//! One cluster's API server: requests that end in time, are sent once, and go to the cluster that the settings mean.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use http::{Method, Request};
+use kube::config::{KubeConfigOptions, Kubeconfig, NamedAuthInfo};
+use kube::{Client, Config};
+use picket_driver::source;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::fault::{Fault, Kind};
+use crate::object::Namespace;
+
+/// How long the API server works on a request at most, whoever waits for it: its own parameter (K6).
+pub(crate) const SERVED: Duration = Duration::from_secs(10);
+/// How long one is waited for: connecting and the way there and back besides.
+pub(crate) const ASKED: Duration = Duration::from_secs(12);
+const CONNECTING: Duration = Duration::from_secs(3);
+
+/// What kind of patch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Patch {
+    /// RFC 6902, with tests of what was read.
+    Json,
+    /// Lists are merged by their keys.
+    Strategic,
+}
+
+/// The API server of one cluster.
+pub(crate) struct Cluster {
+    kubeconfig: Option<PathBuf>,
+    context: Option<String>,
+    uid: String,
+    client: Mutex<Option<Client>>,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").field("kubeconfig", &self.kubeconfig).field("uid", &self.uid).finish()
+    }
+}
+
+impl Cluster {
+    pub(crate) fn new(kubeconfig: Option<PathBuf>, context: Option<String>, uid: String) -> Self {
+        Self { kubeconfig, context, uid, client: Mutex::default() }
+    }
+
+    /// Whether it is the cluster that the settings mean: a name may lead to another one.
+    pub(crate) async fn is_meant(&self, until: Instant) -> Result<(), Fault> {
+        let system: Namespace = self.get("/api/v1/namespaces/kube-system", until).await?;
+        let uid = &system.metadata.uid;
+        match *uid == self.uid {
+            true => Ok(()),
+            false => Err(Fault::refused(format!(
+                "this is another cluster: its namespace kube-system has the UID {uid}, and the settings say {}",
+                self.uid
+            ))),
+        }
+    }
+
+    /// Reads from a quorum.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str, until: Instant) -> Result<T, Fault> {
+        self.ask(Method::GET, path, None, until).await
+    }
+
+    pub(crate) async fn patch<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        patch: Patch,
+        body: &Value,
+        until: Instant,
+    ) -> Result<T, Fault> {
+        let kind = match patch {
+            Patch::Json => "application/json-patch+json",
+            Patch::Strategic => "application/strategic-merge-patch+json",
+        };
+        self.ask(Method::PATCH, path, Some((kind, body)), until).await
+    }
+
+    /// Deletes at once what has that UID, as it was read, and nothing else.
+    pub(crate) async fn delete(
+        &self,
+        path: &str,
+        (uid, version): (&str, &str),
+        until: Instant,
+    ) -> Result<(), Fault> {
+        let body = json!({
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "gracePeriodSeconds": 0,
+            "preconditions": { "uid": uid, "resourceVersion": version },
+        });
+        let _: Value = self.ask(Method::DELETE, path, Some(("application/json", &body)), until).await?;
+        Ok(())
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, &Value)>,
+        until: Instant,
+    ) -> Result<T, Fault> {
+        let what =
+            format!("{} {}", method.as_str().to_ascii_lowercase(), path.split('?').next().unwrap_or(path));
+        let end = until.min(Instant::now() + ASKED);
+        let asking = async {
+            let client = self.client().await?;
+            let joined = if path.contains('?') { '&' } else { '?' };
+            let uri = format!("{path}{joined}timeout={}s", SERVED.as_secs());
+            let mut request = Request::builder().method(method).uri(uri);
+            let mut sent = Vec::new();
+            if let Some((kind, body)) = body {
+                request = request.header(http::header::CONTENT_TYPE, kind);
+                sent = body.to_string().into_bytes();
+            }
+            let request = request.body(sent).map_err(|error| Fault::refused(format!("{what}: {error}")))?;
+            client.request::<T>(request).await.map_err(|error| Fault::of(&what, error))
+        };
+        let answer = tokio::time::timeout_at(end, asking).await.unwrap_or_else(|_| Err(Fault::late(&what)));
+        if answer.as_ref().is_err_and(|fault| fault.is(Kind::Away) || fault.is_of_login()) {
+            // The files may have been replaced, or the server may have moved: they are read anew.
+            *self.client.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        answer
+    }
+
+    async fn client(&self) -> Result<Client, Fault> {
+        let made = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(client) = made {
+            return Ok(client);
+        }
+        let mut config = self.config().await?;
+        if config.accept_invalid_certs {
+            return Err(Fault::refused(
+                "the kubeconfig says insecure-skip-tls-verify: whom to believe is never switched off",
+            ));
+        }
+        if config.cluster_url.scheme() != Some(&http::uri::Scheme::HTTPS) {
+            return Err(Fault::refused(format!(
+                "the API server is at {}: https alone is believed",
+                config.cluster_url
+            )));
+        }
+        // Whoever asks decides whether it is asked again.
+        config.default_retry = false;
+        config.connect_timeout = Some(CONNECTING);
+        config.read_timeout = None;
+        let client = Client::try_from(config).map_err(|error| Fault::of("the kubeconfig", error))?;
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
+        Ok(client)
+    }
+
+    async fn config(&self) -> Result<Config, Fault> {
+        let Some(path) = &self.kubeconfig else {
+            return Config::incluster().map_err(|error| {
+                Fault::refused(format!("no kubeconfig is set, and this is no pod: {error}"))
+            });
+        };
+        let place = path.display();
+        source::private(path).map_err(|why| Fault::refused(format!("kubeconfig: {why}")))?;
+        let wrong =
+            |error: kube::config::KubeconfigError| Fault::refused(format!("kubeconfig {place}: {error}"));
+        let read = Kubeconfig::read_from(path).map_err(wrong)?;
+        let runs = |one: &NamedAuthInfo| {
+            one.auth_info.as_ref().is_some_and(|info| info.exec.is_some() || info.auth_provider.is_some())
+        };
+        if read.auth_infos.iter().any(runs) {
+            return Err(Fault::refused(format!(
+                "kubeconfig {place}: a user of it has a program for a login (exec or auth-provider): name a token, a token file or a \
+                 certificate"
+            )));
+        }
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        Config::from_custom_kubeconfig(read, &options).await.map_err(wrong)
+    }
+}

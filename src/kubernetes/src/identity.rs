@@ -1,0 +1,112 @@
+//! Whether a Node of the API is the machine that was switched off (K1).
+
+use picket_core::device::{Identity, IdentityMatch};
+
+use crate::object::Node;
+
+/// What has to agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Match {
+    /// The Node's system UUID, or its providerID, with what the node's devices and settings say.
+    Identity,
+    /// Its name alone.
+    Name,
+}
+
+/// Compares them. In words how it is known; `Err`: it is another machine, or nothing says that it is this one.
+pub(crate) fn is_this(
+    node: &Node,
+    devices: &[Identity],
+    provider_id: Option<&str>,
+    matched: Match,
+) -> Result<&'static str, String> {
+    let name = &node.metadata.name;
+    let uuid = Identity::usable_uuid(&node.status.node_info.system_uuid);
+    let said = Identity { uuid, serial: None };
+    let compared: Vec<IdentityMatch> = devices.iter().map(|device| uuid_of(device).compare(&said)).collect();
+    if compared.contains(&IdentityMatch::Mismatch) {
+        let wanted: Vec<String> = devices.iter().map(Identity::words).collect();
+        return Err(format!(
+            "Node {name} is another machine: its system UUID is {}, and the node's devices say {}",
+            node.status.node_info.system_uuid,
+            wanted.join(" and ")
+        ));
+    }
+    let provider = provider_id.filter(|_| !node.spec.provider_id.is_empty());
+    if let Some(wanted) = provider.filter(|wanted| **wanted != node.spec.provider_id) {
+        let found = &node.spec.provider_id;
+        return Err(format!(
+            "Node {name} is another machine: its providerID is {found}, and the node's is {wanted}"
+        ));
+    }
+    if compared.contains(&IdentityMatch::Match) {
+        return Ok("by its system UUID");
+    }
+    if provider.is_some() {
+        return Ok("by its providerID");
+    }
+    match matched {
+        Match::Name => Ok("by its name alone"),
+        Match::Identity => Err(format!(
+            "nothing says that Node {name} is this machine: its devices and Kubernetes know no UUID in common, and no providerID is \
+             set; set `provider_id` of the node, or `match = \"name\"` of the release"
+        )),
+    }
+}
+
+/// What Kubernetes knows of a machine besides: a BMC's serial number is another one.
+fn uuid_of(device: &Identity) -> Identity {
+    Identity { uuid: device.uuid.clone(), serial: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::{NodeInfo, NodeSpec, NodeStatus};
+
+    const UUID: &str = "4b554245-2d4e-4f44-452d-303030303031";
+
+    fn node(uuid: &str, provider_id: &str) -> Node {
+        let node_info = NodeInfo { system_uuid: uuid.to_owned(), ..NodeInfo::default() };
+        Node {
+            status: NodeStatus { node_info, ..NodeStatus::default() },
+            spec: NodeSpec { provider_id: provider_id.to_owned(), ..NodeSpec::default() },
+            ..Node::default()
+        }
+    }
+
+    fn device(uuid: &str) -> Identity {
+        Identity { uuid: Identity::usable_uuid(uuid), serial: Some("SN-1".to_owned()) }
+    }
+
+    fn known(node: &Node, devices: &[Identity], provider_id: Option<&str>) -> Option<&'static str> {
+        is_this(node, devices, provider_id, Match::Identity).ok()
+    }
+
+    #[test]
+    fn a_uuid_in_either_byte_order_is_a_match() {
+        let swapped = "4542554b-4e2d-444f-452d-303030303031";
+        for uuid in [UUID, swapped] {
+            assert_eq!(known(&node(uuid, ""), &[device(UUID)], None), Some("by its system UUID"), "{uuid}");
+        }
+    }
+
+    #[test]
+    fn a_contradiction_stops_whatever_else_agrees() {
+        let other = node("11111111-2222-4333-8444-555555555555", "aws:///a/i-1");
+        assert_eq!(known(&other, &[device(UUID)], Some("aws:///a/i-1")), None);
+        assert_eq!(known(&node(UUID, "aws:///a/i-2"), &[device(UUID)], Some("aws:///a/i-1")), None);
+        let by_name = is_this(&other, &[device(UUID)], None, Match::Name);
+        assert!(by_name.expect_err("another machine").contains("another machine"));
+    }
+
+    #[test]
+    fn nothing_known_is_no_match_but_where_a_setting_says_so() {
+        for nothing in ["", "00000000-0000-0000-0000-000000000000"] {
+            assert_eq!(known(&node(nothing, ""), &[device(UUID)], None), None);
+        }
+        assert_eq!(known(&node(UUID, ""), &[], None), None);
+        assert_eq!(is_this(&node("", ""), &[], None, Match::Name), Ok("by its name alone"));
+        assert_eq!(known(&node("", "gce://p/z/n"), &[], Some("gce://p/z/n")), Some("by its providerID"));
+    }
+}

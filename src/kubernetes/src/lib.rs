@@ -1,0 +1,22 @@
+//! Kubernetes: the pods of a node that is proven off are deleted, and its volumes let go by the taint `out-of-service`.
+//!
+//! **Purpose.** The kind of release `kubernetes` ([`OutOfService`]): which Node it is, its pods, the taint, its VolumeAttachments, and
+//! what is put back once it runs again.
+//! **Non-goals.** No decision whether a node failed, nor whether a release is due. No cloud's volumes: the CSI driver detaches.
+//! **Invariants.** A change names the UID of what it changes, and of a Node the version that was read, so that a late one is refused;
+//! nothing is replaced whole, and what others set stays as it is. The permit is asked before each request that lets anything go. The
+//! taint `out-of-service` is set only where no pod that could be deleted is left, so that nobody else deletes one by its name.
+//! Nothing is sent twice by the client itself.
+
+mod attachments;
+mod cluster;
+mod fault;
+mod identity;
+mod node;
+mod object;
+mod pods;
+mod release;
+mod settings;
+mod taints;
+
+pub use release::OutOfService;

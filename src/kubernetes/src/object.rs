@@ -1,0 +1,128 @@
+//! Of the objects of the API what is read here. What is not read is never written: changes are patches.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Metadata {
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+    pub(crate) uid: String,
+    pub(crate) resource_version: String,
+    pub(crate) annotations: BTreeMap<String, String>,
+    pub(crate) finalizers: Vec<String>,
+    pub(crate) owner_references: Vec<Owner>,
+    pub(crate) deletion_timestamp: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Owner {
+    pub(crate) kind: String,
+    pub(crate) controller: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct List<T> {
+    pub(crate) items: Vec<T>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Namespace {
+    pub(crate) metadata: Metadata,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Node {
+    pub(crate) metadata: Metadata,
+    pub(crate) spec: NodeSpec,
+    pub(crate) status: NodeStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct NodeSpec {
+    #[serde(rename = "providerID")]
+    pub(crate) provider_id: String,
+    /// As they stand there: a patch tests all of them, whatever they have that is not known here.
+    pub(crate) taints: Option<Vec<Value>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct NodeStatus {
+    pub(crate) node_info: NodeInfo,
+    pub(crate) conditions: Vec<Condition>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct NodeInfo {
+    #[serde(rename = "systemUUID")]
+    pub(crate) system_uuid: String,
+    #[serde(rename = "bootID")]
+    pub(crate) boot_id: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Condition {
+    pub(crate) r#type: String,
+    pub(crate) status: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Pod {
+    pub(crate) metadata: Metadata,
+    pub(crate) spec: PodSpec,
+    pub(crate) status: PodStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PodSpec {
+    pub(crate) tolerations: Vec<Toleration>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PodStatus {
+    pub(crate) phase: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Toleration {
+    pub(crate) key: String,
+    pub(crate) operator: String,
+    pub(crate) value: String,
+    pub(crate) effect: String,
+    pub(crate) toleration_seconds: Option<i64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct VolumeAttachment {
+    pub(crate) metadata: Metadata,
+    pub(crate) spec: VolumeAttachmentSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct VolumeAttachmentSpec {
+    pub(crate) attacher: String,
+    pub(crate) node_name: String,
+    pub(crate) source: Source,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Source {
+    pub(crate) persistent_volume_name: Option<String>,
+}

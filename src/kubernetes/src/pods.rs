@@ -1,0 +1,266 @@
+//! The pods of a node that is off (K4): each is deleted by its UID, before the taint that would make others delete it by its name.
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use picket_core::ground::ReleasePermit;
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use tokio::time::Instant;
+
+use crate::cluster::{Cluster, Patch};
+use crate::fault::{Fault, Kind};
+use crate::object::{List, Node, Pod, Toleration};
+use crate::taints;
+
+/// So many are deleted side by side.
+const AT_ONCE: usize = 16;
+/// Whom taint eviction deletes within so many seconds, it is left to.
+const SOON: i64 = 5;
+/// It is waited for so many seconds at most.
+const PATIENCE: i64 = 30;
+
+/// What becomes of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is deleted.
+    Goes,
+    /// Taint eviction is about to delete it by its name: a pod made anew under that name would be deleted again.
+    Evicted,
+    /// It is no reason to wait, and why.
+    Stays(&'static str),
+}
+
+/// The pods of a node, as a quorum has them.
+pub(crate) async fn of(cluster: &Cluster, name: &str, until: Instant) -> Result<Vec<Pod>, Fault> {
+    let path = format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{name}");
+    let all: List<Pod> = cluster.get(&path, until).await?;
+    Ok(all.items)
+}
+
+pub(crate) fn fate(pod: &Pod, node: &Node, now: OffsetDateTime) -> Fate {
+    let meta = &pod.metadata;
+    if meta.annotations.contains_key("kubernetes.io/config.mirror") {
+        return Fate::Stays("static");
+    }
+    if meta.owner_references.iter().any(|owner| owner.controller && owner.kind == "DaemonSet") {
+        return Fate::Stays("of a DaemonSet");
+    }
+    let is_deleted = meta.deletion_timestamp.is_some();
+    if is_deleted && !meta.finalizers.is_empty() && is_over(pod) {
+        return Fate::Stays("kept by a finalizer");
+    }
+    if !is_deleted && is_evicted_soon(pod, node, now) {
+        return Fate::Evicted;
+    }
+    Fate::Goes
+}
+
+/// A volume of it is detached: it does not run, whatever its kubelet would say.
+fn is_over(pod: &Pod) -> bool {
+    matches!(pod.status.phase.as_str(), "Failed" | "Succeeded")
+}
+
+/// Whether taint eviction deletes it about now, for a taint that is not ours.
+fn is_evicted_soon(pod: &Pod, node: &Node, now: OffsetDateTime) -> bool {
+    let at = taints::evicting(node).filter_map(|(key, value, since)| {
+        let since = OffsetDateTime::parse(since?, &Rfc3339).ok()?;
+        let tolerating = pod.spec.tolerations.iter().filter(|one| tolerates(one, key, value));
+        // The shortest counts; without any it is evicted at once, and one without a time tolerates for ever.
+        let seconds = tolerating.map(|one| one.toleration_seconds).reduce(shortest).unwrap_or(Some(0))?;
+        Some(since + time::Duration::seconds(seconds.max(0)))
+    });
+    let about = |at: OffsetDateTime| {
+        let left = (at - now).whole_seconds();
+        (-PATIENCE..=SOON).contains(&left)
+    };
+    at.into_iter().any(about)
+}
+
+fn shortest(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    [one, other].into_iter().flatten().min()
+}
+
+fn tolerates(one: &Toleration, key: &str, value: &str) -> bool {
+    let of_effect = matches!(one.effect.as_str(), "" | "NoExecute");
+    let of_key = one.key == key || one.key.is_empty() && one.operator == "Exists";
+    of_effect && of_key && (one.operator == "Exists" || one.value == value)
+}
+
+/// A name for people.
+pub(crate) fn words(pod: &Pod) -> String {
+    format!("{}/{}", pod.metadata.namespace, pod.metadata.name)
+}
+
+/// Deletes these, side by side, for as long as the permit bears it. How many were sent off.
+pub(crate) async fn delete(
+    cluster: &Cluster,
+    pods: &[&Pod],
+    permit: &ReleasePermit<'_>,
+    until: Instant,
+) -> Result<usize, Fault> {
+    let mut waiting = pods.iter();
+    let mut deleting: FuturesUnordered<_> =
+        waiting.by_ref().take(AT_ONCE).map(|pod| delete_one(cluster, pod, permit, until)).collect();
+    let (mut deleted, mut first_fault) = (0, None);
+    while let Some(one) = deleting.next().await {
+        match one {
+            Ok(()) => deleted += 1,
+            // Changed since it was read: it is looked at anew.
+            Err(fault) if fault.is(Kind::Conflict) => {}
+            // What one of them meets the others meet as well; those that are on their way are heard. That something may have happened
+            // is told before anything else.
+            Err(fault) => {
+                if first_fault.as_ref().is_none_or(|known: &Fault| fault.unknown && !known.unknown) {
+                    first_fault = Some(fault);
+                }
+            }
+        }
+        if first_fault.is_none()
+            && let Some(pod) = waiting.next()
+        {
+            deleting.push(delete_one(cluster, pod, permit, until));
+        }
+    }
+    first_fault.map_or(Ok(deleted), Err)
+}
+
+/// Failed first, by a disruption (a Job counts such a one against nobody), then gone: both of this pod, by its UID.
+async fn delete_one(
+    cluster: &Cluster,
+    pod: &Pod,
+    permit: &ReleasePermit<'_>,
+    until: Instant,
+) -> Result<(), Fault> {
+    let meta = &pod.metadata;
+    let path = format!("/api/v1/namespaces/{}/pods/{}", meta.namespace, meta.name);
+    let mut version = meta.resource_version.clone();
+    if !is_over(pod) {
+        permit.may_send().map_err(Fault::refused)?;
+        let failed = disrupted(&meta.uid, &version);
+        match cluster.patch::<Pod>(&format!("{path}/status"), Patch::Strategic, &failed, until).await {
+            Ok(now) => version = now.metadata.resource_version,
+            Err(fault) if fault.is(Kind::NotFound) => return Ok(()),
+            // Whoever may delete pods, and not say how they ended, deletes them.
+            Err(fault) if fault.is(Kind::Refused) || fault.is(Kind::Invalid) => {
+                tracing::warn!(pod = words(pod), %fault, "it is not told that the pod failed");
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    permit.may_send().map_err(Fault::refused)?;
+    match cluster.delete(&path, (&meta.uid, &version), until).await {
+        Err(fault) if !fault.is(Kind::NotFound) => Err(fault),
+        _ => Ok(()),
+    }
+}
+
+/// Whether it was deleted before, and something holds it.
+pub(crate) fn is_held(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_some() && !pod.metadata.finalizers.is_empty()
+}
+
+fn disrupted(uid: &str, version: &str) -> Value {
+    let now = OffsetDateTime::now_utc().replace_nanosecond(0).ok().and_then(|now| now.format(&Rfc3339).ok());
+    json!({
+        "metadata": { "uid": uid, "resourceVersion": version },
+        "status": {
+            "phase": "Failed",
+            "reason": "NodeFenced",
+            "message": "the node was switched off, and proven to be off",
+            "conditions": [{
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": "NodeFenced",
+                "message": "Picket: the node was switched off, and proven to be off",
+                "lastTransitionTime": now,
+            }],
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SINCE: &str = "2026-01-01T00:00:00Z";
+
+    fn at(seconds: i64) -> OffsetDateTime {
+        OffsetDateTime::parse(SINCE, &Rfc3339).expect("a time") + time::Duration::seconds(seconds)
+    }
+
+    fn pod(value: Value) -> Pod {
+        serde_json::from_value(value).expect("a pod")
+    }
+
+    fn unreachable() -> Node {
+        let taint =
+            json!({"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "timeAdded": SINCE});
+        serde_json::from_value(json!({"spec": {"taints": [taint]}})).expect("a Node")
+    }
+
+    fn tolerating(seconds: Option<i64>) -> Pod {
+        let mut toleration =
+            json!({"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"});
+        if let Some(seconds) = seconds {
+            toleration["tolerationSeconds"] = json!(seconds);
+        }
+        pod(json!({"spec": {"tolerations": [toleration]}}))
+    }
+
+    #[test]
+    fn static_pods_and_those_of_daemon_sets_stay() {
+        let mirror = pod(json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}}));
+        assert_eq!(fate(&mirror, &Node::default(), at(0)), Fate::Stays("static"));
+        let owned = |kind: &str, controller: bool| {
+            pod(json!({"metadata": {"ownerReferences": [{"kind": kind, "controller": controller}]}}))
+        };
+        assert_eq!(fate(&owned("DaemonSet", true), &Node::default(), at(0)), Fate::Stays("of a DaemonSet"));
+        for other in [owned("DaemonSet", false), owned("StatefulSet", true)] {
+            assert_eq!(fate(&other, &Node::default(), at(0)), Fate::Goes);
+        }
+    }
+
+    #[test]
+    fn what_a_finalizer_holds_stays_once_it_is_failed() {
+        let held = |phase: &str| {
+            let meta = json!({"finalizers": ["a/b"], "deletionTimestamp": SINCE});
+            pod(json!({"metadata": meta, "status": {"phase": phase}}))
+        };
+        assert_eq!(fate(&held("Failed"), &Node::default(), at(0)), Fate::Stays("kept by a finalizer"));
+        assert_eq!(
+            fate(&held("Running"), &Node::default(), at(0)),
+            Fate::Goes,
+            "its volume would not be detached"
+        );
+    }
+
+    #[test]
+    fn whom_taint_eviction_is_about_to_delete_it_is_left_to_for_a_while() {
+        let node = unreachable();
+        for (seconds, now, fate_then) in [
+            (Some(300), 0, Fate::Goes),
+            (Some(300), 294, Fate::Goes),
+            (Some(300), 295, Fate::Evicted),
+            (Some(300), 330, Fate::Evicted),
+            (Some(300), 331, Fate::Goes),
+            (Some(3), 0, Fate::Evicted),
+            (None, 1_000, Fate::Goes),
+        ] {
+            assert_eq!(fate(&tolerating(seconds), &node, at(now)), fate_then, "{seconds:?} at {now}");
+        }
+        let bare = pod(json!({}));
+        assert_eq!(fate(&bare, &node, at(1)), Fate::Evicted);
+        let deleted = pod(json!({"metadata": {"deletionTimestamp": SINCE}}));
+        assert_eq!(fate(&deleted, &node, at(1)), Fate::Goes, "it was deleted by its name already");
+    }
+
+    #[test]
+    fn the_shortest_toleration_counts() {
+        let both = pod(json!({"spec": {"tolerations": [
+            {"operator": "Exists"},
+            {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 10},
+        ]}}));
+        assert_eq!(fate(&both, &unreachable(), at(8)), Fate::Evicted);
+    }
+}

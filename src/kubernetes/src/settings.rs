@@ -1,0 +1,105 @@
+//! The table of a release of the kind `kubernetes`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use picket_reach::Settings;
+use picket_release::Pace;
+
+use crate::identity::Match;
+
+/// The longest that one attempt may take.
+const LONGEST: Duration = Duration::from_secs(60);
+/// The least that a release may take: a CSI driver's controller that sleeps is waited for (K5).
+const LEAST: Duration = Duration::from_secs(8 * 60);
+/// What stands in the value of a taint, between `picket.` and the generation.
+const LONGEST_OWNER: usize = 32;
+
+/// As the settings have it.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) kubeconfig: Option<PathBuf>,
+    pub(crate) context: Option<String>,
+    pub(crate) cluster_uid: String,
+    pub(crate) owner: String,
+    pub(crate) matched: Match,
+    pub(crate) pace: Pace,
+}
+
+impl Asked {
+    /// Keys: `kubeconfig` (a file; not given: the service account of the pod in which the gateway runs), `context` (one of it; not
+    /// given: its current one), `cluster_uid` (the UID of the namespace `kube-system`), `owner` (this installation, in taints and
+    /// annotations; `picket`), `match` (`identity`: the Node's system UUID or providerID must be the device's; `name`: its name is
+    /// enough).
+    pub(crate) fn read(settings: &mut Settings<'_>) -> Option<Self> {
+        let kubeconfig = settings.text("kubeconfig").map(PathBuf::from);
+        if kubeconfig.as_ref().is_some_and(|path| !path.is_absolute()) {
+            settings.fault("kubeconfig", "expected an absolute path, for example \"/etc/picket/kubeconfig\"");
+        }
+        let context = settings.text("context");
+        if context.is_some() && kubeconfig.is_none() {
+            settings.fault("context", "is one of a kubeconfig, and none is named");
+        }
+        let uid = settings.needed(
+            "cluster_uid",
+            "\"3f0c6d4e-…\", as `kubectl get namespace kube-system -o jsonpath={.metadata.uid}` says: a node of another cluster may \
+             have the same name",
+        );
+        let owner = settings.text("owner").unwrap_or_else(|| "picket".to_owned());
+        if !is_label(&owner) {
+            let message = format!(
+                "expected at most {LONGEST_OWNER} letters, digits and hyphens, a letter or digit first and last; found {owner:?}"
+            );
+            settings.fault("owner", message);
+        }
+        let matched = match settings.word("match", &["identity", "name"]) {
+            Some("name") => Match::Name,
+            _ => Match::Identity,
+        };
+        let pace = Pace::read(settings, LONGEST);
+        if pace.deadline < LEAST {
+            settings.fault("deadline", "expected 8m at least: what detaches volumes may be away for minutes");
+        }
+        Some(Self { kubeconfig, context, cluster_uid: uid?, owner, matched, pace })
+    }
+}
+
+fn is_label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let ends = [text.bytes().next(), text.bytes().last()];
+    !text.is_empty()
+        && text.len() <= LONGEST_OWNER
+        && text.bytes().all(inner)
+        && ends.iter().flatten().all(u8::is_ascii_alphanumeric)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn faults(table: serde_json::Value) -> Vec<String> {
+        let mut settings = Settings::new(table.as_object().expect("a table"));
+        let made = Asked::read(&mut settings);
+        match settings.finish(made) {
+            Ok(_) => Vec::new(),
+            Err(faults) => faults.into_iter().map(|fault| fault.key).collect(),
+        }
+    }
+
+    #[test]
+    fn the_least_is_whose_cluster_it_is() {
+        assert_eq!(faults(json!({})), ["cluster_uid"]);
+        assert!(faults(json!({"cluster_uid": "3f0c6d4e-0000-4000-8000-000000000000"})).is_empty());
+    }
+
+    #[test]
+    fn all_faults_are_told_at_once() {
+        let table = json!({
+            "kubeconfig": "kubeconfig", "cluster_uid": 7, "owner": "my_cluster", "match": "hope", "deadline": "1m", "colour": "red",
+        });
+        assert_eq!(faults(table), ["kubeconfig", "cluster_uid", "owner", "match", "deadline", "colour"]);
+        assert_eq!(faults(json!({"context": "here", "cluster_uid": "u"})), ["context"]);
+    }
+}
