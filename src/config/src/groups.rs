@@ -30,7 +30,7 @@ impl GroupRules {
         let budget = table.has("budget").then(|| budget::limits(table.table("budget")));
         let liveness = table
             .has("liveness")
-            .then(|| Kinded::read(&mut table.table("liveness"), "\"command\" or \"http\""));
+            .then(|| Kinded::read(&mut table.table("liveness"), "\"command\", \"http\" or \"kubernetes\""));
         Self { budget, liveness, drills: table.flag("drills") }
     }
 

@@ -182,6 +182,13 @@ pub enum Event<'a> {
         /// What it would set up lets go for as long as it stands, as its releaser says now.
         lingers: Option<Duration>,
     },
+    /// Whom the far side of a release has for the node. Only the first word counts.
+    ReleaseSubject {
+        /// Which.
+        release: ReleaseId,
+        /// In the far side's words.
+        subject: String,
+    },
     /// What an attempt, or a look at it, said.
     ReleaseProgress {
         /// Which.

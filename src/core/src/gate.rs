@@ -1,6 +1,6 @@
 //! The last gate before a power-on and before each release attempt: the store is asked once more (S6).
 
-use crate::device::{DeviceClass, DeviceSpec, Identity};
+use crate::device::DeviceClass;
 use crate::election::Leadership;
 use crate::ground::{ATTEMPT_LIFE, Look, LookFault, ReleaseGround, ReleasePermit};
 use crate::ledger::EffectKind;
@@ -101,11 +101,7 @@ pub async fn release_permit<'ground>(
     ground.examine(looks, clock.boot())?;
     let not_after = clock.wall().after(ATTEMPT_LIFE);
     let generation = record.generation;
-    let known = |spec: &DeviceSpec| match spec.identity.is_empty() {
-        true => record.learned.get(&spec.id).map(|learned| Identity::clone(learned)),
-        false => Some(spec.identity.clone()),
-    };
-    let identities = fence.topology.hosts().filter_map(known).collect();
+    let identities = record.identities(fence);
     let fresh_until = ground.fresh_until(looks, clock.boot());
     Ok(ReleasePermit {
         ground,

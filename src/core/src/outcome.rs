@@ -42,6 +42,8 @@ pub enum Reason {
     Expired,
     /// The request was withdrawn while it waited.
     Withdrawn,
+    /// By the name under which it lets go, another machine is found than when the fence began (K1).
+    Replaced,
     /// The store was restored from a backup that says that the node was kept off, and no device says Off (S21).
     Restored,
 }
@@ -73,6 +75,7 @@ impl Reason {
             Reason::Brake => "brake",
             Reason::Expired => "expired",
             Reason::Withdrawn => "withdrawn",
+            Reason::Replaced => "replaced",
             Reason::Restored => "restored",
         }
     }

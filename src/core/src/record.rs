@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::Identity;
+use crate::device::{DeviceSpec, Identity};
 use crate::ids::{DeviceId, Generation, NodeId};
 use crate::ledger::Ledger;
 use crate::outcome::Reason;
@@ -190,6 +190,15 @@ impl NodeRecord {
     /// Whether what its devices say decides where it stands: it came out of a backup, and nobody acted since (S21).
     pub fn is_undecided(&self) -> bool {
         crate::machine::is_undecided(self)
+    }
+
+    /// What the host devices of that fence say of themselves, as the settings have it or as it was learned (S13). Empty: nobody knows.
+    pub fn identities(&self, fence: &Fence) -> Vec<Identity> {
+        let known = |spec: &DeviceSpec| match spec.identity.is_empty() {
+            true => self.learned.get(&spec.id).map(|learned| Identity::clone(learned)),
+            false => Some(spec.identity.clone()),
+        };
+        fence.topology.hosts().filter_map(known).collect()
     }
 
     /// Nobody keeps it off and nothing is open: its settings may be changed, or taken away.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use picket_driver::DriverKind;
 use picket_engine::Parents;
+use picket_liveness::Source;
 use picket_release::{Releaser, SettingFault};
 use serde_json::{Map, Value};
 
@@ -50,6 +51,15 @@ pub(crate) fn releaser(
         #[cfg(feature = "kubernetes")]
         "kubernetes" => picket_kubernetes::OutOfService::make(settings),
         _ => picket_release::make(name, kind, settings),
+    }
+}
+
+/// The liveness source of a kind; all faults of its table at once.
+pub(crate) fn source(kind: &str, settings: &Map<String, Value>) -> Result<Source, Vec<SettingFault>> {
+    match kind {
+        #[cfg(feature = "kubernetes")]
+        "kubernetes" => picket_kubernetes::Alive::source(settings),
+        _ => Source::read(kind, settings),
     }
 }
 

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use picket_config::{Fault, Grouping, Kinded, NodeSettings, Place};
 use picket_liveness::{Liveness, Source};
 
+use crate::drivers;
+
 /// The sources, by where they stand: what a label says of each of its values stands once.
 pub(crate) struct Sources {
     by_place: BTreeMap<Place, Source>,
@@ -20,7 +22,7 @@ pub(crate) fn read(groups: &Grouping, faults: &mut Vec<Fault>) -> Sources {
     let mut by_place = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for settings in by_group.values().filter(|settings| seen.insert(settings.place().clone())) {
-        match Source::read(&settings.kind, &settings.settings) {
+        match drivers::source(&settings.kind, &settings.settings) {
             Ok(source) => drop(by_place.insert(settings.place().clone(), source)),
             // That a kind is missing was told.
             Err(_) if settings.kind.is_empty() => {}

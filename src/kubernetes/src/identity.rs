@@ -1,8 +1,59 @@
 //! Whether a Node of the API is the machine that was switched off (K1).
 
 use picket_core::device::{Identity, IdentityMatch};
+use serde::{Deserialize, Serialize};
 
 use crate::object::Node;
+
+/// Whom the API had by that name when a fence began. It stands in the gateway's record.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Met {
+    node: String,
+    uid: String,
+    #[serde(rename = "systemUUID")]
+    system_uuid: String,
+    #[serde(rename = "machineID")]
+    machine_id: String,
+}
+
+impl Met {
+    pub(crate) fn of(node: &Node) -> Self {
+        let info = &node.status.node_info;
+        Self {
+            node: node.metadata.name.clone(),
+            uid: node.metadata.uid.clone(),
+            system_uuid: info.system_uuid.clone(),
+            machine_id: info.machine_id.clone(),
+        }
+    }
+
+    /// As it stands in the record; `None`: nothing of ours.
+    pub(crate) fn read(words: &str) -> Option<Self> {
+        serde_json::from_str(words).ok()
+    }
+
+    pub(crate) fn words(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Why that Node is not the one of then. `made_anew`: one that was made anew for the same machine is another, too.
+    pub(crate) fn differs(&self, node: &Node, made_anew: bool) -> Option<String> {
+        let now = Self::of(node);
+        let said = |what: &str, was: &str, is: &str| {
+            let name = &self.node;
+            Some(format!("replaced: the {what} of Node {name} was {was} when the fence began, and is {is}"))
+        };
+        if self.system_uuid != now.system_uuid {
+            return said("system UUID", &self.system_uuid, &now.system_uuid);
+        }
+        if self.machine_id != now.machine_id {
+            return said("machine ID", &self.machine_id, &now.machine_id);
+        }
+        let is_another = made_anew && self.uid != now.uid;
+        is_another.then(|| said("UID", &self.uid, &now.uid)).flatten()
+    }
+}
 
 /// What has to agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +149,26 @@ mod tests {
         assert_eq!(known(&node(UUID, "aws:///a/i-2"), &[device(UUID)], Some("aws:///a/i-1")), None);
         let by_name = is_this(&other, &[device(UUID)], None, Match::Name);
         assert!(by_name.expect_err("another machine").contains("another machine"));
+    }
+
+    #[test]
+    fn who_was_met_is_known_again() {
+        let whom = |uid: &str, system: &str, machine: &str| {
+            let mut node = node(system, "");
+            node.metadata.uid = uid.to_owned();
+            node.status.node_info.machine_id = machine.to_owned();
+            node
+        };
+        let met = Met::of(&whom("u", UUID, "m"));
+        assert_eq!(Met::read(&met.words()), Some(met.clone()));
+        assert_eq!(Met::read("something else"), None);
+        assert_eq!(met.differs(&whom("u", UUID, "m"), true), None);
+        assert_eq!(met.differs(&whom("v", UUID, "m"), false), None, "made anew for the same machine");
+        for (other, made_anew) in
+            [(whom("v", UUID, "m"), true), (whom("u", "s", "m"), false), (whom("u", UUID, "n"), false)]
+        {
+            assert!(met.differs(&other, made_anew).expect("another").starts_with("replaced: "));
+        }
     }
 
     #[test]

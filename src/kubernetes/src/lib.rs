@@ -2,21 +2,27 @@
 //!
 //! **Purpose.** The kind of release `kubernetes` ([`OutOfService`]): which Node it is, its pods, the taint, its VolumeAttachments, and
 //! what is put back once it runs again.
+//! Whether a Node recovered, asked before anything is done to it ([`Alive`]).
 //! **Non-goals.** No decision whether a node failed, nor whether a release is due. No cloud's volumes: the CSI driver detaches.
 //! **Invariants.** A change names the UID of what it changes, and of a Node the version that was read, so that a late one is refused;
 //! nothing is replaced whole, and what others set stays as it is. The permit is asked before each request that lets anything go. The
 //! taint `out-of-service` is set only where no pod that could be deleted is left, so that nobody else deletes one by its name.
 //! Nothing is sent twice by the client itself.
 
+mod alive;
+mod announcing;
 mod attachments;
+mod back;
 mod cluster;
 mod fault;
 mod identity;
 mod node;
+mod note;
 mod object;
 mod pods;
 mod release;
 mod settings;
 mod taints;
 
+pub use alive::Alive;
 pub use release::OutOfService;

@@ -67,6 +67,8 @@ pub(crate) struct NodeInfo {
     pub(crate) system_uuid: String,
     #[serde(rename = "bootID")]
     pub(crate) boot_id: String,
+    #[serde(rename = "machineID")]
+    pub(crate) machine_id: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -74,6 +76,19 @@ pub(crate) struct NodeInfo {
 pub(crate) struct Condition {
     pub(crate) r#type: String,
     pub(crate) status: String,
+}
+
+/// What a kubelet renews while it lives.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Lease {
+    pub(crate) spec: LeaseSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct LeaseSpec {
+    pub(crate) renew_time: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

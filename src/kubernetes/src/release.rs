@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
 use picket_core::ids::NodeId;
 use picket_core::order::ReleaseOrder;
@@ -13,8 +14,11 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
+use crate::back::Back;
 use crate::cluster::{ASKED, Cluster, Patch, SERVED};
 use crate::fault::{Fault, Kind};
+use crate::identity::Met;
+use crate::note::Note;
 use crate::object::{Node, Pod};
 use crate::pods::Fate;
 use crate::settings::Asked;
@@ -22,30 +26,28 @@ use crate::taints::{FENCED, Mark, OUT_OF_SERVICE};
 use crate::{attachments, identity, node, pods, taints};
 
 /// For so long after the taint is gone the attach-detach controller, pod GC and taint eviction may act on what they have read (K3).
-const LINGERS: Duration = Duration::from_secs(30);
+pub(crate) const LINGERS: Duration = Duration::from_secs(30);
 /// Between two looks at what is left.
 const PACE: Duration = Duration::from_millis(100);
 /// One look at what is left takes so long at most, where the API server answers at once.
 const POLLED: Duration = Duration::from_millis(1_500);
-/// A node that is back is seen ready for so long before new pods may come (K2).
-const SOAK: Duration = Duration::from_secs(30);
 /// So many are named; the rest is counted.
 const NAMED: usize = 8;
 
 /// As the settings have it; of a node once it is bound to that.
 #[derive(Debug)]
 pub struct OutOfService {
-    asked: Arc<Asked>,
-    cluster: Arc<Cluster>,
+    pub(crate) asked: Arc<Asked>,
+    pub(crate) cluster: Arc<Cluster>,
     of: Option<OfNode>,
 }
 
 #[derive(Debug)]
-struct OfNode {
-    name: String,
-    provider_id: Option<String>,
-    /// Since when it is seen ready, after it was brought back.
-    ready_since: Mutex<Option<Instant>>,
+pub(crate) struct OfNode {
+    pub(crate) name: String,
+    pub(crate) provider_id: Option<String>,
+    /// What was seen of it after it was brought back.
+    pub(crate) back: Mutex<Back>,
     /// What the next attempt goes by.
     read: Mutex<Option<Read>>,
 }
@@ -53,7 +55,8 @@ struct OfNode {
 /// A Node and its pods, as a quorum had them before the store said its last word.
 #[derive(Debug)]
 struct Read {
-    node: Node,
+    /// `None`: it was deleted, and it is known which one it was.
+    node: Option<Node>,
     pods: Vec<Pod>,
 }
 
@@ -66,47 +69,68 @@ impl OutOfService {
         let mut settings = Settings::new(settings);
         let asked = Asked::read(&mut settings);
         let asked = settings.finish(asked)?;
-        let (kubeconfig, context) = (asked.kubeconfig.clone(), asked.context.clone());
-        let cluster = Arc::new(Cluster::new(kubeconfig, context, asked.cluster_uid.clone()));
+        let cluster = Arc::new(asked.login.clone().cluster());
         Ok(Arc::new(Self { asked: Arc::new(asked), cluster, of: None }))
     }
 
-    fn of(&self) -> Result<&OfNode, Fault> {
+    pub(crate) fn of(&self) -> Result<&OfNode, Fault> {
         self.of.as_ref().ok_or_else(|| Fault::refused("it is bound to no node"))
     }
 
     /// Whether it is the machine that was switched off, and nobody else has it out of service: a taint of somebody else's is neither
     /// adopted nor removed (K1, K7).
-    fn is_this(&self, of: &OfNode, node: &Node, permit: &ReleasePermit<'_>) -> Result<&'static str, Fault> {
-        let (devices, provider_id) = (permit.identities(), of.provider_id.as_deref());
-        let by = identity::is_this(node, devices, provider_id, self.asked.matched).map_err(Fault::refused)?;
-        if let Some(note) = taints::Note::of(node).filter(|note| note.owner == self.asked.owner) {
+    fn is_this(
+        &self,
+        of: &OfNode,
+        node: &Node,
+        permit: &ReleasePermit<'_>,
+    ) -> Result<&'static str, ReleaseError> {
+        let by = self.known_by(of, node, permit.identities())?;
+        if let Some(note) = Note::of(node, &self.asked.owner) {
             if note.term > permit.term().0 || note.generation > permit.generation().0 {
-                return Err(Fault::refused(format!("a later leadership has been at Node {}", of.name)));
+                return Err(Fault::refused(format!("a later leadership has been at Node {}", of.name)).into());
             }
-            // Nothing boots that is off: a machine has taken that Node for its own.
-            if note.generation == permit.generation().0 && note.boot_id != node.status.node_info.boot_id {
-                return Err(Fault::refused(format!(
-                    "replaced: a machine booted as Node {} since it was fenced",
-                    of.name
-                )));
+            if note.generation == permit.generation().0 {
+                booted(&note, node)?;
             }
         }
-        match taints::value(node, OUT_OF_SERVICE).filter(|value| !self.is_ours(value)) {
+        match self.foreign(node) {
             None => Ok(by),
-            Some(value) => Err(Fault::refused(format!(
-                "somebody else's taint {OUT_OF_SERVICE} ({value:?}) stands on Node {}: it is neither ours to use nor to remove",
-                of.name
-            ))),
+            Some(why) => Err(ReleaseError::DidNotHappen(why)),
         }
     }
 
-    fn is_ours(&self, value: &str) -> bool {
+    /// Whether the Node is the machine of which the devices are, and how that is known.
+    pub(crate) fn known_by(
+        &self,
+        of: &OfNode,
+        node: &Node,
+        devices: &[Identity],
+    ) -> Result<&'static str, ReleaseError> {
+        identity::is_this(node, devices, of.provider_id.as_deref(), self.asked.matched)
+            .map_err(ReleaseError::DidNotHappen)
+    }
+
+    /// Somebody else's taint `out-of-service`, in words.
+    pub(crate) fn foreign(&self, node: &Node) -> Option<String> {
+        let value = taints::value(node, OUT_OF_SERVICE).filter(|value| !self.is_ours(value))?;
+        Some(format!(
+            "somebody else's taint {OUT_OF_SERVICE} ({value:?}) stands on Node {}: it is neither ours to use nor to remove",
+            node.metadata.name
+        ))
+    }
+
+    pub(crate) fn is_ours(&self, value: &str) -> bool {
         taints::is_of(&self.asked.owner, value)
     }
 
     /// Changes the Node as it was read, or not at all.
-    async fn change(&self, of: &OfNode, patch: &Value, until: Instant) -> Result<(), ReleaseError> {
+    pub(crate) async fn change(
+        &self,
+        of: &OfNode,
+        patch: &Value,
+        until: Instant,
+    ) -> Result<(), ReleaseError> {
         match self.cluster.patch::<Node>(&node::path(&of.name), Patch::Json, patch, until).await {
             Ok(_) => Ok(()),
             Err(fault) if fault.is_changed() => Err(ReleaseError::DidNotHappen(format!(
@@ -118,31 +142,54 @@ impl OutOfService {
     }
 
     /// What is left of the node, and what of it is no reason to wait.
-    async fn left(&self, node: &Node, until: Instant) -> Result<Left, Fault> {
-        let name = &node.metadata.name;
+    pub(crate) async fn left(&self, name: &str, node: &Node, until: Instant) -> Result<Left, Fault> {
         let (pods, volumes) =
             tokio::join!(pods::of(&self.cluster, name, until), attachments::of(&self.cluster, name, until));
-        let mut left = Left { pods: Vec::new(), volumes: volumes?, ignored: Vec::new() };
+        let mut left = Left { volumes: volumes?, ..Left::default() };
         let now = OffsetDateTime::now_utc();
         for pod in pods? {
             match pods::fate(&pod, node, now) {
                 Fate::Stays(why) => left.ignored.push(format!("{} ({why})", pods::words(&pod))),
-                Fate::Goes | Fate::Evicted => left.pods.push(pods::words(&pod)),
+                Fate::Goes if !pods::is_held(&pod) => left.goes.push(pods::words(&pod)),
+                Fate::Goes | Fate::Evicted => left.waits.push(pods::words(&pod)),
             }
         }
         Ok(left)
     }
 }
 
+/// Nothing boots that is off: a machine has taken that Node for its own (K1).
+fn booted(note: &Note, node: &Node) -> Result<(), ReleaseError> {
+    let now = &node.status.node_info.boot_id;
+    match note.stands && note.boot_id != *now {
+        false => Ok(()),
+        true => Err(ReleaseError::Replaced(format!(
+            "replaced: a machine booted as Node {} since it was proven off (boot id {now})",
+            node.metadata.name
+        ))),
+    }
+}
+
+/// Whether the Node is who was met when the fence began.
+fn is_who_was_met(node: &Node, subject: &Subject) -> Result<(), ReleaseError> {
+    let met = subject.met.as_deref().and_then(Met::read);
+    met.and_then(|met| met.differs(node, true)).map_or(Ok(()), |why| Err(ReleaseError::Replaced(why)))
+}
+
 /// What of a node is in the API still.
-struct Left {
-    pods: Vec<String>,
-    volumes: Vec<String>,
+#[derive(Default)]
+pub(crate) struct Left {
+    /// Pods that an attempt deletes.
+    pub(crate) goes: Vec<String>,
+    /// Pods that others are about to delete, or that something holds.
+    pub(crate) waits: Vec<String>,
+    pub(crate) volumes: Vec<String>,
+    /// What is no reason to wait.
     ignored: Vec<String>,
 }
 
 /// The first of them, and how many more.
-fn named(all: &[String]) -> String {
+pub(crate) fn named(all: &[String]) -> String {
     match all.len().checked_sub(NAMED).filter(|more| *more > 0) {
         None => all.join(", "),
         Some(more) => format!("{} and {more} more", all[..NAMED].join(", ")),
@@ -168,10 +215,38 @@ impl Releaser for OutOfService {
         let of = OfNode {
             name: node.id.to_string(),
             provider_id: node.provider_id.map(str::to_owned),
-            ready_since: Mutex::default(),
+            back: Mutex::default(),
             read: Mutex::default(),
         };
         Ok(Some(Arc::new(Self { asked: self.asked.clone(), cluster: self.cluster.clone(), of: Some(of) })))
+    }
+
+    async fn announce(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
+        self.announced(subject, until).await
+    }
+
+    async fn prepare(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
+        let of = self.of()?;
+        let (meant, node, pods) = tokio::join!(
+            self.cluster.is_meant(until),
+            node::read(&self.cluster, &of.name, until),
+            pods::of(&self.cluster, &of.name, until)
+        );
+        meant?;
+        let node = match node {
+            // Its name was that machine's, and is nobody's.
+            Err(fault) if fault.is(Kind::NotFound) && subject.met.is_some() => None,
+            read => Some(read?),
+        };
+        let mut met = None;
+        if let Some(node) = &node {
+            is_who_was_met(node, subject)?;
+            // Who is another machine is not who was met.
+            self.known_by(of, node, &subject.identities)?;
+            met = Some(Met::of(node).words());
+        }
+        *of.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(Read { node, pods: pods? });
+        Ok(met)
     }
 
     async fn attempt(
@@ -181,25 +256,38 @@ impl Releaser for OutOfService {
         until: Instant,
     ) -> Result<Progress, ReleaseError> {
         let of = self.of()?;
-        *of.ready_since.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *of.back.lock().unwrap_or_else(PoisonError::into_inner) = Back::default();
         let read = of.read.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Read { node, pods } = read.ok_or_else(|| Fault::refused("nothing was read for it"))?;
-        let by = self.is_this(of, &node, permit)?;
+        let by = node.as_ref().map(|node| self.is_this(of, node, permit)).transpose()?;
         let mark = Mark::of(&self.asked.owner, permit);
         permit.may_send().map_err(Fault::refused)?;
-        let now = OffsetDateTime::now_utc();
-        let is = |pod: &Pod, wanted: Fate| pods::fate(pod, &node, now) == wanted;
+        let (now, gone) = (OffsetDateTime::now_utc(), Node::default());
+        let is = |pod: &Pod, wanted: Fate| pods::fate(pod, node.as_ref().unwrap_or(&gone), now) == wanted;
         let goes: Vec<&Pod> = pods.iter().filter(|pod| is(pod, Fate::Goes)).collect();
         let evicted = pods.iter().filter(|pod| is(pod, Fate::Evicted));
         let evicted: Vec<String> = evicted.map(pods::words).collect();
-        if goes.is_empty() && evicted.is_empty() {
+        let kept = self.asked.keeps_node;
+        match (&node, by) {
             // Nobody is left whom others would delete by a name.
-            let both = [(FENCED, "NoSchedule"), (OUT_OF_SERVICE, "NoExecute")];
-            self.change(of, &taints::setting(&node, &both, &mark), until).await?;
-            return Ok(Progress::Accepted(format!("Node {} (known {by}) is out of service", of.name)));
+            (Some(node), Some(by)) if goes.is_empty() && evicted.is_empty() => {
+                let both = [(FENCED, "NoSchedule"), (OUT_OF_SERVICE, "NoExecute")];
+                self.change(of, &taints::setting(node, &both, &mark, kept), until).await?;
+                return Ok(Progress::Accepted(format!("Node {} (known {by}) is out of service", of.name)));
+            }
+            // The first change names the version that was read before the store's last word: who stood still since then ends here.
+            (Some(node), _) => {
+                let fenced = [(FENCED, "NoSchedule")];
+                self.change(of, &taints::setting(node, &fenced, &mark, kept), until).await?;
+            }
+            (None, _) if goes.is_empty() => {
+                let name = &of.name;
+                return Ok(Progress::Accepted(format!(
+                    "Node {name} was deleted: Kubernetes lets go what was attached to it"
+                )));
+            }
+            (None, _) => {}
         }
-        // The first change names the version that was read before the store's last word: who stood still since then ends here.
-        self.change(of, &taints::setting(&node, &[(FENCED, "NoSchedule")], &mark), until).await?;
         if goes.is_empty() {
             return Err(ReleaseError::DidNotHappen(format!("left to taint eviction: {}", named(&evicted))));
         }
@@ -212,39 +300,35 @@ impl Releaser for OutOfService {
         Ok(Progress::NotThere(format!("{deleted} pods deleted: {}", named(&words))))
     }
 
-    async fn prepare(&self, until: Instant) -> Result<(), String> {
-        let of = self.of().map_err(|fault| fault.to_string())?;
-        let (meant, node, pods) = tokio::join!(
-            self.cluster.is_meant(until),
-            node::read(&self.cluster, &of.name, until),
-            pods::of(&self.cluster, &of.name, until)
-        );
-        let read = meant.and_then(|()| Ok(Read { node: node?, pods: pods? }));
-        let read = read.map_err(|fault| fault.to_string())?;
-        *of.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
-        Ok(())
-    }
-
     async fn observe(&self, subject: &Subject, until: Instant) -> Result<Progress, ReleaseError> {
         let of = self.of()?;
         // Between two looks at power: what stands may have to go.
         let polled_until = until.min(Instant::now() + POLLED);
         self.cluster.is_meant(until).await.map_err(Fault::of_a_look)?;
         loop {
-            let node = node::read(&self.cluster, &of.name, until).await.map_err(Fault::of_a_look)?;
-            if !taints::value(&node, OUT_OF_SERVICE).is_some_and(|value| self.is_ours(value)) {
-                return Ok(Progress::NotThere(format!("our taint is not on Node {}", of.name)));
+            let node = match node::read(&self.cluster, &of.name, until).await {
+                Err(fault) if fault.is(Kind::NotFound) && subject.met.is_some() => None,
+                read => Some(read.map_err(Fault::of_a_look)?),
+            };
+            if let Some(node) = &node {
+                is_who_was_met(node, subject)?;
+                if !taints::value(node, OUT_OF_SERVICE).is_some_and(|value| self.is_ours(value)) {
+                    return Ok(Progress::NotThere(format!("our taint is not on Node {}", of.name)));
+                }
+                let note = Note::of(node, &self.asked.owner);
+                note.filter(|note| note.generation == subject.generation.0)
+                    .map_or(Ok(()), |note| booted(&note, node))?;
             }
-            // Nothing boots that is off: a machine has taken that Node for its own (K1).
-            let note = taints::Note::of(&node).filter(|note| note.generation == subject.generation.0);
-            if note.is_some_and(|note| note.boot_id != node.status.node_info.boot_id) {
-                let gone =
-                    taints::remove(&self.cluster, &of.name, OUT_OF_SERVICE, &self.asked.owner, true, until);
-                gone.await.map_err(Fault::of_a_look)?;
-                return Ok(Progress::NotThere(format!("a machine booted as Node {} meanwhile", of.name)));
+            let gone = Node::default();
+            let left = self.left(&of.name, node.as_ref().unwrap_or(&gone), until).await;
+            let left = left.map_err(Fault::of_a_look)?;
+            if !left.goes.is_empty() {
+                return Ok(Progress::NotThere(format!("bound to it meanwhile: {}", named(&left.goes))));
             }
-            let left = self.left(&node, until).await.map_err(Fault::of_a_look)?;
-            if left.pods.is_empty() && left.volumes.is_empty() {
+            if left.waits.is_empty() && left.volumes.is_empty() {
+                if let Some(node) = node {
+                    self.free(node, until).await?;
+                }
                 let ignored = match left.ignored.is_empty() {
                     true => String::new(),
                     false => format!("; no reason to wait: {}", named(&left.ignored)),
@@ -255,53 +339,24 @@ impl Releaser for OutOfService {
                 )));
             }
             if Instant::now() + PACE >= polled_until {
-                let words: Vec<String> = left.volumes.into_iter().chain(left.pods).collect();
+                let words: Vec<String> = left.volumes.into_iter().chain(left.waits).collect();
                 return Ok(Progress::Accepted(format!("left: {}", named(&words))));
             }
             tokio::time::sleep(PACE).await;
         }
     }
 
-    async fn withdraw(&self, _node: &NodeId, until: Instant) -> Result<(), ReleaseError> {
-        let of = self.of()?;
-        let owner = &self.asked.owner;
-        self.cluster.is_meant(until).await?;
-        Ok(taints::remove(&self.cluster, &of.name, OUT_OF_SERVICE, owner, true, until).await?)
+    async fn lets_on(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
+        self.is_let_on(subject, until).await
     }
 
-    async fn tidy(&self, _node: &NodeId, until: Instant) -> Result<Option<String>, ReleaseError> {
+    async fn withdraw(&self, _node: &NodeId, until: Instant) -> Result<(), ReleaseError> {
         let of = self.of()?;
         self.cluster.is_meant(until).await?;
-        let node = match node::read(&self.cluster, &of.name, until).await {
-            Err(fault) if fault.is(Kind::NotFound) => return Ok(None),
-            read => read?,
-        };
-        let owner = &self.asked.owner;
-        let is_ours = |key| taints::value(&node, key).is_some_and(|value| self.is_ours(value));
-        if is_ours(OUT_OF_SERVICE) {
-            taints::remove(&self.cluster, &of.name, OUT_OF_SERVICE, owner, true, until).await?;
-            return Ok(Some("a taint that was removed just now".to_owned()));
-        }
-        if !is_ours(FENCED) {
-            if let Some(patch) = taints::forgetting(&node, owner) {
-                let _: Node = self.cluster.patch(&node::path(&of.name), Patch::Json, &patch, until).await?;
-            }
-            return Ok(None);
-        }
-        let is_back = node::is_ready(&node)
-            && taints::Note::of(&node).is_none_or(|note| note.boot_id != node.status.node_info.boot_id);
-        let since = {
-            let mut since = of.ready_since.lock().unwrap_or_else(PoisonError::into_inner);
-            if !is_back {
-                *since = None;
-                return Ok(Some(format!("Node {} to be ready, after another boot", of.name)));
-            }
-            *since.get_or_insert_with(Instant::now)
-        };
-        if since.elapsed() < SOAK {
-            return Ok(Some(format!("Node {} to be ready for {SOAK:?}", of.name)));
-        }
-        taints::remove(&self.cluster, &of.name, FENCED, owner, false, until).await?;
-        Ok(None)
+        Ok(taints::remove(&self.cluster, &of.name, &self.asked.owner, until).await?)
+    }
+
+    async fn tidy(&self, _node: &NodeId, gone: bool, until: Instant) -> Result<Option<String>, ReleaseError> {
+        self.tidied(gone, until).await
     }
 }

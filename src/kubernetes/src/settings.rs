@@ -6,6 +6,7 @@ use std::time::Duration;
 use picket_reach::Settings;
 use picket_release::Pace;
 
+use crate::cluster::Cluster;
 use crate::identity::Match;
 
 /// The longest that one attempt may take.
@@ -15,22 +16,17 @@ const LEAST: Duration = Duration::from_secs(8 * 60);
 /// What stands in the value of a taint, between `picket.` and the generation.
 const LONGEST_OWNER: usize = 32;
 
-/// As the settings have it.
+/// Which cluster, and how it is reached.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
-    pub(crate) kubeconfig: Option<PathBuf>,
-    pub(crate) context: Option<String>,
-    pub(crate) cluster_uid: String,
-    pub(crate) owner: String,
-    pub(crate) matched: Match,
-    pub(crate) pace: Pace,
+pub(crate) struct Login {
+    kubeconfig: Option<PathBuf>,
+    context: Option<String>,
+    cluster_uid: String,
 }
 
-impl Asked {
+impl Login {
     /// Keys: `kubeconfig` (a file; not given: the service account of the pod in which the gateway runs), `context` (one of it; not
-    /// given: its current one), `cluster_uid` (the UID of the namespace `kube-system`), `owner` (this installation, in taints and
-    /// annotations; `picket`), `match` (`identity`: the Node's system UUID or providerID must be the device's; `name`: its name is
-    /// enough).
+    /// given: its current one), `cluster_uid` (the UID of the namespace `kube-system`).
     pub(crate) fn read(settings: &mut Settings<'_>) -> Option<Self> {
         let kubeconfig = settings.text("kubeconfig").map(PathBuf::from);
         if kubeconfig.as_ref().is_some_and(|path| !path.is_absolute()) {
@@ -45,6 +41,31 @@ impl Asked {
             "\"3f0c6d4e-…\", as `kubectl get namespace kube-system -o jsonpath={.metadata.uid}` says: a node of another cluster may \
              have the same name",
         );
+        Some(Self { kubeconfig, context, cluster_uid: uid? })
+    }
+
+    pub(crate) fn cluster(self) -> Cluster {
+        Cluster::new(self.kubeconfig, self.context, self.cluster_uid)
+    }
+}
+
+/// As the settings have it.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) login: Login,
+    pub(crate) owner: String,
+    pub(crate) matched: Match,
+    /// While a fence has not let everything go, the Node is kept from being deleted (K8).
+    pub(crate) keeps_node: bool,
+    pub(crate) pace: Pace,
+}
+
+impl Asked {
+    /// Keys besides those of [`Login`]: `owner` (this installation, in taints and annotations; `picket`), `node_deletion` (`held`: from the
+    /// fence on until all is let go a finalizer keeps the Node, if it is deleted; `free`), `match` (`identity`: the Node's system UUID or
+    /// providerID must be the device's; `name`: its name is enough).
+    pub(crate) fn read(settings: &mut Settings<'_>) -> Option<Self> {
+        let login = Login::read(settings);
         let owner = settings.text("owner").unwrap_or_else(|| "picket".to_owned());
         if !is_label(&owner) {
             let message = format!(
@@ -56,11 +77,12 @@ impl Asked {
             Some("name") => Match::Name,
             _ => Match::Identity,
         };
+        let keeps_node = settings.word("node_deletion", &["held", "free"]) != Some("free");
         let pace = Pace::read(settings, LONGEST);
         if pace.deadline < LEAST {
             settings.fault("deadline", "expected 8m at least: what detaches volumes may be away for minutes");
         }
-        Some(Self { kubeconfig, context, cluster_uid: uid?, owner, matched, pace })
+        Some(Self { login: login?, owner, matched, keeps_node, pace })
     }
 }
 

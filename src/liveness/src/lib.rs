@@ -1,7 +1,7 @@
 //! Liveness sources: whether a node recovered, asked before anything is done to it (S15).
 //!
-//! **Purpose.** One look at one node: a `command` of the operator's or an `http` probe, asked as often in a row as the
-//! settings say.
+//! **Purpose.** One look at one node: a `command` of the operator's, an `http` probe, or what is made elsewhere ([`Asking`]:
+//! Kubernetes), asked as often in a row as the settings say.
 //! **Non-goals.** No watching: nobody is asked but within a fence. No proof: what a source says never means off.
 //! **Invariants.** It fails towards *the fence goes on*: only an explicit word, given as often as was asked for, is
 //! [`Look::Recovered`]; silence, a fault, an answer that means nothing and the end of the time are not. A look ends within its
@@ -15,4 +15,4 @@ mod source;
 
 pub use look::{Liveness, Look};
 pub use picket_reach::SettingFault;
-pub use source::{KINDS, Source};
+pub use source::{Ask, Asking, KINDS, Source};

@@ -17,7 +17,20 @@ use crate::look::{Liveness, Look};
 use crate::pace::Pace;
 
 /// The kinds that there are.
-pub const KINDS: [&str; 2] = ["command", "http"];
+pub const KINDS: [&str; 3] = ["command", "http", "kubernetes"];
+
+/// What is asked about each node of a group: a kind that is made elsewhere.
+pub trait Asking: Send + Sync + std::fmt::Debug {
+    /// For one node, by its name.
+    fn of(&self, node: &NodeId) -> Box<dyn Ask>;
+}
+
+/// What is asked about one node.
+#[async_trait]
+pub trait Ask: Send + Sync + std::fmt::Debug {
+    /// One question. May be dropped at any moment; ends before `end`.
+    async fn ask(&self, end: Instant) -> Look;
+}
 
 /// A source for the nodes of a group.
 #[derive(Clone, Debug)]
@@ -30,6 +43,7 @@ pub struct Source {
 enum Kind {
     Command(Program),
     Http(Probe),
+    Other(Arc<dyn Asking>),
 }
 
 impl Source {
@@ -44,12 +58,27 @@ impl Source {
         let kind = match kind {
             "command" => Program::read(&mut settings, "\"/usr/local/sbin/is-node-alive\"").map(Kind::Command),
             "http" => Probe::read(&mut settings).map(Kind::Http),
+            "kubernetes" => {
+                let message = "this gateway was built without Kubernetes".to_owned();
+                return Err(vec![SettingFault { key: "kind".to_owned(), message }]);
+            }
             other => {
                 let message =
                     format!("there is no kind of liveness source {other:?}; known are {}", KINDS.join(", "));
                 return Err(vec![SettingFault { key: "kind".to_owned(), message }]);
             }
         };
+        settings.finish(kind.map(|kind| Self { pace, kind }))
+    }
+
+    /// The same for a kind that is made elsewhere: `make` reads what is its own.
+    pub fn made_by(
+        settings: &Map<String, Value>,
+        make: impl FnOnce(&mut Settings<'_>) -> Option<Arc<dyn Asking>>,
+    ) -> Result<Self, Vec<SettingFault>> {
+        let mut settings = Settings::new(settings);
+        let pace = Pace::read(&mut settings);
+        let kind = make(&mut settings).map(Kind::Other);
         settings.finish(kind.map(|kind| Self { pace, kind }))
     }
 
@@ -64,6 +93,7 @@ impl Source {
             Kind::Http(probe) => {
                 One::Http(probe.of(node).map_err(|message| SettingFault { key: "url".to_owned(), message })?)
             }
+            Kind::Other(asking) => One::Other(asking.of(node)),
         };
         Ok(Arc::new(OfNode { pace: self.pace, one }))
     }
@@ -73,6 +103,7 @@ impl Source {
 enum One {
     Command(Command),
     Http(Http),
+    Other(Box<dyn Ask>),
 }
 
 #[derive(Debug)]
@@ -95,6 +126,7 @@ impl Liveness for OfNode {
                 let look = match &self.one {
                     One::Command(command) => command.ask(end).await,
                     One::Http(http) => http.ask(end).await,
+                    One::Other(other) => other.ask(end).await,
                 };
                 let Look::Recovered(words) = look else { return look };
                 said += 1;

@@ -244,6 +244,8 @@ pub(crate) mod tests {
             generation: Generation(7),
             release: ReleaseId::new("san").expect("a name"),
             accepted: accepted.to_owned(),
+            identities: Vec::new(),
+            met: None,
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
 use picket_core::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId};
 use picket_core::order::ReleaseOrder;
@@ -40,6 +41,9 @@ pub enum ReleaseError {
     /// Nothing happened: refused, not reached, not started.
     #[error("{0}")]
     DidNotHappen(String),
+    /// Nothing happened, and nothing will: what it would let go is another machine's by now, or was in between (K1). A person decides.
+    #[error("{0}")]
+    Replaced(String),
     /// It may have happened, or may yet. Of a look: nothing is known.
     #[error("{0} (the effect is unknown)")]
     Unknown(String),
@@ -49,13 +53,14 @@ impl ReleaseError {
     /// What went wrong, where no effect is meant.
     pub fn into_words(self) -> String {
         match self {
-            ReleaseError::DidNotHappen(why) | ReleaseError::Unknown(why) => why,
+            ReleaseError::DidNotHappen(why) | ReleaseError::Replaced(why) | ReleaseError::Unknown(why) => why,
         }
     }
 
     /// The same words, of a look: nothing is known.
     pub(crate) fn into_unknown(self) -> Self {
         match self {
+            replaced @ ReleaseError::Replaced(_) => replaced,
             ReleaseError::DidNotHappen(why) | ReleaseError::Unknown(why) => ReleaseError::Unknown(why),
         }
     }
@@ -141,20 +146,34 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
     }
 
     /// Takes away what is left of earlier fences of a node that is back, as soon as that may be; it wants no permit. `Some`: what that
-    /// waits for; it is asked again. Returns before `until`.
-    async fn tidy(&self, node: &NodeId, until: Instant) -> Result<Option<String>, ReleaseError> {
-        let _ = (node, until);
+    /// waits for; it is asked again. `gone`: the node is retired, and does not come back. Returns before `until`.
+    async fn tidy(&self, node: &NodeId, gone: bool, until: Instant) -> Result<Option<String>, ReleaseError> {
+        let _ = (node, gone, until);
+        Ok(None)
+    }
+
+    /// Says at the far side that the node is being fenced, so that nothing new is given to it and nobody else lets go what is its (K2, K8):
+    /// before it is off, beside the off, and never a condition of it. What it sets up lets nothing go, and [`Releaser::tidy`] takes it
+    /// away. Asked only of what lingers. Answers whom the far side has for the node, in its own words. Returns before `until`.
+    async fn announce(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
+        let _ = (subject, until);
         Ok(None)
     }
 
     /// Reads what the next attempt goes by, before power is read and the store is asked for the last time: what such an attempt changes
-    /// it changes only as it was read. Asked only of what lingers. Changes nothing. Returns before `until`.
-    ///
-    /// # Errors
-    /// Why it could not be read, in words.
-    async fn prepare(&self, until: Instant) -> Result<(), String> {
-        let _ = until;
-        Ok(())
+    /// it changes only as it was read. Asked only of what lingers. Changes nothing. Answers as [`Releaser::announce`] does. Returns before
+    /// `until`.
+    async fn prepare(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
+        let _ = (subject, until);
+        Ok(None)
+    }
+
+    /// Looks once more before the node is switched on (K2). Asked only of what lingers. `Ok`: what it found, in words, if there is anything
+    /// to tell. [`ReleaseError::DidNotHappen`]: the on must not go now, and why; [`ReleaseError::Unknown`]: nobody answers.
+    /// Returns before `until`.
+    async fn lets_on(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
+        let _ = (subject, until);
+        Ok(None)
     }
 
     /// How long it may take.
@@ -202,7 +221,7 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
     async fn observe(&self, subject: &Subject, until: Instant) -> Result<Progress, ReleaseError>;
 }
 
-/// What an accepted release is looked up by.
+/// Of which fence a release is, and about whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// The node.
@@ -215,4 +234,8 @@ pub struct Subject {
     pub release: ReleaseId,
     /// What the far side said when it accepted (a status URL).
     pub accepted: String,
+    /// What the node's host devices say of themselves, as the settings have it or as it was learned (S13). Empty: nobody knows.
+    pub identities: Vec<Identity>,
+    /// Whom the far side had for the node when it was met first in this fence; `None`: nobody was met.
+    pub met: Option<String>,
 }

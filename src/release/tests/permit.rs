@@ -164,6 +164,8 @@ impl Fenced {
             generation: self.stored.record.generation,
             release: ReleaseId::new(release).expect("a name"),
             accepted: accepted.to_owned(),
+            identities: Vec::new(),
+            met: None,
         }
     }
 }

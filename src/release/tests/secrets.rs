@@ -57,6 +57,8 @@ async fn the_token_is_sent_and_never_told() {
         generation: Generation(1),
         release: ReleaseId::new("san").expect("a name"),
         accepted: format!("{origin}/jobs/1"),
+        identities: Vec::new(),
+        met: None,
     };
     let told = webhook.observe(&subject, Instant::now() + Duration::from_secs(5)).await;
     let heard = server.await.expect("served");

@@ -5,9 +5,13 @@ use std::time::{Duration, SystemTime};
 use picket_tests::peers::{Kubernetes, KubernetesMachine, parse_yaml, until};
 use picket_tests::{Bmc, Daemon, Fleet, Gateway, Result};
 use serde_json::Value;
+use tokio::sync::Mutex;
 
 use crate::moving::stuck;
-use crate::scene::{OUT_OF_SERVICE, cluster, for_a_gateway, for_a_mistake, for_everybody, told};
+use crate::scene::{
+    OUT_OF_SERVICE, cluster, for_a_gateway, for_a_mistake, for_deletion, for_everybody, for_foreign_taints,
+    told,
+};
 
 const FENCED: &str = "picket.dev/fenced";
 const ALLOWED: &str = include_str!("../../../deploy/kubernetes/release.yaml");
@@ -20,7 +24,11 @@ async fn start(
     more: &str,
 ) -> Result<Gateway> {
     let role = parse_yaml(ALLOWED).await?;
+    // One makes it, and the others find it.
+    static MAKING: Mutex<()> = Mutex::const_new(());
+    let making = MAKING.lock().await;
     let login = cluster.account("picket-release", &role["rules"]).await?;
+    drop(making);
     let system = cluster.json(&["get", "namespace", "kube-system"]).await?;
     let uid = system["metadata"]["uid"].as_str().unwrap_or_default();
     let kubeconfig = format!("kubeconfig = {login:?}\nsettle = \"0s\"\n");
@@ -82,18 +90,112 @@ async fn a_database_moves_with_its_volume_and_the_node_comes_back_clean() -> Res
     cluster.until_ready(here, true).await?;
     assert_ne!(here.boot_id(), boot);
     until("the node is as it was", Duration::from_secs(180), async || {
-        let node = cluster.node(here).await?;
-        let note = node["metadata"]["annotations"]
-            .as_object()
-            .is_some_and(|all| all.contains_key("picket.dev/fence"));
-        Ok(!taints(&node).contains(&FENCED) && !note)
+        Ok(is_clean(&cluster.node(here).await?))
     })
     .await?;
     let node = cluster.node(here).await?;
     assert_eq!(foreign(&node), before);
-    assert_eq!(node["metadata"]["finalizers"], Value::Null);
     assert_eq!(database.writers().changes(), 1, "who is back does not write");
     Ok(())
+}
+
+/// Nothing of ours is left on it.
+fn is_clean(node: &Value) -> bool {
+    let meta = &node["metadata"];
+    let annotations = meta["annotations"].as_object().into_iter().flatten().map(|(key, _)| key.as_str());
+    let mut ours = annotations.filter(|key| key.starts_with("picket.dev/") || key.contains("scale-down"));
+    !taints(node).contains(&FENCED) && ours.next().is_none() && meta["finalizers"] == Value::Null
+}
+
+/// The whole machine hangs, and somebody deletes its Node while what detaches sleeps: the Node stays until its volume is free, so that
+/// nobody lets it go but us; then it goes.
+#[tokio::test]
+async fn a_node_that_is_deleted_in_the_middle_stays_until_its_volume_is_free() -> Result<()> {
+    let cluster = cluster().await?;
+    let [one, other] = for_deletion(cluster);
+    let database = cluster.database("deleted", &[one, other]).await?;
+    let on = database.node().await?.expect("it runs");
+    let (here, there) = if one.name() == on { (one, other) } else { (other, one) };
+    database.runs_on(here.name()).await?;
+    let frozen = here.freeze();
+    cluster.until_ready(here, false).await?;
+    database.is_terminating().await?;
+    let gateway = start(cluster, &[(here.name(), here, "pods")], "").await?;
+
+    let asleep = cluster.stop_csi_controller();
+    let fenced = gateway
+        .picket(&["fence", here.name(), "--until", "confirmed", "--yes", "--reason", "it hangs"])
+        .await?;
+    assert_eq!(fenced.code, 0, "{fenced:?}\n{}", gateway.log());
+    let stands = async || Ok(taints(&cluster.node(here).await?).contains(&OUT_OF_SERVICE));
+    until("the taint stands", Duration::from_secs(60), stands).await?;
+    is_told(&gateway, here.name(), "left: ").await?;
+    cluster.kubectl(&["delete", "node", here.name(), "--wait=false"]).await?;
+    let node = cluster.node(here).await.expect("it is kept");
+    assert!(node["metadata"]["deletionTimestamp"].is_string(), "{node:#}");
+    assert_eq!(node["metadata"]["finalizers"], serde_json::json!(["picket.dev/fencing-picket"]));
+    drop(asleep);
+    database.runs_on(there.name()).await?;
+    let is_there = async || {
+        let nodes = cluster.json(&["get", "nodes"]).await?;
+        let mut all = nodes["items"].as_array().into_iter().flatten();
+        Ok(all.any(|node| node["metadata"]["name"] == here.name()))
+    };
+    until("the Node is gone", Duration::from_secs(60), async || is_there().await.map(|there: bool| !there))
+        .await?;
+    is_told(&gateway, here.name(), "released").await?;
+    let writers = database.writers();
+    assert_eq!((writers.nodes(), writers.overlaps()), (vec![here.name(), there.name()], 0));
+
+    drop(frozen);
+    let unfenced = gateway.picket(&["unfence", here.name(), "--yes", "--reason", "mended"]).await?;
+    assert_eq!(unfenced.code, 0, "{unfenced:?}\n{}", gateway.log());
+    until("it is a Node again", Duration::from_secs(120), is_there).await?;
+    cluster.until_ready(here, true).await?;
+    assert!(is_clean(&cluster.node(here).await?), "it is a new one");
+    assert_eq!(database.writers().changes(), 1, "who is back does not write");
+    Ok(())
+}
+
+/// Somebody else's `out-of-service` is neither used nor removed, and nothing is switched on while it stands; and a Node that is ready again is let
+/// be, by the word of the cluster itself.
+#[tokio::test]
+async fn somebody_else_s_taint_stays_and_bars_the_on_and_who_is_ready_is_let_be() -> Result<()> {
+    let cluster = cluster().await?;
+    let machine = for_foreign_taints(cluster);
+    let gateway = start(cluster, &[(machine.name(), machine, "pods")], "").await?;
+    let taint = |what: &str| format!("{OUT_OF_SERVICE}{what}");
+    let set = [&taint("=by-hand:NoExecute"), "--overwrite"];
+    let by_hand =
+        async || cluster.kubectl(&["taint", "node", machine.name(), set[0], set[1]]).await.map(drop);
+    let taken_back =
+        async || cluster.kubectl(&["taint", "node", machine.name(), &taint("-")]).await.map(drop);
+    by_hand().await?;
+    let fence = ["fence", machine.name(), "--yes", "--reason", "a test"];
+    let fenced = gateway.picket(&[&fence[..], &["--until", "confirmed"]].concat()).await?;
+    assert_eq!(fenced.code, 0, "{fenced:?}\n{}", gateway.log());
+    is_told(&gateway, machine.name(), "somebody else's taint").await?;
+    assert!(taints(&cluster.node(machine).await?).contains(&FENCED), "it was told before the off");
+    taken_back().await?;
+    is_told(&gateway, machine.name(), "released").await?;
+
+    by_hand().await?;
+    let unfence = ["unfence", machine.name(), "--yes", "--reason", "mended"];
+    let meanwhile = async {
+        is_told(&gateway, machine.name(), "somebody else's taint").await?;
+        assert!(!machine.runs());
+        let node = cluster.node(machine).await?;
+        assert!(taints(&node).contains(&OUT_OF_SERVICE), "it is not ours to remove: {node:#}");
+        taken_back().await
+    };
+    let (unfenced, told) = tokio::join!(gateway.picket(&unfence), meanwhile);
+    told?;
+    assert_eq!(unfenced?.code, 0, "{}", gateway.log());
+    cluster.until_ready(machine, true).await?;
+    until("the node is as it was", Duration::from_secs(180), async || {
+        Ok(is_clean(&cluster.node(machine).await?))
+    })
+    .await
 }
 
 /// Waits until the release is told to have come to that.

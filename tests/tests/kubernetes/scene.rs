@@ -10,7 +10,7 @@ pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 /// It ends with this process.
 pub async fn cluster() -> Result<&'static Kubernetes> {
     static CLUSTER: OnceCell<Kubernetes> = OnceCell::const_new();
-    CLUSTER.get_or_try_init(|| Kubernetes::start(10)).await
+    CLUSTER.get_or_try_init(|| Kubernetes::start(13)).await
 }
 
 /// For a volume that goes from one to the other, in the right order.
@@ -31,6 +31,16 @@ pub fn for_a_gateway(cluster: &Kubernetes) -> [&KubernetesMachine; 2] {
 /// Of a gateway that takes it for another one; it is off at the end.
 pub fn for_a_mistake(cluster: &Kubernetes) -> &KubernetesMachine {
     cluster.machine("n10")
+}
+
+/// For a volume that goes from one to the other, while its Node is deleted.
+pub fn for_deletion(cluster: &Kubernetes) -> [&KubernetesMachine; 2] {
+    ["n11", "n12"].map(|name| cluster.machine(name))
+}
+
+/// Of the test with taints of others.
+pub fn for_foreign_taints(cluster: &Kubernetes) -> &KubernetesMachine {
+    cluster.machine("n13")
 }
 
 /// Of the test in which a machine goes away and comes back.

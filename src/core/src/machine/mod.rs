@@ -153,6 +153,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::Bar { reason, why } => ending::bar(draft, reason, &why)?,
         Event::ReleaseSurveyed { release, found } => parts::surveyed(draft, &release, found)?,
         Event::ReleaseIntent { release, life, lingers } => release::intent(draft, &release, life, lingers)?,
+        Event::ReleaseSubject { release, subject } => release::subject(draft, &release, subject)?,
         Event::ReleaseProgress { release, stage, detail, known } => {
             release::progress(draft, &release, stage, detail, known)?;
         }

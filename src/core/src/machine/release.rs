@@ -72,6 +72,16 @@ pub(super) fn intent(
     Ok(())
 }
 
+/// Who was met first stays: what is found later by the same name is compared with that.
+pub(super) fn subject(draft: &mut Draft, id: &ReleaseId, subject: String) -> Result<(), Refused> {
+    let release = find(draft, id)?;
+    if release.subject.is_none() {
+        draft.moment(format!("release {id}: it is about {subject}"));
+        find(draft, id)?.subject = Some(subject);
+    }
+    Ok(())
+}
+
 pub(super) fn progress(
     draft: &mut Draft,
     id: &ReleaseId,

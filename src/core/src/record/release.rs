@@ -72,6 +72,9 @@ pub struct ReleaseState {
     /// What was said last: an error, a far side's word, who abandoned it and why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
+    /// Whom its far side has for the node, in its own words, as it was met first: somebody else by that name is another machine (K1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
     /// What it is a part of its release for; `None`: it is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
@@ -88,6 +91,7 @@ impl ReleaseState {
             attempts: 0,
             unfinished: false,
             detail: String::new(),
+            subject: None,
             part: None,
         }
     }

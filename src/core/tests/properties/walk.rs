@@ -195,6 +195,9 @@ impl Walk {
             "release intent" => {
                 Some(Event::ReleaseIntent { release: release(of), life: None, lingers: None })
             }
+            "subject" => {
+                Some(Event::ReleaseSubject { release: release(of), subject: format!("machine {}", a % 3) })
+            }
             "release progress" => {
                 let known = (b % 2 == 0).then_some(one);
                 let stage = pick(&STAGES, b / 2);

@@ -176,6 +176,7 @@ impl Command {
             | Command::PlanDrill(..)
             | Command::StepAside { .. }
             | Command::Withdrawn(_)
+            | Command::Met(..)
             | Command::VerifyReceipt { .. } => return None,
         })
     }

@@ -1,5 +1,6 @@
 //! One task a node: it alone changes the node's record, one event after the other.
 
+mod announcing;
 mod asked;
 mod checking;
 mod children;
@@ -35,6 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use announcing::Announcing;
 use children::SharedLook;
 pub(crate) use command::{Command, Wish};
 use hands::Hands;
@@ -175,6 +177,8 @@ pub(crate) struct NodeTask {
     aside: Aside,
     /// What stands although the node is not proven off is being taken away.
     withdrawing: Option<Withdrawing>,
+    /// That the node is being fenced is being told.
+    announcing: Option<Announcing>,
     /// What releases left on a node that is back is being taken away.
     tidying: Option<Tidying>,
 }
@@ -236,6 +240,7 @@ impl NodeTask {
             orphan,
             aside: Aside::No,
             withdrawing: None,
+            announcing: None,
             tidying: None,
             unchecked,
             schedule,
@@ -269,6 +274,7 @@ impl NodeTask {
             }
             self.lingering.clear();
             self.withdraw_unproven();
+            self.announce();
             self.tidy();
             let record = &self.stored.record;
             let fence = record.fence.as_ref().map(|fence| fence.id.to_string()).unwrap_or_default();

@@ -1,5 +1,5 @@
 //! What releases of earlier fences left on a node that is back (a taint that keeps new pods away): taken away as soon as that may be, by a
-//! task of its own while the node is in phase Normal. Asked once at the start, too, for what another process left.
+//! task of its own while the node is in phase Normal, or is none any more. Asked once at the start, too, for what another process left.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Drop for Tidying {
 impl NodeTask {
     /// Begins where the node is in phase Normal, and ends wherever it is not.
     pub(super) fn tidy(&mut self) {
-        if self.record().phase != Phase::Normal || self.orphan.is_some() {
+        if !matches!(self.record().phase, Phase::Normal | Phase::Retired) || self.orphan.is_some() {
             self.tidying = None;
             return;
         }
@@ -43,15 +43,22 @@ impl NodeTask {
             return;
         }
         let (node, turns) = (self.record().node.clone(), self.turns.clone());
+        let gone = self.record().phase == Phase::Retired;
         self.tidying = Some(Tidying(tokio::spawn(async move {
-            for releaser in releasers {
-                tidied(&node, &*releaser, &turns).await;
+            for releaser in &releasers {
+                tidied(&node, gone, &**releaser, &turns).await;
+            }
+            // What was sent before a fence ended may have come since.
+            let longest = releasers.iter().filter_map(|releaser| releaser.max_in_flight()).max();
+            tokio::time::sleep(longest.unwrap_or_default()).await;
+            for releaser in &releasers {
+                tidied(&node, gone, &**releaser, &turns).await;
             }
         })));
     }
 }
 
-async fn tidied(node: &NodeId, releaser: &dyn Releaser, turns: &Semaphore) {
+async fn tidied(node: &NodeId, gone: bool, releaser: &dyn Releaser, turns: &Semaphore) {
     let began = Instant::now();
     let (mut pace, mut told) = (PACE, false);
     loop {
@@ -59,7 +66,7 @@ async fn tidied(node: &NodeId, releaser: &dyn Releaser, turns: &Semaphore) {
         let asked = {
             // Thousands of nodes begin at once.
             let _turn = turns.acquire().await;
-            tokio::time::timeout(time, releaser.tidy(node, Instant::now() + time)).await
+            tokio::time::timeout(time, releaser.tidy(node, gone, Instant::now() + time)).await
         };
         let why = match asked {
             Ok(Ok(None)) => return,

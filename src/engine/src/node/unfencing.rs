@@ -1,6 +1,8 @@
 //! Bringing a node back: waits out what is open, supplies, holds, the host's on, On seen.
 
+mod letting;
 mod rounds;
+mod stood_down;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +16,6 @@ use picket_core::gate::{self, GateFault};
 use picket_core::ids::DeviceId;
 use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::order::{Opened, PendingOn};
-use picket_core::outcome::Reason;
 use picket_core::power::Power;
 use picket_core::record::Bringing;
 use picket_core::store::StoreError;
@@ -53,6 +54,10 @@ fn not_now(looked: &Did, is_stored: bool) -> Option<DriverError> {
 impl NodeTask {
     pub(super) async fn unfencing(&mut self) -> Result<(), Fatal> {
         if self.drain(self.bars_bringing()).await? != Drained::Yes {
+            return Ok(());
+        }
+        let deadline = self.now() + self.parts.rules.on_deadline;
+        if !self.is_let_on(deadline).await? {
             return Ok(());
         }
         let deadline = self.now() + self.parts.rules.on_deadline;
@@ -354,47 +359,6 @@ impl NodeTask {
                 Err(fault) => Err(fault),
             };
             (device, looked, sent)
-        }
-    }
-
-    /// After a stand-down: ends when a host device reads On, or on the person's word where none answers.
-    /// `None`: it reads Off, or the node was moved.
-    async fn seen_alive(&mut self, deadline: BootTime) -> Result<Option<String>, Fatal> {
-        let others = self.ask_whose(&self.hosts()).await.others;
-        let mut hosts = self.hosts();
-        hosts.retain(|host| others.iter().all(|(other, _)| other != host));
-        let silent_until = self.now() + self.parts.rules.silent_share;
-        let mut answered = false;
-        let mut rounds = Rounds::new(PACE * 2);
-        loop {
-            let due = rounds.due(&hosts, self.now());
-            let Some(looks) = self.watch(&due).await? else { return Ok(None) };
-            let heard_at = self.now();
-            looks.iter().for_each(|look| {
-                rounds.heard(self, &look.device, look.reading.is_some(), heard_at);
-            });
-            answered |= looks.iter().any(|look| look.reading.is_some());
-            if looks
-                .iter()
-                .any(|look| look.reading.as_ref().is_some_and(|reading| reading.power == Power::On))
-            {
-                return Ok(Some("stood down; it reads On".to_owned()));
-            }
-            let now = self.now();
-            if !answered && now >= silent_until {
-                return Ok(Some("stood down on a person's word; no host device answers".to_owned()));
-            }
-            if now >= deadline {
-                let detail =
-                    "stood down, and no host device reads On: it is off, fence it or switch it on by hand";
-                self.give_up(Reason::StandDownUnseen, detail.to_owned()).await?;
-                return Ok(None);
-            }
-            self.wait_for("On to be seen", "host devices", Some(deadline.since(now)));
-            let next = rounds.first(&hosts).unwrap_or(now + PACE * 2);
-            if self.pause(next.min(deadline).since(now)).await? {
-                return Ok(None);
-            }
         }
     }
 }

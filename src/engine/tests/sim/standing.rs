@@ -1,6 +1,8 @@
 //! What a release sets up and what lets volumes go for as long as it stands, as a taint of Kubernetes does (K3): it stands only while the
 //! node is proven off, and nothing is switched on while it does, nor soon after.
 
+mod around;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -47,6 +49,20 @@ struct State {
     lands: Vec<BootTime>,
     /// To read what an attempt goes by takes so long.
     reads_for: Duration,
+    /// What it goes by is not what it should be.
+    refuses: Option<&'static str>,
+    /// Another machine has taken the node's name there.
+    replaced: bool,
+    /// When it was told that the node is being fenced; and so it says of the node still.
+    announced: Vec<BootTime>,
+    keeps_pods_away: bool,
+    /// It never answers that.
+    deaf: bool,
+    /// Somebody else set up the same.
+    foreign: bool,
+    /// Nobody answers before an on.
+    mute: bool,
+    asked_for_on: usize,
     /// A question how far it is takes so long.
     answers_after: Duration,
     wrong: Vec<String>,
@@ -115,10 +131,47 @@ impl Releaser for Cluster {
         }
     }
 
-    async fn prepare(&self, _until: Instant) -> Result<(), String> {
+    async fn announce(&self, subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
+        if self.seen(|state| state.deaf) {
+            std::future::pending::<()>().await;
+        }
+        let now = self.clock.boot();
+        let mut state = self.state.lock().expect("whole");
+        state.announced.push(now);
+        state.keeps_pods_away = true;
+        assert_eq!(subject.node, node());
+        Ok(Some("the machine of then".to_owned()))
+    }
+
+    async fn tidy(
+        &self,
+        _node: &NodeId,
+        _gone: bool,
+        _until: Instant,
+    ) -> Result<Option<String>, ReleaseError> {
+        self.state.lock().expect("whole").keeps_pods_away = false;
+        Ok(None)
+    }
+
+    async fn lets_on(&self, _subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
+        let mut state = self.state.lock().expect("whole");
+        state.asked_for_on += 1;
+        match (state.foreign, state.mute) {
+            (_, true) => Err(ReleaseError::Unknown("nobody answers".to_owned())),
+            (true, _) => Err(ReleaseError::DidNotHappen("somebody else's stands".to_owned())),
+            _ => Ok(None),
+        }
+    }
+
+    async fn prepare(&self, subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
         let takes = self.seen(|state| state.reads_for);
         tokio::time::sleep(takes).await;
-        Ok(())
+        let (refuses, replaced) = self.seen(|state| (state.refuses, state.replaced));
+        let whom = if replaced { "another machine" } else { "the machine of then" };
+        if subject.met.as_deref().is_some_and(|met| met != whom) {
+            return Err(ReleaseError::Replaced(format!("replaced: it is {whom}")));
+        }
+        refuses.map_or(Ok(Some(whom.to_owned())), |why| Err(ReleaseError::DidNotHappen(why.to_owned())))
     }
 
     async fn attempt(
@@ -158,6 +211,7 @@ impl Releaser for Cluster {
         self.land(&mut state);
         Ok(match state.since.filter(|_| state.stands) {
             _ if state.is_away => return Err(ReleaseError::Unknown("nobody answers".to_owned())),
+            _ if state.replaced => return Err(ReleaseError::Replaced("replaced: it booted".to_owned())),
             None => Progress::NotThere("it does not stand".to_owned()),
             Some(since) if now.since(since) >= state.takes => Progress::Complete("all is gone".to_owned()),
             Some(_) => Progress::Accepted("something is left".to_owned()),

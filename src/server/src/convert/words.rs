@@ -112,6 +112,7 @@ pub(crate) fn reason(reason: Reason) -> v1::Reason {
         Reason::Brake => v1::Reason::Brake,
         Reason::Expired => v1::Reason::Expired,
         Reason::Withdrawn => v1::Reason::Withdrawn,
+        Reason::Replaced => v1::Reason::Replaced,
         Reason::Restored => v1::Reason::Restored,
     }
 }
@@ -234,6 +235,7 @@ mod tests {
             Reason::Brake,
             Reason::Expired,
             Reason::Withdrawn,
+            Reason::Replaced,
         ] {
             let word = format!("REASON_{}", known.label().to_ascii_uppercase());
             assert_eq!(reason(known).as_str_name(), word);

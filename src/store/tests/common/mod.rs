@@ -102,13 +102,14 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         )]),
         releases: vec![
             ReleaseState {
-                lingers: None,
+                lingers: Some(Duration::from_secs(30)),
                 id: ReleaseId::new("detach").unwrap(),
                 max_in_flight: Some(Duration::from_secs(60)),
                 stage: ReleaseStage::Accepted,
                 attempts: 2,
                 unfinished: true,
                 detail: "https://storage.example/jobs/7".to_owned(),
+                subject: Some("node r1n07 of rack 1".to_owned()),
                 part: None,
             },
             ReleaseState {

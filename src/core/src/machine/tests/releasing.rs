@@ -6,7 +6,7 @@ use crate::machine::Refused;
 use crate::order::Opened;
 use crate::outcome::{Outcome, Reason};
 use crate::record::{Phase, ReleaseStage};
-use crate::support::{Player, host, person, release};
+use crate::support::{Player, device, fence_id, host, person, release};
 
 fn fenced(releases: &[&str]) -> Player {
     let mut player = Player::fencing(&[&[host("bmc")]], releases);
@@ -34,6 +34,21 @@ fn stage(player: &Player, name: &str) -> ReleaseStage {
 
 fn abandon(player: &mut Player, name: &str) -> Result<(), Refused> {
     player.try_apply(Event::Abandon { release: release(name), person: person(), orphan: false }).map(drop)
+}
+
+/// Whom a release is about is told once, also before anything was let go, and stands through a breach.
+#[test]
+fn whom_a_release_is_about_is_who_was_met_first() {
+    let mut player = fenced(&["pods"]);
+    let met = |subject: &str| Event::ReleaseSubject { release: release("pods"), subject: subject.to_owned() };
+    player.apply(met("one"));
+    player.apply(met("another"));
+    let known = |player: &Player| player.open_fence().release(&release("pods")).unwrap().subject.clone();
+    assert_eq!(known(&player).as_deref(), Some("one"));
+    player.apply(Event::Breach { id: fence_id(2), device: device("bmc") });
+    assert_eq!(known(&player).as_deref(), Some("one"));
+    let nobody = Event::ReleaseSubject { release: release("disks"), subject: "one".to_owned() };
+    assert!(matches!(player.try_apply(nobody), Err(Refused::NoSuch { .. })));
 }
 
 #[test]

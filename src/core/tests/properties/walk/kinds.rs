@@ -21,7 +21,7 @@ impl std::fmt::Debug for Move {
 }
 
 /// Kinds of moves; those that lead on come more often.
-pub const NAMES: [&str; 67] = [
+pub const NAMES: [&str; 68] = [
     "fence",
     "fence",
     "join",
@@ -39,6 +39,7 @@ pub const NAMES: [&str; 67] = [
     "attest",
     "release intent",
     "release intent",
+    "subject",
     "release progress",
     "release progress",
     "withdrawn",

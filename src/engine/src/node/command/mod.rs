@@ -64,6 +64,8 @@ pub(crate) enum Command {
     Check(Reply<NodeRecord>),
     /// What these effects had set up is gone for good: a task of the node's own says so.
     Withdrawn(Vec<EffectId>),
+    /// Whom the far side of a release has for the node: a task of the node's own met it.
+    Met(ReleaseId, String),
     /// Any other one, with the roles in which it is asked, as the audit tells them.
     As(Arc<str>, Box<Command>),
     /// Make room for a task with another plan, or other rules, once the node is at rest. Answered with the record at once:
@@ -101,7 +103,7 @@ impl Command {
             Command::Check(reply) => {
                 let _ = reply.send(Ok(record.clone()));
             }
-            Command::StepAside { .. } | Command::Withdrawn(_) => {}
+            Command::StepAside { .. } | Command::Withdrawn(_) | Command::Met(..) => {}
         }
     }
 
@@ -239,6 +241,7 @@ impl NodeTask {
                 self.answer(asked, reply, Ok(Ok(record)))
             }
             Command::Withdrawn(effects) => self.withdrawn(effects).await,
+            Command::Met(release, whom) => self.met(&release, Some(whom)).await,
             Command::StepAside { plan_goes, reply } => {
                 self.aside.ask(plan_goes);
                 let _ = reply.send(self.record().clone());

@@ -2,6 +2,7 @@
 
 mod parts;
 mod sending;
+mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,9 +12,9 @@ use picket_core::event::Event;
 use picket_core::ground::{Look, LookFault};
 use picket_core::ids::{EffectId, ReleaseId};
 use picket_core::outcome::Reason;
-use picket_core::record::{ReleaseStage, ReleaseState};
+use picket_core::record::ReleaseState;
 use picket_core::time::BootTime;
-use picket_release::{InParts, Progress, Releaser, Subject};
+use picket_release::{InParts, Releaser};
 
 pub(super) use self::parts::survey_event;
 use super::{Fatal, NodeTask, standing};
@@ -157,7 +158,8 @@ impl NodeTask {
                 Next::Wait(until, deadline) => (until, deadline),
             };
             let left = deadline.since(self.now());
-            self.wait_for(format!("release {whole} to complete"), whose_release(&whole), Some(left));
+            let said = run.heard.get(&whole).map_or_else(String::new, |words| format!(": {words}"));
+            self.wait_for(format!("release {whole} to complete{said}"), whose_release(&whole), Some(left));
             let until_next = until.since(self.now());
             let pause =
                 if run.unknown > 0 || until_next.is_zero() { FIRST_PAUSE } else { until_next.min(WATCH) };
@@ -225,164 +227,5 @@ impl NodeTask {
         let unproven = || Event::Unproven { why: why.clone(), seen: true };
         self.persist(|| standing::after(gone.clone(), unproven())).await?;
         Ok(true)
-    }
-
-    /// A release that is attempted as a whole.
-    async fn as_a_whole(
-        &mut self,
-        run: &mut Run,
-        state: &ReleaseState,
-        releaser: &Arc<dyn Releaser>,
-        looks: &[Look],
-    ) -> Result<Next, Fatal> {
-        let here = self.place();
-        let now = self.now();
-        let Some(pacing) = run.pace(&state.id).map(|pacing| *pacing) else { return Ok(Next::Again) };
-        if now >= pacing.deadline {
-            let said = run.heard.get(&state.id).unwrap_or(&state.detail);
-            let detail =
-                format!("release {} did not complete in {:?}: {said}", state.id, releaser.deadline());
-            self.give_up(Reason::ReleaseDeadline, detail).await?;
-            return Ok(Next::Moved);
-        }
-        if run.unknown == 0 && now >= pacing.next {
-            match state.stage {
-                _ if self.stands_from_before(run, &state.id) => self.withdraw_old(run, &state.id).await?,
-                ReleaseStage::Accepted => self.observe(run, state, releaser).await?,
-                _ if releaser.lingers().is_none() => self.attempt(run, state, releaser, looks).await?,
-                _ => {
-                    if let Some(looks) = self.prepared(run, &state.id, releaser).await? {
-                        self.attempt(run, state, releaser, &looks).await?;
-                    }
-                }
-            }
-            if self.place() != here {
-                return Ok(Next::Moved);
-            }
-            if self.next_release().is_none_or(|next| next.id != state.id) {
-                return Ok(Next::Again);
-            }
-        }
-        let until = run.pace(&state.id).map_or(now, |pacing| pacing.next);
-        // Something was done, and what is next goes by another look.
-        let goes_on = releaser.lingers().is_some() && until <= self.now();
-        Ok(if goes_on && run.unknown == 0 { Next::Again } else { Next::Wait(until, pacing.deadline) })
-    }
-
-    /// What the attempt goes by is read, and after that power: however long the reading takes, the look is fresh, and the store says its last
-    /// word after both. `None`: not now.
-    async fn prepared(
-        &mut self,
-        run: &mut Run,
-        release: &ReleaseId,
-        releaser: &Arc<dyn Releaser>,
-    ) -> Result<Option<Vec<Look>>, Fatal> {
-        let (asked, time) = (releaser.clone(), releaser.attempt_time());
-        let reading = Box::pin(async move {
-            let prepared = asked.prepare(tokio::time::Instant::now() + time);
-            let late = |_| Err("what it goes by was not read in time".to_owned());
-            tokio::time::timeout(time, prepared).await.unwrap_or_else(late)
-        });
-        match self.watch_over(reading).await? {
-            None => return Ok(None),
-            Some(Err(why)) => {
-                tracing::warn!(%release, why, "no attempt is made");
-                run.heard.insert(release.clone(), why);
-                run.back_off(release, self.now());
-                return Ok(None);
-            }
-            Some(Ok(())) => {}
-        }
-        let looks = self.look().await?;
-        let moved = self.judge_looks(run, &looks).await?;
-        Ok((!moved && run.unknown == 0).then_some(looks))
-    }
-
-    /// What was set up on another confirmation, or by another leadership, is taken away before anything is set up on this one (K3).
-    fn stands_from_before(&self, run: &Run, release: &ReleaseId) -> bool {
-        self.stands_of(release).iter().any(|effect| !run.set_up.contains(effect))
-    }
-
-    async fn withdraw_old(&mut self, run: &mut Run, release: &ReleaseId) -> Result<(), Fatal> {
-        match self.withdraw_of(release).await? {
-            Some(Ok(gone)) => drop(self.persist(|| Event::Withdrawn { effects: gone.clone() }).await?),
-            Some(Err(why)) => self.not_withdrawn(run, release, why),
-            None => {}
-        }
-        Ok(())
-    }
-
-    /// Nothing is left to be let go: what was set up for it goes, and then it is complete.
-    async fn complete(&mut self, run: &mut Run, release: &ReleaseId, words: String) -> Result<(), Fatal> {
-        match self.withdraw_of(release).await? {
-            Some(Ok(gone)) => {
-                let complete = || Event::ReleaseProgress {
-                    release: release.clone(),
-                    stage: ReleaseStage::Complete,
-                    detail: words.clone(),
-                    known: None,
-                };
-                self.persist(|| standing::after(gone.clone(), complete())).await?;
-            }
-            Some(Err(why)) => self.not_withdrawn(run, release, why),
-            None => {}
-        }
-        Ok(())
-    }
-
-    fn not_withdrawn(&self, run: &mut Run, release: &ReleaseId, why: String) {
-        tracing::warn!(%release, why, "what it set up is not seen to be gone");
-        run.heard.insert(release.clone(), format!("what it set up is not seen to be gone: {why}"));
-        run.back_off(release, self.now());
-    }
-
-    async fn observe(
-        &mut self,
-        run: &mut Run,
-        state: &ReleaseState,
-        releaser: &Arc<dyn Releaser>,
-    ) -> Result<(), Fatal> {
-        let record = self.record();
-        let Some(fence) = &record.fence else { return Ok(()) };
-        let subject = Subject {
-            node: record.node.clone(),
-            fence: fence.id,
-            generation: record.generation,
-            release: state.id.clone(),
-            accepted: state.detail.clone(),
-        };
-        let attempts = self.open_attempts(&state.id);
-        let releaser = releaser.clone();
-        let asking = Box::pin(async move {
-            let time = releaser.attempt_time();
-            sending::bounded(time, releaser.observe(&subject, tokio::time::Instant::now() + time)).await
-        });
-        let Some(answer) = self.watch_over(asking).await? else { return Ok(()) };
-        match answer {
-            // What stands is to stand no longer than it must.
-            Ok(Progress::Accepted(_)) if !self.stands_of(&state.id).is_empty() => {
-                let next = self.now() + FIRST_PAUSE;
-                run.pace(&state.id).into_iter().for_each(|pacing| pacing.next = next);
-            }
-            Ok(Progress::Accepted(_)) => run.back_off(&state.id, self.now()),
-            Ok(Progress::Complete(words)) if !self.stands_of(&state.id).is_empty() => {
-                self.complete(run, &state.id, words).await?;
-            }
-            Ok(progress) => {
-                let (stage, detail, known) = match attempts.last() {
-                    Some(effect) => sending::said(progress, *effect),
-                    None => {
-                        let (stage, detail, _) = sending::said(progress, EffectId(0));
-                        (stage, detail, None)
-                    }
-                };
-                self.progress(run, state.id.clone(), stage, detail, known).await?;
-            }
-            Err(error) => {
-                tracing::warn!(release = %state.id, %error, "how far the release is cannot be told");
-                run.back_off(&state.id, self.now());
-            }
-        }
-        Ok(())
     }
 }

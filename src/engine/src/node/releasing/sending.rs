@@ -66,7 +66,7 @@ impl NodeTask {
             let Some(result) = sent else { return Ok(()) };
             let result = result?;
             self.parts.metrics.count(&RELEASE_ATTEMPTS, &[id.whole().as_str(), how(&result)]);
-            if !matches!(result, Err(ReleaseError::DidNotHappen(_))) {
+            if !matches!(result, Err(ReleaseError::DidNotHappen(_) | ReleaseError::Replaced(_))) {
                 run.attached.remove(&id);
             }
             if late && matches!(result, Ok(Progress::Accepted(_))) {
@@ -74,17 +74,26 @@ impl NodeTask {
             }
             let lingers = releaser.lingers().is_some();
             let goes_on = matches!(result, Ok(Progress::Complete(_) | Progress::NotThere(_)));
+            let replaced = match &result {
+                Err(ReleaseError::Replaced(why)) => Some(why.clone()),
+                _ => None,
+            };
             let (stage, detail, known) = match result {
                 // What was answered has ended; what it set up stands in the ledger besides, and is taken away first.
                 Ok(Progress::Accepted(words) | Progress::Complete(words)) if lingers => {
                     (ReleaseStage::Accepted, words, Some(effect))
                 }
                 Ok(progress) => said(progress, effect),
-                Err(ReleaseError::DidNotHappen(why)) => (ReleaseStage::Pending, why, Some(effect)),
+                Err(ReleaseError::DidNotHappen(why) | ReleaseError::Replaced(why)) => {
+                    (ReleaseStage::Pending, why, Some(effect))
+                }
                 Err(ReleaseError::Unknown(why)) => (ReleaseStage::Requested, why, None),
             };
             tracing::info!(release = %id, ?stage, detail, "a release was attempted");
             self.progress(run, id.clone(), stage, detail, known).await?;
+            if let Some(why) = replaced {
+                return self.replaced(&id, &why).await;
+            }
             if let (true, true, Some(pacing)) = (lingers, goes_on, run.pace(&id)) {
                 (pacing.next, pacing.pause) = (now, FIRST_PAUSE);
             }
@@ -233,6 +242,7 @@ fn how(answered: &Answered) -> &'static str {
         Ok(Progress::Accepted(_)) => "accepted",
         Ok(Progress::NotThere(_)) => "not_there",
         Err(ReleaseError::DidNotHappen(_)) => "did_not_happen",
+        Err(ReleaseError::Replaced(_)) => "replaced",
         Err(ReleaseError::Unknown(_)) => "unknown",
     }
 }

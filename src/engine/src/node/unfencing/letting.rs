@@ -1,0 +1,86 @@
+//! Before the on the far side of each release that sets something up is asked once more whether it may go (K2): what somebody else set up,
+//! and lets volumes go for as long as it stands, bars it (K7).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_core::event::Event;
+use picket_core::record::Bringing;
+use picket_core::time::BootTime;
+use picket_release::{ReleaseError, Releaser, Subject};
+use tokio::time::Instant;
+
+use crate::node::{Fatal, NodeTask};
+use crate::view::whose_release;
+
+/// Between two questions.
+const PACE: Duration = Duration::from_secs(2);
+/// So long an answer is waited for; whoever is away keeps no node off: it may be what answers there.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+impl NodeTask {
+    /// False: it is not let on before the deadline, or the node was moved.
+    pub(super) async fn is_let_on(&mut self, deadline: BootTime) -> Result<bool, Fatal> {
+        if self.record().bringing != Bringing::PowerOn {
+            return Ok(true);
+        }
+        let states = self.record().fence.iter().flat_map(|fence| &fence.releases);
+        let all: Vec<(Subject, Arc<dyn Releaser>)> = states
+            .filter_map(|state| Some((self.subject(state)?, self.releaser(&state.id)?)))
+            .filter(|(_, releaser)| releaser.lingers().is_some())
+            .collect();
+        for (subject, releaser) in all {
+            if !self.is_let_on_by(&subject, &*releaser, deadline).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn is_let_on_by(
+        &mut self,
+        subject: &Subject,
+        releaser: &dyn Releaser,
+        deadline: BootTime,
+    ) -> Result<bool, Fatal> {
+        let here = self.place();
+        let patience = self.now() + PATIENCE;
+        // What was seen to stand stands also while nobody answers.
+        let mut barred: Option<String> = None;
+        loop {
+            let time = releaser.attempt_time().min(PATIENCE);
+            let asked = tokio::time::timeout(time, releaser.lets_on(subject, Instant::now() + time)).await;
+            match asked {
+                Ok(Ok(found)) => {
+                    if let Some(found) = found {
+                        tracing::warn!(release = %subject.release, found, "before the on");
+                    }
+                    return Ok(true);
+                }
+                Ok(Err(ReleaseError::DidNotHappen(why) | ReleaseError::Replaced(why))) => barred = Some(why),
+                Ok(Err(ReleaseError::Unknown(why))) => {
+                    tracing::warn!(release = %subject.release, why, "whether it may be switched on is not told");
+                }
+                Err(_) => {
+                    tracing::warn!(release = %subject.release, "whether it may be switched on is not told")
+                }
+            }
+            let now = self.now();
+            if barred.is_none() && now >= patience {
+                return Ok(true);
+            }
+            if let Some(why) = barred.as_ref().filter(|_| now >= deadline) {
+                let detail = format!("it is not switched on: {why}");
+                tracing::error!(detail, "the node was not seen to come on");
+                self.persist(|| Event::OnFailed { detail: detail.clone() }).await?;
+                return Ok(false);
+            }
+            let why = barred.as_deref().unwrap_or("nobody answers");
+            let what = format!("release {} to let it be switched on: {why}", subject.release);
+            self.wait_for(what, whose_release(&subject.release), Some(deadline.since(now)));
+            if self.pause(PACE).await? || self.place() != here {
+                return Ok(false);
+            }
+        }
+    }
+}

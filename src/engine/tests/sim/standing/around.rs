@@ -1,0 +1,148 @@
+//! What is told before the off and asked before the on, what is told while it is waited for, and another machine under the node's name (K1,
+//! K2, K7).
+
+use picket_core::outcome::{Outcome, Reason};
+use picket_core::record::Phase;
+use picket_core::time::Clock;
+use picket_driver_sim::{Act, Verb};
+use picket_engine::NodeView;
+
+use super::{lab, lawful, taint, until};
+use crate::lab::{Lab, NODE, node, person, s};
+
+async fn waits_for(lab: &Lab, why: &str) {
+    let told = async {
+        let mut view = lab.engine.follow(&node()).expect("known");
+        let says = |view: &NodeView| view.live.wait.as_ref().is_some_and(|wait| wait.what.contains(why));
+        view.wait_for(says).await.map(|_| ())
+    };
+    tokio::time::timeout(s(60), told).await.expect("it is told").expect("it runs");
+}
+
+/// Who waits sees why, and so does who is asked in the end.
+#[tokio::test(start_paused = true)]
+async fn what_keeps_it_from_being_tried_is_told_while_it_is_waited_for() {
+    let (mut lab, cluster) = lab(912, s(20)).await;
+    cluster.state.lock().expect("whole").refuses = Some("it is another cluster");
+    lab.open().await;
+    waits_for(&lab, "another cluster").await;
+    cluster.state.lock().expect("whole").refuses = None;
+    waits_for(&lab, "something is left").await;
+    lab.reach("released", s(60)).await;
+    lawful(&cluster);
+    let (mut lab, cluster) = super::lab(913, s(20)).await;
+    cluster.state.lock().expect("whole").refuses = Some("it is another cluster");
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::ReleaseDeadline));
+    let fence = lab.record().fence.expect("it is open");
+    assert!(format!("{fence:?}").contains("it is another cluster"), "{fence:?}");
+}
+
+/// Whom the record has for the node.
+fn met(lab: &Lab) -> Option<String> {
+    lab.record().fence.expect("it is open").release(&taint()).expect("planned").subject.clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_it_is_being_fenced_is_told_before_it_is_off_and_whom_it_met_is_stored() {
+    let (mut lab, cluster) = lab(914, s(1)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    let announced = cluster.seen(|state| state.announced.clone());
+    let fall = lab.world.lock().expect("whole").edges(NODE, lab.clock.boot()).last().expect("it is off").at;
+    assert_eq!(announced.len(), 1);
+    assert!(announced[0] <= fall, "{announced:?}, off at {fall:?}");
+    assert_eq!(met(&lab).as_deref(), Some("the machine of then"));
+    assert!(cluster.seen(|state| state.keeps_pods_away));
+    lab.unfence().await.expect("it is let in");
+    lab.reach("normal", s(120)).await;
+    until(&cluster, |state| !state.keeps_pods_away).await;
+    lawful(&cluster);
+}
+
+/// It is no condition of the off.
+#[tokio::test(start_paused = true)]
+async fn who_does_not_hear_that_it_is_being_fenced_keeps_no_off_back() {
+    let (mut whole, _) = lab(915, s(1)).await;
+    let asked_at = whole.clock.boot();
+    whole.fence().await;
+    let takes = whole.clock.boot().since(asked_at);
+    let (mut lab, cluster) = lab(915, s(1)).await;
+    cluster.state.lock().expect("whole").deaf = true;
+    let asked_at = lab.clock.boot();
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    assert_eq!(lab.clock.boot().since(asked_at), takes);
+    assert_eq!(met(&lab).as_deref(), Some("the machine of then"), "it is met where it lets go");
+    lawful(&cluster);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_machine_under_the_node_s_name_is_left_alone_and_a_person_is_asked_at_once() {
+    let (mut lab, cluster) = lab(916, s(1)).await;
+    lab.open().await;
+    until(&cluster, |state| !state.announced.is_empty()).await;
+    cluster.state.lock().expect("whole").replaced = true;
+    let at = lab.clock.boot();
+    lab.reach("needs_operator", s(60)).await;
+    assert!(lab.clock.boot().since(at) < s(30), "{:?}", lab.clock.boot().since(at));
+    assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::Replaced));
+    assert!(cluster.seen(|state| state.placed.is_empty()));
+    assert!(!lab.is_on());
+    lawful(&cluster);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_takes_the_name_while_it_stands_takes_it_away_at_once() {
+    let (mut lab, cluster) = lab(917, s(60)).await;
+    lab.open().await;
+    until(&cluster, |state| state.stands).await;
+    cluster.state.lock().expect("whole").replaced = true;
+    lab.reach("needs_operator", s(10)).await;
+    assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::Replaced));
+    assert!(cluster.seen(|state| !state.stands && state.removed.len() == 1));
+    tokio::time::sleep(s(600)).await;
+    assert!(!lab.is_on() && lab.received("bmc").ons == 0);
+    lawful(&cluster);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_else_set_up_bars_the_on_also_once_nobody_answers_any_more() {
+    let (mut lab, cluster) = lab(918, s(1)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    cluster.state.lock().expect("whole").foreign = true;
+    lab.unfence().await.expect("it is let in");
+    waits_for(&lab, "somebody else's stands").await;
+    cluster.state.lock().expect("whole").mute = true;
+    lab.reach("power_on_failed", s(600)).await;
+    assert!(!lab.is_on() && lab.received("bmc").ons == 0);
+    {
+        let mut state = cluster.state.lock().expect("whole");
+        (state.foreign, state.mute) = (false, false);
+    }
+    lab.engine.retry(&node(), person()).await.expect("let in");
+    lab.reach("normal", s(120)).await;
+    lawful(&cluster);
+}
+
+/// The node may be what would answer.
+#[tokio::test(start_paused = true)]
+async fn where_nobody_answers_the_on_goes_after_a_while() {
+    let (mut lab, cluster) = lab(919, s(1)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    cluster.state.lock().expect("whole").mute = true;
+    lab.unfence().await.expect("it is let in");
+    lab.reach("normal", s(120)).await;
+    assert!(cluster.seen(|state| state.asked_for_on) > 3);
+    lawful(&cluster);
+}
+
+/// Power that comes back while it is to be met makes a new fence of it, which is about the same machine.
+#[tokio::test(start_paused = true)]
+async fn a_breach_is_told_anew_and_is_about_the_same_machine() {
+    let (mut lab, cluster) = lab(920, s(12)).await;
+    lab.open().await;
+    until(&cluster, |state| state.stands).await;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    lab.reach("released", s(200)).await;
+    assert_eq!(cluster.seen(|state| state.announced.len()), 2);
+    assert_eq!(met(&lab).as_deref(), Some("the machine of then"));
+    lawful(&cluster);
+}

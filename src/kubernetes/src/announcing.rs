@@ -1,0 +1,106 @@
+//! Before the off, and before the on: what is told of a fence while it runs, and what bars bringing a node back (K2, K7, K8).
+
+use std::sync::PoisonError;
+
+use picket_release::{ReleaseError, Subject};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::cluster::Patch;
+use crate::fault::{Fault, Kind};
+use crate::identity::Met;
+use crate::node;
+use crate::note::{self, Note};
+use crate::object::Node;
+use crate::release::{LINGERS, OutOfService, named};
+use crate::taints::{self, FENCED, Mark, OUT_OF_SERVICE};
+
+impl OutOfService {
+    /// New pods go elsewhere from now on, the autoscaler lets the Node be, and whoever deletes it waits for us. Answers whom it met.
+    pub(crate) async fn announced(
+        &self,
+        subject: &Subject,
+        until: Instant,
+    ) -> Result<Option<String>, ReleaseError> {
+        let of = self.of()?;
+        let (meant, read) =
+            tokio::join!(self.cluster.is_meant(until), node::read(&self.cluster, &of.name, until));
+        meant?;
+        let node = read?;
+        self.known_by(of, &node, &subject.identities)?;
+        let met = Met::of(&node).words();
+        if subject.met.as_deref().and_then(Met::read).is_some_and(|met| met.differs(&node, true).is_some()) {
+            return Err(ReleaseError::DidNotHappen(format!("another machine is Node {} by now", of.name)));
+        }
+        let generation = subject.generation.0;
+        if Note::of(&node, &self.asked.owner).is_some_and(|note| note.generation > generation) {
+            return Err(ReleaseError::DidNotHappen(format!("a later fence has been at Node {}", of.name)));
+        }
+        let mark = Mark { owner: self.asked.owner.clone(), generation, term: None };
+        let fenced = [(FENCED, "NoSchedule")];
+        let patch = taints::setting(&node, &fenced, &mark, self.asked.keeps_node);
+        self.change(of, &patch, until).await?;
+        Ok(Some(met))
+    }
+
+    /// All of it is let go: whoever deletes the Node need not wait for us any more.
+    pub(crate) async fn free(&self, mut node: Node, until: Instant) -> Result<(), ReleaseError> {
+        let of = self.of()?;
+        while let Some(change) = note::freeing(&node, &self.asked.owner) {
+            let mut patch = taints::tests(&node);
+            patch.push(change);
+            let freed: Result<Node, Fault> =
+                self.cluster.patch(&node::path(&of.name), Patch::Json, &Value::Array(patch), until).await;
+            match freed {
+                Ok(_) => break,
+                Err(fault) if fault.is(Kind::NotFound) => break,
+                // It was changed meanwhile, for one by its deletion.
+                Err(fault) if fault.is_changed() && Instant::now() + taints::AGAIN < until => {
+                    tokio::time::sleep(taints::AGAIN).await;
+                    node = match node::read(&self.cluster, &of.name, until).await {
+                        Err(fault) if fault.is(Kind::NotFound) => break,
+                        read => read.map_err(Fault::of_a_look)?,
+                    };
+                }
+                Err(fault) => return Err(fault.of_a_look()),
+            }
+        }
+        Ok(())
+    }
+
+    /// What bars the on: a taint that lets volumes go while it stands, whoever set it, and another machine under the node's name.
+    pub(crate) async fn is_let_on(
+        &self,
+        subject: &Subject,
+        until: Instant,
+    ) -> Result<Option<String>, ReleaseError> {
+        let of = self.of()?;
+        self.cluster.is_meant(until).await.map_err(Fault::of_a_look)?;
+        let node = match node::read(&self.cluster, &of.name, until).await {
+            Err(fault) if fault.is(Kind::NotFound) => return Ok(None),
+            read => read.map_err(Fault::of_a_look)?,
+        };
+        let met = subject.met.as_deref().and_then(Met::read);
+        if let Some(why) = met.and_then(|met| met.differs(&node, false)) {
+            return Err(ReleaseError::DidNotHappen(why));
+        }
+        if let Some(why) = self.foreign(&node) {
+            return Err(ReleaseError::DidNotHappen(why));
+        }
+        if taints::value(&node, OUT_OF_SERVICE).is_some() {
+            // Of a life of which nothing is known here any more.
+            taints::remove(&self.cluster, &of.name, &self.asked.owner, until).await?;
+            of.back.lock().unwrap_or_else(PoisonError::into_inner).cleared = Some(Instant::now());
+        }
+        let cleared = of.back.lock().unwrap_or_else(PoisonError::into_inner).cleared;
+        if let Some(left) = cleared.and_then(|at| LINGERS.checked_sub(at.elapsed())) {
+            return Err(ReleaseError::DidNotHappen(format!(
+                "the taint {OUT_OF_SERVICE} was on Node {}, and may be acted on for {left:?} still",
+                of.name
+            )));
+        }
+        let left = self.left(&of.name, &node, until).await.map_err(Fault::of_a_look)?;
+        let words: Vec<String> = [left.volumes, left.goes, left.waits].into_iter().flatten().collect();
+        Ok((!words.is_empty()).then(|| format!("bound to Node {} since: {}", of.name, named(&words))))
+    }
+}

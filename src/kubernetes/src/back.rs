@@ -1,0 +1,92 @@
+//! What is left of a fence on a Node that is back, and when it goes (K2, K7).
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use picket_release::ReleaseError;
+use tokio::time::Instant;
+
+use crate::cluster::Patch;
+use crate::fault::{Fault, Kind};
+use crate::node;
+use crate::note::Note;
+use crate::object::{Lease, Node};
+use crate::release::{OfNode, OutOfService};
+use crate::taints::{self, FENCED, OUT_OF_SERVICE};
+
+/// A node that is back is seen ready for so long before new pods may come.
+const SOAK: Duration = Duration::from_secs(30);
+
+/// What was seen of a Node that is to come back.
+#[derive(Debug, Default)]
+pub(crate) struct Back {
+    /// Since when it is ready.
+    ready_since: Option<Instant>,
+    /// What its kubelet's lease said first.
+    lease: Option<String>,
+    /// When a taint was taken away that nobody here knew of.
+    pub(crate) cleared: Option<Instant>,
+}
+
+impl OutOfService {
+    /// `gone`: the machine does not come back. `Some`: what is waited for.
+    pub(crate) async fn tidied(&self, gone: bool, until: Instant) -> Result<Option<String>, ReleaseError> {
+        let of = self.of()?;
+        self.cluster.is_meant(until).await?;
+        let node = match node::read(&self.cluster, &of.name, until).await {
+            Err(fault) if fault.is(Kind::NotFound) => return Ok(None),
+            read => read?,
+        };
+        let owner = &self.asked.owner;
+        if taints::value(&node, OUT_OF_SERVICE).is_some_and(|value| self.is_ours(value)) {
+            taints::remove(&self.cluster, &of.name, owner, until).await?;
+            return Ok(Some("a taint that was removed just now".to_owned()));
+        }
+        // Nobody waits for us: the fence has ended.
+        self.free(node, until).await?;
+        let node = match node::read(&self.cluster, &of.name, until).await {
+            Err(fault) if fault.is(Kind::NotFound) => return Ok(None),
+            read => read?,
+        };
+        let keeps_away = taints::value(&node, FENCED).is_some_and(|value| self.is_ours(value));
+        let was_off = Note::of(&node, owner).is_some_and(|note| note.off);
+        if keeps_away && gone {
+            return Ok(None);
+        }
+        if keeps_away && was_off {
+            if let Some(why) = self.is_not_back(of, &node, until).await? {
+                return Ok(Some(why));
+            }
+        }
+        let Some(patch) = taints::clearing(&node, owner) else { return Ok(None) };
+        let _: Node = self.cluster.patch(&node::path(&of.name), Patch::Json, &patch, until).await?;
+        Ok(None)
+    }
+
+    /// Ready for a while, after another boot, or with a kubelet that lives: what was ready before the off says nothing.
+    async fn is_not_back(&self, of: &OfNode, node: &Node, until: Instant) -> Result<Option<String>, Fault> {
+        let note = Note::of(node, &self.asked.owner);
+        let mut booted = note.is_none_or(|note| note.boot_id != node.status.node_info.boot_id);
+        if !booted {
+            let lease = self.lease(of, until).await;
+            let mut back = of.back.lock().unwrap_or_else(PoisonError::into_inner);
+            let first = back.lease.get_or_insert_with(|| lease.clone().unwrap_or_default());
+            booted = lease.is_some_and(|lease| lease != *first);
+        }
+        let mut back = of.back.lock().unwrap_or_else(PoisonError::into_inner);
+        if !booted || !node::is_ready(node) {
+            back.ready_since = None;
+            return Ok(Some(format!("Node {} to be ready, after another boot", of.name)));
+        }
+        let since = *back.ready_since.get_or_insert_with(Instant::now);
+        let soaks = since.elapsed() < SOAK;
+        Ok(soaks.then(|| format!("Node {} to be ready for {SOAK:?}", of.name)))
+    }
+
+    /// When its kubelet renewed its lease last, in its own words; `None`: it is not told.
+    async fn lease(&self, of: &OfNode, until: Instant) -> Option<String> {
+        let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{}", of.name);
+        let lease: Lease = self.cluster.get(&path, until).await.ok()?;
+        Some(lease.spec.renew_time).filter(|time| !time.is_empty())
+    }
+}

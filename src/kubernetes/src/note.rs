@@ -1,0 +1,219 @@
+//! What of a fence stands on a Node beside the taints: a note whose and which it is, a finalizer, and what keeps others away (K7, K8).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::object::Node;
+use crate::taints::Mark;
+
+/// The cluster autoscaler removes no such Node.
+const NO_SCALE_DOWN: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
+
+/// What our annotation says of a Node.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Note {
+    pub(crate) owner: String,
+    pub(crate) generation: u64,
+    /// The last leadership that had it proven off.
+    pub(crate) term: u64,
+    /// It was proven off in this fence.
+    pub(crate) off: bool,
+    /// And nothing was taken back since: it lets go on that confirmation.
+    pub(crate) stands: bool,
+    /// The boot id that the Node had then.
+    #[serde(rename = "bootID")]
+    pub(crate) boot_id: String,
+    /// That the cluster autoscaler lets it be is our doing.
+    no_scale_down: bool,
+    /// The version of the Node that was read for this: whatever names that one is refused from then on (S8).
+    outdated: String,
+}
+
+impl Note {
+    /// This owner's; `None`: there is none.
+    pub(crate) fn of(node: &Node, owner: &str) -> Option<Self> {
+        serde_json::from_str(node.metadata.annotations.get(&key(owner))?).ok()
+    }
+}
+
+/// One for each installation.
+fn key(owner: &str) -> String {
+    format!("picket.dev/fence-{owner}")
+}
+
+fn finalizer(owner: &str) -> String {
+    format!("picket.dev/fencing-{owner}")
+}
+
+/// A key as part of a JSON pointer (RFC 6901).
+pub(crate) fn pointer(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+/// Writes the annotation, whether it is there or not.
+fn noting(node: &Node, owner: &str, note: &Note) -> Value {
+    let note = json!(note).to_string();
+    match node.metadata.annotations.is_empty() {
+        true => json!({"op": "add", "path": "/metadata/annotations", "value": { key(owner): note }}),
+        false => {
+            let path = format!("/metadata/annotations/{}", pointer(&key(owner)));
+            json!({"op": "add", "path": path, "value": note})
+        }
+    }
+}
+
+/// Notes that fence, and keeps the cluster autoscaler away.
+pub(crate) fn marking(node: &Node, mark: &Mark) -> Vec<Value> {
+    let known = Note::of(node, &mark.owner).unwrap_or_default();
+    let is_free = !node.metadata.annotations.contains_key(NO_SCALE_DOWN);
+    // The boot id is that of when this confirmation began to let go.
+    let is_same = known.generation == mark.generation;
+    let stands = mark.term.is_some() && known.stands && is_same;
+    let present = &node.status.node_info.boot_id;
+    let note = Note {
+        owner: mark.owner.clone(),
+        generation: mark.generation,
+        term: mark.term.unwrap_or(known.term),
+        off: mark.term.is_some() || known.off && is_same,
+        stands: mark.term.is_some(),
+        boot_id: if stands { known.boot_id } else { present.clone() },
+        no_scale_down: known.no_scale_down || is_free,
+        outdated: node.metadata.resource_version.clone(),
+    };
+    let mut patch = vec![noting(node, &mark.owner, &note)];
+    if is_free {
+        let path = format!("/metadata/annotations/{}", pointer(NO_SCALE_DOWN));
+        patch.push(json!({"op": "add", "path": path, "value": "true"}));
+    }
+    patch
+}
+
+/// Changes nothing but the Node's version, and what the note says of that: nothing is let go on that confirmation any more.
+pub(crate) fn outdating(node: &Node, owner: &str) -> Vec<Value> {
+    let known = Note::of(node, owner).unwrap_or_else(|| Note { owner: owner.to_owned(), ..Note::default() });
+    let note = Note { stands: false, outdated: node.metadata.resource_version.clone(), ..known };
+    vec![noting(node, owner, &note)]
+}
+
+/// Removes the note, and what it says is our doing.
+pub(crate) fn forgetting(node: &Node, owner: &str) -> Vec<Value> {
+    let known = Note::of(node, owner);
+    let is_there = |key: &str| node.metadata.annotations.contains_key(key);
+    let ours = known.is_some_and(|note| note.no_scale_down) && is_there(NO_SCALE_DOWN);
+    let keys = [Some(key(owner)).filter(|key| is_there(key)), ours.then(|| NO_SCALE_DOWN.to_owned())];
+    let remove =
+        |key: String| json!({"op": "remove", "path": format!("/metadata/annotations/{}", pointer(&key))});
+    keys.into_iter().flatten().map(remove).collect()
+}
+
+/// Sets the finalizer; `None`: it is there, or the Node is on its way out already, and takes none any more.
+pub(crate) fn keeping(node: &Node, owner: &str) -> Option<Value> {
+    let (all, ours) = (&node.metadata.finalizers, finalizer(owner));
+    if all.contains(&ours) || node.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    Some(match all.is_empty() {
+        true => json!({"op": "add", "path": "/metadata/finalizers", "value": [ours]}),
+        false => json!({"op": "add", "path": "/metadata/finalizers/-", "value": ours}),
+    })
+}
+
+/// Removes the finalizer; `None`: it is not there.
+pub(crate) fn freeing(node: &Node, owner: &str) -> Option<Value> {
+    let place = node.metadata.finalizers.iter().position(|one| *one == finalizer(owner))?;
+    Some(json!({"op": "remove", "path": format!("/metadata/finalizers/{place}")}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(annotations: &[(&str, String)], boot: &str) -> Node {
+        let annotations: serde_json::Map<String, Value> =
+            annotations.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
+        let node = json!({
+            "metadata": {"name": "n1", "uid": "u", "resourceVersion": "5", "annotations": annotations},
+            "status": {"nodeInfo": {"bootID": boot}},
+        });
+        serde_json::from_value(node).expect("a Node")
+    }
+
+    fn noted(patch: &Value) -> Note {
+        serde_json::from_str(patch["value"].as_str().expect("a text")).expect("a note")
+    }
+
+    fn noting_node(note: &Note, boot: &str) -> Node {
+        node(&[("picket.dev/fence-blue", json!(note).to_string())], boot)
+    }
+
+    fn note() -> Note {
+        Note {
+            owner: "blue".to_owned(),
+            generation: 7,
+            term: 3,
+            off: true,
+            stands: true,
+            boot_id: "old".to_owned(),
+            ..Note::default()
+        }
+    }
+
+    fn mark(term: Option<u64>) -> Mark {
+        Mark { owner: "blue".to_owned(), generation: 7, term }
+    }
+
+    #[test]
+    fn what_is_outdated_keeps_what_was_noted_but_that_it_stands() {
+        let patch = outdating(&noting_node(&note(), "new"), "blue");
+        let expected = Note { stands: false, outdated: "5".to_owned(), ..note() };
+        assert_eq!(noted(&patch[0]), expected);
+        assert_eq!(patch.len(), 1);
+    }
+
+    /// The boot id is that of when a confirmation began to let go: it stays for that one, and for no other.
+    #[test]
+    fn the_boot_id_is_that_of_the_confirmation() {
+        for (known, term, boot, off) in [
+            (note(), Some(3), "old", true),
+            (Note { generation: 6, ..note() }, Some(3), "new", true),
+            (Note { stands: false, ..note() }, Some(3), "new", true),
+            (note(), None, "new", true),
+            (Note { generation: 6, ..note() }, None, "new", false),
+        ] {
+            let made = noted(&marking(&noting_node(&known, "new"), &mark(term))[0]);
+            let told = (made.boot_id.as_str(), made.off, made.stands, made.term);
+            assert_eq!(told, (boot, off, term.is_some(), 3), "{known:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_our_doing_is_taken_away() {
+        let by_hand = node(&[(NO_SCALE_DOWN, "true".to_owned())], "b");
+        let made = noted(&marking(&by_hand, &mark(None))[0]);
+        assert!(!made.no_scale_down);
+        let both = |ours: bool| {
+            let note = Note { no_scale_down: ours, ..note() };
+            let noted = ("picket.dev/fence-blue", json!(note).to_string());
+            node(&[noted, (NO_SCALE_DOWN, "true".to_owned())], "b")
+        };
+        assert_eq!(forgetting(&both(true), "blue").len(), 2);
+        assert_eq!(forgetting(&both(false), "blue").len(), 1);
+        assert!(forgetting(&both(true), "green").is_empty(), "another installation's");
+        assert!(noted(&marking(&both(true), &mark(None))[0]).no_scale_down, "it stays our doing");
+    }
+
+    #[test]
+    fn a_finalizer_is_set_once_and_never_on_what_goes() {
+        let mut node = node(&[], "b");
+        assert_eq!(keeping(&node, "blue").expect("set")["value"], json!(["picket.dev/fencing-blue"]));
+        node.metadata.finalizers = vec!["theirs".to_owned()];
+        assert_eq!(keeping(&node, "blue").expect("set")["path"], "/metadata/finalizers/-");
+        assert_eq!(freeing(&node, "blue"), None);
+        node.metadata.deletion_timestamp = Some("2026-01-01T00:00:00Z".to_owned());
+        assert_eq!(keeping(&node, "blue"), None);
+        node.metadata.finalizers.push("picket.dev/fencing-blue".to_owned());
+        assert_eq!(freeing(&node, "blue").expect("removed")["path"], "/metadata/finalizers/1");
+        assert_eq!(freeing(&node, "green"), None);
+    }
+}
