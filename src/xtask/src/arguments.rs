@@ -1,5 +1,6 @@
 //! What was asked for.
 
+use crate::demo::Demo;
 use crate::failure::Failure;
 use crate::soak::{self, Soak};
 
@@ -9,6 +10,9 @@ usage: cargo xtask <command>
 
   demo [--yes] [--keep]       fences a real virtual machine before your eyes: gateway, BMC, proof, release, and back
   demo --ha [--yes]           the same by three gateways, of which the leader is killed in the middle of the fence
+  demo --kubernetes [--without-proof] [--yes]
+                              on a real cluster: a StatefulSet comes back with its disk; or, by the taint alone, two
+                              machines write to it. Wants root
   test [--yes] [FILTER...]    all tests: units, models, end to end
   soak [--yes] [FILTER...]    the same with the long counts
   soak ha [--runs N] [--seed S]
@@ -32,10 +36,8 @@ pub enum Task {
     Demo {
         /// Install without asking.
         yes: bool,
-        /// With three gateways, of which the leader is killed.
-        ha: bool,
-        /// Leave it running.
-        keep: bool,
+        /// Which.
+        which: Demo,
     },
     /// Run the tests.
     Test {
@@ -104,8 +106,8 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
     let (task, known, takes_names): (_, &[&str], _) = match command.as_str() {
         "help" | "--help" | "-h" => (Task::Help, &[], false),
         "demo" => (
-            Task::Demo { yes: has("--yes"), ha: has("--ha"), keep: has("--keep") },
-            &["--yes", "--ha", "--keep"],
+            Task::Demo { yes: has("--yes"), which: which_demo(&has)? },
+            &["--yes", "--ha", "--keep", "--kubernetes", "--without-proof"],
             false,
         ),
         "test" => (Task::Test { yes: has("--yes"), filters: filters.clone() }, &["--yes"], true),
@@ -123,6 +125,21 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
     match filters.first() {
         Some(name) if !takes_names => Err(Failure::new(format!("{command} takes no {name}\n\n{USAGE}"))),
         _ => Ok(task),
+    }
+}
+
+fn which_demo(has: &impl Fn(&str) -> bool) -> Result<Demo, Failure> {
+    match (has("--ha"), has("--kubernetes"), has("--keep"), has("--without-proof")) {
+        (false, false, keep, false) => Ok(Demo::One { keep }),
+        (true, false, false, false) => Ok(Demo::Ha),
+        (false, true, false, without) => Ok(Demo::Kubernetes { proof: !without }),
+        (.., true, _) => Err(Failure::new(
+            "--keep is for the demonstration without --ha and --kubernetes, which end what they started",
+        )),
+        (true, true, ..) => {
+            Err(Failure::new("--ha and --kubernetes are two demonstrations: name one of them"))
+        }
+        (.., true) => Err(Failure::new("--without-proof is for demo --kubernetes")),
     }
 }
 
@@ -170,8 +187,15 @@ mod tests {
     #[test]
     fn commands_and_options() {
         assert_eq!(parsed(""), Ok(Task::Help));
-        assert_eq!(parsed("demo --keep"), Ok(Task::Demo { yes: false, ha: false, keep: true }));
-        assert_eq!(parsed("demo --ha --yes"), Ok(Task::Demo { yes: true, ha: true, keep: false }));
+        assert_eq!(parsed("demo --keep"), Ok(Task::Demo { yes: false, which: Demo::One { keep: true } }));
+        assert_eq!(parsed("demo --ha --yes"), Ok(Task::Demo { yes: true, which: Demo::Ha }));
+        for (line, proof) in [("demo --kubernetes", true), ("demo --kubernetes --without-proof", false)] {
+            let which = Demo::Kubernetes { proof };
+            assert_eq!(parsed(line), Ok(Task::Demo { yes: false, which }));
+        }
+        for wrong in ["demo --ha --keep", "demo --ha --kubernetes", "demo --without-proof"] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
         assert_eq!(
             parsed("test --yes heartbeat hold"),
             Ok(Task::Test { yes: true, filters: vec!["heartbeat".into(), "hold".into()] })

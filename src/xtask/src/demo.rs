@@ -4,36 +4,60 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::failure::Failure;
-use crate::{etcd, packages, place, run};
+use crate::{etcd, kubernetes, packages, place, run};
 
 /// What of the gateway it shows: clouds take long to build, and it has none.
 const FEATURES: &str = "picket-gateway/etcd,picket-gateway/ipmi,picket-gateway/redfish,picket-gateway/agent";
 
-/// Shows Picket; `ha`: three gateways, of which the leader is killed in the middle of a fence. Ends with the demonstration's own
-/// exit code.
-pub fn demo(yes: bool, ha: bool, keep: bool) -> Result<(), Failure> {
-    if ha && keep {
-        return Err(Failure::new(
-            "demo --ha ends what it started: --keep is for the demonstration without --ha",
-        ));
-    }
-    packages::ensure(if ha { packages::FOR_DEMO_HA } else { packages::FOR_DEMO }, yes)?;
-    let etcd = ha.then(etcd::present).transpose()?;
+/// And of a cluster.
+const CLUSTER_FEATURES: &str = "picket-gateway/ipmi,picket-gateway/kubernetes";
+
+/// Which demonstration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demo {
+    /// One gateway; `keep`: it runs on.
+    One { keep: bool },
+    /// Three gateways, of which the leader is killed in the middle of a fence.
+    Ha,
+    /// A real cluster; without `proof` nothing is switched off.
+    Kubernetes { proof: bool },
+}
+
+/// Shows Picket. Ends with the demonstration's own exit code.
+pub fn demo(yes: bool, which: Demo) -> Result<(), Failure> {
+    let packages = match which {
+        Demo::One { .. } => packages::FOR_DEMO,
+        Demo::Ha => packages::FOR_DEMO_HA,
+        Demo::Kubernetes { .. } => packages::FOR_DEMO_KUBERNETES,
+    };
+    packages::ensure(packages, yes)?;
+    let peer = match which {
+        Demo::One { .. } => None,
+        Demo::Ha => Some(("PICKET_TEST_ETCD", etcd::present()?)),
+        Demo::Kubernetes { .. } => {
+            kubernetes::may_run()?;
+            Some(("PICKET_TEST_KUBERNETES", kubernetes::programs()?))
+        }
+    };
+    let etcd = matches!(which, Demo::Kubernetes { .. }).then(etcd::present).transpose()?;
+    let features = if matches!(which, Demo::Kubernetes { .. }) { CLUSTER_FEATURES } else { FEATURES };
     let mut build = place::cargo();
     build.args(["build", "--locked"]);
     build.args(["--package", "picket-gateway", "--package", "picket-cli", "--package", "picket-tests"]);
-    build.args(["--no-default-features", "--features", FEATURES]);
+    build.args(["--no-default-features", "--features", features]);
     build.args(["--bin", "picketd", "--bin", "picket", "--bin", "picket-demo"]);
     run::shown(build)?;
     let built = place::built()?;
     let mut show = Command::new(built.join("picket-demo"));
-    show.env("PATH", place::search_path()).env("PICKET_BIN_DIR", &built);
-    if let Some(etcd) = etcd {
-        show.arg("--ha").env("PICKET_TEST_ETCD", etcd);
-    }
-    if keep {
-        show.arg("--keep");
-    }
+    show.env("PATH", place::search_path()).env("PICKET_BIN_DIR", &built).envs(peer);
+    show.envs(etcd.map(|etcd| ("PICKET_TEST_ETCD", etcd)));
+    show.args(match which {
+        Demo::One { keep: false } => &[][..],
+        Demo::One { keep: true } => &["--keep"],
+        Demo::Ha => &["--ha"],
+        Demo::Kubernetes { proof: true } => &["--kubernetes"],
+        Demo::Kubernetes { proof: false } => &["--kubernetes", "--without-proof"],
+    });
     // In our place: its terminal, its signals and its exit code are the user's.
     Err(Failure::of("picket-demo")(show.exec()))
 }

@@ -53,6 +53,22 @@ pub fn programs() -> Result<PathBuf, Failure> {
     Ok(home)
 }
 
+/// Machines with containers want mounts, namespaces and cgroups.
+///
+/// # Errors
+/// Who runs this is not root.
+pub fn may_run() -> Result<(), Failure> {
+    let mut id = Command::new("id");
+    let told = id.arg("-u").output().map_err(Failure::of("id -u"))?;
+    if told.stdout.trim_ascii() == b"0" {
+        return Ok(());
+    }
+    Err(Failure::new(
+        "machines with containers want root (mounts, namespaces, cgroups): run it as root, in a virtual machine if you like; all of it ends \
+         with the demonstration",
+    ))
+}
+
 /// One of [`stamp::MODULES`].
 fn build(go: &Go, module: &str, source: &Path, to: &Path) -> Result<(), Failure> {
     let bin = to.join("bin");

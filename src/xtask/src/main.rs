@@ -47,7 +47,7 @@ fn perform(task: Task) -> Result<(), Failure> {
             println!("{}", arguments::USAGE);
             Ok(())
         }
-        Task::Demo { yes, ha, keep } => demo::demo(yes, ha, keep),
+        Task::Demo { yes, which } => demo::demo(yes, which),
         Task::Test { yes, filters } => test::test(yes, &filters, test::Length::Short),
         Task::Soak { yes, filters } => test::test(yes, &filters, test::Length::Long),
         Task::SoakOne { yes, soak, runs, seed } => soak::soak(yes, soak, runs, seed),

@@ -70,6 +70,22 @@ pub const FOR_DEMO: &[Package] =
 /// What the demonstration of several gateways needs besides: where there is no Go, etcd's is of a Python package.
 pub const FOR_DEMO_HA: &[Package] =
     &[PROTOC, PROTOC_FILES, IPMI_SIM, IPMI_SIM_HEADERS, QEMU, NASM, COMPILER, PYTHON, VENV];
+/// What the demonstration of a cluster needs: machines with containers, behind simulated BMCs.
+pub const FOR_DEMO_KUBERNETES: &[Package] = &[
+    PROTOC,
+    PROTOC_FILES,
+    IPMI_SIM,
+    IPMI_SIM_HEADERS,
+    IPMITOOL,
+    COMPILER,
+    PYTHON,
+    VENV,
+    NAMESPACES,
+    CUTS,
+    CONTAINERD,
+    RUNC,
+    POD_NETWORK,
+];
 /// What the tests need besides: other people's clients, and a second BMC in Python.
 pub const FOR_TESTS: &[Package] = &[
     PROTOC,

@@ -2,11 +2,12 @@
 //!
 //! **Purpose.** Show a newcomer, within a minute, the whole line with the real programs, and numbers that come from
 //! somebody else than Picket: an observer that reads the machines' disks. With `--ha` by three gateways over etcd, of which
-//! the leader is killed in the middle of the fence.
+//! the leader is killed in the middle of the fence. With `--kubernetes` on a real cluster, which wants root.
 //! **Non-goals.** No test: what must hold is asserted in `tests/tests`. Still it fails if the proof fails.
 //! **Invariants.** No root, nothing but loopback. Without `--keep` nothing outlives it.
 
 mod ha;
+mod kubernetes;
 mod showing;
 mod stage;
 mod story;
@@ -24,6 +25,8 @@ enum Story {
     One { keep: bool },
     /// Three, of which one is killed.
     Three,
+    /// A cluster, whose node is fenced; or, without proof, is not.
+    Cluster { proof: bool },
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -33,8 +36,12 @@ async fn main() -> ExitCode {
         [] => Story::One { keep: false },
         ["--keep"] => Story::One { keep: true },
         ["--ha"] => Story::Three,
+        ["--kubernetes"] => Story::Cluster { proof: true },
+        ["--kubernetes", "--without-proof"] => Story::Cluster { proof: false },
         _ => {
-            eprintln!("usage: picket-demo [--keep | --ha]    (or: cargo xtask demo)");
+            eprintln!(
+                "usage: picket-demo [--keep | --ha | --kubernetes [--without-proof]]    (or: cargo xtask demo)"
+            );
             return ExitCode::from(2);
         }
     };
@@ -50,6 +57,7 @@ async fn main() -> ExitCode {
             match story {
                 Story::One { keep } => story::tell(&teller, keep).await,
                 Story::Three => ha::tell(&teller).await,
+                Story::Cluster { proof } => kubernetes::tell(&teller, proof).await,
             }
         } => told,
     };
