@@ -101,7 +101,7 @@ pub async fn release_permit<'ground>(
     ground.examine(looks, clock.boot())?;
     let not_after = clock.wall().after(ATTEMPT_LIFE);
     let generation = record.generation;
-    let identities = record.identities(fence);
+    let identities = record.identities(&fence.topology);
     let fresh_until = ground.fresh_until(looks, clock.boot());
     Ok(ReleasePermit {
         ground,

@@ -12,6 +12,7 @@ use crate::outcome::Reason;
 use crate::receipt::Issued;
 use crate::restore::Restored;
 use crate::time::WallTime;
+use crate::topology::Topology;
 
 mod evidence;
 mod fence;
@@ -192,13 +193,13 @@ impl NodeRecord {
         crate::machine::is_undecided(self)
     }
 
-    /// What the host devices of that fence say of themselves, as the settings have it or as it was learned (S13). Empty: nobody knows.
-    pub fn identities(&self, fence: &Fence) -> Vec<Identity> {
+    /// What the host devices of these levels say of themselves, as the settings have it or as it was learned (S13). Empty: nobody knows.
+    pub fn identities(&self, topology: &Topology) -> Vec<Identity> {
         let known = |spec: &DeviceSpec| match spec.identity.is_empty() {
             true => self.learned.get(&spec.id).map(|learned| Identity::clone(learned)),
             false => Some(spec.identity.clone()),
         };
-        fence.topology.hosts().filter_map(known).collect()
+        topology.hosts().filter_map(known).collect()
     }
 
     /// Nobody keeps it off and nothing is open: its settings may be changed, or taken away.

@@ -2,6 +2,7 @@
 
 use std::sync::PoisonError;
 
+use picket_core::device::Identity;
 use picket_release::{ReleaseError, Subject};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -41,6 +42,20 @@ impl OutOfService {
         let patch = taints::setting(&node, &fenced, &mark, self.asked.keeps_node);
         self.change(of, &patch, until).await?;
         Ok(Some(met))
+    }
+
+    /// Whether a fence would find its Node, and nothing that is in its way.
+    pub(crate) async fn checked(&self, identities: &[Identity], until: Instant) -> Result<(), ReleaseError> {
+        let of = self.of()?;
+        self.cluster.is_meant(until).await?;
+        let node = match node::read(&self.cluster, &of.name, until).await {
+            Err(fault) if fault.is(Kind::NotFound) => {
+                return Err(ReleaseError::DidNotHappen(format!("that cluster has no Node {}", of.name)));
+            }
+            read => read?,
+        };
+        self.known_by(of, &node, identities)?;
+        self.foreign(&node).map_or(Ok(()), |why| Err(ReleaseError::DidNotHappen(why)))
     }
 
     /// All of it is let go: whoever deletes the Node need not wait for us any more.

@@ -346,6 +346,11 @@ impl Releaser for OutOfService {
         }
     }
 
+    async fn check(&self, identities: &[Identity], until: Instant) -> Vec<String> {
+        let checked = self.checked(identities, until).await;
+        checked.err().into_iter().map(ReleaseError::into_words).collect()
+    }
+
     async fn lets_on(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
         self.is_let_on(subject, until).await
     }

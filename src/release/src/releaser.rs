@@ -176,6 +176,13 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
         Ok(None)
     }
 
+    /// Whether it would find what it lets go, as far as that can be told beforehand: what is wrong, in words. Asked with each check of the
+    /// node's devices, of what lingers. Changes nothing. Returns before `until`.
+    async fn check(&self, identities: &[Identity], until: Instant) -> Vec<String> {
+        let _ = (identities, until);
+        Vec::new()
+    }
+
     /// How long it may take.
     fn pace(&self) -> Pace;
 

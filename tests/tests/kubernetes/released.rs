@@ -18,7 +18,7 @@ const ALLOWED: &str = include_str!("../../../deploy/kubernetes/release.yaml");
 
 /// A gateway on the control plane's host, which may do what the shipped role says and no more: nodes, each with whose BMC is its own, and its
 /// release. `more`: further releases, which use the same kubeconfig.
-async fn start(
+pub async fn start(
     cluster: &Kubernetes,
     nodes: &[(&str, &KubernetesMachine, &str)],
     more: &str,
@@ -216,6 +216,8 @@ async fn what_is_another_machine_s_or_another_cluster_s_is_not_touched() -> Resu
         [(other.name(), "pods", "another machine"), (machine.name(), "elsewhere", "another cluster")]
     {
         let gateway = start(cluster, &[(node, machine, release)], elsewhere).await?;
+        let checked = gateway.picket(&["check", node]).await?;
+        assert!(checked.out.contains(why), "{checked:?}");
         let fenced =
             gateway.picket(&["fence", node, "--until", "confirmed", "--yes", "--reason", "a test"]).await?;
         assert_eq!(fenced.code, 0, "{fenced:?}\n{}", gateway.log());

@@ -48,7 +48,7 @@ pub fn for_absence(cluster: &Kubernetes) -> &KubernetesMachine {
     cluster.machine("n5")
 }
 
-/// Of the test with many pods, at whose end it is off.
+/// Of the test with many pods.
 pub fn for_many(cluster: &Kubernetes) -> &KubernetesMachine {
     cluster.machine("n7")
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use picket_core::device::{DeviceSpec, Identity, IdentityMatch};
 use picket_core::event::Event;
@@ -27,6 +28,8 @@ use crate::view::Checked;
 
 /// Until a check that another request ended is made up for: devices are not asked as often as callers ask.
 const AGAIN: Duration = Duration::from_secs(1);
+/// How long the far sides of releases have.
+const RELEASES: Duration = Duration::from_secs(5);
 
 /// A check under way.
 struct Run {
@@ -35,6 +38,9 @@ struct Run {
     /// Devices that have not come to the end of their questions.
     asked: BTreeMap<DeviceId, Option<bool>>,
     waiting: Vec<Reply<NodeRecord>>,
+    /// Releases have not answered; and the device at which is told what they say is at the end of its questions.
+    releases: bool,
+    late: Option<DeviceId>,
 }
 
 impl NodeTask {
@@ -164,8 +170,12 @@ impl NodeTask {
             began: self.now(),
             asked: devices.into_iter().map(|device| (device, None)).collect(),
             waiting: reply.into_iter().collect(),
+            releases: true,
+            late: None,
         };
-        loop {
+        let releases = self.releases_checked();
+        tokio::pin!(releases);
+        while run.releases || !run.doing.is_empty() {
             tokio::select! {
                 biased;
                 Some(command) = self.mailbox.recv() => match command {
@@ -180,9 +190,13 @@ impl NodeTask {
                         return Ok(self.place() != here);
                     }
                 },
-                next = run.doing.next() => {
-                    let Some((device, did)) = next else { break };
-                    self.checked(&mut run, device, did).await?;
+                Some((device, did)) = run.doing.next() => self.checked(&mut run, device, did).await?,
+                said = &mut releases, if run.releases => {
+                    run.releases = false;
+                    self.release_remarks = said;
+                    if let Some(device) = run.late.take() {
+                        self.conclude(&mut run, &device);
+                    }
                 }
             }
         }
@@ -222,9 +236,31 @@ impl NodeTask {
         };
         match next {
             Some(next) => run.doing.push(next),
+            None if run.releases && self.tells_of_releases(&device) => run.late = Some(device),
             None => self.conclude(run, &device),
         }
         Ok(())
+    }
+
+    /// What is wrong with the node's releases is told at its first host device: it is that one's machine which they let go.
+    fn tells_of_releases(&self, device: &DeviceId) -> bool {
+        self.plan.topology.hosts().next().is_some_and(|spec| spec.id == *device)
+    }
+
+    /// What the far sides of releases say of the node, where anything is wrong.
+    fn releases_checked(&self) -> impl Future<Output = Vec<String>> + use<> {
+        let identities = self.record().identities(&self.plan.topology);
+        let lingering = self.plan.releases.iter().filter(|plan| plan.releaser.lingers().is_some());
+        let all: Vec<_> = lingering.map(|plan| (plan.id.clone(), plan.releaser.clone())).collect();
+        async move {
+            let asked = all.iter().map(async |(id, releaser)| {
+                let until = tokio::time::Instant::now() + RELEASES;
+                let said = tokio::time::timeout_at(until, releaser.check(&identities, until)).await;
+                let said = said.unwrap_or_else(|_| vec![format!("no answer within {RELEASES:?}")]);
+                said.into_iter().map(|words| format!("release {id}: {words}")).collect::<Vec<_>>()
+            });
+            join_all(asked).await.concat()
+        }
     }
 
     /// A device came to the end of its questions: what changed is told.
@@ -234,6 +270,9 @@ impl NodeTask {
         let took = now.since(run.began);
         let mut remarks = self.plan.drivers.get(device).map(|driver| driver.remarks()).unwrap_or_default();
         remarks.extend(self.too_slow(device));
+        if self.tells_of_releases(device) {
+            remarks.extend(self.release_remarks.iter().cloned());
+        }
         remarks.extend(self.twin(device));
         let live = self.device_live(device);
         live.checked = Some(Checked { at, took, holds, remarks });

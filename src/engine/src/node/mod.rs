@@ -170,6 +170,8 @@ pub(crate) struct NodeTask {
     /// The check after the start is still to be made.
     unchecked: bool,
     schedule: Schedule,
+    /// What is wrong with its releases, as their far sides said at the last check.
+    release_remarks: Vec<String>,
     /// How ready each device was found by its last check.
     told: Vec<(DeviceId, Readiness)>,
     work: Work,
@@ -244,6 +246,7 @@ impl NodeTask {
             tidying: None,
             unchecked,
             schedule,
+            release_remarks: Vec::new(),
             told: Vec::new(),
         }
     }

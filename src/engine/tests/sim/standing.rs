@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
 use picket_core::ids::{NodeId, ReleaseId};
 use picket_core::ledger::EffectKind;
@@ -151,6 +152,13 @@ impl Releaser for Cluster {
     ) -> Result<Option<String>, ReleaseError> {
         self.state.lock().expect("whole").keeps_pods_away = false;
         Ok(None)
+    }
+
+    async fn check(&self, _identities: &[Identity], _until: Instant) -> Vec<String> {
+        if self.seen(|state| state.deaf) {
+            std::future::pending::<()>().await;
+        }
+        self.seen(|state| state.refuses).into_iter().map(str::to_owned).collect()
     }
 
     async fn lets_on(&self, _subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {

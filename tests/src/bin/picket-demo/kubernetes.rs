@@ -127,9 +127,12 @@ async fn torn(
     until("both write", TORN, writers).await?;
     written(teller, database);
     let both = database.writers();
-    let lines: Vec<String> =
-        both.0.iter().rev().take(6).rev().map(|write| format!("{:?} {}", write.at, write.node)).collect();
-    teller.quote(&lines.join("\n"));
+    let last = &both.0[both.0.len().saturating_sub(6)..];
+    let since = last.first().map_or(SystemTime::UNIX_EPOCH, |write| write.at);
+    for write in last {
+        let millis = write.at.duration_since(since).unwrap_or_default().as_millis();
+        teller.quote(&format!("{millis:>4} ms  {}", write.node));
+    }
     teller.say("Two machines write to one volume, in turns. A file system that is mounted twice does not survive that.");
     teller.say("cargo xtask demo --kubernetes     the same by Picket: off first, and proven");
     Ok(())

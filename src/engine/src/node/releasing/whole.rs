@@ -121,7 +121,7 @@ impl NodeTask {
             generation: record.generation,
             release: state.id.clone(),
             accepted: state.detail.clone(),
-            identities: record.identities(fence),
+            identities: record.identities(&fence.topology),
             met: state.subject.clone(),
         })
     }

@@ -58,6 +58,27 @@ async fn that_it_is_being_fenced_is_told_before_it_is_off_and_whom_it_met_is_sto
     lawful(&cluster);
 }
 
+/// Before it is needed; and who does not answer is told, too.
+#[tokio::test(start_paused = true)]
+async fn a_check_tells_what_is_wrong_with_a_release() {
+    let (lab, cluster) = lab(921, s(1)).await;
+    let remarks = async || {
+        let view = lab.engine.check(&node()).await.expect("it is at rest");
+        let (_, live) = view.live.devices.iter().next().expect("a device");
+        live.checked.as_ref().expect("checked").remarks.clone()
+    };
+    assert!(remarks().await.is_empty());
+    cluster.state.lock().expect("whole").refuses = Some("it is another cluster");
+    assert_eq!(remarks().await, ["release taint: it is another cluster"]);
+    cluster.state.lock().expect("whole").deaf = true;
+    assert_eq!(remarks().await, ["release taint: no answer within 5s"]);
+    {
+        let mut state = cluster.state.lock().expect("whole");
+        (state.refuses, state.deaf) = (None, false);
+    }
+    assert!(remarks().await.is_empty());
+}
+
 /// It is no condition of the off.
 #[tokio::test(start_paused = true)]
 async fn who_does_not_hear_that_it_is_being_fenced_keeps_no_off_back() {
