@@ -60,9 +60,9 @@ impl Blobs {
 /// Packs it. The same image gives the same bytes.
 pub fn pack(image: Image<'_>) -> Result<Packed, Failure> {
     let mut blobs = Blobs::default();
-    let contents: Vec<String> =
-        image.layers.iter().map(|layer| format!("sha256:{}", digest(layer))).collect();
     let layers: Vec<Value> = image.layers.into_iter().map(|layer| blobs.keep(LAYER, layer)).collect();
+    // What is not compressed is its own content.
+    let contents: Vec<&Value> = layers.iter().map(|layer| &layer["digest"]).collect();
     let config = json!({
         "architecture": architecture(),
         "os": "linux",
