@@ -2,6 +2,7 @@
 
     observing.py metrics < TEXT     # a line of JSON: {name: {"type", "samples": [[name, {label: value}, number], ...]}}
     observing.py rules < YAML       # a line of JSON: the document
+    observing.py documents < YAML   # a line of JSON: all documents that there are, but for empty ones
 """
 
 import json
@@ -19,6 +20,10 @@ if sys.argv[1] == "metrics":
         for family in text_string_to_metric_families(sys.stdin.read())
     }
     print(json.dumps(families))
+elif sys.argv[1] == "documents":
+    import yaml
+
+    print(json.dumps([document for document in yaml.safe_load_all(sys.stdin) if document]))
 else:
     import yaml
 

@@ -1,9 +1,10 @@
 //! The arguments.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
     abandon, accept_identity, attest, backup, check, completions, drain, drill, fence, gateways, history,
@@ -22,6 +23,25 @@ pub struct Cli {
     /// Which command.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// Under this name kubectl runs it as `kubectl picket`.
+const PLUGIN: &str = "kubectl-picket";
+
+impl Cli {
+    /// Reads a command line, whose first word is how the command was run: its usage calls it so.
+    ///
+    /// # Errors
+    /// It cannot be read; or it asks for help or the version, which are told as one as well.
+    pub fn read(words: &[OsString]) -> Result<Self, clap::Error> {
+        let program = words.first().and_then(|word| Path::new(word).file_name());
+        let mut command = Cli::command();
+        if program.is_some_and(|name| name == PLUGIN) {
+            command = command.bin_name("kubectl picket");
+        }
+        let matches = command.try_get_matches_from_mut(words)?;
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
 }
 
 /// What all commands take.
@@ -161,8 +181,6 @@ pub struct Following {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     fn parse(line: &str) -> Result<Cli, clap::Error> {
@@ -172,6 +190,23 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn as_kubectl_s_plugin_it_is_called_as_it_was_run() {
+        let told = |line: &str| {
+            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            Cli::read(&words).expect_err(line).to_string()
+        };
+        assert!(
+            told("/usr/local/bin/kubectl-picket --help")
+                .contains("Usage: kubectl picket [OPTIONS] <COMMAND>")
+        );
+        assert!(told("kubectl-picket fence --help").contains("Usage: kubectl picket fence "));
+        assert!(told("kubectl-picket fence").contains("Usage: kubectl picket fence "));
+        assert!(told("/usr/local/bin/picket fence --help").contains("Usage: picket fence "));
+        let words = ["kubectl-picket", "fence", "n1", "--reason", "x"].map(OsString::from);
+        assert!(matches!(Cli::read(&words).expect("it is right").command, Command::Fence(_)));
     }
 
     #[test]

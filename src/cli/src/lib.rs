@@ -40,14 +40,13 @@ mod view;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::args::Cli;
 use crate::console::Console;
 
 /// Runs the command with the arguments, the environment and the streams of this process.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let words: Vec<_> = std::env::args_os().collect();
+    let cli = Cli::read(&words).unwrap_or_else(|error| error.exit());
     let mut console = Console::of_process(cli.global.output);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

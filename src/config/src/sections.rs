@@ -1,11 +1,13 @@
 //! The gateway itself: who it is, where it stores, how it logs.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use picket_core::ids::NodeId;
 
 use crate::etcd::{self, EtcdSettings};
+use crate::node::NodeSettings;
 use crate::table::Table;
 
 /// `[gateway]`.
@@ -15,6 +17,8 @@ pub struct Gateway {
     pub name: String,
     /// `node`: the node on which it stands, if it is one of its own; that one it never fences (S17). Default: none.
     pub node: Option<NodeId>,
+    /// `kubernetes_node`: the Kubernetes Node on which its pod runs; a node of that name is [`Self::node`] then (K13). Default: none.
+    pub kubernetes_node: Option<String>,
     /// `check_at_start`: whether devices are checked, and identities learned, after the start. Default: true.
     pub check_at_start: bool,
 }
@@ -108,10 +112,27 @@ pub(crate) fn gateway(mut table: Table<'_>) -> Gateway {
     let node = table
         .text("node")
         .and_then(|text| NodeId::new(&text).map_err(|error| table.fault("node", error.to_string())).ok());
+    let kubernetes_node = table.text("kubernetes_node");
     let name = table.text("name").unwrap_or_else(host_name);
     let check_at_start = table.flag("check_at_start").unwrap_or(true);
     table.done();
-    Gateway { name, node, check_at_start }
+    Gateway { name, node, kubernetes_node, check_at_start }
+}
+
+impl Gateway {
+    /// That it stands on a Kubernetes Node, says whoever started its pod, who does not know which Nodes are nodes of ours: one that is
+    /// not is none that it could fence.
+    pub(crate) fn standing_among(self, nodes: &BTreeMap<NodeId, NodeSettings>) -> Result<Self, String> {
+        let found =
+            self.kubernetes_node.as_ref().and_then(|name| nodes.keys().find(|id| id.as_str() == name));
+        match (&self.node, found) {
+            (Some(node), Some(found)) if node != found => Err(format!(
+                "{found} is a node in these settings, and node says {node}: a gateway stands on one of them"
+            )),
+            (None, Some(found)) => Ok(Self { node: Some(found.clone()), ..self }),
+            _ => Ok(self),
+        }
+    }
 }
 
 fn host_name() -> String {

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use picket_config::{DeviceSettings, Fault, Faults, Grouping, Kinded, Nature, NodeSettings, Settings};
+use picket_config::{
+    DeviceSettings, Fault, Faults, Gateway, Grouping, Kinded, Nature, NodeSettings, Settings,
+};
 use picket_core::device::{DeviceClass, DeviceSpec};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::time::written;
@@ -144,6 +146,7 @@ fn files(settings: &serde_json::Map<String, serde_json::Value>) -> Vec<serde_jso
 fn releasers(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<ReleaseId, Arc<dyn Releaser>> {
     let mut releasers = BTreeMap::new();
     for release in settings.releases.values() {
+        faults.extend(stands_nowhere(&settings.gateway, &release.how));
         match crate::drivers::releaser(release.id.as_str(), &release.how.kind, &release.how.settings) {
             Ok(releaser) => {
                 releasers.insert(release.id.clone(), releaser);
@@ -154,6 +157,20 @@ fn releasers(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<ReleaseId
         }
     }
     releasers
+}
+
+/// Who uses the service account of a pod runs on a Node of the very cluster that it lets go, and must know on which (S17, K13).
+fn stands_nowhere(gateway: &Gateway, release: &Kinded) -> Option<Fault> {
+    let within = release.kind == "kubernetes" && !release.settings.contains_key("kubeconfig");
+    let knows = gateway.node.is_some() || gateway.kubernetes_node.is_some();
+    (within && !knows).then(|| {
+        release.fault(
+            "",
+            "uses the service account of the pod in which this gateway runs, and the gateway does not know on which Node that is: it could \
+             shoot itself. Set gateway.kubernetes_node, in the pod by PICKET__GATEWAY__KUBERNETES_NODE from the field spec.nodeName \
+             (deploy/helm does), or name a kubeconfig",
+        )
+    })
 }
 
 /// What the devices' drivers have to say of them that is no fault: each once, with the first device and how many more.

@@ -2,6 +2,7 @@
 
 use crate::demo::Demo;
 use crate::failure::Failure;
+use crate::image;
 use crate::soak::{self, Soak};
 
 /// What `cargo xtask help` prints.
@@ -21,6 +22,10 @@ usage: cargo xtask <command>
   sim [--histories N] [--seed S] [--threads T] [--log]
                               histories of several gateways in simulated time, from seed S on; --seed alone replays one
   bench [--yes] [NAME ...]    measures beside what others wrote; without a name: which benches there are
+  image [--out DIR] [--profile NAME] [--from DIR]
+                              OCI image archives of what runs in clusters, for ctr images import and podman load, without
+                              a container engine; of the profile release unless another one is named, or of programs that
+                              are built already
   verify                      formatting, clippy, documentation, licences; changes nothing
   fix                         formats, and lets clippy mend what it can
 
@@ -78,6 +83,8 @@ pub enum Task {
         /// What the bench itself is told.
         options: Vec<String>,
     },
+    /// Make images.
+    Image(image::Options),
     /// Check the sources.
     Verify,
     /// Mend the sources.
@@ -94,6 +101,9 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
         && let Some(soak) = rest.iter().find_map(|word| soak::named(word))
     {
         return soak_one(soak, rest);
+    }
+    if command == "image" {
+        return image_of(rest);
     }
     if command == "sim" {
         // It knows its options itself.
@@ -164,6 +174,30 @@ fn soak_one(soak: &'static Soak, words: &[String]) -> Result<Task, Failure> {
     Ok(Task::SoakOne { yes, soak, runs, seed })
 }
 
+fn image_of(words: &[String]) -> Result<Task, Failure> {
+    let mut options = image::Options::default();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut next = || {
+            let wanted = || Failure::new(format!("{word} wants a word after it\n\n{USAGE}"));
+            words.next().cloned().ok_or_else(wanted)
+        };
+        match word.as_str() {
+            "--out" => options.out = Some(next()?.into()),
+            "--from" => options.from = Some(next()?.into()),
+            "--profile" => options.profile = Some(next()?),
+            "--help" => return Ok(Task::Help),
+            _ => return Err(Failure::new(format!("image takes no {word}\n\n{USAGE}"))),
+        }
+    }
+    if options.from.is_some() && options.profile.is_some() {
+        return Err(Failure::new(format!(
+            "what --from names is built already, by whatever --profile\n\n{USAGE}"
+        )));
+    }
+    Ok(Task::Image(options))
+}
+
 /// A bench knows its options itself.
 fn bench(words: &[String]) -> Task {
     let yes = words.iter().any(|word| word == "--yes");
@@ -230,6 +264,18 @@ mod tests {
         );
         for (line, word) in
             [("soak ha --runs many", "--runs"), ("soak ha sim", "sim"), ("soak --runs 3", "--runs")]
+        {
+            let Err(Failure(message)) = parsed(line) else { panic!("{line} was taken") };
+            assert!(message.contains(word) && message.contains("usage:"), "{message}");
+        }
+    }
+
+    #[test]
+    fn images_go_to_a_folder_and_come_from_a_profile_or_a_folder() {
+        let options = image::Options { out: Some("/tmp/x".into()), profile: Some("dev".into()), from: None };
+        assert_eq!(parsed("image --out /tmp/x --profile dev"), Ok(Task::Image(options)));
+        for (line, word) in
+            [("image --out", "--out"), ("image now", "now"), ("image --from a --profile dev", "--from")]
         {
             let Err(Failure(message)) = parsed(line) else { panic!("{line} was taken") };
             assert!(message.contains(word) && message.contains("usage:"), "{message}");

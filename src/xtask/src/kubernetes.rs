@@ -1,11 +1,10 @@
 //! The Kubernetes of the tests, outside of the sources: the real programs from Go modules, and what is ours beside them.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::failure::Failure;
 use crate::go::Go;
-use crate::{place, run};
+use crate::{image, place};
 
 #[path = "../../../tests/src/peers/kubernetes/stamp.rs"]
 mod stamp;
@@ -13,6 +12,7 @@ mod stamp;
 const KUBERNETES: [&str; 5] =
     ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubectl"];
 const ATTACHER: &str = "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher";
+const HELM: &str = "helm.sh/helm/v3/cmd/helm";
 const IMAGES: [&str; 2] = ["pause", "writer"];
 
 /// The folder with `bin` and `images`: built once, in several minutes, and again what changed of its sources.
@@ -82,16 +82,28 @@ fn build(go: &Go, module: &str, source: &Path, to: &Path) -> Result<(), Failure>
             go.run(source, &arguments)
         }
         "attacher" => go.build(source, ATTACHER, "", &bin.join("csi-attacher")),
-        "images" => IMAGES.iter().try_for_each(|name| image(go, name, source, to)),
+        "helm" => go.build(source, HELM, &helm_s_versions(), &bin.join("helm")),
+        "images" => IMAGES.iter().try_for_each(|name| image_of(go, name, source, to)),
         _ => go.build(source, ".", "", &bin.join(module)),
     }
 }
 
+/// Of the Kubernetes that is built: `1` and `35`.
+fn numbers() -> (&'static str, &'static str) {
+    let mut numbers = stamp::VERSION.trim_start_matches('v').split('.');
+    (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default())
+}
+
+/// For which Kubernetes it makes what it is not asked to install: without it for one that is long over.
+fn helm_s_versions() -> String {
+    let (major, minor) = numbers();
+    let of = "helm.sh/helm/v3/pkg/chartutil";
+    format!("-X {of}.k8sVersionMajor={major} -X {of}.k8sVersionMinor={minor}")
+}
+
 /// What they say of themselves: without it the API server takes itself for another version, and refuses what it knows.
 fn versions() -> String {
-    let version = stamp::VERSION;
-    let mut numbers = version.trim_start_matches('v').split('.');
-    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    let (version, (major, minor)) = (stamp::VERSION, numbers());
     let of = "k8s.io/component-base/version";
     format!(
         "-X {of}.gitVersion={version} -X {of}.gitMajor={major} -X {of}.gitMinor={minor} \
@@ -100,13 +112,14 @@ fn versions() -> String {
 }
 
 /// An image of one program, which no registry has to be asked for.
-fn image(go: &Go, name: &str, source: &Path, to: &Path) -> Result<(), Failure> {
+fn image_of(go: &Go, name: &str, source: &Path, to: &Path) -> Result<(), Failure> {
     let program = to.join(name);
     go.build(source, &format!("./{name}"), "", &program)?;
-    let mut pack = Command::new("python3");
-    pack.arg(source.join("image.py")).arg(&program).arg(format!("test.local/{name}:1"));
-    pack.arg(to.join("images").join(format!("{name}.tar")));
-    run::shown(pack)
+    image::of_program(
+        &program,
+        &format!("test.local/{name}:1"),
+        &to.join("images").join(format!("{name}.tar")),
+    )
 }
 
 /// The same place by another name.

@@ -12,6 +12,7 @@ mod etcd;
 mod failure;
 mod fix;
 mod go;
+mod image;
 mod kubernetes;
 mod licences;
 mod openstack;
@@ -53,6 +54,7 @@ fn perform(task: Task) -> Result<(), Failure> {
         Task::SoakOne { yes, soak, runs, seed } => soak::soak(yes, soak, runs, seed),
         Task::Bench { yes, name, options } => bench::bench(yes, name.as_deref(), &options),
         Task::Sim { options } => sim::sim(&options),
+        Task::Image(options) => image::image(&options),
         Task::Verify => verify::verify(),
         Task::Fix => fix::fix(),
     }

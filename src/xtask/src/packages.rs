@@ -36,6 +36,9 @@ const FENCE_AGENTS: Package = Package { name: "fence-agents", sign: Sign::Progra
 const SNMP: Package = Package { name: "snmp", sign: Sign::Program("snmpget") };
 const SNMPD: Package = Package { name: "snmpd", sign: Sign::Program("snmpd") };
 const POWERMAN: Package = Package { name: "powerman", sign: Sign::Program("powermand") };
+/// Whom TLS believes: it goes into images.
+const AUTHORITIES: Package =
+    Package { name: "ca-certificates", sign: Sign::File("/etc/ssl/certs/ca-certificates.crt") };
 /// deploy/three-machines makes certificates with it.
 const OPENSSL: Package = Package { name: "openssl", sign: Sign::Program("openssl") };
 
@@ -104,6 +107,7 @@ pub const FOR_TESTS: &[Package] = &[
     SNMPD,
     NAMESPACES,
     CUTS,
+    AUTHORITIES,
     OPENSSL,
     PACEMAKER,
     STONITH_ADMIN,

@@ -141,8 +141,13 @@ impl EtcdCluster {
 
     /// A member of 3.6 on each of these hosts, without TLS.
     pub async fn within(places: &[&Place]) -> Result<Self> {
+        Self::within_with(places, &[]).await
+    }
+
+    /// The same with these further arguments; where a certificate is among them, with TLS for clients.
+    pub async fn within_with(places: &[&Place], arguments: &[&str]) -> Result<Self> {
         let addresses = places.iter().map(|place| (place.address().into(), Some((*place).clone()))).collect();
-        Self::begin(Etcd::Present, addresses, &[], false).await
+        Self::begin(Etcd::Present, addresses, arguments, false).await
     }
 
     async fn begin(

@@ -26,8 +26,9 @@ pub use self::machine::{Frozen, KubernetesMachine};
 use self::pki::{Authority, by_certificate, by_token};
 pub use self::volume::{Write, Writers};
 pub use self::workload::Database;
-use super::{Place, Process, knob, reaper, until};
+use super::{Place, Process, helm, knob, reaper, until};
 use crate::error::{PeerError, Result};
+use crate::gateway::Said;
 
 /// Longer than the API server takes for a request whose client is gone.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(90);
@@ -62,6 +63,16 @@ impl Drop for Folder {
     fn drop(&mut self) {
         reaper::folder_removed(self.0.path());
     }
+}
+
+/// Where kubectl is, which wants a cluster only for what it asks one.
+pub fn kubectl() -> Result<PathBuf> {
+    Ok(programs::home()?.join("bin/kubectl"))
+}
+
+/// Where helm is.
+pub(super) fn helm_program() -> Result<PathBuf> {
+    Ok(programs::home()?.join("bin/helm"))
 }
 
 /// A part of the control plane that stands still until this is dropped.
@@ -180,6 +191,13 @@ impl Kubernetes {
         self.apply(&json!({ "apiVersion": "v1", "kind": "List", "items": items })).await?;
         let token = self.kubectl(&["create", "token", name, "--duration=24h"]).await?;
         by_token(self.directory(), name, token.trim())
+    }
+
+    /// Runs helm on the control plane's host, as who may do everything, to its end.
+    pub async fn helm(&self, arguments: &[&str]) -> Result<Said> {
+        let mut command = self.place().command(self.programs.join("bin/helm"));
+        command.arg("--kubeconfig").arg(self.admin());
+        helm::run(command, arguments).await
     }
 
     /// What `kubectl` prints, asked by who may do everything.

@@ -9,6 +9,7 @@ mod etcd;
 mod foreign;
 mod gcp;
 mod hand;
+mod helm;
 mod ipmi_sim;
 mod judge;
 mod knob;
@@ -46,14 +47,17 @@ pub use gcp::{
     ComputeEngine, GceDisk, GceDiskState, GceEvent, GceInstance, GceMake, GceRequest, GceState, GceToken,
     GceTreatment, GceUser,
 };
+pub use helm::helm;
 pub use ipmi_sim::{Hold, IpmiSim, IpmiSimBuilder};
 pub use judge::{Logs, Verdict, judge};
 pub use knob::Knob;
-pub use kubernetes::{CsiCall, Database, Frozen, Kubernetes, KubernetesMachine, Stopped, Write, Writers};
+pub use kubernetes::{
+    CsiCall, Database, Frozen, Kubernetes, KubernetesMachine, Stopped, Write, Writers, kubectl,
+};
 pub use machine::{Machine, PowerEvent};
 pub use network::{Cut, Network, Place};
 pub use observer::{Beat, Observer};
-pub use observing::{parse_metrics, parse_yaml};
+pub use observing::{parse_metrics, parse_yaml, parse_yaml_documents};
 pub use openstack::{
     Credential, Effect, HOSTS as OPENSTACK_HOSTS, OpenStack, Request, RequestRule, Rules, ServerFault,
 };

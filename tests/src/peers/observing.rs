@@ -18,6 +18,14 @@ pub async fn parse_yaml(text: &str) -> Result<Value> {
     parse("rules", text).await
 }
 
+/// What PyYAML reads in several documents, but for empty ones.
+pub async fn parse_yaml_documents(text: &str) -> Result<Vec<Value>> {
+    match parse("documents", text).await? {
+        Value::Array(documents) => Ok(documents),
+        other => Ok(vec![other]),
+    }
+}
+
 async fn parse(what: &str, text: &str) -> Result<Value> {
     let mut command = tokio::process::Command::new(python::interpreter()?);
     command.arg(peer_file("observing.py")).arg(what).kill_on_drop(true);

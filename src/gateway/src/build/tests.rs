@@ -121,3 +121,26 @@ fn what_a_node_is_asked_for_by_is_part_of_what_its_settings_are() {
     };
     assert_ne!(mark("eu-central-1a"), mark("eu-central-1b"));
 }
+
+/// K13: a gateway inside the cluster that it lets go learns its own Node, or does not start.
+#[cfg(feature = "kubernetes")]
+#[test]
+fn who_uses_its_pod_s_account_says_on_which_node_it_stands() {
+    let text = |gateway: &str, release: &str| {
+        format!(
+            "[gateway]\nname = \"g1\"\n{gateway}\n[releases.pods]\nkind = \"kubernetes\"\n\
+             cluster_uid = \"3f0c6d4e-0000-4000-8000-000000000000\"\n{release}\n{}",
+            blade("n1", "1", "")
+        )
+    };
+    let built = |gateway: &str, release: &str| build(&text(gateway, release), &Drivers::default());
+    let told = built("", "").expect_err("it does not know").to_string();
+    assert!(told.contains("PICKET__GATEWAY__KUBERNETES_NODE") && told.contains("releases.pods"), "{told}");
+    let own = |built: Built| built.nodes[0].own_host;
+    // Its Node may be one of ours, or none.
+    assert!(own(built("kubernetes_node = \"n1\"", "").expect("it knows")));
+    assert!(!own(built("kubernetes_node = \"m1\"", "").expect("it knows")));
+    assert!(own(built("node = \"n1\"", "").expect("it knows")));
+    // Elsewhere, with a kubeconfig, it stands on no Node of that cluster.
+    assert!(!own(built("", "kubeconfig = \"/etc/picket/kubeconfig\"").expect("it need not")));
+}

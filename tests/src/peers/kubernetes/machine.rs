@@ -126,6 +126,21 @@ impl KubernetesMachine {
         self.path.join("no-kubelet")
     }
 
+    /// Gives its containerd an image, from an archive.
+    pub async fn import(&self, archive: &Path) -> Result<()> {
+        let what = format!("ctr images import {}", archive.display());
+        let root = machine::process(&self.path).unwrap_or_default();
+        let mut command = tokio::process::Command::new("nsenter");
+        command.arg("--mount").arg(format!("--target={root}"));
+        command.args(["ctr", "--namespace", "k8s.io", "images", "import"]).arg(archive);
+        let output = command.kill_on_drop(true).output().await.map_err(PeerError::io(&what))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        Err(PeerError::Ended { program: what, status: output.status.to_string(), output: said })
+    }
+
     /// Stops everything there where it stands, until the answer is dropped: a machine that hangs, and may go on.
     pub fn freeze(&self) -> Frozen {
         let root = machine::process(&self.path);
@@ -139,6 +154,25 @@ impl KubernetesMachine {
     pub fn cut_off(&self) -> Result<[Cut; 2]> {
         let port = API.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or_default();
         Ok([self.place.no_requests_to(port)?, self.place.no_answers_from(port)?])
+    }
+
+    /// What the containers of its pods in a namespace said, of each the last that ran.
+    pub fn said_by_pods(&self, namespace: &str) -> String {
+        let below = |folder: PathBuf| {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path()).collect::<Vec<_>>()
+        };
+        let is_there = |pod: &PathBuf| {
+            let name = pod.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(&format!("{namespace}_"))
+        };
+        let pods = below(self.path.join("log/pods")).into_iter().filter(is_there);
+        let last = pods.flat_map(below).filter_map(|container| below(container).into_iter().max());
+        let told = last.map(|log| {
+            let text = std::fs::read(&log).unwrap_or_default();
+            format!("--- {}\n{}\n", log.display(), String::from_utf8_lossy(&text))
+        });
+        told.collect()
     }
 
     /// What it and its programs said last, for the message of a test that fails.

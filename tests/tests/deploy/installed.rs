@@ -1,0 +1,226 @@
+//! The chart on the real Kubernetes of the tests.
+
+use std::path::Path;
+use std::time::Duration;
+
+use picket_tests::peers::{EtcdCluster, Kubernetes, KubernetesMachine, until};
+use picket_tests::{Bmc, PeerError, Result, Said, program};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use crate::certificates::{Authority, Leaf};
+use crate::image;
+use crate::variants::{all, chart, of, rendered};
+
+/// As long as a pod may take to be ready, on a machine that is busy.
+const READY_WITHIN: Duration = Duration::from_secs(180);
+
+/// One for all tests here; it ends with this process.
+async fn cluster() -> Result<&'static Kubernetes> {
+    static CLUSTER: OnceCell<Kubernetes> = OnceCell::const_new();
+    let start = async || {
+        let cluster = Kubernetes::start(2).await?;
+        cluster.kubectl(&["create", "namespace", "fencing"]).await?;
+        Ok(cluster)
+    };
+    CLUSTER.get_or_try_init(start).await
+}
+
+/// What the API server itself says of all that is made; what belongs to the Prometheus operator it does not know.
+#[tokio::test]
+async fn the_api_server_would_take_all_of_it() -> Result<()> {
+    let cluster = cluster().await?;
+    for (name, values) in all() {
+        let objects = rendered(&values).await?;
+        let known = objects.iter().filter(|object| object["apiVersion"] != "monitoring.coreos.com/v1");
+        let list = json!({ "apiVersion": "v1", "kind": "List", "items": known.collect::<Vec<_>>() });
+        let file = cluster.directory().join(format!("chart-{name}.json"));
+        std::fs::write(&file, list.to_string()).map_err(PeerError::io("write a manifest"))?;
+        let file = file.display().to_string();
+        // What the API does not know by that name is no mere warning.
+        let said = cluster.kubectl(&["apply", "--dry-run=server", "--validate=strict", "-f", &file]).await?;
+        assert!(of("StatefulSet", &objects).len() <= said.matches("statefulset").count(), "{name}: {said}");
+    }
+    Ok(())
+}
+
+fn secret(name: &str, files: &[(&str, &str)]) -> Value {
+    let files: serde_json::Map<_, _> =
+        files.iter().map(|(key, text)| ((*key).to_owned(), json!(text))).collect();
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name, "namespace": "fencing" }, "stringData": files,
+    })
+}
+
+fn certificate(name: &str, of: &Leaf, authority: &Authority) -> Value {
+    secret(name, &[("tls.crt", &of.texts[0]), ("tls.key", &of.texts[1]), ("ca.crt", &authority.text())])
+}
+
+/// The fleet: the two machines of the cluster.
+fn fleet(uid: &str, machines: &[KubernetesMachine], more: &str) -> String {
+    let nodes = machines.iter().map(|machine| {
+        let (name, bmc) = (machine.name(), machine.bmc().address());
+        let device =
+            Bmc::at(bmc).with(&format!("identity = {{ uuid = \"{}\" }}", machine.uuid())).device(name, "bmc");
+        let device: String = device
+            .lines()
+            .map(|line| {
+                if line.starts_with("password_env") {
+                    "password_file = \"/run/secrets/bmc/password\""
+                } else {
+                    line
+                }
+            })
+            .flat_map(|line| [line, "\n"])
+            .collect();
+        format!("[nodes.{name}]\nreleases = [\"pods\"]\n{device}")
+    });
+    format!(
+        "[roles.operators]\nrole = \"operator\"\ncallers = [\"alice@example.org\"]\n\
+         [budget]\nat_once = 2\ncool_down = \"0s\"\nbrake_least = 1000\n\
+         [releases.pods]\nkind = \"kubernetes\"\ncluster_uid = {uid:?}\nsettle = \"0s\"\n{more}\n{}",
+        nodes.collect::<String>()
+    )
+}
+
+/// Alice, who calls from the control plane's host.
+struct Alice<'a> {
+    cluster: &'a Kubernetes,
+    endpoint: String,
+    authority: &'a Path,
+    own: Leaf,
+}
+
+impl Alice<'_> {
+    async fn picket(&self, arguments: &[&str]) -> Result<Said> {
+        let mut command = tokio::process::Command::from(self.cluster.place().command(program("picket")?));
+        command.args(["--endpoint", &self.endpoint]).arg("--ca-file").arg(self.authority);
+        command.arg("--cert-file").arg(&self.own.certificate).arg("--key-file").arg(&self.own.key);
+        command.args(arguments).stdin(std::process::Stdio::null()).kill_on_drop(true);
+        Ok(Said::of(command.output().await.map_err(PeerError::io("run picket"))?))
+    }
+
+    /// Waits until a gateway leads, as it says itself; what it said.
+    async fn is_answered(&self) -> Result<String> {
+        until("a gateway leads", READY_WITHIN, async || {
+            let said = self.picket(&["gateways"]).await?;
+            Ok(said.code == 0 && said.out.contains("leads"))
+        })
+        .await?;
+        Ok(self.picket(&["gateways"]).await?.out)
+    }
+}
+
+/// Installed from the archive on a machine that is a node of its own fleet: it fences the other one, and never the one that it stands on.
+#[tokio::test]
+async fn a_gateway_installed_by_helm_fences_its_neighbour_and_not_itself() -> Result<()> {
+    let cluster = cluster().await?;
+    let (here, there) = (cluster.machine("n1"), cluster.machine("n2"));
+    let authority = Authority::new(&cluster.directory().join("fencing"));
+    let (host, middle) = (std::net::IpAddr::from([10, 250, 0, 11]), cluster.place().address().into());
+    let (etcd, gateway) = (authority.at(middle), authority.at(host));
+    let (ca, crt, key) = (authority.file(), &etcd.certificate, &etcd.key);
+    let tls = [("trusted-ca-file", ca.as_path()), ("cert-file", crt), ("key-file", key)];
+    let mut arguments: Vec<String> =
+        tls.iter().map(|(name, file)| format!("--{name}={}", file.display())).collect();
+    arguments.push("--client-cert-auth".to_owned());
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let store = EtcdCluster::within_with(&[cluster.place()], &arguments).await?;
+
+    let image = image::made().await?;
+    here.import(&image.archive).await?;
+    let system = cluster.json(&["get", "namespace", "kube-system"]).await?;
+    let uid = system["metadata"]["uid"].as_str().unwrap_or_default();
+    let secrets = [
+        certificate("picket-tls", &gateway, &authority),
+        certificate("picket-etcd", &authority.caller("gateways@example.org"), &authority),
+        secret("bmc", &[("password", picket_tests::peers::PASSWORD)]),
+    ];
+    cluster.apply(&json!({ "apiVersion": "v1", "kind": "List", "items": secrets })).await?;
+    let install = async |verb: &str, more: &str| {
+        let values = json!({
+            "settings": { "toml": fleet(uid, cluster.machines(), more), "secrets": ["bmc"] },
+            "gateways": {
+                "replicas": 1,
+                "runOn": "anywhere",
+                "hostNetwork": true,
+                "nodeSelector": { "kubernetes.io/hostname": here.name() },
+                "tls": { "secretName": "picket-tls" },
+                "storage": { "kind": "emptyDir" },
+                "advertise": "https://10.250.0.11:7070",
+                // Nobody leads from the API server's service to the API server in this cluster.
+                "env": { "KUBERNETES_SERVICE_HOST": "10.250.0.1", "KUBERNETES_SERVICE_PORT": "6443" },
+            },
+            "etcd": { "endpoints": store.endpoints(), "tls": { "secretName": "picket-etcd" } },
+        });
+        let file = cluster.directory().join("values.json");
+        std::fs::write(&file, values.to_string()).map_err(PeerError::io("write values"))?;
+        let (chart, file) = (chart().display().to_string(), file.display().to_string());
+        let said = cluster
+            .helm(&[verb, "picket", &chart, "--namespace", "fencing", "--values", &file, "--timeout", "120s"])
+            .await?;
+        assert_eq!(said.code, 0, "{said:?}\n{}", here.said_by_pods("fencing"));
+        Ok::<Said, PeerError>(said)
+    };
+    let installed = install("install", "").await?;
+    assert!(installed.out.contains("ONE GATEWAY") && installed.out.contains("emptyDir"), "{installed:?}");
+    is_ready(cluster, here).await?;
+
+    let alice = Alice {
+        cluster,
+        endpoint: format!("https://{host}:7070"),
+        authority: &authority.file(),
+        own: authority.caller("alice@example.org"),
+    };
+    let told = alice.is_answered().await?;
+    assert!(told.contains("picket-0") && told.contains("https://10.250.0.11:7070"), "{told}");
+    let own = alice.picket(&["fence", here.name(), "--yes", "--reason", "a test"]).await?;
+    assert!(own.code == 3 && format!("{own:?}").contains("self"), "{own:?}");
+    assert!(here.runs());
+    let fenced = alice.picket(&["fence", there.name(), "--yes", "--reason", "a test"]).await?;
+    assert_eq!(fenced.code, 0, "{fenced:?}");
+    assert!(!there.runs());
+    let node = cluster.node(there).await?;
+    assert!(
+        node["spec"]["taints"].to_string().contains("picket.dev/fenced"),
+        "by the chart's role: {node:#}"
+    );
+
+    // Other settings: every gateway was restarted with them, and the upgrade is the word that they are the fleet's.
+    install("upgrade", "[rules]\nwatch = \"11s\"\n").await?;
+    let told = alice.is_answered().await?;
+    assert!(told.contains("leads"), "{told}");
+    let back = alice.picket(&["unfence", there.name(), "--yes", "--reason", "done"]).await?;
+    assert_eq!(back.code, 0, "{back:?}");
+    let gone = cluster.helm(&["uninstall", "picket", "--namespace", "fencing", "--wait"]).await?;
+    assert_eq!(gone.code, 0, "{gone:?}");
+    let left = cluster.kubectl(&[
+        "get",
+        "clusterroles,clusterrolebindings",
+        "-l",
+        "app.kubernetes.io/name=picket",
+        "-o",
+        "name",
+    ]);
+    assert_eq!(left.await?, "");
+    Ok(())
+}
+
+/// Waits until the only gateway's pod is ready, which does not fall meanwhile.
+async fn is_ready(cluster: &Kubernetes, machine: &KubernetesMachine) -> Result<()> {
+    let seen = async || {
+        let pod =
+            cluster.json(&["get", "pod", "picket-0", "--namespace", "fencing", "--ignore-not-found"]).await?;
+        let falls = pod["status"]["containerStatuses"][0]["restartCount"].as_u64().unwrap_or_default();
+        assert!(falls < 2, "{}", machine.said_by_pods("fencing"));
+        let conditions = pod["status"]["conditions"].as_array();
+        Ok(conditions
+            .is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True")))
+    };
+    let waited = until("the gateway's pod is ready", READY_WITHIN, seen).await;
+    if waited.is_err() {
+        let events = cluster.kubectl(&["describe", "pod", "--namespace", "fencing"]).await?;
+        panic!("{waited:?}\n{events}\n{}{}", machine.said_by_pods("fencing"), machine.last_words());
+    }
+    Ok(())
+}

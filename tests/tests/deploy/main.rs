@@ -1,0 +1,10 @@
+//! What is in deploy/ for clusters: the image and the chart, before the clients that others wrote.
+
+mod certificates;
+mod chart;
+mod image;
+mod installed;
+mod plugin;
+mod refused;
+mod same;
+mod variants;
