@@ -1,0 +1,3 @@
+//! `picket-controller`.
+
+fn main() {}
