@@ -23,6 +23,8 @@ static PROGRAMS: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
         "picket",
         "--bin",
         "fence_picket",
+        "--bin",
+        "picket-controller",
         "--target-dir",
     ]);
     command
@@ -42,7 +44,7 @@ static PROGRAMS: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
 /// One of them.
 pub fn program(name: &str) -> Result<PathBuf> {
     let failed = |output: String| PeerError::Ended {
-        program: "cargo build of picketd, picket and fence_picket".to_owned(),
+        program: "cargo build of picketd, picket, fence_picket and picket-controller".to_owned(),
         status: "no programs to test".to_owned(),
         output,
     };

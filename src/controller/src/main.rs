@@ -1,3 +1,10 @@
-//! `picket-controller`.
+//! `picket-controller`: the library does the work.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use picket_controller::Arguments;
+
+fn main() -> ExitCode {
+    picket_controller::main(&Arguments::parse())
+}

@@ -29,6 +29,20 @@ pub struct Order {
     pub grade: Grade,
     /// From the intent to the confirmation.
     pub deadline: Option<Duration>,
+    /// Conditions, with their status, any of which is its failure.
+    pub unhealthy: Vec<(String, String)>,
+}
+
+impl Order {
+    /// Whether it is still that Node, in that life of its kernel, and is unhealthy, and nobody excludes it.
+    pub fn holds(&self, now: &Node) -> bool {
+        let is_so = |(kind, status): &(String, String)| {
+            now.conditions.get(kind).is_some_and(|condition| condition.status == *status)
+        };
+        (&now.uid, &now.boot_id) == (&self.node.uid, &self.node.boot_id)
+            && self.unhealthy.iter().any(is_so)
+            && super::exclusion::said(now).is_none()
+    }
 }
 
 /// What became of a request.

@@ -38,10 +38,15 @@ fn says(node: &Node, word: &str) -> bool {
     [&node.labels, &node.annotations].iter().any(|all| all.get(word).is_some_and(|value| value != "false"))
 }
 
+/// The word by which somebody excludes it.
+pub(super) fn said(node: &Node) -> Option<&'static str> {
+    WORDS.into_iter().find(|word| says(node, word))
+}
+
 /// Why it is left alone under that policy. `holder`: a lock for reboots is this Node's.
 pub(super) fn of(sight: &Sight, policy: &Policy, holder: bool) -> Option<Exclusion> {
     let node = &sight.node;
-    if let Some(word) = WORDS.iter().find(|word| says(node, word)) {
+    if let Some(word) = said(node) {
         return Some(Exclusion::Said(word));
     }
     if policy.spare_cordoned && sight.cordoned_before {

@@ -219,6 +219,7 @@ impl Mind {
             then: policy.then,
             grade: policy.grade,
             deadline: policy.deadline,
+            unhealthy: policy.unhealthy.iter().map(|one| (one.kind.clone(), one.status.clone())).collect(),
         };
         match self.episodes.get_mut(name) {
             Some(episode) if episode.key == order.key => episode.again(&order),
