@@ -75,18 +75,17 @@ pub fn note(order: &Order, phase: Phase, text: &str) -> Note {
 impl Asker {
     /// Asks, and follows to the end; tells what happens.
     pub async fn ask(self, order: Order, to: mpsc::Sender<Said>) {
-        let Some(ended) = self.to_the_end(&order, &to).await else { return };
+        let ended = self.to_the_end(&order, &to).await;
         let _ = to.send(Said::Ended { order: Box::new(order), ended }).await;
     }
 
-    /// `None`: this replica does not lead any more.
-    async fn to_the_end(&self, order: &Order, to: &mpsc::Sender<Said>) -> Option<Ended> {
+    async fn to_the_end(&self, order: &Order, to: &mpsc::Sender<Said>) -> Ended {
         match medik8s::take(&self.api, &order.node, &self.others).await {
             Ok(Taken::Ours | Taken::NoLeases) => {}
             Ok(Taken::Held(by)) => {
-                return Some(Ended::held(format!("{by} works on this Node (its lease in medik8s-leases)")));
+                return Ended::held(format!("{by} works on this Node (its lease in medik8s-leases)"));
             }
-            Err(fault) => return Some(Ended::held(fault.to_string())),
+            Err(fault) => return Ended::held(fault.to_string()),
         }
         // Who takes over goes on with this key. What is noted is best effort: it is the same key without it.
         if let Err(fault) =
@@ -97,29 +96,26 @@ impl Asker {
         }
         let mut is_open = false;
         loop {
-            match self.last_look(order).await {
+            match self.last_look(order, is_open).await {
                 Ok(None) => {}
-                Ok(Some(ended)) => return Some(ended),
+                Ok(Some(ended)) => return ended,
                 // What is under way goes on without us, and is not asked anew on a hunch.
                 Err(()) if is_open => {
                     tokio::time::sleep(AGAIN).await;
                     continue;
                 }
-                Err(()) => return Some(Ended::held("the API server does not answer: nothing is asked")),
+                Err(()) => return Ended::held("the API server does not answer: nothing is asked"),
             }
             if !self.leading.now() {
-                return None;
+                return Ended::held("this replica does not lead any more");
             }
             match self.once(order, to, &mut is_open).await {
-                Ok(ended) => return Some(ended),
+                Ok(ended) => return ended,
                 Err(status) if !is_passing(&status) => {
-                    return Some(Ended::refused(status.message().to_owned()));
+                    return Ended::refused(status.message().to_owned());
                 }
                 Err(status) if !is_open => {
-                    return Some(Ended::unreached(format!(
-                        "no gateway took the request: {}",
-                        status.message()
-                    )));
+                    return Ended::unreached(format!("no gateway took the request: {}", status.message()));
                 }
                 Err(status) => {
                     tracing::warn!(node = %order.node.name, why = status.message(), "the fence's stream broke, it is opened again");
@@ -129,18 +125,18 @@ impl Asker {
         }
     }
 
-    /// Whether the reason to ask still holds; an error: nobody could look.
-    async fn last_look(&self, order: &Order) -> Result<Option<Ended>, ()> {
+    /// Whether the reason to ask still holds; an error: nobody could look. `is_open`: it is being fenced.
+    async fn last_look(&self, order: &Order, is_open: bool) -> Result<Option<Ended>, ()> {
         let Some(now) = watch::look(&self.api, &order.node.name).await else { return Err(()) };
         if order.holds(&now) {
             return Ok(None);
         }
-        let is_back = now.uid == order.node.uid && now.boot_id != order.node.boot_id;
+        let is_back = is_open && now.uid == order.node.uid && now.boot_id != order.node.boot_id;
         Ok(Some(match is_back {
             true => Ended::superseded("it booted since"),
-            false => {
-                Ended::recovered("it is healthy, is excluded, or is another Node by now: nothing is asked")
-            }
+            false => Ended::recovered(
+                "it is healthy, booted, is excluded, or is another Node by now: nothing is asked",
+            ),
         }))
     }
 

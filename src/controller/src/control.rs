@@ -17,8 +17,9 @@ use crate::health::Told;
 use crate::kured;
 use crate::lead::Leading;
 use crate::measured::{ASKED, BRAKED, BROKEN, ENDED, LOOKS, NODES, POLICIES, SEEN};
-use crate::mind::{End, Judgement, Mind, Moment, Node, Note, Order, Phase, Stage, Verdict, Why};
+use crate::mind::{End, Judgement, Mind, Moment, Node, Note, Order, Phase, Report, Stage, Verdict, Why};
 use crate::object::SeenPolicy;
+use crate::outcome::Ended;
 use crate::teller::{Tell, Teller};
 use crate::watch::{self, Seen};
 use crate::{spec, told};
@@ -49,8 +50,11 @@ pub struct Control {
     start: Instant,
     leads: bool,
     policies: BTreeMap<String, SeenPolicy>,
+    /// Those that cannot be read, and why.
+    malformed: BTreeMap<String, String>,
     asks: JoinSet<()>,
-    asking: BTreeMap<String, AbortHandle>,
+    /// By a Node's name: what was ordered, and what asks.
+    asking: BTreeMap<String, (Order, AbortHandle)>,
     looking: Option<AbortHandle>,
     looked: Option<Instant>,
     locks: Option<Instant>,
@@ -74,6 +78,7 @@ impl Control {
             start: Instant::now(),
             leads: false,
             policies: BTreeMap::new(),
+            malformed: BTreeMap::new(),
             asks: JoinSet::new(),
             asking: BTreeMap::new(),
             looking: None,
@@ -98,7 +103,10 @@ impl Control {
                 () = leading.lost(), if self.leads => self.lead(),
                 Some(one) = said.recv() => self.said(one),
                 Some(one) = seen.recv() => self.see(one),
-                _ = ticks.tick() => self.tick(&to_see, &say),
+                _ = ticks.tick() => {
+                    self.lost(&mut said);
+                    self.tick(&to_see, &say);
+                }
             }
             while self.asks.try_join_next().is_some() {}
         }
@@ -159,15 +167,13 @@ impl Control {
     fn read(&mut self, policies: Vec<SeenPolicy>) {
         let mut right = Vec::new();
         self.policies.clear();
+        self.malformed.clear();
         for policy in policies {
             let name = policy.metadata.name.clone().unwrap_or_default();
             let generation = policy.metadata.generation.unwrap_or_default();
             match spec::read(&name, generation, &policy.spec) {
                 Ok(read) => right.push(read),
-                Err(why) => {
-                    let before = policy.status.clone().unwrap_or_default();
-                    self.write(&name, told::malformed(generation, &why.to_string(), &before), &before);
-                }
+                Err(why) => drop(self.malformed.insert(name.clone(), why.to_string())),
             }
             self.policies.insert(name, policy);
         }
@@ -209,13 +215,22 @@ impl Control {
                 (Verdict::Leave(why), Some(node)) => self.leave(&node, &why, now),
             }
         }
-        for report in judgement.reports {
-            let before = self
-                .policies
-                .get(&report.policy)
-                .and_then(|policy| policy.status.clone())
-                .unwrap_or_default();
+        self.write_all(judgement.reports);
+    }
+
+    /// Every policy says in its status what is found of it.
+    fn write_all(&mut self, reports: Vec<Report>) {
+        let before = |policies: &BTreeMap<String, SeenPolicy>, name: &str| {
+            let found = policies.get(name)?;
+            Some((found.metadata.generation.unwrap_or_default(), found.status.clone().unwrap_or_default()))
+        };
+        for report in reports {
+            let Some((_, before)) = before(&self.policies, &report.policy) else { continue };
             self.write(&report.policy, told::status(&report, &before), &before);
+        }
+        for (name, why) in self.malformed.clone() {
+            let Some((generation, before)) = before(&self.policies, &name) else { continue };
+            self.write(&name, told::malformed(generation, &why, &before), &before);
         }
     }
 
@@ -225,9 +240,23 @@ impl Control {
             format!("the gateway is asked to fence it (FencingPolicy {}, key {})", order.policy, order.key);
         self.teller.event(&order.node, "FenceAsked", &text);
         self.withheld.remove(&order.node.name);
-        let name = order.node.name.clone();
-        let asking = self.asks.spawn(self.asker.clone().ask(order, say.clone()));
-        self.asking.insert(name, asking);
+        let asking = self.asks.spawn(self.asker.clone().ask(order.clone(), say.clone()));
+        self.asking.insert(order.node.name.clone(), (order, asking));
+    }
+
+    /// What ended without a word, by a defect, is decided again. What it had said is heard before.
+    fn lost(&mut self, said: &mut mpsc::Receiver<Said>) {
+        let lost = self.asking.values().filter(|(_, asking)| asking.is_finished());
+        let lost: Vec<Order> = lost.map(|(order, _)| order.clone()).collect();
+        while let Ok(one) = said.try_recv() {
+            self.said(one);
+        }
+        for order in lost {
+            if self.asking.contains_key(&order.node.name) {
+                let ended = Ended::held("what asked the gateway ended without a word");
+                self.said(Said::Ended { order: Box::new(order), ended });
+            }
+        }
     }
 
     fn said(&mut self, said: Said) {
@@ -293,7 +322,7 @@ impl Control {
 
     /// Writes a policy's status where it is another one.
     fn write(&mut self, policy: &str, status: Value, before: &Value) {
-        if status == *before || !self.leading.now() {
+        if status == *before {
             return;
         }
         let last = self.written.get(policy);

@@ -157,6 +157,22 @@ impl Standing {
     }
 }
 
+/// Gives the lease up, where it is this replica's, so that nobody has to wait.
+///
+/// # Errors
+/// The API server does not answer, or refuses.
+pub async fn resign(api: &Api, settings: &Settings) -> Result<(), Fault> {
+    let (standing, _) = Standing::new(api.clone(), settings);
+    let Some(lease) = api.find::<SeenLease>(&standing.path).await? else { return Ok(()) };
+    if lease.spec.holder_identity.as_deref() != Some(&settings.identity) {
+        return Ok(());
+    }
+    let metadata = json!({ "name": settings.lease, "resourceVersion": lease.metadata.resource_version });
+    let mut body = standing.body(metadata, &lease.spec, true);
+    body["spec"]["holderIdentity"] = json!("");
+    taken(api.send(Method::PUT, &standing.path, Body::Whole(&body)).await).map(drop)
+}
+
 fn taken(answer: Result<Value, Fault>) -> Result<bool, Fault> {
     match answer {
         Ok(_) => Ok(true),

@@ -19,10 +19,12 @@ use crate::lead::Standing;
 use crate::medik8s::Leases;
 use crate::settings::{Faults, Settings};
 use crate::teller::Teller;
-use crate::{check, crd, gateway, http, measured, watch};
+use crate::{check, crd, gateway, http, lead, measured, watch};
 
 /// So much of what was seen may wait.
 const ROOM: usize = 4_096;
+/// How long giving up the lease may take.
+const RESIGNS: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// Why the controller does not start, or ended. Printed once, at the edge.
 #[derive(Debug, thiserror::Error)]
@@ -128,12 +130,12 @@ async fn serve(settings: Settings, api: Api) -> Result<(), Failure> {
     let health = Arc::new(Health { metrics, leading, told });
     let (to_see, seen) = mpsc::channel(ROOM);
 
-    let standing = tokio::spawn(standing.run());
+    let mut standing = tokio::spawn(standing.run());
     let telling = tokio::spawn(telling);
     let nodes = tokio::spawn(watch::nodes(api.clone(), to_see.clone()));
     let leases = tokio::spawn(watch::leases(api.clone(), to_see.clone()));
-    let policies = tokio::spawn(watch::policies(api, to_see.clone()));
-    let control = tokio::spawn(control.run(seen, to_see));
+    let policies = tokio::spawn(watch::policies(api.clone(), to_see.clone()));
+    let mut control = tokio::spawn(control.run(seen, to_see));
     let serving = tokio::spawn(async move {
         match listener {
             Some(listener) => http::serve(listener, health).await,
@@ -142,15 +144,22 @@ async fn serve(settings: Settings, api: Api) -> Result<(), Failure> {
     });
     // Whichever ends, of itself or by a defect: half a controller is none.
     let ended = tokio::select! {
-        _ = terminated.recv() => return Ok(()),
-        _ = interrupted.recv() => return Ok(()),
-        _ = standing => "the lease of the leader",
-        _ = telling => "telling",
-        _ = nodes => "the watch of Nodes",
-        _ = leases => "the watch of leases",
-        _ = policies => "the watch of FencingPolicies",
-        _ = control => "the control",
-        _ = serving => "metrics and health",
+        _ = terminated.recv() => None,
+        _ = interrupted.recv() => None,
+        _ = &mut standing => Some("the lease of the leader"),
+        _ = telling => Some("telling"),
+        _ = nodes => Some("the watch of Nodes"),
+        _ = leases => Some("the watch of leases"),
+        _ = policies => Some("the watch of FencingPolicies"),
+        _ = &mut control => Some("the control"),
+        _ = serving => Some("metrics and health"),
     };
-    Err(Failure::Ended(ended))
+    // Who asks nothing any more gives the lease up.
+    control.abort();
+    standing.abort();
+    let resigned = tokio::time::timeout(RESIGNS, lead::resign(&api, &settings)).await;
+    if let Ok(Err(fault)) = resigned {
+        tracing::warn!(%fault, "the lease of the leader is not given up: others wait until it is over");
+    }
+    ended.map_or(Ok(()), |what| Err(Failure::Ended(what)))
 }

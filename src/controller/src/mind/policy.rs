@@ -173,7 +173,7 @@ pub(super) fn speak(policies: &[Policy], nodes: &[&Node]) -> Spoken {
         if everything[place] {
             let message = "it selects every Node of the cluster: nobody is fenced by it. Select fewer, or say everyNode: true";
             tell("SelectsEverything", message.to_owned());
-        } else if spoken.selected[place] == 0 && shared[place].is_empty() {
+        } else if spoken.selected[place] == 0 && shared[place].is_empty() && unnamed[place].is_empty() {
             tell(
                 "SelectsNothing",
                 "no Node is selected: look at nodeSelector, and at the Nodes' labels".to_owned(),
