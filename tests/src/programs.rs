@@ -24,6 +24,8 @@ static PROGRAMS: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
         "--bin",
         "fence_picket",
         "--bin",
+        "picket-controller",
+        "--bin",
         "xtask",
         "--target-dir",
     ]);
@@ -44,7 +46,7 @@ static PROGRAMS: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
 /// One of them.
 pub fn program(name: &str) -> Result<PathBuf> {
     let failed = |output: String| PeerError::Ended {
-        program: "cargo build of picketd, picket, fence_picket and xtask".to_owned(),
+        program: "cargo build of picketd, picket, fence_picket, picket-controller and xtask".to_owned(),
         status: "no programs to test".to_owned(),
         output,
     };

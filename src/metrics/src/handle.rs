@@ -54,11 +54,18 @@ impl fmt::Debug for Metrics {
 }
 
 impl Default for Metrics {
-    /// All metrics of the table, nothing counted yet.
+    /// All metrics of the gateway's table, nothing counted yet.
     fn default() -> Self {
+        Self::of(ALL)
+    }
+}
+
+impl Metrics {
+    /// All metrics of a table, nothing counted yet. What has too many sets of labels is counted where [`LEFT_OUT`] is one of them.
+    pub fn of(all: &'static [&'static Metric]) -> Self {
         let mut registry = Registry::default();
         let mut families = BTreeMap::new();
-        for metric in ALL {
+        for metric in all {
             // The encoder puts the ending of counters back,.
             let name = metric.name.strip_suffix("_total").unwrap_or(metric.name);
             let of = match metric.kind {
@@ -82,14 +89,12 @@ impl Default for Metrics {
         }
         let inner = Inner { registry, families, known: Mutex::default(), reading: Mutex::default() };
         let metrics = Self(Arc::new(inner));
-        for metric in ALL.iter().filter(|metric| metric.kind == Kind::Counter && metric.labels.is_empty()) {
+        for metric in all.iter().filter(|metric| metric.kind == Kind::Counter && metric.labels.is_empty()) {
             metrics.add(metric, &[], 0);
         }
         metrics
     }
-}
 
-impl Metrics {
     /// The labels of a sample; `None`: there are too many of that metric already.
     fn labels(&self, metric: &'static Metric, values: &[&str]) -> Option<Labels> {
         debug_assert_eq!(metric.labels.len(), values.len(), "{}", metric.name);

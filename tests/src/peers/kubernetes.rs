@@ -238,10 +238,18 @@ impl Kubernetes {
 
     /// `kubectl apply` of that.
     pub async fn apply(&self, manifest: &Value) -> Result<()> {
+        self.apply_with(manifest, &[]).await
+    }
+
+    /// The same with further options.
+    pub async fn apply_with(&self, manifest: &Value, options: &[&str]) -> Result<()> {
         let number = uuid::Uuid::now_v7().simple().to_string();
         let file = self.directory().join(format!("applied-{number}.json"));
         knob::write_whole(&file, &manifest.to_string())?;
-        self.kubectl(&["apply", "-f", &file.display().to_string()]).await.map(drop)
+        let file = file.display().to_string();
+        let applied = self.kubectl(&[&["apply", "-f", &file], options].concat()).await;
+        let _ = std::fs::remove_file(&file);
+        applied.map(drop)
     }
 
     /// What the API says of a machine's Node.

@@ -1,0 +1,31 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+/// Watches a Kubernetes' Nodes, and asks the gateway to fence those that failed.
+#[derive(Clone, Debug, clap::Parser)]
+#[command(name = "picket-controller", version)]
+pub struct Arguments {
+    /// The settings file.
+    #[arg(
+        long,
+        short,
+        global = true,
+        env = "PICKET_CONTROLLER_CONFIG",
+        default_value = "/etc/picket/controller.toml"
+    )]
+    pub config: PathBuf,
+
+    /// What else is to be done.
+    #[command(subcommand)]
+    pub task: Option<Task>,
+}
+
+/// What is done instead of watching.
+#[derive(Clone, Copy, Debug, clap::Subcommand)]
+pub enum Task {
+    /// Print the definition of FencingPolicy, for kubectl apply -f -
+    Crds,
+    /// Say what is missing: permissions, by name; the definition of FencingPolicy; gateways that do not answer. Changes nothing
+    Check,
+}

@@ -1,0 +1,232 @@
+//! One request to the gateway, from the last look at the Node to its outcome.
+//!
+//! **Invariants.** Always the same key. Before it is sent, and before it is sent again, the Node is read from a quorum, and this
+//! replica leads: of one that recovered nothing is asked again, as a fence that came to nothing would begin anew.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use picket_proto::client::Gateways;
+use picket_proto::v1::fencing_service_client::FencingServiceClient;
+use picket_proto::v1::{self, FenceRequest, FenceResponse, FenceUpdate, node_selector};
+use tokio::sync::mpsc;
+use tonic::{Status, Streaming};
+
+use crate::api::Api;
+use crate::lead::Leading;
+use crate::medik8s::{self, Leases, Taken};
+use crate::mind::{Grade, Node, Note, Order, Phase, Then};
+use crate::outcome::{Ended, is_passing};
+use crate::settings::{Select, Settings};
+use crate::{told, watch};
+
+/// A request that arrives later than this changes nothing.
+const LATEST: Duration = Duration::from_secs(30);
+/// How long a gateway may take until it answers at all.
+const ANSWERS: Duration = Duration::from_secs(20);
+/// Before a stream that broke is opened again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What asks.
+#[derive(Clone, Debug)]
+pub struct Asker {
+    /// The API server.
+    pub api: Api,
+    /// The gateways.
+    pub gateways: Gateways,
+    /// The settings.
+    pub settings: Arc<Settings>,
+    /// Whether this replica leads.
+    pub leading: Leading,
+    /// Others' leases of Nodes.
+    pub others: Arc<Leases>,
+}
+
+/// What is said on the way.
+#[derive(Debug)]
+pub enum Said {
+    /// The gateway's fence has come to another phase.
+    Phase {
+        /// The Node, as it was ordered.
+        order: Box<Order>,
+        /// In words.
+        text: String,
+    },
+    /// It is over.
+    Ended {
+        /// What was ordered.
+        order: Box<Order>,
+        /// How.
+        ended: Ended,
+    },
+}
+
+/// The note of an order.
+pub fn note(order: &Order, phase: Phase, text: &str) -> Note {
+    Note {
+        phase,
+        text: text.to_owned(),
+        policy: order.policy.clone(),
+        key: order.key.clone(),
+        at: told::time(),
+    }
+}
+
+impl Asker {
+    /// Asks, and follows to the end; tells what happens.
+    pub async fn ask(self, order: Order, to: mpsc::Sender<Said>) {
+        let ended = self.to_the_end(&order, &to).await;
+        let _ = to.send(Said::Ended { order: Box::new(order), ended }).await;
+    }
+
+    async fn to_the_end(&self, order: &Order, to: &mpsc::Sender<Said>) -> Ended {
+        match medik8s::take(&self.api, &order.node, &self.others).await {
+            Ok(Taken::Ours | Taken::NoLeases) => {}
+            Ok(Taken::Held(by)) => {
+                return Ended::held(format!("{by} works on this Node (its lease in medik8s-leases)"));
+            }
+            Err(fault) => return Ended::held(fault.to_string()),
+        }
+        // Who takes over goes on with this key. What is noted is best effort: it is the same key without it.
+        if let Err(fault) =
+            told::note(&self.api, &order.node, Some(&note(order, Phase::Fencing, "the gateway is asked")))
+                .await
+        {
+            tracing::warn!(node = %order.node.name, %fault, "it cannot be noted on the Node that it is fenced");
+        }
+        let mut is_open = false;
+        loop {
+            match self.last_look(order, is_open).await {
+                Ok(None) => {}
+                Ok(Some(ended)) => return ended,
+                // What is under way goes on without us, and is not asked anew on a hunch.
+                Err(()) if is_open => {
+                    tokio::time::sleep(AGAIN).await;
+                    continue;
+                }
+                Err(()) => return Ended::held("the API server does not answer: nothing is asked"),
+            }
+            if !self.leading.now() {
+                return Ended::held("this replica does not lead any more");
+            }
+            match self.once(order, to, &mut is_open).await {
+                Ok(ended) => return ended,
+                Err(status) if !is_passing(&status) => {
+                    return Ended::refused(status.message().to_owned());
+                }
+                Err(status) if !is_open => {
+                    return Ended::unreached(format!("no gateway took the request: {}", status.message()));
+                }
+                Err(status) => {
+                    tracing::warn!(node = %order.node.name, why = status.message(), "the fence's stream broke, it is opened again");
+                    tokio::time::sleep(AGAIN).await;
+                }
+            }
+        }
+    }
+
+    /// Whether the reason to ask still holds; an error: nobody could look. `is_open`: it is being fenced.
+    async fn last_look(&self, order: &Order, is_open: bool) -> Result<Option<Ended>, ()> {
+        let Some(now) = watch::look(&self.api, &order.node.name).await else { return Err(()) };
+        if order.holds(&now) {
+            return Ok(None);
+        }
+        let is_back = is_open && now.uid == order.node.uid && now.boot_id != order.node.boot_id;
+        Ok(Some(match is_back {
+            true => Ended::superseded("it booted since"),
+            false => Ended::recovered(
+                "it is healthy, booted, is excluded, or is another Node by now: nothing is asked",
+            ),
+        }))
+    }
+
+    async fn once(
+        &self,
+        order: &Order,
+        to: &mpsc::Sender<Said>,
+        is_open: &mut bool,
+    ) -> Result<Ended, Status> {
+        let request = self.request(order).map_err(Status::invalid_argument)?;
+        let mut client = FencingServiceClient::new(self.gateways.clone());
+        let asking = tokio::time::timeout(ANSWERS, client.fence(request)).await;
+        let late = |_| Status::unavailable("it did not answer in time");
+        let mut updates: Streaming<FenceResponse> = asking.map_err(late)??.into_inner();
+        let mut phase = None;
+        while let Some(update) = updates.message().await?.and_then(|response| response.update) {
+            *is_open |= !update.fence_id.is_empty();
+            if let Some(outcome) = &update.outcome {
+                return Ok(Ended::of(outcome, order.then == Then::StayOff));
+            }
+            if phase != Some(update.phase) {
+                phase = Some(update.phase);
+                let said = Said::Phase { order: Box::new(order.clone()), text: words(&update) };
+                let _ = to.send(said).await;
+            }
+        }
+        Err(Status::unavailable("the stream ended without an outcome"))
+    }
+
+    fn request(&self, order: &Order) -> Result<FenceRequest, String> {
+        let late = SystemTime::now() + LATEST;
+        let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+        let grade = match order.grade {
+            Grade::Claimed => v1::Grade::Claimed,
+            Grade::Hypervisor => v1::Grade::Hypervisor,
+            Grade::Observed => v1::Grade::Observed,
+        };
+        let then = match order.then {
+            Then::StayOff => v1::FenceThen::StayOff,
+            Then::PowerOn => v1::FenceThen::PowerOn,
+        };
+        Ok(FenceRequest {
+            node: Some(v1::NodeSelector { by: Some(selected(&order.node, self.settings.select)?) }),
+            reason: order.reason.clone(),
+            idempotency_key: order.key.clone(),
+            holder: self.settings.holder.clone(),
+            until: v1::FenceUntil::Released as i32,
+            then: then as i32,
+            minimum_grade: grade as i32,
+            deadline: order.deadline.map(|span| prost_types::Duration { seconds: seconds(span), nanos: 0 }),
+            not_after: Some(late.into()),
+            ..FenceRequest::default()
+        })
+    }
+}
+
+/// How the gateway knows the Node.
+fn selected(node: &Node, select: Select) -> Result<node_selector::By, String> {
+    let needed = |what: &str, value: &String| match value.is_empty() {
+        true => Err(format!(
+            "the Node {} has no {what}, by which the settings name it (gateway.select)",
+            node.name
+        )),
+        false => Ok(value.clone()),
+    };
+    Ok(match select {
+        Select::Name => node_selector::By::Name(node.name.clone()),
+        Select::ProviderId => node_selector::By::ProviderId(needed("spec.providerID", &node.provider_id)?),
+        Select::SystemUuid => node_selector::By::SystemUuid(needed("system UUID", &node.system_uuid)?),
+    })
+}
+
+fn words(update: &FenceUpdate) -> String {
+    let phase =
+        update.phase().as_str_name().trim_start_matches("PHASE_").to_ascii_lowercase().replace('_', " ");
+    if update.text.is_empty() { phase } else { format!("{phase}: {}", update.text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_named_as_the_settings_say_or_not_at_all() {
+        let node = Node { name: "n1".to_owned(), provider_id: "p://1".to_owned(), ..Node::default() };
+        assert_eq!(selected(&node, Select::Name), Ok(node_selector::By::Name("n1".to_owned())));
+        assert_eq!(
+            selected(&node, Select::ProviderId),
+            Ok(node_selector::By::ProviderId("p://1".to_owned()))
+        );
+        assert!(selected(&node, Select::SystemUuid).expect_err("none is known").contains("system UUID"));
+    }
+}

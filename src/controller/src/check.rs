@@ -1,0 +1,200 @@
+//! What is missing before it could work: everything at once.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use http::Method;
+use picket_proto::client::Gateways;
+use picket_proto::v1::ListGatewaysRequest;
+use picket_proto::v1::fencing_service_client::FencingServiceClient;
+use serde_json::{Value, json};
+
+use crate::api::{Api, Body};
+use crate::settings::Settings;
+use crate::{crd, gateway};
+
+/// How long a gateway may take.
+const ANSWERS: Duration = Duration::from_secs(10);
+
+const MEDIK8S: &str = "medik8s-leases";
+
+/// What is needed: group, resource, verbs, namespace. `deploy/kubernetes/controller.yaml` grants the same; a test holds it.
+#[rustfmt::skip]
+const NEEDED: &[(&str, &str, &[&str], &str)] = &[
+    ("", "nodes", &["get", "list", "watch", "patch"], ""),
+    ("coordination.k8s.io", "leases", &["list", "watch"], "kube-node-lease"),
+    (crd::GROUP, crd::PLURAL, &["list", "watch"], ""),
+    (crd::GROUP, "fencingpolicies/status", &["patch"], ""),
+    ("events.k8s.io", "events", &["create"], "default"),
+    ("coordination.k8s.io", "leases", &["get", "create", "update", "delete"], MEDIK8S),
+    ("apps", "daemonsets", &["get"], "kube-system"),
+];
+
+/// What the election needs, in the settings' namespace.
+const ELECTION: &[&str] = &["get", "create", "update"];
+
+/// What is missing, a line each.
+pub async fn check(settings: &Settings, api: &Api) -> Vec<String> {
+    let mut missing = permissions(settings, api).await;
+    missing.extend(definition(api).await);
+    missing.extend(gateways(settings).await);
+    missing
+}
+
+async fn permissions(settings: &Settings, api: &Api) -> Vec<String> {
+    let of = |(group, resource, verbs, namespace): &(
+        &'static str,
+        &'static str,
+        &'static [&'static str],
+        &str,
+    )| {
+        let (group, resource, namespace) = (*group, *resource, (*namespace).to_owned());
+        verbs.iter().map(move |verb| (group, resource, *verb, namespace.clone())).collect::<Vec<_>>()
+    };
+    let election = ("coordination.k8s.io", "leases", ELECTION, settings.lease_namespace.as_str());
+    let is_used = |(.., namespace): &&(_, _, _, &str)| settings.medik8s_leases || *namespace != MEDIK8S;
+    let all: Vec<_> = NEEDED.iter().filter(is_used).flat_map(of).chain(of(&election)).collect();
+    let answers = futures::stream::iter(all).map(|one| may(api, one)).buffered(8);
+    let mut missing: Vec<String> = answers.filter_map(async |answer| answer).collect().await;
+    // Where nobody answers it is said once.
+    missing.dedup();
+    missing
+}
+
+async fn may(api: &Api, (group, resource, verb, namespace): (&str, &str, &str, String)) -> Option<String> {
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let attributes = json!({
+        "group": group, "resource": resource, "subresource": subresource, "verb": verb, "namespace": namespace,
+        // Of DaemonSets one is looked at.
+        "name": if resource == "daemonsets" { "kured" } else { "" },
+    });
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": { "resourceAttributes": attributes },
+    });
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    match api.send(Method::POST, path, Body::Whole(&review)).await {
+        Ok(answer) if answer["status"]["allowed"] == true => None,
+        Ok(_) => {
+            let of = if group.is_empty() { String::new() } else { format!(".{group}") };
+            let sub = if subresource.is_empty() { String::new() } else { format!("/{subresource}") };
+            let place =
+                if namespace.is_empty() { String::new() } else { format!(" in the namespace {namespace}") };
+            Some(format!(
+                "permission: this account may not {verb} {resource}{of}{sub}{place} (deploy/kubernetes/controller.yaml grants it)"
+            ))
+        }
+        Err(fault) => Some(format!("permission: {fault}")),
+    }
+}
+
+async fn definition(api: &Api) -> Option<String> {
+    let name = crd::name();
+    let path = format!("/apis/{}/{}", crd::GROUP, crd::VERSION);
+    let apply = "apply it: picket-controller crds | kubectl apply -f -";
+    match api.find::<Value>(&path).await {
+        Ok(Some(found)) => {
+            let resources = found["resources"].as_array();
+            let of = |kind: &str| resources.is_some_and(|all| all.iter().any(|one| one["name"] == kind));
+            let status = format!("{}/status", crd::PLURAL);
+            (!of(crd::PLURAL) || !of(&status))
+                .then(|| format!("definition: {name} is not complete in {}; {apply}", crd::VERSION))
+        }
+        Ok(None) => match api.find::<Value>(&format!("/apis/{}", crd::GROUP)).await {
+            Ok(Some(found)) => {
+                let versions = found["versions"].as_array().into_iter().flatten();
+                let versions: Vec<&str> = versions.filter_map(|one| one["version"].as_str()).collect();
+                let versions = versions.join(", ");
+                Some(format!(
+                    "definition: {name} is there in {versions}, and this controller speaks {}; {apply}",
+                    crd::VERSION
+                ))
+            }
+            _ => Some(format!("definition: {name} is missing; {apply}")),
+        },
+        Err(fault) => Some(format!("definition: {fault}")),
+    }
+}
+
+async fn gateways(settings: &Settings) -> Vec<String> {
+    let mut missing = Vec::new();
+    if let Some(files) = &settings.certificates
+        && let Err(why) = gateway::tls(files)
+    {
+        missing.push(format!("gateway: {why}"));
+        return missing;
+    }
+    for endpoint in &settings.endpoints {
+        let one = Settings { endpoints: vec![endpoint.clone()], ..settings.clone() };
+        if let Some(why) = unheard(gateway::gateways(&one)).await {
+            missing.push(format!("gateway: {endpoint}: {why}"));
+        }
+    }
+    missing
+}
+
+async fn unheard(gateways: Gateways) -> Option<String> {
+    let asking = async {
+        gateways.connect().await.map_err(|unreached| {
+            let told = unreached.0.first().map(|(_, why)| crate::fault::chain(&**why));
+            told.unwrap_or_else(|| unreached.to_string())
+        })?;
+        let mut client = FencingServiceClient::new(gateways);
+        let answer = client.list_gateways(ListGatewaysRequest {}).await;
+        answer.map(drop).map_err(|status| status.message().to_owned())
+    };
+    tokio::time::timeout(ANSWERS, asking)
+        .await
+        .unwrap_or_else(|_| Err("it does not answer in time".to_owned()))
+        .err()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    type Rule = (String, String, String, String);
+
+    fn rules(of: &Value, namespace: &str) -> Vec<Rule> {
+        let texts = |value: &Value| -> Vec<String> {
+            value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let mut all = Vec::new();
+        for rule in of["rules"].as_array().into_iter().flatten() {
+            for group in texts(&rule["apiGroups"]) {
+                for resource in texts(&rule["resources"]) {
+                    let one = |verb| (group.clone(), resource.clone(), verb, namespace.to_owned());
+                    all.extend(texts(&rule["verbs"]).into_iter().map(one));
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn what_is_granted_is_what_is_needed_and_no_more() {
+        let text = include_str!("../../../deploy/kubernetes/controller.yaml");
+        let documents: Vec<Value> = text
+            .split("\n---\n")
+            .map(|document| serde_saphyr::from_str(document).expect("it is YAML"))
+            .collect();
+        let of = |document: &Value| match document["kind"].as_str() {
+            Some("ClusterRole") => rules(document, ""),
+            Some("Role") => rules(document, document["metadata"]["namespace"].as_str().unwrap_or_default()),
+            _ => Vec::new(),
+        };
+        let granted: BTreeSet<Rule> = documents.iter().flat_map(of).collect();
+        let election = ("coordination.k8s.io", "leases", ELECTION, "picket");
+        let needed: BTreeSet<Rule> = NEEDED
+            .iter()
+            .chain([&election])
+            .flat_map(|(group, resource, verbs, namespace)| {
+                verbs.iter().map(|verb| [*group, *resource, *verb, *namespace].map(str::to_owned).into())
+            })
+            .collect();
+        assert_eq!(granted, needed);
+    }
+}

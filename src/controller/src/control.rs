@@ -1,0 +1,378 @@
+//! The controller's one task: what was seen goes to the mind, and what the mind says is done.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use picket_metrics::Metrics;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+
+use crate::api::Api;
+use crate::ask::{Asker, Said, note};
+use crate::health::Told;
+use crate::kured;
+use crate::lead::Leading;
+use crate::measured::{ASKED, BRAKED, BROKEN, ENDED, LOOKS, NODES, POLICIES, SEEN};
+use crate::mind::{End, Judgement, Mind, Moment, Node, Note, Order, Phase, Report, Stage, Verdict, Why};
+use crate::object::SeenPolicy;
+use crate::outcome::Ended;
+use crate::teller::{Tell, Teller};
+use crate::watch::{self, Seen};
+use crate::{spec, told};
+
+const TICK: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+const LOCKS_EVERY: Duration = Duration::from_secs(5);
+const RENEW_EVERY: Duration = Duration::from_secs(30);
+/// A status, or a note, that was not seen to be written is written again after so long.
+const WRITE_AGAIN: Duration = Duration::from_secs(10);
+
+/// What the controller works with.
+#[derive(Debug)]
+pub struct Control {
+    /// The API server.
+    pub api: Api,
+    /// What asks the gateways.
+    pub asker: Asker,
+    /// What tells the cluster.
+    pub teller: Teller,
+    /// Whether this replica leads.
+    pub leading: Leading,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// What was told once.
+    pub told: Arc<Told>,
+    mind: Mind,
+    start: Instant,
+    leads: bool,
+    policies: BTreeMap<String, SeenPolicy>,
+    /// Those that cannot be read, and why.
+    malformed: BTreeMap<String, String>,
+    asks: JoinSet<()>,
+    /// By a Node's name: what was ordered, and what asks.
+    asking: BTreeMap<String, (Order, AbortHandle)>,
+    looking: Option<AbortHandle>,
+    looked: Option<Instant>,
+    locks: Option<Instant>,
+    renewed: Option<Instant>,
+    written: BTreeMap<String, (Value, Instant)>,
+    cleaned: BTreeMap<String, Instant>,
+    withheld: BTreeMap<String, &'static str>,
+}
+
+impl Control {
+    /// One that has seen nothing yet.
+    pub fn new(asker: Asker, teller: Teller, metrics: Metrics, told: Arc<Told>) -> Self {
+        Self {
+            api: asker.api.clone(),
+            leading: asker.leading.clone(),
+            asker,
+            teller,
+            metrics,
+            told,
+            mind: Mind::default(),
+            start: Instant::now(),
+            leads: false,
+            policies: BTreeMap::new(),
+            malformed: BTreeMap::new(),
+            asks: JoinSet::new(),
+            asking: BTreeMap::new(),
+            looking: None,
+            looked: None,
+            locks: None,
+            renewed: None,
+            written: BTreeMap::new(),
+            cleaned: BTreeMap::new(),
+            withheld: BTreeMap::new(),
+        }
+    }
+
+    /// Works for as long as it is polled.
+    pub async fn run(mut self, mut seen: mpsc::Receiver<Seen>, to_see: mpsc::Sender<Seen>) {
+        let (say, mut said) = mpsc::channel(256);
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let mut leading = self.leading.clone();
+            tokio::select! {
+                biased;
+                () = leading.lost(), if self.leads => self.lead(),
+                Some(one) = said.recv() => self.said(one),
+                Some(one) = seen.recv() => self.see(one),
+                _ = ticks.tick() => {
+                    self.lost(&mut said);
+                    self.tick(&to_see, &say);
+                }
+            }
+            while self.asks.try_join_next().is_some() {}
+        }
+    }
+
+    fn moment(&self, at: Instant) -> Moment {
+        at.saturating_duration_since(self.start)
+    }
+
+    /// Whether it leads may have changed.
+    fn lead(&mut self) {
+        let leads = self.leading.now() && self.told.missing().is_empty();
+        if leads == self.leads {
+            return;
+        }
+        self.leads = leads;
+        self.mind.lead(leads);
+        if !leads {
+            // What is under way at the gateways goes on; who leads next joins it.
+            self.asks.abort_all();
+            self.asking.clear();
+            self.written.clear();
+            self.withheld.clear();
+        }
+    }
+
+    fn see(&mut self, seen: Seen) {
+        let is_there = |told: &std::sync::atomic::AtomicBool| told.store(true, Ordering::Relaxed);
+        match seen {
+            Seen::Node(node, at) => {
+                self.metrics.count(&SEEN, &["nodes"]);
+                self.mind.see(*node, self.moment(at));
+            }
+            Seen::Gone(name) => self.mind.gone(&name),
+            Seen::Nodes(names) => {
+                self.mind.only(&names);
+                is_there(&self.told.nodes);
+            }
+            Seen::Lease(name, renewal, at) => {
+                self.metrics.count(&SEEN, &["leases"]);
+                self.mind.lease(&name, &renewal, self.moment(at));
+            }
+            Seen::Leases => is_there(&self.told.leases),
+            Seen::Policies(policies) => {
+                self.metrics.count(&SEEN, &["fencingpolicies"]);
+                self.read(policies);
+                is_there(&self.told.policies);
+            }
+            Seen::Broken(what, why) => {
+                self.metrics.count(&BROKEN, &[what]);
+                tracing::warn!(what, why, "a watch broke, it is begun again");
+            }
+            Seen::Looked => self.looking = None,
+            Seen::Rebooting(nodes) => self.mind.rebooting(nodes),
+        }
+    }
+
+    fn read(&mut self, policies: Vec<SeenPolicy>) {
+        let mut right = Vec::new();
+        self.policies.clear();
+        self.malformed.clear();
+        for policy in policies {
+            let name = policy.metadata.name.clone().unwrap_or_default();
+            let generation = policy.metadata.generation.unwrap_or_default();
+            match spec::read(&name, generation, &policy.spec) {
+                Ok(read) => right.push(read),
+                Err(why) => drop(self.malformed.insert(name.clone(), why.to_string())),
+            }
+            self.policies.insert(name, policy);
+        }
+        self.mind.policies(right);
+    }
+
+    fn tick(&mut self, to_see: &mpsc::Sender<Seen>, say: &mpsc::Sender<Said>) {
+        self.lead();
+        let now = Instant::now();
+        let is_due = |last: Option<Instant>, every| last.is_none_or(|last| now - last >= every);
+        let suspects = self.mind.suspects();
+        if !suspects.is_empty() && is_due(self.locks, LOCKS_EVERY) {
+            self.locks = Some(now);
+            tokio::spawn(kured::look(self.api.clone(), to_see.clone()));
+        }
+        let is_looking = self.looking.as_ref().is_some_and(|looking| !looking.is_finished());
+        if !suspects.is_empty() && !is_looking && is_due(self.looked, LOOK_EVERY) {
+            self.looked = Some(now);
+            self.metrics.count(&LOOKS, &[]);
+            let looking = tokio::spawn(watch::look_at(self.api.clone(), suspects, to_see.clone()));
+            self.looking = Some(looking.abort_handle());
+        }
+        let judgement = self.mind.judge(self.moment(now));
+        self.measure(&judgement);
+        if !self.leads {
+            return;
+        }
+        let renews = is_due(self.renewed, RENEW_EVERY);
+        if renews {
+            self.renewed = Some(now);
+        }
+        for (name, verdict) in judgement.verdicts {
+            let node = self.mind.node(&name).cloned();
+            match (verdict, node) {
+                (Verdict::Fence(order), _) => self.ask(*order, say),
+                (Verdict::Follow(Stage::Waiting(_)), _) | (_, None) => {}
+                (Verdict::Follow(_), Some(node)) if renews => self.teller.tell(Tell::Renew(Box::new(node))),
+                (Verdict::Follow(_), _) => {}
+                (Verdict::Leave(why), Some(node)) => self.leave(&node, &why, now),
+            }
+        }
+        self.write_all(judgement.reports);
+    }
+
+    /// Every policy says in its status what is found of it.
+    fn write_all(&mut self, reports: Vec<Report>) {
+        let before = |policies: &BTreeMap<String, SeenPolicy>, name: &str| {
+            let found = policies.get(name)?;
+            Some((found.metadata.generation.unwrap_or_default(), found.status.clone().unwrap_or_default()))
+        };
+        for report in reports {
+            let Some((_, before)) = before(&self.policies, &report.policy) else { continue };
+            self.write(&report.policy, told::status(&report, &before), &before);
+        }
+        for (name, why) in self.malformed.clone() {
+            let Some((generation, before)) = before(&self.policies, &name) else { continue };
+            self.write(&name, told::malformed(generation, &why, &before), &before);
+        }
+    }
+
+    fn ask(&mut self, order: Order, say: &mpsc::Sender<Said>) {
+        self.metrics.count(&ASKED, &[]);
+        let text =
+            format!("the gateway is asked to fence it (FencingPolicy {}, key {})", order.policy, order.key);
+        self.teller.event(&order.node, "FenceAsked", &text);
+        self.withheld.remove(&order.node.name);
+        let asking = self.asks.spawn(self.asker.clone().ask(order.clone(), say.clone()));
+        self.asking.insert(order.node.name.clone(), (order, asking));
+    }
+
+    /// What ended without a word, by a defect, is decided again. What it had said is heard before.
+    fn lost(&mut self, said: &mut mpsc::Receiver<Said>) {
+        let lost = self.asking.values().filter(|(_, asking)| asking.is_finished());
+        let lost: Vec<Order> = lost.map(|(order, _)| order.clone()).collect();
+        while let Ok(one) = said.try_recv() {
+            self.said(one);
+        }
+        for order in lost {
+            if self.asking.contains_key(&order.node.name) {
+                let ended = Ended::held("what asked the gateway ended without a word");
+                self.said(Said::Ended { order: Box::new(order), ended });
+            }
+        }
+    }
+
+    fn said(&mut self, said: Said) {
+        match said {
+            Said::Phase { order, text } => {
+                self.teller.event(&order.node, "Fencing", &text);
+                self.noted(&order, Phase::Fencing, &text);
+            }
+            Said::Ended { order, ended } => {
+                self.asking.remove(&order.node.name);
+                let now = self.moment(Instant::now());
+                if !self.mind.ended(&order.node.name, &order.key, &ended.end, now) {
+                    return;
+                }
+                self.metrics.count(&ENDED, &[ended.reason]);
+                self.teller.event(&order.node, ended.reason, &ended.text);
+                self.noted(&order, ended.phase, &ended.text);
+                if !matches!(ended.end, End::Off | End::Superseded | End::Person) {
+                    self.teller.tell(Tell::GiveBack(order.node.name.clone()));
+                }
+            }
+        }
+    }
+
+    fn noted(&self, order: &Order, phase: Phase, text: &str) {
+        // Another one of that name has no note of this one's.
+        let Some(node) = self.mind.node(&order.node.name).filter(|node| node.uid == order.node.uid) else {
+            return;
+        };
+        self.teller.tell(Tell::Note(Box::new(node.clone()), Some(note(order, phase, text))));
+    }
+
+    /// It is not asked for: what we noted goes once it is healthy, and why it is spared is told once.
+    fn leave(&mut self, node: &Node, why: &Why, now: Instant) {
+        let name = &node.name;
+        if node.is_ready() && Note::of(node).is_some() {
+            let again = self.cleaned.get(name).is_none_or(|last| now - *last >= WRITE_AGAIN);
+            if again {
+                self.cleaned.insert(name.clone(), now);
+                self.teller.event(node, "NodeBack", "it is Ready again");
+                self.teller.tell(Tell::Note(Box::new(node.clone()), None));
+                self.teller.tell(Tell::GiveBack(name.clone()));
+            }
+        } else {
+            self.cleaned.remove(name);
+        }
+        let word = match why {
+            Why::Healthy | Why::Nobody(_) => {
+                self.withheld.remove(name);
+                return;
+            }
+            Why::Paused(_) => "paused",
+            Why::Excluded(_) => "excluded",
+            Why::Braked(_) => "braked",
+            Why::Quiet(_) => "quiet",
+            Why::ControlPlane(_) => "control plane",
+            Why::Unseen | Why::Watching { .. } | Why::NotLeading => return,
+        };
+        if self.withheld.insert(name.clone(), word) != Some(word) {
+            self.teller.event(node, "FenceWithheld", &format!("it is unhealthy, and is not fenced: {why}"));
+        }
+    }
+
+    /// Writes a policy's status where it is another one.
+    fn write(&mut self, policy: &str, status: Value, before: &Value) {
+        if status == *before {
+            return;
+        }
+        let last = self.written.get(policy);
+        if last.is_some_and(|(same, at)| is_same(same, &status) && at.elapsed() < WRITE_AGAIN) {
+            return;
+        }
+        self.teller.tell(Tell::Status(policy.to_owned(), status.clone()));
+        self.written.insert(policy.to_owned(), (status, Instant::now()));
+    }
+
+    fn measure(&self, judgement: &Judgement) {
+        let mut counts: BTreeMap<&str, f64> = BTreeMap::new();
+        for verdict in judgement.verdicts.values() {
+            *counts.entry(word(verdict)).or_default() += 1.0;
+        }
+        self.metrics.clear(&NODES);
+        for (word, count) in counts {
+            self.metrics.set(&NODES, &[word], count);
+        }
+        let right = judgement.reports.iter().filter(|report| report.faults.is_empty()).count();
+        let count = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+        self.metrics.set(&POLICIES, &["true"], count(right));
+        self.metrics.set(&POLICIES, &["false"], count(self.policies.len().saturating_sub(right)));
+        self.metrics.set(&BRAKED, &[], count(judgement.braked.len()));
+    }
+}
+
+/// The same but for the times of turns, which are made anew until they were read back.
+fn is_same(one: &Value, other: &Value) -> bool {
+    let plain = |status: &Value| {
+        let mut status = status.clone();
+        for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+            condition["lastTransitionTime"] = Value::Null;
+        }
+        status
+    };
+    plain(one) == plain(other)
+}
+
+fn word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Fence(_) | Verdict::Follow(Stage::Asking) => "asked",
+        Verdict::Follow(Stage::Waiting(_)) => "waiting",
+        Verdict::Follow(Stage::Kept) => "kept off",
+        Verdict::Follow(Stage::Returning(_)) => "returning",
+        Verdict::Follow(Stage::Person) => "needs operator",
+        Verdict::Leave(Why::Healthy) => "healthy",
+        Verdict::Leave(Why::Nobody(_)) => "no policy",
+        Verdict::Leave(Why::Watching { .. }) => "watched",
+        Verdict::Leave(Why::NotLeading) => "due",
+        Verdict::Leave(_) => "withheld",
+    }
+}

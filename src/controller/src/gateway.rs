@@ -1,0 +1,116 @@
+//! The way to the gateways.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_proto::client::{BoxError, Gateways, Maker};
+
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+
+use crate::settings::{Certificates, Settings};
+
+const CONNECT: Duration = Duration::from_secs(5);
+/// How often a silent connection is asked whether it still stands, and for how long it may not answer.
+const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(10));
+
+/// What is wrong with an endpoint, if anything is.
+pub fn wrong(endpoint: &str) -> Option<String> {
+    let bad = |why: &str| {
+        Some(format!(
+            "{endpoint:?} is no endpoint{why}: write https://gateway:7070 or unix:/run/picket/picket.sock"
+        ))
+    };
+    if let Some(path) = endpoint.strip_prefix("unix:") {
+        return if path.starts_with('/') { None } else { bad(" (the path is not absolute)") };
+    }
+    let at_home = ["http://127.", "http://[::1]", "http://localhost:"];
+    let rest = match endpoint.strip_prefix("https://") {
+        Some(rest) => rest,
+        None if at_home.iter().any(|start| endpoint.starts_with(start)) => {
+            endpoint.trim_start_matches("http://")
+        }
+        None if endpoint.starts_with("http://") => return bad(" (without encryption on the loopback alone)"),
+        None => return bad(""),
+    };
+    let port = rest.trim_end_matches('/').rsplit_once(':');
+    match port {
+        Some((host, port))
+            if !host.is_empty() && port.parse::<u16>().is_ok() && !host.contains(['/', '@']) =>
+        {
+            None
+        }
+        _ => bad(" (it has no port)"),
+    }
+}
+
+/// The gateways of the settings. Nothing is sent; the certificates are read at each connection, so that renewed ones are used.
+pub fn gateways(settings: &Settings) -> Gateways {
+    let certificates = settings.certificates.clone();
+    let make: Arc<Maker> = Arc::new(move |name: &str| way(name, certificates.as_ref()));
+    Gateways::new(settings.endpoints.iter().map(|name| name.trim_end_matches('/').to_owned()), make)
+}
+
+fn way(name: &str, certificates: Option<&Certificates>) -> Result<Endpoint, BoxError> {
+    let mut endpoint = Endpoint::from_shared(name.to_owned())?;
+    if name.starts_with("https://") {
+        let files = certificates.ok_or("no certificates for it")?;
+        endpoint = endpoint.tls_config(tls(files)?)?;
+    }
+    Ok(endpoint
+        .connect_timeout(CONNECT)
+        .http2_keep_alive_interval(KEEP_ALIVE.0)
+        .keep_alive_timeout(KEEP_ALIVE.1))
+}
+
+/// Reads the files.
+///
+/// # Errors
+/// One cannot be read, or everybody may read the key.
+pub fn tls(files: &Certificates) -> Result<ClientTlsConfig, String> {
+    let unread = |path: &Path, error: &std::io::Error| format!("cannot read {}: {error}", path.display());
+    let read = |path: &Path| std::fs::read(path).map_err(|error| unread(path, &error));
+    let mode =
+        std::fs::metadata(&files.key).map_err(|error| unread(&files.key, &error))?.permissions().mode();
+    if mode & 0o006 != 0 {
+        let (shown, mode) = (files.key.display(), mode & 0o777);
+        return Err(format!("everybody may read or change {shown} (mode {mode:03o}): run chmod 600 on it"));
+    }
+    let identity = Identity::from_pem(read(&files.certificate)?, read(&files.key)?);
+    Ok(ClientTlsConfig::new().ca_certificate(Certificate::from_pem(read(&files.ca)?)).identity(identity))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_encrypted_or_on_this_machine() {
+        for right in
+            ["https://g:7070", "https://g:7070/", "http://127.0.0.1:1", "http://[::1]:1", "unix:/run/p.sock"]
+        {
+            assert_eq!(wrong(right), None);
+        }
+        for bad in ["", "g:7070", "http://g:7070", "https://g", "https://:1", "https://u@g:1", "unix:p.sock"]
+        {
+            let told = wrong(bad).expect(bad);
+            assert!(told.contains("write https://"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_everybody_may_read_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let [ca, certificate, key] = ["ca", "c", "k"].map(|name| dir.path().join(name));
+        for file in [&ca, &certificate, &key] {
+            std::fs::write(file, "x").expect("written");
+        }
+        let files = Certificates { ca, certificate, key };
+        let mode = |mode| std::fs::set_permissions(&files.key, std::fs::Permissions::from_mode(mode));
+        mode(0o644).expect("it is ours");
+        assert!(tls(&files).expect_err("refused").contains("chmod 600"));
+        mode(0o600).expect("it is ours");
+        assert!(tls(&files).is_ok());
+    }
+}

@@ -1,0 +1,156 @@
+//! The lease of a Node that medik8s' operators share, so that one of them works on it: `node-NAME` in `medik8s-leases`.
+//!
+//! **Invariants.** A lease that somebody else holds is waited for, and is taken only once it was not renewed for its whole duration, by our
+//! own clock. Where nobody made that namespace nobody takes such leases.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::api::{Api, Body};
+use crate::fault::Fault;
+use crate::mind::Node;
+use crate::object::SeenLease;
+
+const NAMESPACE: &str = "medik8s-leases";
+/// Whose it is: of all replicas, so that whoever leads next goes on.
+const HOLDER: &str = "picket-controller";
+/// For how long it is good.
+const HELD: Duration = Duration::from_secs(120);
+
+/// What became of asking for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is ours.
+    Ours,
+    /// There is no such namespace: nobody takes such leases here.
+    NoLeases,
+    /// Somebody else works on the Node.
+    Held(String),
+}
+
+/// Whether such leases are taken; the versions of others' leases, and since when they are seen.
+#[derive(Debug)]
+pub struct Leases {
+    is_used: bool,
+    others: Mutex<BTreeMap<String, (String, Instant)>>,
+}
+
+impl Leases {
+    /// Nothing was seen yet.
+    pub fn new(is_used: bool) -> Self {
+        Self { is_used, others: Mutex::default() }
+    }
+
+    /// Whether that version was not renewed for so long as it was looked at.
+    fn is_over(&self, node: &str, version: &str, held: Duration) -> bool {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        match others.get(node) {
+            Some((seen, since)) if seen == version => since.elapsed() > held,
+            _ => {
+                others.insert(node.to_owned(), (version.to_owned(), Instant::now()));
+                false
+            }
+        }
+    }
+}
+
+fn all() -> String {
+    format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases")
+}
+
+fn path(node: &str) -> String {
+    format!("{}/node-{node}", all())
+}
+
+/// Takes it, or renews it.
+///
+/// # Errors
+/// The API server does not answer, or refuses.
+pub async fn take(api: &Api, node: &Node, leases: &Leases) -> Result<Taken, Fault> {
+    if !leases.is_used {
+        return Ok(Taken::NoLeases);
+    }
+    let found = api.find::<SeenLease>(&path(&node.name)).await?;
+    let now = crate::told::micro_time();
+    let spec = |acquired: &str, transitions: i64| {
+        json!({
+            "holderIdentity": HOLDER,
+            "leaseDurationSeconds": HELD.as_secs(),
+            "acquireTime": acquired,
+            "renewTime": now,
+            "leaseTransitions": transitions,
+        })
+    };
+    let mut metadata = json!({
+        "name": format!("node-{}", node.name),
+        "namespace": NAMESPACE,
+        "ownerReferences": [{ "apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid }],
+    });
+    let (method, place, spec) = match found {
+        None => (Method::POST, all(), spec(&now, 0)),
+        Some(lease) => {
+            let version = lease.metadata.resource_version.clone().unwrap_or_default();
+            let holder = lease.spec.holder_identity.clone().unwrap_or_default();
+            let is_own = holder == HOLDER;
+            let held = Duration::from_secs(lease.spec.lease_duration_seconds.unwrap_or(0));
+            if !is_own && !holder.is_empty() && !leases.is_over(&node.name, &version, held) {
+                return Ok(Taken::Held(holder));
+            }
+            metadata["resourceVersion"] = json!(version);
+            let acquired = lease.spec.acquire_time.filter(|_| is_own).unwrap_or_else(|| now.clone());
+            let transitions = lease.spec.lease_transitions.unwrap_or(0) + i64::from(!is_own);
+            (Method::PUT, path(&node.name), spec(&acquired, transitions))
+        }
+    };
+    let body = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec });
+    match api.send(method, &place, Body::Whole(&body)).await {
+        Ok(_) => Ok(Taken::Ours),
+        Err(fault) if fault.is_not_found() => Ok(Taken::NoLeases),
+        Err(fault) if fault.is_changed() => Ok(Taken::Held("somebody who was quicker".to_owned())),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Gives it back, where it is ours.
+///
+/// # Errors
+/// The API server does not answer, or refuses.
+pub async fn give_back(api: &Api, node: &str, leases: &Leases) -> Result<(), Fault> {
+    if !leases.is_used {
+        return Ok(());
+    }
+    let Some(lease) = api.find::<SeenLease>(&path(node)).await? else { return Ok(()) };
+    if lease.spec.holder_identity.as_deref() != Some(HOLDER) {
+        return Ok(());
+    }
+    let body: Value = json!({
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": { "uid": lease.metadata.uid, "resourceVersion": lease.metadata.resource_version },
+    });
+    match api.send(Method::DELETE, &path(node), Body::Whole(&body)).await {
+        Err(fault) if !fault.is_not_found() && !fault.is_changed() => Err(fault),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn another_s_lease_is_over_once_it_was_not_renewed_for_its_duration() {
+        let (leases, held) = (Leases::new(true), Duration::from_secs(60));
+        assert!(!leases.is_over("n1", "7", held));
+        tokio::time::advance(held).await;
+        assert!(!leases.is_over("n1", "7", held));
+        assert!(!leases.is_over("n1", "8", held), "it was renewed");
+        tokio::time::advance(held + Duration::from_secs(1)).await;
+        assert!(leases.is_over("n1", "8", held));
+    }
+}

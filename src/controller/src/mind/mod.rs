@@ -1,0 +1,328 @@
+//! The mind: what was seen goes in, what is to be done comes out. No I/O, no clock.
+//!
+//! **Invariants.** No Node is asked for that was not seen to be unhealthy for as long as its policy says, by looks that follow each other: what
+//! passed while nobody looked does not count. Of a Node at most one request is under way. The key of a failure is the same for
+//! whoever sees it. Where too many leases stand still, where two policies speak for a Node, where one selects everything: nothing.
+
+mod brake;
+mod episode;
+mod exclusion;
+mod node;
+mod note;
+mod policy;
+mod selector;
+mod sight;
+mod verdict;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use brake::{Braked, STALE};
+pub use episode::{BACK_WITHIN, End, Order, Stage};
+pub use exclusion::Exclusion;
+pub use node::{Condition, Moment, Node};
+pub use note::{Note, Phase, STATUS};
+pub use policy::{Fault, Grade, Nobody, Policy, Then, Unhealthy};
+pub use selector::{Requirement, Selector};
+pub use sight::UNBROKEN;
+pub use verdict::{Judgement, Report, Verdict, Why};
+
+use brake::Leases;
+use episode::Episode;
+use policy::Spoken;
+use sight::Sight;
+
+/// What is known of the cluster, and what was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Mind {
+    leading: bool,
+    policies: Vec<Policy>,
+    nodes: BTreeMap<String, Sight>,
+    leases: Leases,
+    episodes: BTreeMap<String, Episode>,
+    rebooting: BTreeSet<String>,
+}
+
+impl Mind {
+    /// Whether this replica leads. What one that led had under way is the next leader's.
+    pub fn lead(&mut self, leading: bool) {
+        if !leading {
+            self.episodes.clear();
+        }
+        self.leading = leading;
+    }
+
+    /// The policies, all of them.
+    pub fn policies(&mut self, mut policies: Vec<Policy>) {
+        policies.sort_by(|a, b| a.name.cmp(&b.name));
+        self.policies = policies;
+    }
+
+    /// A Node was looked at; `at`: when the question was sent, or when the watch told it.
+    pub fn see(&mut self, node: Node, at: Moment) {
+        let name = node.name.clone();
+        match self.nodes.get_mut(&name) {
+            Some(sight) if sight.node.uid == node.uid => sight.see(node, at),
+            _ => {
+                // Another Node of that name: what was asked of the other one is not this one's.
+                self.episodes.remove(&name);
+                self.nodes.insert(name, Sight::new(node, at));
+            }
+        }
+    }
+
+    /// There is no such Node any more.
+    pub fn gone(&mut self, name: &str) {
+        self.nodes.remove(name);
+        self.leases.forget(name);
+        self.episodes.remove(name);
+    }
+
+    /// There are these Nodes and no others.
+    pub fn only(&mut self, names: &BTreeSet<String>) {
+        let gone: Vec<String> = self.nodes.keys().filter(|name| !names.contains(*name)).cloned().collect();
+        gone.iter().for_each(|name| self.gone(name));
+    }
+
+    /// A Node's lease says this renewal.
+    pub fn lease(&mut self, node: &str, renewal: &str, at: Moment) {
+        self.leases.see(node, renewal, at);
+    }
+
+    /// Nodes for which a lock for reboots is held.
+    pub fn rebooting(&mut self, nodes: BTreeSet<String>) {
+        self.rebooting = nodes;
+    }
+
+    /// What was asked for under this key has ended. False: that was not the last word asked of this Node, and changes nothing.
+    pub fn ended(&mut self, node: &str, key: &str, end: &End, now: Moment) -> bool {
+        let Some(episode) = self.episodes.get_mut(node) else { return false };
+        if episode.key != key || episode.stage != Stage::Asking {
+            return false;
+        }
+        if !episode.ended(end, now) {
+            self.episodes.remove(node);
+            if let Some(sight) = self.nodes.get_mut(node) {
+                sight.recovered = Some(now);
+            }
+        }
+        true
+    }
+
+    /// Nodes that want to be looked at often: they are unhealthy, may be fenced, and are not asked for yet; longest first.
+    pub fn suspects(&self) -> Vec<String> {
+        let spoken = self.spoken();
+        let wants = |name: &String, sight: &Sight| {
+            let policy = self.policies.get(*spoken.of.get(name)?.as_ref().ok()?)?;
+            let lasted = unhealthy(sight, policy)?.1;
+            let stage = self.episodes.get(name).map(|episode| &episode.stage);
+            let is_settled = matches!(stage, Some(Stage::Asking | Stage::Kept | Stage::Person));
+            let is_spared =
+                policy.paused || exclusion::of(sight, policy, self.rebooting.contains(name)).is_some();
+            (!is_settled && !is_spared).then_some(lasted)
+        };
+        let mut found: Vec<_> = self
+            .nodes
+            .iter()
+            .filter_map(|(name, sight)| Some((std::cmp::Reverse(wants(name, sight)?), name.clone())))
+            .collect();
+        found.sort();
+        found.into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// A Node, as it was seen last.
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.get(name).map(|sight| &sight.node)
+    }
+
+    fn spoken(&self) -> Spoken {
+        let nodes: Vec<&Node> = self.nodes.values().map(|sight| &sight.node).collect();
+        policy::speak(&self.policies, &nodes)
+    }
+
+    /// What is to be done now.
+    pub fn judge(&mut self, now: Moment) -> Judgement {
+        let spoken = self.spoken();
+        let nodes: Vec<&Node> = self.nodes.values().map(|sight| &sight.node).collect();
+        let braked = brake::brake(&nodes, &self.leases, now);
+        let mut verdicts = BTreeMap::new();
+        let names: Vec<String> = self.nodes.keys().cloned().collect();
+        for name in names {
+            let verdict = match spoken.of.get(&name) {
+                Some(Ok(place)) => self.one(&name, *place, &braked, now),
+                Some(Err(nobody)) => self.unspoken(&name, nobody),
+                None => continue,
+            };
+            verdicts.insert(name, verdict);
+        }
+        let reports = self.reports(spoken, &verdicts);
+        Judgement { verdicts, reports, braked: braked.into_values().collect() }
+    }
+
+    /// What was asked for is followed to its end, also where its policy is gone meanwhile.
+    fn unspoken(&mut self, name: &str, nobody: &Nobody) -> Verdict {
+        if let Some(Episode { stage: Stage::Asking, .. }) = self.episodes.get(name) {
+            return Verdict::Follow(Stage::Asking);
+        }
+        self.episodes.remove(name);
+        Verdict::Leave(Why::Nobody(nobody.clone()))
+    }
+
+    fn one(
+        &mut self,
+        name: &str,
+        place: usize,
+        braked: &BTreeMap<Option<String>, Braked>,
+        now: Moment,
+    ) -> Verdict {
+        let (Some(sight), policy) = (self.nodes.get(name), &self.policies[place]) else {
+            return Verdict::Leave(Why::Unseen);
+        };
+        let worst = unhealthy(sight, policy);
+        let (mut round, mut known) = (0, None);
+        if let Some(episode) = self.episodes.get_mut(name) {
+            if episode.stage == Stage::Asking {
+                return Verdict::Follow(Stage::Asking);
+            }
+            if worst.is_none() {
+                self.episodes.remove(name);
+                return Verdict::Leave(Why::Healthy);
+            }
+            round = episode.round;
+            let is_same = episode.seen(&sight.node, now);
+            match &episode.stage {
+                _ if !is_same => {
+                    self.episodes.remove(name);
+                    round = 0;
+                }
+                Stage::Waiting(until) if now >= *until => known = Some(episode.key.clone()),
+                // It did not come back in time: that is one more failure.
+                Stage::Returning(until) if now >= *until => round = episode.next_round(),
+                stage => return Verdict::Follow(stage.clone()),
+            }
+        }
+        let Some((turn, _)) = worst else { return Verdict::Leave(Why::Healthy) };
+        if let Some(why) = self.hindrance(sight, policy, braked, now) {
+            return Verdict::Leave(why);
+        }
+        let noted =
+            (!self.episodes.contains_key(name)).then(|| episode::noted(&sight.node, policy)).flatten();
+        let (key, round) = match (known, noted) {
+            (Some(key), _) => (key, round),
+            (None, Some(noted)) => noted,
+            (None, None) => (episode::key(&sight.node, &turn, round), round),
+        };
+        let order = Order {
+            node: sight.node.clone(),
+            reason: format!("Kubernetes: the Node {name} failed (FencingPolicy {})", policy.name),
+            key,
+            policy: policy.name.clone(),
+            then: policy.then,
+            grade: policy.grade,
+            deadline: policy.deadline,
+            unhealthy: policy.unhealthy.iter().map(|one| (one.kind.clone(), one.status.clone())).collect(),
+        };
+        match self.episodes.get_mut(name) {
+            Some(episode) if episode.key == order.key => episode.again(&order),
+            _ => drop(self.episodes.insert(name.to_owned(), Episode::new(&order, round))),
+        }
+        Verdict::Fence(Box::new(order))
+    }
+
+    /// Why an unhealthy Node is not asked for now.
+    fn hindrance(
+        &self,
+        sight: &Sight,
+        policy: &Policy,
+        braked: &BTreeMap<Option<String>, Braked>,
+        now: Moment,
+    ) -> Option<Why> {
+        if policy.paused {
+            return Some(Why::Paused(policy.name.clone()));
+        }
+        if let Some(why) = exclusion::of(sight, policy, self.rebooting.contains(&sight.node.name)) {
+            return Some(Why::Excluded(why));
+        }
+        if !sight.is_fresh(now) {
+            return Some(Why::Unseen);
+        }
+        let overdue = |one: &&Unhealthy| is_so(sight, one) && sight.lasted(&one.kind) >= one.least;
+        if !policy.unhealthy.iter().any(|one| overdue(&one)) {
+            let next = policy.unhealthy.iter().filter(|one| is_so(sight, one));
+            let next = next.min_by_key(|one| one.least.saturating_sub(sight.lasted(&one.kind)));
+            return next.map(|one| Why::Watching { lasted: sight.lasted(&one.kind), least: one.least });
+        }
+        let kinds: BTreeSet<&str> = policy.unhealthy.iter().map(|one| one.kind.as_str()).collect();
+        let turned = kinds
+            .iter()
+            .filter_map(|kind| sight.turned_healthy(kind, |status| policy.is_unhealthy(kind, status)))
+            .chain(sight.recovered)
+            .max();
+        if let Some(until) = turned.map(|at| at + policy.quiet).filter(|until| now < *until) {
+            return Some(Why::Quiet(until));
+        }
+        let zone = Some(sight.node.zone().to_owned());
+        if let Some(braked) = braked.get(&zone).or_else(|| braked.get(&None)) {
+            return Some(Why::Braked(braked.clone()));
+        }
+        if let Some(other) = self.other_of_the_control_plane(&sight.node) {
+            return Some(Why::ControlPlane(other));
+        }
+        (!self.leading).then_some(Why::NotLeading)
+    }
+
+    /// Another Node of the control plane that is not there, or soon will not be.
+    fn other_of_the_control_plane(&self, node: &Node) -> Option<String> {
+        if !node.is_control_plane() {
+            return None;
+        }
+        let others = self.nodes.values().map(|sight| &sight.node);
+        let mut others = others.filter(|other| other.name != node.name && other.is_control_plane());
+        let lost = |other: &Node| !other.is_ready() || self.episodes.contains_key(&other.name);
+        others.find(|other| lost(other)).map(|other| other.name.clone())
+    }
+
+    fn reports(&self, spoken: Spoken, verdicts: &BTreeMap<String, Verdict>) -> Vec<Report> {
+        let of = |place: usize| {
+            let spoken = &spoken.of;
+            self.nodes.iter().filter(move |(name, _)| spoken.get(*name).is_some_and(|of| *of == Ok(place)))
+        };
+        let report = |(place, (policy, faults)): (usize, (&Policy, Vec<Fault>))| {
+            let is_fencing = |name: &&String| self.episodes.get(*name).is_some_and(Episode::is_fencing);
+            let braked = of(place).find_map(|(name, _)| match verdicts.get(name) {
+                Some(Verdict::Leave(Why::Braked(braked))) => {
+                    Some(Fault { reason: "Braked", message: Why::Braked(braked.clone()).to_string() })
+                }
+                _ => None,
+            });
+            let paused =
+                policy.paused.then(|| Fault { reason: "Paused", message: "spec.paused is true".to_owned() });
+            Report {
+                policy: policy.name.clone(),
+                generation: policy.generation,
+                selected: spoken.selected[place],
+                unhealthy: of(place).filter(|(_, sight)| unhealthy(sight, policy).is_some()).count(),
+                fencing: of(place).map(|(name, _)| name).filter(is_fencing).count(),
+                faults,
+                holding: paused.or(braked),
+            }
+        };
+        self.policies.iter().zip(spoken.faults.clone()).enumerate().map(report).collect()
+    }
+}
+
+fn is_so(sight: &Sight, one: &Unhealthy) -> bool {
+    sight.node.conditions.get(&one.kind).is_some_and(|condition| condition.status == one.status)
+}
+
+/// The turn of the first condition of the policy that is unhealthy, and for how long the worst of them is. Which one names the
+/// failure hangs on no clock: who begins later finds the same.
+fn unhealthy(sight: &Sight, policy: &Policy) -> Option<(String, std::time::Duration)> {
+    let found = || policy.unhealthy.iter().filter(|one| is_so(sight, one));
+    let first = found().next()?;
+    let condition = sight.node.conditions.get(&first.kind)?;
+    let lasted = found().map(|one| sight.lasted(&one.kind)).max()?;
+    Some((format!("{}={}", first.kind, condition.turned), lasted))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! Policies, and which of them speaks for a Node.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::node::Node;
+use super::selector::Selector;
+
+/// So many names stand in a message at most.
+const NAMED: usize = 5;
+
+/// What becomes of a node that was fenced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// It stays off until somebody drops the hold.
+    StayOff,
+    /// It is powered on once everything is released.
+    PowerOn,
+}
+
+/// The least grade of the evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grade {
+    /// Trusted, not verified.
+    Claimed,
+    /// A cloud, or the parent, says so.
+    Hypervisor,
+    /// Seen off.
+    Observed,
+}
+
+/// A condition that makes a Node unhealthy, and how long it must have been so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unhealthy {
+    /// The condition's type.
+    pub kind: String,
+    /// The status that is unhealthy.
+    pub status: String,
+    /// For how long it must have been seen so.
+    pub least: Duration,
+}
+
+/// A `FencingPolicy`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Its name.
+    pub name: String,
+    /// Of its spec.
+    pub generation: i64,
+    /// The Nodes for which it speaks.
+    pub selector: Selector,
+    /// That it selects every Node of the cluster is meant.
+    pub every_node: bool,
+    /// Nodes of the control plane for which it speaks, by name (K11).
+    pub control_plane: BTreeSet<String>,
+    /// What is unhealthy.
+    pub unhealthy: Vec<Unhealthy>,
+    /// How long a Node that turned healthy again is left alone.
+    pub quiet: Duration,
+    /// What comes after the fence.
+    pub then: Then,
+    /// The least grade.
+    pub grade: Grade,
+    /// From the intent to the confirmation; `None`: what the gateway's settings say.
+    pub deadline: Option<Duration>,
+    /// Nodes for which it does not speak.
+    pub excluded: BTreeSet<String>,
+    /// Nodes for which it does not speak, by their labels.
+    pub excluding: Option<Selector>,
+    /// Leave Nodes alone that were cordoned before they failed (K10).
+    pub spare_cordoned: bool,
+    /// Leave Nodes alone that have a known lock for a reboot (K10).
+    pub spare_rebooting: bool,
+    /// It asks for nothing.
+    pub paused: bool,
+}
+
+/// What is wrong with a policy, for its status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// One word, for machines.
+    pub reason: &'static str,
+    /// For people: what is so, and what would help.
+    pub message: String,
+}
+
+/// Which policy speaks for which Node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Spoken {
+    /// By a Node's name: the place of its only policy, or why none acts.
+    pub(super) of: BTreeMap<String, Result<usize, Nobody>>,
+    /// By the policy's place.
+    pub(super) selected: Vec<usize>,
+    pub(super) faults: Vec<Vec<Fault>>,
+}
+
+/// Why no policy acts for a Node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Nobody {
+    /// None selects it.
+    Unselected,
+    /// Several do.
+    Several(Vec<String>),
+    /// It is of the control plane, and the one that selects it does not name it (K11).
+    ControlPlane(String),
+    /// The one that selects it selects every Node, and does not say that this is meant.
+    Everything(String),
+}
+
+impl Policy {
+    fn spares(&self, node: &Node) -> bool {
+        self.excluded.contains(&node.name)
+            || self.excluding.as_ref().is_some_and(|selector| selector.meets(&node.labels))
+    }
+
+    /// Whether such a condition is unhealthy.
+    pub(super) fn is_unhealthy(&self, kind: &str, status: &str) -> bool {
+        self.unhealthy.iter().any(|one| one.kind == kind && one.status == status)
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    let shown = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    match names.len().checked_sub(NAMED) {
+        Some(more @ 1..) => format!("{shown} and {more} more"),
+        _ => shown,
+    }
+}
+
+/// Who speaks for whom.
+pub(super) fn speak(policies: &[Policy], nodes: &[&Node]) -> Spoken {
+    let mut spoken = Spoken {
+        selected: vec![0; policies.len()],
+        faults: vec![Vec::new(); policies.len()],
+        ..Spoken::default()
+    };
+    let everything: Vec<bool> = policies.iter().map(|policy| is_everything(policy, nodes)).collect();
+    let mut unnamed: Vec<Vec<&str>> = vec![Vec::new(); policies.len()];
+    let mut shared: Vec<BTreeMap<&str, Vec<&str>>> = vec![BTreeMap::new(); policies.len()];
+    for node in nodes {
+        let named = |policy: &Policy| node.is_control_plane() && policy.control_plane.contains(&node.name);
+        let speaking: Vec<usize> = (0..policies.len())
+            .filter(|place| {
+                let policy = &policies[*place];
+                !policy.spares(node) && (named(policy) || policy.selector.meets(&node.labels))
+            })
+            .collect();
+        let of = match *speaking {
+            [] => Err(Nobody::Unselected),
+            [place] if node.is_control_plane() && !named(&policies[place]) => {
+                unnamed[place].push(&node.name);
+                Err(Nobody::ControlPlane(policies[place].name.clone()))
+            }
+            [place] if everything[place] => Err(Nobody::Everything(policies[place].name.clone())),
+            [place] => {
+                spoken.selected[place] += 1;
+                Ok(place)
+            }
+            _ => {
+                for place in &speaking {
+                    for other in speaking.iter().filter(|other| *other != place) {
+                        shared[*place].entry(&policies[*other].name).or_default().push(&node.name);
+                    }
+                }
+                Err(Nobody::Several(speaking.iter().map(|place| policies[*place].name.clone()).collect()))
+            }
+        };
+        spoken.of.insert(node.name.clone(), of);
+    }
+    for (place, policy) in policies.iter().enumerate() {
+        let faults = &mut spoken.faults[place];
+        let mut tell = |reason, message| faults.push(Fault { reason, message });
+        if everything[place] {
+            let message = "it selects every Node of the cluster: nobody is fenced by it. Select fewer, or say everyNode: true";
+            tell("SelectsEverything", message.to_owned());
+        } else if spoken.selected[place] == 0 && shared[place].is_empty() && unnamed[place].is_empty() {
+            tell(
+                "SelectsNothing",
+                "no Node is selected: look at nodeSelector, and at the Nodes' labels".to_owned(),
+            );
+        }
+        for (other, names) in &shared[place] {
+            let message = format!(
+                "the FencingPolicy {other} selects {} too: for these no policy acts. One policy a Node: narrow one of both, or exclude them",
+                listed(names)
+            );
+            tell("SharesNodes", message);
+        }
+        if !unnamed[place].is_empty() {
+            let message = format!(
+                "{} of the control plane, and a selector alone does not reach such a Node: name in controlPlaneNodes which may be fenced; \
+                 it is done to one at a time",
+                match *unnamed[place] {
+                    [one] => format!("{one} is"),
+                    ref several => format!("{} are", listed(several)),
+                }
+            );
+            tell("ControlPlane", message);
+        }
+        let strangers: Vec<&str> = policy
+            .control_plane
+            .iter()
+            .filter(|name| !nodes.iter().any(|node| node.name == **name && node.is_control_plane()))
+            .map(String::as_str)
+            .collect();
+        if !strangers.is_empty() {
+            let message = format!(
+                "controlPlaneNodes names what is no Node of the control plane: {}",
+                listed(&strangers)
+            );
+            tell("NoControlPlaneNode", message);
+        }
+    }
+    spoken
+}
+
+fn is_everything(policy: &Policy, nodes: &[&Node]) -> bool {
+    !policy.every_node
+        && !nodes.is_empty()
+        && nodes.iter().all(|node| policy.selector.meets(&node.labels) && !policy.spares(node))
+}

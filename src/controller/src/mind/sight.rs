@@ -1,0 +1,136 @@
+//! What was seen of a Node, and for how long without a break.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::node::{Moment, Node};
+
+/// How far two looks may be apart so that the time between them counts. Suspects are looked at every two seconds.
+pub const UNBROKEN: Duration = Duration::from_secs(6);
+
+/// A Node, and since when it is seen to be so.
+#[derive(Clone, Debug)]
+pub(super) struct Sight {
+    pub(super) node: Node,
+    /// When it was looked at last.
+    pub(super) last: Moment,
+    /// By the condition's type: since when it is seen as it is, without a break.
+    since: BTreeMap<String, Moment>,
+    /// When a condition turned into that status, by type and status.
+    turned: BTreeMap<(String, String), Moment>,
+    /// It was cordoned when it was last seen with Ready, or is cordoned since before it was first seen.
+    pub(super) cordoned_before: bool,
+    /// The gateway found that it had recovered.
+    pub(super) recovered: Option<Moment>,
+}
+
+impl Sight {
+    pub(super) fn new(node: Node, at: Moment) -> Self {
+        let since = node.conditions.keys().map(|kind| (kind.clone(), at)).collect();
+        let cordoned_before = node.cordoned;
+        Self { node, last: at, since, turned: BTreeMap::new(), cordoned_before, recovered: None }
+    }
+
+    /// It looks so at `at`, which is when the question was sent: the answer is at least that fresh.
+    pub(super) fn see(&mut self, node: Node, at: Moment) {
+        if at < self.last {
+            return;
+        }
+        let before = &self.node;
+        let broken = at.saturating_sub(self.last) > UNBROKEN || before.boot_id != node.boot_id;
+        for (kind, now) in &node.conditions {
+            let same = before.conditions.get(kind);
+            let turned = same.is_some_and(|then| then != now);
+            if turned {
+                // A turn there and back between two looks is one that nobody saw.
+                let missed = same.is_some_and(|then| then.status == now.status);
+                let into = if missed { String::new() } else { now.status.clone() };
+                self.turned.insert((kind.clone(), into), at);
+            }
+            if turned || broken || same.is_none() {
+                self.since.insert(kind.clone(), at);
+            }
+        }
+        self.since.retain(|kind, _| node.conditions.contains_key(kind));
+        if node.is_ready() || !node.cordoned {
+            self.cordoned_before = node.cordoned;
+        }
+        self.last = at;
+        self.node = node;
+    }
+
+    /// Whether it was looked at just now.
+    pub(super) fn is_fresh(&self, now: Moment) -> bool {
+        now.saturating_sub(self.last) <= UNBROKEN
+    }
+
+    /// For how long it was seen to be so, up to the last look: the time since then was not seen.
+    pub(super) fn lasted(&self, kind: &str) -> Duration {
+        self.since.get(kind).map_or(Duration::ZERO, |since| self.last.saturating_sub(*since))
+    }
+
+    /// When that condition turned into a status that `is_unhealthy` does not say.
+    pub(super) fn turned_healthy(&self, kind: &str, is_unhealthy: impl Fn(&str) -> bool) -> Option<Moment> {
+        let of = self.turned.iter().filter(|((one, status), _)| one == kind && !is_unhealthy(status));
+        of.map(|(_, at)| *at).max()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::node::Condition;
+    use super::*;
+
+    const S: Duration = Duration::from_secs(1);
+
+    fn node(status: &str, turned: &str) -> Node {
+        let ready = Condition { status: status.to_owned(), turned: turned.to_owned() };
+        Node { conditions: BTreeMap::from([("Ready".to_owned(), ready)]), ..Node::default() }
+    }
+
+    #[test]
+    fn time_counts_between_looks_that_follow_each_other_and_never_after_the_last() {
+        let mut sight = Sight::new(node("Unknown", "a"), S);
+        assert_eq!(sight.lasted("Ready"), Duration::ZERO);
+        for second in 2..20 {
+            sight.see(node("Unknown", "a"), S * second);
+        }
+        assert_eq!(sight.lasted("Ready"), S * 18);
+        assert!(sight.is_fresh(S * 25) && !sight.is_fresh(S * 26));
+        // Nobody looked for a minute.
+        sight.see(node("Unknown", "a"), S * 79);
+        assert_eq!(sight.lasted("Ready"), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_turn_that_nobody_saw_begins_the_time_again() {
+        let mut sight = Sight::new(node("False", "a"), S);
+        sight.see(node("False", "a"), S * 5);
+        sight.see(node("False", "b"), S * 7);
+        assert_eq!(sight.lasted("Ready"), Duration::ZERO);
+        assert_eq!(sight.turned_healthy("Ready", |status| status == "False"), Some(S * 7));
+    }
+
+    #[test]
+    fn another_boot_begins_the_time_again() {
+        let mut sight = Sight::new(node("False", "a"), S);
+        sight.see(node("False", "a"), S * 5);
+        sight.see(Node { boot_id: "new".to_owned(), ..node("False", "a") }, S * 7);
+        assert_eq!(sight.lasted("Ready"), Duration::ZERO);
+    }
+
+    #[test]
+    fn one_that_is_cordoned_after_it_failed_was_not_cordoned_before() {
+        let cordoned = |status| Node { cordoned: true, ..node(status, status) };
+        let mut sight = Sight::new(node("True", "a"), S);
+        sight.see(node("Unknown", "b"), S * 2);
+        sight.see(cordoned("Unknown"), S * 3);
+        assert!(!sight.cordoned_before);
+        let mut sight = Sight::new(node("True", "a"), S);
+        sight.see(cordoned("True"), S * 2);
+        sight.see(cordoned("Unknown"), S * 3);
+        assert!(sight.cordoned_before);
+        // What is found so was so.
+        assert!(Sight::new(cordoned("Unknown"), S).cordoned_before);
+    }
+}

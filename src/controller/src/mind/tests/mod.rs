@@ -1,0 +1,194 @@
+//! Scenarios: a cluster of five Nodes in two zones, looked at every two seconds.
+
+mod planned;
+mod properties;
+mod scene;
+mod told;
+
+use std::time::Duration;
+
+use super::*;
+use scene::{Scene, policy, worker};
+
+const S: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_node_that_is_not_ready_for_twenty_seconds_is_asked_for_once() {
+    let mut scene = Scene::new();
+    scene.turn("n1", "Unknown");
+    assert_eq!(scene.run(19), []);
+    let orders = scene.run(60);
+    let [order] = &*orders else { panic!("{orders:?}") };
+    assert_eq!((order.node.name.as_str(), order.policy.as_str()), ("n1", "workers"));
+    assert_eq!(order.key, "k8s/uid-n1/boot-n1/Ready=turn-1");
+    assert_eq!(scene.verdict("n1"), Verdict::Follow(Stage::Asking));
+}
+
+#[test]
+fn another_controller_finds_the_same_key_whenever_it_begins() {
+    let mut one = Scene::new();
+    one.turn("n1", "False");
+    let first = one.run(60);
+    let mut other = Scene::with(one.nodes.clone(), vec![policy("workers")]);
+    let second = other.run(60);
+    assert_eq!((first.len(), second.len()), (1, 1));
+    assert_eq!(first[0].key, second[0].key);
+    assert_eq!(first[0].reason, second[0].reason, "the key is bound to the reason too");
+}
+
+#[test]
+fn who_takes_over_goes_on_with_the_key_that_is_noted() {
+    let mut scene = Scene::new();
+    scene.turn("n1", "False");
+    let first = scene.run(60).remove(0);
+    // What kubelet said turned into what is not known, which is another turn.
+    scene.turn("n1", "Unknown");
+    scene.note("n1", Phase::Fencing, &first.key);
+    scene.mind.lead(false);
+    assert_eq!(scene.run(40), [], "another one leads");
+    scene.mind.lead(true);
+    assert_eq!(scene.run(60).remove(0).key, first.key);
+}
+
+#[test]
+fn while_nobody_looks_nothing_counts() {
+    let mut scene = Scene::new();
+    scene.turn("n1", "Unknown");
+    assert_eq!(scene.run(16), []);
+    scene.now += S * 60;
+    assert_eq!(scene.mind.judge(scene.now).verdicts["n1"], Verdict::Leave(Why::Unseen));
+    assert_eq!(scene.run(19), [], "it begins from zero");
+    assert_eq!(scene.run(20).len(), 1);
+}
+
+#[test]
+fn flapping_is_left_alone_for_its_quiet_time() {
+    let mut scene = Scene::new();
+    for _ in 0..5 {
+        scene.turn("n1", "Unknown");
+        assert_eq!(scene.run(16), []);
+        scene.turn("n1", "True");
+        assert_eq!(scene.run(10), []);
+    }
+    scene.turn("n1", "Unknown");
+    // 60 s since it turned Ready, 10 of which have passed.
+    assert_eq!(scene.run(46), []);
+    assert!(matches!(scene.verdict("n1"), Verdict::Leave(Why::Quiet(_))));
+    assert_eq!(scene.run(10).len(), 1);
+}
+
+#[test]
+fn what_is_blocked_is_asked_again_later_and_later_with_the_same_key() {
+    let mut scene = Scene::new();
+    scene.turn("n1", "Unknown");
+    let first = scene.run(30).remove(0);
+    let mut pauses = Vec::new();
+    for _ in 0..4 {
+        assert!(scene.mind.ended("n1", &first.key, &End::Blocked(None), scene.now));
+        let from = scene.now;
+        let again = loop {
+            if let Some(order) = scene.run(1).pop() {
+                break order;
+            }
+        };
+        assert_eq!(again.key, first.key);
+        pauses.push((scene.now - from).as_secs());
+    }
+    assert!(pauses.windows(2).all(|two| two[1] >= two[0] * 2 - 2), "{pauses:?}");
+    let least = S * 1_000;
+    scene.mind.ended("n1", &first.key, &End::Blocked(Some(least)), scene.now);
+    assert_eq!(scene.run(990), [], "the gateway said when it is worth asking");
+}
+
+#[test]
+fn what_recovered_while_it_was_blocked_is_not_asked_for() {
+    let mut scene = Scene::new();
+    scene.turn("n1", "Unknown");
+    let first = scene.run(30).remove(0);
+    scene.mind.ended("n1", &first.key, &End::Blocked(None), scene.now);
+    scene.turn("n1", "True");
+    assert_eq!(scene.run(300), []);
+    assert_eq!(scene.verdict("n1"), Verdict::Leave(Why::Healthy));
+}
+
+#[test]
+fn a_person_s_matter_is_not_asked_again_until_the_node_was_healthy() {
+    let mut scene = Scene::new();
+    scene.turn("n1", "Unknown");
+    let first = scene.run(30).remove(0);
+    scene.mind.ended("n1", &first.key, &End::Person, scene.now);
+    assert_eq!(scene.run(3_000), []);
+    scene.turn("n1", "True");
+    scene.run(100);
+    scene.turn("n1", "Unknown");
+    let second = scene.run(60).remove(0);
+    assert_ne!(second.key, first.key, "that is another failure");
+}
+
+#[test]
+fn one_that_is_brought_back_has_a_quarter_of_an_hour() {
+    let mut scene = Scene::new();
+    scene.policies(vec![Policy { then: Then::PowerOn, ..policy("workers") }]);
+    scene.turn("n1", "Unknown");
+    let first = scene.run(30).remove(0);
+    scene.mind.ended("n1", &first.key, &End::Off, scene.now);
+    assert_eq!(scene.run(899), []);
+    assert!(matches!(scene.verdict("n1"), Verdict::Follow(Stage::Returning(_))));
+    let second = scene.run(30).remove(0);
+    assert_eq!(second.key, format!("{}/2", first.key), "it never came: that is one more failure");
+}
+
+#[test]
+fn one_that_stays_off_is_left_alone_until_somebody_brings_it_back() {
+    let mut scene = Scene::new();
+    scene.turn("n1", "Unknown");
+    let first = scene.run(30).remove(0);
+    scene.mind.ended("n1", &first.key, &End::Off, scene.now);
+    assert_eq!(scene.run(5_000), []);
+    assert_eq!(scene.verdict("n1"), Verdict::Follow(Stage::Kept));
+    scene.boot("n1", "False");
+    assert_eq!(scene.run(800), [], "it boots");
+    scene.turn("n1", "True");
+    assert_eq!(scene.run(10), []);
+    assert_eq!(scene.verdict("n1"), Verdict::Leave(Why::Healthy));
+}
+
+#[test]
+fn a_reboot_of_its_own_begins_the_time_again() {
+    let mut scene = Scene::new();
+    scene.turn("n1", "Unknown");
+    assert_eq!(scene.run(16), []);
+    scene.boot("n1", "False");
+    assert_eq!(scene.run(16), []);
+    scene.turn("n1", "True");
+    assert_eq!(scene.run(300), []);
+}
+
+#[test]
+fn another_node_under_the_name_is_judged_by_itself() {
+    let mut scene = Scene::new();
+    scene.turn("n1", "Unknown");
+    let first = scene.run(30).remove(0);
+    let mut new = worker("n1", "a");
+    new.uid = "another".to_owned();
+    scene.nodes.insert("n1".to_owned(), new);
+    assert_eq!(scene.run(1), []);
+    assert!(!scene.mind.ended("n1", &first.key, &End::Off, scene.now), "that was the other one's");
+    scene.turn("n1", "Unknown");
+    assert_ne!(scene.run(30).remove(0).key, first.key);
+}
+
+#[test]
+fn leases_that_stand_still_in_most_of_a_zone_hold_it() {
+    let mut scene = Scene::new();
+    for name in ["n1", "n2", "n3"] {
+        scene.silent.insert(name.to_owned());
+    }
+    scene.turn("n1", "Unknown");
+    assert_eq!(scene.run(120), []);
+    assert!(matches!(scene.verdict("n1"), Verdict::Leave(Why::Braked(_))), "{:?}", scene.verdict("n1"));
+    assert_eq!(scene.report("workers").holding.expect("it is told").reason, "Braked");
+    scene.silent.clear();
+    scene.silent.insert("n1".to_owned());
+    assert_eq!(scene.run(30).len(), 1);
+}

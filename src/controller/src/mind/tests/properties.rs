@@ -1,0 +1,213 @@
+//! Any history of looks, gaps, turns, leases and answers, against what the law says of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::super::*;
+use super::scene::{Scene, policy};
+
+#[derive(Clone, Debug)]
+enum Happens {
+    /// So many seconds pass, in which everybody looks.
+    Looks(u8),
+    /// So many seconds pass, in which nobody does.
+    Gap(u8),
+    /// A Node's condition turns.
+    Turns(u8, u8),
+    Boots(u8),
+    Cordons(u8, bool),
+    Excludes(u8, bool),
+    Silent(u8, bool),
+    /// What was asked for ends.
+    Ends(u8, u8),
+    Leads(bool),
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        6 => (1..30_u8).prop_map(Happens::Looks),
+        1 => (1..90_u8).prop_map(Happens::Gap),
+        5 => (0..6_u8, 0..3_u8).prop_map(|(node, status)| Happens::Turns(node, status)),
+        1 => (0..6_u8).prop_map(Happens::Boots),
+        1 => (0..6_u8, any::<bool>()).prop_map(|(node, so)| Happens::Cordons(node, so)),
+        1 => (0..6_u8, any::<bool>()).prop_map(|(node, so)| Happens::Excludes(node, so)),
+        2 => (0..6_u8, any::<bool>()).prop_map(|(node, so)| Happens::Silent(node, so)),
+        3 => (0..6_u8, 0..7_u8).prop_map(|(node, end)| Happens::Ends(node, end)),
+        1 => any::<bool>().prop_map(Happens::Leads),
+    ]
+}
+
+fn end(number: u8) -> End {
+    [End::Off, End::Recovered, End::Superseded, End::Blocked(None), End::Held, End::Person, End::Refused]
+        [usize::from(number) % 7]
+        .clone()
+}
+
+const NAMES: [&str; 6] = ["n1", "n2", "n3", "n4", "n5", "m1"];
+const STATUS: [&str; 3] = ["True", "False", "Unknown"];
+
+/// Every look that was taken, of every Node.
+#[derive(Default)]
+struct Looks(BTreeMap<String, Vec<(Moment, Node)>>);
+
+impl Looks {
+    /// For how long it was seen as it is now, by looks that follow each other within six seconds.
+    fn lasted(&self, name: &str) -> Duration {
+        let looks = &self.0[name];
+        let (last, now) = looks.last().expect("a look");
+        let mut from = *last;
+        for (at, node) in looks.iter().rev() {
+            let same = node.conditions == now.conditions && node.boot_id == now.boot_id;
+            if !same || from - *at > Duration::from_secs(6) {
+                break;
+            }
+            from = *at;
+        }
+        *last - from
+    }
+
+    /// Whether it was Ready within so long.
+    fn was_ready_within(&self, name: &str, now: Moment, within: Duration) -> bool {
+        let looks = self.0[name].windows(2);
+        let mut turns = looks.filter(|two| !two[0].1.is_ready() && two[1].1.is_ready());
+        turns.any(|two| now - two[1].0 < within)
+    }
+
+    fn was_cordoned_before(&self, name: &str) -> bool {
+        let looks = &self.0[name];
+        let failed = looks.iter().rev().take_while(|(_, node)| !node.is_ready());
+        failed.clone().count() > 0
+            && failed.clone().all(|(_, node)| node.cordoned)
+            && looks.iter().rev().find(|(_, node)| node.is_ready()).is_none_or(|(_, node)| node.cordoned)
+    }
+}
+
+struct Run {
+    scene: Scene,
+    looks: Looks,
+    leading: bool,
+    excluded: BTreeSet<String>,
+    advanced: BTreeMap<String, Moment>,
+    open: BTreeMap<String, String>,
+}
+
+impl Run {
+    fn second(&mut self) -> Result<(), TestCaseError> {
+        let orders = self.scene.run(1);
+        let now = self.scene.now;
+        for (name, node) in &self.scene.nodes {
+            self.looks.0.entry(name.clone()).or_default().push((now, node.clone()));
+            if !self.scene.silent.contains(name) {
+                self.advanced.insert(name.clone(), now);
+            }
+        }
+        for order in orders {
+            self.allowed(&order)?;
+            self.open.insert(order.node.name.clone(), order.key);
+        }
+        Ok(())
+    }
+
+    fn allowed(&self, order: &Order) -> Result<(), TestCaseError> {
+        let (name, now) = (&order.node.name, self.scene.now);
+        prop_assert!(self.leading, "only who leads asks");
+        prop_assert!(name != "m1", "no selector reaches the control plane");
+        prop_assert!(
+            self.looks.lasted(name) >= Duration::from_secs(20),
+            "{name}: {:?}",
+            self.looks.lasted(name)
+        );
+        prop_assert!(!order.node.is_ready() && !self.excluded.contains(name));
+        prop_assert!(!self.looks.was_ready_within(name, now, Duration::from_secs(60)), "{name} is quiet");
+        prop_assert!(!self.looks.was_cordoned_before(name), "{name} was cordoned before");
+        prop_assert!(!self.open.contains_key(name), "{name} is asked for already");
+        let prefix = format!("k8s/{}/{}/", order.node.uid, order.node.boot_id);
+        prop_assert!(order.key.starts_with(&prefix) && order.key.len() <= 128, "{}", order.key);
+        for zone in ["a", "b", ""] {
+            let of = |node: &&Node| zone.is_empty() || node.zone() == zone;
+            let all: Vec<&Node> = self.scene.nodes.values().filter(of).collect();
+            let fresh = |node: &&&Node| {
+                self.advanced.get(&node.name).is_some_and(|at| now - *at <= Duration::from_secs(20))
+            };
+            let stale = all.len() - all.iter().filter(fresh).count();
+            let braked = stale >= 3 && stale * 100 >= all.len() * 55;
+            prop_assert!(
+                !braked || (!zone.is_empty() && order.node.zone() != zone),
+                "{stale} are silent in {zone:?}"
+            );
+        }
+        Ok(())
+    }
+
+    fn happens(&mut self, what: &Happens) -> Result<(), TestCaseError> {
+        let name = |number: &u8| NAMES[usize::from(*number) % NAMES.len()];
+        let marked = |set: &mut BTreeSet<String>, number: &u8, so: bool| match so {
+            true => drop(set.insert(name(number).to_owned())),
+            false => drop(set.remove(name(number))),
+        };
+        match what {
+            Happens::Looks(seconds) => (0..*seconds).try_for_each(|_| self.second())?,
+            Happens::Gap(seconds) => {
+                self.scene.now += Duration::from_secs(u64::from(*seconds));
+                let verdicts = self.scene.mind.judge(self.scene.now).verdicts;
+                let asked = |verdict: &Verdict| matches!(verdict, Verdict::Fence(_));
+                prop_assert!(*seconds <= 6 || !verdicts.values().any(asked), "nobody looked");
+                for (name, verdict) in verdicts {
+                    if let Verdict::Fence(order) = verdict {
+                        self.allowed(&order)?;
+                        self.open.insert(name, order.key);
+                    }
+                }
+            }
+            Happens::Turns(node, status) => self.scene.turn(name(node), STATUS[usize::from(*status) % 3]),
+            Happens::Boots(node) => self.scene.boot(name(node), "False"),
+            Happens::Cordons(node, so) => self.scene.node(name(node)).cordoned = *so,
+            Happens::Excludes(node, so) => {
+                marked(&mut self.excluded, node, *so);
+                let all = &mut self.scene.node(name(node)).labels;
+                match so {
+                    true => drop(all.insert("picket.dev/exclude".to_owned(), "true".to_owned())),
+                    false => drop(all.remove("picket.dev/exclude")),
+                }
+            }
+            Happens::Silent(node, so) => marked(&mut self.scene.silent, node, *so),
+            Happens::Ends(node, number) => {
+                if let Some(key) = self.open.remove(name(node)) {
+                    prop_assert!(self.scene.mind.ended(name(node), &key, &end(*number), self.scene.now));
+                }
+            }
+            Happens::Leads(so) => {
+                self.leading = *so;
+                self.scene.mind.lead(*so);
+                if !so {
+                    self.open.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_is_asked_for_that_the_law_does_not_allow(
+        history in proptest::collection::vec(happens(), 1..60),
+    ) {
+        let mut run = Run {
+            scene: Scene::with(BTreeMap::new(), vec![policy("workers")]),
+            looks: Looks::default(),
+            leading: true,
+            excluded: BTreeSet::new(),
+            advanced: BTreeMap::new(),
+            open: BTreeMap::new(),
+        };
+        run.scene.nodes = Scene::new().nodes;
+        for what in &history {
+            run.happens(what)?;
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! A cluster that is looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::super::*;
+
+/// A cluster as it is, and the mind that looks at it.
+pub struct Scene {
+    pub nodes: BTreeMap<String, Node>,
+    pub mind: Mind,
+    pub now: Moment,
+    /// Their leases stand still.
+    pub silent: BTreeSet<String>,
+    turns: u32,
+    renewals: u32,
+}
+
+pub fn worker(name: &str, zone: &str) -> Node {
+    let ready = Condition { status: "True".to_owned(), turned: "turn-0".to_owned() };
+    let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    Node {
+        name: name.to_owned(),
+        uid: format!("uid-{name}"),
+        boot_id: format!("boot-{name}"),
+        conditions: BTreeMap::from([("Ready".to_owned(), ready)]),
+        labels: BTreeMap::from([label("role", "worker"), label("topology.kubernetes.io/zone", zone)]),
+        ..Node::default()
+    }
+}
+
+pub fn member(name: &str) -> Node {
+    let mut node = worker(name, "a");
+    node.labels.remove("role");
+    node.labels.insert("node-role.kubernetes.io/control-plane".to_owned(), String::new());
+    node
+}
+
+pub fn selector(label: &str, value: &str) -> Selector {
+    Selector(vec![Requirement::In(label.to_owned(), vec![value.to_owned()])])
+}
+
+pub fn policy(name: &str) -> Policy {
+    let unhealthy = |status: &str| Unhealthy {
+        kind: "Ready".to_owned(),
+        status: status.to_owned(),
+        least: Duration::from_secs(20),
+    };
+    Policy {
+        name: name.to_owned(),
+        generation: 1,
+        selector: selector("role", "worker"),
+        every_node: false,
+        control_plane: BTreeSet::new(),
+        unhealthy: vec![unhealthy("False"), unhealthy("Unknown")],
+        quiet: Duration::from_secs(60),
+        then: Then::StayOff,
+        grade: Grade::Claimed,
+        deadline: None,
+        excluded: BTreeSet::new(),
+        excluding: None,
+        spare_cordoned: true,
+        spare_rebooting: true,
+        paused: false,
+    }
+}
+
+impl Scene {
+    pub fn new() -> Self {
+        let zones = [("n1", "a"), ("n2", "a"), ("n3", "a"), ("n4", "b"), ("n5", "b")];
+        let mut nodes: BTreeMap<String, Node> =
+            zones.iter().map(|(name, zone)| ((*name).to_owned(), worker(name, zone))).collect();
+        nodes.insert("m1".to_owned(), member("m1"));
+        Self::with(nodes, vec![policy("workers")])
+    }
+
+    pub fn with(nodes: BTreeMap<String, Node>, policies: Vec<Policy>) -> Self {
+        let mut mind = Mind::default();
+        mind.lead(true);
+        mind.policies(policies);
+        let mut scene = Self {
+            nodes,
+            mind,
+            now: Duration::from_secs(1_000),
+            silent: BTreeSet::new(),
+            turns: 0,
+            renewals: 0,
+        };
+        scene.run(2);
+        scene
+    }
+
+    pub fn policies(&mut self, policies: Vec<Policy>) {
+        self.mind.policies(policies);
+    }
+
+    pub fn node(&mut self, name: &str) -> &mut Node {
+        self.nodes.get_mut(name).expect("it is there")
+    }
+
+    /// Its condition Ready turns.
+    pub fn turn(&mut self, name: &str, status: &str) {
+        self.turns += 1;
+        let turned = format!("turn-{}", self.turns);
+        let ready = Condition { status: status.to_owned(), turned };
+        self.node(name).conditions.insert("Ready".to_owned(), ready);
+    }
+
+    /// It boots, and says that.
+    pub fn boot(&mut self, name: &str, status: &str) {
+        self.turn(name, status);
+        let boot_id = format!("boot-{name}-{}", self.turns);
+        self.node(name).boot_id = boot_id;
+    }
+
+    pub fn note(&mut self, name: &str, phase: Phase, key: &str) {
+        let note = Note {
+            phase,
+            text: "a test".to_owned(),
+            policy: "workers".to_owned(),
+            key: key.to_owned(),
+            at: String::new(),
+        };
+        let text = serde_json::to_string(&note).expect("JSON");
+        self.node(name).annotations.insert(STATUS.to_owned(), text);
+    }
+
+    /// So many seconds pass, in which everything is looked at every second; what was asked for.
+    pub fn run(&mut self, seconds: u32) -> Vec<Order> {
+        let mut orders = Vec::new();
+        for _ in 0..seconds {
+            self.now += Duration::from_secs(1);
+            self.renewals += 1;
+            for (name, node) in &self.nodes {
+                self.mind.see(node.clone(), self.now);
+                if !self.silent.contains(name) {
+                    self.mind.lease(name, &self.renewals.to_string(), self.now);
+                }
+            }
+            let verdicts = self.mind.judge(self.now).verdicts;
+            orders.extend(verdicts.into_values().filter_map(|verdict| match verdict {
+                Verdict::Fence(order) => Some(*order),
+                _ => None,
+            }));
+        }
+        orders
+    }
+
+    pub fn verdict(&mut self, name: &str) -> Verdict {
+        self.mind.judge(self.now).verdicts.remove(name).expect("it is there")
+    }
+
+    pub fn report(&mut self, policy: &str) -> Report {
+        let reports = self.mind.judge(self.now).reports;
+        reports.into_iter().find(|report| report.policy == policy).expect("it is there")
+    }
+}

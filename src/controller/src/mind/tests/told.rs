@@ -1,0 +1,88 @@
+//! Policies that would be mistakes: said, and nobody is harmed.
+
+use super::super::*;
+use super::scene::{Scene, policy, selector};
+
+fn faults(scene: &mut Scene, policy: &str) -> Vec<(&'static str, String)> {
+    scene.report(policy).faults.into_iter().map(|fault| (fault.reason, fault.message)).collect()
+}
+
+#[test]
+fn one_that_selects_nothing_says_so() {
+    let mut scene = Scene::new();
+    scene.policies(vec![Policy { selector: selector("role", "wroker"), ..policy("workers") }]);
+    scene.turn("n1", "Unknown");
+    assert_eq!(scene.run(60), []);
+    let told = faults(&mut scene, "workers");
+    assert_eq!(told[0].0, "SelectsNothing");
+    assert!(told[0].1.contains("nodeSelector"), "{told:?}");
+}
+
+#[test]
+fn one_that_selects_everything_must_say_that_it_is_meant() {
+    let mut scene = Scene::new();
+    scene.nodes.remove("m1");
+    scene.mind.gone("m1");
+    scene.turn("n1", "Unknown");
+    assert_eq!(scene.run(60), []);
+    let told = faults(&mut scene, "workers");
+    assert!(told[0].0 == "SelectsEverything" && told[0].1.contains("everyNode: true"), "{told:?}");
+    scene.policies(vec![Policy { every_node: true, ..policy("workers") }]);
+    assert_eq!(scene.run(30).len(), 1);
+    assert_eq!(faults(&mut scene, "workers"), []);
+}
+
+#[test]
+fn two_for_one_node_are_none_and_both_say_so() {
+    let mut scene = Scene::new();
+    let zone = Policy { selector: selector("topology.kubernetes.io/zone", "a"), ..policy("zone-a") };
+    let exclude = |policy: Policy, name: &str| Policy { excluded: [name.to_owned()].into(), ..policy };
+    scene.policies(vec![policy("workers"), zone.clone()]);
+    scene.turn("n1", "Unknown");
+    assert_eq!(scene.run(60), []);
+    for (one, other) in [("workers", "zone-a"), ("zone-a", "workers")] {
+        let told = faults(&mut scene, one);
+        let shared = told.iter().find(|(reason, _)| *reason == "SharesNodes").expect("it is told");
+        assert!(shared.1.contains(other) && shared.1.contains("n1, n2, n3"), "{told:?}");
+    }
+    // Excluded from one, it is the other's.
+    scene.policies(vec![policy("workers"), exclude(zone, "n1")]);
+    assert_eq!(scene.run(30).remove(0).policy, "workers");
+}
+
+#[test]
+fn a_name_that_is_none_of_the_control_plane_is_told() {
+    let mut scene = Scene::new();
+    let control_plane = ["m1", "n1", "m7"].map(str::to_owned).into();
+    scene.policies(vec![Policy { control_plane, ..policy("workers") }]);
+    let told = faults(&mut scene, "workers");
+    assert!(told[0].0 == "NoControlPlaneNode" && told[0].1.ends_with("m7, n1"), "{told:?}");
+}
+
+#[test]
+fn a_node_whose_policy_went_is_followed_while_it_is_asked_for_and_left_then() {
+    let mut scene = Scene::new();
+    scene.turn("n1", "Unknown");
+    let first = scene.run(30).remove(0);
+    scene.policies(Vec::new());
+    assert_eq!(scene.run(5), []);
+    assert_eq!(scene.verdict("n1"), Verdict::Follow(Stage::Asking));
+    assert!(scene.mind.ended("n1", &first.key, &End::Blocked(None), scene.now));
+    assert_eq!(scene.verdict("n1"), Verdict::Leave(Why::Nobody(Nobody::Unselected)));
+    assert_eq!(scene.run(300), []);
+}
+
+#[test]
+fn every_reason_to_leave_a_node_alone_is_told_in_words() {
+    for why in [
+        Why::Healthy,
+        Why::Nobody(Nobody::Several(vec!["a".to_owned(), "b".to_owned()])),
+        Why::Unseen,
+        Why::Quiet(Moment::ZERO),
+        Why::Braked(Braked { zone: Some(String::new()), stale: 3, of: 5 }),
+        Why::ControlPlane("m1".to_owned()),
+        Why::NotLeading,
+    ] {
+        assert!(why.to_string().len() > 10, "{why:?}");
+    }
+}

@@ -1,0 +1,134 @@
+//! What is to be done about a Node, and why not.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::brake::Braked;
+use super::episode::{Order, Stage};
+use super::exclusion::Exclusion;
+use super::node::Moment;
+use super::policy::{Fault, Nobody};
+
+/// What is to be done about a Node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Ask the gateway. Said once; from then on it is followed.
+    Fence(Box<Order>),
+    /// It was asked for, and stands there.
+    Follow(Stage),
+    /// Nothing.
+    Leave(Why),
+}
+
+/// Why nothing is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It is healthy.
+    Healthy,
+    /// No policy acts for it.
+    Nobody(Nobody),
+    /// Its policy is paused.
+    Paused(String),
+    /// Somebody, or planned work, excludes it.
+    Excluded(Exclusion),
+    /// It was not looked at just now.
+    Unseen,
+    /// It is not unhealthy for long enough.
+    Watching {
+        /// How long it was seen to be.
+        lasted: Duration,
+        /// How long it must be.
+        least: Duration,
+    },
+    /// It turned healthy a short while ago: left alone until then.
+    Quiet(Moment),
+    /// Too much is silent at once.
+    Braked(Braked),
+    /// Another Node of the control plane is not Ready, or is being fenced (K11).
+    ControlPlane(String),
+    /// Another replica leads.
+    NotLeading,
+}
+
+/// Everything that was found at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judgement {
+    /// By a Node's name.
+    pub verdicts: std::collections::BTreeMap<String, Verdict>,
+    /// By the policy's name.
+    pub reports: Vec<Report>,
+    /// Where nothing is fenced for want of leases.
+    pub braked: Vec<Braked>,
+}
+
+/// What a policy's status says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Its name.
+    pub policy: String,
+    /// Of which spec.
+    pub generation: i64,
+    /// For so many Nodes it speaks.
+    pub selected: usize,
+    /// So many of them are unhealthy.
+    pub unhealthy: usize,
+    /// So many of them are fenced, or are being fenced.
+    pub fencing: usize,
+    /// What is wrong with it.
+    pub faults: Vec<Fault>,
+    /// Why it asks for nothing at the moment although it is right; empty: it does.
+    pub holding: Option<Fault>,
+}
+
+impl fmt::Display for Nobody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unselected => f.write_str("no FencingPolicy selects it"),
+            Self::Several(policies) => {
+                write!(f, "several FencingPolicies select it: {}", policies.join(", "))
+            }
+            Self::ControlPlane(policy) => {
+                write!(f, "it is of the control plane, and {policy} does not name it in controlPlaneNodes")
+            }
+            Self::Everything(policy) => write!(f, "{policy} selects every Node, without everyNode: true"),
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Healthy => f.write_str("it is healthy"),
+            Self::Nobody(why) => why.fmt(f),
+            Self::Paused(policy) => write!(f, "the FencingPolicy {policy} is paused"),
+            Self::Excluded(why) => why.fmt(f),
+            Self::Unseen => f.write_str(
+                "it was not looked at just now: the API server does not answer, or there are too many",
+            ),
+            Self::Watching { lasted, least } => {
+                write!(f, "it is unhealthy for {} s of {} s", lasted.as_secs(), least.as_secs())
+            }
+            Self::Quiet(_) => f.write_str("it was healthy a short while ago: its quiet time is not over"),
+            Self::Braked(braked) => braked.fmt(f),
+            Self::ControlPlane(other) => {
+                write!(
+                    f,
+                    "{other}, also of the control plane, is not Ready or is being fenced: one at a time"
+                )
+            }
+            Self::NotLeading => f.write_str("another replica leads"),
+        }
+    }
+}
+
+impl fmt::Display for Braked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { zone, stale, of } = self;
+        let place = match zone.as_deref() {
+            None => "the cluster".to_owned(),
+            Some("") => "the Nodes without a zone".to_owned(),
+            Some(zone) => format!("zone {zone}"),
+        };
+        write!(f, "the leases of {stale} of {of} Nodes do not advance ({place}): the observer is suspect")
+    }
+}

@@ -1,0 +1,174 @@
+//! What a gateway's answer means.
+
+use std::time::Duration;
+
+use picket_proto::DOMAIN;
+use picket_proto::v1::{ErrorReason, Outcome, OutcomeKind};
+use tonic::Status;
+use tonic_types::StatusExt;
+
+use crate::mind::{End, Phase};
+
+/// The end of a request, and what is told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// For the mind.
+    pub end: End,
+    /// What is noted.
+    pub phase: Phase,
+    /// The reason of the Event, one word.
+    pub reason: &'static str,
+    /// In words.
+    pub text: String,
+}
+
+impl Ended {
+    /// Nothing was asked: somebody else is before us, or nobody could look.
+    pub fn held(text: impl Into<String>) -> Self {
+        Self { end: End::Held, phase: Phase::Blocked, reason: "FenceWaits", text: text.into() }
+    }
+
+    /// It recovered before anything was asked again.
+    pub fn recovered(text: impl Into<String>) -> Self {
+        Self { end: End::Recovered, phase: Phase::Recovered, reason: "FenceAborted", text: text.into() }
+    }
+
+    /// It was fenced under this key before, and is on its way back.
+    pub fn superseded(text: impl Into<String>) -> Self {
+        Self { end: End::Superseded, phase: Phase::Returning, reason: "NodeReturning", text: text.into() }
+    }
+
+    /// Nobody was reached.
+    pub fn unreached(text: String) -> Self {
+        Self { end: End::Blocked(None), phase: Phase::Blocked, reason: "GatewaysUnreachable", text }
+    }
+
+    /// The request itself was refused.
+    pub fn refused(text: String) -> Self {
+        Self { end: End::Refused, phase: Phase::Refused, reason: "FenceRefused", text }
+    }
+
+    /// By the gateway's outcome. `stays`: it is not to be powered on afterwards.
+    pub fn of(outcome: &Outcome, stays: bool) -> Self {
+        let words = |what: &str| match outcome.detail.as_str() {
+            "" => what.to_owned(),
+            detail => format!("{what}: {detail}"),
+        };
+        let person = |what: &str| Self {
+            end: End::Person,
+            phase: Phase::NeedsOperator,
+            reason: "NeedsOperator",
+            text: words(what),
+        };
+        match outcome.kind() {
+            OutcomeKind::Fenced | OutcomeKind::AlreadyFenced => Self {
+                end: End::Off,
+                phase: if stays { Phase::Fenced } else { Phase::Returning },
+                reason: "Fenced",
+                text: words(match (outcome.released, stays) {
+                    (true, true) => "it is proven off, and everything is released; it stays off",
+                    (true, false) => "it is proven off, and everything is released; it is brought back",
+                    (false, _) => "it is proven off; not everything is released",
+                }),
+            },
+            OutcomeKind::AbortedRecovered => Self::recovered(words("it recovered; no off was sent")),
+            OutcomeKind::StoodDown => Self::recovered(words("a person said that it was alive")),
+            OutcomeKind::Superseded => Self::superseded(words("this fence has ended before")),
+            OutcomeKind::Blocked => {
+                let limit = outcome.limit.as_ref();
+                let after = limit.and_then(|limit| limit.retry_after);
+                let after = after.and_then(|after| Duration::try_from(after).ok());
+                let whose =
+                    limit.map_or(String::new(), |limit| format!(" ({}, {})", limit.name, limit.whose));
+                Self {
+                    end: End::Blocked(after),
+                    phase: Phase::Blocked,
+                    reason: "FenceBlocked",
+                    text: words(&format!("nothing was sent{whose}, it is asked again")),
+                }
+            }
+            OutcomeKind::NeedsOperator => {
+                person("a person must decide; it is kept off, and is not proven off")
+            }
+            OutcomeKind::PowerOnFailed => person("it was not seen on in time"),
+            OutcomeKind::Retired => person("its hardware is gone for good, as a person said"),
+            // Never taken for off.
+            _ => Self::refused(words(
+                "the gateway answered with an outcome that this controller does not know",
+            )),
+        }
+    }
+}
+
+/// Whether it says something of the way to a gateway, or of one that goes away, rather than of the request.
+pub fn is_passing(status: &Status) -> bool {
+    let details = status.get_error_details();
+    let Some(info) = details.error_info().filter(|info| info.domain == DOMAIN) else { return true };
+    matches!(
+        ErrorReason::of_word(&info.reason),
+        ErrorReason::NotLeader
+            | ErrorReason::NoLeader
+            | ErrorReason::StoreUnavailable
+            | ErrorReason::ShuttingDown
+            | ErrorReason::Limit
+            | ErrorReason::TooSlow
+            | ErrorReason::Conflict
+            | ErrorReason::NotAfterPassed
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use picket_proto::v1::Limit;
+    use tonic::Code;
+    use tonic_types::ErrorDetails;
+
+    use super::*;
+
+    fn ended(kind: i32) -> End {
+        Ended::of(&Outcome { kind, ..Outcome::default() }, true).end
+    }
+
+    #[test]
+    fn only_what_says_that_it_is_off_is_taken_for_off() {
+        for kind in 0..20 {
+            let is_off = [OutcomeKind::Fenced as i32, OutcomeKind::AlreadyFenced as i32].contains(&kind);
+            assert_eq!(ended(kind) == End::Off, is_off, "{kind}");
+        }
+        assert_eq!(ended(OutcomeKind::NeedsOperator as i32), End::Person);
+        assert_eq!(ended(99), End::Refused);
+    }
+
+    #[test]
+    fn what_is_blocked_says_by_what_and_when_it_is_worth_asking_again() {
+        let retry_after = Some(prost_types::Duration { seconds: 90, nanos: 0 });
+        let limit = Limit {
+            name: "at_once".to_owned(),
+            whose: "the fleet".to_owned(),
+            retry_after,
+            ..Limit::default()
+        };
+        let outcome = Outcome { kind: OutcomeKind::Blocked as i32, limit: Some(limit), ..Outcome::default() };
+        let ended = Ended::of(&outcome, true);
+        assert_eq!(ended.end, End::Blocked(Some(Duration::from_secs(90))));
+        assert!(ended.text.contains("at_once, the fleet"), "{}", ended.text);
+    }
+
+    #[test]
+    fn what_speaks_of_the_way_is_tried_again_and_what_speaks_of_the_request_is_not() {
+        let told = |reason: &str| {
+            let details = ErrorDetails::with_error_info(reason, DOMAIN, [] as [(String, String); 0]);
+            Status::with_error_details(Code::Unavailable, "no", details)
+        };
+        for (reason, passing) in [
+            ("NO_LEADER", true),
+            ("SHUTTING_DOWN", true),
+            ("KEY_REUSED", false),
+            ("NODE_NOT_FOUND", false),
+            ("NEW", false),
+        ] {
+            assert_eq!(is_passing(&told(reason)), passing, "{reason}");
+        }
+        assert!(is_passing(&Status::unavailable("the connection broke")));
+    }
+}

@@ -1,0 +1,315 @@
+//! The settings: one TOML file, all faults at once.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+/// Everything that is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Where gateways answer, in the order in which they are tried.
+    pub endpoints: Vec<String>,
+    /// What https wants.
+    pub certificates: Option<Certificates>,
+    /// In whose name nodes are kept off; empty: the name in the certificate.
+    pub holder: String,
+    /// How a Node is named to the gateway.
+    pub select: Select,
+    /// `None`: the service account of the pod in which this runs.
+    pub kubeconfig: Option<PathBuf>,
+    /// One of it; `None`: its current one.
+    pub context: Option<String>,
+    /// Where the lease stands by which replicas elect one.
+    pub lease_namespace: String,
+    /// Its name.
+    pub lease: String,
+    /// The leases by which medik8s' operators say who works on a Node are taken and heard.
+    pub medik8s_leases: bool,
+    /// This replica.
+    pub identity: String,
+    /// Where metrics and health are told; `None`: nowhere.
+    pub listen: Option<SocketAddr>,
+    /// How much is logged.
+    pub log: String,
+    /// Logs are for machines.
+    pub log_json: bool,
+}
+
+/// PEM files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificates {
+    /// The CA of the gateways' certificates.
+    pub ca: PathBuf,
+    /// The controller's own.
+    pub certificate: PathBuf,
+    /// Its key, which not everybody may read.
+    pub key: PathBuf,
+}
+
+/// How a Node is named to the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Select {
+    /// The gateway's node has the Node's name.
+    Name,
+    /// It has the Node's `spec.providerID`.
+    ProviderId,
+    /// It has the Node's system UUID.
+    SystemUuid,
+}
+
+/// Everything that is wrong, a line each: file, key, what was expected.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{}", .0.join("\n"))]
+pub struct Faults(pub Vec<String>);
+
+/// One table, from which keys are taken.
+struct Taken<'a> {
+    name: &'static str,
+    table: Table,
+    faults: &'a mut Vec<String>,
+}
+
+impl<'a> Taken<'a> {
+    fn of(whole: &mut Table, name: &'static str, faults: &'a mut Vec<String>) -> Self {
+        let table = match whole.remove(name) {
+            None => Table::new(),
+            Some(Value::Table(table)) => table,
+            Some(other) => {
+                faults.push(format!("{name}: expected a table, found {other}"));
+                Table::new()
+            }
+        };
+        Self { name, table, faults }
+    }
+
+    fn fault(&mut self, key: &str, message: &str) {
+        self.faults.push(format!("{}.{key}: {message}", self.name));
+    }
+
+    fn text(&mut self, key: &str) -> Option<String> {
+        match self.table.remove(key)? {
+            Value::String(text) if !text.trim().is_empty() => Some(text),
+            other => {
+                self.fault(key, &format!("expected a text that is not empty, found {other}"));
+                None
+            }
+        }
+    }
+
+    fn path(&mut self, key: &str) -> Option<PathBuf> {
+        let path = PathBuf::from(self.text(key)?);
+        if !path.is_absolute() {
+            self.fault(key, "expected an absolute path");
+        }
+        Some(path)
+    }
+
+    fn texts(&mut self, key: &str) -> Vec<String> {
+        let Some(value) = self.table.remove(key) else { return Vec::new() };
+        let texts: Option<Vec<String>> = value
+            .as_array()
+            .and_then(|all| all.iter().map(|one| one.as_str().map(|text| text.trim().to_owned())).collect());
+        texts.unwrap_or_else(|| {
+            self.fault(key, &format!("expected a list of texts, found {value}"));
+            Vec::new()
+        })
+    }
+
+    fn word<T: Copy>(&mut self, key: &str, words: &[(&str, T)], default: T) -> T {
+        let Some(text) = self.text(key) else { return default };
+        if let Some((_, found)) = words.iter().find(|(word, _)| *word == text) {
+            return *found;
+        }
+        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        self.fault(key, &format!("expected one of {}, found {text:?}", known.join(", ")));
+        default
+    }
+
+    fn flag(&mut self, key: &str, default: bool) -> bool {
+        let Some(value) = self.table.remove(key) else { return default };
+        value.as_bool().unwrap_or_else(|| {
+            self.fault(key, &format!("expected true or false, found {value}"));
+            default
+        })
+    }
+
+    /// What nobody took is not known.
+    fn finish(self) {
+        for key in self.table.keys() {
+            self.faults.push(format!("{}.{key}: there is no such key", self.name));
+        }
+    }
+}
+
+impl Settings {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, at once.
+    pub fn read(path: &Path, env: impl Fn(&str) -> Option<String>) -> Result<Self, Faults> {
+        let shown = path.display();
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Faults(vec![format!("{shown}: {error}")]))?;
+        Self::parse(&text, env).map_err(|Faults(faults)| {
+            Faults(faults.into_iter().map(|fault| format!("{shown}: {fault}")).collect())
+        })
+    }
+
+    fn parse(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Self, Faults> {
+        let mut whole: Table = toml::from_str(text).map_err(|error| Faults(vec![error.to_string()]))?;
+        let mut faults = Vec::new();
+
+        let mut gateway = Taken::of(&mut whole, "gateway", &mut faults);
+        let endpoints = gateway.texts("endpoints");
+        if endpoints.is_empty() {
+            gateway.fault(
+                "endpoints",
+                "needed, for example [\"https://gateway-1:7070\", \"https://gateway-2:7070\"]",
+            );
+        }
+        for endpoint in &endpoints {
+            if let Some(why) = crate::gateway::wrong(endpoint) {
+                gateway.fault("endpoints", &why);
+            }
+        }
+        let files = ["ca_file", "cert_file", "key_file"].map(|key| (key, gateway.path(key)));
+        let wanted = endpoints.iter().any(|one| one.starts_with("https://"));
+        let certificates = match files {
+            [(_, Some(ca)), (_, Some(certificate)), (_, Some(key))] => {
+                Some(Certificates { ca, certificate, key })
+            }
+            ref files => {
+                let given = files.iter().any(|(_, file)| file.is_some());
+                for (key, file) in files {
+                    if file.is_none() && (wanted || given) {
+                        gateway.fault(
+                            key,
+                            "needed: https has certificates on both sides (picket pki init makes some)",
+                        );
+                    }
+                }
+                None
+            }
+        };
+        let holder = gateway.text("holder").unwrap_or_default();
+        let words = [
+            ("name", Select::Name),
+            ("provider-id", Select::ProviderId),
+            ("system-uuid", Select::SystemUuid),
+        ];
+        let select = gateway.word("select", &words, Select::Name);
+        gateway.finish();
+
+        let mut kubernetes = Taken::of(&mut whole, "kubernetes", &mut faults);
+        let kubeconfig = kubernetes.path("kubeconfig");
+        let context = kubernetes.text("context");
+        if context.is_some() && kubeconfig.is_none() {
+            kubernetes.fault("context", "is one of a kubeconfig, and none is named");
+        }
+        let mut object = |key: &str, default: &str| {
+            let name = kubernetes.text(key).unwrap_or_else(|| default.to_owned());
+            if !is_object(&name) {
+                kubernetes.fault(
+                    key,
+                    &format!("expected a name of small letters, digits and hyphens, found {name:?}"),
+                );
+            }
+            name
+        };
+        let lease_namespace = object("lease_namespace", "picket");
+        let lease = object("lease", "picket-controller");
+        let medik8s_leases = kubernetes.flag("medik8s_leases", true);
+        kubernetes.finish();
+
+        let mut own = Taken::of(&mut whole, "controller", &mut faults);
+        let identity = own.text("identity").or_else(|| env("POD_NAME")).or_else(|| env("HOSTNAME"));
+        let identity = identity.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+        let listen = own.text("listen").and_then(|text| {
+            let read = text.parse().ok();
+            if read.is_none() {
+                own.fault(
+                    "listen",
+                    &format!("expected an address and a port, for example 0.0.0.0:7075, found {text:?}"),
+                );
+            }
+            read
+        });
+        let log = own.text("log").unwrap_or_else(|| "info".to_owned());
+        let log_json = own.word("log_format", &[("text", false), ("json", true)], false);
+        own.finish();
+
+        for key in whole.keys() {
+            faults
+                .push(format!("{key}: there is no such table; there are gateway, kubernetes and controller"));
+        }
+        let settings = Self {
+            endpoints,
+            certificates,
+            holder,
+            select,
+            kubeconfig,
+            context,
+            lease_namespace,
+            lease,
+            medik8s_leases,
+            identity,
+            listen,
+            log,
+            log_json,
+        };
+        if faults.is_empty() { Ok(settings) } else { Err(Faults(faults)) }
+    }
+}
+
+fn is_object(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let ends = [name.bytes().next(), name.bytes().last()];
+    !name.is_empty() && name.len() <= 63 && name.bytes().all(plain) && !ends.contains(&Some(b'-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Settings, Faults> {
+        Settings::parse(text, |_| None)
+    }
+
+    #[test]
+    fn the_least_is_where_a_gateway_answers_and_by_which_certificates() {
+        let certificates = "ca_file = \"/p/ca.pem\"\ncert_file = \"/p/c.pem\"\nkey_file = \"/p/c.key\"\n";
+        let text = format!("[gateway]\nendpoints = [\"https://g:7070\"]\n{certificates}");
+        let settings = parse(&text).expect("it is right");
+        assert_eq!((settings.select, settings.lease_namespace.as_str()), (Select::Name, "picket"));
+        assert!(
+            settings.certificates.is_some() && settings.kubeconfig.is_none() && settings.listen.is_none()
+        );
+        let settings = Settings::parse(&text, |name| (name == "POD_NAME").then(|| "controller-7".to_owned()));
+        assert_eq!(settings.expect("it is right").identity, "controller-7");
+    }
+
+    #[test]
+    fn all_faults_are_told_at_once_by_their_keys() {
+        let text = "[gateway]\nendpoints = [\"https://g:7070\", \"g2\"]\nca_file = \"ca.pem\"\nselect = \"hope\"\ncolour = 1\n\
+                    [kubernetes]\ncontext = \"c\"\nlease_namespace = \"My Own\"\n[controller]\nlisten = \"here\"\n[more]\n";
+        let Faults(faults) = parse(text).expect_err("nearly all is wrong");
+        let keys: Vec<&str> = faults.iter().filter_map(|fault| fault.split(':').next()).collect();
+        assert_eq!(
+            keys,
+            [
+                "gateway.endpoints",
+                "gateway.ca_file",
+                "gateway.cert_file",
+                "gateway.key_file",
+                "gateway.select",
+                "gateway.colour",
+                "kubernetes.context",
+                "kubernetes.lease_namespace",
+                "controller.listen",
+                "more"
+            ]
+        );
+        assert!(parse("").expect_err("no gateway").to_string().contains("gateway.endpoints: needed"));
+    }
+}

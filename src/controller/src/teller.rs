@@ -1,0 +1,87 @@
+//! Tells the cluster, one thing after the other. What cannot be told is counted, and nothing waits for it.
+
+use std::sync::Arc;
+
+use picket_metrics::Metrics;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::api::Api;
+use crate::measured::UNTOLD;
+use crate::medik8s::{self, Leases};
+use crate::mind::{Node, Note};
+use crate::told;
+
+/// So much may wait.
+const ROOM: usize = 2_048;
+
+/// What is told.
+#[derive(Debug)]
+pub enum Tell {
+    /// An Event on a Node: name, UID, reason, words.
+    Event(String, String, &'static str, String),
+    /// A note on a Node; `None`: it is taken away.
+    Note(Box<Node>, Option<Note>),
+    /// A policy's status.
+    Status(String, Value),
+    /// We work on that Node still.
+    Renew(Box<Node>),
+    /// We do not any more.
+    GiveBack(String),
+}
+
+/// Where to say what is to be told.
+#[derive(Clone, Debug)]
+pub struct Teller {
+    to: mpsc::Sender<Tell>,
+    metrics: Metrics,
+}
+
+impl Teller {
+    /// The teller, and what must be polled so that it tells.
+    pub fn new(
+        api: Api,
+        identity: String,
+        others: Arc<Leases>,
+        metrics: Metrics,
+    ) -> (Self, impl Future<Output = ()>) {
+        let (to, mut from) = mpsc::channel(ROOM);
+        let counted = metrics.clone();
+        let telling = async move {
+            while let Some(one) = from.recv().await {
+                let told = match &one {
+                    Tell::Event(name, uid, reason, text) => {
+                        told::event(&api, &identity, (name, uid), reason, text).await
+                    }
+                    Tell::Note(node, note) => told::note(&api, node, note.as_ref()).await,
+                    Tell::Status(policy, status) => told::write_status(&api, policy, status).await,
+                    Tell::Renew(node) => medik8s::take(&api, node, &others).await.map(drop),
+                    Tell::GiveBack(node) => medik8s::give_back(&api, node, &others).await,
+                };
+                match told {
+                    // It is another Node by now, or is gone.
+                    Err(fault) if fault.is_changed() || fault.is_not_found() => {}
+                    Err(fault) => {
+                        counted.count(&UNTOLD, &[]);
+                        tracing::warn!(%fault, "it cannot be told");
+                    }
+                    Ok(()) => {}
+                }
+            }
+        };
+        (Self { to, metrics }, telling)
+    }
+
+    /// Tells that, soon.
+    pub fn tell(&self, what: Tell) {
+        if self.to.try_send(what).is_err() {
+            self.metrics.count(&UNTOLD, &[]);
+        }
+    }
+
+    /// An Event on a Node, and a line in the log.
+    pub fn event(&self, node: &Node, reason: &'static str, text: &str) {
+        tracing::info!(node = %node.name, reason, text);
+        self.tell(Tell::Event(node.name.clone(), node.uid.clone(), reason, text.to_owned()));
+    }
+}

@@ -1,0 +1,208 @@
+//! What is told in the cluster: Events, an annotation on the Node, a policy's status. Nothing waits for it.
+
+use http::Method;
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use time::macros::format_description;
+
+use crate::api::{Api, Body};
+use crate::crd;
+use crate::fault::Fault;
+use crate::mind::{Node, Note, Report, STATUS};
+
+/// Who tells.
+pub const CONTROLLER: &str = "picket.dev/controller";
+/// So long may the note of an Event be.
+const NOTE: usize = 1_000;
+
+/// Now, to the second.
+pub fn time() -> String {
+    let now = OffsetDateTime::now_utc();
+    now.replace_nanosecond(0).unwrap_or(now).format(&Rfc3339).unwrap_or_default()
+}
+
+/// Now, to the microsecond, as leases and Events have it.
+pub fn micro_time() -> String {
+    let form = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
+    OffsetDateTime::now_utc().format(&form).unwrap_or_default()
+}
+
+/// An Event on a Node.
+///
+/// # Errors
+/// It was not told.
+pub async fn event(
+    api: &Api,
+    identity: &str,
+    node: (&str, &str),
+    reason: &str,
+    text: &str,
+) -> Result<(), Fault> {
+    let (name, uid) = node;
+    let is_warning = !matches!(reason, "Fenced" | "NodeBack");
+    let body = json!({
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": { "generateName": "picket-", "namespace": "default" },
+        "eventTime": micro_time(),
+        "type": if is_warning { "Warning" } else { "Normal" },
+        "reason": reason,
+        "action": "Fence",
+        "note": text.chars().take(NOTE).collect::<String>(),
+        "regarding": { "apiVersion": "v1", "kind": "Node", "name": name, "uid": uid },
+        "reportingController": CONTROLLER,
+        "reportingInstance": identity.chars().take(128).collect::<String>(),
+    });
+    api.send(Method::POST, "/apis/events.k8s.io/v1/namespaces/default/events", Body::Whole(&body))
+        .await
+        .map(drop)
+}
+
+/// Notes on a Node how far it is; `None`: takes the note away. Of its metadata alone, and of no other Node of that name.
+///
+/// # Errors
+/// It was not noted, or it is another Node by now.
+pub async fn note(api: &Api, node: &Node, note: Option<&Note>) -> Result<(), Fault> {
+    let place = format!("/metadata/annotations/{}", STATUS.replace('/', "~1"));
+    let uid = json!({ "op": "test", "path": "/metadata/uid", "value": node.uid });
+    let patch = match note {
+        Some(note) => {
+            let value = serde_json::to_string(note).map_err(|error| Fault::own(error.to_string()))?;
+            let whole = json!({ "op": "add", "path": "/metadata/annotations", "value": { STATUS: &value } });
+            let one = json!({ "op": "add", "path": place, "value": value });
+            json!([uid, if node.annotations.is_empty() { whole } else { one }])
+        }
+        None => json!([uid, { "op": "remove", "path": place }]),
+    };
+    let path = format!("/api/v1/nodes/{}", node.name);
+    api.send(Method::PATCH, &path, Body::Json(&patch)).await.map(drop)
+}
+
+/// The status of a policy by what was found; its conditions keep the time of their last turn where they did not turn.
+pub fn status(report: &Report, before: &Value) -> Value {
+    let accepted = match &*report.faults {
+        [] => ("True", "Accepted", "it is right".to_owned()),
+        [first, ..] => {
+            let all: Vec<&str> = report.faults.iter().map(|fault| fault.message.as_str()).collect();
+            ("False", first.reason, all.join("; "))
+        }
+    };
+    let is_acting = report.selected > 0 || report.faults.is_empty();
+    let acting = match &report.holding {
+        Some(holding) => ("False", holding.reason, holding.message.clone()),
+        None if is_acting => ("True", "Acting", "Nodes that fail are fenced".to_owned()),
+        None => ("False", accepted.1, accepted.2.clone()),
+    };
+    conditions(
+        report.generation,
+        &[("Accepted", accepted), ("Acting", acting)],
+        before,
+        json!({
+            "selected": report.selected,
+            "unhealthy": report.unhealthy,
+            "fencing": report.fencing,
+        }),
+    )
+}
+
+/// The status of a policy that cannot be read.
+pub fn malformed(generation: i64, why: &str, before: &Value) -> Value {
+    let text = format!("this controller does not understand it, so that nobody is fenced by it: {why}");
+    let one = ("False", "Malformed", text);
+    let counts = json!({ "selected": 0, "unhealthy": 0, "fencing": 0 });
+    conditions(generation, &[("Accepted", one.clone()), ("Acting", one)], before, counts)
+}
+
+fn conditions(
+    generation: i64,
+    all: &[(&str, (&str, &str, String))],
+    before: &Value,
+    mut status: Value,
+) -> Value {
+    let turned = |kind: &str, now: &str| {
+        let before = before["conditions"].as_array()?;
+        let same = before.iter().find(|one| one["type"] == kind && one["status"] == now)?;
+        same["lastTransitionTime"].as_str().map(str::to_owned)
+    };
+    let condition = |(kind, (now, reason, message)): &(&str, (&str, &str, String))| {
+        json!({
+            "type": kind,
+            "status": now,
+            "reason": reason,
+            "message": message,
+            "observedGeneration": generation,
+            "lastTransitionTime": turned(kind, now).unwrap_or_else(time),
+        })
+    };
+    status["conditions"] = all.iter().map(condition).collect();
+    status["observedGeneration"] = json!(generation);
+    status
+}
+
+/// Writes a policy's status.
+///
+/// # Errors
+/// It was not written.
+pub async fn write_status(api: &Api, policy: &str, status: &Value) -> Result<(), Fault> {
+    let path = format!("/apis/{}/{}/{}/{policy}/status", crd::GROUP, crd::VERSION, crd::PLURAL);
+    api.send(Method::PATCH, &path, Body::Merge(&json!({ "status": status }))).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mind::Fault as Wrong;
+
+    fn report() -> Report {
+        Report {
+            policy: "p".to_owned(),
+            generation: 7,
+            selected: 3,
+            unhealthy: 1,
+            fencing: 0,
+            faults: Vec::new(),
+            holding: None,
+        }
+    }
+
+    fn told(status: &Value) -> Vec<(&str, &str)> {
+        let all = status["conditions"].as_array().expect("conditions");
+        all.iter()
+            .map(|one| (one["status"].as_str().unwrap_or(""), one["reason"].as_str().unwrap_or("")))
+            .collect()
+    }
+
+    #[test]
+    fn a_policy_says_whether_it_is_right_and_whether_it_acts() {
+        let wrong = |reason| Wrong { reason, message: "words".to_owned() };
+        assert_eq!(told(&status(&report(), &Value::Null)), [("True", "Accepted"), ("True", "Acting")]);
+        let braked = Report { holding: Some(wrong("Braked")), ..report() };
+        assert_eq!(told(&status(&braked, &Value::Null)), [("True", "Accepted"), ("False", "Braked")]);
+        let shares = Report { faults: vec![wrong("SharesNodes")], ..report() };
+        assert_eq!(told(&status(&shares, &Value::Null)), [("False", "SharesNodes"), ("True", "Acting")]);
+        let nothing = Report { selected: 0, faults: vec![wrong("SelectsNothing")], ..report() };
+        assert_eq!(
+            told(&status(&nothing, &Value::Null)),
+            [("False", "SelectsNothing"), ("False", "SelectsNothing")]
+        );
+        assert_eq!(told(&malformed(1, "x", &Value::Null))[0], ("False", "Malformed"));
+    }
+
+    #[test]
+    fn a_condition_that_did_not_turn_keeps_its_time() {
+        let old = "2026-01-01T00:00:00Z";
+        let before = json!({ "conditions": [
+            { "type": "Accepted", "status": "True", "lastTransitionTime": old },
+            { "type": "Acting", "status": "False", "lastTransitionTime": old },
+        ] });
+        let now = status(&report(), &before);
+        assert_eq!(now["conditions"][0]["lastTransitionTime"], old);
+        assert_ne!(now["conditions"][1]["lastTransitionTime"], old);
+    }
+
+    #[test]
+    fn times_have_the_form_that_the_api_wants() {
+        assert!(micro_time().len() == 27 && time().len() == 20, "{} {}", micro_time(), time());
+    }
+}

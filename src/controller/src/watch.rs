@@ -1,0 +1,167 @@
+//! Watches: Nodes, their leases, policies; and looks at suspects, each of which is a question to a quorum.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt};
+use kube::api::ApiResource;
+use kube::core::Object;
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt, watcher as watched};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::api::Api;
+use crate::mind::Node;
+use crate::object::{self, SeenLease, SeenNode, SeenPolicy};
+
+/// Where kubelets have their leases.
+const LEASES: &str = "kube-node-lease";
+/// So many suspects are looked at in one round, and so many at once.
+pub const SUSPECTS: usize = 128;
+const AT_ONCE: usize = 16;
+/// How long a look may take: two rounds must fit between looks that count as one.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// What was seen.
+#[derive(Debug)]
+pub enum Seen {
+    /// A Node; when the question was sent, or the watch told it.
+    Node(Box<Node>, Instant),
+    /// There is no such Node any more.
+    Gone(String),
+    /// There are these Nodes and no others.
+    Nodes(BTreeSet<String>),
+    /// A Node's lease, with its renewal.
+    Lease(String, String, Instant),
+    /// All leases were told.
+    Leases,
+    /// All policies that there are.
+    Policies(Vec<SeenPolicy>),
+    /// A watch broke, or cannot begin; it is begun again.
+    Broken(&'static str, String),
+    /// A lock for reboots is held for these Nodes.
+    Rebooting(BTreeSet<String>),
+    /// A round of looks is over.
+    Looked,
+}
+
+type Sender = mpsc::Sender<Seen>;
+
+/// Watches Nodes until nobody listens.
+pub async fn nodes(api: Api, to: Sender) {
+    let mut names = BTreeSet::new();
+    each::<SeenNode>("nodes", all(&api, &object::nodes()), to, move |event| match event {
+        Event::Init => {
+            names.clear();
+            Vec::new()
+        }
+        Event::InitApply(seen) => {
+            let node = object::node(seen);
+            names.insert(node.name.clone());
+            vec![Seen::Node(Box::new(node), Instant::now())]
+        }
+        Event::InitDone => vec![Seen::Nodes(names.clone())],
+        Event::Apply(seen) => vec![Seen::Node(Box::new(object::node(seen)), Instant::now())],
+        Event::Delete(seen) => vec![Seen::Gone(seen.metadata.name.unwrap_or_default())],
+    })
+    .await;
+}
+
+/// Watches the kubelets' leases until nobody listens.
+pub async fn leases(api: Api, to: Sender) {
+    let leases = kube::Api::<SeenLease>::namespaced_with(api.client(), LEASES, &object::leases());
+    each("leases", leases, to, |event| match event {
+        Event::Apply(lease) | Event::InitApply(lease) => {
+            let (name, renewal) = (lease.metadata.name, lease.spec.renew_time);
+            vec![Seen::Lease(name.unwrap_or_default(), renewal.unwrap_or_default(), Instant::now())]
+        }
+        Event::InitDone => vec![Seen::Leases],
+        // A Node without a lease is one whose lease stands still.
+        Event::Init | Event::Delete(_) => Vec::new(),
+    })
+    .await;
+}
+
+/// Watches policies until nobody listens.
+pub async fn policies(api: Api, to: Sender) {
+    let mut known = std::collections::BTreeMap::new();
+    let mut is_whole = false;
+    let name = |policy: &SeenPolicy| policy.metadata.name.clone().unwrap_or_default();
+    each::<SeenPolicy>("fencingpolicies", all(&api, &object::policies()), to, move |event| {
+        match event {
+            Event::Init => {
+                known.clear();
+                is_whole = false;
+            }
+            Event::InitDone => is_whole = true,
+            Event::Apply(policy) | Event::InitApply(policy) => drop(known.insert(name(&policy), policy)),
+            Event::Delete(policy) => drop(known.remove(&name(&policy))),
+        }
+        // Half of them would be other policies than were meant.
+        if is_whole { vec![Seen::Policies(known.values().cloned().collect())] } else { Vec::new() }
+    })
+    .await;
+}
+
+fn all<K>(api: &Api, resource: &ApiResource) -> kube::Api<K>
+where
+    K: kube::Resource<DynamicType = ApiResource>,
+{
+    kube::Api::all_with(api.client(), resource)
+}
+
+async fn each<K>(
+    what: &'static str,
+    from: kube::Api<K>,
+    to: Sender,
+    mut seen: impl FnMut(Event<K>) -> Vec<Seen>,
+) where
+    K: kube::Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let mut events = watched(from, watcher::Config::default()).default_backoff().boxed();
+    loop {
+        let told = match events.try_next().await {
+            Ok(Some(event)) => seen(event),
+            Ok(None) => return,
+            Err(error) => vec![Seen::Broken(what, crate::fault::chain(&error))],
+        };
+        for one in told {
+            if to.send(one).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// One look at a Node; `None`: there is none, or nobody answers.
+pub async fn look(api: &Api, name: &str) -> Option<Node> {
+    let path = format!("/api/v1/nodes/{name}");
+    let answer = tokio::time::timeout(LOOK, api.get::<Object<_, _>>(&path)).await;
+    answer.ok()?.ok().map(object::node)
+}
+
+/// Looks at suspects, once each.
+pub async fn look_at(api: Api, names: Vec<String>, to: Sender) {
+    let one = |name: String| {
+        let api = &api;
+        async move {
+            let asked = Instant::now();
+            look(api, &name).await.map(|node| Seen::Node(Box::new(node), asked))
+        }
+    };
+    let end = Instant::now() + LOOK * 2;
+    let mut looks =
+        futures::stream::iter(names.into_iter().take(SUSPECTS)).map(one).buffer_unordered(AT_ONCE);
+    // A round that does not end in time ends all the same.
+    while let Ok(Some(seen)) = tokio::time::timeout_at(end, looks.next()).await {
+        if let Some(seen) = seen
+            && to.send(seen).await.is_err()
+        {
+            return;
+        }
+    }
+    let _ = to.send(Seen::Looked).await;
+}

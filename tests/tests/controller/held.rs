@@ -1,0 +1,115 @@
+//! What must not be fenced.
+
+use std::time::Duration;
+
+use picket_tests::Result;
+use picket_tests::peers::until;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::scene::Scene;
+
+fn quick() -> serde_json::Value {
+    json!({ "unhealthyConditions": [{ "type": "Ready", "status": "False", "forSeconds": 8 }], "quietSeconds": 30 })
+}
+
+#[tokio::test]
+async fn what_is_cordoned_excluded_paused_or_flaps_is_left_alone_and_what_is_dead_beside_it_is_not()
+-> Result<()> {
+    let scene = Scene::open().await?;
+    scene.policy(&quick()).await?;
+    let controller = scene.controller("one")?;
+    scene.told("workers", "Acting", "Acting").await?;
+    scene.cluster.kubectl(&["cordon", "n1"]).await?;
+    scene
+        .cluster
+        .kubectl(&["label", "node", "n2", "remediation.medik8s.io/exclude-from-remediation=true"])
+        .await?;
+    scene.cluster.kubectl(&["annotate", "node", "n3", "picket.dev/paused=yes"]).await?;
+    for node in ["n1", "n2", "n3", "n5"] {
+        scene.kubelets.says(node, false).await?;
+    }
+    // It comes and goes, quicker than eight seconds.
+    for ready in [false, true, false, true, false, true] {
+        scene.kubelets.says("n4", ready).await?;
+        let turned = Instant::now();
+        until("a while passes", Duration::from_secs(30), async || {
+            Ok(turned.elapsed() > Duration::from_secs(3))
+        })
+        .await?;
+    }
+    scene.event("n5", "Fenced", &controller).await?;
+    for (node, why) in [("n1", "cordoned"), ("n2", "exclude-from-remediation"), ("n3", "picket.dev/paused")] {
+        let words = scene.event(node, "FenceWithheld", &controller).await?;
+        assert!(words.contains(why), "{node}: {words}");
+    }
+    assert_eq!(scene.fences().await?, ["n5"], "{}", controller.log());
+    // Once nobody excludes it, it is.
+    scene
+        .cluster
+        .kubectl(&["label", "node", "n2", "remediation.medik8s.io/exclude-from-remediation-"])
+        .await?;
+    scene.event("n2", "Fenced", &controller).await?;
+    assert_eq!(scene.fences().await?, ["n5", "n2"]);
+    scene.cluster.kubectl(&["uncordon", "n1"]).await.map(drop)
+}
+
+#[tokio::test]
+async fn an_api_server_that_is_stopped_for_a_minute_costs_nobody_a_fence() -> Result<()> {
+    let scene = Scene::open().await?;
+    let both = json!({
+        "unhealthyConditions": [
+            { "type": "Ready", "status": "False", "forSeconds": 20 },
+            { "type": "Ready", "status": "Unknown", "forSeconds": 20 },
+        ],
+    });
+    scene.policy(&both).await?;
+    let controller = scene.controller("one")?;
+    scene.told("workers", "Acting", "Acting").await?;
+    // One of them is suspect when it happens, and has recovered when it is over: nobody saw that.
+    scene.kubelets.says("n1", false).await?;
+    let from = Instant::now();
+    until("it is suspect", Duration::from_secs(30), async || Ok(from.elapsed() > Duration::from_secs(8)))
+        .await?;
+    let stopped = scene.cluster.stop_api_server();
+    let from = Instant::now();
+    until("a minute passes", Duration::from_secs(90), async || Ok(from.elapsed() > Duration::from_secs(60)))
+        .await?;
+    assert_eq!(controller.asked(), 0, "{}", controller.log());
+    drop(stopped);
+    scene.kubelets.says("n1", true).await?;
+    scene.logged(&controller, "cannot be looked at or renewed").await?;
+    let from = Instant::now();
+    until("what it saw is judged", Duration::from_secs(90), async || {
+        Ok(from.elapsed() > Duration::from_secs(35))
+    })
+    .await?;
+    assert_eq!((scene.fences().await?, controller.asked()), (Vec::new(), 0), "{}", controller.log());
+    // It sees again: what is dead is fenced.
+    scene.kubelets.says("n2", false).await?;
+    scene.event("n2", "Fenced", &controller).await?;
+    assert_eq!(scene.fences().await?, ["n2"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn while_somebody_else_works_on_a_node_it_is_waited_for() -> Result<()> {
+    let scene = Scene::open().await?;
+    scene.policy(&quick()).await?;
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": { "name": "node-n4", "namespace": "medik8s-leases" },
+        "spec": { "holderIdentity": "NodeHealthCheck-other", "leaseDurationSeconds": 600 },
+    });
+    scene.cluster.apply(&lease).await?;
+    let controller = scene.controller("one")?;
+    scene.told("workers", "Acting", "Acting").await?;
+    scene.kubelets.says("n4", false).await?;
+    let words = scene.event("n4", "FenceWaits", &controller).await?;
+    assert!(words.contains("NodeHealthCheck-other"), "{words}");
+    assert!(scene.fences().await?.is_empty());
+    scene.cluster.kubectl(&["-n", "medik8s-leases", "delete", "lease", "node-n4"]).await?;
+    scene.event("n4", "Fenced", &controller).await?;
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! Kubelets, as the API server sees them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use picket_tests::Result;
+use picket_tests::peers::Kubernetes;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+const EVERY: Duration = Duration::from_secs(2);
+
+/// What one says.
+#[derive(Clone, Debug)]
+struct Kubelet {
+    ready: bool,
+    turned: String,
+    boot: String,
+    silent: bool,
+}
+
+/// Kubelets that renew their leases and tell their status until this is dropped.
+pub struct Kubelets {
+    cluster: &'static Kubernetes,
+    all: Arc<Mutex<BTreeMap<String, Kubelet>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Kubelets {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn time() -> String {
+    time::OffsetDateTime::from(SystemTime::now())
+        .replace_nanosecond(0)
+        .ok()
+        .and_then(|now| now.format(&time::format_description::well_known::Rfc3339).ok())
+        .unwrap_or_default()
+}
+
+fn new(ready: bool) -> Kubelet {
+    Kubelet { ready, turned: time(), boot: Uuid::now_v7().to_string(), silent: false }
+}
+
+fn lease(name: &str) -> Value {
+    let now = time().replace('Z', ".000000Z");
+    json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": { "name": name, "namespace": "kube-node-lease" },
+        "spec": { "holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": now },
+    })
+}
+
+fn status(name: &str, kubelet: &Kubelet) -> Value {
+    let ready = json!({
+        "type": "Ready",
+        "status": if kubelet.ready { "True" } else { "False" },
+        "reason": if kubelet.ready { "KubeletReady" } else { "KubeletNotReady" },
+        "message": "a kubelet of the tests",
+        "lastTransitionTime": kubelet.turned,
+        "lastHeartbeatTime": time(),
+    });
+    let info = [
+        "architecture",
+        "containerRuntimeVersion",
+        "kernelVersion",
+        "kubeProxyVersion",
+        "kubeletVersion",
+        "machineID",
+        "operatingSystem",
+        "osImage",
+        "systemUUID",
+    ];
+    let mut info: BTreeMap<&str, &str> = info.into_iter().map(|key| (key, "test")).collect();
+    info.insert("bootID", &kubelet.boot);
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": { "name": name },
+        "status": { "conditions": [ready], "nodeInfo": info },
+    })
+}
+
+impl Kubelets {
+    /// Nodes of these names, with these labels, that are Ready.
+    pub async fn start(cluster: &'static Kubernetes, nodes: &[(&str, Value)]) -> Result<Self> {
+        let one = |(name, labels): &(&str, Value)| json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": labels } });
+        let items: Vec<Value> = nodes.iter().map(one).collect();
+        cluster.apply(&json!({ "apiVersion": "v1", "kind": "List", "items": items })).await?;
+        let all: BTreeMap<String, Kubelet> =
+            nodes.iter().map(|(name, _)| ((*name).to_owned(), new(true))).collect();
+        tell(cluster, &all).await?;
+        let all = Arc::new(Mutex::new(all));
+        let told = all.clone();
+        let task = tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(EVERY);
+            ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                let all = lock(&told).clone();
+                // An API server that is stopped is one that a kubelet waits for.
+                let _ = tell(cluster, &all).await;
+            }
+        });
+        Ok(Self { cluster, all, task })
+    }
+
+    fn change(&self, node: &str, change: impl FnOnce(&mut Kubelet)) {
+        let mut all = lock(&self.all);
+        change(all.get_mut(node).unwrap_or_else(|| panic!("no Node is called {node}")));
+    }
+
+    /// It says that it is Ready, or is not; it renews its lease all the same.
+    pub async fn says(&self, node: &str, ready: bool) -> Result<()> {
+        self.change(node, |kubelet| {
+            (kubelet.ready, kubelet.turned, kubelet.silent) = (ready, time(), false);
+        });
+        self.now().await
+    }
+
+    /// It says nothing any more.
+    pub fn falls_silent(&self, node: &str) {
+        self.change(node, |kubelet| kubelet.silent = true);
+    }
+
+    /// Its machine boots, and it is Ready.
+    pub async fn boots(&self, node: &str) -> Result<()> {
+        self.change(node, |kubelet| *kubelet = new(true));
+        self.now().await
+    }
+
+    async fn now(&self) -> Result<()> {
+        let all = lock(&self.all).clone();
+        tell(self.cluster, &all).await
+    }
+}
+
+fn lock<T>(all: &Mutex<T>) -> MutexGuard<'_, T> {
+    all.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn tell(cluster: &Kubernetes, all: &BTreeMap<String, Kubelet>) -> Result<()> {
+    let heard = || all.iter().filter(|(_, kubelet)| !kubelet.silent);
+    let list = |items: Vec<Value>| json!({ "apiVersion": "v1", "kind": "List", "items": items });
+    let server = ["--server-side", "--force-conflicts", "--field-manager=kubelet"];
+    let leases = list(heard().map(|(name, _)| lease(name)).collect());
+    cluster.apply_with(&leases, &server).await?;
+    let statuses = list(heard().map(|(name, kubelet)| status(name, kubelet)).collect());
+    cluster.apply_with(&statuses, &[&server[..], &["--subresource=status"]].concat()).await
+}

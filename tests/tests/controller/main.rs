@@ -1,0 +1,10 @@
+//! The controller before a real API server with real controllers, and before a real gateway by mTLS. Nodes are plain objects, whose kubelets the
+//! tests play: their leases and their status are what a controller sees of a machine.
+
+mod held;
+mod joined;
+mod kubelets;
+mod missing;
+mod moved;
+mod policies;
+mod scene;

@@ -1,0 +1,55 @@
+//! What is missing is said before it is needed, by name.
+
+use picket_tests::Result;
+use serde_json::json;
+
+use crate::scene::Scene;
+
+#[tokio::test]
+async fn what_is_missing_is_said_all_at_once_and_by_name() -> Result<()> {
+    let scene = Scene::open().await?;
+    let [nobody, gateway] = scene.endpoints();
+    let check = async |settings: &std::path::Path| {
+        scene.run(&["--config", &settings.display().to_string(), "check"]).await
+    };
+    let right = scene.settings("right", &[&gateway], scene.login())?;
+    let (code, out, err) = check(&right).await?;
+    assert_eq!((code, out.as_str()), (0, "everything that is needed is there\n"), "{err}");
+
+    let rules = json!([{ "apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"] }]);
+    let poor = scene.cluster.account("poor", &rules).await?;
+    scene.cluster.kubectl(&["delete", "crd", "fencingpolicies.picket.dev"]).await?;
+    let wrong = scene.settings("wrong", &[&nobody, &gateway], &poor)?;
+    let (code, _, err) = check(&wrong).await?;
+    assert_eq!(code, 75, "{err}");
+    for words in [
+        "this account may not patch nodes (",
+        "may not list leases.coordination.k8s.io in the namespace kube-node-lease",
+        "may not patch fencingpolicies.picket.dev/status",
+        "may not create events.events.k8s.io in the namespace default",
+        "definition: fencingpolicies.picket.dev is missing",
+        "gateway: https://10.250.0.1:7069: ",
+    ] {
+        assert!(err.contains(words), "{words} is not in\n{err}");
+    }
+    assert!(!err.contains("may not get nodes") && !err.contains(":7070"), "{err}");
+
+    // It waits for its definition, and works once that is there.
+    let controller = scene.controller("one")?;
+    scene.logged(&controller, "a watch broke").await?;
+    assert!(controller.log().contains("fencingpolicies"), "{}", controller.log());
+    scene.define().await?;
+    scene.policy(&json!({})).await?;
+    scene.told("workers", "Acting", "Acting").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn settings_that_are_wrong_are_told_by_their_keys() -> Result<()> {
+    let scene = Scene::open().await?;
+    let file = scene.settings("wrong", &["http://10.250.0.1:7070"], scene.login())?;
+    let (code, _, err) = scene.run(&["--config", &file.display().to_string(), "check"]).await?;
+    assert_eq!(code, 78, "{err}");
+    assert!(err.contains("wrong.toml: gateway.endpoints: "), "{err}");
+    Ok(())
+}
