@@ -6,7 +6,7 @@ use std::time::Duration;
 use picket_tests::Result;
 use picket_tests::peers::{Kubernetes, until};
 
-use crate::released::start;
+use crate::released::{no_more, start};
 use crate::scene::{cluster, for_many};
 
 /// The pods, each by its UID: one that is made anew under its name has another.
@@ -31,7 +31,7 @@ async fn a_hundred_pods_die_with_their_machine_and_none_that_is_made_anew_is_del
 
     machine.kill_kubelet().await?;
     cluster.until_ready(machine, false).await?;
-    let gateway = start(cluster, &[(machine.name(), machine, "pods")], "").await?;
+    let gateway = start(cluster, &[(machine.name(), machine, "pods")], &no_more).await?;
     let fenced =
         gateway.picket(&["fence", machine.name(), "--yes", "--reason", "its kubelet is dead"]).await?;
     assert_eq!(fenced.code, 0, "{fenced:?}\n{}", gateway.log());

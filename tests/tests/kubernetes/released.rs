@@ -14,14 +14,23 @@ use crate::scene::{
 };
 
 const FENCED: &str = "picket.dev/fenced";
+/// The exit code of a fence whose node recovered.
+const RECOVERED: i32 = 9;
 const ALLOWED: &str = include_str!("../../../deploy/kubernetes/release.yaml");
 
+/// Of a cluster's UID and the lines of a login: what further stands in the settings.
+type More<'m> = &'m dyn Fn(&str, &str) -> String;
+
+pub fn no_more(_uid: &str, _login: &str) -> String {
+    String::new()
+}
+
 /// A gateway on the control plane's host, which may do what the shipped role says and no more: nodes, each with whose BMC is its own, and its
-/// release. `more`: further releases, which use the same kubeconfig.
+/// release; and what is said besides.
 pub async fn start(
     cluster: &Kubernetes,
     nodes: &[(&str, &KubernetesMachine, &str)],
-    more: &str,
+    more: More<'_>,
 ) -> Result<Gateway> {
     let role = parse_yaml(ALLOWED).await?;
     // One makes it, and the others find it.
@@ -31,11 +40,12 @@ pub async fn start(
     drop(making);
     let system = cluster.json(&["get", "namespace", "kube-system"]).await?;
     let uid = system["metadata"]["uid"].as_str().unwrap_or_default();
-    let kubeconfig = format!("kubeconfig = {login:?}\nsettle = \"0s\"\n");
-    let pods = format!("[releases.pods]\nkind = \"kubernetes\"\ncluster_uid = {uid:?}\n{kubeconfig}");
-    let mut fleet = Fleet::new().with(&pods);
+    let login = format!("kubeconfig = {login:?}\n");
+    let pods = "[releases.pods]\nkind = \"kubernetes\"\nsettle = \"0s\"\n";
+    let mut fleet = Fleet::new().with(&format!("{pods}cluster_uid = {uid:?}\n{login}"));
+    let more = more(uid, &login);
     if !more.is_empty() {
-        fleet = fleet.with(&format!("{more}{kubeconfig}"));
+        fleet = fleet.with(&more);
     }
     for (name, machine, release) in nodes {
         let identity = format!("identity = {{ uuid = \"{}\" }}", machine.uuid());
@@ -63,7 +73,7 @@ async fn a_database_moves_with_its_volume_and_the_node_comes_back_clean() -> Res
         taints.iter().find(|taint| taint["key"] == "example.org/mine").cloned()
     };
     let before = foreign(&cluster.node(here).await?);
-    let gateway = start(cluster, &[(here.name(), here, "pods"), (there.name(), there, "pods")], "").await?;
+    let gateway = start(cluster, &[(here.name(), here, "pods"), (there.name(), there, "pods")], &no_more).await?;
 
     let fenced = gateway.picket(&["fence", here.name(), "--yes", "--reason", "its kubelet is dead"]).await?;
     assert_eq!(fenced.code, 0, "{fenced:?}\n{}", gateway.log());
@@ -120,7 +130,7 @@ async fn a_node_that_is_deleted_in_the_middle_stays_until_its_volume_is_free() -
     let frozen = here.freeze();
     cluster.until_ready(here, false).await?;
     database.is_terminating().await?;
-    let gateway = start(cluster, &[(here.name(), here, "pods")], "").await?;
+    let gateway = start(cluster, &[(here.name(), here, "pods")], &no_more).await?;
 
     let asleep = cluster.stop_csi_controller();
     let fenced = gateway
@@ -163,7 +173,22 @@ async fn a_node_that_is_deleted_in_the_middle_stays_until_its_volume_is_free() -
 async fn somebody_else_s_taint_stays_and_bars_the_on_and_who_is_ready_is_let_be() -> Result<()> {
     let cluster = cluster().await?;
     let machine = for_foreign_taints(cluster);
-    let gateway = start(cluster, &[(machine.name(), machine, "pods")], "").await?;
+    let asks = |uid: &str, login: &str| {
+        let asked = format!("kind = \"kubernetes\"\ncluster_uid = {uid:?}\n{login}");
+        format!("[groups.all]\nhosts = {:?}\n[groups.all.liveness]\n{asked}", machine.name())
+    };
+    let mut gateway = start(cluster, &[(machine.name(), machine, "pods")], &asks).await?;
+    let fence = ["fence", machine.name(), "--yes", "--reason", "a test"];
+    let aborted = gateway.picket(&fence).await?;
+    assert_eq!(aborted.code, RECOVERED, "{aborted:?}\n{}", gateway.log());
+    assert!(aborted.out.contains("Ready is True"), "{aborted:?}");
+    let clean = async || Ok(is_clean(&cluster.node(machine).await?));
+    until("what it was told is taken back", Duration::from_secs(60), clean).await?;
+    let did: Vec<String> = machine.power_events().into_iter().map(|event| event.what).collect();
+    assert_eq!(did, ["on"]);
+    gateway.stop().await?;
+
+    let gateway = start(cluster, &[(machine.name(), machine, "pods")], &no_more).await?;
     let taint = |what: &str| format!("{OUT_OF_SERVICE}{what}");
     let set = [&taint("=by-hand:NoExecute"), "--overwrite"];
     let by_hand =
@@ -171,7 +196,6 @@ async fn somebody_else_s_taint_stays_and_bars_the_on_and_who_is_ready_is_let_be(
     let taken_back =
         async || cluster.kubectl(&["taint", "node", machine.name(), &taint("-")]).await.map(drop);
     by_hand().await?;
-    let fence = ["fence", machine.name(), "--yes", "--reason", "a test"];
     let fenced = gateway.picket(&[&fence[..], &["--until", "confirmed"]].concat()).await?;
     assert_eq!(fenced.code, 0, "{fenced:?}\n{}", gateway.log());
     is_told(&gateway, machine.name(), "somebody else's taint").await?;
@@ -211,11 +235,14 @@ async fn is_told(gateway: &Gateway, node: &str, why: &str) -> Result<()> {
 async fn what_is_another_machine_s_or_another_cluster_s_is_not_touched() -> Result<()> {
     let cluster = cluster().await?;
     let (machine, other) = (for_a_mistake(cluster), for_everybody(cluster));
-    let elsewhere = "[releases.elsewhere]\nkind = \"kubernetes\"\ncluster_uid = \"00000000-0000-4000-8000-000000000000\"\n";
+    let elsewhere = |_: &str, login: &str| {
+        let another = "00000000-0000-4000-8000-000000000000";
+        format!("[releases.elsewhere]\nkind = \"kubernetes\"\ncluster_uid = {another:?}\n{login}")
+    };
     for (node, release, why) in
         [(other.name(), "pods", "another machine"), (machine.name(), "elsewhere", "another cluster")]
     {
-        let gateway = start(cluster, &[(node, machine, release)], elsewhere).await?;
+        let gateway = start(cluster, &[(node, machine, release)], &elsewhere).await?;
         let checked = gateway.picket(&["check", node]).await?;
         assert!(checked.out.contains(why), "{checked:?}");
         let fenced =
