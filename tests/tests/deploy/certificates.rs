@@ -40,20 +40,21 @@ impl Authority {
         self.issuer.pem()
     }
 
-    /// Of who answers at that address, and asks others in its own name.
+    /// Of who answers at that address, and asks others in its own name; on this machine its questions come from the loopback's.
     pub fn at(&self, address: IpAddr) -> Leaf {
-        self.leaf(&address.to_string(), SanType::IpAddress(address))
+        let loopback = SanType::IpAddress([127, 0, 0, 1].into());
+        self.leaf(&address.to_string(), vec![SanType::IpAddress(address), loopback])
     }
 
     /// Of who calls by that e-mail address.
     pub fn caller(&self, name: &str) -> Leaf {
-        self.leaf(name, SanType::Rfc822Name(name.try_into().expect("ASCII")))
+        self.leaf(name, vec![SanType::Rfc822Name(name.try_into().expect("ASCII"))])
     }
 
-    fn leaf(&self, name: &str, who: SanType) -> Leaf {
+    fn leaf(&self, name: &str, who: Vec<SanType>) -> Leaf {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
-        params.subject_alt_names.push(who);
+        params.subject_alt_names = who;
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let key = KeyPair::generate().expect("a key");

@@ -4,6 +4,7 @@ mod certificates;
 mod chart;
 mod image;
 mod installed;
+mod members;
 mod plugin;
 mod refused;
 mod same;
