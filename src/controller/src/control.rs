@@ -17,7 +17,7 @@ use crate::health::Told;
 use crate::kured;
 use crate::lead::Leading;
 use crate::measured::{ASKED, BRAKED, BROKEN, ENDED, LOOKS, NODES, POLICIES, SEEN};
-use crate::mind::{End, Judgement, Mind, Moment, Node, Note, Order, Phase, Report, Stage, Verdict, Why};
+use crate::mind::{End, Judgement, Mind, Moment, Order, Phase, Report, STATUS, Stage, Verdict, Why};
 use crate::object::SeenPolicy;
 use crate::outcome::Ended;
 use crate::teller::{Tell, Teller};
@@ -206,13 +206,16 @@ impl Control {
             self.renewed = Some(now);
         }
         for (name, verdict) in judgement.verdicts {
-            let node = self.mind.node(&name).cloned();
-            match (verdict, node) {
-                (Verdict::Fence(order), _) => self.ask(*order, say),
-                (Verdict::Follow(Stage::Waiting(_)), _) | (_, None) => {}
-                (Verdict::Follow(_), Some(node)) if renews => self.teller.tell(Tell::Renew(Box::new(node))),
-                (Verdict::Follow(_), _) => {}
-                (Verdict::Leave(why), Some(node)) => self.leave(&node, &why, now),
+            match verdict {
+                Verdict::Fence(order) => self.ask(*order, say),
+                Verdict::Follow(Stage::Waiting(_)) => {}
+                Verdict::Follow(_) if renews => {
+                    if let Some(node) = self.mind.node(&name).cloned() {
+                        self.teller.tell(Tell::Renew(Box::new(node)));
+                    }
+                }
+                Verdict::Follow(_) => {}
+                Verdict::Leave(why) => self.leave(&name, &why, now),
             }
         }
         self.write_all(judgement.reports);
@@ -290,18 +293,24 @@ impl Control {
     }
 
     /// It is not asked for: what we noted goes once it is healthy, and why it is spared is told once.
-    fn leave(&mut self, node: &Node, why: &Why, now: Instant) {
-        let name = &node.name;
-        if node.is_ready() && Note::of(node).is_some() {
-            let again = self.cleaned.get(name).is_none_or(|last| now - *last >= WRITE_AGAIN);
-            if again {
-                self.cleaned.insert(name.clone(), now);
-                self.teller.event(node, "NodeBack", "it is Ready again");
-                self.teller.tell(Tell::Note(Box::new(node.clone()), None));
-                self.teller.tell(Tell::GiveBack(name.clone()));
-            }
-        } else {
+    fn leave(&mut self, name: &str, why: &Why, now: Instant) {
+        let Some(node) = self.mind.node(name) else { return };
+        let is_noted = node.annotations.contains_key(STATUS);
+        if !is_noted {
             self.cleaned.remove(name);
+        }
+        if !is_noted && matches!(why, Why::Healthy | Why::Nobody(_)) {
+            // Nearly all of them, each second.
+            self.withheld.remove(name);
+            return;
+        }
+        let node = node.clone();
+        let again = self.cleaned.get(name).is_none_or(|last| now - *last >= WRITE_AGAIN);
+        if is_noted && node.is_ready() && again {
+            self.cleaned.insert(name.to_owned(), now);
+            self.teller.event(&node, "NodeBack", "it is Ready again");
+            self.teller.tell(Tell::Note(Box::new(node.clone()), None));
+            self.teller.tell(Tell::GiveBack(name.to_owned()));
         }
         let word = match why {
             Why::Healthy | Why::Nobody(_) => {
@@ -315,8 +324,8 @@ impl Control {
             Why::ControlPlane(_) => "control plane",
             Why::Unseen | Why::Watching { .. } | Why::NotLeading => return,
         };
-        if self.withheld.insert(name.clone(), word) != Some(word) {
-            self.teller.event(node, "FenceWithheld", &format!("it is unhealthy, and is not fenced: {why}"));
+        if self.withheld.insert(name.to_owned(), word) != Some(word) {
+            self.teller.event(&node, "FenceWithheld", &format!("it is unhealthy, and is not fenced: {why}"));
         }
     }
 

@@ -113,3 +113,31 @@ async fn while_somebody_else_works_on_a_node_it_is_waited_for() -> Result<()> {
     scene.event("n4", "Fenced", &controller).await?;
     Ok(())
 }
+
+#[tokio::test]
+async fn a_zone_whose_leases_all_stand_still_is_not_fenced_and_what_is_dead_elsewhere_is() -> Result<()> {
+    let scene = Scene::open().await?;
+    let either = json!({
+        "unhealthyConditions": [
+            { "type": "Ready", "status": "False", "forSeconds": 8 },
+            { "type": "Ready", "status": "Unknown", "forSeconds": 15 },
+        ],
+    });
+    scene.policy(&either).await?;
+    let controller = scene.controller("one")?;
+    scene.told("workers", "Acting", "Acting").await?;
+    for node in ["n1", "n2", "n3"] {
+        scene.kubelets.falls_silent(node);
+    }
+    let words = scene.told("workers", "Acting", "Braked").await?;
+    assert!(words.contains("3 of 3") && words.contains("zone a"), "{words}");
+    scene.kubelets.says("n4", false).await?;
+    scene.event("n4", "Fenced", &controller).await?;
+    assert_eq!(scene.fences().await?, ["n4"], "{}", controller.log());
+    // Two of them are heard again: the third is dead.
+    scene.kubelets.says("n1", true).await?;
+    scene.kubelets.says("n2", true).await?;
+    scene.event("n3", "Fenced", &controller).await?;
+    assert_eq!(scene.fences().await?, ["n4", "n3"]);
+    Ok(())
+}

@@ -118,7 +118,9 @@ impl Mind {
             let is_settled = matches!(stage, Some(Stage::Asking | Stage::Kept | Stage::Person));
             let is_spared =
                 policy.paused || exclusion::of(sight, policy, self.rebooting.contains(name)).is_some();
-            (!is_settled && !is_spared).then_some(lasted)
+            // Who does not lead leaves what the leader works on to it.
+            let is_others = !self.leading && Note::of(&sight.node).is_some_and(|note| note.is_open());
+            (!is_settled && !is_spared && !is_others).then_some(lasted)
         };
         let mut found: Vec<_> = self
             .nodes
