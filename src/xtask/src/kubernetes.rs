@@ -1,6 +1,7 @@
 //! The Kubernetes of the tests, outside of the sources: the real programs from Go modules, and what is ours beside them.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::failure::Failure;
 use crate::go::Go;

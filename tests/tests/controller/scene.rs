@@ -1,7 +1,8 @@
-//! One cluster for all tests here, one after the other: a controller looks at all of its Nodes.
+//! A few clusters for all tests here, each of one test at a time: a controller looks at all of its Nodes.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use picket_proto::v1::ListFencesRequest;
@@ -9,7 +10,7 @@ use picket_tests::peers::{Kubernetes, Process, test_python, until};
 use picket_tests::{Daemon, Fleet, Gateway, PeerError, Result, picket, program};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::sync::{Mutex, MutexGuard, OnceCell};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::kubelets::Kubelets;
 
@@ -30,8 +31,8 @@ pub struct Scene {
     pub gateway: Gateway,
     login: PathBuf,
     dir: TempDir,
-    // Nobody else has the cluster meanwhile.
-    _turn: MutexGuard<'static, ()>,
+    // The last to go: whoever has the cluster next finds nobody in it.
+    _turn: Turn,
 }
 
 /// A controller that runs.
@@ -54,17 +55,38 @@ impl Controller {
     }
 }
 
-/// It ends with this process.
-async fn cluster() -> Result<&'static Kubernetes> {
-    static CLUSTER: OnceCell<Kubernetes> = OnceCell::const_new();
-    // Kubelets that kubectl plays may be late.
-    let patient = ["--node-monitor-grace-period=14s"];
-    CLUSTER.get_or_try_init(|| Kubernetes::start_with(0, &patient)).await
+/// So many tests run side by side.
+const SIDE_BY_SIDE: usize = 3;
+static TURNS: Semaphore = Semaphore::const_new(SIDE_BY_SIDE);
+/// Clusters of which nobody has the turn.
+static FREE: Mutex<Vec<&'static Kubernetes>> = Mutex::new(Vec::new());
+
+/// A cluster that nobody else has meanwhile. It ends with this process.
+struct Turn {
+    cluster: &'static Kubernetes,
+    _permit: SemaphorePermit<'static>,
 }
 
-async fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::const_new(());
-    TURN.lock().await
+impl Turn {
+    async fn take() -> Result<Self> {
+        let permit = TURNS.acquire().await.expect("it is never closed");
+        let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let cluster = match free {
+            Some(cluster) => cluster,
+            // Kubelets that kubectl plays may be late.
+            None => {
+                let patient = ["--node-monitor-grace-period=14s"];
+                Box::leak(Box::new(Kubernetes::start_with(0, &patient).await?))
+            }
+        };
+        Ok(Self { cluster, _permit: permit })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self.cluster);
+    }
 }
 
 fn text(path: &Path) -> String {
@@ -78,8 +100,8 @@ fn write(path: &Path, text: &str) -> Result<()> {
 
 impl Scene {
     pub async fn open() -> Result<Self> {
-        let turn = turn().await;
-        let cluster = cluster().await?;
+        let turn = Turn::take().await?;
+        let cluster = turn.cluster;
         let worker = |zone: &str| json!({ "role": "worker", "topology.kubernetes.io/zone": zone });
         let member = json!({ "node-role.kubernetes.io/control-plane": "" });
         let nodes = [

@@ -73,7 +73,8 @@ async fn a_database_moves_with_its_volume_and_the_node_comes_back_clean() -> Res
         taints.iter().find(|taint| taint["key"] == "example.org/mine").cloned()
     };
     let before = foreign(&cluster.node(here).await?);
-    let gateway = start(cluster, &[(here.name(), here, "pods"), (there.name(), there, "pods")], &no_more).await?;
+    let gateway =
+        start(cluster, &[(here.name(), here, "pods"), (there.name(), there, "pods")], &no_more).await?;
 
     let fenced = gateway.picket(&["fence", here.name(), "--yes", "--reason", "its kubelet is dead"]).await?;
     assert_eq!(fenced.code, 0, "{fenced:?}\n{}", gateway.log());
