@@ -103,9 +103,10 @@ impl OutOfService {
             return Err(ReleaseError::DidNotHappen(why));
         }
         if taints::value(&node, OUT_OF_SERVICE).is_some() {
-            // Of a life of which nothing is known here any more.
-            taints::remove(&self.cluster, &of.name, &self.asked.owner, until).await?;
+            // Of a life of which nothing is known here any more. It may be gone from now on, whatever is answered.
             of.back.lock().unwrap_or_else(PoisonError::into_inner).cleared = Some(Instant::now());
+            let gone = taints::remove(&self.cluster, &of.name, &self.asked.owner, until).await;
+            gone.map_err(|fault| ReleaseError::DidNotHappen(format!("our own taint stands: {fault}")))?;
         }
         let cleared = of.back.lock().unwrap_or_else(PoisonError::into_inner).cleared;
         if let Some(left) = cleared.and_then(|at| LINGERS.checked_sub(at.elapsed())) {

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use picket_release::ReleaseError;
+use picket_release::{Left, ReleaseError};
 use tokio::time::Instant;
 
 use crate::cluster::Patch;
@@ -29,8 +29,8 @@ pub(crate) struct Back {
 }
 
 impl OutOfService {
-    /// `gone`: the machine does not come back. `Some`: what is waited for.
-    pub(crate) async fn tidied(&self, gone: bool, until: Instant) -> Result<Option<String>, ReleaseError> {
+    /// `Some`: what is waited for.
+    pub(crate) async fn tidied(&self, left: Left, until: Instant) -> Result<Option<String>, ReleaseError> {
         let of = self.of()?;
         self.cluster.is_meant(until).await?;
         let node = match node::read(&self.cluster, &of.name, until).await {
@@ -38,6 +38,13 @@ impl OutOfService {
             read => read?,
         };
         let owner = &self.asked.owner;
+        let is_later =
+            |node: &Node| Note::of(node, owner).is_some_and(|note| note.generation > left.generation.0);
+        let of_a_later_one =
+            || Ok(Some(format!("what a later fence of Node {} left is that one's", of.name)));
+        if is_later(&node) {
+            return of_a_later_one();
+        }
         if taints::value(&node, OUT_OF_SERVICE).is_some_and(|value| self.is_ours(value)) {
             taints::remove(&self.cluster, &of.name, owner, until).await?;
             return Ok(Some("a taint that was removed just now".to_owned()));
@@ -48,15 +55,19 @@ impl OutOfService {
             Err(fault) if fault.is(Kind::NotFound) => return Ok(None),
             read => read?,
         };
+        if is_later(&node) {
+            return of_a_later_one();
+        }
         let keeps_away = taints::value(&node, FENCED).is_some_and(|value| self.is_ours(value));
         let was_off = Note::of(&node, owner).is_some_and(|note| note.off);
-        if keeps_away && gone {
+        if keeps_away && left.gone {
             return Ok(None);
         }
-        if keeps_away && was_off {
-            if let Some(why) = self.is_not_back(of, &node, until).await? {
-                return Ok(Some(why));
-            }
+        if keeps_away
+            && was_off
+            && let Some(why) = self.is_not_back(of, &node, until).await?
+        {
+            return Ok(Some(why));
         }
         let Some(patch) = taints::clearing(&node, owner) else { return Ok(None) };
         let _: Node = self.cluster.patch(&node::path(&of.name), Patch::Json, &patch, until).await?;
@@ -70,8 +81,7 @@ impl OutOfService {
         if !booted {
             let lease = self.lease(of, until).await;
             let mut back = of.back.lock().unwrap_or_else(PoisonError::into_inner);
-            let first = back.lease.get_or_insert_with(|| lease.clone().unwrap_or_default());
-            booted = lease.is_some_and(|lease| lease != *first);
+            booted = lease.is_some_and(|lease| *back.lease.get_or_insert_with(|| lease.clone()) != lease);
         }
         let mut back = of.back.lock().unwrap_or_else(PoisonError::into_inner);
         if !booted || !node::is_ready(node) {

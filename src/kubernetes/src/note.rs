@@ -75,9 +75,10 @@ pub(crate) fn marking(node: &Node, mark: &Mark) -> Vec<Value> {
         owner: mark.owner.clone(),
         generation: mark.generation,
         term: mark.term.unwrap_or(known.term),
-        off: mark.term.is_some() || known.off && is_same,
+        // What an earlier fence left is not back yet: its boot id says when it is.
+        off: mark.term.is_some() || known.off,
         stands: mark.term.is_some(),
-        boot_id: if stands { known.boot_id } else { present.clone() },
+        boot_id: if stands || mark.term.is_none() && known.off { known.boot_id } else { present.clone() },
         no_scale_down: known.no_scale_down || is_free,
         outdated: node.metadata.resource_version.clone(),
     };
@@ -178,8 +179,9 @@ mod tests {
             (note(), Some(3), "old", true),
             (Note { generation: 6, ..note() }, Some(3), "new", true),
             (Note { stands: false, ..note() }, Some(3), "new", true),
-            (note(), None, "new", true),
-            (Note { generation: 6, ..note() }, None, "new", false),
+            (note(), None, "old", true),
+            (Note { generation: 6, ..note() }, None, "old", true),
+            (Note { off: false, stands: false, ..note() }, None, "new", false),
         ] {
             let made = noted(&marking(&noting_node(&known, "new"), &mark(term))[0]);
             let told = (made.boot_id.as_str(), made.off, made.stands, made.term);

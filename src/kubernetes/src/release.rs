@@ -9,7 +9,7 @@ use picket_core::ground::ReleasePermit;
 use picket_core::ids::NodeId;
 use picket_core::order::ReleaseOrder;
 use picket_reach::{SettingFault, Settings};
-use picket_release::{ForNode, Pace, Progress, ReleaseError, Releaser, Subject};
+use picket_release::{ForNode, Left, Pace, Progress, ReleaseError, Releaser, Subject};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -142,10 +142,10 @@ impl OutOfService {
     }
 
     /// What is left of the node, and what of it is no reason to wait.
-    pub(crate) async fn left(&self, name: &str, node: &Node, until: Instant) -> Result<Left, Fault> {
+    pub(crate) async fn left(&self, name: &str, node: &Node, until: Instant) -> Result<Remains, Fault> {
         let (pods, volumes) =
             tokio::join!(pods::of(&self.cluster, name, until), attachments::of(&self.cluster, name, until));
-        let mut left = Left { volumes: volumes?, ..Left::default() };
+        let mut left = Remains { volumes: volumes?, ..Remains::default() };
         let now = OffsetDateTime::now_utc();
         for pod in pods? {
             match pods::fate(&pod, node, now) {
@@ -178,7 +178,7 @@ fn is_who_was_met(node: &Node, subject: &Subject) -> Result<(), ReleaseError> {
 
 /// What of a node is in the API still.
 #[derive(Default)]
-pub(crate) struct Left {
+pub(crate) struct Remains {
     /// Pods that an attempt deletes.
     pub(crate) goes: Vec<String>,
     /// Pods that others are about to delete, or that something holds.
@@ -244,6 +244,12 @@ impl Releaser for OutOfService {
             // Who is another machine is not who was met.
             self.known_by(of, node, &subject.identities)?;
             met = Some(Met::of(node).words());
+        } else if let Ok(node) = node::read(&self.cluster, &of.name, until).await {
+            // The pods that were listed may be those of a machine that took the name meanwhile.
+            return Err(ReleaseError::DidNotHappen(format!(
+                "Node {} was made anew just now",
+                node.metadata.name
+            )));
         }
         *of.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(Read { node, pods: pods? });
         Ok(met)
@@ -361,7 +367,7 @@ impl Releaser for OutOfService {
         Ok(taints::remove(&self.cluster, &of.name, &self.asked.owner, until).await?)
     }
 
-    async fn tidy(&self, _node: &NodeId, gone: bool, until: Instant) -> Result<Option<String>, ReleaseError> {
-        self.tidied(gone, until).await
+    async fn tidy(&self, _node: &NodeId, left: Left, until: Instant) -> Result<Option<String>, ReleaseError> {
+        self.tidied(left, until).await
     }
 }

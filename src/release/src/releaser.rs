@@ -146,9 +146,10 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
     }
 
     /// Takes away what is left of earlier fences of a node that is back, as soon as that may be; it wants no permit. `Some`: what that
-    /// waits for; it is asked again. `gone`: the node is retired, and does not come back. Returns before `until`.
-    async fn tidy(&self, node: &NodeId, gone: bool, until: Instant) -> Result<Option<String>, ReleaseError> {
-        let _ = (node, gone, until);
+    /// waits for; it is asked again. What a later generation left is not touched: whoever asks may have stood still since. Returns before
+    /// `until`.
+    async fn tidy(&self, node: &NodeId, left: Left, until: Instant) -> Result<Option<String>, ReleaseError> {
+        let _ = (node, left, until);
         Ok(None)
     }
 
@@ -226,6 +227,15 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
 
     /// Looks how far an accepted attempt is; changes nothing. Returns before `until`.
     async fn observe(&self, subject: &Subject, until: Instant) -> Result<Progress, ReleaseError>;
+}
+
+/// Whose leavings are taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// The node's generation, by whoever asks.
+    pub generation: Generation,
+    /// The node is retired, and does not come back.
+    pub gone: bool,
 }
 
 /// Of which fence a release is, and about whom.

@@ -69,6 +69,10 @@ pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
         end_unbounded(draft, person);
     }
     let ours = draft.fence_is_current();
+    if draft.record.phase == Phase::NeedsOperator(Reason::Replaced) {
+        // A person looked: whoever is found by that name now is who is meant.
+        draft.fence()?.releases.iter_mut().for_each(|release| release.subject = None);
+    }
     if draft.record.phase == Phase::PowerOnFailed || !ours {
         // The same generation: what was meant is unchanged.
         draft.record.phase = Phase::Unfencing;
@@ -163,7 +167,8 @@ pub(super) fn abandon(
         draft.record.ledger.close(effect);
     }
     // Only what was confirmed before the deadline passed may go on from here: the node is kept off and watched.
-    let waited = draft.record.phase == Phase::NeedsOperator(Reason::ReleaseDeadline);
+    let waits = [Reason::ReleaseDeadline, Reason::Replaced].map(Phase::NeedsOperator);
+    let waited = waits.contains(&draft.record.phase);
     if waited && draft.fence_is_current() {
         let fence = draft.fence()?;
         if fence.evidence.is_some() && fence.waits_for_nothing() {

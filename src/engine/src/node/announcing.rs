@@ -1,12 +1,14 @@
 //! Telling at the far side of releases that a node is being fenced, before it is off (K2, K8): nothing new is given to it, and nobody
 //! else lets go what is its. A task of its own: the off waits for none of it, and what it sets up is tidied away with the rest.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use picket_core::ids::Generation;
-use picket_core::record::Phase;
+use picket_core::event::Event;
+use picket_core::ids::{Generation, ReleaseId};
+use picket_core::record::{Phase, ReleaseState};
 use picket_release::{Releaser, Subject};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -15,11 +17,16 @@ use super::NodeTask;
 use super::command::Command;
 use super::inbox::Own;
 
-/// How long one announcement may take.
+/// How long the first announcement may take; a later one has as long as an attempt.
 const TIME: Duration = Duration::from_secs(1);
 /// Between two tries.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// Whom the far sides of releases have for the node, as they were met in this generation. It is stored with what is stored next: no
+/// call to a device waits for that, and no store that is away makes it forgotten.
+#[derive(Debug, Default)]
+pub(super) struct Met(BTreeMap<ReleaseId, (Generation, String)>);
 
 /// The task of one fence; it ends with its value.
 #[derive(Debug)]
@@ -35,10 +42,16 @@ impl Drop for Announcing {
 }
 
 impl NodeTask {
-    /// Begins with each fence, and ends once the node is proven off, or is left alone.
+    /// Begins with each fence, and ends once the node is proven off, or is left alone. One that waits for a person without a proof may be
+    /// alive still.
     pub(super) fn announce(&mut self) {
         let record = self.record();
-        if record.phase != Phase::Fencing || self.orphan.is_some() {
+        let is_unproven = match record.phase {
+            Phase::Fencing => true,
+            Phase::NeedsOperator(_) => record.fence.as_ref().is_some_and(|fence| fence.evidence.is_none()),
+            _ => false,
+        };
+        if !is_unproven || self.orphan.is_some() {
             self.announcing = None;
             return;
         }
@@ -61,14 +74,69 @@ impl NodeTask {
         });
         self.announcing = Some(Announcing { of, task });
     }
+
+    /// Who was met first stands.
+    pub(super) fn note_met(&mut self, release: ReleaseId, whom: String) {
+        let of = self.record().generation;
+        let known = self.met.0.get(&release).is_some_and(|(known, _)| *known == of);
+        if !known {
+            self.met.0.insert(release, (of, whom));
+        }
+    }
+
+    /// What is stored is in the record alone: a person may have taken it out of there.
+    pub(super) fn forget_stored_met(&mut self) {
+        let fence = self.stored.record.fence.as_ref();
+        let is_stored = |id: &ReleaseId| {
+            fence.and_then(|fence| fence.release(id)).is_none_or(|state| state.subject.is_some())
+        };
+        self.met.0.retain(|id, _| !is_stored(id));
+    }
+
+    /// Whom that release met first in this fence, stored or not.
+    pub(super) fn whom_it_met(&self, state: &ReleaseState) -> Option<String> {
+        let of = self.record().generation;
+        let noted = || self.met.0.get(&state.id).filter(|(known, _)| *known == of);
+        state.subject.clone().or_else(|| noted().map(|(_, whom)| whom.clone()))
+    }
+
+    /// What is stored anyhow, after whom its releases met.
+    pub(super) fn after_met<'e>(&self, event: Event<'e>) -> Event<'e> {
+        let rides = matches!(
+            event,
+            Event::OffIntent { .. }
+                | Event::Confirmed(_)
+                | Event::GiveUp { .. }
+                | Event::ReleaseIntent { .. }
+                | Event::After { .. }
+        );
+        let states = self.record().fence.iter().flat_map(|fence| &fence.releases);
+        let mut found: Vec<Event<'e>> = states
+            .filter(|state| rides && state.subject.is_none())
+            .filter_map(|state| {
+                let subject = self.whom_it_met(state)?;
+                Some(Event::ReleaseSubject { release: state.id.clone(), subject })
+            })
+            .collect();
+        if found.is_empty() {
+            return event;
+        }
+        match event {
+            Event::After { found: more, event } => {
+                found.extend(more);
+                Event::After { found, event }
+            }
+            event => Event::After { found, event: Box::new(event) },
+        }
+    }
 }
 
 /// Tries until it is told, and hands on who was met.
 async fn announced(subject: Subject, releaser: Arc<dyn Releaser>, told: &Own) {
-    let mut pause = FIRST_PAUSE;
+    let (mut time, mut pause) = (TIME, FIRST_PAUSE);
     loop {
-        let asked = releaser.announce(&subject, Instant::now() + TIME);
-        match tokio::time::timeout(TIME, asked).await {
+        let asked = releaser.announce(&subject, Instant::now() + time);
+        match tokio::time::timeout(time, asked).await {
             Ok(Ok(met)) => {
                 if let Some(whom) = met {
                     told.send(Command::Met(subject.release, whom));
@@ -83,6 +151,7 @@ async fn announced(subject: Subject, releaser: Arc<dyn Releaser>, told: &Own) {
             }
         }
         tokio::time::sleep(pause).await;
+        time = releaser.attempt_time();
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }

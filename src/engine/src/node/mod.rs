@@ -36,7 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use announcing::Announcing;
+use announcing::{Announcing, Met};
 use children::SharedLook;
 pub(crate) use command::{Command, Wish};
 use hands::Hands;
@@ -181,6 +181,8 @@ pub(crate) struct NodeTask {
     withdrawing: Option<Withdrawing>,
     /// That the node is being fenced is being told.
     announcing: Option<Announcing>,
+    /// Whom its releases met, until that is stored.
+    met: Met,
     /// What releases left on a node that is back is being taken away.
     tidying: Option<Tidying>,
 }
@@ -243,6 +245,7 @@ impl NodeTask {
             aside: Aside::No,
             withdrawing: None,
             announcing: None,
+            met: Met::default(),
             tidying: None,
             unchecked,
             schedule,

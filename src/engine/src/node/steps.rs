@@ -13,6 +13,7 @@ use picket_core::step;
 use picket_core::store::StoreError;
 use picket_core::time::BootTime;
 
+use super::command::Command;
 use super::measuring::Standing;
 use super::sessions::Sessions;
 use super::{Failure, Fatal, NodeTask, labels, standing};
@@ -23,6 +24,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 impl NodeTask {
     /// Decides, stores, and only then opens the effects.
     pub(super) async fn apply(&mut self, event: Event<'_>) -> Result<Vec<Opened>, Failure> {
+        let event = self.after_met(event);
         let label = labels::event_label(&event);
         let term = self.hands.leadership().term();
         let before = self.place();
@@ -56,6 +58,7 @@ impl NodeTask {
         let standing = Standing::of(self.record());
         let (stored, opened) = step.open(saved);
         self.stored = Arc::new(stored);
+        self.forget_stored_met();
         self.office.stored(&self.stored.record);
         self.teller.measures.moved(&standing, &self.stored.record, self.wall(), self.now());
         self.teller.tell(told);
@@ -148,6 +151,10 @@ impl NodeTask {
             tokio::select! {
                 biased;
                 Some(command) = self.mailbox.recv() => {
+                    if let Command::Met(release, whom) = command {
+                        self.note_met(release, whom);
+                        continue;
+                    }
                     if let Some(asked) = command.asked() {
                         let became = Err(format!("the store is away: {why}"));
                         self.teller.request(asked, &self.stored.record, became, false);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use picket_core::ids::NodeId;
 use picket_core::record::Phase;
-use picket_release::Releaser;
+use picket_release::{Left, Releaser};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -19,13 +19,19 @@ const LONGEST_PACE: Duration = Duration::from_secs(60);
 /// What waits for longer than that wants a person.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
+/// What came since the last round, by a hand or by a process that had stood still, is found after that.
+const ROUND: Duration = Duration::from_secs(10 * 60);
+
 /// A task that tidies up after a node's releases; it ends with its value.
 #[derive(Debug)]
-pub(super) struct Tidying(JoinHandle<()>);
+pub(super) struct Tidying {
+    left: Left,
+    task: JoinHandle<()>,
+}
 
 impl Drop for Tidying {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
@@ -39,26 +45,27 @@ impl NodeTask {
         let leaves = |releaser: &Arc<dyn Releaser>| releaser.lingers().is_some();
         let releasers = self.plan.releases.iter().map(|plan| plan.releaser.clone()).filter(leaves);
         let releasers: Vec<Arc<dyn Releaser>> = releasers.collect();
-        if releasers.is_empty() || self.tidying.is_some() {
+        let record = self.record();
+        let left = Left { generation: record.generation, gone: record.phase == Phase::Retired };
+        if releasers.is_empty() || self.tidying.as_ref().is_some_and(|one| one.left == left) {
             return;
         }
-        let (node, turns) = (self.record().node.clone(), self.turns.clone());
-        let gone = self.record().phase == Phase::Retired;
-        self.tidying = Some(Tidying(tokio::spawn(async move {
-            for releaser in &releasers {
-                tidied(&node, gone, &**releaser, &turns).await;
+        let (node, turns) = (record.node.clone(), self.turns.clone());
+        let task = tokio::spawn(async move {
+            // What was sent before a fence ended may come until then.
+            let mut pause = releasers.iter().filter_map(|releaser| releaser.max_in_flight()).max();
+            loop {
+                for releaser in &releasers {
+                    tidied(&node, left, &**releaser, &turns).await;
+                }
+                tokio::time::sleep(pause.take().unwrap_or(ROUND)).await;
             }
-            // What was sent before a fence ended may have come since.
-            let longest = releasers.iter().filter_map(|releaser| releaser.max_in_flight()).max();
-            tokio::time::sleep(longest.unwrap_or_default()).await;
-            for releaser in &releasers {
-                tidied(&node, gone, &**releaser, &turns).await;
-            }
-        })));
+        });
+        self.tidying = Some(Tidying { left, task });
     }
 }
 
-async fn tidied(node: &NodeId, gone: bool, releaser: &dyn Releaser, turns: &Semaphore) {
+async fn tidied(node: &NodeId, left: Left, releaser: &dyn Releaser, turns: &Semaphore) {
     let began = Instant::now();
     let (mut pace, mut told) = (PACE, false);
     loop {
@@ -66,7 +73,7 @@ async fn tidied(node: &NodeId, gone: bool, releaser: &dyn Releaser, turns: &Sema
         let asked = {
             // Thousands of nodes begin at once.
             let _turn = turns.acquire().await;
-            tokio::time::timeout(time, releaser.tidy(node, gone, Instant::now() + time)).await
+            tokio::time::timeout(time, releaser.tidy(node, left, Instant::now() + time)).await
         };
         let why = match asked {
             Ok(Ok(None)) => return,

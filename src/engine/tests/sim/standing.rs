@@ -15,7 +15,7 @@ use picket_core::order::ReleaseOrder;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::time::{BootTime, Clock};
 use picket_driver_sim::{Act, Fault, SharedWorld, Verb};
-use picket_release::{Pace, Progress, ReleaseError, Releaser, Subject};
+use picket_release::{Left, Pace, Progress, ReleaseError, Releaser, Subject};
 use tokio::time::Instant;
 
 use crate::crash;
@@ -54,11 +54,15 @@ struct State {
     refuses: Option<&'static str>,
     /// Another machine has taken the node's name there.
     replaced: bool,
+    /// It booted there, although the node is off.
+    booted: bool,
     /// When it was told that the node is being fenced; and so it says of the node still.
     announced: Vec<BootTime>,
     keeps_pods_away: bool,
     /// It never answers that.
     deaf: bool,
+    /// It refuses to hear that.
+    hard_of_hearing: bool,
     /// Somebody else set up the same.
     foreign: bool,
     /// Nobody answers before an on.
@@ -138,16 +142,20 @@ impl Releaser for Cluster {
         }
         let now = self.clock.boot();
         let mut state = self.state.lock().expect("whole");
+        if state.hard_of_hearing {
+            return Err(ReleaseError::DidNotHappen("not now".to_owned()));
+        }
         state.announced.push(now);
         state.keeps_pods_away = true;
         assert_eq!(subject.node, node());
-        Ok(Some("the machine of then".to_owned()))
+        let whom = if state.replaced { "another machine" } else { "the machine of then" };
+        Ok(Some(whom.to_owned()))
     }
 
     async fn tidy(
         &self,
         _node: &NodeId,
-        _gone: bool,
+        _left: Left,
         _until: Instant,
     ) -> Result<Option<String>, ReleaseError> {
         self.state.lock().expect("whole").keeps_pods_away = false;
@@ -219,7 +227,7 @@ impl Releaser for Cluster {
         self.land(&mut state);
         Ok(match state.since.filter(|_| state.stands) {
             _ if state.is_away => return Err(ReleaseError::Unknown("nobody answers".to_owned())),
-            _ if state.replaced => return Err(ReleaseError::Replaced("replaced: it booted".to_owned())),
+            _ if state.booted => return Err(ReleaseError::Replaced("replaced: it booted".to_owned())),
             None => Progress::NotThere("it does not stand".to_owned()),
             Some(since) if now.since(since) >= state.takes => Progress::Complete("all is gone".to_owned()),
             Some(_) => Progress::Accepted("something is left".to_owned()),

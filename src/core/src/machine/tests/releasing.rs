@@ -51,6 +51,25 @@ fn whom_a_release_is_about_is_who_was_met_first() {
     assert!(matches!(player.try_apply(nobody), Err(Refused::NoSuch { .. })));
 }
 
+/// Whoever is found to be another machine is a person's matter: to go on with whom there is now, or to give the release up.
+#[test]
+fn a_person_goes_on_after_another_machine_was_found() {
+    let replaced = || {
+        let mut player = fenced(&["pods"]);
+        let (release, subject) = (release("pods"), "one".to_owned());
+        player.apply(Event::ReleaseSubject { release, subject });
+        player.apply(Event::GiveUp { reason: Reason::Replaced, detail: "it is another".to_owned() });
+        player
+    };
+    let mut player = replaced();
+    player.apply(Event::Retry(person()));
+    assert_eq!(player.record().phase, Phase::Fencing);
+    assert_eq!(player.open_fence().release(&release("pods")).unwrap().subject, None);
+    let mut player = replaced();
+    abandon(&mut player, "pods").unwrap();
+    assert_eq!(player.record().phase, Phase::Released);
+}
+
 #[test]
 fn nothing_is_released_in_any_other_phase() {
     let mut player = Player::new();

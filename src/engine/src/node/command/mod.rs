@@ -241,7 +241,10 @@ impl NodeTask {
                 self.answer(asked, reply, Ok(Ok(record)))
             }
             Command::Withdrawn(effects) => self.withdrawn(effects).await,
-            Command::Met(release, whom) => self.met(&release, Some(whom)).await,
+            Command::Met(release, whom) => {
+                self.note_met(release, whom);
+                Ok(())
+            }
             Command::StepAside { plan_goes, reply } => {
                 self.aside.ask(plan_goes);
                 let _ = reply.send(self.record().clone());

@@ -72,7 +72,7 @@ impl NodeTask {
         });
         let Some(read) = self.watch_over(reading).await? else { return Ok(None) };
         match read {
-            Ok(met) => self.met(&state.id, met).await?,
+            Ok(met) => met.into_iter().for_each(|whom| self.note_met(state.id.clone(), whom)),
             Err(ReleaseError::Replaced(why)) => {
                 self.replaced(&state.id, &why).await?;
                 return Ok(None);
@@ -88,22 +88,6 @@ impl NodeTask {
         let looks = self.look().await?;
         let moved = self.judge_looks(run, &looks).await?;
         Ok((!moved && run.unknown == 0).then_some(looks))
-    }
-
-    /// Whom its far side has for the node; who was met first stands.
-    pub(in crate::node) async fn met(
-        &mut self,
-        release: &ReleaseId,
-        whom: Option<String>,
-    ) -> Result<(), Fatal> {
-        let fence = self.record().fence.as_ref().filter(|fence| fence.ended_at.is_none());
-        let is_new =
-            fence.and_then(|fence| fence.release(release)).is_some_and(|state| state.subject.is_none());
-        if let Some(subject) = whom.filter(|_| is_new) {
-            self.persist(|| Event::ReleaseSubject { release: release.clone(), subject: subject.clone() })
-                .await?;
-        }
-        Ok(())
     }
 
     /// Nothing of another machine's is let go: a person decides (K1).
@@ -122,7 +106,7 @@ impl NodeTask {
             release: state.id.clone(),
             accepted: state.detail.clone(),
             identities: record.identities(&fence.topology),
-            met: state.subject.clone(),
+            met: self.whom_it_met(state),
         })
     }
 

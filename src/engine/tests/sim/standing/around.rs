@@ -4,7 +4,7 @@
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
 use picket_core::time::Clock;
-use picket_driver_sim::{Act, Verb};
+use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::NodeView;
 
 use super::{lab, lawful, taint, until};
@@ -107,7 +107,24 @@ async fn another_machine_under_the_node_s_name_is_left_alone_and_a_person_is_ask
     assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::Replaced));
     assert!(cluster.seen(|state| state.placed.is_empty()));
     assert!(!lab.is_on());
+    // A person says that this one is meant.
+    lab.engine.retry(&node(), person()).await.expect("let in");
+    lab.reach("released", s(120)).await;
+    assert_eq!(met(&lab).as_deref(), Some("another machine"));
     lawful(&cluster);
+}
+
+/// A fence that waits for a person without a proof may be of a machine that lives: it is told as soon as somebody hears it.
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_person_unproven_is_announced_too() {
+    let (mut lab, cluster) = lab(922, s(1)).await;
+    cluster.state.lock().expect("whole").hard_of_hearing = true;
+    lab.fault("bmc", Fault::Silent);
+    assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
+    assert!(cluster.seen(|state| state.announced.is_empty()));
+    cluster.state.lock().expect("whole").hard_of_hearing = false;
+    until(&cluster, |state| !state.announced.is_empty()).await;
+    assert_eq!(lab.phase(), "needs_operator");
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,7 +132,7 @@ async fn a_machine_that_takes_the_name_while_it_stands_takes_it_away_at_once() {
     let (mut lab, cluster) = lab(917, s(60)).await;
     lab.open().await;
     until(&cluster, |state| state.stands).await;
-    cluster.state.lock().expect("whole").replaced = true;
+    cluster.state.lock().expect("whole").booted = true;
     lab.reach("needs_operator", s(10)).await;
     assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::Replaced));
     assert!(cluster.seen(|state| !state.stands && state.removed.len() == 1));
