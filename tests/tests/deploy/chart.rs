@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use picket_tests::{Result, picketd};
+use picket_tests::{Result, Said, picketd, program};
 use serde_json::{Value, json};
 
 use crate::variants::{all, bundled, given, of, one, rendered, told, with};
@@ -20,7 +20,7 @@ async fn helm_finds_nothing_to_say_against_it() -> Result<()> {
 fn pods(objects: &[Value]) -> Vec<(&str, &Value)> {
     let made =
         |kind: &'static str| of(kind, objects).into_iter().map(move |made| (kind, &made["spec"]["template"]));
-    made("StatefulSet").chain(made("Job")).collect()
+    made("StatefulSet").chain(made("Deployment")).chain(made("Job")).collect()
 }
 
 fn fits(selector: &Value, labels: &Value) -> bool {
@@ -82,7 +82,7 @@ async fn every_pod_is_nobody_of_the_machine_s_and_asks_for_what_it_needs() -> Re
 async fn no_two_of_a_kind_share_a_machine_and_one_at_a_time_is_disturbed() -> Result<()> {
     for (name, values) in all() {
         let objects = rendered(&values).await?;
-        for set in of("StatefulSet", &objects) {
+        for set in [of("StatefulSet", &objects), of("Deployment", &objects)].concat() {
             let (labels, spec) =
                 (&set["spec"]["template"]["metadata"]["labels"], &set["spec"]["template"]["spec"]);
             assert!(fits(&set["spec"]["selector"]["matchLabels"], labels), "{name}: {set:#}");
@@ -104,7 +104,10 @@ async fn no_two_of_a_kind_share_a_machine_and_one_at_a_time_is_disturbed() -> Re
             for probe in ["startupProbe", "readinessProbe", "livenessProbe"] {
                 assert!(spec["containers"][0][probe]["httpGet"]["port"].is_string(), "{name}: {probe}");
             }
-            // Its service is there, and finds it.
+            // Who is called has a service, which finds it.
+            if set["kind"] == "Deployment" {
+                continue;
+            }
             let service = one("Service", set["spec"]["serviceName"].as_str().expect("a name"), &objects);
             assert!(
                 fits(&service["spec"]["selector"], labels) && service["spec"]["clusterIP"] == "None",
@@ -112,6 +115,24 @@ async fn no_two_of_a_kind_share_a_machine_and_one_at_a_time_is_disturbed() -> Re
             );
         }
     }
+    Ok(())
+}
+
+/// The controller's settings as they lie in a pod, and its own word on them: only what lies in the Secret is missing.
+#[tokio::test]
+async fn the_controller_takes_the_settings_that_the_chart_writes() -> Result<()> {
+    let (_, values) = all().into_iter().find(|(name, _)| *name == "watching").expect("it is there");
+    let objects = rendered(&values).await?;
+    let written = one("ConfigMap", "picket-controller", &objects)["data"]["controller.toml"].as_str();
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), written.expect("settings")).expect("written");
+    let mut command = tokio::process::Command::new(program("picket-controller")?);
+    command.arg("--config").arg(file.path()).arg("check").kill_on_drop(true);
+    let said = Said::of(command.output().await.expect("it runs"));
+    assert!(said.err.contains("tls.crt") || said.err.contains("ca.crt"), "{said:?}");
+    assert!(!said.err.contains("expected"), "{said:?}");
+    let there = r#""https://picket.fencing.svc:7070""#;
+    assert!(written.is_some_and(|settings| settings.contains(there)));
     Ok(())
 }
 

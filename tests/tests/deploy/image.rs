@@ -85,7 +85,7 @@ async fn containerd_takes_the_image_and_runs_what_is_in_it() -> Result<()> {
     let checked = containerd.ctr(&["images", "check"]).await?;
     assert!(checked.out.contains("complete"), "{checked:?}");
     let version = format!(" {}\n", env!("CARGO_PKG_VERSION"));
-    for program in ["picketd", "picket"] {
+    for program in ["picketd", "picket", "picket-controller"] {
         // Without a cgroup: who may make one is none of this test's matter.
         let run = ["run", "--rm", "--read-only", "--cgroup", "", &made.name, program, program, "--version"];
         let said = containerd.ctr(&run).await?;

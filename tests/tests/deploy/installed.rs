@@ -20,7 +20,9 @@ async fn cluster() -> Result<&'static Kubernetes> {
     static CLUSTER: OnceCell<Kubernetes> = OnceCell::const_new();
     let start = async || {
         let cluster = Kubernetes::start(2).await?;
-        cluster.kubectl(&["create", "namespace", "fencing"]).await?;
+        for namespace in ["fencing", "medik8s-leases"] {
+            cluster.kubectl(&["create", "namespace", namespace]).await?;
+        }
         Ok(cluster)
     };
     CLUSTER.get_or_try_init(start).await

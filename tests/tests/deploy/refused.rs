@@ -29,11 +29,21 @@ async fn a_value_that_is_wrong_is_named() -> Result<()> {
         ("/etcd/bundled/nodes", json!([{ "name": "n1", "inFleet": true }]), "nodes"),
         ("/etcd/bundled/nodes", json!([{ "name": "n1" }, { "name": "n2" }, { "name": "n3" }]), "inFleet"),
         ("/monitoring/serviceMonitor/interval", json!("often"), "interval"),
+        ("/controller/endpoints", json!(["gateway:7070"]), "endpoints"),
+        ("/controller/select", json!("ip"), "select"),
+        ("/controller/replicas", json!(0), "replicas"),
         ("/settings/password", json!("hunter2"), "password"),
     ] {
         let told = refused(&with(given(), &[(place, value)])).await?;
         assert!(told.contains(words) && told.contains("schema"), "{place}: {told}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_controller_without_a_certificate_is_refused() -> Result<()> {
+    let told = refused(&with(given(), &[("/controller", json!({ "enabled": true }))])).await?;
+    assert!(told.contains("controller.tls.secretName") && told.contains("role controller"), "{told}");
     Ok(())
 }
 

@@ -1,12 +1,16 @@
 //! What stands in two places says the same there.
 
+use std::collections::BTreeMap;
+
 use picket_tests::Result;
-use picket_tests::peers::parse_yaml;
+use picket_tests::peers::{parse_yaml, parse_yaml_documents};
 use serde_json::Value;
 
 use crate::variants::{all, chart, given, of, one, rendered, with};
 
 const RELEASE: &str = include_str!("../../../deploy/kubernetes/release.yaml");
+const CONTROLLER: &str = include_str!("../../../deploy/kubernetes/controller.yaml");
+const DEFINITIONS: &str = include_str!("../../../deploy/kubernetes/crds.yaml");
 const ALERTS: &str = include_str!("../../../deploy/prometheus/picket.rules.yaml");
 
 fn file(name: &str) -> String {
@@ -21,6 +25,16 @@ fn the_chart_s_copies_are_what_lies_in_deploy() {
         file("files/release.yaml"),
         RELEASE,
         "cp deploy/kubernetes/release.yaml deploy/helm/picket/files/"
+    );
+    assert_eq!(
+        file("files/controller.yaml"),
+        CONTROLLER,
+        "cp deploy/kubernetes/controller.yaml deploy/helm/picket/files/"
+    );
+    assert_eq!(
+        file("crds/crds.yaml"),
+        DEFINITIONS,
+        "cp deploy/kubernetes/crds.yaml deploy/helm/picket/crds/"
     );
     assert_eq!(
         file("files/picket.rules.yaml"),
@@ -44,10 +58,12 @@ async fn gateways_may_do_what_the_shipped_role_says_and_no_more() -> Result<()> 
     let shipped = parse_yaml(RELEASE).await?;
     for (name, values) in all() {
         let objects = rendered(&values).await?;
-        for role in of("ClusterRole", &objects) {
+        let of_gateways =
+            |role: &&Value| role["metadata"]["labels"]["app.kubernetes.io/component"] == "gateway";
+        for role in of("ClusterRole", &objects).into_iter().filter(of_gateways) {
             assert_eq!(role["rules"], shipped["rules"], "{name}");
         }
-        assert_eq!(of("Role", &objects), Vec::<&Value>::new(), "{name}");
+        assert_eq!(of("Role", &objects).into_iter().find(of_gateways), None, "{name}");
     }
     let objects = rendered(&given()).await?;
     let bound = one("ClusterRoleBinding", "fencing-picket-release", &objects);
@@ -59,6 +75,42 @@ async fn gateways_may_do_what_the_shipped_role_says_and_no_more() -> Result<()> 
         (&bound["subjects"][0]["name"], &bound["subjects"][0]["namespace"]),
         (&"picket".into(), &"fencing".into())
     );
+    Ok(())
+}
+
+/// In each namespace what the shipped manifest says there; its own lease stands where the chart is installed.
+#[tokio::test]
+async fn the_controller_may_do_what_the_shipped_roles_say_and_no_more() -> Result<()> {
+    let rules = |roles: Vec<&Value>, own: &str| -> BTreeMap<String, Value> {
+        let place = |role: &Value| match role["metadata"]["namespace"].as_str() {
+            Some(name) if name == own => "its own".to_owned(),
+            name => name.unwrap_or("everywhere").to_owned(),
+        };
+        roles.into_iter().map(|role| (place(role), role["rules"].clone())).collect()
+    };
+    let both = |objects: &[Value], own: &str| {
+        let roles = [of("ClusterRole", objects), of("Role", objects)].concat();
+        let is_its = |role: &&Value| {
+            role["metadata"]["name"].as_str().is_some_and(|name| name.ends_with("picket-controller"))
+        };
+        rules(roles.into_iter().filter(is_its).collect(), own)
+    };
+    let shipped = both(&parse_yaml_documents(CONTROLLER).await?, "picket");
+    assert!(shipped.len() >= 6, "{shipped:#?}");
+    let (_, values) = all().into_iter().find(|(name, _)| *name == "watching").expect("it is there");
+    let objects = rendered(&values).await?;
+    assert_eq!(both(&objects, "fencing"), shipped);
+    for binding in [of("ClusterRoleBinding", &objects), of("RoleBinding", &objects)].concat() {
+        let name = binding["metadata"]["name"].as_str().expect("a name");
+        let whose = if name.ends_with("controller") { "picket-controller" } else { "picket" };
+        assert_eq!(
+            binding["subjects"],
+            serde_json::json!([{ "kind": "ServiceAccount", "name": whose, "namespace": "fencing" }])
+        );
+        assert_eq!(binding["roleRef"]["name"], name);
+    }
+    let without = rendered(&with(values, &[("/controller/medik8sLeases", false.into())])).await?;
+    assert_eq!(both(&without, "fencing").len(), shipped.len() - 1);
     Ok(())
 }
 

@@ -65,6 +65,13 @@ pub fn all() -> Vec<(&'static str, Value)> {
             json!({ "serviceMonitor": { "enabled": true, "labels": { "release": "prometheus" } }, "prometheusRule": { "enabled": true } }),
         )],
     );
+    let watching = with(
+        given(),
+        &[(
+            "/controller",
+            json!({ "enabled": true, "medik8sLeases": true, "tls": { "secretName": "controller-tls" } }),
+        )],
+    );
     let elsewhere = with(
         given(),
         &[
@@ -78,6 +85,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("bundled", bundled()),
         ("everything", everything),
         ("watched", watched),
+        ("watching", watching),
         ("elsewhere", elsewhere),
     ]
 }

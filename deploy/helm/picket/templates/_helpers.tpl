@@ -151,6 +151,9 @@ volumeClaimTemplates:
 {{- if not .Values.gateways.tls.secretName }}
 {{- fail "\n\ngateways.tls.secretName: name a Secret with tls.crt, tls.key and ca.crt. Callers and gateways know each other by certificates; docs/deploy.md says how they are made." }}
 {{- end }}
+{{- if and .Values.controller.enabled (not .Values.controller.tls.secretName) }}
+{{- fail "\n\ncontroller.tls.secretName: name a Secret with tls.crt, tls.key and ca.crt: gateways know who asks by a certificate, whose name has the role controller in their settings." }}
+{{- end }}
 {{- $bundled := .Values.etcd.bundled }}
 {{- if and (not .Values.etcd.endpoints) (not $bundled.enabled) }}
 {{- fail (printf "\n\netcd: %d gateways without a shared store would each fence by themselves. Give etcd.endpoints, or set etcd.bundled.enabled." (int .Values.gateways.replicas)) }}

@@ -1,6 +1,6 @@
 //! Leases, and the brake: where too many Nodes are silent at once, the observer is suspect (K9).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::node::{Moment, Node};
@@ -11,6 +11,8 @@ pub const STALE: Duration = Duration::from_secs(20);
 const SHARE: usize = 55;
 /// ... and there must be so many.
 const LEAST: usize = 3;
+/// A zone heals Node by Node: who is not heard again yet is given two renewals more.
+const HEALS: Duration = Duration::from_secs(20);
 
 /// When each Node's lease was seen to advance. Its `renewTime` names a renewal, and is compared with no clock.
 #[derive(Clone, Debug, Default)]
@@ -70,6 +72,35 @@ pub(super) fn brake(nodes: &[&Node], leases: &Leases, now: Moment) -> BTreeMap<O
     braked.map(|(zone, (stale, of))| (zone.clone(), Braked { zone, stale, of })).collect()
 }
 
+/// The brakes, and those that were released just now.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Brakes {
+    /// Zones that were seen without a brake: at the beginning no lease was seen to advance, and nothing has failed yet.
+    free: BTreeSet<Option<String>>,
+    held: BTreeMap<Option<String>, (Braked, Moment)>,
+}
+
+impl Brakes {
+    /// Those that hold now.
+    pub(super) fn hold(
+        &mut self,
+        nodes: &[&Node],
+        leases: &Leases,
+        now: Moment,
+    ) -> BTreeMap<Option<String>, Braked> {
+        let mut holding = brake(nodes, leases, now);
+        let zones = nodes.iter().map(|node| Some(node.zone().to_owned())).chain([None]);
+        self.free.extend(zones.filter(|zone| !holding.contains_key(zone)));
+        let known = holding.iter().filter(|(zone, _)| self.free.contains(*zone));
+        self.held.extend(known.map(|(zone, braked)| (zone.clone(), (braked.clone(), now))));
+        self.held.retain(|_, (_, at)| now.saturating_sub(*at) <= HEALS);
+        for (zone, (braked, _)) in &self.held {
+            holding.entry(zone.clone()).or_insert_with(|| braked.clone());
+        }
+        holding
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +132,29 @@ mod tests {
         assert_eq!(braked(&[("a", 3, 3), ("b", 20, 0)]), [a()]);
         // Zones too small for a brake of their own are one cluster.
         assert_eq!(braked(&[("a", 2, 2), ("b", 2, 2)]), [None]);
+    }
+
+    /// The first two that are heard again do not cost the third its life.
+    #[test]
+    fn a_zone_that_heals_is_held_for_two_renewals_more_and_one_that_is_new_is_not() {
+        let nodes: Vec<Node> =
+            ["n1", "n2", "n3"].map(|name| Node { name: name.to_owned(), ..Node::default() }).into();
+        let nodes: Vec<&Node> = nodes.iter().collect();
+        let (mut leases, mut brakes) = (Leases::default(), Brakes::default());
+        let heard = |leases: &mut Leases, names: &[&str], at: u32| {
+            names.iter().for_each(|name| leases.see(name, &at.to_string(), S * at));
+        };
+        let all = ["n1", "n2", "n3"];
+        heard(&mut leases, &all, 1);
+        assert!(!brakes.hold(&nodes, &leases, S * 1).is_empty(), "nobody was seen to advance");
+        heard(&mut leases, &all, 10);
+        assert!(brakes.hold(&nodes, &leases, S * 10).is_empty(), "and that was the beginning");
+        assert!(!brakes.hold(&nodes, &leases, S * 40).is_empty());
+        heard(&mut leases, &["n1"], 41);
+        assert!(!brakes.hold(&nodes, &leases, S * 41).is_empty(), "two are stale, and no more");
+        heard(&mut leases, &["n1"], 60);
+        assert!(!brakes.hold(&nodes, &leases, S * 60).is_empty());
+        assert!(brakes.hold(&nodes, &leases, S * 61).is_empty(), "who is silent still is dead");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub use selector::{Requirement, Selector};
 pub use sight::UNBROKEN;
 pub use verdict::{Judgement, Report, Verdict, Why};
 
-use brake::Leases;
+use brake::{Brakes, Leases};
 use episode::Episode;
 use policy::Spoken;
 use sight::Sight;
@@ -38,6 +38,7 @@ pub struct Mind {
     policies: Vec<Policy>,
     nodes: BTreeMap<String, Sight>,
     leases: Leases,
+    brakes: Brakes,
     episodes: BTreeMap<String, Episode>,
     rebooting: BTreeSet<String>,
 }
@@ -145,7 +146,7 @@ impl Mind {
     pub fn judge(&mut self, now: Moment) -> Judgement {
         let spoken = self.spoken();
         let nodes: Vec<&Node> = self.nodes.values().map(|sight| &sight.node).collect();
-        let braked = brake::brake(&nodes, &self.leases, now);
+        let braked = self.brakes.hold(&nodes, &self.leases, now);
         let mut verdicts = BTreeMap::new();
         let names: Vec<String> = self.nodes.keys().cloned().collect();
         for name in names {

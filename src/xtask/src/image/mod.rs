@@ -25,9 +25,9 @@ const AUTHORITIES: [&str; 3] =
 /// What is made: one for each part that runs in clusters.
 const PRODUCTS: [Product; 1] = [Product {
     name: "picket",
-    about: "Out-of-band fencing gateway: picketd, and the command picket",
-    packages: &["picket-gateway", "picket-cli"],
-    programs: &["picketd", "picket"],
+    about: "Out-of-band fencing gateway: picketd, the command picket, and picket-controller",
+    packages: &["picket-gateway", "picket-cli", "picket-controller"],
+    programs: &["picketd", "picket", "picket-controller"],
     folders: &[("etc/picket", 0o755, Owner(0)), ("var/lib/picket", 0o700, USER), ("run/picket", 0o750, USER)],
     home: "/var/lib/picket",
     ports: &["7070/tcp", "9469/tcp"],
