@@ -44,6 +44,10 @@ async fn a_value_that_is_wrong_is_named() -> Result<()> {
 async fn a_controller_without_a_certificate_is_refused() -> Result<()> {
     let told = refused(&with(given(), &[("/controller", json!({ "enabled": true }))])).await?;
     assert!(told.contains("controller.tls.secretName") && told.contains("role controller"), "{told}");
+    let elsewhere = json!({ "enabled": true, "tls": { "secretName": "controller-tls" } });
+    let elsewhere =
+        with(given(), &[("/controller", elsewhere), ("/gateways/fenceThisCluster", json!(false))]);
+    assert!(refused(&elsewhere).await?.contains("whose Nodes are fenced"));
     Ok(())
 }
 

@@ -91,7 +91,8 @@ async fn the_controller_may_do_what_the_shipped_roles_say_and_no_more() -> Resul
     let both = |objects: &[Value], own: &str| {
         let roles = [of("ClusterRole", objects), of("Role", objects)].concat();
         let is_its = |role: &&Value| {
-            role["metadata"]["name"].as_str().is_some_and(|name| name.ends_with("picket-controller"))
+            let name = role["metadata"]["name"].as_str().unwrap_or_default();
+            name.trim_end_matches("-lease").ends_with("picket-controller")
         };
         rules(roles.into_iter().filter(is_its).collect(), own)
     };
@@ -102,13 +103,19 @@ async fn the_controller_may_do_what_the_shipped_roles_say_and_no_more() -> Resul
     assert_eq!(both(&objects, "fencing"), shipped);
     for binding in [of("ClusterRoleBinding", &objects), of("RoleBinding", &objects)].concat() {
         let name = binding["metadata"]["name"].as_str().expect("a name");
-        let whose = if name.ends_with("controller") { "picket-controller" } else { "picket" };
+        let whose = if name.contains("controller") { "picket-controller" } else { "picket" };
         assert_eq!(
             binding["subjects"],
             serde_json::json!([{ "kind": "ServiceAccount", "name": whose, "namespace": "fencing" }])
         );
         assert_eq!(binding["roleRef"]["name"], name);
     }
+    // Also where the release stands in one of those namespaces.
+    let mut named: Vec<_> =
+        of("Role", &objects).iter().map(|role| role["metadata"]["name"].to_string()).collect();
+    named.sort();
+    named.dedup();
+    assert_eq!(named.len(), 2, "its own lease's is called otherwise: {named:?}");
     let without = rendered(&with(values, &[("/controller/medik8sLeases", false.into())])).await?;
     assert_eq!(both(&without, "fencing").len(), shipped.len() - 1);
     Ok(())

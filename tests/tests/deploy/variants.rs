@@ -67,10 +67,13 @@ pub fn all() -> Vec<(&'static str, Value)> {
     );
     let watching = with(
         given(),
-        &[(
-            "/controller",
-            json!({ "enabled": true, "medik8sLeases": true, "tls": { "secretName": "controller-tls" } }),
-        )],
+        &[
+            (
+                "/controller",
+                json!({ "enabled": true, "medik8sLeases": true, "tls": { "secretName": "controller-tls" } }),
+            ),
+            ("/networkPolicy/callers", json!([{ "namespaceSelector": {} }])),
+        ],
     );
     let elsewhere = with(
         given(),

@@ -6,7 +6,7 @@ use picket_tests::Result;
 use picket_tests::peers::until;
 use serde_json::{Value, json};
 
-use crate::scene::{cluster, for_everybody, told};
+use crate::scene::{cluster, for_everybody, sleeping, told};
 
 /// A hold of Picket's must find a machine by what its BMC says of itself.
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn while_the_controller_of_volumes_is_stopped_none_is_detached() -> Result
     };
     assert_eq!(attachment().await?["spec"]["nodeName"], machine.name());
 
-    let stopped = cluster.stop_csi_controller();
+    let stopped = sleeping(cluster).await;
     cluster.kubectl(&["delete", "statefulset", "asleep"]).await?;
     let asked = async || Ok(attachment().await?["metadata"]["deletionTimestamp"].is_string());
     until("a volume is to be detached", Duration::from_secs(120), asked).await?;

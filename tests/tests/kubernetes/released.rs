@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use crate::moving::stuck;
 use crate::scene::{
     OUT_OF_SERVICE, cluster, for_a_gateway, for_a_mistake, for_deletion, for_everybody, for_foreign_taints,
-    told,
+    sleeping, told,
 };
 
 const FENCED: &str = "picket.dev/fenced";
@@ -133,7 +133,7 @@ async fn a_node_that_is_deleted_in_the_middle_stays_until_its_volume_is_free() -
     database.is_terminating().await?;
     let gateway = start(cluster, &[(here.name(), here, "pods")], &no_more).await?;
 
-    let asleep = cluster.stop_csi_controller();
+    let asleep = sleeping(cluster).await;
     let fenced = gateway
         .picket(&["fence", here.name(), "--until", "confirmed", "--yes", "--reason", "it hangs"])
         .await?;

@@ -1,8 +1,8 @@
 //! One cluster for all tests here, each of which has machines of its own.
 
 use picket_tests::Result;
-use picket_tests::peers::{CsiCall, Kubernetes, KubernetesMachine};
-use tokio::sync::OnceCell;
+use picket_tests::peers::{CsiCall, Kubernetes, KubernetesMachine, Stopped};
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 /// What lets go what a Node holds.
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
@@ -11,6 +11,13 @@ pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 pub async fn cluster() -> Result<&'static Kubernetes> {
     static CLUSTER: OnceCell<Kubernetes> = OnceCell::const_new();
     CLUSTER.get_or_try_init(|| Kubernetes::start(13)).await
+}
+
+/// What detaches stands still until this is dropped, and nobody else lets it go on meanwhile.
+pub async fn sleeping(cluster: &'static Kubernetes) -> (Stopped<'static>, MutexGuard<'static, ()>) {
+    static ONE: Mutex<()> = Mutex::const_new(());
+    let one = ONE.lock().await;
+    (cluster.stop_csi_controller(), one)
 }
 
 /// For a volume that goes from one to the other, in the right order.

@@ -151,6 +151,9 @@ volumeClaimTemplates:
 {{- if not .Values.gateways.tls.secretName }}
 {{- fail "\n\ngateways.tls.secretName: name a Secret with tls.crt, tls.key and ca.crt. Callers and gateways know each other by certificates; docs/deploy.md says how they are made." }}
 {{- end }}
+{{- if and .Values.controller.enabled (not .Values.gateways.fenceThisCluster) }}
+{{- fail "\n\ncontroller.enabled: it watches the Nodes of the cluster in which it runs, and by gateways.fenceThisCluster=false these are not the fleet's. Install it in the cluster whose Nodes are fenced (deploy/kubernetes/controller.yaml)." }}
+{{- end }}
 {{- if and .Values.controller.enabled (not .Values.controller.tls.secretName) }}
 {{- fail "\n\ncontroller.tls.secretName: name a Secret with tls.crt, tls.key and ca.crt: gateways know who asks by a certificate, whose name has the role controller in their settings." }}
 {{- end }}
