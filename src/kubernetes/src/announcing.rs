@@ -58,29 +58,19 @@ impl OutOfService {
         self.foreign(&node).map_or(Ok(()), |why| Err(ReleaseError::DidNotHappen(why)))
     }
 
-    /// All of it is let go: whoever deletes the Node need not wait for us any more.
-    pub(crate) async fn free(&self, mut node: Node, until: Instant) -> Result<(), ReleaseError> {
-        let of = self.of()?;
-        while let Some(change) = note::freeing(&node, &self.asked.owner) {
-            let mut patch = taints::tests(&node);
-            patch.push(change);
-            let freed: Result<Node, Fault> =
-                self.cluster.patch(&node::path(&of.name), Patch::Json, &Value::Array(patch), until).await;
-            match freed {
-                Ok(_) => break,
-                Err(fault) if fault.is(Kind::NotFound) => break,
-                // It was changed meanwhile, for one by its deletion.
-                Err(fault) if fault.is_changed() && Instant::now() + taints::AGAIN < until => {
-                    tokio::time::sleep(taints::AGAIN).await;
-                    node = match node::read(&self.cluster, &of.name, until).await {
-                        Err(fault) if fault.is(Kind::NotFound) => break,
-                        read => read.map_err(Fault::of_a_look)?,
-                    };
-                }
-                Err(fault) => return Err(fault.of_a_look()),
-            }
+    /// Whoever deletes that Node need not wait for us any more. False: it is not as it was read, and whoever asks looks again whether that is
+    /// still so: a later fence, or leadership, may keep it.
+    pub(crate) async fn free(&self, node: &Node, until: Instant) -> Result<bool, Fault> {
+        let Some(change) = note::freeing(node, &self.asked.owner) else { return Ok(true) };
+        let mut patch = taints::tests(node);
+        patch.push(change);
+        let path = node::path(&node.metadata.name);
+        match self.cluster.patch::<Node>(&path, Patch::Json, &Value::Array(patch), until).await {
+            Ok(_) => Ok(true),
+            Err(fault) if fault.is(Kind::NotFound) => Ok(true),
+            Err(fault) if fault.is_changed() => Ok(false),
+            Err(fault) => Err(fault),
         }
-        Ok(())
     }
 
     /// What bars the on: a taint that lets volumes go while it stands, whoever set it, and another machine under the node's name.

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::cluster::Patch;
 use crate::fault::{Fault, Kind};
 use crate::node;
-use crate::note::Note;
+use crate::note::{self, Note};
 use crate::object::{Lease, Node};
 use crate::release::{OfNode, OutOfService};
 use crate::taints::{self, FENCED, OUT_OF_SERVICE};
@@ -38,25 +38,17 @@ impl OutOfService {
             read => read?,
         };
         let owner = &self.asked.owner;
-        let is_later =
-            |node: &Node| Note::of(node, owner).is_some_and(|note| note.generation > left.generation.0);
-        let of_a_later_one =
-            || Ok(Some(format!("what a later fence of Node {} left is that one's", of.name)));
-        if is_later(&node) {
-            return of_a_later_one();
+        if Note::of(&node, owner).is_some_and(|note| note.generation > left.generation.0) {
+            return Ok(Some(format!("what a later fence of Node {} left is that one's", of.name)));
         }
         if taints::value(&node, OUT_OF_SERVICE).is_some_and(|value| self.is_ours(value)) {
             taints::remove(&self.cluster, &of.name, owner, until).await?;
             return Ok(Some("a taint that was removed just now".to_owned()));
         }
-        // Nobody waits for us: the fence has ended.
-        self.free(node, until).await?;
-        let node = match node::read(&self.cluster, &of.name, until).await {
-            Err(fault) if fault.is(Kind::NotFound) => return Ok(None),
-            read => read?,
-        };
-        if is_later(&node) {
-            return of_a_later_one();
+        // Nobody waits for us: the fence has ended. What is next goes by another look.
+        if note::freeing(&node, owner).is_some() {
+            self.free(&node, until).await?;
+            return Ok(Some("a finalizer that was removed just now".to_owned()));
         }
         let keeps_away = taints::value(&node, FENCED).is_some_and(|value| self.is_ours(value));
         let was_off = Note::of(&node, owner).is_some_and(|note| note.off);

@@ -244,12 +244,18 @@ impl Releaser for OutOfService {
             // Who is another machine is not who was met.
             self.known_by(of, node, &subject.identities)?;
             met = Some(Met::of(node).words());
-        } else if let Ok(node) = node::read(&self.cluster, &of.name, until).await {
+        } else {
             // The pods that were listed may be those of a machine that took the name meanwhile.
-            return Err(ReleaseError::DidNotHappen(format!(
-                "Node {} was made anew just now",
-                node.metadata.name
-            )));
+            match node::read(&self.cluster, &of.name, until).await {
+                Err(fault) if fault.is(Kind::NotFound) => {}
+                Err(fault) => return Err(fault.into()),
+                Ok(_) => {
+                    return Err(ReleaseError::DidNotHappen(format!(
+                        "Node {} was made anew just now",
+                        of.name
+                    )));
+                }
+            }
         }
         *of.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(Read { node, pods: pods? });
         Ok(met)
@@ -332,8 +338,11 @@ impl Releaser for OutOfService {
                 return Ok(Progress::NotThere(format!("bound to it meanwhile: {}", named(&left.goes))));
             }
             if left.waits.is_empty() && left.volumes.is_empty() {
-                if let Some(node) = node {
-                    self.free(node, until).await?;
+                if let Some(node) = &node
+                    && !self.free(node, until).await.map_err(Fault::of_a_look)?
+                {
+                    tokio::time::sleep(PACE).await;
+                    continue;
                 }
                 let ignored = match left.ignored.is_empty() {
                     true => String::new(),

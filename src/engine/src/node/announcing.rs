@@ -75,9 +75,8 @@ impl NodeTask {
         self.announcing = Some(Announcing { of, task });
     }
 
-    /// Who was met first stands.
-    pub(super) fn note_met(&mut self, release: ReleaseId, whom: String) {
-        let of = self.record().generation;
+    /// Who was met first in that generation stands.
+    pub(super) fn note_met(&mut self, of: Generation, release: ReleaseId, whom: String) {
         let known = self.met.0.get(&release).is_some_and(|(known, _)| *known == of);
         if !known {
             self.met.0.insert(release, (of, whom));
@@ -139,7 +138,7 @@ async fn announced(subject: Subject, releaser: Arc<dyn Releaser>, told: &Own) {
         match tokio::time::timeout(time, asked).await {
             Ok(Ok(met)) => {
                 if let Some(whom) = met {
-                    told.send(Command::Met(subject.release, whom));
+                    told.send(Command::Met(subject.generation, subject.release, whom));
                 }
                 return;
             }

@@ -151,8 +151,8 @@ impl NodeTask {
             tokio::select! {
                 biased;
                 Some(command) = self.mailbox.recv() => {
-                    if let Command::Met(release, whom) = command {
-                        self.note_met(release, whom);
+                    if let Command::Met(of, release, whom) = command {
+                        self.note_met(of, release, whom);
                         continue;
                     }
                     if let Some(asked) = command.asked() {

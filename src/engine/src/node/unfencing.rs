@@ -83,6 +83,10 @@ impl NodeTask {
                 None => return Ok(()),
             },
             Bringing::PowerOn => {
+                // Undoing holds takes its time: what somebody set up meanwhile bars the on, too.
+                if !self.is_let_on(deadline).await? {
+                    return Ok(());
+                }
                 let hosts = self.hosts_to_bring_on();
                 if !self.bring_on(&hosts, deadline).await? {
                     return Ok(());

@@ -2,238 +2,24 @@
 //! node is proven off, and nothing is switched on while it does, nor soon after.
 
 mod around;
+mod cluster;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use picket_core::device::Identity;
-use picket_core::ground::ReleasePermit;
-use picket_core::ids::{NodeId, ReleaseId};
+use picket_core::ids::ReleaseId;
 use picket_core::ledger::EffectKind;
-use picket_core::order::ReleaseOrder;
 use picket_core::outcome::{Outcome, Reason};
-use picket_core::time::{BootTime, Clock};
-use picket_driver_sim::{Act, Fault, SharedWorld, Verb};
-use picket_release::{Left, Pace, Progress, ReleaseError, Releaser, Subject};
-use tokio::time::Instant;
+use picket_core::time::Clock;
+use picket_driver_sim::{Act, Fault, Verb};
 
+use self::cluster::{Cluster, State};
 use crate::crash;
 use crate::lab::{Lab, NODE, node, person, s};
 use crate::setup::Setup;
 
-/// An attempt lands no later than that after it was sent.
-const LIFE: Duration = Duration::from_secs(10);
+/// What it set up may be acted on for so long after it is gone.
 const LINGERS: Duration = Duration::from_secs(30);
-
-/// A cluster, in which a taint lets volumes go.
-#[derive(Debug)]
-struct Cluster {
-    world: SharedWorld,
-    clock: Arc<dyn Clock>,
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    stands: bool,
-    /// What it is to let go takes so long.
-    takes: Duration,
-    /// What was let go so far, and what is left.
-    since: Option<BootTime>,
-    placed: Vec<BootTime>,
-    removed: Vec<BootTime>,
-    /// Nobody answers.
-    is_away: bool,
-    /// The next attempt is not answered, and lands so much later.
-    late: Option<Duration>,
-    lands: Vec<BootTime>,
-    /// To read what an attempt goes by takes so long.
-    reads_for: Duration,
-    /// What it goes by is not what it should be.
-    refuses: Option<&'static str>,
-    /// Another machine has taken the node's name there.
-    replaced: bool,
-    /// It booted there, although the node is off.
-    booted: bool,
-    /// When it was told that the node is being fenced; and so it says of the node still.
-    announced: Vec<BootTime>,
-    keeps_pods_away: bool,
-    /// It never answers that.
-    deaf: bool,
-    /// It refuses to hear that.
-    hard_of_hearing: bool,
-    /// Somebody else set up the same.
-    foreign: bool,
-    /// Nobody answers before an on.
-    mute: bool,
-    asked_for_on: usize,
-    /// A question how far it is takes so long.
-    answers_after: Duration,
-    wrong: Vec<String>,
-}
-
-impl Cluster {
-    fn new(world: &SharedWorld, clock: Arc<dyn Clock>) -> Arc<Self> {
-        let state = Mutex::new(State { takes: s(1), ..State::default() });
-        Arc::new(Self { world: world.clone(), clock, state })
-    }
-
-    fn is_on(&self) -> bool {
-        self.world.lock().expect("whole").truth(NODE, self.clock.boot())
-    }
-
-    fn is_away(&self, is_away: bool) {
-        self.state.lock().expect("whole").is_away = is_away;
-    }
-
-    /// What was under way has landed by now.
-    fn land(&self, state: &mut State) {
-        let now = self.clock.boot();
-        let (landed, rest): (Vec<_>, Vec<_>) = state.lands.drain(..).partition(|at| *at <= now);
-        state.lands = rest;
-        if let Some(at) = landed.last() {
-            (state.stands, state.since) = (true, Some(*at));
-            state.placed.push(*at);
-        }
-    }
-
-    fn seen<T>(&self, of: impl FnOnce(&State) -> T) -> T {
-        let mut state = self.state.lock().expect("whole");
-        self.land(&mut state);
-        of(&state)
-    }
-}
-
-#[async_trait]
-impl Releaser for Cluster {
-    fn max_in_flight(&self) -> Option<Duration> {
-        Some(LIFE)
-    }
-
-    fn lingers(&self) -> Option<Duration> {
-        Some(LINGERS)
-    }
-
-    async fn withdraw(&self, _node: &NodeId, _until: Instant) -> Result<(), ReleaseError> {
-        let now = self.clock.boot();
-        let mut state = self.state.lock().expect("whole");
-        self.land(&mut state);
-        if state.is_away {
-            return Err(ReleaseError::Unknown("nobody answers".to_owned()));
-        }
-        if std::mem::take(&mut state.stands) {
-            state.removed.push(now);
-        }
-        Ok(())
-    }
-
-    fn pace(&self) -> Pace {
-        Pace {
-            deadline: s(120),
-            attempt: self.seen(|state| s(5).max(state.answers_after)),
-            ..Pace::default()
-        }
-    }
-
-    async fn announce(&self, subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
-        if self.seen(|state| state.deaf) {
-            std::future::pending::<()>().await;
-        }
-        let now = self.clock.boot();
-        let mut state = self.state.lock().expect("whole");
-        if state.hard_of_hearing {
-            return Err(ReleaseError::DidNotHappen("not now".to_owned()));
-        }
-        state.announced.push(now);
-        state.keeps_pods_away = true;
-        assert_eq!(subject.node, node());
-        let whom = if state.replaced { "another machine" } else { "the machine of then" };
-        Ok(Some(whom.to_owned()))
-    }
-
-    async fn tidy(
-        &self,
-        _node: &NodeId,
-        _left: Left,
-        _until: Instant,
-    ) -> Result<Option<String>, ReleaseError> {
-        self.state.lock().expect("whole").keeps_pods_away = false;
-        Ok(None)
-    }
-
-    async fn check(&self, _identities: &[Identity], _until: Instant) -> Vec<String> {
-        if self.seen(|state| state.deaf) {
-            std::future::pending::<()>().await;
-        }
-        self.seen(|state| state.refuses).into_iter().map(str::to_owned).collect()
-    }
-
-    async fn lets_on(&self, _subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
-        let mut state = self.state.lock().expect("whole");
-        state.asked_for_on += 1;
-        match (state.foreign, state.mute) {
-            (_, true) => Err(ReleaseError::Unknown("nobody answers".to_owned())),
-            (true, _) => Err(ReleaseError::DidNotHappen("somebody else's stands".to_owned())),
-            _ => Ok(None),
-        }
-    }
-
-    async fn prepare(&self, subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
-        let takes = self.seen(|state| state.reads_for);
-        tokio::time::sleep(takes).await;
-        let (refuses, replaced) = self.seen(|state| (state.refuses, state.replaced));
-        let whom = if replaced { "another machine" } else { "the machine of then" };
-        if subject.met.as_deref().is_some_and(|met| met != whom) {
-            return Err(ReleaseError::Replaced(format!("replaced: it is {whom}")));
-        }
-        refuses.map_or(Ok(Some(whom.to_owned())), |why| Err(ReleaseError::DidNotHappen(why.to_owned())))
-    }
-
-    async fn attempt(
-        &self,
-        _order: &ReleaseOrder,
-        permit: &ReleasePermit<'_>,
-        _until: Instant,
-    ) -> Result<Progress, ReleaseError> {
-        permit.may_send().map_err(ReleaseError::DidNotHappen)?;
-        let now = self.clock.boot();
-        let is_on = self.is_on();
-        let mut state = self.state.lock().expect("whole");
-        self.land(&mut state);
-        if is_on {
-            state.wrong.push(format!("set up at {now:?}, while it is on"));
-        }
-        if state.stands {
-            state.wrong.push(format!("set up at {now:?}, and it stands from before"));
-        }
-        if let Some(later) = state.late.take() {
-            state.lands.push(now + later);
-            return Err(ReleaseError::Unknown("no answer".to_owned()));
-        }
-        if state.is_away {
-            return Err(ReleaseError::DidNotHappen("nobody answers".to_owned()));
-        }
-        (state.stands, state.since) = (true, Some(now));
-        state.placed.push(now);
-        Ok(Progress::Accepted("it stands".to_owned()))
-    }
-
-    async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
-        let takes = self.seen(|state| state.answers_after);
-        tokio::time::sleep(takes).await;
-        let now = self.clock.boot();
-        let mut state = self.state.lock().expect("whole");
-        self.land(&mut state);
-        Ok(match state.since.filter(|_| state.stands) {
-            _ if state.is_away => return Err(ReleaseError::Unknown("nobody answers".to_owned())),
-            _ if state.booted => return Err(ReleaseError::Replaced("replaced: it booted".to_owned())),
-            None => Progress::NotThere("it does not stand".to_owned()),
-            Some(since) if now.since(since) >= state.takes => Progress::Complete("all is gone".to_owned()),
-            Some(_) => Progress::Accepted("something is left".to_owned()),
-        })
-    }
-}
 
 /// A node with a taint; what it lets go takes so long.
 async fn lab(seed: u64, takes: Duration) -> (Lab, Arc<Cluster>) {

@@ -65,7 +65,7 @@ pub(crate) enum Command {
     /// What these effects had set up is gone for good: a task of the node's own says so.
     Withdrawn(Vec<EffectId>),
     /// Whom the far side of a release has for the node: a task of the node's own met it.
-    Met(ReleaseId, String),
+    Met(Generation, ReleaseId, String),
     /// Any other one, with the roles in which it is asked, as the audit tells them.
     As(Arc<str>, Box<Command>),
     /// Make room for a task with another plan, or other rules, once the node is at rest. Answered with the record at once:
@@ -241,8 +241,8 @@ impl NodeTask {
                 self.answer(asked, reply, Ok(Ok(record)))
             }
             Command::Withdrawn(effects) => self.withdrawn(effects).await,
-            Command::Met(release, whom) => {
-                self.note_met(release, whom);
+            Command::Met(of, release, whom) => {
+                self.note_met(of, release, whom);
                 Ok(())
             }
             Command::StepAside { plan_goes, reply } => {

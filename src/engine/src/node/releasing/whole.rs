@@ -72,7 +72,10 @@ impl NodeTask {
         });
         let Some(read) = self.watch_over(reading).await? else { return Ok(None) };
         match read {
-            Ok(met) => met.into_iter().for_each(|whom| self.note_met(state.id.clone(), whom)),
+            Ok(met) => {
+                let of = self.record().generation;
+                met.into_iter().for_each(|whom| self.note_met(of, state.id.clone(), whom));
+            }
             Err(ReleaseError::Replaced(why)) => {
                 self.replaced(&state.id, &why).await?;
                 return Ok(None);

@@ -160,6 +160,19 @@ async fn what_somebody_else_set_up_bars_the_on_also_once_nobody_answers_any_more
     lawful(&cluster);
 }
 
+/// Undoing holds takes its time: it is asked again right before the on.
+#[tokio::test(start_paused = true)]
+async fn what_somebody_sets_up_while_it_is_brought_back_bars_the_on_too() {
+    let (mut lab, cluster) = lab(923, s(1)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    cluster.state.lock().expect("whole").foreign_after = Some(1);
+    lab.unfence().await.expect("it is let in");
+    waits_for(&lab, "somebody else's stands").await;
+    lab.reach("power_on_failed", s(600)).await;
+    assert!(!lab.is_on() && lab.received("bmc").ons == 0);
+    lawful(&cluster);
+}
+
 /// The node may be what would answer.
 #[tokio::test(start_paused = true)]
 async fn where_nobody_answers_the_on_goes_after_a_while() {
