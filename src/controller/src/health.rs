@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use picket_metrics::Metrics;
+use picket_metrics::http::Answers;
 
 use crate::lead::Leading;
 use crate::measured::LEADING;
@@ -38,21 +39,17 @@ pub struct Health {
     pub told: Arc<Told>,
 }
 
-impl Health {
-    /// All metrics, as Prometheus reads them.
-    pub fn text(&self) -> String {
+impl Answers for Health {
+    fn metrics(&self) -> String {
         let leads = self.leading.now();
         self.metrics.text(|metrics| metrics.set(&LEADING, &[], if leads { 1.0 } else { 0.0 }))
     }
 
     /// Whether it does its work, leading or standing by.
-    ///
-    /// # Errors
-    /// What is missing.
-    pub fn ready(&self) -> Result<&'static str, String> {
+    async fn ready(&self) -> Result<String, String> {
         match (&*self.told.missing(), self.leading.now()) {
-            ([], true) => Ok("leads"),
-            ([], false) => Ok("stands by"),
+            ([], true) => Ok("leads".to_owned()),
+            ([], false) => Ok("stands by".to_owned()),
             (missing, _) => Err(format!("the API server has not told yet: {}", missing.join(", "))),
         }
     }

@@ -17,7 +17,6 @@ mod crd;
 mod fault;
 mod gateway;
 mod health;
-mod http;
 mod kured;
 mod lead;
 mod measured;

@@ -19,7 +19,7 @@ use crate::lead::Standing;
 use crate::medik8s::Leases;
 use crate::settings::{Faults, Settings};
 use crate::teller::Teller;
-use crate::{check, crd, gateway, http, lead, measured, watch};
+use crate::{check, crd, gateway, lead, measured, watch};
 
 /// So much of what was seen may wait.
 const ROOM: usize = 4_096;
@@ -117,7 +117,9 @@ async fn serve(settings: Settings, api: Api) -> Result<(), Failure> {
     let (standing, leading) = Standing::new(api.clone(), &settings);
     let told = Arc::new(Told::default());
     let listener = match settings.listen {
-        Some(address) => Some(http::bind(address).await.map_err(|error| Failure::Listen(address, error))?),
+        Some(address) => {
+            Some(picket_metrics::http::bind(address).await.map_err(|error| Failure::Listen(address, error))?)
+        }
         None => None,
     };
     let others = Arc::new(Leases::new(settings.medik8s_leases));
@@ -138,7 +140,7 @@ async fn serve(settings: Settings, api: Api) -> Result<(), Failure> {
     let mut control = tokio::spawn(control.run(seen, to_see));
     let serving = tokio::spawn(async move {
         match listener {
-            Some(listener) => http::serve(listener, health).await,
+            Some(listener) => picket_metrics::http::serve(listener, health).await,
             None => std::future::pending().await,
         }
     });

@@ -1,14 +1,13 @@
 //! From checked settings to the engine's parts. What drivers and releasers find wrong is told all at once.
 
 mod clouds;
+mod releases;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use picket_config::{
-    DeviceSettings, Fault, Faults, Gateway, Grouping, Kinded, Nature, NodeSettings, Settings,
-};
+use picket_config::{DeviceSettings, Fault, Faults, Grouping, Kinded, Nature, NodeSettings, Settings};
 use picket_core::device::{DeviceClass, DeviceSpec};
 use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::time::written;
@@ -46,7 +45,7 @@ pub(crate) fn all(
 ) -> Result<Built, Faults> {
     let mut faults = Vec::new();
     let tls = crate::doors::tls(settings, &mut faults);
-    let releasers = releasers(settings, &mut faults);
+    let releasers = releases::made(settings, &mut faults);
     let sources = sources::read(&settings.groups, &mut faults);
     let mut builder = Builder {
         made_of: drivers,
@@ -141,36 +140,6 @@ fn files(settings: &serde_json::Map<String, serde_json::Value>) -> Vec<serde_jso
             json!([file.ino(), file.size(), file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()])
         })
         .collect()
-}
-
-fn releasers(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<ReleaseId, Arc<dyn Releaser>> {
-    let mut releasers = BTreeMap::new();
-    for release in settings.releases.values() {
-        faults.extend(stands_nowhere(&settings.gateway, &release.how));
-        match crate::drivers::releaser(release.id.as_str(), &release.how.kind, &release.how.settings) {
-            Ok(releaser) => {
-                releasers.insert(release.id.clone(), releaser);
-            }
-            Err(wrong) => {
-                faults.extend(wrong.into_iter().map(|fault| release.how.fault(&fault.key, fault.message)))
-            }
-        }
-    }
-    releasers
-}
-
-/// Who uses the service account of a pod runs on a Node of the very cluster that it lets go, and must know on which (S17, K13).
-fn stands_nowhere(gateway: &Gateway, release: &Kinded) -> Option<Fault> {
-    let within = release.kind == "kubernetes" && !release.settings.contains_key("kubeconfig");
-    let knows = gateway.node.is_some() || gateway.kubernetes_node.is_some();
-    (within && !knows).then(|| {
-        release.fault(
-            "",
-            "uses the service account of the pod in which this gateway runs, and the gateway does not know on which Node that is: it could \
-             shoot itself. Set gateway.kubernetes_node, in the pod by PICKET__GATEWAY__KUBERNETES_NODE from the field spec.nodeName \
-             (deploy/helm does), or name a kubeconfig",
-        )
-    })
 }
 
 /// What the devices' drivers have to say of them that is no fault: each once, with the first device and how many more.

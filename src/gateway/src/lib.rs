@@ -11,7 +11,6 @@ mod build;
 mod doors;
 mod drivers;
 mod failure;
-mod http;
 mod log;
 mod measured;
 mod needs;

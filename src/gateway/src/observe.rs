@@ -9,6 +9,7 @@ use picket_core::time::WallTime;
 use picket_engine::{Engine, NodeView, Part, Readiness, readiness};
 use picket_metrics as metrics;
 use picket_metrics::Metrics;
+use picket_metrics::http::Answers;
 use picket_server::House;
 
 /// Nodes in trouble that are told by name.
@@ -46,9 +47,9 @@ struct Sums {
     troubles: Vec<(String, &'static str)>,
 }
 
-impl Observer {
+impl Answers for Observer {
     /// Everything, as it is now.
-    pub(crate) fn text(&self) -> String {
+    fn metrics(&self) -> String {
         self.metrics.text(|metrics| {
             self.of_nodes(metrics);
             self.of_gateway(metrics);
@@ -56,7 +57,7 @@ impl Observer {
     }
 
     /// Whether it can be asked for fences: it leads, and its store answers. Else why not.
-    pub(crate) async fn ready(&self) -> Result<String, String> {
+    async fn ready(&self) -> Result<String, String> {
         let term = self.engine.leading().map_err(|why| format!("does not lead: {why}"))?;
         match tokio::time::timeout(PATIENCE, self.engine.revision()).await {
             Ok(Ok(_)) => Ok(format!("leads, in term {}", term.0)),
@@ -64,7 +65,9 @@ impl Observer {
             Err(_) => Err(format!("leads, and the store does not answer within {PATIENCE:?}")),
         }
     }
+}
 
+impl Observer {
     fn of_gateway(&self, metrics: &Metrics) {
         // A permit that is over leads no more, also where the engine has not yet looked at it.
         let over = self.engine.permit_left() == Some(Duration::ZERO);

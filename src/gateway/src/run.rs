@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::notify::Notify;
 use crate::observe::Observer;
 use crate::reload::Reloader;
-use crate::{build, doors, http, log, needs, room, sharing};
+use crate::{build, doors, log, needs, room, sharing};
 
 /// Runs the daemon until SIGTERM or SIGINT. Failures are told on standard error, once.
 pub fn main(arguments: &Arguments, hooks: Arc<dyn Hooks>) -> ExitCode {
@@ -192,7 +192,9 @@ async fn live(
     tracing::info!(gateway = %settings.gateway.name, version = env!("CARGO_PKG_VERSION"), "starting");
     doors::tell(settings, &listeners, listeners.are_guarded());
     let telling = match settings.metrics.listen {
-        Some(address) => Some(http::bind(address).await.map_err(|error| Failure::Metrics(address, error))?),
+        Some(address) => Some(
+            picket_metrics::http::bind(address).await.map_err(|error| Failure::Metrics(address, error))?,
+        ),
         None => None,
     };
     let observer = Arc::new(Observer {
@@ -208,7 +210,7 @@ async fn live(
     let besides = async {
         let telling = async {
             match telling {
-                Some(listener) => http::serve(listener, observer).await,
+                Some(listener) => picket_metrics::http::serve(listener, observer).await,
                 None => std::future::pending().await,
             }
         };

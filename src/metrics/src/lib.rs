@@ -1,13 +1,16 @@
 //! What is counted and measured, and the text that Prometheus reads.
 //!
 //! **Purpose.** One table of all metrics ([`ALL`]), and one cheap handle ([`Metrics`]) with which every room counts.
-//! **Non-goals.** Nothing is decided by a metric. Nothing is served here: the gateway does that.
+//! The place where they, and a program's health, are told (`http`, a feature).
+//! **Non-goals.** Nothing is decided by a metric.
 //! **Invariants.** A metric that is not in the table is not exported. The values of a label come from a list that the
 //! code or the settings bound: never the id of a fence, never what a caller wrote. Beyond [`MOST`] sets of labels a
 //! metric takes no new ones, and counts what it left out.
 //! **Boundary.** Knows no type of ours.
 
 mod handle;
+#[cfg(feature = "http")]
+pub mod http;
 mod table;
 
 pub use handle::{MOST, Metrics};

@@ -1,5 +1,7 @@
 //! The worlds in which histories happen: machines, devices, gateways, limits.
 
+mod volumes;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -14,8 +16,9 @@ use picket_driver_sim::{
     Disk, Fault, Link, Random, RestorePolicy, SharedWorld, SimDriver, SimOptions, World,
 };
 use picket_engine::{NodePlan, ParentDriver, ParentSettings, Parents, PlannedRelease};
-use picket_release::{ForNode, Releaser};
+use picket_release::Releaser;
 
+pub(crate) use self::volumes::VOLUMES;
 use crate::scene::s;
 use crate::trace::GatewayId;
 
@@ -25,19 +28,11 @@ const IDLE: Duration = Duration::from_secs(60);
 /// The device of class parent.
 const PARENT: &str = "parent";
 
-/// The release of volumes, one by one.
-pub(crate) const VOLUMES: &str = "volumes";
-
 /// Where they are attached.
 pub(crate) const PLACE: &str = "/dev/vdx";
 
 /// How late a detach may land.
 pub(crate) const DETACH_LIFE: Duration = Duration::from_secs(65);
-
-fn let_go() -> Arc<dyn Releaser> {
-    let deadline = ("deadline".to_owned(), "300s".into());
-    picket_release::make(VOLUMES, "volumes", &[deadline].into_iter().collect()).expect("good settings")
-}
 
 /// One node's devices, and which of them may lie.
 #[derive(Clone, Debug)]
@@ -360,11 +355,7 @@ impl Shape {
             id: ReleaseId::new(id).expect("a good name"),
             releaser: releaser.clone(),
         });
-        let whose = ForNode { id: &node.id, provider_id: None, devices: &drivers };
-        let volumes = self.volumes.then(|| PlannedRelease {
-            id: ReleaseId::new(VOLUMES).expect("a good name"),
-            releaser: let_go().of_node(&whose).expect("it knows volumes").expect("by a device"),
-        });
+        let volumes = self.volumes.then(|| volumes::of(&node.id, &drivers));
         NodePlan {
             id: node.id.clone(),
             provider_id: None,

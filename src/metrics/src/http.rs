@@ -12,12 +12,11 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use picket_metrics::Metrics;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::health::Health;
+use crate::Metrics;
 
 /// Connections that are served at once; more wait.
 const AT_ONCE: usize = 16;
@@ -25,15 +24,27 @@ const AT_ONCE: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(10);
 const TEXT: &str = "text/plain; charset=utf-8";
 
+/// What is asked.
+pub trait Answers: Send + Sync + 'static {
+    /// All metrics, as they are now.
+    fn metrics(&self) -> String;
+
+    /// Whether it does its work, and how; else what is missing.
+    fn ready(&self) -> impl Future<Output = Result<String, String>> + Send;
+}
+
 /// Listens there.
-pub(crate) async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+///
+/// # Errors
+/// The address is not to be had.
+pub async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     let listener = TcpListener::bind(address).await?;
     tracing::info!(address = %listener.local_addr()?, "metrics and health over HTTP");
     Ok(listener)
 }
 
 /// Answers for as long as it is polled.
-pub(crate) async fn serve(listener: TcpListener, health: Arc<Health>) {
+pub async fn serve(listener: TcpListener, asked: Arc<impl Answers>) {
     let room = Arc::new(Semaphore::new(AT_ONCE));
     let mut serving = JoinSet::new();
     loop {
@@ -47,12 +58,12 @@ pub(crate) async fn serve(listener: TcpListener, health: Arc<Health>) {
                 continue;
             }
         };
-        let health = health.clone();
+        let asked = asked.clone();
         serving.spawn(async move {
             let _place = place;
             let service = service_fn(move |request| {
-                let health = health.clone();
-                async move { Ok::<_, Infallible>(answer(&request, &health)) }
+                let asked = asked.clone();
+                async move { Ok::<_, Infallible>(answer(&request, &*asked).await) }
             });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -64,11 +75,11 @@ pub(crate) async fn serve(listener: TcpListener, health: Arc<Health>) {
     }
 }
 
-fn answer(request: &Request<Incoming>, health: &Health) -> Response<Full<Bytes>> {
+async fn answer(request: &Request<Incoming>, asked: &impl Answers) -> Response<Full<Bytes>> {
     let (status, kind, text) = match (request.method(), request.uri().path()) {
-        (&Method::GET, "/metrics") => (StatusCode::OK, Metrics::CONTENT_TYPE, health.text()),
+        (&Method::GET, "/metrics") => (StatusCode::OK, Metrics::CONTENT_TYPE, asked.metrics()),
         (&Method::GET, "/healthz") => (StatusCode::OK, TEXT, "alive\n".to_owned()),
-        (&Method::GET, "/readyz") => match health.ready() {
+        (&Method::GET, "/readyz") => match asked.ready().await {
             Ok(how) => (StatusCode::OK, TEXT, format!("{how}\n")),
             Err(why) => (StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{why}\n")),
         },
