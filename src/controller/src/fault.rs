@@ -1,7 +1,5 @@
 //! What a request to the API server came to, where it did not succeed.
 
-use std::error::Error;
-
 /// A request that did not succeed. The words hold no secret.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{words}")]
@@ -24,7 +22,7 @@ impl Fault {
                 let said = if status.message.is_empty() { &status.reason } else { &status.message };
                 Self { code: status.code, words: format!("{what}: {said} ({})", status.code) }
             }
-            other => Self::own(format!("{what}: {}", chain(other))),
+            other => Self::own(format!("{what}: {}", picket_login::chain(other))),
         }
     }
 
@@ -37,18 +35,4 @@ impl Fault {
     pub fn is_changed(&self) -> bool {
         matches!(self.code, 409 | 422)
     }
-}
-
-/// An error with its causes.
-pub fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let more = next.to_string();
-        if !words.contains(&more) {
-            words = format!("{words}: {more}");
-        }
-        cause = next.source();
-    }
-    words
 }

@@ -126,7 +126,7 @@ async fn each<K>(
         let told = match events.try_next().await {
             Ok(Some(event)) => seen(event),
             Ok(None) => return,
-            Err(error) => vec![Seen::Broken(what, crate::fault::chain(&error))],
+            Err(error) => vec![Seen::Broken(what, picket_login::chain(&error))],
         };
         for one in told {
             if to.send(one).await.is_err() {

@@ -44,7 +44,7 @@ impl Sources {
     ) -> Option<Arc<dyn Liveness>> {
         let settings = groups.iter().find_map(|group| self.by_group.get(group))?;
         let source = self.by_place.get(settings.place())?;
-        match source.of(&node.id, &node.labels) {
+        match source.of(&node.id, node.provider_id.as_deref(), &node.labels) {
             Ok(source) => Some(source),
             Err(fault) => {
                 faults.push(settings.fault(&fault.key, format!("{}: {}", node.id, fault.message)));

@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use crate::cluster::Cluster;
+use crate::fault::Fault;
+use crate::finding::{FindBy, Sought};
 use crate::node;
 use crate::object::{Condition, Node};
 use crate::settings::Login;
@@ -20,13 +22,14 @@ pub struct Alive {
     cluster: Arc<Cluster>,
     /// Conditions that a Node has which recovered, each with its status.
     wanted: Arc<[Condition]>,
+    find_by: FindBy,
 }
 
 #[derive(Debug)]
 struct OfNode {
     cluster: Arc<Cluster>,
     wanted: Arc<[Condition]>,
-    name: String,
+    sought: Sought,
 }
 
 impl Alive {
@@ -34,7 +37,7 @@ impl Alive {
     ///
     /// Keys besides those of every source: `kubeconfig`, `context` and `cluster_uid` as of a release of this kind, and `conditions` (what a
     /// Node that recovered says; `["Ready=True"]`): name here what fences are asked for, else a Node that is ready, and was fenced for
-    /// another reason, is taken for recovered.
+    /// another reason, is taken for recovered; `find_by` (`name`, or `provider_id`: what its devices say is not asked for it).
     ///
     /// # Errors
     /// What is wrong in the table, and what would be right.
@@ -42,8 +45,9 @@ impl Alive {
         Source::made_by(settings, |settings| {
             let login = Login::read(settings);
             let wanted = conditions(settings);
+            let find_by = FindBy::of_word(settings.word("find_by", &FindBy::WORDS[..2]));
             let cluster = Arc::new(login?.cluster());
-            Some(Arc::new(Self { cluster, wanted: wanted.into() }))
+            Some(Arc::new(Self { cluster, wanted: wanted.into(), find_by }))
         })
     }
 }
@@ -69,17 +73,31 @@ fn conditions(settings: &mut Settings<'_>) -> Vec<Condition> {
 }
 
 impl Asking for Alive {
-    fn of(&self, node: &NodeId) -> Box<dyn Ask> {
+    fn of(&self, node: &NodeId, provider_id: Option<&str>) -> Result<Box<dyn Ask>, SettingFault> {
+        if self.find_by == FindBy::ProviderId && provider_id.is_none() {
+            let message = "\"provider_id\" needs that of the node, whose table has none".to_owned();
+            return Err(SettingFault { key: "find_by".to_owned(), message });
+        }
         let (cluster, wanted) = (self.cluster.clone(), self.wanted.clone());
-        Box::new(OfNode { cluster, wanted, name: node.to_string() })
+        let provider_id = provider_id.map(str::to_owned);
+        let sought = Sought { by: self.find_by, node: node.to_string(), provider_id };
+        Ok(Box::new(OfNode { cluster, wanted, sought }))
     }
 }
 
 #[async_trait]
 impl Ask for OfNode {
     async fn ask(&self, end: Instant) -> Look {
-        let (meant, node) =
-            tokio::join!(self.cluster.is_meant(end), node::read(&self.cluster, &self.name, end));
+        let read = async {
+            let name = self.sought.name(&self.cluster, &[], None, end).await?;
+            let node = node::read(&self.cluster, &name, end).await?;
+            // Its name may have been found a moment ago.
+            match self.sought.is(&node, &[]) {
+                true => Ok(node),
+                false => Err(Fault::away(format!("Node {name} is another one by now"))),
+            }
+        };
+        let (meant, node) = tokio::join!(self.cluster.is_meant(end), read);
         match meant.and(node) {
             Ok(node) => judged(&node, &self.wanted),
             Err(fault) => Look::Unanswered(fault.to_string()),

@@ -13,7 +13,9 @@ use crate::identity::Met;
 use crate::node;
 use crate::note::{self, Note};
 use crate::object::Node;
-use crate::release::{LINGERS, OutOfService, named};
+use crate::release::{LINGERS, OutOfService};
+use crate::remains::named;
+use crate::rivals;
 use crate::taints::{self, FENCED, Mark, OUT_OF_SERVICE};
 
 impl OutOfService {
@@ -24,38 +26,50 @@ impl OutOfService {
         until: Instant,
     ) -> Result<Option<String>, ReleaseError> {
         let of = self.of()?;
-        let (meant, read) =
-            tokio::join!(self.cluster.is_meant(until), node::read(&self.cluster, &of.name, until));
+        let read = async {
+            let name = self.name(of, &subject.identities, subject.met.as_deref(), until).await?;
+            node::read(&self.cluster, &name, until).await
+        };
+        let (meant, read) = tokio::join!(self.cluster.is_meant(until), read);
         meant?;
         let node = read?;
+        let name = &node.metadata.name;
         self.known_by(of, &node, &subject.identities)?;
         let met = Met::of(&node).words();
         if subject.met.as_deref().and_then(Met::read).is_some_and(|met| met.differs(&node, true).is_some()) {
-            return Err(ReleaseError::DidNotHappen(format!("another machine is Node {} by now", of.name)));
+            return Err(ReleaseError::DidNotHappen(format!("another machine is Node {name} by now")));
         }
         let generation = subject.generation.0;
         if Note::of(&node, &self.asked.owner).is_some_and(|note| note.generation > generation) {
-            return Err(ReleaseError::DidNotHappen(format!("a later fence has been at Node {}", of.name)));
+            return Err(ReleaseError::DidNotHappen(format!("a later fence has been at Node {name}")));
         }
-        let mark = Mark { owner: self.asked.owner.clone(), generation, term: None };
+        let mark =
+            Mark { owner: self.asked.owner.clone(), node: of.sought.node.clone(), generation, term: None };
         let fenced = [(FENCED, "NoSchedule")];
         let patch = taints::setting(&node, &fenced, &mark, self.asked.keeps_node);
-        self.change(of, &patch, until).await?;
+        self.change(&node, &patch, until).await?;
         Ok(Some(met))
     }
 
     /// Whether a fence would find its Node, and nothing that is in its way.
-    pub(crate) async fn checked(&self, identities: &[Identity], until: Instant) -> Result<(), ReleaseError> {
+    pub(crate) async fn checked(
+        &self,
+        identities: &[Identity],
+        until: Instant,
+    ) -> Result<Vec<String>, ReleaseError> {
         let of = self.of()?;
         self.cluster.is_meant(until).await?;
-        let node = match node::read(&self.cluster, &of.name, until).await {
+        let name = self.name(of, identities, None, until).await?;
+        let node = match node::read(&self.cluster, &name, until).await {
             Err(fault) if fault.is(Kind::NotFound) => {
-                return Err(ReleaseError::DidNotHappen(format!("that cluster has no Node {}", of.name)));
+                return Err(ReleaseError::DidNotHappen(format!("that cluster has no Node {name}")));
             }
             read => read?,
         };
         self.known_by(of, &node, identities)?;
-        self.foreign(&node).map_or(Ok(()), |why| Err(ReleaseError::DidNotHappen(why)))
+        let mut told = rivals::of(&self.cluster, &node, until).await;
+        told.extend(self.foreign(&node));
+        Ok(told)
     }
 
     /// Whoever deletes that Node need not wait for us any more. False: it is not as it was read, and whoever asks looks again whether that is
@@ -81,10 +95,13 @@ impl OutOfService {
     ) -> Result<Option<String>, ReleaseError> {
         let of = self.of()?;
         self.cluster.is_meant(until).await.map_err(Fault::of_a_look)?;
-        let node = match node::read(&self.cluster, &of.name, until).await {
+        let finding = self.name(of, &subject.identities, subject.met.as_deref(), until);
+        let read = async { node::read(&self.cluster, &finding.await?, until).await };
+        let node = match read.await {
             Err(fault) if fault.is(Kind::NotFound) => return Ok(None),
             read => read.map_err(Fault::of_a_look)?,
         };
+        let name = &node.metadata.name;
         let met = subject.met.as_deref().and_then(Met::read);
         if let Some(why) = met.and_then(|met| met.differs(&node, false)) {
             return Err(ReleaseError::DidNotHappen(why));
@@ -95,18 +112,17 @@ impl OutOfService {
         if taints::value(&node, OUT_OF_SERVICE).is_some() {
             // Of a life of which nothing is known here any more. It may be gone from now on, whatever is answered.
             of.back.lock().unwrap_or_else(PoisonError::into_inner).cleared = Some(Instant::now());
-            let gone = taints::remove(&self.cluster, &of.name, &self.asked.owner, until).await;
+            let gone = taints::remove(&self.cluster, name, &self.asked.owner, until).await;
             gone.map_err(|fault| ReleaseError::DidNotHappen(format!("our own taint stands: {fault}")))?;
         }
         let cleared = of.back.lock().unwrap_or_else(PoisonError::into_inner).cleared;
         if let Some(left) = cleared.and_then(|at| LINGERS.checked_sub(at.elapsed())) {
             return Err(ReleaseError::DidNotHappen(format!(
-                "the taint {OUT_OF_SERVICE} was on Node {}, and may be acted on for {left:?} still",
-                of.name
+                "the taint {OUT_OF_SERVICE} was on Node {name}, and may be acted on for {left:?} still"
             )));
         }
-        let left = self.left(&of.name, &node, until).await.map_err(Fault::of_a_look)?;
+        let left = self.left(name, &node, until).await.map_err(Fault::of_a_look)?;
         let words: Vec<String> = [left.volumes, left.goes, left.waits].into_iter().flatten().collect();
-        Ok((!words.is_empty()).then(|| format!("bound to Node {} since: {}", of.name, named(&words))))
+        Ok((!words.is_empty()).then(|| format!("bound to Node {name} since: {}", named(&words))))
     }
 }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use crate::cluster::Patch;
 use crate::fault::{Fault, Kind};
+use crate::finding::ROUND;
 use crate::node;
 use crate::note::{self, Note};
 use crate::object::{Lease, Node};
@@ -33,16 +34,30 @@ impl OutOfService {
     pub(crate) async fn tidied(&self, left: Left, until: Instant) -> Result<Option<String>, ReleaseError> {
         let of = self.of()?;
         self.cluster.is_meant(until).await?;
-        let node = match node::read(&self.cluster, &of.name, until).await {
+        let mut waits = None;
+        for name in of.sought.touched(&self.cluster, &self.asked.owner, ROUND, until).await? {
+            waits = waits.or(self.tidied_one(of, &name, left, until).await?);
+        }
+        Ok(waits)
+    }
+
+    async fn tidied_one(
+        &self,
+        of: &OfNode,
+        name: &str,
+        left: Left,
+        until: Instant,
+    ) -> Result<Option<String>, ReleaseError> {
+        let node = match node::read(&self.cluster, name, until).await {
             Err(fault) if fault.is(Kind::NotFound) => return Ok(None),
             read => read?,
         };
         let owner = &self.asked.owner;
         if Note::of(&node, owner).is_some_and(|note| note.generation > left.generation.0) {
-            return Ok(Some(format!("what a later fence of Node {} left is that one's", of.name)));
+            return Ok(Some(format!("what a later fence of Node {name} left is that one's")));
         }
         if taints::value(&node, OUT_OF_SERVICE).is_some_and(|value| self.is_ours(value)) {
-            taints::remove(&self.cluster, &of.name, owner, until).await?;
+            taints::remove(&self.cluster, name, owner, until).await?;
             return Ok(Some("a taint that was removed just now".to_owned()));
         }
         // Nobody waits for us: the fence has ended. What is next goes by another look.
@@ -62,7 +77,7 @@ impl OutOfService {
             return Ok(Some(why));
         }
         let Some(patch) = taints::clearing(&node, owner) else { return Ok(None) };
-        let _: Node = self.cluster.patch(&node::path(&of.name), Patch::Json, &patch, until).await?;
+        let _: Node = self.cluster.patch(&node::path(name), Patch::Json, &patch, until).await?;
         Ok(None)
     }
 
@@ -71,23 +86,23 @@ impl OutOfService {
         let note = Note::of(node, &self.asked.owner);
         let mut booted = note.is_none_or(|note| note.boot_id != node.status.node_info.boot_id);
         if !booted {
-            let lease = self.lease(of, until).await;
+            let lease = self.lease(&node.metadata.name, until).await;
             let mut back = of.back.lock().unwrap_or_else(PoisonError::into_inner);
             booted = lease.is_some_and(|lease| *back.lease.get_or_insert_with(|| lease.clone()) != lease);
         }
         let mut back = of.back.lock().unwrap_or_else(PoisonError::into_inner);
         if !booted || !node::is_ready(node) {
             back.ready_since = None;
-            return Ok(Some(format!("Node {} to be ready, after another boot", of.name)));
+            return Ok(Some(format!("Node {} to be ready, after another boot", node.metadata.name)));
         }
         let since = *back.ready_since.get_or_insert_with(Instant::now);
         let soaks = since.elapsed() < SOAK;
-        Ok(soaks.then(|| format!("Node {} to be ready for {SOAK:?}", of.name)))
+        Ok(soaks.then(|| format!("Node {} to be ready for {SOAK:?}", node.metadata.name)))
     }
 
     /// When its kubelet renewed its lease last, in its own words; `None`: it is not told.
-    async fn lease(&self, of: &OfNode, until: Instant) -> Option<String> {
-        let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{}", of.name);
+    async fn lease(&self, name: &str, until: Instant) -> Option<String> {
+        let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}");
         let lease: Lease = self.cluster.get(&path, until).await.ok()?;
         Some(lease.spec.renew_time).filter(|time| !time.is_empty())
     }

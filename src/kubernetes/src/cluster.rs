@@ -1,25 +1,23 @@
 //! One cluster's API server: requests that end in time, are sent once, and go to the cluster that the settings mean.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::{Method, Request};
-use kube::config::{KubeConfigOptions, Kubeconfig, NamedAuthInfo};
-use kube::{Client, Config};
-use picket_driver::source;
+use kube::Client;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::fault::{Fault, Kind};
-use crate::object::Namespace;
+use crate::object::{List, Namespace, Node};
+use crate::rivals;
 
 /// How long the API server works on a request at most, whoever waits for it: its own parameter (K6).
 pub(crate) const SERVED: Duration = Duration::from_secs(10);
 /// How long one is waited for: connecting and the way there and back besides.
 pub(crate) const ASKED: Duration = Duration::from_secs(12);
-const CONNECTING: Duration = Duration::from_secs(3);
 
 /// What kind of patch.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +34,37 @@ pub(crate) struct Cluster {
     context: Option<String>,
     uid: String,
     client: Mutex<Option<Client>>,
+    nodes: Kept<Vec<Node>>,
+    rivals: Kept<Vec<String>>,
+}
+
+/// An answer that serves others for a while; whoever asks meanwhile waits for the same.
+struct Kept<T>(tokio::sync::Mutex<Option<(Instant, Arc<T>)>>);
+
+impl<T> Kept<T> {
+    fn new() -> Self {
+        Self(tokio::sync::Mutex::new(None))
+    }
+
+    /// What is not older than that, or what is asked for now.
+    async fn get(
+        &self,
+        age: Duration,
+        until: Instant,
+        ask: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<Arc<T>, Fault> {
+        let late = |_| Fault::late("others' question");
+        let mut known = tokio::time::timeout_at(until, self.0.lock()).await.map_err(late)?;
+        if let Some((at, answer)) = &*known
+            && at.elapsed() < age
+        {
+            return Ok(answer.clone());
+        }
+        let asked_at = Instant::now();
+        let answer = Arc::new(ask.await?);
+        *known = Some((asked_at, answer.clone()));
+        Ok(answer)
+    }
 }
 
 impl std::fmt::Debug for Cluster {
@@ -46,7 +75,8 @@ impl std::fmt::Debug for Cluster {
 
 impl Cluster {
     pub(crate) fn new(kubeconfig: Option<PathBuf>, context: Option<String>, uid: String) -> Self {
-        Self { kubeconfig, context, uid, client: Mutex::default() }
+        let (client, nodes, rivals) = (Mutex::default(), Kept::new(), Kept::new());
+        Self { kubeconfig, context, uid, client, nodes, rivals }
     }
 
     /// Whether it is the cluster that the settings mean: a name may lead to another one.
@@ -65,6 +95,17 @@ impl Cluster {
     /// Reads from a quorum.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str, until: Instant) -> Result<T, Fault> {
         self.ask(Method::GET, path, None, until).await
+    }
+
+    /// All Nodes, as a quorum had them so long ago at most.
+    pub(crate) async fn nodes(&self, age: Duration, until: Instant) -> Result<Arc<Vec<Node>>, Fault> {
+        let all = async { Ok(self.get::<List<Node>>("/api/v1/nodes", until).await?.items) };
+        self.nodes.get(age, until, all).await
+    }
+
+    /// Who else lets go there, as it was so long ago at most.
+    pub(crate) async fn rivals(&self, age: Duration, until: Instant) -> Result<Arc<Vec<String>>, Fault> {
+        self.rivals.get(age, until, rivals::of_cluster(self, until)).await
     }
 
     pub(crate) async fn patch<T: DeserializeOwned>(
@@ -134,48 +175,11 @@ impl Cluster {
         if let Some(client) = made {
             return Ok(client);
         }
-        let mut config = self.config().await?;
-        if config.accept_invalid_certs {
-            return Err(Fault::refused(
-                "the kubeconfig says insecure-skip-tls-verify: whom to believe is never switched off",
-            ));
-        }
-        if config.cluster_url.scheme() != Some(&http::uri::Scheme::HTTPS) {
-            return Err(Fault::refused(format!(
-                "the API server is at {}: https alone is believed",
-                config.cluster_url
-            )));
-        }
-        // Whoever asks decides whether it is asked again.
-        config.default_retry = false;
-        config.connect_timeout = Some(CONNECTING);
+        let login = picket_login::config(self.kubeconfig.as_deref(), self.context.as_deref()).await;
+        let mut config = login.map_err(|wrong| Fault::refused(wrong.to_string()))?;
         config.read_timeout = None;
         let client = Client::try_from(config).map_err(|error| Fault::of("the kubeconfig", error))?;
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         Ok(client)
-    }
-
-    async fn config(&self) -> Result<Config, Fault> {
-        let Some(path) = &self.kubeconfig else {
-            return Config::incluster().map_err(|error| {
-                Fault::refused(format!("no kubeconfig is set, and this is no pod: {error}"))
-            });
-        };
-        let place = path.display();
-        source::private(path).map_err(|why| Fault::refused(format!("kubeconfig: {why}")))?;
-        let wrong =
-            |error: kube::config::KubeconfigError| Fault::refused(format!("kubeconfig {place}: {error}"));
-        let read = Kubeconfig::read_from(path).map_err(wrong)?;
-        let runs = |one: &NamedAuthInfo| {
-            one.auth_info.as_ref().is_some_and(|info| info.exec.is_some() || info.auth_provider.is_some())
-        };
-        if read.auth_infos.iter().any(runs) {
-            return Err(Fault::refused(format!(
-                "kubeconfig {place}: a user of it has a program for a login (exec or auth-provider): name a token, a token file or a \
-                 certificate"
-            )));
-        }
-        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-        Config::from_custom_kubeconfig(read, &options).await.map_err(wrong)
     }
 }

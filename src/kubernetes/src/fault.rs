@@ -34,6 +34,10 @@ impl Fault {
         Self { kind: Kind::Refused, unknown: false, login: false, words: words.into() }
     }
 
+    pub(crate) fn not_found(words: String) -> Self {
+        Self { kind: Kind::NotFound, ..Self::refused(words) }
+    }
+
     pub(crate) fn away(words: String) -> Self {
         Self { kind: Kind::Away, unknown: true, login: false, words }
     }
@@ -60,7 +64,7 @@ impl Fault {
             kube::Error::Service(error) => {
                 let http = error.downcast_ref::<hyper_util::client::legacy::Error>();
                 let unknown = !http.is_some_and(hyper_util::client::legacy::Error::is_connect);
-                Self { unknown, ..Self::away(words(&chain(&*error))) }
+                Self { unknown, ..Self::away(words(&picket_login::chain(&*error))) }
             }
             kube::Error::SerdeError(error) => {
                 Self::away(words(&format!("the answer is not what the API says: {error}")))
@@ -68,7 +72,7 @@ impl Fault {
             kube::Error::Auth(error) => {
                 Self::refused(words(&format!("the kubeconfig's credentials: {error}")))
             }
-            other => Self::away(words(&chain(&other))),
+            other => Self::away(words(&picket_login::chain(&other))),
         }
     }
 
@@ -100,20 +104,6 @@ fn kind(status: &Status) -> Kind {
         429 | 500.. => Kind::Away,
         _ => Kind::Refused,
     }
-}
-
-/// An error with its causes.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let more = next.to_string();
-        if !words.contains(&more) {
-            words = format!("{words}: {more}");
-        }
-        cause = next.source();
-    }
-    words
 }
 
 impl std::fmt::Display for Fault {

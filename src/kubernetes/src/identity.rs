@@ -33,6 +33,11 @@ impl Met {
         serde_json::from_str(words).ok()
     }
 
+    /// The Node's name.
+    pub(crate) fn node(&self) -> &str {
+        &self.node
+    }
+
     pub(crate) fn words(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }

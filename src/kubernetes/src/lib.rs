@@ -15,12 +15,15 @@ mod attachments;
 mod back;
 mod cluster;
 mod fault;
+mod finding;
 mod identity;
 mod node;
 mod note;
 mod object;
 mod pods;
 mod release;
+mod remains;
+mod rivals;
 mod settings;
 mod taints;
 

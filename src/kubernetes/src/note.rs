@@ -15,6 +15,9 @@ const NO_SCALE_DOWN: &str = "cluster-autoscaler.kubernetes.io/scale-down-disable
 pub(crate) struct Note {
     pub(crate) owner: String,
     pub(crate) generation: u64,
+    /// The gateway's node. `None`: it was written before this was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<String>,
     /// The last leadership that had it proven off.
     pub(crate) term: u64,
     /// It was proven off in this fence.
@@ -73,6 +76,7 @@ pub(crate) fn marking(node: &Node, mark: &Mark) -> Vec<Value> {
     let present = &node.status.node_info.boot_id;
     let note = Note {
         owner: mark.owner.clone(),
+        node: Some(mark.node.clone()),
         generation: mark.generation,
         term: mark.term.unwrap_or(known.term),
         // What an earlier fence left is not back yet: its boot id says when it is.
@@ -151,6 +155,7 @@ mod tests {
     fn note() -> Note {
         Note {
             owner: "blue".to_owned(),
+            node: Some("r1".to_owned()),
             generation: 7,
             term: 3,
             off: true,
@@ -161,7 +166,7 @@ mod tests {
     }
 
     fn mark(term: Option<u64>) -> Mark {
-        Mark { owner: "blue".to_owned(), generation: 7, term }
+        Mark { owner: "blue".to_owned(), node: "r1".to_owned(), generation: 7, term }
     }
 
     #[test]

@@ -17,13 +17,15 @@ use tokio::time::Instant;
 use crate::back::Back;
 use crate::cluster::{ASKED, Cluster, Patch, SERVED};
 use crate::fault::{Fault, Kind};
+use crate::finding::{FindBy, Sought};
 use crate::identity::Met;
 use crate::note::Note;
 use crate::object::{Node, Pod};
 use crate::pods::Fate;
+use crate::remains::named;
 use crate::settings::Asked;
 use crate::taints::{FENCED, Mark, OUT_OF_SERVICE};
-use crate::{attachments, identity, node, pods, taints};
+use crate::{identity, node, pods, taints};
 
 /// For so long after the taint is gone the attach-detach controller, pod GC and taint eviction may act on what they have read (K3).
 pub(crate) const LINGERS: Duration = Duration::from_secs(30);
@@ -31,8 +33,6 @@ pub(crate) const LINGERS: Duration = Duration::from_secs(30);
 const PACE: Duration = Duration::from_millis(100);
 /// One look at what is left takes so long at most, where the API server answers at once.
 const POLLED: Duration = Duration::from_millis(1_500);
-/// So many are named; the rest is counted.
-const NAMED: usize = 8;
 
 /// As the settings have it; of a node once it is bound to that.
 #[derive(Debug)]
@@ -44,8 +44,7 @@ pub struct OutOfService {
 
 #[derive(Debug)]
 pub(crate) struct OfNode {
-    pub(crate) name: String,
-    pub(crate) provider_id: Option<String>,
+    pub(crate) sought: Sought,
     /// What was seen of it after it was brought back.
     pub(crate) back: Mutex<Back>,
     /// What the next attempt goes by.
@@ -55,6 +54,7 @@ pub(crate) struct OfNode {
 /// A Node and its pods, as a quorum had them before the store said its last word.
 #[derive(Debug)]
 struct Read {
+    name: String,
     /// `None`: it was deleted, and it is known which one it was.
     node: Option<Node>,
     pods: Vec<Pod>,
@@ -77,6 +77,17 @@ impl OutOfService {
         self.of.as_ref().ok_or_else(|| Fault::refused("it is bound to no node"))
     }
 
+    /// The name of its Node.
+    pub(crate) async fn name(
+        &self,
+        of: &OfNode,
+        devices: &[Identity],
+        met: Option<&str>,
+        until: Instant,
+    ) -> Result<String, Fault> {
+        of.sought.name(&self.cluster, devices, met, until).await
+    }
+
     /// Whether it is the machine that was switched off, and nobody else has it out of service: a taint of somebody else's is neither
     /// adopted nor removed (K1, K7).
     fn is_this(
@@ -88,7 +99,8 @@ impl OutOfService {
         let by = self.known_by(of, node, permit.identities())?;
         if let Some(note) = Note::of(node, &self.asked.owner) {
             if note.term > permit.term().0 || note.generation > permit.generation().0 {
-                return Err(Fault::refused(format!("a later leadership has been at Node {}", of.name)).into());
+                let name = &node.metadata.name;
+                return Err(Fault::refused(format!("a later leadership has been at Node {name}")).into());
             }
             if note.generation == permit.generation().0 {
                 booted(&note, node)?;
@@ -107,7 +119,7 @@ impl OutOfService {
         node: &Node,
         devices: &[Identity],
     ) -> Result<&'static str, ReleaseError> {
-        identity::is_this(node, devices, of.provider_id.as_deref(), self.asked.matched)
+        identity::is_this(node, devices, of.sought.provider_id.as_deref(), self.asked.matched)
             .map_err(ReleaseError::DidNotHappen)
     }
 
@@ -127,34 +139,18 @@ impl OutOfService {
     /// Changes the Node as it was read, or not at all.
     pub(crate) async fn change(
         &self,
-        of: &OfNode,
+        node: &Node,
         patch: &Value,
         until: Instant,
     ) -> Result<(), ReleaseError> {
-        match self.cluster.patch::<Node>(&node::path(&of.name), Patch::Json, patch, until).await {
+        let name = &node.metadata.name;
+        match self.cluster.patch::<Node>(&node::path(name), Patch::Json, patch, until).await {
             Ok(_) => Ok(()),
-            Err(fault) if fault.is_changed() => Err(ReleaseError::DidNotHappen(format!(
-                "Node {} was changed since it was read: {fault}",
-                of.name
-            ))),
+            Err(fault) if fault.is_changed() => {
+                Err(ReleaseError::DidNotHappen(format!("Node {name} was changed since it was read: {fault}")))
+            }
             Err(fault) => Err(fault.into()),
         }
-    }
-
-    /// What is left of the node, and what of it is no reason to wait.
-    pub(crate) async fn left(&self, name: &str, node: &Node, until: Instant) -> Result<Remains, Fault> {
-        let (pods, volumes) =
-            tokio::join!(pods::of(&self.cluster, name, until), attachments::of(&self.cluster, name, until));
-        let mut left = Remains { volumes: volumes?, ..Remains::default() };
-        let now = OffsetDateTime::now_utc();
-        for pod in pods? {
-            match pods::fate(&pod, node, now) {
-                Fate::Stays(why) => left.ignored.push(format!("{} ({why})", pods::words(&pod))),
-                Fate::Goes if !pods::is_held(&pod) => left.goes.push(pods::words(&pod)),
-                Fate::Goes | Fate::Evicted => left.waits.push(pods::words(&pod)),
-            }
-        }
-        Ok(left)
     }
 }
 
@@ -176,26 +172,6 @@ fn is_who_was_met(node: &Node, subject: &Subject) -> Result<(), ReleaseError> {
     met.and_then(|met| met.differs(node, true)).map_or(Ok(()), |why| Err(ReleaseError::Replaced(why)))
 }
 
-/// What of a node is in the API still.
-#[derive(Default)]
-pub(crate) struct Remains {
-    /// Pods that an attempt deletes.
-    pub(crate) goes: Vec<String>,
-    /// Pods that others are about to delete, or that something holds.
-    pub(crate) waits: Vec<String>,
-    pub(crate) volumes: Vec<String>,
-    /// What is no reason to wait.
-    ignored: Vec<String>,
-}
-
-/// The first of them, and how many more.
-pub(crate) fn named(all: &[String]) -> String {
-    match all.len().checked_sub(NAMED).filter(|more| *more > 0) {
-        None => all.join(", "),
-        Some(more) => format!("{} and {more} more", all[..NAMED].join(", ")),
-    }
-}
-
 #[async_trait]
 impl Releaser for OutOfService {
     fn max_in_flight(&self) -> Option<Duration> {
@@ -212,9 +188,15 @@ impl Releaser for OutOfService {
     }
 
     fn of_node(&self, node: &ForNode<'_>) -> Result<Option<Arc<dyn Releaser>>, String> {
+        let provider_id = node.provider_id.map(str::to_owned);
+        let by = self.asked.find_by;
+        if by == FindBy::ProviderId && provider_id.is_none() {
+            return Err(
+                "find_by = \"provider_id\" needs the node's provider_id: its table has none".to_owned()
+            );
+        }
         let of = OfNode {
-            name: node.id.to_string(),
-            provider_id: node.provider_id.map(str::to_owned),
+            sought: Sought { by, node: node.id.to_string(), provider_id },
             back: Mutex::default(),
             read: Mutex::default(),
         };
@@ -227,12 +209,12 @@ impl Releaser for OutOfService {
 
     async fn prepare(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
         let of = self.of()?;
-        let (meant, node, pods) = tokio::join!(
-            self.cluster.is_meant(until),
-            node::read(&self.cluster, &of.name, until),
-            pods::of(&self.cluster, &of.name, until)
-        );
+        let finding = self.name(of, &subject.identities, subject.met.as_deref(), until);
+        let (meant, name) = tokio::join!(self.cluster.is_meant(until), finding);
         meant?;
+        let name = name?;
+        let (node, pods) =
+            tokio::join!(node::read(&self.cluster, &name, until), pods::of(&self.cluster, &name, until));
         let node = match node {
             // Its name was that machine's, and is nobody's.
             Err(fault) if fault.is(Kind::NotFound) && subject.met.is_some() => None,
@@ -246,18 +228,15 @@ impl Releaser for OutOfService {
             met = Some(Met::of(node).words());
         } else {
             // The pods that were listed may be those of a machine that took the name meanwhile.
-            match node::read(&self.cluster, &of.name, until).await {
+            match node::read(&self.cluster, &name, until).await {
                 Err(fault) if fault.is(Kind::NotFound) => {}
                 Err(fault) => return Err(fault.into()),
                 Ok(_) => {
-                    return Err(ReleaseError::DidNotHappen(format!(
-                        "Node {} was made anew just now",
-                        of.name
-                    )));
+                    return Err(ReleaseError::DidNotHappen(format!("Node {name} was made anew just now")));
                 }
             }
         }
-        *of.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(Read { node, pods: pods? });
+        *of.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(Read { name, node, pods: pods? });
         Ok(met)
     }
 
@@ -270,30 +249,30 @@ impl Releaser for OutOfService {
         let of = self.of()?;
         *of.back.lock().unwrap_or_else(PoisonError::into_inner) = Back::default();
         let read = of.read.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Read { node, pods } = read.ok_or_else(|| Fault::refused("nothing was read for it"))?;
+        let Read { name, node, pods } = read.ok_or_else(|| Fault::refused("nothing was read for it"))?;
         let by = node.as_ref().map(|node| self.is_this(of, node, permit)).transpose()?;
-        let mark = Mark::of(&self.asked.owner, permit);
+        let mark = Mark::of(&self.asked.owner, &of.sought.node, permit);
         permit.may_send().map_err(Fault::refused)?;
         let (now, gone) = (OffsetDateTime::now_utc(), Node::default());
         let is = |pod: &Pod, wanted: Fate| pods::fate(pod, node.as_ref().unwrap_or(&gone), now) == wanted;
-        let goes: Vec<&Pod> = pods.iter().filter(|pod| is(pod, Fate::Goes)).collect();
-        let evicted = pods.iter().filter(|pod| is(pod, Fate::Evicted));
+        let ours = || pods.iter().filter(|_| !self.asked.leaves_pods);
+        let goes: Vec<&Pod> = ours().filter(|pod| is(pod, Fate::Goes)).collect();
+        let evicted = ours().filter(|pod| is(pod, Fate::Evicted));
         let evicted: Vec<String> = evicted.map(pods::words).collect();
         let kept = self.asked.keeps_node;
         match (&node, by) {
             // Nobody is left whom others would delete by a name.
             (Some(node), Some(by)) if goes.is_empty() && evicted.is_empty() => {
                 let both = [(FENCED, "NoSchedule"), (OUT_OF_SERVICE, "NoExecute")];
-                self.change(of, &taints::setting(node, &both, &mark, kept), until).await?;
-                return Ok(Progress::Accepted(format!("Node {} (known {by}) is out of service", of.name)));
+                self.change(node, &taints::setting(node, &both, &mark, kept), until).await?;
+                return Ok(Progress::Accepted(format!("Node {name} (known {by}) is out of service")));
             }
             // The first change names the version that was read before the store's last word: who stood still since then ends here.
             (Some(node), _) => {
                 let fenced = [(FENCED, "NoSchedule")];
-                self.change(of, &taints::setting(node, &fenced, &mark, kept), until).await?;
+                self.change(node, &taints::setting(node, &fenced, &mark, kept), until).await?;
             }
             (None, _) if goes.is_empty() => {
-                let name = &of.name;
                 return Ok(Progress::Accepted(format!(
                     "Node {name} was deleted: Kubernetes lets go what was attached to it"
                 )));
@@ -314,25 +293,27 @@ impl Releaser for OutOfService {
 
     async fn observe(&self, subject: &Subject, until: Instant) -> Result<Progress, ReleaseError> {
         let of = self.of()?;
+        let finding = self.name(of, &subject.identities, subject.met.as_deref(), until);
+        let name = finding.await.map_err(Fault::of_a_look)?;
         // Between two looks at power: what stands may have to go.
         let polled_until = until.min(Instant::now() + POLLED);
         self.cluster.is_meant(until).await.map_err(Fault::of_a_look)?;
         loop {
-            let node = match node::read(&self.cluster, &of.name, until).await {
+            let node = match node::read(&self.cluster, &name, until).await {
                 Err(fault) if fault.is(Kind::NotFound) && subject.met.is_some() => None,
                 read => Some(read.map_err(Fault::of_a_look)?),
             };
             if let Some(node) = &node {
                 is_who_was_met(node, subject)?;
                 if !taints::value(node, OUT_OF_SERVICE).is_some_and(|value| self.is_ours(value)) {
-                    return Ok(Progress::NotThere(format!("our taint is not on Node {}", of.name)));
+                    return Ok(Progress::NotThere(format!("our taint is not on Node {name}")));
                 }
                 let note = Note::of(node, &self.asked.owner);
                 note.filter(|note| note.generation == subject.generation.0)
                     .map_or(Ok(()), |note| booted(&note, node))?;
             }
             let gone = Node::default();
-            let left = self.left(&of.name, node.as_ref().unwrap_or(&gone), until).await;
+            let left = self.left(&name, node.as_ref().unwrap_or(&gone), until).await;
             let left = left.map_err(Fault::of_a_look)?;
             if !left.goes.is_empty() {
                 return Ok(Progress::NotThere(format!("bound to it meanwhile: {}", named(&left.goes))));
@@ -349,8 +330,7 @@ impl Releaser for OutOfService {
                     false => format!("; no reason to wait: {}", named(&left.ignored)),
                 };
                 return Ok(Progress::Complete(format!(
-                    "no pod and no attachment of Node {} is left{ignored}",
-                    of.name
+                    "no pod and no attachment of Node {name} is left{ignored}"
                 )));
             }
             if Instant::now() + PACE >= polled_until {
@@ -362,8 +342,7 @@ impl Releaser for OutOfService {
     }
 
     async fn check(&self, identities: &[Identity], until: Instant) -> Vec<String> {
-        let checked = self.checked(identities, until).await;
-        checked.err().into_iter().map(ReleaseError::into_words).collect()
+        self.checked(identities, until).await.unwrap_or_else(|error| vec![error.into_words()])
     }
 
     async fn lets_on(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
@@ -371,9 +350,12 @@ impl Releaser for OutOfService {
     }
 
     async fn withdraw(&self, _node: &NodeId, until: Instant) -> Result<(), ReleaseError> {
-        let of = self.of()?;
+        let (of, owner) = (self.of()?, &self.asked.owner);
         self.cluster.is_meant(until).await?;
-        Ok(taints::remove(&self.cluster, &of.name, &self.asked.owner, until).await?)
+        for name in of.sought.touched(&self.cluster, owner, None, until).await? {
+            taints::remove(&self.cluster, &name, owner, until).await?;
+        }
+        Ok(())
     }
 
     async fn tidy(&self, _node: &NodeId, left: Left, until: Instant) -> Result<Option<String>, ReleaseError> {

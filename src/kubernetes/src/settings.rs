@@ -7,6 +7,7 @@ use picket_reach::Settings;
 use picket_release::Pace;
 
 use crate::cluster::Cluster;
+use crate::finding::FindBy;
 use crate::identity::Match;
 
 /// The longest that one attempt may take.
@@ -55,6 +56,9 @@ pub(crate) struct Asked {
     pub(crate) login: Login,
     pub(crate) owner: String,
     pub(crate) matched: Match,
+    pub(crate) find_by: FindBy,
+    /// Pods are left to pod GC and to taint eviction: the taint comes first (K4).
+    pub(crate) leaves_pods: bool,
     /// While a fence has not let everything go, the Node is kept from being deleted (K8).
     pub(crate) keeps_node: bool,
     pub(crate) pace: Pace,
@@ -63,7 +67,9 @@ pub(crate) struct Asked {
 impl Asked {
     /// Keys besides those of [`Login`]: `owner` (this installation, in taints and annotations; `picket`), `node_deletion` (`held`: from the
     /// fence on until all is let go a finalizer keeps the Node, if it is deleted; `free`), `match` (`identity`: the Node's system UUID or
-    /// providerID must be the device's; `name`: its name is enough).
+    /// providerID must be the device's; `name`: its name is enough), `find_by` (`name`: the Node has the node's name; `provider_id`,
+    /// `system_uuid`: it has whatever name, and says that of its machine), `pods` (`deleted`: by Picket, each by its UID, before the taint;
+    /// `left`: to pod GC and to taint eviction, which delete by names).
     pub(crate) fn read(settings: &mut Settings<'_>) -> Option<Self> {
         let login = Login::read(settings);
         let owner = settings.text("owner").unwrap_or_else(|| "picket".to_owned());
@@ -77,12 +83,20 @@ impl Asked {
             Some("name") => Match::Name,
             _ => Match::Identity,
         };
+        let find_by = FindBy::of_word(settings.word("find_by", &FindBy::WORDS));
+        if find_by != FindBy::Name && matched == Match::Name {
+            settings.fault(
+                "match",
+                "expected \"identity\": a Node that is found by what it says of its machine is known by that",
+            );
+        }
+        let leaves_pods = settings.word("pods", &["deleted", "left"]) == Some("left");
         let keeps_node = settings.word("node_deletion", &["held", "free"]) != Some("free");
         let pace = Pace::read(settings, LONGEST);
         if pace.deadline < LEAST {
             settings.fault("deadline", "expected 8m at least: what detaches volumes may be away for minutes");
         }
-        Some(Self { login: login?, owner, matched, keeps_node, pace })
+        Some(Self { login: login?, owner, matched, find_by, leaves_pods, keeps_node, pace })
     }
 }
 
@@ -123,5 +137,8 @@ mod tests {
         });
         assert_eq!(faults(table), ["kubeconfig", "cluster_uid", "owner", "match", "deadline", "colour"]);
         assert_eq!(faults(json!({"context": "here", "cluster_uid": "u"})), ["context"]);
+        let found = json!({"cluster_uid": "u", "find_by": "provider_id", "match": "name", "pods": "kept"});
+        assert_eq!(faults(found), ["match", "pods"]);
+        assert!(faults(json!({"cluster_uid": "u", "find_by": "system_uuid", "pods": "left"})).is_empty());
     }
 }

@@ -24,6 +24,8 @@ pub(crate) const AGAIN: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     pub(crate) owner: String,
+    /// The gateway's node.
+    pub(crate) node: String,
     pub(crate) generation: u64,
     /// `None`: the node is not proven off by anybody.
     pub(crate) term: Option<u64>,
@@ -31,8 +33,9 @@ pub(crate) struct Mark {
 
 impl Mark {
     /// Of a node that is proven off.
-    pub(crate) fn of(owner: &str, permit: &ReleasePermit<'_>) -> Self {
-        Self { owner: owner.to_owned(), generation: permit.generation().0, term: Some(permit.term().0) }
+    pub(crate) fn of(owner: &str, node: &str, permit: &ReleasePermit<'_>) -> Self {
+        let (owner, node) = (owner.to_owned(), node.to_owned());
+        Self { owner, node, generation: permit.generation().0, term: Some(permit.term().0) }
     }
 
     /// The value of our taints.
@@ -180,7 +183,7 @@ mod tests_of_patches {
     use super::*;
 
     fn mark() -> Mark {
-        Mark { owner: "blue".to_owned(), generation: 7, term: Some(3) }
+        Mark { owner: "blue".to_owned(), node: "r1".to_owned(), generation: 7, term: Some(3) }
     }
 
     fn node(value: Value) -> Node {

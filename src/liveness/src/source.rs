@@ -21,8 +21,11 @@ pub const KINDS: [&str; 3] = ["command", "http", "kubernetes"];
 
 /// What is asked about each node of a group: a kind that is made elsewhere.
 pub trait Asking: Send + Sync + std::fmt::Debug {
-    /// For one node, by its name.
-    fn of(&self, node: &NodeId) -> Box<dyn Ask>;
+    /// For one node, by its name, or by what its cloud is told by.
+    ///
+    /// # Errors
+    /// The key of the source's table that does not go with that node, and why.
+    fn of(&self, node: &NodeId, provider_id: Option<&str>) -> Result<Box<dyn Ask>, SettingFault>;
 }
 
 /// What is asked about one node.
@@ -86,6 +89,7 @@ impl Source {
     pub fn of(
         &self,
         node: &NodeId,
+        provider_id: Option<&str>,
         labels: &BTreeMap<String, String>,
     ) -> Result<Arc<dyn Liveness>, SettingFault> {
         let one = match &self.kind {
@@ -93,7 +97,7 @@ impl Source {
             Kind::Http(probe) => {
                 One::Http(probe.of(node).map_err(|message| SettingFault { key: "url".to_owned(), message })?)
             }
-            Kind::Other(asking) => One::Other(asking.of(node)),
+            Kind::Other(asking) => One::Other(asking.of(node, provider_id)?),
         };
         Ok(Arc::new(OfNode { pace: self.pace, one }))
     }

@@ -17,7 +17,7 @@ fn read(kind: &str, table: Value) -> Result<Source, Vec<SettingFault>> {
 
 fn of_n1(source: &Source) -> Arc<dyn Liveness> {
     let labels = BTreeMap::from([("rack".to_owned(), "r1".to_owned())]);
-    source.of(&NodeId::new("n1").expect("a good name"), &labels).expect("a source")
+    source.of(&NodeId::new("n1").expect("a good name"), None, &labels).expect("a source")
 }
 
 fn script(home: &TempDir, text: &str) -> PathBuf {

@@ -1,0 +1,187 @@
+//! Which Node of the cluster a gateway's node is: the one of its name, or the one that says of its machine what the settings, or the node's
+//! devices, say of theirs.
+
+use std::time::Duration;
+
+use picket_core::device::{Identity, IdentityMatch};
+use tokio::time::Instant;
+
+use crate::cluster::Cluster;
+use crate::fault::Fault;
+use crate::identity::Met;
+use crate::note::Note;
+use crate::object::Node;
+
+/// A list of all Nodes is good for so long, to find a name: the Node of that name is read for itself.
+const FRESH: Duration = Duration::from_secs(10);
+
+/// By what it is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FindBy {
+    /// Its name is the node's.
+    Name,
+    /// Its `spec.providerID` is the node's `provider_id`.
+    ProviderId,
+    /// Its system UUID is that of the node's devices.
+    SystemUuid,
+}
+
+impl FindBy {
+    pub(crate) const WORDS: [&str; 3] = ["name", "provider_id", "system_uuid"];
+
+    pub(crate) fn of_word(word: Option<&str>) -> Self {
+        match word {
+            Some("provider_id") => Self::ProviderId,
+            Some("system_uuid") => Self::SystemUuid,
+            _ => Self::Name,
+        }
+    }
+}
+
+/// Of whom a Node is sought.
+#[derive(Clone, Debug)]
+pub(crate) struct Sought {
+    pub(crate) by: FindBy,
+    /// The gateway's node.
+    pub(crate) node: String,
+    pub(crate) provider_id: Option<String>,
+}
+
+impl Sought {
+    /// The name of its Node. `met`: who was met when the fence began, as it stands in the record. A Node that is not there is
+    /// [`Kind::NotFound`](crate::fault::Kind).
+    pub(crate) async fn name(
+        &self,
+        cluster: &Cluster,
+        devices: &[Identity],
+        met: Option<&str>,
+        until: Instant,
+    ) -> Result<String, Fault> {
+        if self.by == FindBy::Name {
+            return Ok(self.node.clone());
+        }
+        if let Some(met) = met.and_then(Met::read) {
+            return Ok(met.node().to_owned());
+        }
+        let nodes = cluster.nodes(FRESH, until).await?;
+        let found: Vec<&str> = nodes
+            .iter()
+            .filter(|node| self.is(node, devices))
+            .map(|node| node.metadata.name.as_str())
+            .collect();
+        match found[..] {
+            [one] => Ok(one.to_owned()),
+            [] => Err(Fault::not_found(self.nobody(devices))),
+            [one, other, ..] => Err(Fault::refused(format!(
+                "the Nodes {one} and {other} both have the {}: which of them is the machine is not known",
+                self.what(devices)
+            ))),
+        }
+    }
+
+    /// The names of all Nodes on which something of this node's may stand, as they are now: its own, and those on which it is noted.
+    pub(crate) async fn touched(
+        &self,
+        cluster: &Cluster,
+        owner: &str,
+        age: Option<Duration>,
+        until: Instant,
+    ) -> Result<Vec<String>, Fault> {
+        if self.by == FindBy::Name {
+            return Ok(vec![self.node.clone()]);
+        }
+        let nodes = cluster.nodes(age.unwrap_or_default(), until).await?;
+        let is_noted =
+            |node: &Node| Note::of(node, owner).is_some_and(|note| note.node.as_ref() == Some(&self.node));
+        let touched = nodes.iter().filter(|node| is_noted(node) || self.is(node, &[]));
+        Ok(touched.map(|node| node.metadata.name.clone()).collect())
+    }
+
+    /// Whether that is it.
+    pub(crate) fn is(&self, node: &Node, devices: &[Identity]) -> bool {
+        match self.by {
+            FindBy::Name => node.metadata.name == self.node,
+            FindBy::ProviderId => {
+                let wanted = self.provider_id.as_deref().filter(|id| !id.is_empty());
+                wanted.is_some_and(|id| node.spec.provider_id == id)
+            }
+            FindBy::SystemUuid => {
+                let uuid = Identity::usable_uuid(&node.status.node_info.system_uuid);
+                let said = Identity { uuid, serial: None };
+                let by_uuid = |device: &Identity| Identity { uuid: device.uuid.clone(), serial: None };
+                devices.iter().any(|device| by_uuid(device).compare(&said) == IdentityMatch::Match)
+            }
+        }
+    }
+
+    fn what(&self, devices: &[Identity]) -> String {
+        match self.by {
+            FindBy::Name => format!("name {}", self.node),
+            FindBy::ProviderId => {
+                format!("providerID {}", self.provider_id.as_deref().unwrap_or("(none is set)"))
+            }
+            FindBy::SystemUuid => {
+                let known: Vec<&str> = devices.iter().filter_map(|device| device.uuid.as_deref()).collect();
+                match known.is_empty() {
+                    true => "system UUID of the node's devices, which none of them has told yet".to_owned(),
+                    false => format!("system UUID {}", known.join(" or ")),
+                }
+            }
+        }
+    }
+
+    fn nobody(&self, devices: &[Identity]) -> String {
+        format!("that cluster has no Node with the {}", self.what(devices))
+    }
+}
+
+/// For how long a list of Nodes serves what is asked round by round.
+pub(crate) const ROUND: Option<Duration> = Some(FRESH);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const UUID: &str = "4b554245-2d4e-4f44-452d-303030303031";
+
+    fn sought(by: FindBy) -> Sought {
+        Sought { by, node: "r1".to_owned(), provider_id: Some("aws:///z/i-1".to_owned()) }
+    }
+
+    fn node(name: &str, provider_id: &str, uuid: &str) -> Node {
+        serde_json::from_value(json!({
+            "metadata": { "name": name },
+            "spec": { "providerID": provider_id },
+            "status": { "nodeInfo": { "systemUUID": uuid } },
+        }))
+        .expect("a Node")
+    }
+
+    #[test]
+    fn a_node_is_found_by_what_is_said_and_by_nothing_that_is_empty() {
+        let device = Identity { uuid: Identity::usable_uuid(UUID), serial: None };
+        for (by, found) in [
+            (FindBy::Name, [true, false, false]),
+            (FindBy::ProviderId, [false, true, false]),
+            (FindBy::SystemUuid, [false, false, true]),
+        ] {
+            let nodes = [node("r1", "", ""), node("a", "aws:///z/i-1", ""), node("b", "", UUID)];
+            let is = nodes.map(|node| sought(by).is(&node, std::slice::from_ref(&device)));
+            assert_eq!(is, found, "{by:?}");
+        }
+        let nothing = Sought { provider_id: Some(String::new()), ..sought(FindBy::ProviderId) };
+        assert!(!nothing.is(&node("a", "", ""), &[]));
+        let zero = "00000000-0000-0000-0000-000000000000";
+        assert!(
+            !sought(FindBy::SystemUuid).is(&node("b", "", zero), &[Identity { uuid: None, serial: None }])
+        );
+    }
+
+    #[test]
+    fn words_name_what_was_sought() {
+        assert!(sought(FindBy::ProviderId).nobody(&[]).ends_with("no Node with the providerID aws:///z/i-1"));
+        assert!(sought(FindBy::SystemUuid).nobody(&[]).contains("none of them has told yet"));
+    }
+}
