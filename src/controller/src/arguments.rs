@@ -26,6 +26,7 @@ pub struct Arguments {
 pub enum Task {
     /// Print the definition of FencingPolicy, for kubectl apply -f -
     Crds,
-    /// Say what is missing: permissions, by name; the definition of FencingPolicy; gateways that do not answer. Changes nothing
+    /// Say what is missing: permissions, by name; the definition of FencingPolicy; gateways that do not answer, and
+    /// Nodes that they do not know. Changes nothing
     Check,
 }

@@ -194,7 +194,10 @@ impl Asker {
 }
 
 /// How the gateway knows the Node.
-fn selected(node: &Node, select: Select) -> Result<node_selector::By, String> {
+///
+/// # Errors
+/// The Node does not have that by which the settings name it.
+pub fn selected(node: &Node, select: Select) -> Result<node_selector::By, String> {
     let needed = |what: &str, value: &String| match value.is_empty() {
         true => Err(format!(
             "the Node {} has no {what}, by which the settings name it (gateway.select)",

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, Body};
 use crate::settings::Settings;
-use crate::{crd, gateway};
+use crate::{crd, gateway, unconfigured};
 
 /// How long a gateway may take.
 const ANSWERS: Duration = Duration::from_secs(10);
@@ -37,7 +37,11 @@ const ELECTION: &[&str] = &["get", "create", "update"];
 pub async fn check(settings: &Settings, api: &Api) -> Vec<String> {
     let mut missing = permissions(settings, api).await;
     missing.extend(definition(api).await);
-    missing.extend(gateways(settings).await);
+    let unheard = gateways(settings).await;
+    if unheard.len() < settings.endpoints.len() {
+        missing.extend(unconfigured::nodes(settings, api).await);
+    }
+    missing.extend(unheard);
     missing
 }
 
@@ -137,7 +141,7 @@ async fn gateways(settings: &Settings) -> Vec<String> {
 async fn unheard(gateways: Gateways) -> Option<String> {
     let asking = async {
         gateways.connect().await.map_err(|unreached| {
-            let told = unreached.0.first().map(|(_, why)| crate::fault::chain(&**why));
+            let told = unreached.0.first().map(|(_, why)| picket_login::chain(&**why));
             told.unwrap_or_else(|| unreached.to_string())
         })?;
         let mut client = FencingServiceClient::new(gateways);

@@ -29,6 +29,7 @@ mod settings;
 mod spec;
 mod teller;
 mod told;
+mod unconfigured;
 mod watch;
 
 pub use arguments::{Arguments, Task};

@@ -48,6 +48,22 @@ mod tests {
     }
 
     #[test]
+    fn alerts_ask_for_metrics_that_there_are() {
+        let rules = include_str!("../../../deploy/prometheus/picket.rules.yaml");
+        let rules: serde_json::Value = serde_saphyr::from_str(rules).expect("it is YAML");
+        let rules = rules["groups"][1]["rules"].as_array().expect("the controller's");
+        assert!(rules.len() >= 4);
+        for rule in rules {
+            let expression = rule["expr"].as_str().expect("a text");
+            let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            for name in words.filter(|word| word.starts_with("picket_")) {
+                assert!(ALL.iter().any(|metric| metric.name == name), "{expression}: there is no {name}");
+            }
+            assert!(rule["annotations"]["description"].is_string(), "{expression}");
+        }
+    }
+
+    #[test]
     fn nothing_of_the_gateway_s_is_exported() {
         let text = metrics().text(|_| {});
         assert!(

@@ -1,6 +1,8 @@
 //! The controller before a real API server with real controllers, and before a real gateway by mTLS. Nodes are plain objects, whose kubelets the
 //! tests play: their leases and their status are what a controller sees of a machine.
 
+mod api;
+mod faulty;
 mod held;
 mod joined;
 mod kubelets;

@@ -16,6 +16,15 @@ async fn what_is_missing_is_said_all_at_once_and_by_name() -> Result<()> {
     let (code, out, err) = check(&right).await?;
     assert_eq!((code, out.as_str()), (0, "everything that is needed is there\n"), "{err}");
 
+    let stranger = json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": { "name": "x9", "labels": { "role": "worker" } },
+    });
+    scene.cluster.apply(&stranger).await?;
+    let (code, _, err) = check(&right).await?;
+    assert_eq!(code, 75, "{err}");
+    assert!(err.contains("node: no node of the gateway is Node x9: there is no node \"x9\""), "{err}");
+    scene.cluster.kubectl(&["delete", "node", "x9"]).await?;
+
     let rules = json!([{ "apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"] }]);
     let poor = scene.cluster.account("poor", &rules).await?;
     scene.cluster.kubectl(&["delete", "crd", "fencingpolicies.picket.dev"]).await?;

@@ -186,8 +186,13 @@ impl Scene {
 
     /// A controller of that name, which may do what the shipped roles say and no more.
     pub fn controller(&self, identity: &str) -> Result<Controller> {
+        self.controller_by(identity, &self.login)
+    }
+
+    /// The same by that kubeconfig.
+    pub fn controller_by(&self, identity: &str, login: &Path) -> Result<Controller> {
         let [nobody, gateway] = self.endpoints();
-        let settings = self.settings(identity, &[&nobody, &gateway], &self.login)?;
+        let settings = self.settings(identity, &[&nobody, &gateway], login)?;
         let mut command = self.cluster.place().command(program("picket-controller")?);
         command.arg("--config").arg(settings);
         let number = uuid::Uuid::now_v7().simple();

@@ -21,7 +21,7 @@ pub use episode::{BACK_WITHIN, End, Order, Stage};
 pub use exclusion::Exclusion;
 pub use node::{Condition, Moment, Node};
 pub use note::{Note, Phase, STATUS};
-pub use policy::{Fault, Grade, Nobody, Policy, Then, Unhealthy};
+pub use policy::{Fault, Grade, Nobody, Policy, Then, Unhealthy, spoken_for};
 pub use selector::{Requirement, Selector};
 pub use sight::UNBROKEN;
 pub use verdict::{Judgement, Report, Verdict, Why};

@@ -127,6 +127,13 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
+/// The Nodes for which one of the policies speaks.
+pub fn spoken_for(policies: &[Policy], nodes: &[Node]) -> BTreeSet<String> {
+    let nodes: Vec<&Node> = nodes.iter().collect();
+    let of = speak(policies, &nodes).of;
+    of.into_iter().filter_map(|(name, spoken)| spoken.is_ok().then_some(name)).collect()
+}
+
 /// Who speaks for whom.
 pub(super) fn speak(policies: &[Policy], nodes: &[&Node]) -> Spoken {
     let mut spoken = Spoken {
