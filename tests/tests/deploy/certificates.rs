@@ -40,10 +40,11 @@ impl Authority {
         self.issuer.pem()
     }
 
-    /// Of who answers at that address, and asks others in its own name; on this machine its questions come from the loopback's.
-    pub fn at(&self, address: IpAddr) -> Leaf {
-        let loopback = SanType::IpAddress([127, 0, 0, 1].into());
-        self.leaf(&address.to_string(), vec![SanType::IpAddress(address), loopback])
+    /// Of who answers at these addresses, and asks others in its own name; on this machine its questions come from the loopback's.
+    pub fn at(&self, addresses: &[IpAddr]) -> Leaf {
+        let loopback = IpAddr::from([127, 0, 0, 1]);
+        let all = addresses.iter().chain([&loopback]).map(|address| SanType::IpAddress(*address));
+        self.leaf(&addresses[0].to_string(), all.collect())
     }
 
     /// Of who calls by that e-mail address.

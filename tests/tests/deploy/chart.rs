@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use picket_tests::{Result, Said, picketd, program};
 use serde_json::{Value, json};
 
-use crate::variants::{all, bundled, given, of, one, rendered, told, with};
+use crate::variants::{all, alone, bundled, given, of, one, rendered, told, with};
 
 #[tokio::test]
 async fn helm_finds_nothing_to_say_against_it() -> Result<()> {
-    for (name, values) in all() {
+    for (name, values) in all().into_iter().chain([("alone", alone())]) {
         let said = told(&["lint", "--strict"], &values).await?;
         assert_eq!(said.code, 0, "{name}: {}{}", said.out, said.err);
     }
@@ -114,6 +114,39 @@ async fn no_two_of_a_kind_share_a_machine_and_one_at_a_time_is_disturbed() -> Re
                 "{name}"
             );
         }
+    }
+    Ok(())
+}
+
+/// In the cluster whose Nodes are fenced, with gateways that are elsewhere: nothing of theirs is made.
+#[tokio::test]
+async fn the_controller_may_be_installed_alone() -> Result<()> {
+    let objects = rendered(&alone()).await?;
+    let others = objects.iter().filter(|object| {
+        let part = &object["metadata"]["labels"]["app.kubernetes.io/component"];
+        *part != "controller" && object["kind"] != "PrometheusRule"
+    });
+    assert_eq!(others.collect::<Vec<_>>(), Vec::<&Value>::new());
+    let spec = &one("Deployment", "picket-controller", &objects)["spec"]["template"]["spec"];
+    assert_eq!(spec["nodeSelector"], json!({ "rack": "r1" }));
+    assert!(
+        spec["tolerations"].to_string().contains("mine")
+            && spec["containers"][0]["env"].to_string().contains("NO_COLOR")
+    );
+    let (labels, ports) = (
+        &one("Deployment", "picket-controller", &objects)["spec"]["template"]["metadata"]["labels"],
+        "/spec/endpoints/0/port",
+    );
+    let (service, monitor) =
+        (one("Service", "picket-controller", &objects), one("ServiceMonitor", "picket-controller", &objects));
+    assert!(fits(&service["spec"]["selector"], labels));
+    assert!(fits(&monitor["spec"]["selector"]["matchLabels"], &service["metadata"]["labels"]));
+    assert_eq!(monitor.pointer(ports), Some(&service["spec"]["ports"][0]["name"]));
+    let nothing = with(alone(), &[("/controller/enabled", json!(false))]);
+    let nowhere = with(alone(), &[("/controller/endpoints", json!([]))]);
+    for (values, why) in [(nothing, "one of the two at least"), (nowhere, "say where they answer")] {
+        let said = told(&["template", "picket"], &values).await?;
+        assert!(said.code != 0 && said.err.contains(why), "{said:?}");
     }
     Ok(())
 }

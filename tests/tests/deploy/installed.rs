@@ -1,19 +1,14 @@
 //! The chart on the real Kubernetes of the tests.
 
-use std::path::Path;
-use std::time::Duration;
-
-use picket_tests::peers::{EtcdCluster, Kubernetes, KubernetesMachine, until};
-use picket_tests::{Bmc, PeerError, Result, Said, program};
-use serde_json::{Value, json};
+use picket_tests::peers::{Kubernetes, KubernetesMachine, until};
+use picket_tests::{PeerError, Result, Said};
+use serde_json::json;
 use tokio::sync::OnceCell;
 
-use crate::certificates::{Authority, Leaf};
+use crate::certificates::Authority;
+use crate::fleet::{Alice, READY_WITHIN, certificate, fleet, secret, store};
 use crate::image;
-use crate::variants::{all, chart, of, rendered};
-
-/// As long as a pod may take to be ready, on a machine that is busy.
-const READY_WITHIN: Duration = Duration::from_secs(180);
+use crate::variants::{all, alone, chart, of, rendered};
 
 /// One for all tests here; it ends with this process.
 async fn cluster() -> Result<&'static Kubernetes> {
@@ -32,7 +27,7 @@ async fn cluster() -> Result<&'static Kubernetes> {
 #[tokio::test]
 async fn the_api_server_would_take_all_of_it() -> Result<()> {
     let cluster = cluster().await?;
-    for (name, values) in all() {
+    for (name, values) in all().into_iter().chain([("alone", alone())]) {
         let objects = rendered(&values).await?;
         let known = objects.iter().filter(|object| object["apiVersion"] != "monitoring.coreos.com/v1");
         let list = json!({ "apiVersion": "v1", "kind": "List", "items": known.collect::<Vec<_>>() });
@@ -46,88 +41,15 @@ async fn the_api_server_would_take_all_of_it() -> Result<()> {
     Ok(())
 }
 
-fn secret(name: &str, files: &[(&str, &str)]) -> Value {
-    let files: serde_json::Map<_, _> =
-        files.iter().map(|(key, text)| ((*key).to_owned(), json!(text))).collect();
-    json!({
-        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name, "namespace": "fencing" }, "stringData": files,
-    })
-}
-
-fn certificate(name: &str, of: &Leaf, authority: &Authority) -> Value {
-    secret(name, &[("tls.crt", &of.texts[0]), ("tls.key", &of.texts[1]), ("ca.crt", &authority.text())])
-}
-
-/// The fleet: the two machines of the cluster.
-fn fleet(uid: &str, machines: &[KubernetesMachine], more: &str) -> String {
-    let nodes = machines.iter().map(|machine| {
-        let (name, bmc) = (machine.name(), machine.bmc().address());
-        let device =
-            Bmc::at(bmc).with(&format!("identity = {{ uuid = \"{}\" }}", machine.uuid())).device(name, "bmc");
-        let device: String = device
-            .lines()
-            .map(|line| {
-                if line.starts_with("password_env") {
-                    "password_file = \"/run/secrets/bmc/password\""
-                } else {
-                    line
-                }
-            })
-            .flat_map(|line| [line, "\n"])
-            .collect();
-        format!("[nodes.{name}]\nreleases = [\"pods\"]\n{device}")
-    });
-    format!(
-        "[roles.operators]\nrole = \"operator\"\ncallers = [\"alice@example.org\"]\n\
-         [budget]\nat_once = 2\ncool_down = \"0s\"\nbrake_least = 1000\n\
-         [releases.pods]\nkind = \"kubernetes\"\ncluster_uid = {uid:?}\nsettle = \"0s\"\n{more}\n{}",
-        nodes.collect::<String>()
-    )
-}
-
-/// Alice, who calls from the control plane's host.
-struct Alice<'a> {
-    cluster: &'a Kubernetes,
-    endpoint: String,
-    authority: &'a Path,
-    own: Leaf,
-}
-
-impl Alice<'_> {
-    async fn picket(&self, arguments: &[&str]) -> Result<Said> {
-        let mut command = tokio::process::Command::from(self.cluster.place().command(program("picket")?));
-        command.args(["--endpoint", &self.endpoint]).arg("--ca-file").arg(self.authority);
-        command.arg("--cert-file").arg(&self.own.certificate).arg("--key-file").arg(&self.own.key);
-        command.args(arguments).stdin(std::process::Stdio::null()).kill_on_drop(true);
-        Ok(Said::of(command.output().await.map_err(PeerError::io("run picket"))?))
-    }
-
-    /// Waits until a gateway leads, as it says itself; what it said.
-    async fn is_answered(&self) -> Result<String> {
-        until("a gateway leads", READY_WITHIN, async || {
-            let said = self.picket(&["gateways"]).await?;
-            Ok(said.code == 0 && said.out.contains("leads"))
-        })
-        .await?;
-        Ok(self.picket(&["gateways"]).await?.out)
-    }
-}
-
 /// Installed from the archive on a machine that is a node of its own fleet: it fences the other one, and never the one that it stands on.
 #[tokio::test]
 async fn a_gateway_installed_by_helm_fences_its_neighbour_and_not_itself() -> Result<()> {
     let cluster = cluster().await?;
     let (here, there) = (cluster.machine("n1"), cluster.machine("n2"));
     let authority = Authority::new(&cluster.directory().join("fencing"));
-    let (host, middle) = (std::net::IpAddr::from([10, 250, 0, 11]), cluster.place().address().into());
-    let (etcd, gateway) = (authority.at(middle), authority.at(host));
-    let (ca, crt, key) = (authority.file(), &etcd.certificate, &etcd.key);
-    let tls = [("trusted-ca-file", ca.as_path()), ("cert-file", crt), ("key-file", key)];
-    let mut arguments: Vec<String> =
-        tls.iter().map(|(name, file)| format!("--{name}={}", file.display())).collect();
-    arguments.push("--client-cert-auth".to_owned());
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let store = EtcdCluster::within_with(&[cluster.place()], &arguments).await?;
+    let host = std::net::IpAddr::from([10, 250, 0, 11]);
+    let gateway = authority.at(&[host]);
+    let store = store(cluster, &authority).await?;
 
     let image = image::made().await?;
     here.import(&image.archive).await?;

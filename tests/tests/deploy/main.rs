@@ -2,8 +2,10 @@
 
 mod certificates;
 mod chart;
+mod fleet;
 mod image;
 mod installed;
+mod lost;
 mod members;
 mod plugin;
 mod refused;

@@ -53,7 +53,7 @@ async fn three_members_find_each_other_and_are_ready() -> Result<()> {
         let name = format!("picket-etcd-{n}");
         let own = folder.path().join(&name);
         std::fs::create_dir(&own).map_err(PeerError::io("create a member's folder"))?;
-        let leaf = authority.at(address);
+        let leaf = authority.at(&[address]);
         // As a Secret of three keys is mounted.
         for (file, text) in
             [("tls.crt", &leaf.texts[0]), ("tls.key", &leaf.texts[1]), ("ca.crt", &authority.text())]

@@ -93,6 +93,19 @@ pub fn all() -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// The controller alone, whose gateways are elsewhere; with what monitoring wants.
+pub fn alone() -> Value {
+    json!({
+        "gateways": { "enabled": false },
+        "controller": {
+            "enabled": true, "tls": { "secretName": "controller-tls" }, "endpoints": ["https://g1.example.org:7070"],
+            "runOn": "anywhere", "nodeSelector": { "rack": "r1" }, "tolerations": [{ "key": "mine", "operator": "Exists" }],
+            "env": { "NO_COLOR": "1" },
+        },
+        "monitoring": { "serviceMonitor": { "enabled": true }, "prometheusRule": { "enabled": true } },
+    })
+}
+
 /// Other values at these places, whose tables are made where they are not there.
 pub fn with(mut values: Value, changes: &[(&str, Value)]) -> Value {
     for (place, value) in changes {

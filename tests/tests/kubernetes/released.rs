@@ -13,7 +13,7 @@ use crate::scene::{
     sleeping, told,
 };
 
-const FENCED: &str = "picket.dev/fenced";
+pub const FENCED: &str = "picket.dev/fenced";
 /// The exit code of a fence whose node recovered.
 const RECOVERED: i32 = 9;
 const ALLOWED: &str = include_str!("../../../deploy/kubernetes/release.yaml");
@@ -56,7 +56,7 @@ pub async fn start(
     Ok(gateway)
 }
 
-fn taints(node: &Value) -> Vec<&str> {
+pub fn taints(node: &Value) -> Vec<&str> {
     let taints = node["spec"]["taints"].as_array();
     taints.into_iter().flatten().filter_map(|taint| taint["key"].as_str()).collect()
 }
@@ -111,7 +111,7 @@ async fn a_database_moves_with_its_volume_and_the_node_comes_back_clean() -> Res
 }
 
 /// Nothing of ours is left on it.
-fn is_clean(node: &Value) -> bool {
+pub fn is_clean(node: &Value) -> bool {
     let meta = &node["metadata"];
     let annotations = meta["annotations"].as_object().into_iter().flatten().map(|(key, _)| key.as_str());
     let mut ours = annotations.filter(|key| key.starts_with("picket.dev/") || key.contains("scale-down"));

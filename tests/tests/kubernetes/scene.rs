@@ -10,7 +10,7 @@ pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 /// It ends with this process.
 pub async fn cluster() -> Result<&'static Kubernetes> {
     static CLUSTER: OnceCell<Kubernetes> = OnceCell::const_new();
-    CLUSTER.get_or_try_init(|| Kubernetes::start(13)).await
+    CLUSTER.get_or_try_init(|| Kubernetes::start(14)).await
 }
 
 /// What detaches stands still until this is dropped, and nobody else lets it go on meanwhile.
@@ -48,6 +48,11 @@ pub fn for_deletion(cluster: &Kubernetes) -> [&KubernetesMachine; 2] {
 /// Of the test with taints of others.
 pub fn for_foreign_taints(cluster: &Kubernetes) -> &KubernetesMachine {
     cluster.machine("n13")
+}
+
+/// Of a gateway that names it otherwise than its cluster does.
+pub fn for_another_name(cluster: &Kubernetes) -> &KubernetesMachine {
+    cluster.machine("n14")
 }
 
 /// Of the test in which a machine goes away and comes back.

@@ -40,14 +40,14 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{/* Where the gateways' image is run, and in which network. */}}
+{{/* Where a part's pods are run, and in which network: list of the context and the part's values. */}}
 {{- define "picket.placement" -}}
-{{- $values := .Values.gateways -}}
+{{- $values := index . 1 -}}
 {{- if $values.hostNetwork }}
 hostNetwork: true
 dnsPolicy: ClusterFirstWithHostNet
 {{- end }}
-{{- with .Values.image.pullSecrets }}
+{{- with (index . 0).Values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
   - name: {{ . }}
@@ -62,15 +62,16 @@ nodeSelector:
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end }}
-{{ include "picket.tolerations" . }}
+{{ include "picket.tolerations" $values }}
 {{- end }}
 
+{{/* A part's values. */}}
 {{- define "picket.tolerations" -}}
 tolerations:
   - key: node-role.kubernetes.io/control-plane
     operator: Exists
     effect: NoSchedule
-  {{- with .Values.gateways.tolerations }}
+  {{- with .tolerations }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end }}
@@ -142,6 +143,22 @@ volumeClaimTemplates:
 
 {{/* What the schema cannot see. */}}
 {{- define "picket.check" -}}
+{{- if and .Values.controller.enabled (not .Values.controller.tls.secretName) }}
+{{- fail "\n\ncontroller.tls.secretName: name a Secret with tls.crt, tls.key and ca.crt: gateways know who asks by a certificate, whose name has the role controller in their settings." }}
+{{- end }}
+{{- if .Values.gateways.enabled }}
+{{- include "picket.checkGateways" . }}
+{{- else }}
+{{- if not .Values.controller.enabled }}
+{{- fail "\n\ngateways.enabled and controller.enabled: one of the two at least, else nothing is installed." }}
+{{- end }}
+{{- if not .Values.controller.endpoints }}
+{{- fail "\n\ncontroller.endpoints: without gateways of this chart (gateways.enabled=false) say where they answer: [https://HOST:7070]." }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "picket.checkGateways" -}}
 {{- if and (not .Values.settings.toml) (not .Values.settings.existingConfigMap) }}
 {{- fail "\n\nsettings.toml: the fleet is missing. Give the gateways' settings there (--set-file settings.toml=picket.toml), or name a ConfigMap with them by settings.existingConfigMap." }}
 {{- end }}
@@ -152,10 +169,7 @@ volumeClaimTemplates:
 {{- fail "\n\ngateways.tls.secretName: name a Secret with tls.crt, tls.key and ca.crt. Callers and gateways know each other by certificates; docs/deploy.md says how they are made." }}
 {{- end }}
 {{- if and .Values.controller.enabled (not .Values.gateways.fenceThisCluster) }}
-{{- fail "\n\ncontroller.enabled: it watches the Nodes of the cluster in which it runs, and by gateways.fenceThisCluster=false these are not the fleet's. Install it in the cluster whose Nodes are fenced (deploy/kubernetes/controller.yaml)." }}
-{{- end }}
-{{- if and .Values.controller.enabled (not .Values.controller.tls.secretName) }}
-{{- fail "\n\ncontroller.tls.secretName: name a Secret with tls.crt, tls.key and ca.crt: gateways know who asks by a certificate, whose name has the role controller in their settings." }}
+{{- fail "\n\ncontroller.enabled: it watches the Nodes of the cluster in which it runs, and by gateways.fenceThisCluster=false these are not the fleet's. Install it in the cluster whose Nodes are fenced, with gateways.enabled=false there." }}
 {{- end }}
 {{- $bundled := .Values.etcd.bundled }}
 {{- if and (not .Values.etcd.endpoints) (not $bundled.enabled) }}

@@ -50,12 +50,12 @@ fn kind(method: &str, path: &str) -> String {
 #[async_trait]
 impl super::Place for Place {
     fn about(&self) -> &'static str {
-        "a real Nova as a tenant, its hypervisor faked by Nova; Nova has no limits on requests, and is overrun: 24 at a time"
+        "a real Nova as a tenant, its hypervisor faked by Nova; Nova has no limits on requests, and is overrun: 8 at a time"
     }
 
-    /// This one answers some twenty requests a second, and a fence takes a dozen.
+    /// This one answers some ten requests a second, one after the other, and a fence takes a dozen: more at once only wait for each other.
     fn at_once(&self) -> usize {
-        24
+        8
     }
 
     fn agent(&self) -> &'static str {
