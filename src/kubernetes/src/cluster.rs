@@ -46,17 +46,19 @@ impl<T> Kept<T> {
         Self(tokio::sync::Mutex::new(None))
     }
 
-    /// What is not older than that, or what is asked for now.
+    /// What is not older than that, or what was asked for since this was called: of many that call at once one asks.
     async fn get(
         &self,
         age: Duration,
         until: Instant,
         ask: impl Future<Output = Result<T, Fault>>,
     ) -> Result<Arc<T>, Fault> {
+        let now = Instant::now();
+        let since = now.checked_sub(age).unwrap_or(now);
         let late = |_| Fault::late("others' question");
         let mut known = tokio::time::timeout_at(until, self.0.lock()).await.map_err(late)?;
         if let Some((at, answer)) = &*known
-            && at.elapsed() < age
+            && *at >= since
         {
             return Ok(answer.clone());
         }
@@ -181,5 +183,33 @@ impl Cluster {
         let client = Client::try_from(config).map_err(|error| Fault::of("the kubeconfig", error))?;
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         Ok(client)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn of_many_that_ask_at_once_one_asks_and_nobody_hears_what_is_older_than_its_question() {
+        let (kept, asked) = (Kept::new(), AtomicU32::new(0));
+        let ask = async |age: u64| {
+            let question = async {
+                let number = asked.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                Ok(number)
+            };
+            let until = Instant::now() + Duration::from_secs(60);
+            *kept.get(Duration::from_secs(age), until, question).await.expect("an answer")
+        };
+        let (first, second, third) = tokio::join!(ask(0), ask(0), ask(0));
+        assert_eq!((first, second, third), (0, 0, 0), "they called at one moment");
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert_eq!((ask(10).await, ask(0).await, ask(0).await), (0, 1, 2));
+        let late = kept.get(Duration::ZERO, Instant::now(), async { Err(Fault::late("it")) });
+        assert!(late.await.is_err());
+        assert_eq!(ask(10).await, 2, "a fault is not kept");
     }
 }

@@ -126,11 +126,17 @@ async fn the_machine_with_the_leader_on_it_fails_and_is_fenced_by_who_takes_over
     cluster.apply(&policy).await?;
     let boot = here.boot_id();
     let frozen = here.freeze();
-    until("it was switched off, and on again", WITHIN, async || {
+    let waited = until("it was switched off, and on again", WITHIN, async || {
         let did: Vec<String> = here.power_events().into_iter().map(|event| event.what).collect();
         Ok(did == ["on", "off", "on"])
-    })
-    .await?;
+    });
+    if let Err(error) = waited.await {
+        let events =
+            cluster.kubectl(&["get", "events.events.k8s.io,nodes,fencingpolicies,pods", "-A"]).await?;
+        let status = alice.picket(&["status", here.name()]).await?;
+        let said: String = cluster.machines().iter().map(|machine| machine.said_by_pods("fencing")).collect();
+        panic!("{error}\n{events}\n{status:?}\n{said}");
+    }
     drop(frozen);
     cluster.until_ready(here, true).await?;
     assert_ne!(here.boot_id(), boot);
