@@ -24,9 +24,8 @@ pub struct Arguments {
 /// What is done instead of watching.
 #[derive(Clone, Copy, Debug, clap::Subcommand)]
 pub enum Task {
-    /// Print the definition of FencingPolicy, for kubectl apply -f -
+    /// Print the definitions of FencingPolicy and of remediations, for kubectl apply -f -
     Crds,
-    /// Say what is missing: permissions, by name; the definition of FencingPolicy; gateways that do not answer, and
-    /// Nodes that they do not know. Changes nothing
+    /// Say what is missing: permissions, by name; definitions; gateways that do not answer, and Nodes that they do not know. Changes nothing
     Check,
 }

@@ -18,12 +18,12 @@ use crate::medik8s::{self, Leases, Taken};
 use crate::mind::{Grade, Node, Note, Order, Phase, Then};
 use crate::outcome::{Ended, is_passing};
 use crate::settings::{Select, Settings};
-use crate::{told, watch};
+use crate::{remediation, told, watch};
 
 /// A request that arrives later than this changes nothing.
 const LATEST: Duration = Duration::from_secs(30);
 /// How long a gateway may take until it answers at all.
-const ANSWERS: Duration = Duration::from_secs(20);
+pub const ANSWERS: Duration = Duration::from_secs(20);
 /// Before a stream that broke is opened again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -58,6 +58,8 @@ pub enum Said {
         order: Box<Order>,
         /// How.
         ended: Ended,
+        /// Whether the key was noted on its remediation, and the gateway may have been asked.
+        noted: bool,
     },
 }
 
@@ -75,12 +77,21 @@ pub fn note(order: &Order, phase: Phase, text: &str) -> Note {
 impl Asker {
     /// Asks, and follows to the end; tells what happens.
     pub async fn ask(self, order: Order, to: mpsc::Sender<Said>) {
-        let ended = self.to_the_end(&order, &to).await;
-        let _ = to.send(Said::Ended { order: Box::new(order), ended }).await;
+        let mut noted = false;
+        let ended = self.to_the_end(&order, &to, &mut noted).await;
+        let _ = to.send(Said::Ended { order: Box::new(order), ended, noted }).await;
     }
 
-    async fn to_the_end(&self, order: &Order, to: &mpsc::Sender<Said>) -> Ended {
-        match medik8s::take(&self.api, &order.node, &self.others).await {
+    async fn to_the_end(&self, order: &Order, to: &mpsc::Sender<Said>, noted: &mut bool) -> Ended {
+        // NodeHealthCheck's lease is as good as ours, and is its own to renew and to give back (K12).
+        let taken = match &order.wish {
+            None => medik8s::take(&self.api, &order.node, &self.others).await,
+            Some(wish) => {
+                let health_check = wish.health_check.as_deref();
+                medik8s::heed(&self.api, &order.node, health_check, &self.others).await
+            }
+        };
+        match taken {
             Ok(Taken::Ours | Taken::NoLeases) => {}
             Ok(Taken::Held(by)) => {
                 return Ended::held(format!("{by} works on this Node (its lease in medik8s-leases)"));
@@ -93,6 +104,14 @@ impl Asker {
                 .await
         {
             tracing::warn!(node = %order.node.name, %fault, "it cannot be noted on the Node that it is fenced");
+        }
+        if let Some(wish) = &order.wish {
+            // Also a note of which nobody knows whether it was taken.
+            *noted = true;
+            if let Err(fault) = remediation::note_key(&self.api, wish, &order.key).await {
+                *noted = !fault.is_changed() && !fault.is_not_found();
+                return Ended::held(format!("the key is not noted on it: {fault}"));
+            }
         }
         let mut is_open = false;
         loop {
@@ -128,6 +147,12 @@ impl Asker {
     /// Whether the reason to ask still holds; an error: nobody could look. `is_open`: it is being fenced.
     async fn last_look(&self, order: &Order, is_open: bool) -> Result<Option<Ended>, ()> {
         let Some(now) = watch::look(&self.api, &order.node.name).await else { return Err(()) };
+        if let Some(wish) = &order.wish
+            && !remediation::holds(&self.api, wish).await.map_err(drop)?
+        {
+            let text = format!("{wish} is deleted, or its time is over: nothing more is asked");
+            return Ok(Some(Ended::interrupted(text)));
+        }
         if order.holds(&now) {
             return Ok(None);
         }
@@ -196,7 +221,7 @@ impl Asker {
 /// How the gateway knows the Node.
 ///
 /// # Errors
-/// The Node does not have that by which the settings name it.
+/// The Node lacks that by which the settings name it.
 pub fn selected(node: &Node, select: Select) -> Result<node_selector::By, String> {
     let needed = |what: &str, value: &String| match value.is_empty() {
         true => Err(format!(

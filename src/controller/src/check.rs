@@ -18,9 +18,12 @@ const ANSWERS: Duration = Duration::from_secs(10);
 
 const MEDIK8S: &str = "medik8s-leases";
 
-/// What is needed: group, resource, verbs, namespace. `deploy/kubernetes/controller.yaml` grants the same; a test holds it.
+/// Group, resource, verbs, namespace.
+type Needed = (&'static str, &'static str, &'static [&'static str], &'static str);
+
+/// What is needed. `deploy/kubernetes/controller.yaml` grants the same; a test holds it.
 #[rustfmt::skip]
-const NEEDED: &[(&str, &str, &[&str], &str)] = &[
+const NEEDED: &[Needed] = &[
     ("", "nodes", &["get", "list", "watch", "patch"], ""),
     ("coordination.k8s.io", "leases", &["list", "watch"], "kube-node-lease"),
     (crd::GROUP, crd::PLURAL, &["list", "watch"], ""),
@@ -30,13 +33,26 @@ const NEEDED: &[(&str, &str, &[&str], &str)] = &[
     ("apps", "daemonsets", &["get"], "kube-system"),
 ];
 
+/// What remediations need besides. `deploy/kubernetes/remediation.yaml` grants the same; a test holds it.
+#[rustfmt::skip]
+const REMEDIATING: &[Needed] = &[
+    (crd::GROUP, crd::remediation::PLURAL, &["get", "list", "watch", "patch"], ""),
+    (crd::GROUP, "picketremediations/status", &["patch"], ""),
+];
+
 /// What the election needs, in the settings' namespace.
 const ELECTION: &[&str] = &["get", "create", "update"];
 
 /// What is missing, a line each.
 pub async fn check(settings: &Settings, api: &Api) -> Vec<String> {
     let mut missing = permissions(settings, api).await;
-    missing.extend(definition(api).await);
+    let mut kinds = vec![(crd::PLURAL, true)];
+    if settings.remediation {
+        kinds.extend([(crd::remediation::TEMPLATES, false), (crd::remediation::PLURAL, true)]);
+    }
+    for (plural, has_status) in kinds {
+        missing.extend(definition(api, plural, has_status).await);
+    }
     let unheard = gateways(settings).await;
     if unheard.len() < settings.endpoints.len() {
         missing.extend(unconfigured::nodes(settings, api).await);
@@ -57,7 +73,10 @@ async fn permissions(settings: &Settings, api: &Api) -> Vec<String> {
     };
     let election = ("coordination.k8s.io", "leases", ELECTION, settings.lease_namespace.as_str());
     let is_used = |(.., namespace): &&(_, _, _, &str)| settings.medik8s_leases || *namespace != MEDIK8S;
-    let all: Vec<_> = NEEDED.iter().filter(is_used).flat_map(of).chain(of(&election)).collect();
+    let mut all: Vec<_> = NEEDED.iter().filter(is_used).flat_map(of).chain(of(&election)).collect();
+    if settings.remediation {
+        all.extend(REMEDIATING.iter().flat_map(of));
+    }
     let answers = futures::stream::iter(all).map(|one| may(api, one)).buffered(8);
     let mut missing: Vec<String> = answers.filter_map(async |answer| answer).collect().await;
     // Where nobody answers it is said once.
@@ -86,24 +105,29 @@ async fn may(api: &Api, (group, resource, verb, namespace): (&str, &str, &str, S
             let place =
                 if namespace.is_empty() { String::new() } else { format!(" in the namespace {namespace}") };
             Some(format!(
-                "permission: this account may not {verb} {resource}{of}{sub}{place} (deploy/kubernetes/controller.yaml grants it)"
+                "permission: this account may not {verb} {resource}{of}{sub}{place} (deploy/kubernetes/{}.yaml grants it)",
+                if resource == crd::remediation::PLURAL { "remediation" } else { "controller" }
             ))
         }
         Err(fault) => Some(format!("permission: {fault}")),
     }
 }
 
-async fn definition(api: &Api) -> Option<String> {
-    let name = crd::name();
+async fn definition(api: &Api, plural: &str, has_status: bool) -> Option<String> {
+    let name = format!("{plural}.{}", crd::GROUP);
     let path = format!("/apis/{}/{}", crd::GROUP, crd::VERSION);
     let apply = "apply it: picket-controller crds | kubectl apply -f -";
     match api.find::<Value>(&path).await {
         Ok(Some(found)) => {
             let resources = found["resources"].as_array();
             let of = |kind: &str| resources.is_some_and(|all| all.iter().any(|one| one["name"] == kind));
-            let status = format!("{}/status", crd::PLURAL);
-            (!of(crd::PLURAL) || !of(&status))
-                .then(|| format!("definition: {name} is not complete in {}; {apply}", crd::VERSION))
+            match (of(plural), !has_status || of(&format!("{plural}/status"))) {
+                (true, true) => None,
+                (true, false) => {
+                    Some(format!("definition: {name} is not complete in {}; {apply}", crd::VERSION))
+                }
+                (false, _) => Some(format!("definition: {name} is missing; {apply}")),
+            }
         }
         Ok(None) => match api.find::<Value>(&format!("/apis/{}", crd::GROUP)).await {
             Ok(Some(found)) => {
@@ -178,27 +202,33 @@ mod tests {
         all
     }
 
-    #[test]
-    fn what_is_granted_is_what_is_needed_and_no_more() {
-        let text = include_str!("../../../deploy/kubernetes/controller.yaml");
+    fn granted(text: &str) -> BTreeSet<Rule> {
         let documents: Vec<Value> = text
             .split("\n---\n")
             .map(|document| serde_saphyr::from_str(document).expect("it is YAML"))
             .collect();
         let of = |document: &Value| match document["kind"].as_str() {
-            Some("ClusterRole") => rules(document, ""),
+            Some("ClusterRole") if document["metadata"]["labels"].is_null() => rules(document, ""),
             Some("Role") => rules(document, document["metadata"]["namespace"].as_str().unwrap_or_default()),
             _ => Vec::new(),
         };
-        let granted: BTreeSet<Rule> = documents.iter().flat_map(of).collect();
+        documents.iter().flat_map(of).collect()
+    }
+
+    fn needed(all: &[Needed]) -> BTreeSet<Rule> {
+        let each = all.iter().flat_map(|(group, resource, verbs, namespace)| {
+            verbs.iter().map(|verb| [*group, *resource, *verb, *namespace].map(str::to_owned).into())
+        });
+        each.collect()
+    }
+
+    #[test]
+    fn what_is_granted_is_what_is_needed_and_no_more() {
         let election = ("coordination.k8s.io", "leases", ELECTION, "picket");
-        let needed: BTreeSet<Rule> = NEEDED
-            .iter()
-            .chain([&election])
-            .flat_map(|(group, resource, verbs, namespace)| {
-                verbs.iter().map(|verb| [*group, *resource, *verb, *namespace].map(str::to_owned).into())
-            })
-            .collect();
-        assert_eq!(granted, needed);
+        assert_eq!(
+            granted(include_str!("../../../deploy/kubernetes/controller.yaml")),
+            needed(&[NEEDED, &[election]].concat())
+        );
+        assert_eq!(granted(include_str!("../../../deploy/kubernetes/remediation.yaml")), needed(REMEDIATING));
     }
 }

@@ -24,6 +24,7 @@ mod medik8s;
 pub mod mind;
 mod object;
 mod outcome;
+mod remediation;
 mod run;
 mod settings;
 mod spec;

@@ -116,6 +116,35 @@ pub async fn take(api: &Api, node: &Node, leases: &Leases) -> Result<Taken, Faul
     }
 }
 
+/// Looks whether somebody else has it than the NodeHealthCheck that asks; one that says nothing of itself may be any. Takes nothing.
+///
+/// # Errors
+/// The API server does not answer, or refuses.
+pub async fn heed(
+    api: &Api,
+    node: &Node,
+    health_check: Option<&str>,
+    leases: &Leases,
+) -> Result<Taken, Fault> {
+    if !leases.is_used {
+        return Ok(Taken::NoLeases);
+    }
+    let Some(lease) = api.find::<SeenLease>(&path(&node.name)).await? else { return Ok(Taken::NoLeases) };
+    let holder = lease.spec.holder_identity.clone().unwrap_or_default();
+    let held = Duration::from_secs(lease.spec.lease_duration_seconds.unwrap_or(0));
+    let version = lease.metadata.resource_version.unwrap_or_default();
+    let is_free = holder.is_empty() || is_accepted(&holder, health_check);
+    Ok(match is_free || leases.is_over(&node.name, &version, held) {
+        true => Taken::Ours,
+        false => Taken::Held(holder),
+    })
+}
+
+fn is_accepted(holder: &str, health_check: Option<&str>) -> bool {
+    let of_health_check = holder.strip_prefix("NodeHealthCheck-");
+    holder == HOLDER || of_health_check.is_some_and(|name| health_check.is_none_or(|wanted| wanted == name))
+}
+
 /// Gives it back, where it is ours.
 ///
 /// # Errors
@@ -142,6 +171,19 @@ pub async fn give_back(api: &Api, node: &str, leases: &Leases) -> Result<(), Fau
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lease_of_the_health_check_that_asks_is_accepted_and_no_other_one() {
+        for (holder, health_check, accepted) in [
+            ("NodeHealthCheck-workers", Some("workers"), true),
+            ("NodeHealthCheck-workers", None, true),
+            ("NodeHealthCheck-others", Some("workers"), false),
+            ("picket-controller", Some("workers"), true),
+            ("node-maintenance", None, false),
+        ] {
+            assert_eq!(is_accepted(holder, health_check), accepted, "{holder}");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn another_s_lease_is_over_once_it_was_not_renewed_for_its_duration() {

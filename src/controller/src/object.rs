@@ -17,6 +17,8 @@ pub type SeenNode = Object<NodeSpec, NodeStatus>;
 pub type SeenLease = Object<LeaseSpec, ()>;
 /// A policy, not yet read.
 pub type SeenPolicy = Object<Value, Value>;
+/// A remediation, not yet read.
+pub type SeenWish = Object<Value, Value>;
 
 /// `spec` of a Node.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -107,6 +109,15 @@ pub fn policies() -> ApiResource {
         api_version: format!("{}/{}", crd::GROUP, crd::VERSION),
         kind: crd::KIND.to_owned(),
         plural: crd::PLURAL.to_owned(),
+    }
+}
+
+/// Where remediations are.
+pub fn remediations() -> ApiResource {
+    ApiResource {
+        kind: crd::remediation::KIND.to_owned(),
+        plural: crd::remediation::PLURAL.to_owned(),
+        ..policies()
     }
 }
 

@@ -20,32 +20,43 @@ pub struct Ended {
     pub reason: &'static str,
     /// In words.
     pub text: String,
+    /// The fence said that the node was proven off, and that everything was released.
+    pub proven: bool,
 }
 
 impl Ended {
+    fn new(end: End, phase: Phase, reason: &'static str, text: impl Into<String>) -> Self {
+        Self { end, phase, reason, text: text.into(), proven: false }
+    }
+
     /// Nothing was asked: somebody else is before us, or nobody could look.
     pub fn held(text: impl Into<String>) -> Self {
-        Self { end: End::Held, phase: Phase::Blocked, reason: "FenceWaits", text: text.into() }
+        Self::new(End::Held, Phase::Blocked, "FenceWaits", text)
+    }
+
+    /// Whoever wanted it does not any more: nothing is asked, or asked again.
+    pub fn interrupted(text: impl Into<String>) -> Self {
+        Self::new(End::Held, Phase::Blocked, "RemediationOver", text)
     }
 
     /// It recovered before anything was asked again.
     pub fn recovered(text: impl Into<String>) -> Self {
-        Self { end: End::Recovered, phase: Phase::Recovered, reason: "FenceAborted", text: text.into() }
+        Self::new(End::Recovered, Phase::Recovered, "FenceAborted", text)
     }
 
     /// It was fenced under this key before, and is on its way back.
     pub fn superseded(text: impl Into<String>) -> Self {
-        Self { end: End::Superseded, phase: Phase::Returning, reason: "NodeReturning", text: text.into() }
+        Self::new(End::Superseded, Phase::Returning, "NodeReturning", text)
     }
 
     /// Nobody was reached.
     pub fn unreached(text: String) -> Self {
-        Self { end: End::Blocked(None), phase: Phase::Blocked, reason: "GatewaysUnreachable", text }
+        Self::new(End::Blocked(None), Phase::Blocked, "GatewaysUnreachable", text)
     }
 
     /// The request itself was refused.
     pub fn refused(text: String) -> Self {
-        Self { end: End::Refused, phase: Phase::Refused, reason: "FenceRefused", text }
+        Self::new(End::Refused, Phase::Refused, "FenceRefused", text)
     }
 
     /// By the gateway's outcome. `stays`: it is not to be powered on afterwards.
@@ -54,12 +65,7 @@ impl Ended {
             "" => what.to_owned(),
             detail => format!("{what}: {detail}"),
         };
-        let person = |what: &str| Self {
-            end: End::Person,
-            phase: Phase::NeedsOperator,
-            reason: "NeedsOperator",
-            text: words(what),
-        };
+        let person = |what: &str| Self::new(End::Person, Phase::NeedsOperator, "NeedsOperator", words(what));
         match outcome.kind() {
             OutcomeKind::Fenced | OutcomeKind::AlreadyFenced => Self {
                 end: End::Off,
@@ -70,22 +76,25 @@ impl Ended {
                     (true, false) => "it is proven off, and everything is released; it is brought back",
                     (false, _) => "it is proven off; not everything is released",
                 }),
+                proven: outcome.released,
             },
             OutcomeKind::AbortedRecovered => Self::recovered(words("it recovered; no off was sent")),
             OutcomeKind::StoodDown => Self::recovered(words("a person said that it was alive")),
-            OutcomeKind::Superseded => Self::superseded(words("this fence has ended before")),
+            OutcomeKind::Superseded => {
+                let had = outcome.superseded.as_deref();
+                let off = had.is_some_and(|had| {
+                    matches!(had.kind(), OutcomeKind::Fenced | OutcomeKind::AlreadyFenced) && had.released
+                });
+                Self { proven: off, ..Self::superseded(words("this fence has ended before")) }
+            }
             OutcomeKind::Blocked => {
                 let limit = outcome.limit.as_ref();
                 let after = limit.and_then(|limit| limit.retry_after);
                 let after = after.and_then(|after| Duration::try_from(after).ok());
                 let whose =
                     limit.map_or(String::new(), |limit| format!(" ({}, {})", limit.name, limit.whose));
-                Self {
-                    end: End::Blocked(after),
-                    phase: Phase::Blocked,
-                    reason: "FenceBlocked",
-                    text: words(&format!("nothing was sent{whose}, it is asked again")),
-                }
+                let text = words(&format!("nothing was sent{whose}, it is asked again"));
+                Self::new(End::Blocked(after), Phase::Blocked, "FenceBlocked", text)
             }
             OutcomeKind::NeedsOperator => {
                 person("a person must decide; it is kept off, and is not proven off")
@@ -100,12 +109,18 @@ impl Ended {
     }
 }
 
+/// What a gateway's refusal says, for programs; `None`: no gateway of ours said it.
+pub fn reason(status: &Status) -> Option<ErrorReason> {
+    let details = status.get_error_details();
+    let info = details.error_info().filter(|info| info.domain == DOMAIN)?;
+    Some(ErrorReason::of_word(&info.reason))
+}
+
 /// Whether it says something of the way to a gateway, or of one that goes away, rather than of the request.
 pub fn is_passing(status: &Status) -> bool {
-    let details = status.get_error_details();
-    let Some(info) = details.error_info().filter(|info| info.domain == DOMAIN) else { return true };
+    let Some(reason) = reason(status) else { return true };
     matches!(
-        ErrorReason::of_word(&info.reason),
+        reason,
         ErrorReason::NotLeader
             | ErrorReason::NoLeader
             | ErrorReason::StoreUnavailable
@@ -137,6 +152,21 @@ mod tests {
         }
         assert_eq!(ended(OutcomeKind::NeedsOperator as i32), End::Person);
         assert_eq!(ended(99), End::Refused);
+    }
+
+    #[test]
+    fn proven_is_what_the_fence_said_and_released_also_where_that_is_history() {
+        let fenced = |released| Outcome { kind: OutcomeKind::Fenced as i32, released, ..Outcome::default() };
+        assert!(Ended::of(&fenced(true), false).proven && !Ended::of(&fenced(false), false).proven);
+        let history = |had: Option<Outcome>| {
+            let kind = OutcomeKind::Superseded as i32;
+            Ended::of(&Outcome { kind, superseded: had.map(Box::new), ..Outcome::default() }, false).proven
+        };
+        assert!(history(Some(fenced(true))) && !history(Some(fenced(false))) && !history(None));
+        for kind in 3..20 {
+            let outcome = Outcome { kind, released: true, ..Outcome::default() };
+            assert!(!Ended::of(&outcome, false).proven, "{kind}");
+        }
     }
 
     #[test]

@@ -137,6 +137,8 @@ async fn serve(settings: Settings, api: Api) -> Result<(), Failure> {
     let nodes = tokio::spawn(watch::nodes(api.clone(), to_see.clone()));
     let leases = tokio::spawn(watch::leases(api.clone(), to_see.clone()));
     let policies = tokio::spawn(watch::policies(api.clone(), to_see.clone()));
+    let wanted = settings.remediation;
+    let remediations = tokio::spawn(watch::remediations(api.clone(), wanted, to_see.clone()));
     let mut control = tokio::spawn(control.run(seen, to_see));
     let serving = tokio::spawn(async move {
         match listener {
@@ -153,6 +155,7 @@ async fn serve(settings: Settings, api: Api) -> Result<(), Failure> {
         _ = nodes => Some("the watch of Nodes"),
         _ = leases => Some("the watch of leases"),
         _ = policies => Some("the watch of FencingPolicies"),
+        _ = remediations => Some("the watch of PicketRemediations"),
         _ = &mut control => Some("the control"),
         _ = serving => Some("metrics and health"),
     };

@@ -26,6 +26,8 @@ pub struct Settings {
     pub lease: String,
     /// The leases by which medik8s' operators say who works on a Node are taken and heard.
     pub medik8s_leases: bool,
+    /// What NodeHealthCheck asks for is done.
+    pub remediation: bool,
     /// This replica.
     pub identity: String,
     /// Where metrics and health are told; `None`: nowhere.
@@ -235,6 +237,7 @@ impl Settings {
             }
             read
         });
+        let remediation = own.flag("remediation", false);
         let log = own.text("log").unwrap_or_else(|| "info".to_owned());
         let log_json = own.word("log_format", &[("text", false), ("json", true)], false);
         own.finish();
@@ -253,6 +256,7 @@ impl Settings {
             lease_namespace,
             lease,
             medik8s_leases,
+            remediation,
             identity,
             listen,
             log,
@@ -285,6 +289,7 @@ mod tests {
         assert!(
             settings.certificates.is_some() && settings.kubeconfig.is_none() && settings.listen.is_none()
         );
+        assert!(settings.medik8s_leases && !settings.remediation);
         let settings = Settings::parse(&text, |name| (name == "POD_NAME").then(|| "controller-7".to_owned()));
         assert_eq!(settings.expect("it is right").identity, "controller-7");
     }
@@ -292,7 +297,7 @@ mod tests {
     #[test]
     fn all_faults_are_told_at_once_by_their_keys() {
         let text = "[gateway]\nendpoints = [\"https://g:7070\", \"g2\"]\nca_file = \"ca.pem\"\nselect = \"hope\"\ncolour = 1\n\
-                    [kubernetes]\ncontext = \"c\"\nlease_namespace = \"My Own\"\n[controller]\nlisten = \"here\"\n[more]\n";
+                    [kubernetes]\ncontext = \"c\"\nlease_namespace = \"My Own\"\n[controller]\nlisten = \"here\"\nremediation = 1\n[more]\n";
         let Faults(faults) = parse(text).expect_err("nearly all is wrong");
         let keys: Vec<&str> = faults.iter().filter_map(|fault| fault.split(':').next()).collect();
         assert_eq!(
@@ -307,6 +312,7 @@ mod tests {
                 "kubernetes.context",
                 "kubernetes.lease_namespace",
                 "controller.listen",
+                "controller.remediation",
                 "more"
             ]
         );

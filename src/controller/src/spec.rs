@@ -64,13 +64,13 @@ struct Condition {
 }
 
 #[derive(Clone, Copy, Deserialize)]
-enum ThenWord {
+pub(crate) enum ThenWord {
     StayOff,
     PowerOn,
 }
 
 #[derive(Clone, Copy, Deserialize)]
-enum GradeWord {
+pub(crate) enum GradeWord {
     Claimed,
     Hypervisor,
     Observed,
@@ -82,6 +82,25 @@ struct Exclude {
     #[serde(default)]
     names: BTreeSet<String>,
     node_selector: Option<Labels>,
+}
+
+impl From<ThenWord> for Then {
+    fn from(word: ThenWord) -> Self {
+        match word {
+            ThenWord::StayOff => Self::StayOff,
+            ThenWord::PowerOn => Self::PowerOn,
+        }
+    }
+}
+
+impl From<GradeWord> for Grade {
+    fn from(word: GradeWord) -> Self {
+        match word {
+            GradeWord::Claimed => Self::Claimed,
+            GradeWord::Hypervisor => Self::Hypervisor,
+            GradeWord::Observed => Self::Observed,
+        }
+    }
 }
 
 impl From<Labels> for Selector {
@@ -116,15 +135,8 @@ pub fn read(name: &str, generation: i64, spec: &serde_json::Value) -> Result<Pol
         control_plane: spec.control_plane_nodes,
         unhealthy: unhealthy.collect(),
         quiet: Duration::from_secs(spec.quiet_seconds),
-        then: match spec.then {
-            ThenWord::StayOff => Then::StayOff,
-            ThenWord::PowerOn => Then::PowerOn,
-        },
-        grade: match spec.minimum_grade {
-            GradeWord::Claimed => Grade::Claimed,
-            GradeWord::Hypervisor => Grade::Hypervisor,
-            GradeWord::Observed => Grade::Observed,
-        },
+        then: spec.then.into(),
+        grade: spec.minimum_grade.into(),
         deadline: spec.deadline_seconds.map(Duration::from_secs),
         excluded: spec.exclude.names,
         excluding: spec.exclude.node_selector.map(Selector::from),

@@ -9,8 +9,9 @@ use tokio::sync::mpsc;
 use crate::api::Api;
 use crate::measured::UNTOLD;
 use crate::medik8s::{self, Leases};
-use crate::mind::{Node, Note};
-use crate::told;
+use crate::mind::{Node, Note, WishId};
+use crate::object::SeenWish;
+use crate::{remediation, told};
 
 /// So much may wait.
 const ROOM: usize = 2_048;
@@ -24,6 +25,10 @@ pub enum Tell {
     Note(Box<Node>, Option<Note>),
     /// A policy's status.
     Status(String, Value),
+    /// A remediation's status.
+    Wish(WishId, Value),
+    /// Our finalizer stands on a remediation, or does not.
+    Keep(Box<SeenWish>, bool),
     /// We work on that Node still.
     Renew(Box<Node>),
     /// We do not any more.
@@ -55,6 +60,8 @@ impl Teller {
                     }
                     Tell::Note(node, note) => told::note(&api, node, note.as_ref()).await,
                     Tell::Status(policy, status) => told::write_status(&api, policy, status).await,
+                    Tell::Wish(wish, status) => remediation::write_status(&api, wish, status).await,
+                    Tell::Keep(seen, kept) => remediation::keep(&api, seen, *kept).await,
                     Tell::Renew(node) => medik8s::take(&api, node, &others).await.map(drop),
                     Tell::GiveBack(node) => medik8s::give_back(&api, node, &others).await,
                 };

@@ -114,7 +114,8 @@ pub fn malformed(generation: i64, why: &str, before: &Value) -> Value {
     conditions(generation, &[("Accepted", one.clone()), ("Acting", one)], before, counts)
 }
 
-fn conditions(
+/// A status with these conditions: type, then status, reason and words.
+pub fn conditions(
     generation: i64,
     all: &[(&str, (&str, &str, String))],
     before: &Value,

@@ -10,12 +10,13 @@ use kube::core::Object;
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watched};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::api::Api;
 use crate::mind::Node;
-use crate::object::{self, SeenLease, SeenNode, SeenPolicy};
+use crate::object::{self, SeenLease, SeenNode, SeenPolicy, SeenWish};
 
 /// Where kubelets have their leases.
 const LEASES: &str = "kube-node-lease";
@@ -40,6 +41,8 @@ pub enum Seen {
     Leases,
     /// All policies that there are.
     Policies(Vec<SeenPolicy>),
+    /// All remediations that there are.
+    Wishes(Vec<SeenWish>),
     /// A watch broke, or cannot begin; it is begun again.
     Broken(&'static str, String),
     /// A lock for reboots is held for these Nodes.
@@ -87,21 +90,39 @@ pub async fn leases(api: Api, to: Sender) {
 
 /// Watches policies until nobody listens.
 pub async fn policies(api: Api, to: Sender) {
+    whole("fencingpolicies", all(&api, &object::policies()), to, Seen::Policies).await;
+}
+
+/// Watches remediations until nobody listens; never ends where nobody wants them.
+pub async fn remediations(api: Api, wanted: bool, to: Sender) {
+    match wanted {
+        true => whole("picketremediations", all(&api, &object::remediations()), to, Seen::Wishes).await,
+        false => std::future::pending().await,
+    }
+}
+
+/// All that there are, each time that one changes.
+async fn whole(
+    what: &'static str,
+    from: kube::Api<Object<Value, Value>>,
+    to: Sender,
+    told: impl Fn(Vec<Object<Value, Value>>) -> Seen,
+) {
     let mut known = std::collections::BTreeMap::new();
     let mut is_whole = false;
-    let name = |policy: &SeenPolicy| policy.metadata.name.clone().unwrap_or_default();
-    each::<SeenPolicy>("fencingpolicies", all(&api, &object::policies()), to, move |event| {
+    let name = |one: &Object<Value, Value>| (one.metadata.namespace.clone(), one.metadata.name.clone());
+    each::<Object<Value, Value>>(what, from, to, move |event| {
         match event {
             Event::Init => {
                 known.clear();
                 is_whole = false;
             }
             Event::InitDone => is_whole = true,
-            Event::Apply(policy) | Event::InitApply(policy) => drop(known.insert(name(&policy), policy)),
-            Event::Delete(policy) => drop(known.remove(&name(&policy))),
+            Event::Apply(one) | Event::InitApply(one) => drop(known.insert(name(&one), one)),
+            Event::Delete(one) => drop(known.remove(&name(&one))),
         }
-        // Half of them would be other policies than were meant.
-        if is_whole { vec![Seen::Policies(known.values().cloned().collect())] } else { Vec::new() }
+        // Half of them would be others than were meant.
+        if is_whole { vec![told(known.values().cloned().collect())] } else { Vec::new() }
     })
     .await;
 }

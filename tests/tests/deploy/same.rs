@@ -10,6 +10,7 @@ use crate::variants::{all, chart, given, of, one, rendered, with};
 
 const RELEASE: &str = include_str!("../../../deploy/kubernetes/release.yaml");
 const CONTROLLER: &str = include_str!("../../../deploy/kubernetes/controller.yaml");
+const REMEDIATION: &str = include_str!("../../../deploy/kubernetes/remediation.yaml");
 const DEFINITIONS: &str = include_str!("../../../deploy/kubernetes/crds.yaml");
 const ALERTS: &str = include_str!("../../../deploy/prometheus/picket.rules.yaml");
 
@@ -30,6 +31,11 @@ fn the_chart_s_copies_are_what_lies_in_deploy() {
         file("files/controller.yaml"),
         CONTROLLER,
         "cp deploy/kubernetes/controller.yaml deploy/helm/picket/files/"
+    );
+    assert_eq!(
+        file("files/remediation.yaml"),
+        REMEDIATION,
+        "cp deploy/kubernetes/remediation.yaml deploy/helm/picket/files/"
     );
     assert_eq!(
         file("crds/crds.yaml"),
@@ -118,6 +124,33 @@ async fn the_controller_may_do_what_the_shipped_roles_say_and_no_more() -> Resul
     assert_eq!(named.len(), 2, "its own lease's is called otherwise: {named:?}");
     let without = rendered(&with(values, &[("/controller/medik8sLeases", false.into())])).await?;
     assert_eq!(both(&without, "fencing").len(), shipped.len() - 1);
+    Ok(())
+}
+
+/// Only where they are wanted: the controller's own, bound to it, and NodeHealthCheck's, by the label by which its role takes it in.
+#[tokio::test]
+async fn remediations_have_the_shipped_roles_where_they_are_wanted() -> Result<()> {
+    let (_, values) = all().into_iter().find(|(name, _)| *name == "watching").expect("it is there");
+    let remediating = |objects: &[Value]| -> BTreeMap<String, Value> {
+        let name = |role: &Value| role["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let all = of("ClusterRole", objects).into_iter().filter(|role| name(role).ends_with("remediation"));
+        all.map(|role| (name(role).trim_start_matches("fencing-").to_owned(), role.clone())).collect()
+    };
+    assert!(remediating(&rendered(&values).await?).is_empty(), "not without a word");
+    let objects = rendered(&with(values, &[("/controller/remediation", true.into())])).await?;
+    let (found, shipped) = (remediating(&objects), remediating(&parse_yaml_documents(REMEDIATION).await?));
+    let rules = |all: &BTreeMap<String, Value>| -> Vec<(String, Value)> {
+        all.iter().map(|(name, role)| (name.clone(), role["rules"].clone())).collect()
+    };
+    assert_eq!((rules(&found).len(), rules(&found)), (2, rules(&shipped)));
+    let label = "rbac.ext-remediation/aggregate-to-ext-remediation";
+    assert_eq!(found["picket-ext-remediation"]["metadata"]["labels"][label], "true");
+    let bound = one("ClusterRoleBinding", "fencing-picket-controller-remediation", &objects);
+    assert_eq!(bound["roleRef"]["name"], "fencing-picket-controller-remediation");
+    assert_eq!(bound["subjects"][0]["name"], "picket-controller");
+    let settings = one("ConfigMap", "picket-controller", &objects);
+    let toml = settings["data"]["controller.toml"].as_str().unwrap_or_default();
+    assert!(toml.contains("remediation = true"), "{toml}");
     Ok(())
 }
 

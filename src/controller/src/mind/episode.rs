@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::node::{Moment, Node};
 use super::policy::{Grade, Policy, Then};
+use super::wish::WishId;
 
 /// From the unfence until Ready, at the longest (K10).
 pub const BACK_WITHIN: Duration = Duration::from_secs(15 * 60);
@@ -21,8 +22,10 @@ pub struct Order {
     pub key: String,
     /// Why. The key is bound to it: nothing in it changes within one failure.
     pub reason: String,
-    /// Whose doing it is.
+    /// Whose doing it is, in words.
     pub policy: String,
+    /// The remediation by which it is asked for; `None`: it is a policy's.
+    pub wish: Option<WishId>,
     /// What comes after.
     pub then: Then,
     /// The least grade.
@@ -79,10 +82,25 @@ pub enum Stage {
     Person,
 }
 
+impl Stage {
+    /// In a word, for people.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Asking => "asked",
+            Self::Waiting(_) => "waiting",
+            Self::Kept => "kept off",
+            Self::Returning(_) => "returning",
+            Self::Person => "needs operator",
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Episode {
     pub(super) key: String,
     pub(super) policy: String,
+    /// The UID of the remediation by which it was asked for.
+    pub(super) wish: Option<String>,
     boot_id: String,
     then: Then,
     pub(super) stage: Stage,
@@ -96,6 +114,7 @@ impl Episode {
         Self {
             key: order.key.clone(),
             policy: order.policy.clone(),
+            wish: order.wish.as_ref().map(|wish| wish.uid.clone()),
             boot_id: order.node.boot_id.clone(),
             then: order.then,
             stage: Stage::Asking,
@@ -104,9 +123,15 @@ impl Episode {
         }
     }
 
+    /// It was fenced by an earlier life of the controller, and has booted since.
+    pub(super) fn returning(order: &Order, now: Moment) -> Self {
+        Self { stage: Stage::Returning(now + BACK_WITHIN), ..Self::new(order, 0) }
+    }
+
     /// It is asked for again.
     pub(super) fn again(&mut self, order: &Order) {
         self.policy.clone_from(&order.policy);
+        self.wish = order.wish.as_ref().map(|wish| wish.uid.clone());
         self.then = order.then;
         self.stage = Stage::Asking;
     }
@@ -167,10 +192,15 @@ pub(super) fn key(node: &Node, turned: &str, round: u32) -> String {
 /// What an earlier life of the controller has noted on the Node, if it is of this life of its kernel.
 pub(super) fn noted(node: &Node, policy: &Policy) -> Option<(String, u32)> {
     let note = super::note::Note::of(node).filter(super::note::Note::is_open)?;
+    // Under another policy other things are asked for, and the key is bound to what was.
+    if note.policy == policy.name { taken_up(node, &note.key) } else { None }
+}
+
+/// A key that was used, if it is of this life of the Node's kernel, and its round.
+pub(super) fn taken_up(node: &Node, key: &str) -> Option<(String, u32)> {
     let own = format!("k8s/{}/{}/", node.uid, node.boot_id);
-    let rest = note.key.strip_prefix(&own)?;
+    let rest = key.strip_prefix(&own)?;
     let round =
         rest.split_once('/').map_or(Some(0), |(_, round)| round.parse::<u32>().ok()?.checked_sub(1))?;
-    // Under another policy other things are asked for, and the key is bound to what was.
-    (note.policy == policy.name).then_some((note.key, round))
+    Some((key.to_owned(), round))
 }

@@ -1,7 +1,6 @@
 //! What keeps a Node from being asked for: people's words, other tools' words, planned work.
 
 use super::node::Node;
-use super::policy::Policy;
 use super::sight::Sight;
 
 /// Why a Node is left alone.
@@ -43,16 +42,17 @@ pub(super) fn said(node: &Node) -> Option<&'static str> {
     WORDS.into_iter().find(|word| says(node, word))
 }
 
-/// Why it is left alone under that policy. `holder`: a lock for reboots is this Node's.
-pub(super) fn of(sight: &Sight, policy: &Policy, holder: bool) -> Option<Exclusion> {
+/// Why it is left alone. `spares`: those that were cordoned before they failed, and those whose reboot is planned. `holder`: a lock
+/// for reboots is this Node's.
+pub(super) fn of(sight: &Sight, spares: (bool, bool), holder: bool) -> Option<Exclusion> {
     let node = &sight.node;
     if let Some(word) = said(node) {
         return Some(Exclusion::Said(word));
     }
-    if policy.spare_cordoned && sight.cordoned_before {
+    if spares.0 && sight.cordoned_before {
         return Some(Exclusion::Cordoned);
     }
-    if !policy.spare_rebooting {
+    if !spares.1 {
         return None;
     }
     if holder {

@@ -13,6 +13,8 @@ mod policy;
 mod selector;
 mod sight;
 mod verdict;
+mod voice;
+mod wish;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,11 +27,13 @@ pub use policy::{Fault, Grade, Nobody, Policy, Then, Unhealthy, spoken_for};
 pub use selector::{Requirement, Selector};
 pub use sight::UNBROKEN;
 pub use verdict::{Judgement, Report, Verdict, Why};
+pub use wish::{Deed, Progress, Said, Standing, Tiding, Wish, WishId};
 
 use brake::{Brakes, Leases};
 use episode::Episode;
 use policy::Spoken;
 use sight::Sight;
+use voice::{Speaker, Voice, unhealthy};
 
 /// What is known of the cluster, and what was asked for.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +45,9 @@ pub struct Mind {
     brakes: Brakes,
     episodes: BTreeMap<String, Episode>,
     rebooting: BTreeSet<String>,
+    wishes: Vec<Wish>,
+    /// By the UID of a remediation: where it stands, as far as its status may not say yet.
+    standings: BTreeMap<String, Standing>,
 }
 
 impl Mind {
@@ -48,6 +55,7 @@ impl Mind {
     pub fn lead(&mut self, leading: bool) {
         if !leading {
             self.episodes.clear();
+            self.standings.clear();
         }
         self.leading = leading;
     }
@@ -112,13 +120,14 @@ impl Mind {
     /// Nodes that want to be looked at often: they are unhealthy, may be fenced, and are not asked for yet; longest first.
     pub fn suspects(&self) -> Vec<String> {
         let spoken = self.spoken();
+        let speaking = self.speaking();
         let wants = |name: &String, sight: &Sight| {
-            let policy = self.policies.get(*spoken.of.get(name)?.as_ref().ok()?)?;
-            let lasted = unhealthy(sight, policy)?.1;
+            let speaker = self.speaker(name, &speaking, &spoken)?.ok()?;
+            let voice = self.voice(speaker);
+            let lasted = voice.lasted(sight)?;
             let stage = self.episodes.get(name).map(|episode| &episode.stage);
             let is_settled = matches!(stage, Some(Stage::Asking | Stage::Kept | Stage::Person));
-            let is_spared =
-                policy.paused || exclusion::of(sight, policy, self.rebooting.contains(name)).is_some();
+            let is_spared = voice.spared(sight, self.rebooting.contains(name)).is_some();
             // Who does not lead leaves what the leader works on to it.
             let is_others = !self.leading && Note::of(&sight.node).is_some_and(|note| note.is_open());
             (!is_settled && !is_spared && !is_others).then_some(lasted)
@@ -137,28 +146,55 @@ impl Mind {
         self.nodes.get(name).map(|sight| &sight.node)
     }
 
+    /// The same, where it is not a remediation by which it was asked for.
+    pub fn policy_s(&self, name: &str) -> Option<&Node> {
+        let is_wish = self.episodes.get(name).is_some_and(|episode| episode.wish.is_some());
+        self.node(name).filter(|_| !is_wish)
+    }
+
     fn spoken(&self) -> Spoken {
         let nodes: Vec<&Node> = self.nodes.values().map(|sight| &sight.node).collect();
         policy::speak(&self.policies, &nodes)
     }
 
+    /// Who speaks for a Node: a remediation before its policy, for whoever made it has the Node's medik8s lease.
+    fn speaker<'a>(
+        &self,
+        name: &str,
+        speaking: &BTreeMap<String, usize>,
+        spoken: &'a Spoken,
+    ) -> Option<Result<Speaker, &'a Nobody>> {
+        match (speaking.get(name), spoken.of.get(name)?) {
+            (Some(place), _) => Some(Ok(Speaker::Wish(*place))),
+            (None, Ok(place)) => Some(Ok(Speaker::Policy(*place))),
+            (None, Err(nobody)) => Some(Err(nobody)),
+        }
+    }
+
+    fn voice(&self, speaker: Speaker) -> Voice<'_> {
+        Voice::of(speaker, &self.policies, &self.wishes, &self.standings)
+    }
+
     /// What is to be done now.
     pub fn judge(&mut self, now: Moment) -> Judgement {
+        self.returned();
         let spoken = self.spoken();
+        let speaking = self.speaking();
         let nodes: Vec<&Node> = self.nodes.values().map(|sight| &sight.node).collect();
         let braked = self.brakes.hold(&nodes, &self.leases, now);
         let mut verdicts = BTreeMap::new();
         let names: Vec<String> = self.nodes.keys().cloned().collect();
         for name in names {
-            let verdict = match spoken.of.get(&name) {
-                Some(Ok(place)) => self.one(&name, *place, &braked, now),
+            let verdict = match self.speaker(&name, &speaking, &spoken) {
+                Some(Ok(speaker)) => self.one(&name, speaker, &braked, now),
                 Some(Err(nobody)) => self.unspoken(&name, nobody),
                 None => continue,
             };
             verdicts.insert(name, verdict);
         }
         let reports = self.reports(spoken, &verdicts);
-        Judgement { verdicts, reports, braked: braked.into_values().collect() }
+        let tidings = self.tidings(&verdicts);
+        Judgement { verdicts, reports, tidings, braked: braked.into_values().collect() }
     }
 
     /// What was asked for is followed to its end, also where its policy is gone meanwhile.
@@ -173,20 +209,26 @@ impl Mind {
     fn one(
         &mut self,
         name: &str,
-        place: usize,
+        speaker: Speaker,
         braked: &BTreeMap<Option<String>, Braked>,
         now: Moment,
     ) -> Verdict {
-        let (Some(sight), policy) = (self.nodes.get(name), &self.policies[place]) else {
-            return Verdict::Leave(Why::Unseen);
-        };
-        let worst = unhealthy(sight, policy);
+        let Some(sight) = self.nodes.get(name) else { return Verdict::Leave(Why::Unseen) };
+        let voice = Voice::of(speaker, &self.policies, &self.wishes, &self.standings);
+        let turn = voice.turn(sight);
+        if !self.episodes.contains_key(name)
+            && turn.is_some()
+            && let Some(key) = voice.returning(&sight.node)
+        {
+            let order = voice.order(&sight.node, key);
+            self.episodes.insert(name.to_owned(), Episode::returning(&order, now));
+        }
         let (mut round, mut known) = (0, None);
         if let Some(episode) = self.episodes.get_mut(name) {
             if episode.stage == Stage::Asking {
                 return Verdict::Follow(Stage::Asking);
             }
-            if worst.is_none() {
+            if turn.is_none() {
                 self.episodes.remove(name);
                 return Verdict::Leave(Why::Healthy);
             }
@@ -197,36 +239,33 @@ impl Mind {
                     self.episodes.remove(name);
                     round = 0;
                 }
+                // A remediation asks for itself: of it is told what the gateway says to it, and not what was said to another.
+                Stage::Waiting(_) | Stage::Kept | Stage::Person if voice.is_of_another(&episode.policy) => {
+                    round = 0;
+                }
                 Stage::Waiting(until) if now >= *until => known = Some(episode.key.clone()),
                 // It did not come back in time: that is one more failure.
                 Stage::Returning(until) if now >= *until => round = episode.next_round(),
                 stage => return Verdict::Follow(stage.clone()),
             }
         }
-        let Some((turn, _)) = worst else { return Verdict::Leave(Why::Healthy) };
-        if let Some(why) = self.hindrance(sight, policy, braked, now) {
+        let Some(turn) = turn else { return Verdict::Leave(Why::Healthy) };
+        if let Some(why) = self.hindrance(sight, voice, braked, now) {
             return Verdict::Leave(why);
         }
-        let noted =
-            (!self.episodes.contains_key(name)).then(|| episode::noted(&sight.node, policy)).flatten();
+        let noted = (!self.episodes.contains_key(name)).then(|| voice.known(&sight.node)).flatten();
         let (key, round) = match (known, noted) {
             (Some(key), _) => (key, round),
             (None, Some(noted)) => noted,
             (None, None) => (episode::key(&sight.node, &turn, round), round),
         };
-        let order = Order {
-            node: sight.node.clone(),
-            reason: format!("Kubernetes: the Node {name} failed (FencingPolicy {})", policy.name),
-            key,
-            policy: policy.name.clone(),
-            then: policy.then,
-            grade: policy.grade,
-            deadline: policy.deadline,
-            unhealthy: policy.unhealthy.iter().map(|one| (one.kind.clone(), one.status.clone())).collect(),
-        };
+        let order = voice.order(&sight.node, key);
         match self.episodes.get_mut(name) {
             Some(episode) if episode.key == order.key => episode.again(&order),
             _ => drop(self.episodes.insert(name.to_owned(), Episode::new(&order, round))),
+        }
+        if let Some(wish) = order.wish.clone() {
+            self.asks(&wish);
         }
         Verdict::Fence(Box::new(order))
     }
@@ -235,33 +274,18 @@ impl Mind {
     fn hindrance(
         &self,
         sight: &Sight,
-        policy: &Policy,
+        voice: Voice<'_>,
         braked: &BTreeMap<Option<String>, Braked>,
         now: Moment,
     ) -> Option<Why> {
-        if policy.paused {
-            return Some(Why::Paused(policy.name.clone()));
-        }
-        if let Some(why) = exclusion::of(sight, policy, self.rebooting.contains(&sight.node.name)) {
-            return Some(Why::Excluded(why));
+        if let Some(why) = voice.spared(sight, self.rebooting.contains(&sight.node.name)) {
+            return Some(why);
         }
         if !sight.is_fresh(now) {
             return Some(Why::Unseen);
         }
-        let overdue = |one: &&Unhealthy| is_so(sight, one) && sight.lasted(&one.kind) >= one.least;
-        if !policy.unhealthy.iter().any(|one| overdue(&one)) {
-            let next = policy.unhealthy.iter().filter(|one| is_so(sight, one));
-            let next = next.min_by_key(|one| one.least.saturating_sub(sight.lasted(&one.kind)));
-            return next.map(|one| Why::Watching { lasted: sight.lasted(&one.kind), least: one.least });
-        }
-        let kinds: BTreeSet<&str> = policy.unhealthy.iter().map(|one| one.kind.as_str()).collect();
-        let turned = kinds
-            .iter()
-            .filter_map(|kind| sight.turned_healthy(kind, |status| policy.is_unhealthy(kind, status)))
-            .chain(sight.recovered)
-            .max();
-        if let Some(until) = turned.map(|at| at + policy.quiet).filter(|until| now < *until) {
-            return Some(Why::Quiet(until));
+        if let Some(why) = voice.early(sight, now) {
+            return Some(why);
         }
         let zone = Some(sight.node.zone().to_owned());
         if let Some(braked) = braked.get(&zone).or_else(|| braked.get(&None)) {
@@ -311,20 +335,6 @@ impl Mind {
         };
         self.policies.iter().zip(spoken.faults.clone()).enumerate().map(report).collect()
     }
-}
-
-fn is_so(sight: &Sight, one: &Unhealthy) -> bool {
-    sight.node.conditions.get(&one.kind).is_some_and(|condition| condition.status == one.status)
-}
-
-/// The turn of the first condition of the policy that is unhealthy, and for how long the worst of them is. Which one names the
-/// failure hangs on no clock: who begins later finds the same.
-fn unhealthy(sight: &Sight, policy: &Policy) -> Option<(String, std::time::Duration)> {
-    let found = || policy.unhealthy.iter().filter(|one| is_so(sight, one));
-    let first = found().next()?;
-    let condition = sight.node.conditions.get(&first.kind)?;
-    let lasted = found().map(|one| sight.lasted(&one.kind)).max()?;
-    Some((format!("{}={}", first.kind, condition.turned), lasted))
 }
 
 #[cfg(test)]

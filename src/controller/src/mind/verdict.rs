@@ -8,6 +8,7 @@ use super::episode::{Order, Stage};
 use super::exclusion::Exclusion;
 use super::node::Moment;
 use super::policy::{Fault, Nobody};
+use super::wish::Tiding;
 
 /// What is to be done about a Node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub struct Judgement {
     pub verdicts: std::collections::BTreeMap<String, Verdict>,
     /// By the policy's name.
     pub reports: Vec<Report>,
+    /// By remediation.
+    pub tidings: Vec<Tiding>,
     /// Where nothing is fenced for want of leases.
     pub braked: Vec<Braked>,
 }

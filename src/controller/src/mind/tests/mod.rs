@@ -4,6 +4,7 @@ mod planned;
 mod properties;
 mod scene;
 mod told;
+mod wished;
 
 use std::time::Duration;
 

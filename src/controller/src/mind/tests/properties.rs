@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::super::*;
-use super::scene::{Scene, policy};
+use super::scene::{Scene, policy, wish};
 
 #[derive(Clone, Debug)]
 enum Happens {
@@ -24,6 +24,10 @@ enum Happens {
     /// What was asked for ends.
     Ends(u8, u8),
     Leads(bool),
+    /// A remediation of a Node is made, or is away.
+    Wishes(u8, bool),
+    /// It times out, is deleted, or loses its finalizer.
+    WishEnds(u8, u8),
 }
 
 fn happens() -> impl Strategy<Value = Happens> {
@@ -37,6 +41,8 @@ fn happens() -> impl Strategy<Value = Happens> {
         2 => any::<u8>().prop_map(Happens::Silent),
         3 => (0..6_u8, 0..7_u8).prop_map(|(node, end)| Happens::Ends(node, end)),
         1 => any::<bool>().prop_map(Happens::Leads),
+        3 => (0..6_u8, any::<bool>()).prop_map(|(node, so)| Happens::Wishes(node, so)),
+        1 => (0..6_u8, 0..3_u8).prop_map(|(node, how)| Happens::WishEnds(node, how)),
     ]
 }
 
@@ -92,6 +98,8 @@ struct Run {
     excluded: BTreeSet<String>,
     advanced: BTreeMap<String, Moment>,
     open: BTreeMap<String, String>,
+    wishes: BTreeMap<String, Wish>,
+    made: u32,
 }
 
 impl Run {
@@ -114,14 +122,28 @@ impl Run {
     fn allowed(&self, order: &Order) -> Result<(), TestCaseError> {
         let (name, now) = (&order.node.name, self.scene.now);
         prop_assert!(self.leading, "only who leads asks");
-        prop_assert!(name != "m1", "no selector reaches the control plane");
-        prop_assert!(
-            self.looks.lasted(name) >= Duration::from_secs(20),
-            "{name}: {:?}",
-            self.looks.lasted(name)
-        );
+        match &order.wish {
+            // How long it must have failed is whoever made the remediation's to say.
+            Some(wish) => {
+                let found = &self.wishes[name];
+                prop_assert_eq!(&found.id, wish);
+                prop_assert!(found.kept && !found.deleted && !found.timed_out, "{:?}", found);
+                prop_assert!(order.key.contains(&wish.uid), "{}", order.key);
+                let last = self.looks.0[name].last().expect("a look").0;
+                prop_assert!(now - last <= Duration::from_secs(6), "nobody looked");
+            }
+            None => {
+                prop_assert!(name != "m1", "no selector reaches the control plane");
+                let lasted = self.looks.lasted(name);
+                prop_assert!(lasted >= Duration::from_secs(20), "{name}: {lasted:?}");
+                let quiet = self.looks.was_ready_within(name, now, Duration::from_secs(60));
+                prop_assert!(!quiet, "{name} is quiet");
+                let wanted = self.wishes.get(name).filter(|one| one.kept && !one.deleted && !one.timed_out);
+                let is_done = |one: &Wish| self.scene.mind.standing(one).progress == Progress::Succeeded;
+                prop_assert!(wanted.is_none_or(is_done), "a remediation speaks for {name}");
+            }
+        }
         prop_assert!(!order.node.is_ready() && !self.excluded.contains(name));
-        prop_assert!(!self.looks.was_ready_within(name, now, Duration::from_secs(60)), "{name} is quiet");
         prop_assert!(!self.looks.was_cordoned_before(name), "{name} was cordoned before");
         prop_assert!(!self.open.contains_key(name), "{name} is asked for already");
         let prefix = format!("k8s/{}/{}/", order.node.uid, order.node.boot_id);
@@ -181,6 +203,21 @@ impl Run {
                     prop_assert!(self.scene.mind.ended(name(node), &key, &end(*number), self.scene.now));
                 }
             }
+            Happens::Wishes(node, true) => {
+                self.made += 1;
+                let made = wish(&format!("w{}", self.made), name(node));
+                self.wishes.entry(name(node).to_owned()).or_insert(made);
+            }
+            Happens::Wishes(node, false) => drop(self.wishes.remove(name(node))),
+            Happens::WishEnds(node, how) => {
+                if let Some(wish) = self.wishes.get_mut(name(node)) {
+                    match how {
+                        0 => wish.timed_out = true,
+                        1 => wish.deleted = true,
+                        _ => wish.kept = false,
+                    }
+                }
+            }
             Happens::Leads(so) => {
                 self.leading = *so;
                 self.scene.mind.lead(*so);
@@ -189,6 +226,7 @@ impl Run {
                 }
             }
         }
+        self.scene.mind.wishes(self.wishes.values().cloned().collect());
         Ok(())
     }
 }
@@ -207,6 +245,8 @@ proptest! {
             excluded: BTreeSet::new(),
             advanced: BTreeMap::new(),
             open: BTreeMap::new(),
+            wishes: BTreeMap::new(),
+            made: 0,
         };
         run.scene.nodes = Scene::new().nodes;
         for what in &history {

@@ -36,6 +36,29 @@ pub fn member(name: &str) -> Node {
     node
 }
 
+/// A remediation of that UID for a Node, whose finalizer stands.
+pub fn wish(uid: &str, node: &str) -> Wish {
+    let id = WishId {
+        namespace: "ops".to_owned(),
+        name: node.to_owned(),
+        uid: uid.to_owned(),
+        health_check: Some("workers".to_owned()),
+    };
+    Wish {
+        id,
+        generation: 1,
+        node: node.to_owned(),
+        then: Then::PowerOn,
+        grade: Grade::Claimed,
+        deadline: None,
+        timed_out: false,
+        deleted: false,
+        kept: true,
+        freed: false,
+        standing: Standing::default(),
+    }
+}
+
 pub fn selector(label: &str, value: &str) -> Selector {
     Selector(vec![Requirement::In(label.to_owned(), vec![value.to_owned()])])
 }
@@ -148,6 +171,11 @@ impl Scene {
 
     pub fn verdict(&mut self, name: &str) -> Verdict {
         self.mind.judge(self.now).verdicts.remove(name).expect("it is there")
+    }
+
+    pub fn tiding(&mut self, uid: &str) -> Tiding {
+        let tidings = self.mind.judge(self.now).tidings;
+        tidings.into_iter().find(|tiding| tiding.id.uid == uid).expect("it is there")
     }
 
     pub fn report(&mut self, policy: &str) -> Report {

@@ -1,5 +1,7 @@
 //! The controller's one task: what was seen goes to the mind, and what the mind says is done.
 
+mod wishes;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,6 +25,7 @@ use crate::outcome::Ended;
 use crate::teller::{Tell, Teller};
 use crate::watch::{self, Seen};
 use crate::{spec, told};
+use wishes::Wishes;
 
 const TICK: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -62,6 +65,7 @@ pub struct Control {
     written: BTreeMap<String, (Value, Instant)>,
     cleaned: BTreeMap<String, Instant>,
     withheld: BTreeMap<String, &'static str>,
+    wishes: Wishes,
 }
 
 impl Control {
@@ -88,6 +92,7 @@ impl Control {
             written: BTreeMap::new(),
             cleaned: BTreeMap::new(),
             withheld: BTreeMap::new(),
+            wishes: Wishes::default(),
         }
     }
 
@@ -130,6 +135,7 @@ impl Control {
             self.asking.clear();
             self.written.clear();
             self.withheld.clear();
+            self.wishes.rest();
         }
     }
 
@@ -154,6 +160,10 @@ impl Control {
                 self.metrics.count(&SEEN, &["fencingpolicies"]);
                 self.read(policies);
                 is_there(&self.told.policies);
+            }
+            Seen::Wishes(wishes) => {
+                self.metrics.count(&SEEN, &["picketremediations"]);
+                self.read_wishes(wishes);
             }
             Seen::Broken(what, why) => {
                 self.metrics.count(&BROKEN, &[what]);
@@ -210,7 +220,8 @@ impl Control {
                 Verdict::Fence(order) => self.ask(*order, say),
                 Verdict::Follow(Stage::Waiting(_)) => {}
                 Verdict::Follow(_) if renews => {
-                    if let Some(node) = self.mind.node(&name).cloned() {
+                    // NodeHealthCheck renews its own.
+                    if let Some(node) = self.mind.policy_s(&name).cloned() {
                         self.teller.tell(Tell::Renew(Box::new(node)));
                     }
                 }
@@ -219,6 +230,7 @@ impl Control {
             }
         }
         self.write_all(judgement.reports);
+        self.serve_wishes(judgement.tidings, now);
     }
 
     /// Every policy says in its status what is found of it.
@@ -239,8 +251,8 @@ impl Control {
 
     fn ask(&mut self, order: Order, say: &mpsc::Sender<Said>) {
         self.metrics.count(&ASKED, &[]);
-        let text =
-            format!("the gateway is asked to fence it (FencingPolicy {}, key {})", order.policy, order.key);
+        let kind = if order.wish.is_some() { "" } else { "FencingPolicy " };
+        let text = format!("the gateway is asked to fence it ({kind}{}, key {})", order.policy, order.key);
         self.teller.event(&order.node, "FenceAsked", &text);
         self.withheld.remove(&order.node.name);
         let asking = self.asks.spawn(self.asker.clone().ask(order.clone(), say.clone()));
@@ -257,7 +269,7 @@ impl Control {
         for order in lost {
             if self.asking.contains_key(&order.node.name) {
                 let ended = Ended::held("what asked the gateway ended without a word");
-                self.said(Said::Ended { order: Box::new(order), ended });
+                self.said(Said::Ended { order: Box::new(order), ended, noted: true });
             }
         }
     }
@@ -267,8 +279,9 @@ impl Control {
             Said::Phase { order, text } => {
                 self.teller.event(&order.node, "Fencing", &text);
                 self.noted(&order, Phase::Fencing, &text);
+                self.wish_goes_on(&order, &text);
             }
-            Said::Ended { order, ended } => {
+            Said::Ended { order, ended, noted } => {
                 self.asking.remove(&order.node.name);
                 let now = self.moment(Instant::now());
                 if !self.mind.ended(&order.node.name, &order.key, &ended.end, now) {
@@ -277,6 +290,7 @@ impl Control {
                 self.metrics.count(&ENDED, &[ended.reason]);
                 self.teller.event(&order.node, ended.reason, &ended.text);
                 self.noted(&order, ended.phase, &ended.text);
+                self.wish_ended(&order, &ended, noted);
                 if !matches!(ended.end, End::Off | End::Superseded | End::Person) {
                     self.teller.tell(Tell::GiveBack(order.node.name.clone()));
                 }
@@ -373,11 +387,8 @@ fn is_same(one: &Value, other: &Value) -> bool {
 
 fn word(verdict: &Verdict) -> &'static str {
     match verdict {
-        Verdict::Fence(_) | Verdict::Follow(Stage::Asking) => "asked",
-        Verdict::Follow(Stage::Waiting(_)) => "waiting",
-        Verdict::Follow(Stage::Kept) => "kept off",
-        Verdict::Follow(Stage::Returning(_)) => "returning",
-        Verdict::Follow(Stage::Person) => "needs operator",
+        Verdict::Fence(_) => Stage::Asking.word(),
+        Verdict::Follow(stage) => stage.word(),
         Verdict::Leave(Why::Healthy) => "healthy",
         Verdict::Leave(Why::Nobody(_)) => "no policy",
         Verdict::Leave(Why::Watching { .. }) => "watched",

@@ -1,4 +1,7 @@
-//! The definition of `FencingPolicy`, as the API server is told it. `deploy/kubernetes/crds.yaml` is the same; a test holds it.
+//! The definitions of `FencingPolicy`, and of remediations, as the API server is told them. `deploy/kubernetes/crds.yaml` is the same; a
+//! test holds it.
+
+pub mod remediation;
 
 use serde_json::{Value, json};
 
@@ -11,19 +14,17 @@ pub const PLURAL: &str = "fencingpolicies";
 /// Its kind.
 pub const KIND: &str = "FencingPolicy";
 
-const HEAD: &str = "# What a FencingPolicy is: picket-controller crds prints it.\n";
+const HEAD: &str =
+    "# What a FencingPolicy is, and what NodeHealthCheck asks for: picket-controller crds prints it.\n";
 
 /// All definitions, as YAML.
 ///
 /// # Errors
 /// None that is known: it is made of plain values.
 pub fn yaml() -> Result<String, serde_saphyr::ser::Error> {
-    Ok(format!("{HEAD}{}", serde_saphyr::to_string(&policy())?))
-}
-
-/// The name of the definition.
-pub fn name() -> String {
-    format!("{PLURAL}.{GROUP}")
+    let all = [policy(), remediation::template(), remediation::remediation()];
+    let all: Result<Vec<String>, _> = all.iter().map(serde_saphyr::to_string).collect();
+    Ok(format!("{HEAD}{}", all?.join("---\n")))
 }
 
 /// Of labels and of names of Nodes.
@@ -102,6 +103,43 @@ fn word(description: &str, words: &[&str], default: &str) -> Value {
     json!({ "type": "string", "description": description, "enum": words, "default": default })
 }
 
+fn then(default: &str) -> Value {
+    word("What becomes of a Node that was fenced.", &["StayOff", "PowerOn"], default)
+}
+
+fn grade() -> Value {
+    let words = ["Claimed", "Hypervisor", "Observed"];
+    word("The least grade of the evidence that it is off.", &words, "Claimed")
+}
+
+fn deadline() -> Value {
+    seconds("How long the proof may take. Not given: what the gateway's settings say.", 10, None)
+}
+
+fn column(name: &str, kind: &str, path: &str) -> Value {
+    json!({ "name": name, "type": kind, "jsonPath": path })
+}
+
+fn conditions() -> Value {
+    json!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["type", "status", "reason", "message", "lastTransitionTime"],
+            "properties": {
+                "type": { "type": "string" },
+                "status": { "type": "string", "enum": ["True", "False", "Unknown"] },
+                "reason": { "type": "string" },
+                "message": { "type": "string" },
+                "lastTransitionTime": { "type": "string", "format": "date-time" },
+                "observedGeneration": { "type": "integer", "format": "int64" },
+            },
+        },
+    })
+}
+
 fn unhealthy() -> Value {
     let ready = |status: &str| json!({ "type": "Ready", "status": status, "forSeconds": 20 });
     json!({
@@ -139,9 +177,9 @@ fn spec() -> Value {
             "controlPlaneNodes": names("Nodes of the control plane for which it speaks too, by name; one at a time.", 64),
             "unhealthyConditions": unhealthy(),
             "quietSeconds": seconds("How long a Node that turned healthy is left alone, whatever it says then.", 0, Some(60)),
-            "then": word("What becomes of a Node that was fenced.", &["StayOff", "PowerOn"], "StayOff"),
-            "minimumGrade": word("The least grade of the evidence that it is off.", &["Claimed", "Hypervisor", "Observed"], "Claimed"),
-            "deadlineSeconds": seconds("How long the proof may take. Not given: what the gateway's settings say.", 10, None),
+            "then": then("StayOff"),
+            "minimumGrade": grade(),
+            "deadlineSeconds": deadline(),
             "exclude": {
                 "type": "object",
                 "description": "Nodes for which it does not speak.",
@@ -177,34 +215,17 @@ fn status() -> Value {
             "selected": count("For so many Nodes it speaks."),
             "unhealthy": count("So many of them are unhealthy."),
             "fencing": count("So many of them are being fenced, are off, or are on their way back."),
-            "conditions": {
-                "type": "array",
-                "x-kubernetes-list-type": "map",
-                "x-kubernetes-list-map-keys": ["type"],
-                "items": {
-                    "type": "object",
-                    "required": ["type", "status", "reason", "message", "lastTransitionTime"],
-                    "properties": {
-                        "type": { "type": "string" },
-                        "status": { "type": "string", "enum": ["True", "False", "Unknown"] },
-                        "reason": { "type": "string" },
-                        "message": { "type": "string" },
-                        "lastTransitionTime": { "type": "string", "format": "date-time" },
-                        "observedGeneration": { "type": "integer", "format": "int64" },
-                    },
-                },
-            },
+            "conditions": conditions(),
         },
     })
 }
 
 /// The definition of `FencingPolicy`.
 pub fn policy() -> Value {
-    let column = |name: &str, kind: &str, path: &str| json!({ "name": name, "type": kind, "jsonPath": path });
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": { "name": name() },
+        "metadata": { "name": format!("{PLURAL}.{GROUP}") },
         "spec": {
             "group": GROUP,
             "scope": "Cluster",
@@ -254,7 +275,8 @@ mod tests {
         }
         let shipped = std::fs::read_to_string(path).expect("it is shipped");
         assert_eq!(shipped, text, "{path} differs (PICKET_BLESS=1 takes the new one)");
-        let read: Value = serde_saphyr::from_str(&shipped).expect("it is YAML");
-        assert_eq!(read, policy());
+        let read: Vec<Value> =
+            shipped.split("\n---\n").map(|one| serde_saphyr::from_str(one).expect("it is YAML")).collect();
+        assert_eq!(read, [policy(), remediation::template(), remediation::remediation()]);
     }
 }

@@ -1,0 +1,181 @@
+//! Remediations: what was seen of them goes to the mind, and what the mind says of them is done.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::{Control, WRITE_AGAIN, is_same};
+use crate::measured::{STUCK, WISHES};
+use crate::mind::{Deed, Order, Standing, Tiding, WishId};
+use crate::object::SeenWish;
+use crate::outcome::Ended;
+use crate::remediation;
+use crate::teller::Tell;
+
+/// What is known of them besides the mind; by their UIDs.
+#[derive(Debug, Default)]
+pub(super) struct Wishes {
+    seen: BTreeMap<String, SeenWish>,
+    /// Those that cannot be read, and why.
+    malformed: BTreeMap<String, (WishId, String)>,
+    written: BTreeMap<String, (Value, Instant)>,
+    /// When its finalizer, or its hold, was last seen to.
+    tried: BTreeMap<String, Instant>,
+    letting: JoinSet<(String, Result<(), String>)>,
+    /// Why those that are deleted still stand, as a person was told.
+    stuck: BTreeMap<String, String>,
+}
+
+impl Wishes {
+    /// Another replica leads.
+    pub(super) fn rest(&mut self) {
+        self.written.clear();
+        self.tried.clear();
+        self.stuck.clear();
+        self.letting.abort_all();
+    }
+
+    fn is_due(&mut self, uid: &str, now: Instant) -> bool {
+        let is_due = self.tried.get(uid).is_none_or(|last| now - *last >= WRITE_AGAIN);
+        if is_due {
+            self.tried.insert(uid.to_owned(), now);
+        }
+        is_due
+    }
+}
+
+impl Control {
+    pub(super) fn read_wishes(&mut self, all: Vec<SeenWish>) {
+        let mut right = Vec::new();
+        self.wishes.malformed.clear();
+        let uid = |one: &SeenWish| one.metadata.uid.clone().unwrap_or_default();
+        for one in &all {
+            match remediation::read(one) {
+                Ok(wish) => right.push(wish),
+                Err(why) => {
+                    drop(self.wishes.malformed.insert(uid(one), (remediation::id(one), why.to_string())));
+                }
+            }
+        }
+        self.wishes.seen = all.into_iter().map(|one| (uid(&one), one)).collect();
+        let seen = &self.wishes.seen;
+        self.wishes.tried.retain(|uid, _| seen.contains_key(uid));
+        self.wishes.stuck.retain(|uid, _| seen.contains_key(uid));
+        self.wishes.written.retain(|uid, _| seen.contains_key(uid));
+        self.mind.wishes(right);
+    }
+
+    /// The gateway's fence has come to another phase.
+    pub(super) fn wish_goes_on(&mut self, order: &Order, text: &str) {
+        if let Some(wish) = &order.wish {
+            self.mind.stands(wish, Standing::asked(Some(order.key.clone()), text));
+        }
+    }
+
+    /// What was asked for has ended.
+    pub(super) fn wish_ended(&mut self, order: &Order, ended: &Ended, noted: bool) {
+        let Some(wish) = &order.wish else { return };
+        let before = self.wishes.seen.get(&wish.uid).and_then(|seen| remediation::read(seen).ok());
+        let key = match noted {
+            true => Some(order.key.clone()),
+            false => before.and_then(|wish| wish.standing.key),
+        };
+        let said = (ended.proven, ended.reason, ended.text.as_str());
+        self.mind.stands(wish, Standing::ended(key, &ended.end, order.then, said));
+    }
+
+    /// Each says in its status where it stands, and what is to be done about it is done.
+    pub(super) fn serve_wishes(&mut self, tidings: Vec<Tiding>, now: Instant) {
+        self.let_go_or_not();
+        self.measure_wishes(&tidings);
+        for tiding in tidings {
+            let Some(seen) = self.wishes.seen.get(&tiding.id.uid).cloned() else { continue };
+            let before = seen.status.clone().unwrap_or_default();
+            self.write_wish(&tiding.id, remediation::status(&tiding, &before), &before);
+            self.serve(&tiding, seen, now);
+        }
+        for (id, why) in self.wishes.malformed.clone().into_values() {
+            let Some(seen) = self.wishes.seen.get(&id.uid) else { continue };
+            let before = seen.status.clone().unwrap_or_default();
+            let generation = seen.metadata.generation.unwrap_or_default();
+            self.write_wish(&id, remediation::malformed(generation, &why, &before), &before);
+        }
+    }
+
+    fn serve(&mut self, tiding: &Tiding, seen: SeenWish, now: Instant) {
+        let uid = &tiding.id.uid;
+        match tiding.deed {
+            Deed::Nothing => {}
+            Deed::Page => {
+                self.says_stuck(&tiding.id, &tiding.node, "it is deleted, and its Node is not Ready");
+            }
+            Deed::Keep | Deed::Free if self.wishes.is_due(uid, now) => {
+                self.teller.tell(Tell::Keep(Box::new(seen), tiding.deed == Deed::Keep));
+            }
+            Deed::LetGo if self.wishes.is_due(uid, now) => {
+                let (asker, node, uid) = (self.asker.clone(), tiding.node.clone(), uid.clone());
+                self.wishes.letting.spawn(async move {
+                    let (api, settings) = (&asker.api, &asker.settings);
+                    (uid, remediation::let_go(api, &asker.gateways, settings, &seen, &node).await)
+                });
+            }
+            Deed::Keep | Deed::Free | Deed::LetGo => {}
+        }
+    }
+
+    fn let_go_or_not(&mut self) {
+        while let Some(done) = self.wishes.letting.try_join_next() {
+            let Ok((uid, Err(why))) = done else { continue };
+            let Some(wish) = self.wishes.seen.get(&uid).and_then(|seen| remediation::read(seen).ok()) else {
+                continue;
+            };
+            self.says_stuck(&wish.id, &wish.node, &why);
+        }
+    }
+
+    /// Told once, and for as long as it is so in the metrics.
+    fn says_stuck(&mut self, wish: &WishId, node: &str, why: &str) {
+        if self.wishes.stuck.insert(wish.uid.clone(), why.to_owned()).is_some_and(|before| before == why) {
+            return;
+        }
+        let text = format!(
+            "{wish}: {why}: the hold stays, and the finalizer. Bring the Node back, or annotate the remediation with {}=true, and drop the hold by hand",
+            remediation::FREED
+        );
+        tracing::error!(node, text, "a remediation is deleted, and stays");
+        if let Some(node) = self.mind.node(node) {
+            self.teller.event(node, "RemediationStuck", &text);
+        }
+    }
+
+    fn write_wish(&mut self, wish: &WishId, status: Value, before: &Value) {
+        if status == *before {
+            return;
+        }
+        let last = self.wishes.written.get(&wish.uid);
+        if last.is_some_and(|(same, at)| is_same(same, &status) && at.elapsed() < WRITE_AGAIN) {
+            return;
+        }
+        self.teller.tell(Tell::Wish(wish.clone(), status.clone()));
+        self.wishes.written.insert(wish.uid.clone(), (status, Instant::now()));
+    }
+
+    fn measure_wishes(&mut self, tidings: &[Tiding]) {
+        let mut counts: BTreeMap<&str, f64> = BTreeMap::new();
+        for tiding in tidings {
+            *counts.entry(remediation::word(tiding.standing.progress)).or_default() += 1.0;
+        }
+        self.metrics.clear(&WISHES);
+        for (word, count) in counts {
+            self.metrics.set(&WISHES, &[word], count);
+        }
+        let still = |uid: &String| {
+            tidings.iter().any(|one| one.id.uid == *uid && matches!(one.deed, Deed::Page | Deed::LetGo))
+        };
+        self.wishes.stuck.retain(|uid, _| still(uid));
+        let stuck = u32::try_from(self.wishes.stuck.len()).unwrap_or(u32::MAX);
+        self.metrics.set(&STUCK, &[], f64::from(stuck));
+    }
+}

@@ -1,0 +1,273 @@
+//! Remediations: what NodeHealthCheck wants, and what is told of it.
+
+use super::super::*;
+use super::scene::{Scene, policy, wish, worker};
+
+/// A cluster in which n1 is dead, and is wanted to be remediated.
+fn wanted(wishes: Vec<Wish>) -> Scene {
+    let mut scene = Scene::with(Scene::new().nodes, Vec::new());
+    scene.turn("n1", "Unknown");
+    scene.run(2);
+    scene.mind.wishes(wishes);
+    scene
+}
+
+fn first(scene: &mut Scene) -> Order {
+    let mut orders = scene.run(30);
+    assert_eq!(orders.len(), 1, "{orders:?}");
+    orders.remove(0)
+}
+
+/// It ended, and the control tells it.
+fn ended(scene: &mut Scene, order: &Order, end: &End, proven: bool) {
+    assert!(scene.mind.ended("n1", &order.key, end, scene.now));
+    let wish = order.wish.clone().expect("it is a remediation's");
+    let standing = Standing::ended(Some(order.key.clone()), end, order.then, (proven, "Reason", "words"));
+    scene.mind.stands(&wish, standing);
+}
+
+fn said(tiding: &Tiding) -> (Progress, [(&str, &str); 2]) {
+    let [one, two] = &tiding.conditions;
+    (tiding.standing.progress, [(one.1, one.2.as_str()), (two.1, two.2.as_str())])
+}
+
+#[test]
+fn one_is_asked_for_at_once_and_succeeds_when_its_node_is_back() {
+    let mut scene = wanted(vec![wish("w", "n1")]);
+    let order = first(&mut scene);
+    assert_eq!(order.key, "k8s/uid-n1/boot-n1/w");
+    assert_eq!((order.then, order.wish.as_ref().map(|wish| wish.uid.as_str())), (Then::PowerOn, Some("w")));
+    let started = ("True", "RemediationStarted");
+    let unknown = ("Unknown", "RemediationStarted");
+    assert_eq!(said(&scene.tiding("w")), (Progress::Fencing, [started, unknown]));
+    ended(&mut scene, &order, &End::Off, true);
+    assert_eq!(scene.run(600), []);
+    assert_eq!(said(&scene.tiding("w")), (Progress::Returning, [started, unknown]));
+    scene.boot("n1", "False");
+    assert_eq!(scene.run(60), [], "it boots");
+    assert_eq!(scene.tiding("w").standing.progress, Progress::Returning);
+    scene.turn("n1", "True");
+    scene.run(2);
+    let finished = "RemediationFinishedSuccessfully";
+    assert_eq!(said(&scene.tiding("w")), (Progress::Succeeded, [("False", finished), ("True", finished)]));
+    scene.turn("n1", "Unknown");
+    assert_eq!(scene.run(3_000), [], "its wish came true, and that is all");
+}
+
+#[test]
+fn one_that_stays_off_has_succeeded_when_that_is_proven_and_released_and_not_before() {
+    let stays = Wish { then: Then::StayOff, ..wish("w", "n1") };
+    let mut scene = wanted(vec![stays.clone()]);
+    let order = first(&mut scene);
+    ended(&mut scene, &order, &End::Off, false);
+    assert_eq!(said(&scene.tiding("w")).1[1], ("False", "RemediationNotProven"));
+    let mut scene = wanted(vec![stays]);
+    let order = first(&mut scene);
+    ended(&mut scene, &order, &End::Off, true);
+    assert_eq!(said(&scene.tiding("w")).1[1], ("True", "RemediationFinishedSuccessfully"));
+    assert_eq!(scene.run(3_000), []);
+}
+
+#[test]
+fn what_no_fence_has_proven_is_no_success_although_the_node_is_back() {
+    let mut scene = wanted(vec![wish("w", "n1")]);
+    let order = first(&mut scene);
+    ended(&mut scene, &order, &End::Superseded, false);
+    scene.boot("n1", "True");
+    scene.run(2);
+    assert_eq!(said(&scene.tiding("w")).1[1], ("False", "RemediationNotProven"));
+}
+
+#[test]
+fn without_its_finalizer_deleted_or_timed_out_it_asks_for_nothing() {
+    for changed in [
+        Wish { kept: false, ..wish("w", "n1") },
+        Wish { deleted: true, ..wish("w", "n1") },
+        Wish { timed_out: true, ..wish("w", "n1") },
+    ] {
+        let mut scene = wanted(vec![changed]);
+        assert_eq!(scene.run(120), []);
+        assert!(scene.mind.suspects().is_empty());
+    }
+    let mut scene = wanted(vec![Wish { kept: false, timed_out: true, ..wish("w", "n1") }]);
+    let tiding = scene.tiding("w");
+    let over = ("False", "RemediationInterruptedByNHC");
+    assert_eq!((said(&tiding), tiding.deed), ((Progress::Interrupted, [over, over]), Deed::Nothing));
+}
+
+#[test]
+fn after_its_time_is_over_a_fence_runs_to_its_end_and_nothing_more_is_asked() {
+    let mut scene = wanted(vec![wish("w", "n1")]);
+    let order = first(&mut scene);
+    scene.mind.wishes(vec![Wish { timed_out: true, ..wish("w", "n1") }]);
+    assert_eq!(scene.run(5), []);
+    assert_eq!(scene.verdict("n1"), Verdict::Follow(Stage::Asking));
+    assert_eq!(scene.tiding("w").standing.progress, Progress::Fencing);
+    ended(&mut scene, &order, &End::Off, true);
+    assert_eq!(scene.run(3_000), [], "not even where it never comes back");
+    scene.boot("n1", "True");
+    scene.run(2);
+    assert_eq!(scene.tiding("w").standing.progress, Progress::Succeeded, "what the fence said stays true");
+}
+
+#[test]
+fn what_excludes_or_brakes_holds_for_it_too_and_is_told() {
+    let mut scene = wanted(vec![wish("w", "n1")]);
+    scene.node("n1").labels.insert("picket.dev/paused".to_owned(), String::new());
+    assert_eq!(scene.run(60), []);
+    let tiding = scene.tiding("w");
+    assert_eq!(said(&tiding).1[0], ("True", "RemediationStarted"));
+    assert!(tiding.standing.text.contains("picket.dev/paused"), "{tiding:?}");
+
+    let mut scene = Scene::with(Scene::new().nodes, Vec::new());
+    for name in ["n1", "n2", "n3"] {
+        scene.silent.insert(name.to_owned());
+    }
+    scene.turn("n1", "Unknown");
+    scene.run(30);
+    scene.mind.wishes(vec![wish("w", "n1")]);
+    assert_eq!(scene.run(60), []);
+    assert!(scene.tiding("w").standing.text.contains("zone a"), "{:?}", scene.tiding("w"));
+
+    let mut scene = wanted(vec![wish("w", "m1")]);
+    scene.nodes.insert("m2".to_owned(), super::scene::member("m2"));
+    scene.turn("m2", "False");
+    scene.turn("m1", "Unknown");
+    assert_eq!(scene.run(60), [], "of the control plane one at a time");
+    scene.turn("m2", "True");
+    assert_eq!(scene.run(10).len(), 1);
+}
+
+#[test]
+fn a_node_that_is_ready_is_not_asked_for_nor_one_that_nobody_looks_at() {
+    let mut scene = Scene::with(Scene::new().nodes, Vec::new());
+    scene.mind.wishes(vec![wish("w", "n1")]);
+    assert_eq!(scene.run(60), []);
+    assert!(scene.tiding("w").standing.text.contains("is Ready"));
+    scene.turn("n1", "False");
+    scene.run(0);
+    scene.now += std::time::Duration::from_secs(30);
+    assert!(!scene.mind.judge(scene.now).verdicts.values().any(|one| matches!(one, Verdict::Fence(_))));
+    assert_eq!(scene.run(40).len(), 1, "once the leases were heard again");
+}
+
+#[test]
+fn where_a_policy_speaks_too_there_is_one_request_and_both_are_told() {
+    let mut scene = wanted(vec![wish("w", "n1")]);
+    scene.policies(vec![policy("workers")]);
+    let order = first(&mut scene);
+    assert!(order.wish.is_some());
+    assert_eq!(scene.report("workers").fencing, 1);
+    ended(&mut scene, &order, &End::Off, true);
+    assert_eq!(scene.run(600), []);
+
+    // The policy was first: its request is followed to its end, and then the remediation asks for itself, for its own answer.
+    let mut scene = wanted(Vec::new());
+    scene.policies(vec![policy("workers")]);
+    let order = first(&mut scene);
+    assert!(order.wish.is_none());
+    scene.mind.wishes(vec![wish("w", "n1")]);
+    assert_eq!(scene.run(60), []);
+    assert!(scene.tiding("w").standing.text.contains("another request"), "{:?}", scene.tiding("w"));
+    assert!(scene.mind.ended("n1", &order.key, &End::Off, scene.now));
+    assert!(first(&mut scene).wish.is_some());
+}
+
+#[test]
+fn of_two_remediations_one_asks_and_goes_on() {
+    let later = |uid: &str| Wish {
+        id: WishId { name: "n1-later".to_owned(), ..wish(uid, "n1").id },
+        ..wish(uid, "n1")
+    };
+    let mut scene = wanted(vec![wish("w", "n1")]);
+    let order = first(&mut scene);
+    ended(&mut scene, &order, &End::Blocked(None), false);
+    scene.mind.wishes(vec![later("a"), wish("w", "n1")]);
+    assert_eq!(first(&mut scene).key, order.key);
+    // The first one's time is over: the other one's turn.
+    ended(&mut scene, &order, &End::Blocked(None), false);
+    scene.mind.wishes(vec![later("a"), Wish { timed_out: true, ..wish("w", "n1") }]);
+    assert_eq!(first(&mut scene).wish.map(|wish| wish.uid), Some("a".to_owned()));
+    assert_eq!(scene.tiding("w").standing.progress, Progress::Interrupted);
+}
+
+#[test]
+fn a_controller_that_begins_anew_goes_on_by_what_the_status_says() {
+    let standing =
+        |progress, key: &str| Standing { progress, key: Some(key.to_owned()), ..Standing::default() };
+    let key = "k8s/uid-n1/boot-n1/w";
+    let known = |standing| Wish { standing, ..wish("w", "n1") };
+    let mut scene = wanted(vec![known(standing(Progress::Fencing, &format!("{key}/2")))]);
+    assert_eq!(first(&mut scene).key, format!("{key}/2"), "it joins");
+
+    // It was fenced, and boots: that is no failure of its own.
+    let mut scene = wanted(vec![known(standing(Progress::Returning, "k8s/uid-n1/boot-before/w"))]);
+    assert_eq!(scene.run(890), []);
+    assert!(matches!(scene.verdict("n1"), Verdict::Follow(Stage::Returning(_))));
+    assert_eq!(first(&mut scene).key, key, "it never came");
+
+    let mut scene = wanted(vec![known(standing(Progress::Succeeded, key))]);
+    assert_eq!(scene.run(60), []);
+}
+
+#[test]
+fn a_node_that_the_gateway_found_alive_is_left_alone_for_a_minute() {
+    let mut scene = wanted(vec![wish("w", "n1")]);
+    let order = first(&mut scene);
+    ended(&mut scene, &order, &End::Recovered, false);
+    assert_eq!(scene.run(59), []);
+    assert_eq!(first(&mut scene).key, order.key);
+}
+
+#[test]
+fn the_finalizer_goes_with_the_hold_once_the_node_is_ready_or_by_a_person_s_word() {
+    let asked = Standing {
+        progress: Progress::Returning,
+        key: Some("k8s/uid-n1/boot-n1/w".to_owned()),
+        ..Standing::default()
+    };
+    let deleted = |standing: &Standing| Wish { deleted: true, standing: standing.clone(), ..wish("w", "n1") };
+    let deed = |scene: &mut Scene| scene.tiding("w").deed;
+    assert_eq!(deed(&mut wanted(vec![Wish { kept: false, ..wish("w", "n1") }])), Deed::Keep);
+    assert_eq!(deed(&mut wanted(vec![wish("w", "n1")])), Deed::Nothing);
+    assert_eq!(deed(&mut wanted(vec![deleted(&Standing::default())])), Deed::Free, "nothing was asked");
+    let mut scene = wanted(vec![deleted(&asked)]);
+    assert_eq!(deed(&mut scene), Deed::Page);
+    scene.turn("n1", "True");
+    scene.run(2);
+    assert_eq!(deed(&mut scene), Deed::LetGo);
+    assert_eq!(deed(&mut wanted(vec![Wish { freed: true, ..deleted(&asked) }])), Deed::Free);
+    assert_eq!(deed(&mut wanted(vec![Wish { kept: false, ..deleted(&asked) }])), Deed::Nothing);
+    let mut scene = wanted(vec![deleted(&asked)]);
+    scene.nodes.remove("n1");
+    scene.mind.gone("n1");
+    assert_eq!(deed(&mut scene), Deed::Page, "a Node that is gone is not Ready");
+}
+
+#[test]
+fn one_for_no_node_says_so_and_for_another_node_of_the_name_it_begins_anew() {
+    let mut scene = wanted(vec![Wish { kept: false, ..wish("w", "n9") }]);
+    let tiding = scene.tiding("w");
+    let none = ("False", "RemediationFinishedNodeNotFound");
+    assert_eq!((said(&tiding), tiding.deed), ((Progress::Failed, [none, none]), Deed::Nothing));
+    scene.nodes.insert("n9".to_owned(), worker("n9", "b"));
+    scene.run(2);
+    assert_eq!(scene.tiding("w").deed, Deed::Keep);
+}
+
+#[test]
+fn what_ends_badly_is_told_by_its_own_word() {
+    for (end, progress, succeeded) in [
+        (End::Person, Progress::Failed, "False"),
+        (End::Refused, Progress::Failed, "False"),
+        (End::Blocked(None), Progress::Waiting, "Unknown"),
+        (End::Held, Progress::Waiting, "Unknown"),
+    ] {
+        let mut scene = wanted(vec![wish("w", "n1")]);
+        let order = first(&mut scene);
+        ended(&mut scene, &order, &end, false);
+        let tiding = scene.tiding("w");
+        let (told, [processing, other]) = said(&tiding);
+        assert_eq!((told, processing.1, other), (progress, "Reason", (succeeded, "Reason")), "{end:?}");
+    }
+}

@@ -1,0 +1,180 @@
+//! Who speaks for a Node: its policy, or a remediation.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::episode::{self, Order};
+use super::exclusion;
+use super::node::{Moment, Node};
+use super::policy::{Policy, Unhealthy};
+use super::sight::Sight;
+use super::verdict::Why;
+use super::wish::{Progress, Standing, Wish, is_of_this_life};
+
+/// How long a Node that the gateway found alive is left alone by a remediation.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// Which one, by its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Speaker {
+    Policy(usize),
+    Wish(usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Voice<'a> {
+    Policy(&'a Policy),
+    Wish(&'a Wish, &'a Standing),
+}
+
+impl<'a> Voice<'a> {
+    pub(super) fn of(
+        speaker: Speaker,
+        policies: &'a [Policy],
+        wishes: &'a [Wish],
+        standings: &'a BTreeMap<String, Standing>,
+    ) -> Self {
+        match speaker {
+            Speaker::Policy(place) => Self::Policy(&policies[place]),
+            Speaker::Wish(place) => {
+                let wish = &wishes[place];
+                Self::Wish(wish, standings.get(&wish.id.uid).unwrap_or(&wish.standing))
+            }
+        }
+    }
+
+    /// Whether what was asked for in that name says nothing to a remediation: of it is told what the gateway says to itself.
+    pub(super) fn is_of_another(&self, name: &str) -> bool {
+        matches!(self, Self::Wish(..)) && self.name() != name
+    }
+
+    /// As it stands in notes.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Policy(policy) => policy.name.clone(),
+            Self::Wish(wish, _) => wish.id.to_string(),
+        }
+    }
+
+    /// What names the failure; `None`: there is none. To a remediation a Node that is Ready is healthy, whatever else is said of it.
+    pub(super) fn turn(&self, sight: &Sight) -> Option<String> {
+        match self {
+            Self::Policy(policy) => unhealthy(sight, policy).map(|(turn, _)| turn),
+            Self::Wish(wish, _) => has_failed(&sight.node).then(|| wish.id.uid.clone()),
+        }
+    }
+
+    /// For how long it is seen to have failed; `None`: it has not.
+    pub(super) fn lasted(&self, sight: &Sight) -> Option<Duration> {
+        match self {
+            Self::Policy(policy) => unhealthy(sight, policy).map(|(_, lasted)| lasted),
+            Self::Wish(..) => has_failed(&sight.node).then(|| sight.lasted("Ready")),
+        }
+    }
+
+    /// The key that an earlier life of the controller has used for this failure, and its round.
+    pub(super) fn known(&self, node: &Node) -> Option<(String, u32)> {
+        match self {
+            Self::Policy(policy) => episode::noted(node, policy),
+            Self::Wish(_, standing) => episode::taken_up(node, standing.key.as_ref()?),
+        }
+    }
+
+    /// The key under which a life of the controller that is over had it fenced, where it has booted since.
+    pub(super) fn returning(&self, node: &Node) -> Option<String> {
+        let Self::Wish(_, standing) = self else { return None };
+        let is_open = matches!(standing.progress, Progress::Fencing | Progress::Returning);
+        standing.key.clone().filter(|_| is_open && !is_of_this_life(standing, node))
+    }
+
+    /// Whose word keeps it from asking. `holder`: a lock for reboots is this Node's.
+    pub(super) fn spared(&self, sight: &Sight, holder: bool) -> Option<Why> {
+        let spares = match self {
+            Self::Policy(policy) if policy.paused => return Some(Why::Paused(policy.name.clone())),
+            Self::Policy(policy) => (policy.spare_cordoned, policy.spare_rebooting),
+            Self::Wish(..) => (true, true),
+        };
+        exclusion::of(sight, spares, holder).map(Why::Excluded)
+    }
+
+    /// Why it is too early. How long a Node must have failed for a remediation is NodeHealthCheck's to say, and it has waited.
+    pub(super) fn early(&self, sight: &Sight, now: Moment) -> Option<Why> {
+        let until = match self {
+            Self::Wish(..) => sight.recovered.map(|at| at + QUIET),
+            Self::Policy(policy) => {
+                let overdue = |one: &&Unhealthy| is_so(sight, one) && sight.lasted(&one.kind) >= one.least;
+                if !policy.unhealthy.iter().any(|one| overdue(&one)) {
+                    let next = policy.unhealthy.iter().filter(|one| is_so(sight, one));
+                    let next = next.min_by_key(|one| one.least.saturating_sub(sight.lasted(&one.kind)));
+                    return next
+                        .map(|one| Why::Watching { lasted: sight.lasted(&one.kind), least: one.least });
+                }
+                let kinds: BTreeSet<&str> = policy.unhealthy.iter().map(|one| one.kind.as_str()).collect();
+                let turned = kinds
+                    .iter()
+                    .filter_map(|kind| sight.turned_healthy(kind, |status| policy.is_unhealthy(kind, status)))
+                    .chain(sight.recovered)
+                    .max();
+                turned.map(|at| at + policy.quiet)
+            }
+        };
+        until.filter(|until| now < *until).map(Why::Quiet)
+    }
+
+    /// What is asked for under that key.
+    pub(super) fn order(&self, node: &Node, key: String) -> Order {
+        let name = &node.name;
+        let order = |reason, then, grade, deadline| Order {
+            node: node.clone(),
+            key,
+            reason,
+            policy: self.name(),
+            wish: None,
+            then,
+            grade,
+            deadline,
+            unhealthy: Vec::new(),
+        };
+        let of = |kind: &str, status: &str| (kind.to_owned(), status.to_owned());
+        match self {
+            Self::Policy(policy) => Order {
+                unhealthy: policy.unhealthy.iter().map(|one| of(&one.kind, &one.status)).collect(),
+                ..order(
+                    format!("Kubernetes: the Node {name} failed (FencingPolicy {})", policy.name),
+                    policy.then,
+                    policy.grade,
+                    policy.deadline,
+                )
+            },
+            Self::Wish(wish, _) => Order {
+                wish: Some(wish.id.clone()),
+                unhealthy: vec![of("Ready", "False"), of("Ready", "Unknown")],
+                ..order(
+                    format!("Kubernetes: the Node {name} is to be remediated ({})", wish.id),
+                    wish.then,
+                    wish.grade,
+                    wish.deadline,
+                )
+            },
+        }
+    }
+}
+
+/// One of which nothing is told yet has not failed.
+fn has_failed(node: &Node) -> bool {
+    node.conditions.get("Ready").is_some_and(|ready| ready.status != "True")
+}
+
+fn is_so(sight: &Sight, one: &Unhealthy) -> bool {
+    sight.node.conditions.get(&one.kind).is_some_and(|condition| condition.status == one.status)
+}
+
+/// The turn of the first condition of the policy that is unhealthy, and for how long the worst of them is. Which one names the
+/// failure hangs on no clock: who begins later finds the same.
+pub(super) fn unhealthy(sight: &Sight, policy: &Policy) -> Option<(String, Duration)> {
+    let found = || policy.unhealthy.iter().filter(|one| is_so(sight, one));
+    let first = found().next()?;
+    let condition = sight.node.conditions.get(&first.kind)?;
+    let lasted = found().map(|one| sight.lasted(&one.kind)).max()?;
+    Some((format!("{}={}", first.kind, condition.turned), lasted))
+}

@@ -1,0 +1,344 @@
+//! Remediations: what NodeHealthCheck asks for a Node. A wish, and not a lock (K12).
+//!
+//! **Invariants.** A wish has asked for nothing before its finalizer stands, and nothing that has no key. Who timed out, is deleted or is
+//! fulfilled asks for nothing. It succeeded only where the fence said that the Node was proven off and all was released, and where it was to be
+//! powered on, once it is Ready in another life of its kernel. The finalizer goes with the hold, and only while the Node is Ready, or by a
+//! person's word alone.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use super::Mind;
+use super::episode::{End, Stage};
+use super::node::Node;
+use super::policy::{Grade, Then};
+use super::verdict::{Verdict, Why};
+
+/// Which remediation.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WishId {
+    /// Where it stands.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Another one of that name has another.
+    pub uid: String,
+    /// The NodeHealthCheck that made it, where it says so.
+    pub health_check: Option<String>,
+}
+
+impl fmt::Display for WishId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PicketRemediation {}/{}", self.namespace, self.name)
+    }
+}
+
+/// How far one is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Progress {
+    /// The gateway is not asked, or has begun nothing.
+    #[default]
+    Waiting,
+    /// The gateway was asked.
+    Fencing,
+    /// The machine is brought back.
+    Returning,
+    /// What came of it is not what was wanted.
+    Failed,
+    /// Its wish came true.
+    Succeeded,
+    /// NodeHealthCheck's patience was over first.
+    Interrupted,
+}
+
+/// Where one stands: what is told of it, and what is known of it after a restart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// How far it is.
+    pub progress: Progress,
+    /// Under which key it was asked for; `None`: it never was.
+    pub key: Option<String>,
+    /// The fence of that key said that it is proven off, and that everything is released.
+    pub proven: bool,
+    /// One word.
+    pub reason: String,
+    /// In words.
+    pub text: String,
+}
+
+impl Standing {
+    /// The gateway is asked. `key`: as far as it is noted.
+    pub fn asked(key: Option<String>, text: &str) -> Self {
+        let (reason, text) = (STARTED.to_owned(), text.to_owned());
+        Self { progress: Progress::Fencing, key, proven: false, reason, text }
+    }
+
+    /// What was asked for has come to that.
+    pub fn ended(
+        key: Option<String>,
+        end: &End,
+        then: Then,
+        (proven, reason, text): (bool, &str, &str),
+    ) -> Self {
+        let (progress, reason) = match end {
+            End::Off if !proven => (Progress::Failed, UNPROVEN),
+            End::Off if then == Then::StayOff => (Progress::Succeeded, FINISHED),
+            End::Off | End::Superseded => (Progress::Returning, STARTED),
+            End::Recovered | End::Blocked(_) | End::Held => (Progress::Waiting, reason),
+            End::Person | End::Refused => (Progress::Failed, reason),
+        };
+        Self { progress, key, proven, reason: reason.to_owned(), text: text.to_owned() }
+    }
+}
+
+/// A remediation, as the API server has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Which.
+    pub id: WishId,
+    /// Of its spec.
+    pub generation: i64,
+    /// The Node's name.
+    pub node: String,
+    /// What comes after the fence.
+    pub then: Then,
+    /// The least grade.
+    pub grade: Grade,
+    /// From the intent to the confirmation.
+    pub deadline: Option<Duration>,
+    /// NodeHealthCheck says that its time is over.
+    pub timed_out: bool,
+    /// It is deleted, and stands for its finalizers alone.
+    pub deleted: bool,
+    /// Our finalizer stands.
+    pub kept: bool,
+    /// A person says that the finalizer goes, whatever becomes of the hold.
+    pub freed: bool,
+    /// What its status says.
+    pub standing: Standing,
+}
+
+/// What is to be done about one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Nothing.
+    Nothing,
+    /// Place the finalizer.
+    Keep,
+    /// Take the finalizer away: nothing hangs on it, or a person said so.
+    Free,
+    /// Drop the hold, then take the finalizer away.
+    LetGo,
+    /// It is deleted while its Node is not Ready: the hold stays, and a person is told.
+    Page,
+}
+
+/// One condition: type, status, reason, words.
+pub type Said = (&'static str, &'static str, String, String);
+
+/// What is told of one, and what is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tiding {
+    /// Of which.
+    pub id: WishId,
+    /// Of which spec.
+    pub generation: i64,
+    /// Of which Node.
+    pub node: String,
+    /// Where it stands.
+    pub standing: Standing,
+    /// `Processing` and `Succeeded`.
+    pub conditions: [Said; 2],
+    /// What is to be done.
+    pub deed: Deed,
+}
+
+/// What medik8s' remediators say.
+const STARTED: &str = "RemediationStarted";
+const FINISHED: &str = "RemediationFinishedSuccessfully";
+const NO_NODE: &str = "RemediationFinishedNodeNotFound";
+const INTERRUPTED: &str = "RemediationInterruptedByNHC";
+/// What no other one says.
+const UNPROVEN: &str = "RemediationNotProven";
+
+impl Mind {
+    /// The remediations, all of them. What is known of one here is younger than what its status says.
+    pub fn wishes(&mut self, mut wishes: Vec<Wish>) {
+        wishes.sort_by(|a, b| a.id.cmp(&b.id));
+        self.standings.retain(|uid, standing| {
+            let found = wishes.iter().find(|wish| wish.id.uid == *uid);
+            // The key is noted there before the gateway is asked.
+            standing.key = standing.key.take().or_else(|| found?.standing.key.clone());
+            found.is_some()
+        });
+        self.wishes = wishes;
+    }
+
+    /// What was asked for by that remediation has come so far.
+    pub fn stands(&mut self, wish: &WishId, standing: Standing) {
+        if self.wishes.iter().any(|one| one.id.uid == wish.uid) {
+            self.standings.insert(wish.uid.clone(), standing);
+        }
+    }
+
+    pub(super) fn asks(&mut self, wish: &WishId) {
+        let known = self.wishes.iter().find(|one| one.id.uid == wish.uid);
+        let key = known.and_then(|known| self.standing(known).key.clone());
+        self.stands(wish, Standing::asked(key, "the gateway is asked"));
+    }
+
+    /// Where a remediation stands.
+    pub fn standing<'a>(&'a self, wish: &'a Wish) -> &'a Standing {
+        self.standings.get(&wish.id.uid).unwrap_or(&wish.standing)
+    }
+
+    /// By a Node's name: the place of the remediation that speaks for it. Of several the one that has asked.
+    pub(super) fn speaking(&self) -> BTreeMap<String, usize> {
+        let mut speaking: BTreeMap<String, usize> = BTreeMap::new();
+        for (place, wish) in self.wishes.iter().enumerate() {
+            let standing = self.standing(wish);
+            if !wish.kept || wish.deleted || wish.timed_out || standing.progress == Progress::Succeeded {
+                continue;
+            }
+            let episode = self.episodes.get(&wish.node);
+            let has_asked = episode.is_some_and(|one| one.wish.as_ref() == Some(&wish.id.uid));
+            match speaking.get_mut(&wish.node) {
+                Some(known) if has_asked => *known = place,
+                Some(_) => {}
+                None => drop(speaking.insert(wish.node.clone(), place)),
+            }
+        }
+        speaking
+    }
+
+    /// Those whose Node is back.
+    pub(super) fn returned(&mut self) {
+        let back = |wish: &&Wish| {
+            let (standing, node) = (self.standing(wish), self.node(&wish.node));
+            standing.progress == Progress::Returning
+                && node.is_some_and(|node| node.is_ready() && !is_of_this_life(standing, node))
+        };
+        let back: Vec<Wish> = self.wishes.iter().filter(back).cloned().collect();
+        for wish in back {
+            let before = self.standing(&wish).clone();
+            let (progress, reason, text) = match before.proven {
+                true => (
+                    Progress::Succeeded,
+                    FINISHED,
+                    "it was proven off, everything was released, and it is Ready again",
+                ),
+                false => (
+                    Progress::Failed,
+                    UNPROVEN,
+                    "it is Ready again, and no fence has told that it was proven off before",
+                ),
+            };
+            let standing = Standing { progress, reason: reason.to_owned(), text: text.to_owned(), ..before };
+            self.standings.insert(wish.id.uid.clone(), standing);
+        }
+    }
+
+    pub(super) fn tidings(&self, verdicts: &BTreeMap<String, Verdict>) -> Vec<Tiding> {
+        self.wishes
+            .iter()
+            .map(|wish| {
+                let standing = self.told(wish, verdicts.get(&wish.node));
+                Tiding {
+                    id: wish.id.clone(),
+                    generation: wish.generation,
+                    node: wish.node.clone(),
+                    conditions: conditions(&standing),
+                    standing,
+                    deed: self.deed(wish),
+                }
+            })
+            .collect()
+    }
+
+    /// Whether its request is under way.
+    fn is_asked(&self, wish: &Wish) -> bool {
+        let episode = self.episodes.get(&wish.node).filter(|one| one.stage == Stage::Asking);
+        episode.is_some_and(|one| one.wish.as_ref() == Some(&wish.id.uid))
+    }
+
+    /// What is told of it.
+    fn told(&self, wish: &Wish, verdict: Option<&Verdict>) -> Standing {
+        let standing = self.standing(wish).clone();
+        let told = |progress, reason: &str, text: String| Standing {
+            progress,
+            reason: reason.to_owned(),
+            text,
+            ..standing.clone()
+        };
+        let is_settled = matches!(standing.progress, Progress::Returning | Progress::Succeeded);
+        if is_settled || self.is_asked(wish) {
+            return standing;
+        }
+        if wish.timed_out {
+            let text = match standing.key {
+                None => "NodeHealthCheck's time was over before anything was asked",
+                Some(_) => {
+                    "NodeHealthCheck's time is over: nothing more is asked; what was sent runs to its end at the gateway"
+                }
+            };
+            return told(Progress::Interrupted, INTERRUPTED, text.to_owned());
+        }
+        if !self.nodes.contains_key(&wish.node) {
+            return told(Progress::Failed, NO_NODE, format!("there is no Node {}", wish.node));
+        }
+        // What the last request came to is told until there is another one.
+        if standing.progress == Progress::Failed && standing.reason != NO_NODE {
+            return standing;
+        }
+        let why = match verdict {
+            Some(Verdict::Leave(Why::Healthy)) => {
+                "the Node is Ready, or has told nothing yet: nothing is asked while that is so".to_owned()
+            }
+            Some(Verdict::Leave(Why::NotLeading | Why::Nobody(_))) | None => "it is taken up".to_owned(),
+            Some(Verdict::Leave(why)) => format!("nothing is asked yet: {why}"),
+            Some(Verdict::Follow(Stage::Waiting(_))) if !standing.text.is_empty() => return standing,
+            Some(Verdict::Follow(stage)) => {
+                format!("another request for this Node is followed ({})", stage.word())
+            }
+            Some(Verdict::Fence(_)) => "the gateway is asked".to_owned(),
+        };
+        told(Progress::Waiting, STARTED, why)
+    }
+
+    fn deed(&self, wish: &Wish) -> Deed {
+        let node = self.node(&wish.node);
+        match wish.deleted {
+            false if !wish.kept && !wish.timed_out && node.is_some() => Deed::Keep,
+            false => Deed::Nothing,
+            true if !wish.kept => Deed::Nothing,
+            true if wish.freed => Deed::Free,
+            true if self.standing(wish).key.is_none() && self.is_asked(wish) => Deed::Nothing,
+            true if self.standing(wish).key.is_none() => Deed::Free,
+            true if node.is_some_and(Node::is_ready) => match self.is_asked(wish) {
+                // The gateway says soon that it recovered.
+                true => Deed::Nothing,
+                false => Deed::LetGo,
+            },
+            true => Deed::Page,
+        }
+    }
+}
+
+/// Whether its key is of this life of the Node's kernel.
+pub(super) fn is_of_this_life(standing: &Standing, node: &Node) -> bool {
+    let own = format!("k8s/{}/{}/", node.uid, node.boot_id);
+    standing.key.as_ref().is_some_and(|key| key.starts_with(&own))
+}
+
+/// `Processing` while something may still come of it; `Succeeded` as it is known.
+fn conditions(standing: &Standing) -> [Said; 2] {
+    let (processing, succeeded) = match standing.progress {
+        Progress::Waiting | Progress::Fencing | Progress::Returning => ("True", "Unknown"),
+        Progress::Failed | Progress::Interrupted => ("False", "False"),
+        Progress::Succeeded => ("False", "True"),
+    };
+    let reason = if standing.reason.is_empty() { STARTED } else { &standing.reason };
+    let said = |kind, status| (kind, status, reason.to_owned(), standing.text.clone());
+    [said("Processing", processing), said("Succeeded", succeeded)]
+}
