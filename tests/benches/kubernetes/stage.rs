@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use picket_tests::peers::{Database, Kubernetes, KubernetesMachine, until};
+use picket_tests::peers::{Database, Kubernetes, KubernetesMachine, Write, until};
 
 use crate::edge::Wrong;
 use crate::ours::Ours;
@@ -17,12 +17,13 @@ const WITHIN: Duration = Duration::from_secs(300);
 pub struct Stage<'a> {
     pub cluster: &'a Kubernetes,
     pub here: &'a KubernetesMachine,
-    pub there: &'a KubernetesMachine,
     pub database: Database<'a>,
     pub node: Watch,
     pub pod: Watch,
     /// The pod's.
     pub uid: String,
+    /// Its writer's.
+    life: String,
     pub killed: SystemTime,
     name: String,
 }
@@ -40,15 +41,16 @@ impl<'a> Stage<'a> {
         let [n1, n2] = [cluster.machine("n1"), cluster.machine("n2")];
         let database = cluster.database(name, &[n1, n2]).await?;
         let on = database.node().await?.unwrap_or_default();
-        let (here, there) = if n1.name() == on { (n1, n2) } else { (n2, n1) };
+        let here = if n1.name() == on { n1 } else { n2 };
         database.runs_on(here.name()).await?;
         let uid = database.look().await?["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let life = database.writers().last().map(|write| write.life.clone()).unwrap_or_default();
         let node = Watch::begin(cluster, "node", here.name()).await?;
         let pod = Watch::begin(cluster, "pod", &database.pod()).await?;
         let killed = SystemTime::now();
         here.kill_kubelet().await?;
         let name = name.to_owned();
-        Ok(Self { cluster, here, there, database, node, pod, uid, killed, name })
+        Ok(Self { cluster, here, database, node, pod, uid, life, killed, name })
     }
 
     /// When its Node was told not to be Ready.
@@ -57,33 +59,36 @@ impl<'a> Stage<'a> {
         Ok(seen.await?.at)
     }
 
-    /// Waits until the pod writes elsewhere; what was seen until then.
+    /// Waits until the pod writes again; what was seen until then.
     pub async fn seen(&self, did: Did) -> Result<Turn, Wrong> {
         let gone = |told: &crate::watch::Told| {
             told.what == "DELETED" && told.object["metadata"]["uid"] == self.uid.as_str()
         };
         let deleted = self.pod.first("is gone", gone).await?.at;
-        let mut writes = None;
-        until(&format!("{} writes on {}", self.database.pod(), self.there.name()), WITHIN, async || {
-            writes = self.database.writers().of(self.there.name()).0.first().map(|write| write.at);
-            Ok(writes.is_some())
+        let mut first = None;
+        let again = |write: &&Write| write.life != self.life;
+        until(&format!("{} writes again", self.database.pod()), WITHIN, async || {
+            first = self.database.writers().0.iter().find(again).cloned();
+            Ok(first.is_some())
         })
         .await?;
+        let first = first.ok_or("it writes")?;
         let called = |what: &str, node: &str| {
             let calls = self.database.csi_calls().into_iter();
             let mut calls =
                 calls.filter(|call| call.at > self.killed && call.what == what && call.node == node);
-            calls.next().map(|call| call.at).ok_or(format!("nobody had to {what} at {node}"))
+            calls.next().map(|call| call.at)
         };
-        let detached = called("detach", self.here.name())?;
-        let attached = called("attach", self.there.name())?;
+        // On a machine that was rebooted it may be attached still.
+        let detached = called("detach", self.here.name()).unwrap_or(deleted);
+        let attached = called("attach", &first.node).unwrap_or(detached);
         let mut events = self.here.power_events().into_iter();
         let off = events.find(|event| event.what == "off" && event.at > self.killed);
         let off = off.ok_or("it was never off")?.at;
         let not_ready = self.not_ready().await?;
-        let writes = writes.ok_or("it writes")?;
-        let done = [not_ready, did.asked, off, did.proven, did.settled, deleted, detached, attached, writes];
-        Ok(Turn { killed: self.killed, done })
+        let done =
+            [not_ready, did.asked, off, did.proven, did.settled, deleted, detached, attached, first.at];
+        Ok(Turn { killed: self.killed, elsewhere: first.node != self.here.name(), done })
     }
 
     /// How often a writer wrote that was no longer to.

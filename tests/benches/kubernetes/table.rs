@@ -55,7 +55,7 @@ impl Table {
         for way in self.0.keys().filter(|way| **way != Way::Picket) {
             if let Some(other) = self.of(*way, |turn| turn.between(ASKED, WRITES)) {
                 println!(
-                    "  {}: {:.1} times Picket's time from the request to the first write elsewhere",
+                    "  {}: {:.1} times Picket's time from the request to the first write after it",
                     way.name(),
                     ratio(other, ours)
                 );

@@ -11,6 +11,8 @@ pub const STEPS: [&str; 9] =
 pub struct Turn {
     /// The kubelet was killed.
     pub killed: SystemTime,
+    /// Whether it runs on the other machine: one that was rebooted may have it again.
+    pub elsewhere: bool,
     /// As in [`STEPS`].
     pub done: [SystemTime; STEPS.len()],
 }
@@ -51,6 +53,7 @@ impl Turn {
         let steps = STEPS.iter().zip(self.steps());
         let steps: Vec<String> =
             steps.map(|(name, took)| format!("{name} {:.2}", took.as_secs_f64())).collect();
-        format!("{:.1} s: {}", self.whole().as_secs_f64(), steps.join(", "))
+        let place = if self.elsewhere { "" } else { "; ON THE SAME MACHINE" };
+        format!("{:.1} s: {}{place}", self.whole().as_secs_f64(), steps.join(", "))
     }
 }
