@@ -9,6 +9,7 @@
 //! was started ends with its value, and at the latest with the test run, however that ends. Something that a test needs and
 //! cannot have is an error that says what to install, never a skipped test.
 
+mod controller;
 mod error;
 mod fleet;
 mod gateway;
@@ -21,6 +22,7 @@ mod receiver;
 mod seed;
 mod webhook;
 
+pub use controller::{Controller, HOLDER};
 pub use error::{PeerError, Result};
 pub use fleet::{Bmc, Fleet, PASSWORD_VARIABLE};
 pub use gateway::{Client, Daemon, Gateway, Said};

@@ -1,6 +1,7 @@
 //! Before the off, and before the on: what is told of a fence while it runs, and what bars bringing a node back (K2, K7, K8).
 
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use picket_core::device::Identity;
 use picket_release::{ReleaseError, Subject};
@@ -17,6 +18,9 @@ use crate::release::{LINGERS, OutOfService};
 use crate::remains::named;
 use crate::rivals;
 use crate::taints::{self, FENCED, Mark, OUT_OF_SERVICE};
+
+/// The record is not kept waiting for longer: what lets volumes go is taken away besides, until it is seen to be gone.
+const LET_BE: Duration = Duration::from_secs(5);
 
 impl OutOfService {
     /// New pods go elsewhere from now on, the autoscaler lets the Node be, and whoever deletes it waits for us. Answers whom it met.
@@ -87,6 +91,30 @@ impl OutOfService {
         }
     }
 
+    /// The Node is another machine's: what is ours on it goes at once, and what was to be said is said (K1). Nothing else is done to it.
+    pub(crate) async fn let_be(&self, node: &Node, until: Instant) {
+        let (name, owner) = (&node.metadata.name, &self.asked.owner);
+        let until = until.min(Instant::now() + LET_BE);
+        let mut node = node.clone();
+        while let Some(patch) = taints::letting_be(&node, owner) {
+            match self.cluster.patch::<Node>(&node::path(name), Patch::Json, &patch, until).await {
+                Err(fault) if fault.is_changed() && Instant::now() + taints::AGAIN < until => {
+                    tokio::time::sleep(taints::AGAIN).await;
+                }
+                Err(fault) => {
+                    tracing::warn!(node = name, %fault, "what is ours stands on another machine's Node");
+                    return;
+                }
+                Ok(_) => return,
+            }
+            // Of whom it was judged, and of nobody else.
+            match node::read(&self.cluster, name, until).await {
+                Ok(read) if is_of_the_same(&read, &node) => node = read,
+                _ => return,
+            }
+        }
+    }
+
     /// What bars the on: a taint that lets volumes go while it stands, whoever set it, and another machine under the node's name.
     pub(crate) async fn is_let_on(
         &self,
@@ -125,4 +153,9 @@ impl OutOfService {
         let words: Vec<String> = [left.volumes, left.goes, left.waits].into_iter().flatten().collect();
         Ok((!words.is_empty()).then(|| format!("bound to Node {name} since: {}", named(&words))))
     }
+}
+
+fn is_of_the_same(one: &Node, other: &Node) -> bool {
+    let boot = |node: &Node| node.status.node_info.boot_id.clone();
+    Met::of(one) == Met::of(other) && boot(one) == boot(other)
 }

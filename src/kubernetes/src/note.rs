@@ -101,6 +101,11 @@ pub(crate) fn outdating(node: &Node, owner: &str) -> Vec<Value> {
     vec![noting(node, owner, &note)]
 }
 
+/// Whether the note is of no fence: it was written for the version alone.
+pub(crate) fn blank(node: &Node, owner: &str) -> bool {
+    Note::of(node, owner).is_some_and(|note| note.generation == 0)
+}
+
 /// Removes the note, and what it says is our doing.
 pub(crate) fn forgetting(node: &Node, owner: &str) -> Vec<Value> {
     let known = Note::of(node, owner);
@@ -175,6 +180,9 @@ mod tests {
         let expected = Note { stands: false, outdated: "5".to_owned(), ..note() };
         assert_eq!(noted(&patch[0]), expected);
         assert_eq!(patch.len(), 1);
+        let anew = noted(&outdating(&node(&[], "new"), "blue")[0]);
+        assert!(blank(&noting_node(&anew, "new"), "blue"), "{anew:?}");
+        assert!(!blank(&noting_node(&note(), "new"), "blue") && !blank(&node(&[], "new"), "blue"));
     }
 
     /// The boot id is that of when a confirmation began to let go: it stays for that one, and for no other.

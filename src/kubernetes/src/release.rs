@@ -112,6 +112,15 @@ impl OutOfService {
         }
     }
 
+    /// Whether the Node is who was met when the fence began, and has not booted while our taint stands.
+    fn is_the_same(&self, node: &Node, subject: &Subject) -> Result<(), ReleaseError> {
+        is_who_was_met(node, subject)?;
+        let stands = taints::value(node, OUT_OF_SERVICE).is_some_and(|value| self.is_ours(value));
+        let note = Note::of(node, &self.asked.owner);
+        let note = note.filter(|note| stands && note.generation == subject.generation.0);
+        note.map_or(Ok(()), |note| booted(&note, node))
+    }
+
     /// Whether the Node is the machine of which the devices are, and how that is known.
     pub(crate) fn known_by(
         &self,
@@ -222,7 +231,10 @@ impl Releaser for OutOfService {
         };
         let mut met = None;
         if let Some(node) = &node {
-            is_who_was_met(node, subject)?;
+            if let Err(replaced) = is_who_was_met(node, subject) {
+                self.let_be(node, until).await;
+                return Err(replaced);
+            }
             // Who is another machine is not who was met.
             self.known_by(of, node, &subject.identities)?;
             met = Some(Met::of(node).words());
@@ -304,13 +316,13 @@ impl Releaser for OutOfService {
                 read => Some(read.map_err(Fault::of_a_look)?),
             };
             if let Some(node) = &node {
-                is_who_was_met(node, subject)?;
+                if let Err(replaced) = self.is_the_same(node, subject) {
+                    self.let_be(node, until).await;
+                    return Err(replaced);
+                }
                 if !taints::value(node, OUT_OF_SERVICE).is_some_and(|value| self.is_ours(value)) {
                     return Ok(Progress::NotThere(format!("our taint is not on Node {name}")));
                 }
-                let note = Note::of(node, &self.asked.owner);
-                note.filter(|note| note.generation == subject.generation.0)
-                    .map_or(Ok(()), |note| booted(&note, node))?;
             }
             let gone = Node::default();
             let left = self.left(&name, node.as_ref().unwrap_or(&gone), until).await;

@@ -126,11 +126,21 @@ pub(crate) fn removing(node: &Node, owner: &str) -> Option<Value> {
 /// A patch that takes away what is left of a fence of ours: the taint that keeps new pods away, the note, and what it noted; `None`: nothing is
 /// left.
 pub(crate) fn clearing(node: &Node, owner: &str) -> Option<Value> {
-    let place = of_key(node, FENCED).find(|(_, taint)| is_of(owner, text(taint, "value")));
-    let mut changes: Vec<Value> = place
-        .map(|(place, _)| json!({"op": "remove", "path": format!("/spec/taints/{place}")}))
-        .into_iter()
-        .collect();
+    taking_away(node, owner, &[FENCED])
+}
+
+/// The same, and what lets volumes go: the Node is another machine's (K1).
+pub(crate) fn letting_be(node: &Node, owner: &str) -> Option<Value> {
+    taking_away(node, owner, &[FENCED, OUT_OF_SERVICE])
+}
+
+fn taking_away(node: &Node, owner: &str, keys: &[&str]) -> Option<Value> {
+    let is_ours = |taint: &Value| keys.contains(&text(taint, "key")) && is_of(owner, text(taint, "value"));
+    let taints = node.spec.taints.iter().flatten().enumerate().filter(|(_, taint)| is_ours(taint));
+    let mut changes: Vec<Value> =
+        taints.map(|(place, _)| json!({"op": "remove", "path": format!("/spec/taints/{place}")})).collect();
+    // The last is removed first: the places of the others stay what they are.
+    changes.reverse();
     changes.extend(note::forgetting(node, owner));
     changes.extend(note::freeing(node, owner));
     if changes.is_empty() {
@@ -172,9 +182,23 @@ pub(crate) async fn remove(cluster: &Cluster, name: &str, owner: &str, until: In
             }
             Err(fault) if fault.is(Kind::NotFound) => return Ok(()),
             Err(fault) => return Err(fault),
-            Ok(after) if removing(&after, owner).is_none() => return Ok(()),
+            Ok(after) if removing(&after, owner).is_none() => {
+                return unmark(cluster, &after, owner, until).await;
+            }
             Ok(_) => {}
         }
+    }
+}
+
+/// Where nothing was noted, what made its version another one is taken away as well: it may be another machine's Node.
+async fn unmark(cluster: &Cluster, node: &Node, owner: &str, until: Instant) -> Result<(), Fault> {
+    let Some(patch) = note::blank(node, owner).then(|| clearing(node, owner)).flatten() else {
+        return Ok(());
+    };
+    match cluster.patch::<Node>(&node::path(&node.metadata.name), Patch::Json, &patch, until).await {
+        Err(fault) if !fault.is_changed() && !fault.is(Kind::NotFound) => Err(fault),
+        // Where it was changed meanwhile it stays, and is tidied away.
+        _ => Ok(()),
     }
 }
 
@@ -220,6 +244,25 @@ mod tests_of_patches {
             (&json!("/spec/taints"), &json!("/spec/taints/-"))
         );
         assert_eq!(patch[4]["path"], "/metadata/annotations");
+    }
+
+    #[test]
+    fn both_taints_go_from_a_node_that_is_let_be_and_others_stay() {
+        let taint = |key: &str, value: &str| json!({"key": key, "value": value});
+        let taints =
+            [taint(FENCED, "picket.blue.7"), taint("mine", "x"), taint(OUT_OF_SERVICE, "picket.blue.7")];
+        let node = |taints: &[Value]| {
+            node(json!({"metadata": {"uid": "u", "resourceVersion": "5"}, "spec": {"taints": taints}}))
+        };
+        let removed = |patch: Option<Value>| -> Vec<Value> {
+            let all = patch.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
+            all.into_iter().filter(|one| one["op"] == "remove").map(|one| one["path"].clone()).collect()
+        };
+        let all = node(&taints);
+        assert_eq!(removed(letting_be(&all, "blue")), ["/spec/taints/2", "/spec/taints/0"]);
+        assert_eq!(removed(clearing(&all, "blue")), ["/spec/taints/0"]);
+        assert_eq!(letting_be(&all, "green"), None);
+        assert_eq!(letting_be(&node(&taints[1..2]), "blue"), None);
     }
 
     #[test]

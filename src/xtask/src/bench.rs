@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use crate::failure::Failure;
 use crate::packages::{self, Package};
-use crate::{etcd, openstack, place, python, run};
+use crate::{etcd, kubernetes, openstack, place, python, run};
 
 /// The variables by which what is measured finds its peers.
 type Variables = Vec<(&'static str, OsString)>;
@@ -68,6 +68,20 @@ const BENCHES: &[Bench] = &[
                 ("PICKET_TEST_AWS", python::aws()?.into()),
                 ("PICKET_TEST_GCP", python::gcp()?.into()),
                 ("PICKET_TEST_OPENSTACK", openstack::environment()?.into()),
+            ])
+        },
+        built: AS_TESTED,
+    },
+    Bench {
+        name: "kubernetes",
+        about: "a kubelet killed to its pod's running elsewhere, step by step, beside the taint by hand, and a reboot and flush",
+        needs: packages::FOR_BENCH_KUBERNETES,
+        peers: || {
+            kubernetes::may_run()?;
+            Ok(vec![
+                ("PICKET_TEST_ETCD", etcd::present()?.into()),
+                ("PICKET_TEST_KUBERNETES", kubernetes::programs()?.into()),
+                ("PICKET_TEST_PYTHON", python::environment()?.into()),
             ])
         },
         built: AS_TESTED,

@@ -14,6 +14,7 @@ const KUBERNETES: [&str; 5] =
     ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubectl"];
 const ATTACHER: &str = "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher";
 const HELM: &str = "helm.sh/helm/v3/cmd/helm";
+const KWOK: &str = "sigs.k8s.io/kwok/cmd/kwok";
 const IMAGES: [&str; 2] = ["pause", "writer"];
 
 /// The folder with `bin` and `images`: built once, in several minutes, and again what changed of its sources.
@@ -84,6 +85,7 @@ fn build(go: &Go, module: &str, source: &Path, to: &Path) -> Result<(), Failure>
         }
         "attacher" => go.build(source, ATTACHER, "", &bin.join("csi-attacher")),
         "helm" => go.build(source, HELM, &helm_s_versions(), &bin.join("helm")),
+        "kwok" => go.build(source, KWOK, "", &bin.join("kwok")),
         "images" => IMAGES.iter().try_for_each(|name| image_of(go, name, source, to)),
         _ => go.build(source, ".", "", &bin.join(module)),
     }

@@ -128,6 +128,24 @@ pub const FOR_BENCH_HA: &[Package] =
 /// What the bench of clouds needs: their fence agents.
 pub const FOR_BENCH_CLOUD: &[Package] = &[PROTOC, PROTOC_FILES, COMPILER, PYTHON, VENV, FENCE_AGENTS];
 
+/// What the bench of a cluster needs besides the demonstration: the agent that others fence by.
+pub const FOR_BENCH_KUBERNETES: &[Package] = &[
+    PROTOC,
+    PROTOC_FILES,
+    IPMI_SIM,
+    IPMI_SIM_HEADERS,
+    IPMITOOL,
+    COMPILER,
+    PYTHON,
+    VENV,
+    NAMESPACES,
+    CUTS,
+    CONTAINERD,
+    RUNC,
+    POD_NETWORK,
+    FENCE_AGENTS,
+];
+
 impl Package {
     fn is_there(self) -> bool {
         match self.sign {

@@ -2,6 +2,7 @@
 
 mod control_plane;
 mod csi;
+mod kwok;
 mod lan;
 mod machine;
 mod pki;
@@ -21,6 +22,7 @@ use tempfile::TempDir;
 use self::control_plane::{ControlPlane, READY_WITHIN};
 use self::csi::Csi;
 pub use self::csi::CsiCall;
+pub use self::kwok::{Kwok, Silent};
 use self::lan::Lan;
 pub use self::machine::{Frozen, KubernetesMachine};
 use self::pki::{Authority, by_certificate, by_token};

@@ -52,7 +52,7 @@ pub use ipmi_sim::{Hold, IpmiSim, IpmiSimBuilder};
 pub use judge::{Logs, Verdict, judge};
 pub use knob::Knob;
 pub use kubernetes::{
-    CsiCall, Database, Frozen, Kubernetes, KubernetesMachine, Stopped, Write, Writers, kubectl,
+    CsiCall, Database, Frozen, Kubernetes, KubernetesMachine, Kwok, Silent, Stopped, Write, Writers, kubectl,
 };
 pub use machine::{Machine, PowerEvent};
 pub use network::{Cut, Network, Place};

@@ -99,6 +99,11 @@ impl Brakes {
         }
         holding
     }
+
+    /// Whether one held when they were looked at last: that zone's, or that of the whole cluster.
+    pub(super) fn held_in(&self, zone: &str) -> bool {
+        self.held.contains_key(&None) || self.held.contains_key(&Some(zone.to_owned()))
+    }
 }
 
 #[cfg(test)]

@@ -117,7 +117,8 @@ impl Mind {
         true
     }
 
-    /// Nodes that want to be looked at often: they are unhealthy, may be fenced, and are not asked for yet; longest first.
+    /// Nodes that want to be looked at often: they are unhealthy, may be fenced, and are not asked for yet; longest first, and last
+    /// those for which nothing is asked at the moment: there may be more than can be looked at.
     pub fn suspects(&self) -> Vec<String> {
         let spoken = self.spoken();
         let speaking = self.speaking();
@@ -130,13 +131,11 @@ impl Mind {
             let is_spared = voice.spared(sight, self.rebooting.contains(name)).is_some();
             // Who does not lead leaves what the leader works on to it.
             let is_others = !self.leading && Note::of(&sight.node).is_some_and(|note| note.is_open());
-            (!is_settled && !is_spared && !is_others).then_some(lasted)
+            let waits = matches!(stage, Some(Stage::Waiting(_))) || self.brakes.held_in(sight.node.zone());
+            (!is_settled && !is_spared && !is_others).then_some((waits, std::cmp::Reverse(lasted)))
         };
-        let mut found: Vec<_> = self
-            .nodes
-            .iter()
-            .filter_map(|(name, sight)| Some((std::cmp::Reverse(wants(name, sight)?), name.clone())))
-            .collect();
+        let mut found: Vec<_> =
+            self.nodes.iter().filter_map(|(name, sight)| Some((wants(name, sight)?, name.clone()))).collect();
         found.sort();
         found.into_iter().map(|(_, name)| name).collect()
     }

@@ -4,7 +4,7 @@ use std::io::Result;
 use std::path::{Path, PathBuf};
 
 /// What the programs are built of, below `tests/peers/kubernetes`.
-pub const MODULES: [&str; 5] = ["controlplane", "attacher", "csidisk", "helm", "images"];
+pub const MODULES: [&str; 6] = ["controlplane", "attacher", "csidisk", "helm", "images", "kwok"];
 
 /// What is built.
 pub const VERSION: &str = "v1.35.4";
