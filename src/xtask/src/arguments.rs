@@ -260,6 +260,10 @@ mod tests {
             panic!("it was not taken")
         };
         assert_eq!((yes, soak.name, runs, seed), (true, "ha", Some(12), Some(7)));
+        let Ok(Task::SoakOne { soak, runs, .. }) = parsed("soak kubernetes") else {
+            panic!("it was not taken")
+        };
+        assert_eq!((soak.name, runs), ("kubernetes", None));
         assert_eq!(
             parsed("soak heartbeat"),
             Ok(Task::Soak { yes: false, filters: vec!["heartbeat".into()] })
