@@ -19,6 +19,8 @@ usage: cargo xtask <command>
   soak ha [--runs N] [--seed S]
                               random runs of three gateways and three members of etcd that die, freeze and are cut off,
                               300 without a number, and then every named step; what was met is added up
+  soak kubernetes [--runs N]  a database on a real cluster whose node fails and comes back, so often in a row (20 without a
+                              number) by each of: a killed kubelet, a cut network, a machine that stands still. Wants root
   sim [--histories N] [--seed S] [--threads T] [--log]
                               histories of several gateways in simulated time, from seed S on; --seed alone replays one
   bench [--yes] [NAME ...]    measures beside what others wrote; without a name: which benches there are
@@ -258,6 +260,10 @@ mod tests {
             panic!("it was not taken")
         };
         assert_eq!((yes, soak.name, runs, seed), (true, "ha", Some(12), Some(7)));
+        let Ok(Task::SoakOne { soak, runs, .. }) = parsed("soak kubernetes") else {
+            panic!("it was not taken")
+        };
+        assert_eq!((soak.name, runs), ("kubernetes", None));
         assert_eq!(
             parsed("soak heartbeat"),
             Ok(Task::Soak { yes: false, filters: vec!["heartbeat".into()] })

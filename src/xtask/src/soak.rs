@@ -12,26 +12,37 @@ pub struct Soak {
     place: &'static [&'static str],
     /// Which of them.
     tests: &'static [&'static str],
+    /// How many of them run beside each other.
+    beside: u8,
 }
 
 /// All of them. Another one is a line here, and one in the usage.
-const SOAKS: &[Soak] = &[Soak {
-    name: "ha",
-    place: &["--package", "picket-tests", "--test", "hosts"],
-    tests: &["random::", "steps::"],
-}];
+const SOAKS: &[Soak] = &[
+    Soak {
+        name: "ha",
+        place: &["--package", "picket-tests", "--test", "hosts"],
+        tests: &["random::", "steps::"],
+        beside: 1,
+    },
+    Soak {
+        name: "kubernetes",
+        place: &["--package", "picket-tests", "--test", "kubernetes"],
+        tests: &["seed::"],
+        beside: 3,
+    },
+];
 
 /// The one of that name.
 pub fn named(name: &str) -> Option<&'static Soak> {
     SOAKS.iter().find(|soak| soak.name == name)
 }
 
-/// Runs it, one test after the other, and shows what they say.
+/// Runs it, and shows what its tests say.
 pub fn soak(yes: bool, soak: &Soak, runs: Option<u64>, seed: Option<u64>) -> Result<(), Failure> {
     let peers = test::peers(yes)?;
     let mut command = place::cargo();
     command.args(["test", "--locked"]).args(soak.place);
-    command.args(["--", "--nocapture", "--test-threads=1"]).args(soak.tests);
+    command.args(["--", "--nocapture", &format!("--test-threads={}", soak.beside)]).args(soak.tests);
     command.envs(peers).env("PICKET_SOAK", "1");
     for (name, number) in [("PICKET_RUNS", runs), ("PICKET_SEED", seed)] {
         command.env_remove(name);

@@ -107,7 +107,7 @@ impl Place {
     }
 
     /// The same by another of its addresses.
-    pub(super) fn by(&self, address: Ipv4Addr) -> Self {
+    pub fn by(&self, address: Ipv4Addr) -> Self {
         Self { address, ..*self }
     }
 

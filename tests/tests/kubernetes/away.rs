@@ -3,12 +3,15 @@
 use picket_tests::Result;
 use picket_tests::peers::PowerWord;
 
-use crate::scene::{cluster, for_absence};
+use crate::fenced::power;
+use crate::scene::{cluster, lend, no_more_of};
 
 #[tokio::test]
 async fn one_that_hangs_is_cut_off_or_has_no_kubelet_is_not_ready_until_that_is_over() -> Result<()> {
     let cluster = cluster().await?;
-    let machine = for_absence(cluster);
+    let lent = lend(1).await?;
+    let machine = lent.one();
+    let switched = power(machine);
     let database = cluster.database("away", &[machine]).await?;
     database.runs_on(machine.name()).await?;
     let boot = machine.boot_id();
@@ -41,7 +44,8 @@ async fn one_that_hangs_is_cut_off_or_has_no_kubelet_is_not_ready_until_that_is_
     cluster.until_ready(machine, true).await?;
 
     assert_eq!(machine.boot_id(), boot);
-    let did: Vec<String> = machine.power_events().into_iter().map(|event| event.what).collect();
-    assert_eq!(did, ["on"]);
+    assert_eq!(power(machine), switched);
+    no_more_of(cluster, "away").await?;
+    lent.leave();
     Ok(())
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use picket_tests::Result;
 use picket_tests::peers::until;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::released::{FENCED, is_clean, start, taints};
-use crate::scene::{OUT_OF_SERVICE, cluster, for_another_name};
+use crate::fenced::{FENCED, pods, start, taints, unfence, until_clean};
+use crate::scene::{OUT_OF_SERVICE, cluster, lend, no_more_of};
 
 const NODE: &str = "rack7-11";
 
@@ -16,7 +16,8 @@ const NODE: &str = "rack7-11";
 #[tokio::test]
 async fn a_node_of_another_name_is_found_by_its_machine_and_its_pods_are_left_to_pod_gc() -> Result<()> {
     let cluster = cluster().await?;
-    let machine = for_another_name(cluster);
+    let lent = lend(1).await?;
+    let machine = lent.one();
     cluster.idle_pods("left", 3, machine).await?;
     let found = |uid: &str, login: &str| {
         let asked = format!("kind = \"kubernetes\"\nsettle = \"0s\"\ncluster_uid = {uid:?}\n{login}");
@@ -42,7 +43,7 @@ async fn a_node_of_another_name_is_found_by_its_machine_and_its_pods_are_left_to
 
     machine.kill_kubelet().await?;
     cluster.until_ready(machine, false).await?;
-    let old = uids(&cluster.json(&["get", "pods", "-l", "app=left"]).await?);
+    let old = pods(cluster, "left").await?;
     assert_eq!(old.len(), 3);
     let fenced = gateway.picket(&["fence", NODE, "--yes", "--reason", "its kubelet is dead"]).await?;
     assert_eq!(fenced.code, 0, "{fenced:?}\n{}", gateway.log());
@@ -51,7 +52,7 @@ async fn a_node_of_another_name_is_found_by_its_machine_and_its_pods_are_left_to
     assert!(taints(&node).contains(&FENCED) && !taints(&node).contains(&OUT_OF_SERVICE), "{node:#}");
     let note = node["metadata"]["annotations"]["picket.dev/fence-picket"].as_str().unwrap_or_default();
     assert!(note.contains(&format!("\"node\":\"{NODE}\"")), "{note}");
-    let now = uids(&cluster.json(&["get", "pods", "-l", "app=left"]).await?);
+    let now = pods(cluster, "left").await?;
     assert!(
         old.iter().all(|uid| !now.contains(uid)),
         "complete is that none of them is left: {old:?} {now:?}"
@@ -59,15 +60,9 @@ async fn a_node_of_another_name_is_found_by_its_machine_and_its_pods_are_left_to
     let told = gateway.picket(&["status", NODE]).await?;
     assert!(!told.out.contains("pods deleted"), "by others: {told:?}");
 
-    let unfenced = gateway.picket(&["unfence", NODE, "--yes", "--reason", "mended"]).await?;
-    assert_eq!(unfenced.code, 0, "{unfenced:?}\n{}", gateway.log());
-    until("the node is as it was", Duration::from_secs(180), async || {
-        Ok(is_clean(&cluster.node(machine).await?))
-    })
-    .await
-}
-
-fn uids(pods: &Value) -> Vec<String> {
-    let all = pods["items"].as_array().into_iter().flatten();
-    all.filter_map(|pod| pod["metadata"]["uid"].as_str().map(str::to_owned)).collect()
+    unfence(&gateway, NODE).await?;
+    until_clean(cluster, machine).await?;
+    no_more_of(cluster, "left").await?;
+    lent.leave();
+    Ok(())
 }

@@ -1,9 +1,18 @@
-//! The Kubernetes of the tests, looked at with kubectl alone: a test that relies on a cluster in which nothing can go wrong shows nothing.
+//! The Kubernetes of the tests, looked at with kubectl alone, and by gateways: a test that relies on a cluster in which nothing can go wrong shows nothing.
 
 mod away;
+mod breach;
+mod door;
+mod fenced;
 mod found;
+mod gone;
 mod knobs;
+mod late;
 mod many;
 mod moving;
+mod odd;
 mod released;
+mod replaced;
 mod scene;
+mod seed;
+mod twice;

@@ -5,10 +5,11 @@ use std::time::{Duration, SystemTime};
 use picket_tests::peers::{Database, Kubernetes, KubernetesMachine, PowerWord, until};
 use picket_tests::{Bmc, Daemon, Fleet, Gateway, Result};
 
-use crate::scene::{OUT_OF_SERVICE, cluster, for_moving, for_the_wrong_order, told};
+use crate::fenced::power;
+use crate::scene::{OUT_OF_SERVICE, cluster, lend, no_more_of, told};
 
 /// A database on one of two machines, whose kubelet is dead: the one, the other, and what still writes.
-pub async fn stuck<'a>(
+async fn stuck<'a>(
     cluster: &'a Kubernetes,
     name: &str,
     on: [&'a KubernetesMachine; 2],
@@ -38,7 +39,9 @@ async fn let_go(cluster: &Kubernetes, database: &Database<'_>, machine: &Kuberne
 #[tokio::test]
 async fn off_first_and_the_volume_has_one_writer_after_the_other() -> Result<()> {
     let cluster = cluster().await?;
-    let (here, there, database) = stuck(cluster, "moved", for_moving(cluster)).await?;
+    let lent = lend(2).await?;
+    let (here, there, database) = stuck(cluster, "moved", lent.two()).await?;
+    let switched = power(here).len();
     let boot = here.boot_id();
     assert_eq!(cluster.node(here).await?["status"]["nodeInfo"]["bootID"], boot.as_str());
 
@@ -73,9 +76,10 @@ async fn off_first_and_the_volume_has_one_writer_after_the_other() -> Result<()>
     assert_ne!(here.boot_id(), boot);
     assert_eq!(cluster.node(here).await?["status"]["nodeInfo"]["bootID"], here.boot_id());
     cluster.takes_pods(here).await?;
-    let did: Vec<String> = here.power_events().into_iter().map(|event| event.what).collect();
-    assert_eq!(did, ["on", "off", "on"]);
+    assert_eq!(power(here)[switched..], ["off", "on"]);
     assert_eq!(database.writers().changes(), 1, "who is back does not write");
+    no_more_of(cluster, "moved").await?;
+    lent.leave();
     Ok(())
 }
 
@@ -83,7 +87,8 @@ async fn off_first_and_the_volume_has_one_writer_after_the_other() -> Result<()>
 #[tokio::test]
 async fn without_the_off_two_machines_write_to_one_volume_and_that_is_seen() -> Result<()> {
     let cluster = cluster().await?;
-    let (here, there, database) = stuck(cluster, "torn", for_the_wrong_order(cluster)).await?;
+    let lent = lend(2).await?;
+    let (here, there, database) = stuck(cluster, "torn", lent.two()).await?;
     let_go(cluster, &database, here).await?;
     database.runs_on(there.name()).await?;
     let torn = async || Ok(database.writers().overlaps() >= 20);
@@ -104,5 +109,12 @@ async fn without_the_off_two_machines_write_to_one_volume_and_that_is_seen() -> 
     assert!(!here.runs());
     database.still_writes(there.name()).await?;
     assert_eq!(database.writers().after(off).of(here.name()).0, []);
+
+    gateway.stop().await?;
+    no_more_of(cluster, "torn").await?;
+    here.force(true).await?;
+    cluster.until_ready(here, true).await?;
+    cluster.kubectl(&["taint", "node", here.name(), &format!("{OUT_OF_SERVICE}-")]).await?;
+    lent.leave();
     Ok(())
 }

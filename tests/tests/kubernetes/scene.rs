@@ -1,16 +1,86 @@
-//! One cluster for all tests here, each of which has machines of its own.
+//! One cluster for all tests here, and its machines, each of which is one test's at a time.
 
-use picket_tests::Result;
+use std::sync::{Mutex as Lock, PoisonError};
+use std::time::Duration;
+
 use picket_tests::peers::{CsiCall, Kubernetes, KubernetesMachine, Stopped};
-use tokio::sync::{Mutex, MutexGuard, OnceCell};
+use picket_tests::{PeerError, Result};
+use tokio::sync::{Mutex, MutexGuard, Notify, OnceCell};
 
 /// What lets go what a Node holds.
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+/// More than that one user may not have: each kubelet watches files by seven of the 128 `fs.inotify.max_user_instances`, each containerd by one.
+const MACHINES: u8 = 13;
+/// The one that nobody has alone.
+const EVERYBODY_S: &str = "n1";
+const LENT_WITHIN: Duration = Duration::from_secs(900);
 
 /// It ends with this process.
 pub async fn cluster() -> Result<&'static Kubernetes> {
     static CLUSTER: OnceCell<Kubernetes> = OnceCell::const_new();
-    CLUSTER.get_or_try_init(|| Kubernetes::start(14)).await
+    CLUSTER.get_or_try_init(|| Kubernetes::start(MACHINES)).await
+}
+
+/// Of tests that do it no harm.
+pub fn for_everybody(cluster: &Kubernetes) -> &KubernetesMachine {
+    cluster.machine(EVERYBODY_S)
+}
+
+/// Machines that nobody uses, in the order in which they were left; `None`: nobody has asked yet.
+static FREE: Lock<Option<Vec<&'static KubernetesMachine>>> = Lock::new(None);
+static LEFT: Notify = Notify::const_new();
+
+/// Machines of one test, until it leaves them. What is not left, as its test has failed, nobody else gets.
+#[must_use]
+pub struct Lent(Vec<&'static KubernetesMachine>);
+
+impl Lent {
+    /// The first of them.
+    pub fn one(&self) -> &'static KubernetesMachine {
+        self.0[0]
+    }
+
+    pub fn two(&self) -> [&'static KubernetesMachine; 2] {
+        [self.0[0], self.0[1]]
+    }
+
+    /// They are as they were found: on, their Nodes ready and clean, with nothing on them.
+    pub fn leave(self) {
+        free(|free| free.extend(self.0));
+        LEFT.notify_one();
+    }
+}
+
+fn free<T>(with: impl FnOnce(&mut Vec<&'static KubernetesMachine>) -> T) -> T {
+    with(FREE.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
+}
+
+/// So many machines, as soon as they are free. Whoever asks first gets them first.
+pub async fn lend(count: usize) -> Result<Lent> {
+    static TURN: Mutex<()> = Mutex::const_new(());
+    let cluster = cluster().await?;
+    let _turn = TURN.lock().await;
+    {
+        let mut known = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = |machine: &&KubernetesMachine| machine.name() != EVERYBODY_S;
+        known.get_or_insert_with(|| cluster.machines().iter().filter(alone).collect());
+    }
+    let machines = loop {
+        let taken = free(|free| (free.len() >= count).then(|| free.drain(..count).collect::<Vec<_>>()));
+        if let Some(taken) = taken {
+            break taken;
+        }
+        let late = |_| PeerError::TimedOut {
+            what: "machines are left by other tests".to_owned(),
+            within: LENT_WITHIN,
+            seen: String::new(),
+        };
+        tokio::time::timeout(LENT_WITHIN, LEFT.notified()).await.map_err(late)?;
+    };
+    for machine in &machines {
+        cluster.takes_pods(machine).await?;
+    }
+    Ok(Lent(machines))
 }
 
 /// What detaches stands still until this is dropped, and nobody else lets it go on meanwhile.
@@ -20,54 +90,9 @@ pub async fn sleeping(cluster: &'static Kubernetes) -> (Stopped<'static>, MutexG
     (cluster.stop_csi_controller(), one)
 }
 
-/// For a volume that goes from one to the other, in the right order.
-pub fn for_moving(cluster: &Kubernetes) -> [&KubernetesMachine; 2] {
-    ["n1", "n2"].map(|name| cluster.machine(name))
-}
-
-/// The same in the wrong order.
-pub fn for_the_wrong_order(cluster: &Kubernetes) -> [&KubernetesMachine; 2] {
-    ["n3", "n4"].map(|name| cluster.machine(name))
-}
-
-/// For a volume that goes from one to the other by a gateway's doing.
-pub fn for_a_gateway(cluster: &Kubernetes) -> [&KubernetesMachine; 2] {
-    ["n8", "n9"].map(|name| cluster.machine(name))
-}
-
-/// Of a gateway that takes it for another one; it is off at the end.
-pub fn for_a_mistake(cluster: &Kubernetes) -> &KubernetesMachine {
-    cluster.machine("n10")
-}
-
-/// For a volume that goes from one to the other, while its Node is deleted.
-pub fn for_deletion(cluster: &Kubernetes) -> [&KubernetesMachine; 2] {
-    ["n11", "n12"].map(|name| cluster.machine(name))
-}
-
-/// Of the test with taints of others.
-pub fn for_foreign_taints(cluster: &Kubernetes) -> &KubernetesMachine {
-    cluster.machine("n13")
-}
-
-/// Of a gateway that names it otherwise than its cluster does.
-pub fn for_another_name(cluster: &Kubernetes) -> &KubernetesMachine {
-    cluster.machine("n14")
-}
-
-/// Of the test in which a machine goes away and comes back.
-pub fn for_absence(cluster: &Kubernetes) -> &KubernetesMachine {
-    cluster.machine("n5")
-}
-
-/// Of the test with many pods.
-pub fn for_many(cluster: &Kubernetes) -> &KubernetesMachine {
-    cluster.machine("n7")
-}
-
-/// Of tests that do it no harm.
-pub fn for_everybody(cluster: &Kubernetes) -> &KubernetesMachine {
-    cluster.machine("n6")
+/// Deletes a StatefulSet, and waits until its pods are gone.
+pub async fn no_more_of(cluster: &Kubernetes, set: &str) -> Result<()> {
+    cluster.kubectl(&["delete", "statefulset", set, "--cascade=foreground", "--timeout=80s"]).await.map(drop)
 }
 
 /// What was done and where, in order; without what was refused.

@@ -1,0 +1,70 @@
+//! A machine that comes on by itself while its volumes are let go.
+
+use std::time::Duration;
+
+use picket_tests::peers::until;
+use picket_tests::{Daemon, Gateway, Result};
+
+use crate::door::Door;
+use crate::fenced::{
+    fence, is_told, login, no_more, power, settings, unfence, until_clean, until_out_of_service,
+};
+use crate::scene::{OUT_OF_SERVICE, cluster, lend, no_more_of, sleeping, told};
+
+/// Its power is back while the taint stands and what detaches sleeps: the taint is gone before anything else is done, the machine is
+/// fenced again, and only then its volume is let go. The record tells it.
+#[tokio::test]
+async fn power_that_is_back_while_the_taint_stands_takes_the_taint_away_first() -> Result<()> {
+    let cluster = cluster().await?;
+    let lent = lend(1).await?;
+    let machine = lent.one();
+    let before = power(machine).len();
+    let database = cluster.database("breach", &[machine]).await?;
+    database.runs_on(machine.name()).await?;
+    let door = Door::before(cluster, &login(cluster).await?).await?;
+    let nodes = [(machine.name(), machine, "pods")];
+    let fleet = settings(cluster, door.login(), &nodes, &no_more).await?;
+    let mut gateway = Gateway::within(cluster.place(), Daemon::Shipped, &fleet)?;
+    gateway.begin(&[]).await?;
+
+    let asleep = sleeping(cluster).await;
+    fence(&gateway, machine.name(), "confirmed").await?;
+    until_out_of_service(cluster, machine, true).await?;
+    is_told(&gateway, machine.name(), "left: ").await?;
+    machine.force(true).await?;
+    let switched = async || Ok(power(machine)[before..] == ["off", "on", "off"]);
+    until("it is fenced again", Duration::from_secs(120), switched).await?;
+    let off = machine.power_events().pop().expect("it was switched off");
+    let of = |body: fn(&str) -> bool| {
+        door.changes().into_iter().filter(move |one| body(&one.body) && one.status == Some(200))
+    };
+    let set =
+        || of(|body| body.contains(r#""op":"add","path":"/spec/taints"#) && body.contains(OUT_OF_SERVICE));
+    let again = async || Ok(set().any(|one| one.at > off.at));
+    until("it is set again", Duration::from_secs(120), again).await?;
+    let taken = || of(|body| body.contains(r#""op":"remove","path":"/spec/taints/"#));
+    let first = taken().next().unwrap_or_else(|| panic!("it was never taken away\n{}", gateway.log()));
+    // An API server that does not answer is not waited for.
+    let is_late = gateway.log().contains("what it set up is not seen to be gone");
+    assert!(first.at < off.at || is_late, "{first:#?} {off:?}\n{}", gateway.log());
+    let last = set().last().expect("it is set again");
+    assert!(last.at > first.at, "{first:#?} {last:#?}\n{}", gateway.log());
+    assert!(!machine.runs(), "it stands on a new confirmation");
+    let calls = database.csi_calls();
+    assert_eq!(told(&calls), [("attach", machine.name()), ("mount", machine.name())]);
+    drop(asleep);
+
+    is_told(&gateway, machine.name(), "released").await?;
+    let history = gateway.picket(&["history", machine.name()]).await?;
+    assert!(history.out.contains("a breach: found on"), "{history:?}");
+    assert!(gateway.log().contains("breach"), "{}", gateway.log());
+    unfence(&gateway, machine.name()).await?;
+    cluster.until_ready(machine, true).await?;
+    until_clean(cluster, machine).await?;
+    database.runs_on(machine.name()).await?;
+    assert_eq!(database.writers().overlaps(), 0);
+    assert_eq!(power(machine)[before..], ["off", "on", "off", "on"]);
+    no_more_of(cluster, "breach").await?;
+    lent.leave();
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! S8, with a whole gateway that stands still with a permit, or with a request on its way, and another one that goes on meanwhile: what the
+//! first had begun comes to nothing once the node is back.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use picket_tests::peers::{EtcdCluster, Kubernetes, KubernetesMachine, fresh_address};
+use picket_tests::{Daemon, Gateway, PeerError, Result, Said, program};
+use tokio::time::{Instant, sleep};
+
+use crate::door::{Asked, Door};
+use crate::fenced::{is_clean, login, made_anew, pods, settings, until_clean, until_they_run};
+use crate::scene::{Lent, OUT_OF_SERVICE, cluster, lend, no_more_of};
+
+/// The longest that is waited for anything.
+const PATIENCE: Duration = Duration::from_secs(300);
+const FENCE: [&str; 2] = ["fence", "--yes"];
+const UNFENCE: [&str; 1] = ["unfence"];
+const PODS: u32 = 3;
+
+/// Two gateways over one etcd, which ask the API server by one door, and one node with some pods. `g0` leads.
+struct Pair {
+    /// First, so that they end first.
+    gateways: Vec<Gateway>,
+    _etcd: EtcdCluster,
+    door: Door,
+    cluster: &'static Kubernetes,
+    lent: Lent,
+    machine: &'static KubernetesMachine,
+    set: &'static str,
+    pods: BTreeSet<String>,
+}
+
+impl Pair {
+    async fn start(set: &'static str, variables: &[(&str, &str)]) -> Result<Self> {
+        let (cluster, lent) = (cluster().await?, lend(1).await?);
+        let machine = lent.one();
+        cluster.idle_pods(set, PODS, machine).await?;
+        let pods = pods(cluster, set).await?;
+        let IpAddr::V4(address) = fresh_address().ip() else { unreachable!("it is one of loopback") };
+        let etcd = EtcdCluster::within(&[&cluster.place().by(address)]).await?;
+        let door = Door::before(cluster, &login(cluster).await?).await?;
+        let mut gateways = Vec::new();
+        for n in 0..2 {
+            let store = |_: &str, _: &str| {
+                format!(
+                    "[gateway]\nname = \"g{n}\"\n[store]\nkind = \"etcd\"\nendpoints = {:?}\nallow_anonymous = true\n\
+                     [election]\nlease = \"3s\"",
+                    etcd.endpoints()
+                )
+            };
+            let nodes = [(machine.name(), machine, "pods")];
+            let fleet = settings(cluster, door.login(), &nodes, &store).await?;
+            gateways.push(Gateway::within(cluster.place(), Daemon::Hooked, &fleet)?);
+        }
+        let mut pair = Self { gateways, _etcd: etcd, door, cluster, lent, machine, set, pods };
+        // With one thread alone: with more of them it may know that it leads no more before it does what it was about to.
+        let alone = [("TOKIO_WORKER_THREADS", "1")];
+        pair.gateways[0].begin(&[variables, &alone].concat()).await?;
+        pair.gateways[0].checked().await?;
+        pair.gateways[1].begin(&[]).await?;
+        Ok(pair)
+    }
+
+    fn node(&self) -> &'static str {
+        self.machine.name()
+    }
+
+    /// Lets `picket` do that at both, to its end; while nobody leads it is asked for again.
+    fn does(&self, verb: &'static [&'static str]) -> impl Future<Output = Result<()>> + use<> {
+        let endpoints: Vec<String> = self.gateways.iter().map(Gateway::endpoint).collect();
+        let (endpoints, node, end) = (endpoints.join(","), self.node(), Instant::now() + PATIENCE);
+        async move {
+            loop {
+                let said = said(&endpoints, verb, node).await?;
+                let is_leaderless = said.code == 5 && Instant::now() < end;
+                if !is_leaderless {
+                    assert_eq!(said.code, 0, "{said:?}");
+                    return Ok(());
+                }
+                sleep(Duration::from_millis(200)).await;
+            }
+        }
+    }
+
+    /// Waits until the first one stands still.
+    async fn until_stopped(&mut self) -> Result<()> {
+        let end = Instant::now() + PATIENCE;
+        while !self.gateways[0].process()?.is_frozen() {
+            assert!(Instant::now() < end, "it never stops\n{}", self.logs());
+            sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
+    }
+
+    /// The successor has let everything go, and brings the node back: it has its pods again, which are other ones, and nothing of ours.
+    async fn comes_back(&mut self) -> Result<()> {
+        assert!(!self.machine.runs());
+        self.pods = made_anew(self.cluster, self.set, &self.pods).await?;
+        self.does(&UNFENCE).await?;
+        self.cluster.until_ready(self.machine, true).await?;
+        until_they_run(self.cluster, self.set, self.pods.len()).await?;
+        until_clean(self.cluster, self.machine).await
+    }
+
+    /// What is recorded of its fences.
+    async fn history(&self) -> Result<String> {
+        let said = self.gateways[1].picket(&["--output", "json", "history", self.node()]).await?;
+        assert_eq!(said.code, 0, "{said:?}\n{}", self.logs());
+        Ok(said.out)
+    }
+
+    /// Lets the first one go on: it finds that it does not lead, and changes nothing, neither there nor in the record.
+    async fn goes_on_in_vain(mut self) -> Result<()> {
+        let (recorded, changes) = (self.history().await?, self.door.changes().len());
+        self.gateways[0].process()?.thaw();
+        let end = Instant::now() + PATIENCE;
+        while !self.gateways[0].log().contains("does not lead; standing again") {
+            assert!(Instant::now() < end, "it still leads\n{}", self.logs());
+            sleep(Duration::from_millis(50)).await;
+        }
+        let late: Vec<Asked> = self.door.changes().split_off(changes);
+        assert!(late.is_empty(), "{late:#?}\n{}", self.logs());
+        self.is_untouched().await?;
+        assert_eq!(self.history().await?, recorded);
+        no_more_of(self.cluster, self.set).await?;
+        self.lent.leave();
+        Ok(())
+    }
+
+    /// The node that is back, and what is on it, is as it was.
+    async fn is_untouched(&self) -> Result<()> {
+        let node = self.cluster.node(self.machine).await?;
+        assert!(is_clean(&node), "{node:#}\n{}", self.logs());
+        assert_eq!(pods(self.cluster, self.set).await?, self.pods, "{}", self.logs());
+        assert!(self.machine.runs());
+        Ok(())
+    }
+
+    /// What was on its way arrives, and the API server refuses it.
+    async fn arrives_in_vain(&self) -> Result<()> {
+        for one in self.door.let_go().await? {
+            assert!(matches!(one.status, Some(409 | 422)), "{one:#?}\n{}", self.logs());
+        }
+        self.is_untouched().await
+    }
+
+    fn logs(&self) -> String {
+        let logs = self.gateways.iter().enumerate().map(|(n, one)| format!("--- g{n}\n{}", one.log()));
+        logs.collect::<Vec<_>>().join("\n")
+    }
+}
+
+async fn said(endpoints: &str, verb: &[&str], node: &str) -> Result<Said> {
+    let mut command = tokio::process::Command::new(program("picket")?);
+    command.arg("--endpoint").arg(endpoints).args(verb).args([node, "--reason", "a test"]);
+    command.args(["--timeout", "290s"]).stdin(std::process::Stdio::null()).kill_on_drop(true);
+    Ok(Said::of(command.output().await.map_err(PeerError::io("run picket"))?))
+}
+
+/// It had the permit, and had sent nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_stood_still_before_it_set_its_taint_sets_none() -> Result<()> {
+    // The first attempt deletes pods, the second one sets the taint.
+    let mut pair = Pair::start("late-permit", &[("PICKET_STOP_AT", "permitted release#2")]).await?;
+    pair.does(&FENCE).await?;
+    pair.until_stopped().await?;
+    pair.comes_back().await?;
+    pair.goes_on_in_vain().await
+}
+
+/// It had sent the taint, and that was on its way for as long as all of this took.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_taint_that_was_on_its_way_is_refused_once_the_node_is_back() -> Result<()> {
+    let mut pair = Pair::start("late-taint", &[]).await?;
+    pair.door.hold(1, |asked| {
+        let is_of_node = asked.method == "PATCH" && asked.path.starts_with("/api/v1/nodes/");
+        is_of_node && asked.body.contains(OUT_OF_SERVICE)
+    });
+    let fencing = pair.does(&FENCE);
+    let standing = async {
+        pair.door.until_held(1).await?;
+        pair.gateways[0].process()?.freeze();
+        Ok(())
+    };
+    tokio::try_join!(fencing, standing)?;
+    pair.comes_back().await?;
+    pair.arrives_in_vain().await?;
+    pair.goes_on_in_vain().await
+}
+
+/// The same of what it had sent to its pods, of which others have the names by then.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_on_its_way_to_pods_is_refused_once_others_have_their_names() -> Result<()> {
+    let mut pair = Pair::start("late-pods", &[]).await?;
+    let is = |asked: &Asked, method: &str, end: &str| {
+        let path = asked.path.split('?').next().unwrap_or_default();
+        asked.method == method && path.ends_with(end)
+    };
+    pair.door.hold(2, move |asked| {
+        is(asked, "PATCH", "/late-pods-0/status") || is(asked, "DELETE", "/late-pods-1")
+    });
+    let fencing = pair.does(&FENCE);
+    let standing = async {
+        pair.door.until_held(2).await?;
+        pair.gateways[0].process()?.freeze();
+        Ok(())
+    };
+    tokio::try_join!(fencing, standing)?;
+    pair.comes_back().await?;
+    pair.arrives_in_vain().await?;
+    pair.goes_on_in_vain().await
+}

@@ -1,0 +1,6 @@
+//! The controller before a thousand Nodes, whose kubelets are kwok's, of a real API server with real controllers, and before a real gateway.
+
+mod cost;
+mod nodes;
+mod scene;
+mod story;
