@@ -8,5 +8,8 @@ mod joined;
 mod kubelets;
 mod missing;
 mod moved;
+mod nhc;
 mod policies;
+mod remediated;
 mod scene;
+mod wishes;

@@ -123,6 +123,10 @@ impl Scene {
         let login = login(cluster, dir.path()).await?;
         let scene = Self { cluster, kubelets, gateway, login, dir, _turn: turn };
         scene.define().await?;
+        // What another test here has left.
+        let gone = ["delete", "clusterrolebinding", "picket-controller-remediation", "--ignore-not-found"];
+        cluster.kubectl(&gone).await?;
+        cluster.kubectl(&["-n", "medik8s-leases", "delete", "leases", "--all"]).await?;
         cluster.kubectl(&["delete", "fencingpolicies", "--all"]).await?;
         cluster.kubectl(&["-n", "picket", "delete", "leases", "--all"]).await?;
         Ok(scene)
@@ -134,10 +138,13 @@ impl Scene {
         let printed = self.run(&["crds"]).await?;
         write(&file, &printed.1)?;
         self.cluster.kubectl(&["apply", "-f", &text(&file)]).await?;
-        self.cluster
-            .kubectl(&["wait", "--for=condition=Established", "crd/fencingpolicies.picket.dev"])
-            .await
-            .map(drop)
+        let mut established = vec!["wait", "--for=condition=Established"];
+        established.extend([
+            "crd/fencingpolicies.picket.dev",
+            "crd/picketremediations.picket.dev",
+            "crd/picketremediationtemplates.picket.dev",
+        ]);
+        self.cluster.kubectl(&established).await.map(drop)
     }
 
     /// A policy for all workers, with these further fields.
@@ -193,6 +200,26 @@ impl Scene {
     pub fn controller_by(&self, identity: &str, login: &Path) -> Result<Controller> {
         let [nobody, gateway] = self.endpoints();
         let settings = self.settings(identity, &[&nobody, &gateway], login)?;
+        self.begin(identity, &settings)
+    }
+
+    /// The same, which does what NodeHealthCheck asks for. Its settings.
+    pub fn remediating(&self, identity: &str) -> Result<PathBuf> {
+        let [nobody, gateway] = self.endpoints();
+        let settings = self.settings(identity, &[&nobody, &gateway], &self.login)?;
+        let text = std::fs::read_to_string(&settings).unwrap_or_default();
+        write(&settings, &format!("{text}remediation = true\n"))?;
+        Ok(settings)
+    }
+
+    /// A file of that name.
+    pub fn file(&self, name: &str, text: &str) -> Result<String> {
+        let path = self.dir.path().join(name);
+        write(&path, text)?;
+        Ok(path.display().to_string())
+    }
+
+    pub fn begin(&self, identity: &str, settings: &Path) -> Result<Controller> {
         let mut command = self.cluster.place().command(program("picket-controller")?);
         command.arg("--config").arg(settings);
         let number = uuid::Uuid::now_v7().simple();

@@ -336,7 +336,7 @@ impl Control {
             Why::Braked(_) => "braked",
             Why::Quiet(_) => "quiet",
             Why::ControlPlane(_) => "control plane",
-            Why::Unseen | Why::Watching { .. } | Why::NotLeading => return,
+            Why::Unseen | Why::Watching { .. } | Why::Heard(_) | Why::NotLeading => return,
         };
         if self.withheld.insert(name.to_owned(), word) != Some(word) {
             self.teller.event(&node, "FenceWithheld", &format!("it is unhealthy, and is not fenced: {why}"));
@@ -391,7 +391,7 @@ fn word(verdict: &Verdict) -> &'static str {
         Verdict::Follow(stage) => stage.word(),
         Verdict::Leave(Why::Healthy) => "healthy",
         Verdict::Leave(Why::Nobody(_)) => "no policy",
-        Verdict::Leave(Why::Watching { .. }) => "watched",
+        Verdict::Leave(Why::Watching { .. } | Why::Heard(_)) => "watched",
         Verdict::Leave(Why::NotLeading) => "due",
         Verdict::Leave(_) => "withheld",
     }

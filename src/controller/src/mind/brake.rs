@@ -14,6 +14,9 @@ const LEAST: usize = 3;
 /// A zone heals Node by Node: who is not heard again yet is given two renewals more.
 const HEALS: Duration = Duration::from_secs(20);
 
+/// A lease that was seen to advance so short a while ago is that of a kubelet that lives now.
+const LIVES: Duration = Duration::from_secs(12);
+
 /// When each Node's lease was seen to advance. Its `renewTime` names a renewal, and is compared with no clock.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Leases(BTreeMap<String, Lease>);
@@ -22,22 +25,36 @@ pub(super) struct Leases(BTreeMap<String, Lease>);
 struct Lease {
     renewal: String,
     advanced: Option<Moment>,
+    /// Since when it advances without a break.
+    since: Option<Moment>,
 }
 
 impl Leases {
     pub(super) fn see(&mut self, node: &str, renewal: &str, at: Moment) {
         match self.0.get_mut(node) {
             Some(lease) if lease.renewal == renewal => {}
-            Some(lease) => *lease = Lease { renewal: renewal.to_owned(), advanced: Some(at) },
+            Some(lease) => {
+                let goes_on = lease.advanced.is_some_and(|last| at.saturating_sub(last) <= STALE);
+                let since = lease.since.filter(|_| goes_on).or(Some(at));
+                *lease = Lease { renewal: renewal.to_owned(), advanced: Some(at), since };
+            }
             // What is found may have been so for long.
             None => {
-                drop(self.0.insert(node.to_owned(), Lease { renewal: renewal.to_owned(), advanced: None }))
+                let lease = Lease { renewal: renewal.to_owned(), advanced: None, since: None };
+                drop(self.0.insert(node.to_owned(), lease));
             }
         }
     }
 
     pub(super) fn forget(&mut self, node: &str) {
         self.0.remove(node);
+    }
+
+    /// Since when a kubelet is heard, if it is heard now.
+    pub(super) fn heard_since(&self, node: &str, now: Moment) -> Option<Moment> {
+        let lease = self.0.get(node)?;
+        let lives = lease.advanced.is_some_and(|at| now.saturating_sub(at) <= LIVES);
+        lease.since.filter(|_| lives)
     }
 
     fn is_fresh(&self, node: &str, now: Moment) -> bool {

@@ -35,6 +35,9 @@ use policy::Spoken;
 use sight::Sight;
 use voice::{Speaker, Voice, unhealthy};
 
+/// So long a Node is given to say how it is, whose kubelet is heard again: it posts its status within some ten seconds.
+const BETTER_WORD: std::time::Duration = std::time::Duration::from_secs(60);
+
 /// What is known of the cluster, and what was asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Mind {
@@ -239,7 +242,9 @@ impl Mind {
                     round = 0;
                 }
                 // A remediation asks for itself: of it is told what the gateway says to it, and not what was said to another.
-                Stage::Waiting(_) | Stage::Kept | Stage::Person if voice.is_of_another(&episode.policy) => {
+                Stage::Waiting(_) | Stage::Kept | Stage::Person
+                    if voice.is_of_another(episode.wish.as_deref()) =>
+                {
                     round = 0;
                 }
                 Stage::Waiting(until) if now >= *until => known = Some(episode.key.clone()),
@@ -285,6 +290,13 @@ impl Mind {
         }
         if let Some(why) = voice.early(sight, now) {
             return Some(why);
+        }
+        // Unknown is what nobody has heard: of a kubelet that is heard again a better word is about to come.
+        let heard = self.leases.heard_since(&sight.node.name, now).map(|since| since + BETTER_WORD);
+        if voice.goes_by_silence(sight)
+            && let Some(until) = heard.filter(|until| now < *until)
+        {
+            return Some(Why::Heard(until));
         }
         let zone = Some(sight.node.zone().to_owned());
         if let Some(braked) = braked.get(&zone).or_else(|| braked.get(&None)) {

@@ -41,6 +41,8 @@ pub enum Why {
         /// How long it must be.
         least: Duration,
     },
+    /// It is unhealthy by silence alone, and its kubelet is heard again: it is given until then to say more.
+    Heard(Moment),
     /// It turned healthy a short while ago: left alone until then.
     Quiet(Moment),
     /// Too much is silent at once.
@@ -105,6 +107,7 @@ impl fmt::Display for Why {
             Self::Nobody(why) => why.fmt(f),
             Self::Paused(policy) => write!(f, "the FencingPolicy {policy} is paused"),
             Self::Excluded(why) => why.fmt(f),
+            Self::Heard(_) => f.write_str("its kubelet's lease advances again: it is about to say how it is"),
             Self::Unseen => f.write_str(
                 "it was not looked at just now: the API server does not answer, or there are too many",
             ),

@@ -43,9 +43,10 @@ impl<'a> Voice<'a> {
         }
     }
 
-    /// Whether what was asked for in that name says nothing to a remediation: of it is told what the gateway says to itself.
-    pub(super) fn is_of_another(&self, name: &str) -> bool {
-        matches!(self, Self::Wish(..)) && self.name() != name
+    /// Whether what was asked for by that remediation, or by a policy (`None`), says nothing to this one: of it is told what the gateway says to
+    /// itself. One that was made anew under its name is another.
+    pub(super) fn is_of_another(&self, wish: Option<&str>) -> bool {
+        matches!(self, Self::Wish(own, _) if wish != Some(own.id.uid.as_str()))
     }
 
     /// As it stands in notes.
@@ -119,6 +120,19 @@ impl<'a> Voice<'a> {
             }
         };
         until.filter(|until| now < *until).map(Why::Quiet)
+    }
+
+    /// Whether nothing but silence speaks against the Node.
+    pub(super) fn goes_by_silence(&self, sight: &Sight) -> bool {
+        match self {
+            Self::Wish(..) => {
+                sight.node.conditions.get("Ready").is_none_or(|ready| ready.status == "Unknown")
+            }
+            Self::Policy(policy) => {
+                let overdue = |one: &&Unhealthy| is_so(sight, one) && sight.lasted(&one.kind) >= one.least;
+                policy.unhealthy.iter().filter(overdue).all(|one| one.status == "Unknown")
+            }
+        }
     }
 
     /// What is asked for under that key.

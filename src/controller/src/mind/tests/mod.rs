@@ -26,6 +26,33 @@ fn a_node_that_is_not_ready_for_twenty_seconds_is_asked_for_once() {
     assert_eq!(scene.verdict("n1"), Verdict::Follow(Stage::Asking));
 }
 
+/// A zone comes back: its kubelets are heard before their Nodes are Ready again. Who is heard, and says nothing better for a minute, is ill.
+#[test]
+fn a_node_that_is_unknown_and_heard_again_is_given_a_minute() {
+    let mut scene = Scene::new();
+    // Its lease stands still for long before anybody calls it Unknown.
+    scene.silent.insert("n1".to_owned());
+    assert_eq!(scene.run(30), []);
+    scene.turn("n1", "Unknown");
+    assert_eq!(scene.run(19), []);
+    scene.silent.remove("n1");
+    assert_eq!(scene.run(59), []);
+    assert!(matches!(scene.verdict("n1"), Verdict::Leave(Why::Heard(_))));
+    scene.turn("n1", "True");
+    assert_eq!(scene.run(120), []);
+    scene.silent.insert("n1".to_owned());
+    assert_eq!(scene.run(30), []);
+    scene.turn("n1", "Unknown");
+    assert_eq!(scene.run(10), []);
+    scene.silent.remove("n1");
+    assert_eq!(scene.run(60), [], "heard since then, and nothing better is said");
+    assert_eq!(scene.run(3).len(), 1);
+    // Its own word that it is not Ready is no silence.
+    let mut scene = Scene::new();
+    scene.turn("n2", "False");
+    assert_eq!(scene.run(21).len(), 1);
+}
+
 #[test]
 fn another_controller_finds_the_same_key_whenever_it_begins() {
     let mut one = Scene::new();

@@ -121,9 +121,13 @@ impl Scene {
         self.nodes.get_mut(name).expect("it is there")
     }
 
-    /// Its condition Ready turns.
+    /// Its condition Ready turns. Unknown is what nobody has heard.
     pub fn turn(&mut self, name: &str, status: &str) {
         self.turns += 1;
+        match status {
+            "Unknown" => drop(self.silent.insert(name.to_owned())),
+            _ => drop(self.silent.remove(name)),
+        }
         let turned = format!("turn-{}", self.turns);
         let ready = Condition { status: status.to_owned(), turned };
         self.node(name).conditions.insert("Ready".to_owned(), ready);

@@ -79,6 +79,7 @@ fn every_reason_to_leave_a_node_alone_is_told_in_words() {
         Why::Nobody(Nobody::Several(vec!["a".to_owned(), "b".to_owned()])),
         Why::Unseen,
         Why::Quiet(Moment::ZERO),
+        Why::Heard(Moment::ZERO),
         Why::Braked(Braked { zone: Some(String::new()), stale: 3, of: 5 }),
         Why::ControlPlane("m1".to_owned()),
         Why::NotLeading,

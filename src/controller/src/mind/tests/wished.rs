@@ -55,6 +55,16 @@ fn one_is_asked_for_at_once_and_succeeds_when_its_node_is_back() {
 }
 
 #[test]
+fn one_that_is_made_anew_under_its_name_asks_for_itself() {
+    let mut scene = wanted(vec![wish("w1", "n1")]);
+    let before = first(&mut scene);
+    scene.mind.wishes(vec![wish("w2", "n1")]);
+    assert_eq!(scene.run(2), [], "what is under way is followed to its end");
+    assert!(scene.mind.ended("n1", &before.key, &End::Blocked(None), scene.now));
+    assert_eq!(first(&mut scene).key, "k8s/uid-n1/boot-n1/w2");
+}
+
+#[test]
 fn one_that_stays_off_has_succeeded_when_that_is_proven_and_released_and_not_before() {
     let stays = Wish { then: Then::StayOff, ..wish("w", "n1") };
     let mut scene = wanted(vec![stays.clone()]);
