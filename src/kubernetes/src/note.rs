@@ -180,7 +180,8 @@ mod tests {
         let expected = Note { stands: false, outdated: "5".to_owned(), ..note() };
         assert_eq!(noted(&patch[0]), expected);
         assert_eq!(patch.len(), 1);
-        let anew = noted(&outdating(&node(&[], "new"), "blue")[0]);
+        let other = node(&[("a/b", "c".to_owned())], "new");
+        let anew = noted(&outdating(&other, "blue")[0]);
         assert!(blank(&noting_node(&anew, "new"), "blue"), "{anew:?}");
         assert!(!blank(&noting_node(&note(), "new"), "blue") && !blank(&node(&[], "new"), "blue"));
     }

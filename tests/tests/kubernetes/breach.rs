@@ -47,7 +47,7 @@ async fn power_that_is_back_while_the_taint_stands_takes_the_taint_away_first() 
     // An API server that does not answer is not waited for.
     let is_late = gateway.log().contains("what it set up is not seen to be gone");
     assert!(first.at < off.at || is_late, "{first:#?} {off:?}\n{}", gateway.log());
-    let last = set().last().expect("it is set again");
+    let last = set().next_back().expect("it is set again");
     assert!(last.at > first.at, "{first:#?} {last:#?}\n{}", gateway.log());
     assert!(!machine.runs(), "it stands on a new confirmation");
     let calls = database.csi_calls();
