@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use picket_core::device::Identity;
+use picket_core::ids::Generation;
 use picket_release::{ReleaseError, Subject};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -91,9 +92,14 @@ impl OutOfService {
         }
     }
 
-    /// The Node is another machine's: what is ours on it goes at once, and what was to be said is said (K1). Nothing else is done to it.
-    pub(crate) async fn let_be(&self, node: &Node, until: Instant) {
+    /// The Node is another machine's: what is ours on it goes at once, and what was to be said is said (K1). Nothing else is done to it, and what a
+    /// later fence has set there is that one's.
+    pub(crate) async fn let_be(&self, node: &Node, generation: Generation, until: Instant) {
         let (name, owner) = (&node.metadata.name, &self.asked.owner);
+        let is_later = |node: &Node| Note::of(node, owner).is_some_and(|note| note.generation > generation.0);
+        if is_later(node) {
+            return;
+        }
         let until = until.min(Instant::now() + LET_BE);
         let mut node = node.clone();
         while let Some(patch) = taints::letting_be(&node, owner) {
@@ -109,7 +115,7 @@ impl OutOfService {
             }
             // Of whom it was judged, and of nobody else.
             match node::read(&self.cluster, name, until).await {
-                Ok(read) if is_of_the_same(&read, &node) => node = read,
+                Ok(read) if is_of_the_same(&read, &node) && !is_later(&read) => node = read,
                 _ => return,
             }
         }

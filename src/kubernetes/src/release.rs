@@ -232,7 +232,7 @@ impl Releaser for OutOfService {
         let mut met = None;
         if let Some(node) = &node {
             if let Err(replaced) = is_who_was_met(node, subject) {
-                self.let_be(node, until).await;
+                self.let_be(node, subject.generation, until).await;
                 return Err(replaced);
             }
             // Who is another machine is not who was met.
@@ -317,7 +317,7 @@ impl Releaser for OutOfService {
             };
             if let Some(node) = &node {
                 if let Err(replaced) = self.is_the_same(node, subject) {
-                    self.let_be(node, until).await;
+                    self.let_be(node, subject.generation, until).await;
                     return Err(replaced);
                 }
                 if !taints::value(node, OUT_OF_SERVICE).is_some_and(|value| self.is_ours(value)) {
