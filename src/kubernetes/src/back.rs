@@ -8,7 +8,6 @@ use tokio::time::Instant;
 
 use crate::cluster::Patch;
 use crate::fault::{Fault, Kind};
-use crate::finding::ROUND;
 use crate::node;
 use crate::note::{self, Note};
 use crate::object::{Lease, Node};
@@ -35,7 +34,7 @@ impl OutOfService {
         let of = self.of()?;
         self.cluster.is_meant(until).await?;
         let mut waits = None;
-        for name in of.sought.touched(&self.cluster, &self.asked.owner, ROUND, until).await? {
+        for name in of.sought.touched(&self.cluster, &self.asked.owner, until).await? {
             waits = waits.or(self.tidied_one(of, &name, left, until).await?);
         }
         Ok(waits)

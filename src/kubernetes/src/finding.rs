@@ -11,6 +11,7 @@ use crate::fault::Fault;
 use crate::identity::Met;
 use crate::note::Note;
 use crate::object::Node;
+use crate::taints::{self, OUT_OF_SERVICE};
 
 /// A list of all Nodes is good for so long, to find a name: the Node of that name is read for itself.
 const FRESH: Duration = Duration::from_secs(10);
@@ -79,22 +80,51 @@ impl Sought {
         }
     }
 
-    /// The names of all Nodes on which something of this node's may stand, as they are now: its own, and those on which it is noted.
+    /// The names of the Nodes on which something of this node's stands: its own, and those on which it is noted. By a list that serves others for a
+    /// while.
     pub(crate) async fn touched(
         &self,
         cluster: &Cluster,
         owner: &str,
-        age: Option<Duration>,
         until: Instant,
+    ) -> Result<Vec<String>, Fault> {
+        self.all(cluster, FRESH, until, |node| self.is_noted(node, owner) || self.is(node, &[])).await
+    }
+
+    /// The names of the Nodes on which this node's taint may let volumes go, as they are now.
+    pub(crate) async fn letting_go(
+        &self,
+        cluster: &Cluster,
+        owner: &str,
+        until: Instant,
+    ) -> Result<Vec<String>, Fault> {
+        self.all(cluster, Duration::ZERO, until, |node| self.may_let_go(node, owner)).await
+    }
+
+    async fn all(
+        &self,
+        cluster: &Cluster,
+        age: Duration,
+        until: Instant,
+        which: impl Fn(&Node) -> bool,
     ) -> Result<Vec<String>, Fault> {
         if self.by == FindBy::Name {
             return Ok(vec![self.node.clone()]);
         }
-        let nodes = cluster.nodes(age.unwrap_or_default(), until).await?;
-        let is_noted =
-            |node: &Node| Note::of(node, owner).is_some_and(|note| note.node.as_ref() == Some(&self.node));
-        let touched = nodes.iter().filter(|node| is_noted(node) || self.is(node, &[]));
-        Ok(touched.map(|node| node.metadata.name.clone()).collect())
+        let nodes = cluster.nodes(age, until).await?;
+        Ok(nodes.iter().filter(|node| which(node)).map(|node| node.metadata.name.clone()).collect())
+    }
+
+    fn is_noted(&self, node: &Node, owner: &str) -> bool {
+        Note::of(node, owner).is_some_and(|note| note.node.as_ref() == Some(&self.node))
+    }
+
+    /// A taint of ours of which no note says whose it is may be this node's: somebody took the note away, or it was written before it said so.
+    /// Taking that taint away lets nothing go, whose ever it is.
+    fn may_let_go(&self, node: &Node, owner: &str) -> bool {
+        let whose = Note::of(node, owner).and_then(|note| note.node);
+        let stands = taints::value(node, OUT_OF_SERVICE).is_some_and(|value| taints::is_of(owner, value));
+        self.is_noted(node, owner) || self.is(node, &[]) || stands && whose.is_none()
     }
 
     /// Whether that is it.
@@ -135,9 +165,6 @@ impl Sought {
     }
 }
 
-/// For how long a list of Nodes serves what is asked round by round.
-pub(crate) const ROUND: Option<Duration> = Some(FRESH);
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -177,6 +204,33 @@ mod tests {
         assert!(
             !sought(FindBy::SystemUuid).is(&node("b", "", zero), &[Identity { uuid: None, serial: None }])
         );
+    }
+
+    /// What lets volumes go is never taken for gone because nobody says any more whose it is.
+    #[test]
+    fn a_taint_of_ours_without_a_note_may_be_anybody_s() {
+        let node = |note: Option<serde_json::Value>, taint: &str| -> Node {
+            let mut annotations = serde_json::Map::new();
+            if let Some(note) = note {
+                annotations.insert("picket.dev/fence-blue".to_owned(), json!(note.to_string()));
+            }
+            let taints = json!([{ "key": OUT_OF_SERVICE, "value": taint, "effect": "NoExecute" }]);
+            let whole = json!({ "metadata": { "name": "a", "annotations": annotations }, "spec": { "taints": taints } });
+            serde_json::from_value(whole).expect("a Node")
+        };
+        let of = |whose: &str| Some(json!({ "owner": "blue", "node": whose }));
+        for (note, taint, may) in [
+            (of("r1"), "picket.blue.7", true),
+            (of("r1"), "mine", true),
+            (of("r2"), "picket.blue.7", false),
+            (None, "picket.blue.7", true),
+            (Some(json!({ "owner": "blue" })), "picket.blue.7", true),
+            (None, "picket.green.7", false),
+            (None, "mine", false),
+        ] {
+            let sought = sought(FindBy::SystemUuid);
+            assert_eq!(sought.may_let_go(&node(note.clone(), taint), "blue"), may, "{note:?} {taint}");
+        }
     }
 
     #[test]

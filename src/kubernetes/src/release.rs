@@ -364,7 +364,7 @@ impl Releaser for OutOfService {
     async fn withdraw(&self, _node: &NodeId, until: Instant) -> Result<(), ReleaseError> {
         let (of, owner) = (self.of()?, &self.asked.owner);
         self.cluster.is_meant(until).await?;
-        for name in of.sought.touched(&self.cluster, owner, None, until).await? {
+        for name in of.sought.letting_go(&self.cluster, owner, until).await? {
             taints::remove(&self.cluster, &name, owner, until).await?;
         }
         Ok(())

@@ -190,11 +190,16 @@ pub(crate) async fn remove(cluster: &Cluster, name: &str, owner: &str, until: In
     }
 }
 
+/// A patch that takes away the note that was written for the version alone, and nothing else: what stands beside it is a fence's, whose note
+/// somebody took away. `None`: it is a fence's note.
+fn unmarking(node: &Node, owner: &str) -> Option<Value> {
+    let changes = note::blank(node, owner).then(|| note::forgetting(node, owner))?;
+    Some(Value::Array(tests(node).into_iter().chain(changes).collect()))
+}
+
 /// Where nothing was noted, what made its version another one is taken away as well: it may be another machine's Node.
 async fn unmark(cluster: &Cluster, node: &Node, owner: &str, until: Instant) -> Result<(), Fault> {
-    let Some(patch) = note::blank(node, owner).then(|| clearing(node, owner)).flatten() else {
-        return Ok(());
-    };
+    let Some(patch) = unmarking(node, owner) else { return Ok(()) };
     match cluster.patch::<Node>(&node::path(&node.metadata.name), Patch::Json, &patch, until).await {
         Err(fault) if !fault.is_changed() && !fault.is(Kind::NotFound) => Err(fault),
         // Where it was changed meanwhile it stays, and is tidied away.
@@ -244,6 +249,27 @@ mod tests_of_patches {
             (&json!("/spec/taints"), &json!("/spec/taints/-"))
         );
         assert_eq!(patch[4]["path"], "/metadata/annotations");
+    }
+
+    #[test]
+    fn a_note_of_no_fence_goes_alone() {
+        let fenced = |note: Value| {
+            node(json!({
+                "metadata": {
+                    "uid": "u", "resourceVersion": "5", "finalizers": ["picket.dev/fencing-blue"],
+                    "annotations": { "picket.dev/fence-blue": note.to_string() },
+                },
+                "spec": { "taints": [{ "key": FENCED, "value": "picket.blue.7" }] },
+            }))
+        };
+        let patch = unmarking(&fenced(json!({ "owner": "blue", "outdated": "4" })), "blue").expect("it goes");
+        let changes: Vec<&Value> =
+            patch.as_array().expect("a list").iter().filter(|one| one["op"] != "test").collect();
+        assert_eq!(
+            changes,
+            [&json!({ "op": "remove", "path": "/metadata/annotations/picket.dev~1fence-blue" })]
+        );
+        assert_eq!(unmarking(&fenced(json!({ "owner": "blue", "generation": 7 })), "blue"), None);
     }
 
     #[test]

@@ -170,17 +170,11 @@ async fn a_gateway_that_stood_still_before_it_set_its_taint_sets_none() -> Resul
     pair.goes_on_in_vain().await
 }
 
-/// It had sent the taint, and that was on its way for as long as all of this took.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_taint_that_was_on_its_way_is_refused_once_the_node_is_back() -> Result<()> {
-    let mut pair = Pair::start("late-taint", &[]).await?;
-    pair.door.hold(1, |asked| {
-        let is_of_node = asked.method == "PATCH" && asked.path.starts_with("/api/v1/nodes/");
-        is_of_node && asked.body.contains(OUT_OF_SERVICE)
-    });
+/// Its leader stands still once so many of its requests are on their way. The other one brings the node back; then they arrive, and it goes on.
+async fn stands_still_with(mut pair: Pair, requests: usize) -> Result<()> {
     let fencing = pair.does(&FENCE);
     let standing = async {
-        pair.door.until_held(1).await?;
+        pair.door.until_held(requests).await?;
         pair.gateways[0].process()?.freeze();
         Ok(())
     };
@@ -190,10 +184,21 @@ async fn a_taint_that_was_on_its_way_is_refused_once_the_node_is_back() -> Resul
     pair.goes_on_in_vain().await
 }
 
+/// It had sent the taint, and that was on its way for as long as all of this took.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_taint_that_was_on_its_way_is_refused_once_the_node_is_back() -> Result<()> {
+    let pair = Pair::start("late-taint", &[]).await?;
+    pair.door.hold(1, |asked| {
+        let is_of_node = asked.method == "PATCH" && asked.path.starts_with("/api/v1/nodes/");
+        is_of_node && asked.body.contains(OUT_OF_SERVICE)
+    });
+    stands_still_with(pair, 1).await
+}
+
 /// The same of what it had sent to its pods, of which others have the names by then.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_on_its_way_to_pods_is_refused_once_others_have_their_names() -> Result<()> {
-    let mut pair = Pair::start("late-pods", &[]).await?;
+    let pair = Pair::start("late-pods", &[]).await?;
     let is = |asked: &Asked, method: &str, end: &str| {
         let path = asked.path.split('?').next().unwrap_or_default();
         asked.method == method && path.ends_with(end)
@@ -201,14 +206,5 @@ async fn what_was_on_its_way_to_pods_is_refused_once_others_have_their_names() -
     pair.door.hold(2, move |asked| {
         is(asked, "PATCH", "/late-pods-0/status") || is(asked, "DELETE", "/late-pods-1")
     });
-    let fencing = pair.does(&FENCE);
-    let standing = async {
-        pair.door.until_held(2).await?;
-        pair.gateways[0].process()?.freeze();
-        Ok(())
-    };
-    tokio::try_join!(fencing, standing)?;
-    pair.comes_back().await?;
-    pair.arrives_in_vain().await?;
-    pair.goes_on_in_vain().await
+    stands_still_with(pair, 2).await
 }
