@@ -18,6 +18,7 @@ mod licences;
 mod openstack;
 mod packages;
 mod place;
+mod programs;
 mod python;
 mod run;
 mod sim;

@@ -30,6 +30,12 @@ const SOAKS: &[Soak] = &[
         tests: &["seed::"],
         beside: 3,
     },
+    Soak {
+        name: "thousand",
+        place: &["--package", "picket-tests", "--test", "thousand"],
+        tests: &["story::"],
+        beside: 1,
+    },
 ];
 
 /// The one of that name.

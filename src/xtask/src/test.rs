@@ -1,10 +1,11 @@
 //! `cargo xtask test` and `soak`: everything, with the peers that it needs.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::Command;
+use std::time::Duration;
 
 use crate::failure::Failure;
+use crate::programs::{self, Ended};
 use crate::{etcd, kubernetes, openstack, packages, place, python, run, sim};
 
 /// How many histories are simulated with the tests.
@@ -53,53 +54,65 @@ pub fn test(yes: bool, filters: &[String], length: Length) -> Result<(), Failure
     let options = ["--histories".to_owned(), histories.to_string()];
     let lived = if filters.is_empty() { sim::sim(&options) } else { Ok(()) };
 
-    let mut command = place::cargo();
-    command.args(["test", "--workspace", "--locked", "--no-fail-fast", "--"]).args(filters);
-    command.envs(peers);
-    // Most of them wait for BMCs and machines rather than for a processor.
-    if std::env::var_os("RUST_TEST_THREADS").is_none() {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        command.env("RUST_TEST_THREADS", cores.max(8).to_string());
-    }
-    if length == Length::Long {
-        command.env("PICKET_SOAK", "1");
-        if std::env::var_os("PROPTEST_CASES").is_none() {
-            command.env("PROPTEST_CASES", "20000");
-        }
-    }
-    eprintln!("\n+ cargo test --workspace {}", filters.join(" "));
-    let mut cargo =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(Failure::of("cargo test"))?;
+    let programs = programs::built()?;
+    eprintln!("\n+ the tests of {} programs {}", programs.len(), filters.join(" "));
     let mut tally = Tally::default();
-    if let Some(lines) = cargo.stdout.take() {
-        for line in BufReader::new(lines).lines() {
-            let line = line.map_err(Failure::of("what cargo test prints"))?;
-            println!("{line}");
-            tally.take(&line);
+    let set = |command: &mut Command| {
+        command.args(filters).envs(peers.iter().map(|(name, value)| (name, value)));
+        // Most of them wait for BMCs and machines rather than for a processor.
+        if std::env::var_os("RUST_TEST_THREADS").is_none() {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            command.env("RUST_TEST_THREADS", cores.max(8).to_string());
         }
-    }
-    let status = cargo.wait().map_err(Failure::of("cargo test"))?;
-    println!(
-        "\nall together: {} passed, {} failed, in {} programs",
-        tally.passed, tally.failed, tally.programs
-    );
-    tally.verdict(status.success(), filters.is_empty()).and(lived)
+        if length == Length::Long {
+            command.env("PICKET_SOAK", "1");
+            if std::env::var_os("PROPTEST_CASES").is_none() {
+                command.env("PROPTEST_CASES", "20000");
+            }
+        }
+    };
+    programs::run(programs, set, |ended| tally.take(&ended, filters.is_empty()));
+    tally.tell();
+    tally.verdict(filters.is_empty()).and(lived)
 }
 
-/// What cargo's result lines say, added up.
+/// What the programs say of their tests, added up.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     programs: u32,
     passed: u32,
     failed: u32,
     ignored: u32,
+    /// The names of what failed, each with its program; a program that ended otherwise, by itself.
+    failures: Vec<String>,
+    /// Which took how long.
+    times: Vec<(Duration, String)>,
 }
 
 impl Tally {
-    /// Reads `test result: ok. 3 passed; 0 failed; 0 ignored; ...`; any other line is none of ours.
-    fn take(&mut self, line: &str) {
-        let Some(counts) = line.strip_prefix("test result: ") else { return };
+    /// Shows what a program printed, and reads it. One in which nothing has the name that is looked for has nothing to show.
+    fn take(&mut self, ended: &Ended, all: bool) {
+        let before = (self.passed, self.failed, self.failures.len());
+        for line in ended.printed.lines() {
+            self.read(line, &ended.source);
+        }
         self.programs += 1;
+        if !ended.succeeded && self.failures.len() == before.2 {
+            self.failures.push(ended.source.clone());
+        }
+        if all || !ended.succeeded || (self.passed, self.failed) != (before.0, before.1) {
+            println!("\n     Ran {} in {:.0?}\n{}", ended.source, ended.took, ended.printed);
+            self.times.push((ended.took, ended.source.clone()));
+        }
+    }
+
+    /// Reads `test result: ok. 3 passed; 0 failed; 0 ignored; ...` and `test name ... FAILED`; any other line is none of ours.
+    fn read(&mut self, line: &str, source: &str) {
+        let Some(rest) = line.strip_prefix("test ") else { return };
+        if let Some(name) = rest.strip_suffix(" ... FAILED") {
+            self.failures.push(format!("{source}: {name}"));
+        }
+        let Some(counts) = rest.strip_prefix("result: ") else { return };
         for count in counts.split([';', '.']) {
             let Some((number, what)) = count.trim().split_once(' ') else { continue };
             let Ok(number) = number.parse::<u32>() else { continue };
@@ -112,9 +125,25 @@ impl Tally {
         }
     }
 
-    fn verdict(&self, cargo_succeeded: bool, all: bool) -> Result<(), Failure> {
-        if !cargo_succeeded {
-            return Err(Failure::new("cargo test failed"));
+    /// The last that is printed.
+    fn tell(&mut self) {
+        self.times.sort_by(|a, b| b.cmp(a));
+        println!("\nthe longest:");
+        for (took, source) in self.times.iter().take(12) {
+            println!("{:>8.0?}  {source}", took);
+        }
+        println!(
+            "\nall together: {} passed, {} failed, in {} programs",
+            self.passed, self.failed, self.programs
+        );
+        for failure in &self.failures {
+            println!("  failed: {failure}");
+        }
+    }
+
+    fn verdict(&self, all: bool) -> Result<(), Failure> {
+        if !self.failures.is_empty() {
+            return Err(Failure::new(format!("failed: {}", self.failures.join(", "))));
         }
         if self.ignored > 0 {
             return Err(Failure::new(format!(
@@ -134,25 +163,48 @@ impl Tally {
 mod tests {
     use super::*;
 
+    fn ended(printed: &str, succeeded: bool) -> Ended {
+        let took = Duration::from_secs(1);
+        Ended { source: "tests/some.rs".to_owned(), printed: printed.to_owned(), succeeded, took }
+    }
+
     #[test]
     fn result_lines_are_added_up() {
         let mut tally = Tally::default();
-        for line in [
-            "test result: ok. 26 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 30.96s",
-            "test something ... ok",
-            "test result: FAILED. 4 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.01s",
-        ] {
-            tally.take(line);
-        }
-        assert_eq!(tally, Tally { programs: 2, passed: 30, failed: 1, ignored: 2 });
+        tally.take(
+            &ended(
+                "test one ... ok\n\
+                 test result: ok. 26 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 30.96s",
+                true,
+            ),
+            true,
+        );
+        tally.take(
+            &ended(
+                "test a::b ... FAILED\n\
+                 test result: FAILED. 4 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.01s",
+                false,
+            ),
+            true,
+        );
+        assert_eq!((tally.programs, tally.passed, tally.failed, tally.ignored), (2, 30, 1, 2));
+        assert_eq!(tally.failures, ["tests/some.rs: a::b"]);
+    }
+
+    #[test]
+    fn a_program_that_dies_failed() {
+        let mut tally = Tally::default();
+        tally.take(&ended("test one ... ok\n", false), true);
+        assert_eq!(tally.failures, ["tests/some.rs"]);
+        assert!(tally.verdict(true).is_err());
     }
 
     #[test]
     fn ignored_tests_and_no_tests_are_failures() {
-        let passed = Tally { programs: 1, passed: 1, ..Tally::default() };
-        assert_eq!(passed.verdict(true, true), Ok(()));
-        assert!(passed.verdict(false, true).is_err());
-        assert!(Tally { ignored: 1, ..passed }.verdict(true, true).is_err());
-        assert!(Tally::default().verdict(true, false).is_err());
+        let passed = || Tally { programs: 1, passed: 1, ..Tally::default() };
+        assert_eq!(passed().verdict(true), Ok(()));
+        assert!(Tally { failures: vec!["a".to_owned()], ..passed() }.verdict(true).is_err());
+        assert!(Tally { ignored: 1, ..passed() }.verdict(true).is_err());
+        assert!(Tally::default().verdict(false).is_err());
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::cost;
-use crate::nodes::{self, ALL, GROUPS, KUBELETS, ready};
+use crate::nodes::{self, ALL, GROUPS, KUBELETS, ZONE, ready};
 
 /// So much happens at once, on a machine that does other things too.
 const WITHIN: Duration = Duration::from_secs(480);
@@ -21,7 +21,7 @@ pub const BUDGET: usize = 10;
 /// Simulated machines of these names, of which few are fenced within an hour.
 fn fleet() -> Fleet {
     let lines = |zone: &char| {
-        format!("[nodes.\"{zone}[001-200].devices.bmc]\ndriver = \"sim\"\nmachine = \"{{node}}\"\n")
+        format!("[nodes.\"{zone}[001-{:03}].devices.bmc]\ndriver = \"sim\"\nmachine = \"{{node}}\"\n", *ZONE)
             .replace("].devices", "]\".devices")
     };
     let nodes: String = nodes::ZONES.iter().map(lines).collect();
@@ -50,7 +50,7 @@ impl Scene {
         let mut gateway = Gateway::within(cluster.place(), Daemon::Shipped, &fleet())?;
         gateway.begin(&[]).await?;
         gateway.checked().await?;
-        until("all Nodes are Ready", WITHIN, async || Ok(ready(&cluster).await? == ALL + 1)).await?;
+        until("all Nodes are Ready", WITHIN, async || Ok(ready(&cluster).await? == *ALL + 1)).await?;
         cluster.apply(&cost::counting()).await?;
         let controller = Controller::start(&cluster, &gateway).await?;
         let scene = Self { controller, gateway, kubelets, cluster };
