@@ -26,6 +26,7 @@ mod remains;
 mod rivals;
 mod settings;
 mod taints;
+mod unattached;
 
 pub use alive::Alive;
 pub use release::OutOfService;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -103,6 +103,47 @@ pub(crate) struct Pod {
 #[serde(default)]
 pub(crate) struct PodSpec {
     pub(crate) tolerations: Vec<Toleration>,
+    pub(crate) volumes: Vec<Volume>,
+}
+
+/// A volume of a pod; what it is, is said by a key of that name.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Volume {
+    pub(crate) name: String,
+    #[serde(flatten)]
+    pub(crate) source: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Claim {
+    pub(crate) spec: ClaimSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ClaimSpec {
+    pub(crate) volume_name: String,
+}
+
+/// What it is, is said by a key of that name.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PersistentVolume {
+    pub(crate) spec: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct CsiDriver {
+    pub(crate) spec: CsiDriverSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct CsiDriverSpec {
+    pub(crate) attach_required: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

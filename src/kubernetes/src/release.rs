@@ -25,7 +25,7 @@ use crate::pods::Fate;
 use crate::remains::named;
 use crate::settings::Asked;
 use crate::taints::{FENCED, Mark, OUT_OF_SERVICE};
-use crate::{identity, node, pods, taints};
+use crate::{identity, node, pods, taints, unattached};
 
 /// For so long after the taint is gone the attach-detach controller, pod GC and taint eviction may act on what they have read (K3).
 pub(crate) const LINGERS: Duration = Duration::from_secs(30);
@@ -272,12 +272,19 @@ impl Releaser for OutOfService {
         let evicted = ours().filter(|pod| is(pod, Fate::Evicted));
         let evicted: Vec<String> = evicted.map(pods::words).collect();
         let kept = self.asked.keeps_node;
+        let lost = pods.iter().filter(|pod| is(pod, Fate::Goes) || is(pod, Fate::Evicted));
+        let lost: Vec<&Pod> = lost.collect();
+        let unattached = unattached::words(&self.cluster, &lost, until);
         match (&node, by) {
             // Nobody is left whom others would delete by a name.
             (Some(node), Some(by)) if goes.is_empty() && evicted.is_empty() => {
                 let both = [(FENCED, "NoSchedule"), (OUT_OF_SERVICE, "NoExecute")];
-                self.change(node, &taints::setting(node, &both, &mark, kept), until).await?;
-                return Ok(Progress::Accepted(format!("Node {name} (known {by}) is out of service")));
+                let setting = taints::setting(node, &both, &mark, kept);
+                let (changed, unattached) = tokio::join!(self.change(node, &setting, until), unattached);
+                changed?;
+                return Ok(Progress::Accepted(format!(
+                    "Node {name} (known {by}) is out of service{unattached}"
+                )));
             }
             // The first change names the version that was read before the store's last word: who stood still since then ends here.
             (Some(node), _) => {
@@ -295,12 +302,14 @@ impl Releaser for OutOfService {
             return Err(ReleaseError::DidNotHappen(format!("left to taint eviction: {}", named(&evicted))));
         }
         let held = goes.iter().all(|pod| pods::is_held(pod));
-        let deleted = pods::delete(&self.cluster, &goes, permit, until).await?;
+        let (deleted, unattached) =
+            tokio::join!(pods::delete(&self.cluster, &goes, permit, until), unattached);
+        let deleted = deleted?;
         let words: Vec<String> = goes.iter().map(|pod| pods::words(pod)).collect();
         if held || deleted == 0 {
             return Err(ReleaseError::DidNotHappen(format!("not gone yet: {}", named(&words))));
         }
-        Ok(Progress::NotThere(format!("{deleted} pods deleted: {}", named(&words))))
+        Ok(Progress::NotThere(format!("{deleted} pods deleted: {}{unattached}", named(&words))))
     }
 
     async fn observe(&self, subject: &Subject, until: Instant) -> Result<Progress, ReleaseError> {

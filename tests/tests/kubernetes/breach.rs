@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use picket_tests::peers::until;
 use picket_tests::{Daemon, Gateway, Result};
+use serde_json::json;
 
 use crate::door::Door;
 use crate::fenced::{
     fence, is_told, login, no_more, power, settings, unfence, until_clean, until_out_of_service,
 };
+use crate::odd::spec;
 use crate::scene::{OUT_OF_SERVICE, cluster, lend, no_more_of, sleeping, told};
 
 /// Its power is back while the taint stands and what detaches sleeps: the taint is gone before anything else is done, the machine is
-/// fenced again, and only then its volume is let go. The record tells it.
+/// fenced again, and only then its volume is let go. What is bound to it meanwhile goes like the rest. The record tells it.
 #[tokio::test]
 async fn power_that_is_back_while_the_taint_stands_takes_the_taint_away_first() -> Result<()> {
     let cluster = cluster().await?;
@@ -52,11 +54,25 @@ async fn power_that_is_back_while_the_taint_stands_takes_the_taint_away_first() 
     assert!(!machine.runs(), "it stands on a new confirmation");
     let calls = database.csi_calls();
     assert_eq!(told(&calls), [("attach", machine.name()), ("mount", machine.name())]);
+    // Where a volume had to be bound first a scheduler may come to it minutes after the others were gone.
+    let late = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "name": "breach-late" },
+        "spec": spec(&json!({ "nodeName": machine.name() })),
+    });
+    cluster.apply(&late).await?;
+    let it = ["get", "pod", "breach-late", "--ignore-not-found"];
+    let gone = async || Ok(cluster.json(&it).await?.is_null());
+    until("it goes like the others", Duration::from_secs(60), gone).await?;
+    until_out_of_service(cluster, machine, true).await?;
+    assert_eq!(told(&database.csi_calls()).len(), 2, "nothing is let go while what detaches sleeps");
     drop(asleep);
 
     is_told(&gateway, machine.name(), "released").await?;
     let history = gateway.picket(&["history", machine.name()]).await?;
     assert!(history.out.contains("a breach: found on"), "{history:?}");
+    assert!(history.out.contains("bound to it meanwhile: default/breach-late"), "{history:?}");
     assert!(gateway.log().contains("breach"), "{}", gateway.log());
     unfence(&gateway, machine.name()).await?;
     cluster.until_ready(machine, true).await?;

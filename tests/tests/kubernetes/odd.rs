@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::fenced::{fence, made_anew, no_more, pods, start, unfence, until_clean, until_they_run};
 use crate::scene::{cluster, for_everybody, lend, no_more_of};
 
-/// A static pod, one of a DaemonSet, and one that a finalizer holds, are no reason to wait, and are named in the record. One that
+/// A static pod, one of a DaemonSet, and one that a finalizer holds, are no reason to wait, and are named in the record, as are volumes that are never attached. One that
 /// tolerates everything is let go all the same, and runs elsewhere.
 #[tokio::test]
 async fn what_is_no_reason_to_wait_is_named_and_who_tolerates_everything_is_let_go() -> Result<()> {
@@ -27,16 +27,36 @@ async fn what_is_no_reason_to_wait_is_named_and_who_tolerates_everything_is_let_
         "template": { "metadata": { "labels": labels }, "spec": spec(&json!({ "nodeSelector": on_it })) },
     });
     let held = spec(&json!({ "nodeName": machine.name() }));
+    // None of them is ever attached: the one of its own, and the one by a claim.
+    let volumes = json!([
+        { "name": "own", "hostPath": { "path": "/tmp" } },
+        { "name": "shared", "persistentVolumeClaim": { "claimName": "odd-shared" } },
+    ]);
+    let disk = json!({
+        "accessModes": ["ReadWriteMany"],
+        "capacity": { "storage": "16Mi" },
+        "claimRef": { "namespace": "default", "name": "odd-shared" },
+        "hostPath": { "path": "/tmp" },
+        "storageClassName": "",
+    });
+    let claim = json!({
+        "accessModes": ["ReadWriteMany"],
+        "resources": { "requests": { "storage": "16Mi" } },
+        "storageClassName": "",
+        "volumeName": "odd-shared",
+    });
     let tolerating = json!({
         "replicas": 1,
         "serviceName": "odd-set",
         "selector": { "matchLabels": { "app": "odd-set" } },
         "template": {
             "metadata": { "labels": { "app": "odd-set" } },
-            "spec": spec(&json!({ "affinity": near(machine, other) })),
+            "spec": spec(&json!({ "affinity": near(machine, other), "volumes": volumes })),
         },
     });
     let items = json!([
+        { "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": "odd-shared" }, "spec": disk },
+        { "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": "odd-shared" }, "spec": claim },
         { "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "odd-daemon" }, "spec": daemons },
         { "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "odd-held", "finalizers": ["example.org/held"] }, "spec": held },
         { "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "odd-set" }, "spec": tolerating },
@@ -63,6 +83,8 @@ async fn what_is_no_reason_to_wait_is_named_and_who_tolerates_everything_is_let_
         format!("default/odd-static-{} (static)", machine.name()),
         format!("{daemon} (of a DaemonSet)"),
         "default/odd-held (kept by a finalizer)".to_owned(),
+        "default/odd-set-0: own (a folder of the machine)".to_owned(),
+        "default/odd-set-0: shared (a folder of the machine)".to_owned(),
     ] {
         assert!(said.out.contains(&named), "{named}: {said:?}\n{}", gateway.log());
     }
@@ -77,12 +99,13 @@ async fn what_is_no_reason_to_wait_is_named_and_who_tolerates_everything_is_let_
     cluster.kubectl(&["label", "node", machine.name(), "odd-"]).await?;
     cluster.kubectl(&["delete", "daemonset", "odd-daemon"]).await?;
     no_more_of(cluster, "odd-set").await?;
+    cluster.kubectl(&["delete", "pvc/odd-shared", "pv/odd-shared"]).await?;
     lent.leave();
     Ok(())
 }
 
 /// A pod that does nothing, and that no taint keeps away or evicts.
-fn spec(more: &Value) -> Value {
+pub fn spec(more: &Value) -> Value {
     let mut spec = json!({
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
