@@ -347,7 +347,7 @@ impl OpenStack {
 /// A question under way, which may go from thread to thread.
 type Asking<'a> = Pin<Box<dyn Future<Output = Result<Value>> + Send + 'a>>;
 
-/// Asks until it hears that word.
+/// Asks until it hears that word; not so often that Nova would have no time for anything else.
 async fn until<'a>(what: &str, word: &str, seen: impl Fn() -> Asking<'a>) -> Result<()> {
     let within = Duration::from_secs(60);
     let deadline = Instant::now() + within;
@@ -359,7 +359,7 @@ async fn until<'a>(what: &str, word: &str, seen: impl Fn() -> Asking<'a>) -> Res
         if Instant::now() >= deadline {
             return Err(PeerError::TimedOut { what: what.to_owned(), within, seen: now.to_string() });
         }
-        sleep(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(250)).await;
     }
 }
 
