@@ -200,6 +200,15 @@ pub enum Event<'a> {
         /// The attempt, if its end is known with this.
         known: Option<EffectId>,
     },
+    /// The deadline of a release is over, and one behind it acts in its place before it is its turn again (S23).
+    PassedOn {
+        /// Which.
+        release: ReleaseId,
+        /// What acts now.
+        to: ReleaseId,
+        /// Why.
+        why: String,
+    },
     /// What attempts had set up was seen to be gone.
     Withdrawn {
         /// What of it stood when that was asked for.

@@ -111,6 +111,7 @@ fn unfinished(release: &ReleaseState) -> ReleaseState {
         stage: ReleaseStage::Pending,
         attempts: 0,
         unfinished: release.unfinished || release.attempts > 0,
+        passed_on: false,
         detail: String::new(),
         ..release.clone()
     }

@@ -13,7 +13,7 @@ use picket_core::ids::{DeviceId, NodeId, ReleaseId};
 use picket_core::time::written;
 use picket_core::topology::{Level, Topology};
 use picket_driver::{Context, PowerDriver, SettingFault};
-use picket_engine::{NodePlan, PlannedRelease};
+use picket_engine::NodePlan;
 use picket_release::{ForNode, Releaser};
 use picket_server::Tls;
 use serde_json::json;
@@ -228,21 +228,8 @@ impl Builder<'_> {
         let addresses = drivers.iter().map(|(id, driver)| (id.clone(), driver.traits().endpoint.clone()));
         let topology = topology.at(addresses.collect());
         let whose = ForNode { id: &node.id, provider_id: node.provider_id.as_deref(), devices: &drivers };
-        let releases = node
-            .releases
-            .iter()
-            .filter_map(|id| {
-                let shared = self.releasers.get(id)?.clone();
-                let releaser = match shared.of_node(&whose) {
-                    Ok(own) => own.unwrap_or(shared),
-                    Err(wrong) => {
-                        self.faults.push(node.fault("releases", &wrong));
-                        return None;
-                    }
-                };
-                Some(PlannedRelease { id: id.clone(), releaser })
-            })
-            .collect();
+        let (releases, wrong) = releases::of_node(&node.releases, &self.releasers, &whose);
+        self.faults.extend(wrong.iter().map(|wrong| node.fault("releases", wrong)));
         let groups = Arc::new(self.groups.remove(&node.id).unwrap_or_default());
         let groups = self.alike.get(&groups).cloned().unwrap_or(groups);
         self.alike.insert(groups.clone());

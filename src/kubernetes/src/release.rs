@@ -192,6 +192,10 @@ impl Releaser for OutOfService {
         Some(LINGERS)
     }
 
+    fn passes_on(&self) -> bool {
+        true
+    }
+
     fn pace(&self) -> Pace {
         self.asked.pace
     }

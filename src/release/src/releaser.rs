@@ -212,6 +212,12 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
         Ok(None)
     }
 
+    /// Whether a cloud lets go with its own hands what this one should have, once its deadline is over (S23): a release in parts that
+    /// stands behind it.
+    fn passes_on(&self) -> bool {
+        false
+    }
+
     /// What it lets go part by part; `None`: it is attempted as a whole.
     fn in_parts(&self) -> Option<&dyn InParts> {
         None

@@ -157,6 +157,7 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::ReleaseProgress { release, stage, detail, known } => {
             release::progress(draft, &release, stage, detail, known)?;
         }
+        Event::PassedOn { release, to, why } => release::passed_on(draft, &release, &to, &why)?,
         Event::Withdrawn { effects } => release::withdrawn(draft, &effects),
         Event::Hold { holder, person } => hold::hold(draft, &holder, &person)?,
         Event::Unfence { holder, person } => unfence::drop_hold(draft, &holder, &person)?,

@@ -42,7 +42,7 @@ pub(super) fn intent(
         .releases
         .iter()
         .take_while(|release| release.id != *id)
-        .filter(|release| !release.stage.is_over() && !beside(release))
+        .filter(|release| !release.stage.is_over() && !release.passed_on && !beside(release))
         .map(|release| release.id.to_string())
         .collect();
     if !waiting.is_empty() {
@@ -128,6 +128,32 @@ pub(super) fn progress(
         draft.moment(what);
     }
     settle_released(draft);
+    Ok(())
+}
+
+/// One behind it, which is not over, acts first. What was set up is gone by then: two never let the same volume go.
+pub(super) fn passed_on(draft: &mut Draft, id: &ReleaseId, to: &ReleaseId, why: &str) -> Result<(), Refused> {
+    draft.expect_phase("passing on", &["fenced"], "volumes are let go only once the node is proven off")?;
+    expect_ground(draft)?;
+    let refused = |phase, hint| Err(Refused::Phase { wanted: "passing on", phase, hint });
+    if stands_of(&draft.record, id) {
+        return refused("standing", "what it set up is taken away first");
+    }
+    let is_over = find(draft, to)?.stage.is_over();
+    let release = find(draft, id)?;
+    if release.stage.is_over() || release.passed_on || is_over {
+        return refused("over", "it is passed on once, while it and what acts in its place are under way");
+    }
+    let fence = draft.fence()?;
+    let place = |id: &ReleaseId| fence.releases.iter().position(|one| one.id == *id);
+    if place(to) <= place(id) || to.is_part() || id.is_part() {
+        return refused("before it", "what acts in its place stands behind it, as a whole");
+    }
+    let release = find(draft, id)?;
+    release.passed_on = true;
+    release.detail = format!("passed on to {to}: {why}");
+    let told = format!("release {id} {}", release.detail);
+    draft.moment(told);
     Ok(())
 }
 

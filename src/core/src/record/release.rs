@@ -69,6 +69,9 @@ pub struct ReleaseState {
     /// An attempt from before a breach was never seen to have finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unfinished: bool,
+    /// Its deadline is over, and what stands behind it acts first (S23). It is let go all the same after that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passed_on: bool,
     /// What was said last: an error, a far side's word, who abandoned it and why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
@@ -90,6 +93,7 @@ impl ReleaseState {
             stage: ReleaseStage::Pending,
             attempts: 0,
             unfinished: false,
+            passed_on: false,
             detail: String::new(),
             subject: None,
             part: None,

@@ -203,6 +203,10 @@ impl Walk {
                 let stage = pick(&STAGES, b / 2);
                 Some(Event::ReleaseProgress { release: release(of), stage, detail: words(), known })
             }
+            "passed on" => {
+                let to = release(pick(&RELEASES, b));
+                Some(Event::PassedOn { release: release(of), to, why: words() })
+            }
             "withdrawn" => {
                 let ledger = &self.player.record().ledger;
                 // Of what is asked for some is not there, and some does not stand.

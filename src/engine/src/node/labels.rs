@@ -36,6 +36,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::OnFailed { .. } => "on_failed",
         Event::Closed { .. } => "closed",
         Event::Retry(_) => "retry",
+        Event::PassedOn { .. } => "passed_on",
         Event::Withdrawn { .. } => "withdrawn",
         Event::Abandon { .. } => "abandon",
         Event::StandDown(_) => "stand_down",

@@ -3,6 +3,7 @@
 
 mod around;
 mod cluster;
+mod passed_on;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use picket_config::{Fault, Gateway, Kinded, Settings};
 use picket_core::ids::ReleaseId;
-use picket_release::Releaser;
+use picket_engine::PlannedRelease;
+use picket_release::{ForNode, Releaser};
 
 /// Those of the settings, by name; what is wrong is told.
 pub(super) fn made(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<ReleaseId, Arc<dyn Releaser>> {
@@ -24,6 +25,46 @@ pub(super) fn made(settings: &Settings, faults: &mut Vec<Fault>) -> BTreeMap<Rel
     releasers
 }
 
+/// Those of a node, in their order, and what is wrong with them.
+pub(super) fn of_node(
+    named: &[ReleaseId],
+    made: &BTreeMap<ReleaseId, Arc<dyn Releaser>>,
+    node: &ForNode<'_>,
+) -> (Vec<PlannedRelease>, Vec<String>) {
+    let (mut releases, mut wrong) = (Vec::new(), Vec::new());
+    for id in named {
+        let Some(shared) = made.get(id).cloned() else { continue };
+        match shared.of_node(node) {
+            Ok(own) => releases.push(PlannedRelease { id: id.clone(), releaser: own.unwrap_or(shared) }),
+            Err(why) => wrong.push(why),
+        }
+    }
+    let hands = |one: &PlannedRelease| Hands {
+        release: one.id.clone(),
+        cloud: one.releaser.in_parts().is_some(),
+        cluster: one.releaser.passes_on(),
+    };
+    wrong.extend(out_of_order(&releases.iter().map(hands).collect::<Vec<_>>()));
+    (releases, wrong)
+}
+
+/// Whose hands let volumes go.
+struct Hands {
+    release: ReleaseId,
+    cloud: bool,
+    cluster: bool,
+}
+
+/// What a cloud has attached for a cluster is the cluster's to let go first (S23): detached behind its back it is attached again.
+fn out_of_order(releases: &[Hands]) -> Option<String> {
+    let cloud = releases.iter().position(|one| one.cloud)?;
+    let cluster = &releases[cloud..].iter().find(|one| one.cluster)?.release;
+    let cloud = &releases[cloud].release;
+    Some(format!(
+        "{cloud} stands before {cluster}, and would detach what the cluster holds for attached, and attaches again: name {cluster} before {cloud}"
+    ))
+}
+
 /// Who uses the service account of a pod runs on a Node of the very cluster that it lets go, and must know on which (S17, K13).
 fn stands_nowhere(gateway: &Gateway, release: &Kinded) -> Option<Fault> {
     let within = release.kind == "kubernetes" && !release.settings.contains_key("kubeconfig");
@@ -36,4 +77,27 @@ fn stands_nowhere(gateway: &Gateway, release: &Kinded) -> Option<Fault> {
              (deploy/helm does), or name a kubeconfig",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cloud_s_own_hands_stand_behind_the_cluster_s() {
+        let hands = |name: &str, cloud, cluster| Hands {
+            release: ReleaseId::new(name).expect("a name"),
+            cloud,
+            cluster,
+        };
+        let of = |names: &[&str]| {
+            let all: Vec<Hands> =
+                names.iter().map(|name| hands(name, *name == "disks", *name == "pods")).collect();
+            out_of_order(&all)
+        };
+        assert_eq!(of(&["pods", "told", "disks"]), None);
+        assert_eq!(of(&["disks", "told"]), None);
+        let wrong = of(&["told", "disks", "pods"]).expect("it is wrong");
+        assert!(wrong.contains("name pods before disks"), "{wrong}");
+    }
 }

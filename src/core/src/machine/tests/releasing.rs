@@ -252,3 +252,56 @@ fn giving_up_an_attempt_that_nothing_bounds_is_a_person_s_word_for_its_end() {
     abandon(&mut player, "detach").unwrap();
     assert_eq!(player.open_effects(), [] as [&str; 0]);
 }
+
+fn pass_on(player: &mut Player, from: &str, to: &str) -> Result<(), Refused> {
+    let (release, to) = (release(from), release(to));
+    player.try_apply(Event::PassedOn { release, to, why: "its time is over".to_owned() }).map(drop)
+}
+
+/// S23: what is behind it acts first, and it is not over for that (S7).
+#[test]
+fn what_is_passed_on_has_its_turn_after_what_acts_in_its_place() {
+    let mut player = fenced(&["pods", "volumes"]);
+    player.attempt("pods");
+    assert!(intent(&mut player, "volumes").is_err());
+    pass_on(&mut player, "pods", "volumes").unwrap();
+    assert!(pass_on(&mut player, "pods", "volumes").is_err(), "once");
+    let state = player.open_fence().release(&release("pods")).unwrap();
+    assert_eq!((state.passed_on, state.detail.as_str()), (true, "passed on to volumes: its time is over"));
+    let effect = player.attempt("volumes");
+    progress(&mut player, "volumes", ReleaseStage::Complete, Some(effect)).unwrap();
+    assert_eq!(player.phase(), "fenced", "not everything is let go");
+    let effect = player.attempt("pods");
+    progress(&mut player, "pods", ReleaseStage::Complete, Some(effect)).unwrap();
+    assert_eq!(player.phase(), "released");
+}
+
+#[test]
+fn only_backwards_and_to_what_is_open_is_passed_on() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["first", "second"]);
+    assert!(matches!(pass_on(&mut player, "first", "second"), Err(Refused::Phase { phase: "fencing", .. })));
+    player.confirm();
+    assert!(matches!(
+        pass_on(&mut player, "second", "first"),
+        Err(Refused::Phase { phase: "before it", .. })
+    ));
+    assert!(matches!(pass_on(&mut player, "first", "first"), Err(Refused::Phase { phase: "before it", .. })));
+    assert!(matches!(pass_on(&mut player, "first", "third"), Err(Refused::NoSuch { .. })));
+    abandon(&mut player, "second").unwrap();
+    assert!(matches!(pass_on(&mut player, "first", "second"), Err(Refused::Phase { phase: "over", .. })));
+}
+
+/// Whoever asks for it anew, or a breach, begins with the first again.
+#[test]
+fn what_was_passed_on_is_first_again_after_a_retry_and_a_breach() {
+    let passed_on = |player: &Player| player.open_fence().release(&release("pods")).unwrap().passed_on;
+    let mut player = fenced(&["pods", "volumes"]);
+    pass_on(&mut player, "pods", "volumes").unwrap();
+    player.give_up(Reason::ReleaseDeadline);
+    player.apply(Event::Retry(person()));
+    assert!(!passed_on(&player));
+    player.confirm();
+    pass_on(&mut player, "pods", "volumes").unwrap();
+    player.apply(Event::Breach { id: fence_id(2), device: device("bmc") });
+    assert!(!passed_on(&player));
+}

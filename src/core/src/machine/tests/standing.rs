@@ -114,3 +114,19 @@ fn it_outlives_a_breach() {
     let kinds = player.record().ledger.open().iter().map(|open| open.kind.clone());
     assert!(kinds.into_iter().any(|kind| kind == EffectKind::Standing(release("oos"))));
 }
+
+#[test]
+fn while_it_stands_nothing_acts_in_its_place() {
+    let mut player = Player::fencing(&[&[host("bmc")]], &["oos", "volumes"]);
+    player.confirm();
+    let attempt = player.attempt("oos");
+    progress(&mut player, ReleaseStage::Accepted, Some(attempt)).unwrap();
+    let passed_on = || Event::PassedOn {
+        release: release("oos"),
+        to: release("volumes"),
+        why: "its time is over".to_owned(),
+    };
+    assert!(matches!(player.try_apply(passed_on()), Err(Refused::Phase { phase: "standing", .. })));
+    player.apply(Event::Withdrawn { effects: standing(&player) });
+    player.apply(passed_on());
+}

@@ -21,7 +21,7 @@ impl std::fmt::Debug for Move {
 }
 
 /// Kinds of moves; those that lead on come more often.
-pub const NAMES: [&str; 68] = [
+pub const NAMES: [&str; 69] = [
     "fence",
     "fence",
     "join",
@@ -43,6 +43,7 @@ pub const NAMES: [&str; 68] = [
     "release progress",
     "release progress",
     "withdrawn",
+    "passed on",
     "unproven",
     "breach",
     "give up",

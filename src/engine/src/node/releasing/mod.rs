@@ -172,7 +172,10 @@ impl NodeTask {
 
     fn next_release(&self) -> Option<ReleaseState> {
         let fence = self.record().fence.as_ref()?;
-        fence.releases.iter().find(|release| !release.stage.is_over()).cloned()
+        let mut open = fence.releases.iter().filter(|release| !release.stage.is_over()).peekable();
+        let first = open.peek().copied();
+        // What was passed on is let go after what acts in its place.
+        open.find(|release| !release.passed_on).or(first).cloned()
     }
 
     pub(super) fn releaser(&self, id: &ReleaseId) -> Option<Arc<dyn Releaser>> {

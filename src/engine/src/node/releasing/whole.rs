@@ -7,6 +7,7 @@ use picket_core::ground::Look;
 use picket_core::ids::{EffectId, ReleaseId};
 use picket_core::outcome::Reason;
 use picket_core::record::{ReleaseStage, ReleaseState};
+use picket_core::time::{BootTime, written};
 use picket_release::{Progress, ReleaseError, Releaser, Subject};
 
 use super::{FIRST_PAUSE, Next, Run, sending};
@@ -25,11 +26,7 @@ impl NodeTask {
         let now = self.now();
         let Some(pacing) = run.pace(&state.id).map(|pacing| *pacing) else { return Ok(Next::Again) };
         if now >= pacing.deadline {
-            let said = run.heard.get(&state.id).unwrap_or(&state.detail);
-            let detail =
-                format!("release {} did not complete in {:?}: {said}", state.id, releaser.deadline());
-            self.give_up(Reason::ReleaseDeadline, detail).await?;
-            return Ok(Next::Moved);
+            return self.overdue(run, state, releaser, pacing.deadline).await;
         }
         if run.unknown == 0 && now >= pacing.next {
             match state.stage {
@@ -53,6 +50,57 @@ impl NodeTask {
         // Something was done, and what is next goes by another look.
         let goes_on = releaser.lingers().is_some() && until <= self.now();
         Ok(if goes_on && run.unknown == 0 { Next::Again } else { Next::Wait(until, pacing.deadline) })
+    }
+
+    /// Its time is over: what stands behind it acts in its place, else a person is asked (S23).
+    async fn overdue(
+        &mut self,
+        run: &mut Run,
+        state: &ReleaseState,
+        releaser: &Arc<dyn Releaser>,
+        deadline: BootTime,
+    ) -> Result<Next, Fatal> {
+        let id = &state.id;
+        let said = run.heard.get(id).unwrap_or(&state.detail);
+        let mut why = format!("did not complete in {}: {said}", written(releaser.deadline()));
+        if let Some(to) = self.acts_instead(state, &**releaser) {
+            let patience = releaser.max_in_flight().unwrap_or_default() + 2 * releaser.attempt_time();
+            match self.withdraw_of(id).await? {
+                Some(Ok(gone)) => {
+                    let passed_on =
+                        || Event::PassedOn { release: id.clone(), to: to.clone(), why: why.clone() };
+                    self.persist(|| standing::after(gone.clone(), passed_on())).await?;
+                    // Its turn comes again, with all of its time.
+                    run.paces.remove(id);
+                    run.heard.remove(id);
+                    return Ok(Next::Wait(self.now() + FIRST_PAUSE, deadline));
+                }
+                Some(Err(left)) if self.now() < deadline + patience => {
+                    tracing::warn!(release = %id, left, "what it set up is not seen to be gone: it is not passed on yet");
+                    return Ok(Next::Wait(self.now() + FIRST_PAUSE, deadline));
+                }
+                Some(Err(left)) => {
+                    why += &format!(
+                        "; it is not passed on to {to}, as what it set up is not seen to be gone: {left}"
+                    );
+                }
+                None => return Ok(Next::Again),
+            }
+        }
+        self.give_up(Reason::ReleaseDeadline, format!("release {id} {why}")).await?;
+        Ok(Next::Moved)
+    }
+
+    /// What lets go with a cloud's own hands, behind a release that passes on.
+    fn acts_instead(&self, state: &ReleaseState, releaser: &dyn Releaser) -> Option<ReleaseId> {
+        if !releaser.passes_on() || state.passed_on {
+            return None;
+        }
+        let releases = &self.record().fence.as_ref()?.releases;
+        let behind = releases.iter().skip_while(|one| one.id != state.id).skip(1);
+        let open = behind.filter(|one| !one.id.is_part() && !one.stage.is_over());
+        open.map(|one| one.id.clone())
+            .find(|id| self.releaser(id).is_some_and(|one| one.in_parts().is_some()))
     }
 
     /// What the attempt goes by is read, and after that power: however long the reading takes, the look is fresh, and the store says its last

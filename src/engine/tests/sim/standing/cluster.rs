@@ -110,6 +110,10 @@ impl Releaser for Cluster {
         Some(LINGERS)
     }
 
+    fn passes_on(&self) -> bool {
+        true
+    }
+
     async fn withdraw(&self, _node: &NodeId, _until: Instant) -> Result<(), ReleaseError> {
         let now = self.clock.boot();
         let mut state = self.state.lock().expect("whole");
