@@ -21,6 +21,7 @@ usage: cargo xtask <command>
                               300 without a number, and then every named step; what was met is added up
   soak kubernetes [--runs N]  a database on a real cluster whose node fails and comes back, so often in a row (20 without a
                               number) by each of: a killed kubelet, a cut network, a machine that stands still. Wants root
+  soak story                  a cluster in a cloud whose CSI controller sleeps: what acts in its place once its time is over. Wants root
   soak thousand               picket-controller before a thousand Nodes, where the tests have four hundred
   sim [--histories N] [--seed S] [--threads T] [--log]
                               histories of several gateways in simulated time, from seed S on; --seed alone replays one

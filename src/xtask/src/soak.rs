@@ -31,6 +31,12 @@ const SOAKS: &[Soak] = &[
         beside: 3,
     },
     Soak {
+        name: "story",
+        place: &["--package", "picket-tests", "--test", "story"],
+        tests: &["asleep::"],
+        beside: 1,
+    },
+    Soak {
         name: "thousand",
         place: &["--package", "picket-tests", "--test", "thousand"],
         tests: &["story::"],

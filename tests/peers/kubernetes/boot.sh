@@ -5,7 +5,7 @@
 #   name       of the node                     port      a process that keeps the machine's network open
 #   uuid       of the system, 32 digits        address   in that network
 #   programs   kubelet, csidisk and images     subnet    of its pods
-#   cluster    the cluster's directory
+#   cluster    the cluster's directory                 id        what attaches volumes knows it by this; else by its name
 #
 # The machine is one process tree in namespaces of its own. Its process 1 (init.sh) notes itself in MACHINE/vm.pid: killed, it takes
 # everything with it, as a power supply would. This script stays outside, and clears away what the kernel keeps after that.

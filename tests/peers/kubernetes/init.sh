@@ -78,7 +78,7 @@ done &
 # A kubelet refuses a plugin that registers before it has made its CSINode: the plugin ends then, and is started again.
 while :; do
     "$programs/bin/csidisk" -socket /var/lib/kubelet/plugins/disk.sock -volumes "$cluster/volumes" \
-        -journal "$cluster/csi.journal" -node "$name" -register /var/lib/kubelet/plugins_registry >>"$machine/csidisk.log" 2>&1
+        -journal "$cluster/csi.journal" -node "$name" ${id:+-id "$id"} -register /var/lib/kubelet/plugins_registry >>"$machine/csidisk.log" 2>&1
     sleep .5
 done &
 wait

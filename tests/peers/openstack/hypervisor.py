@@ -1,4 +1,5 @@
-"""Nova's own fake hypervisor, with what tests ask of it besides: knobs, and a journal of what it did (see knobs.py)."""
+"""Nova's own fake hypervisor, with what tests ask of it besides: knobs, guests that run, and a journal of what it did (see knobs.py)."""
+import subprocess
 import threading
 import uuid
 
@@ -38,22 +39,32 @@ class Watched(fake.FakeDriver):
             return True
         return False
 
+    def switch(self, instance, on):
+        """The fake one has no guests. Where a test named a machine that is the server's, it is switched in the same call, as an
+        emulator's process is started or killed: what Nova says afterwards is so."""
+        guest = KNOBS.guest(instance.uuid)
+        if guest:
+            subprocess.run([*guest["switch"], "1" if on else "0"], check=True, stdin=subprocess.DEVNULL)
+
     def spawn(self, context, instance, *args, **kwargs):
         super().spawn(context, instance, *args, **kwargs)
         self.note("spawn", instance)
 
     def destroy(self, context, instance, *args, **kwargs):
         KNOBS.until_awake(self._host)
+        self.switch(instance, False)
         super().destroy(context, instance, *args, **kwargs)
         self.note("destroy", instance)
 
     def power_off(self, instance, timeout=0, retry_interval=0):
         if not self.hindered("power_off", instance):
+            self.switch(instance, False)
             super().power_off(instance, timeout, retry_interval)
             self.note("power_off", instance, timeout=timeout)
 
     def power_on(self, context, instance, *args, **kwargs):
         if not self.hindered("power_on", instance):
+            self.switch(instance, True)
             super().power_on(context, instance, *args, **kwargs)
             self.note("power_on", instance)
 

@@ -5,6 +5,8 @@ FOLDER/knobs holds JSON files, which count from the moment at which they are the
   server-UUID.json    how the hypervisor treats that server: SECONDS for "power_off_delay", "power_on_delay", "detach_delay",
                       "migrate_delay", and true for "power_off_fail", "power_off_lies" (it says done, and the guest lives on),
                       "power_on_fail", "detach_fail", "migrate_fail". A delay ends when it is taken back
+  guest-UUID.json     "switch": a program with its arguments that switches the machine which is that server's guest: it is run with 1 or
+                      0 behind them, and has done it when it ends. Without one a server has no guest but in Nova's own word
   host-NAME.json      "frozen": the compute service of that host stands: it takes no message, does nothing, and reports nothing;
                       "down": its reports have been missing for so long that Nova holds it for down
   requests-NAME.json  a list of what is done to requests before a service, see layer.py
@@ -38,6 +40,9 @@ class Knobs:
 
     def server(self, uuid):
         return self._file(f"server-{uuid}.json")[1]
+
+    def guest(self, uuid):
+        return self._file(f"guest-{uuid}.json")[1]
 
     def host(self, name):
         return self._file(f"host-{name}.json")[1]

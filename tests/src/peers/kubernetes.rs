@@ -1,5 +1,6 @@
 //! Kubernetes, the real one, with real kubelets on machines that are switched by BMCs (`tests/peers/kubernetes`).
 
+mod cinder;
 mod control_plane;
 mod csi;
 mod kwok;
@@ -107,6 +108,17 @@ impl Kubernetes {
 
     /// The same, whose kube-controller-manager has these further arguments.
     pub async fn start_with(machines: u8, controllers: &[&str]) -> Result<Self> {
+        let alone = async |_: &Path, _: &Place, _: &mut [KubernetesMachine]| Ok((None, ()));
+        Self::make(machines, controllers, alone).await.map(|(cluster, ())| cluster)
+    }
+
+    /// The same, once that was made for its machines, which have not booted yet: the file with the login of a cloud that attaches
+    /// their volumes, where there is one, and whatever else.
+    async fn make<T>(
+        machines: u8,
+        controllers: &[&str],
+        around: impl AsyncFnOnce(&Path, &Place, &mut [KubernetesMachine]) -> Result<(Option<PathBuf>, T)>,
+    ) -> Result<(Self, T)> {
         programs::must_have_the_rest()?;
         let programs = programs::home()?;
         let folder = Folder::new()?;
@@ -127,11 +139,12 @@ impl Kubernetes {
             by_certificate(directory, machine.name())?;
             made.push(machine);
         }
-        let csi = Csi::start(directory, &programs, lan.middle(), &admin).await?;
+        let (cloud, around) = around(directory, lan.middle(), &mut made).await?;
+        let csi = Csi::start(directory, &programs, lan.middle(), &admin, cloud.as_deref()).await?;
         let mut cluster =
             Self { machines: made, csi, control_plane, proxy: None, programs, lan, directory: folder };
         cluster.begin(controllers).await?;
-        Ok(cluster)
+        Ok((cluster, around))
     }
 
     async fn begin(&mut self, controllers: &[&str]) -> Result<()> {

@@ -1,5 +1,6 @@
 //! OpenStack, the real one, on Nova's fake hypervisor (`tests/peers/openstack`).
 
+mod guest;
 mod journal;
 
 use std::net::IpAddr;

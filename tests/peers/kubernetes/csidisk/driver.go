@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"sync"
+	"errors"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -17,10 +17,10 @@ type driver struct {
 	csi.UnimplementedControllerServer
 	csi.UnimplementedNodeServer
 	node     string
+	id       string
 	volumes  string
 	journal  journal
-	mu       sync.Mutex
-	attached map[string]string
+	attached attachments
 }
 
 func (d *driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
@@ -44,29 +44,29 @@ func (d *driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCa
 }
 
 // A volume is attached to one node at a time, and who asks for it elsewhere is refused, as a cloud's disk would.
-func (d *driver) ControllerPublishVolume(_ context.Context, r *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch n := d.attached[r.VolumeId]; n {
-	case r.NodeId: // The attacher asks again where it did not hear the answer.
-		return &csi.ControllerPublishVolumeResponse{}, nil
-	case "":
-	default:
-		d.journal.note("refused", r.VolumeId, r.NodeId)
-		return nil, status.Errorf(codes.FailedPrecondition, "volume %s is attached to %s", r.VolumeId, n)
+func (d *driver) ControllerPublishVolume(ctx context.Context, r *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
+	changed, err := d.attached.attach(ctx, r.VolumeId, r.NodeId)
+	if changed {
+		d.journal.note("attach", r.VolumeId, r.NodeId)
 	}
-	d.attached[r.VolumeId] = r.NodeId
-	d.journal.note("attach", r.VolumeId, r.NodeId)
+	var other elsewhere
+	if errors.As(err, &other) {
+		d.journal.note("refused", r.VolumeId, r.NodeId)
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
+	}
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
 	return &csi.ControllerPublishVolumeResponse{}, nil
 }
 
-// Nobody is asked whether the node has unmounted it: neither would a cloud.
-func (d *driver) ControllerUnpublishVolume(_ context.Context, r *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.attached[r.VolumeId] == r.NodeId {
-		delete(d.attached, r.VolumeId)
+func (d *driver) ControllerUnpublishVolume(ctx context.Context, r *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
+	changed, err := d.attached.detach(ctx, r.VolumeId, r.NodeId)
+	if changed {
 		d.journal.note("detach", r.VolumeId, r.NodeId)
+	}
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
 	}
 	return &csi.ControllerUnpublishVolumeResponse{}, nil
 }

@@ -1,9 +1,11 @@
 // csidisk is a CSI driver for tests: a volume is a folder that all machines reach, as a SAN would be.
-// It attaches a volume to one node at a time, and notes what it did and when.
+// It attaches a volume to one node at a time, and notes what it did and when; with -openstack Nova does, and the folder has no more
+// than what is written.
 // Nothing but the attachment keeps two machines from writing: what is written there shows each overlap.
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"log"
@@ -21,10 +23,19 @@ func main() {
 	volumes := flag.String("volumes", "", "the folder of the volumes")
 	noted := flag.String("journal", "", "the file in which all that it does is noted")
 	node := flag.String("node", "", "the node whose plugin it is; empty: the controller of all")
+	id := flag.String("id", "", "what the controller knows that node by; empty: its name")
+	cloud := flag.String("openstack", "", "a login of an OpenStack, whose servers the nodes are and whose volumes are attached")
 	register := flag.String("register", "", "the kubelet's plugins_registry, for a node's plugin")
 	flag.Parse()
 
-	d := &driver{node: *node, volumes: *volumes, journal: journal(*noted), attached: map[string]string{}}
+	d := &driver{node: *node, id: cmp.Or(*id, *node), volumes: *volumes, journal: journal(*noted)}
+	d.attached = &here{has: map[string]string{}}
+	if *cloud != "" {
+		var err error
+		if d.attached, err = inCloud(*cloud); err != nil {
+			log.Fatal(err)
+		}
+	}
 	serving := listen(*socket)
 	if *register != "" {
 		announced := grpc.NewServer()

@@ -19,7 +19,7 @@ pub struct CsiCall {
     pub what: String,
     /// Which volume.
     pub volume: String,
-    /// From or to which Node.
+    /// From or to which Node; in a cloud its server, for `attach`, `detach` and `refused`.
     pub node: String,
 }
 
@@ -30,12 +30,22 @@ pub(super) struct Csi {
 }
 
 impl Csi {
-    pub(super) async fn start(cluster: &Path, programs: &Path, middle: &Place, login: &Path) -> Result<Self> {
+    /// `cloud`: the file with a login of the OpenStack that attaches; else the driver does itself.
+    pub(super) async fn start(
+        cluster: &Path,
+        programs: &Path,
+        middle: &Place,
+        login: &Path,
+        cloud: Option<&Path>,
+    ) -> Result<Self> {
         let (socket, volumes) = (cluster.join("csi.sock"), cluster.join("volumes"));
         std::fs::create_dir_all(&volumes).map_err(PeerError::io("create a place for volumes"))?;
         let mut command = middle.command(programs.join("bin/csidisk"));
         command.arg("-socket").arg(&socket).arg("-volumes").arg(&volumes);
         command.arg("-journal").arg(cluster.join("csi.journal"));
+        if let Some(cloud) = cloud {
+            command.arg("-openstack").arg(cloud);
+        }
         let mut controller = Process::start(command, &cluster.join("csidisk.log"), "util-linux")?;
         let there = || socket.exists() || controller.ended().is_some();
         eventually("the CSI driver serves", READY_WITHIN, there).await?;

@@ -28,6 +28,7 @@ pub struct KubernetesMachine {
     place: Place,
     middle: Place,
     bmc: IpmiSim,
+    is_a_guest: bool,
 }
 
 impl KubernetesMachine {
@@ -53,7 +54,7 @@ impl KubernetesMachine {
         reaper::machine(&path);
         let bmc = IpmiSim::builder().within(&outside, BMC_PORT).guid(other_order(uuid)).below(cluster);
         let bmc = bmc.machine_of(&path).start().await?;
-        Ok(Self { name, uuid, path, place, middle: lan.middle().clone(), bmc })
+        Ok(Self { name, uuid, path, place, middle: lan.middle().clone(), bmc, is_a_guest: false })
     }
 
     /// Its Node's name.
@@ -64,6 +65,34 @@ impl KubernetesMachine {
     /// The UUID of its system, which its kubelet says, as 32 digits.
     pub fn uuid(&self) -> String {
         self.uuid.simple().to_string()
+    }
+
+    /// From its next boot on it is the guest of that server, which is what its system's UUID says and what attaches volumes knows it
+    /// by. Its BMC goes on to say the other one.
+    pub(super) fn becomes(&mut self, server: &str) -> Result<()> {
+        let settings = self.path.join("settings");
+        let malformed = |what: String| PeerError::Malformed { path: settings.clone(), what };
+        self.uuid = server.parse().map_err(|error| malformed(format!("{server}: {error}")))?;
+        self.is_a_guest = true;
+        let text = std::fs::read_to_string(&settings).map_err(PeerError::io("read a machine's settings"))?;
+        // What is set last counts.
+        knob::write_whole(&settings, &format!("{text}uuid={}\nid={server}\n", self.uuid()))
+    }
+
+    /// The server of a cloud whose guest it is, by its id.
+    pub fn server(&self) -> Option<String> {
+        self.is_a_guest.then(|| self.uuid.to_string())
+    }
+
+    /// What a cloud's Nodes have as their providerID.
+    pub fn provider_id(&self) -> Option<String> {
+        Some(format!("openstack:///{}", self.server()?))
+    }
+
+    /// The command that switches it past its BMC, with 1 or 0 behind it.
+    pub(super) fn switch(&self) -> Vec<String> {
+        let (vmctl, path) = (peer_file("vmctl.sh").display().to_string(), self.path.display().to_string());
+        vec![vmctl, path.clone(), path, "force".to_owned()]
     }
 
     /// Its BMC: address in the cluster's network, GUID, faults.

@@ -18,6 +18,7 @@ const RUNS_WITHIN: Duration = Duration::from_secs(120);
 pub struct Database<'a> {
     cluster: &'a Kubernetes,
     name: String,
+    volume: String,
 }
 
 impl Database<'_> {
@@ -28,7 +29,7 @@ impl Database<'_> {
 
     /// Its volume, by the name that the CSI driver knows.
     pub fn volume(&self) -> &str {
-        &self.name
+        &self.volume
     }
 
     /// What the API says of that pod; null where there is none.
@@ -79,22 +80,32 @@ impl Database<'_> {
 
     /// What the CSI driver was told of that.
     pub fn csi_calls(&self) -> Vec<CsiCall> {
-        self.cluster.csi_calls().into_iter().filter(|call| call.volume == self.name).collect()
+        self.cluster.csi_calls().into_iter().filter(|call| call.volume == self.volume).collect()
     }
 
     /// Where it is, as a file: for whoever reads it from another process.
     pub fn log(&self) -> PathBuf {
-        self.cluster.directory().join("volumes").join(&self.name).join("log")
+        self.cluster.directory().join("volumes").join(&self.volume).join("log")
     }
 }
 
 impl Kubernetes {
     /// A new database of that name, which may run on these machines and no others; it runs and writes.
     pub async fn database(&self, name: &str, on: &[&KubernetesMachine]) -> Result<Database<'_>> {
-        let volume = self.directory().join("volumes").join(name);
-        std::fs::create_dir_all(&volume).map_err(PeerError::io("create a volume"))?;
-        self.apply(&manifest(name, &affinity(on))).await?;
-        let database = Database { cluster: self, name: name.to_owned() };
+        self.database_upon(name, name, on).await
+    }
+
+    /// The same with a volume that is there already, as the CSI driver knows it.
+    pub async fn database_upon(
+        &self,
+        name: &str,
+        volume: &str,
+        on: &[&KubernetesMachine],
+    ) -> Result<Database<'_>> {
+        let folder = self.directory().join("volumes").join(volume);
+        std::fs::create_dir_all(&folder).map_err(PeerError::io("create a volume"))?;
+        self.apply(&manifest(name, volume, &affinity(on))).await?;
+        let database = Database { cluster: self, name: name.to_owned(), volume: volume.to_owned() };
         let within = format!("{} writes", database.pod());
         until(&within, RUNS_WITHIN, async || Ok(database.writers().last().is_some())).await?;
         Ok(database)
@@ -153,14 +164,14 @@ fn stateful_set(name: &str, replicas: u32, template: &Value, claims: &Value) -> 
     })
 }
 
-fn manifest(name: &str, affinity: &Value) -> Value {
+fn manifest(name: &str, volume: &str, affinity: &Value) -> Value {
     let claim = json!({
         "accessModes": ["ReadWriteOnce"],
         "storageClassName": "",
         "volumeName": name,
         "resources": { "requests": { "storage": "16Mi" } },
     });
-    let volume = json!({
+    let disk = json!({
         "apiVersion": "v1",
         "kind": "PersistentVolume",
         "metadata": { "name": name },
@@ -169,7 +180,7 @@ fn manifest(name: &str, affinity: &Value) -> Value {
             "accessModes": ["ReadWriteOnce"],
             "storageClassName": "",
             "persistentVolumeReclaimPolicy": "Retain",
-            "csi": { "driver": DRIVER, "volumeHandle": name },
+            "csi": { "driver": DRIVER, "volumeHandle": volume },
             "claimRef": { "namespace": "default", "name": format!("data-{name}-0") },
         },
     });
@@ -196,7 +207,7 @@ fn manifest(name: &str, affinity: &Value) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "List",
-        "items": [volume, stateful_set(name, 1, &template, &claims)],
+        "items": [disk, stateful_set(name, 1, &template, &claims)],
     })
 }
 
@@ -211,7 +222,10 @@ pub(super) fn foundations(machines: &[KubernetesMachine]) -> Value {
     // A kubelet that finds no Node of its name makes one, and may then take minutes for what belongs to it.
     let node = |machine: &KubernetesMachine| {
         let labels = json!({ "kubernetes.io/hostname": machine.name() });
-        json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": machine.name(), "labels": labels } })
+        let meta = json!({ "name": machine.name(), "labels": labels });
+        // Which machine of a cloud it is, its cloud controller would say.
+        let spec = machine.provider_id().map_or_else(|| json!({}), |id| json!({ "providerID": id }));
+        json!({ "apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec })
     };
     let items: Vec<Value> = machines.iter().map(node).chain([driver]).collect();
     json!({ "apiVersion": "v1", "kind": "List", "items": items })
