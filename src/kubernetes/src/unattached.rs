@@ -83,9 +83,11 @@ async fn of(cluster: &Cluster, pods: &[&Pod], until: Instant) -> (Vec<String>, O
         for volume in &pod.spec.volumes {
             let label = format!("{}: {}", pods::words(pod), volume.name);
             match from(pod, volume) {
-                From::Words(words) => drop(all.insert(format!("{label} ({words})"))),
+                From::Words(words) => {
+                    all.insert(format!("{label} ({words})"));
+                }
                 From::Claim(claim) => {
-                    drop(claims.entry((pod.metadata.namespace.clone(), claim)).or_insert(label))
+                    claims.insert((pod.metadata.namespace.clone(), claim), label);
                 }
                 From::Nowhere => {}
             }
@@ -106,7 +108,7 @@ async fn of(cluster: &Cluster, pods: &[&Pod], until: Instant) -> (Vec<String>, O
                 }
             }
             Ok((_, None)) => {}
-            Err(wrong) => drop(fault.get_or_insert(wrong)),
+            Err(wrong) => fault = fault.or(Some(wrong)),
         }
     }
     for (driver, labels) in drivers {
@@ -118,7 +120,7 @@ async fn of(cluster: &Cluster, pods: &[&Pod], until: Instant) -> (Vec<String>, O
                 );
             }
             Ok(_) => {}
-            Err(wrong) => drop(fault.get_or_insert(wrong)),
+            Err(wrong) => fault = fault.or(Some(wrong)),
         }
     }
     (all.into_iter().collect(), fault)

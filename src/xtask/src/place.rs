@@ -19,11 +19,21 @@ pub fn top() -> &'static Path {
     HERE.ancestors().nth(2).unwrap_or(&HERE)
 }
 
-/// Cargo, the one that started us.
+/// Cargo, the one that started us. What it told us of our own package is not passed on: build scripts that look at it would build
+/// anew, and with them most of what there is, whenever somebody changes between `cargo xtask` and `cargo`.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(top());
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(is_of_our_package) {
+            command.env_remove(name);
+        }
+    }
     command
+}
+
+fn is_of_our_package(variable: &str) -> bool {
+    variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
 }
 
 /// `cargo metadata` with these further arguments.

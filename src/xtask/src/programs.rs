@@ -264,7 +264,10 @@ mod tests {
     fn each_is_told_of_with_all_that_it_printed() {
         let programs = ["well", "badly"].map(program).into();
         let mut told = Vec::new();
-        run(programs, |command| drop(command.arg("y")), |ended| told.push(ended));
+        let set = |command: &mut Command| {
+            command.arg("y");
+        };
+        run(programs, set, |ended| told.push(ended));
         assert_eq!(told.len(), 2);
         for ended in told {
             assert!(!ended.succeeded, "{ended:?}");

@@ -154,15 +154,22 @@ func (s *session) until(ctx context.Context, volume string, is func([]string, st
 
 // ask sends a request, and reads its answer into told.
 func (s *session) ask(ctx context.Context, method, url string, body, told any) error {
-	text, err := json.Marshal(body)
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		content = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, url, content)
 	if err != nil {
 		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(text))
-	if err != nil {
-		return err
+	// Cinder refuses what says that it has content, and has none.
+	if content != nil {
+		r.Header.Set("Content-Type", "application/json")
 	}
-	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "csidisk")
 	if s.token != "" {
 		r.Header.Set("X-Auth-Token", s.token)

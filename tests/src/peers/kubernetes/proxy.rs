@@ -51,7 +51,10 @@ impl Proxy {
 
     /// What is there; `None`: nothing is.
     pub(super) async fn get(&self, path: &str) -> Result<Option<Value>> {
-        let failed = || PeerError::io(&format!("GET {path}"));
+        let failed = || {
+            let what = format!("GET {path}");
+            move |source| PeerError::Io { what, source }
+        };
         let mut stream = UnixStream::connect(&self.socket).await.map_err(failed())?;
         // By this version the answer ends with the connection.
         let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\nAccept: application/json\r\n\r\n");
