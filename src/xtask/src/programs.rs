@@ -11,11 +11,11 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::{place, run};
 
-/// What takes long begins first, so that little runs alone at the end.
-const LONG: [&str; 8] =
-    ["kubernetes", "openstack", "controller", "story", "thousand", "deploy", "survival", "hosts"];
-/// Each of them makes machines with kubelets, which take most of the file watches that one user has on a machine as Debian ships it.
-const MACHINES: [&str; 3] = ["kubernetes", "story", "deploy"];
+/// Each of them takes most of a machine: two processors, or, where it has kubelets, most of the file watches that one user has on a machine as
+/// Debian ships it. They run one after the other, from the beginning on, and all else beside them.
+const HEAVY: [&str; 6] = ["kubernetes", "controller", "openstack", "story", "deploy", "thousand"];
+/// Of the rest what takes long begins first.
+const LONG: [&str; 3] = ["survival", "hosts", "gcp"];
 /// After so long a program hangs: it is ended, and what it printed is shown.
 const HANGS: Duration = Duration::from_secs(30 * 60);
 /// What a program started may hold on to where it prints to, after its end.
@@ -66,7 +66,8 @@ pub fn built() -> Result<Vec<Program>, Failure> {
         arguments: vec!["test", "--workspace", "--doc", "--locked", "--"],
         package: place::top().to_owned(),
     });
-    programs.sort_by_key(|program| LONG.iter().position(|name| *name == program.name).unwrap_or(LONG.len()));
+    let order = || HEAVY.iter().chain(&LONG);
+    programs.sort_by_key(|program| order().position(|name| *name == program.name).unwrap_or(usize::MAX));
     Ok(programs)
 }
 
@@ -206,8 +207,9 @@ impl Queue {
 
 impl State {
     fn next(&mut self) -> Option<Program> {
-        let machines = self.running.iter().any(|name| MACHINES.contains(&name.as_str()));
-        let free = |program: &Program| !(machines && MACHINES.contains(&program.name.as_str()));
+        let heavy = |name: &str| HEAVY.contains(&name);
+        let is_taken = self.running.iter().any(|name| heavy(name));
+        let free = |program: &Program| !(is_taken && heavy(&program.name));
         let program = self.waiting.remove(self.waiting.iter().position(free)?);
         self.running.push(program.name.clone());
         Some(program)
@@ -247,8 +249,9 @@ mod tests {
     }
 
     #[test]
-    fn machines_run_by_themselves_and_the_rest_beside_them() {
-        let mut state = State { waiting: MACHINES.map(program).into(), ..State::default() };
+    fn what_is_heavy_runs_one_after_the_other_and_the_rest_beside_it() {
+        let heavy = ["kubernetes", "story", "deploy"];
+        let mut state = State { waiting: heavy.map(program).into(), ..State::default() };
         state.waiting.push(program("units"));
         let mut next = || state.next().map(|program| program.name);
         assert_eq!([next(), next(), next()], [Some("kubernetes".to_owned()), Some("units".to_owned()), None]);

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::door::Door;
 use crate::fenced::{
-    fence, is_told, login, no_more, power, settings, unfence, until_clean, until_out_of_service,
+    fence, is_told, login, no_more, power, recorded, settings, unfence, until_clean, until_out_of_service,
 };
 use crate::odd::spec;
 use crate::scene::{OUT_OF_SERVICE, cluster, lend, no_more_of, sleeping, told};
@@ -72,7 +72,8 @@ async fn power_that_is_back_while_the_taint_stands_takes_the_taint_away_first() 
     is_told(&gateway, machine.name(), "released").await?;
     let history = gateway.picket(&["history", machine.name()]).await?;
     assert!(history.out.contains("a breach: found on"), "{history:?}");
-    assert!(history.out.contains("bound to it meanwhile: default/breach-late"), "{history:?}");
+    let recorded = recorded(&gateway, machine.name()).await?;
+    assert!(recorded.contains("bound to it meanwhile: default/breach-late"), "{recorded}");
     assert!(gateway.log().contains("breach"), "{}", gateway.log());
     unfence(&gateway, machine.name()).await?;
     cluster.until_ready(machine, true).await?;

@@ -122,6 +122,18 @@ pub async fn is_told(gateway: &Gateway, node: &str, why: &str) -> Result<()> {
     .await
 }
 
+/// All that stands in the record of a node's fences.
+pub async fn recorded(gateway: &Gateway, node: &str) -> Result<String> {
+    let all = gateway.picket(&["--output", "json", "history", node]).await?;
+    let all: Value = serde_json::from_str(&all.out).unwrap_or_else(|error| panic!("{error}: {all:?}"));
+    let mut recorded = String::new();
+    for fence in all["fences"].as_array().into_iter().flatten() {
+        let id = fence["id"].as_str().unwrap_or_default();
+        recorded += &gateway.picket(&["history", "--fence", id]).await?.out;
+    }
+    Ok(recorded)
+}
+
 /// The pods of an app, each by its UID: one that is made anew under its name has another.
 pub async fn pods(cluster: &Kubernetes, app: &str) -> Result<BTreeSet<String>> {
     let app = format!("app={app}");

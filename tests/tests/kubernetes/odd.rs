@@ -7,7 +7,7 @@ use picket_tests::peers::{KubernetesMachine, until};
 use picket_tests::{PeerError, Result};
 use serde_json::{Value, json};
 
-use crate::fenced::{fence, made_anew, no_more, pods, start, unfence, until_clean, until_they_run};
+use crate::fenced::{fence, made_anew, no_more, pods, recorded, start, unfence, until_clean, until_they_run};
 use crate::scene::{cluster, for_everybody, lend, no_more_of};
 
 /// A static pod, one of a DaemonSet, and one that a finalizer holds, are no reason to wait, and are named in the record, as are volumes that are never attached. One that
@@ -78,7 +78,7 @@ async fn what_is_no_reason_to_wait_is_named_and_who_tolerates_everything_is_let_
     let gateway = start(cluster, &[(machine.name(), machine, "pods")], &no_more).await?;
     fence(&gateway, machine.name(), "released").await?;
     assert!(!machine.runs());
-    let said = gateway.picket(&["--output", "json", "history", machine.name()]).await?;
+    let said = recorded(&gateway, machine.name()).await?;
     for named in [
         format!("default/odd-static-{} (static)", machine.name()),
         format!("{daemon} (of a DaemonSet)"),
@@ -86,7 +86,7 @@ async fn what_is_no_reason_to_wait_is_named_and_who_tolerates_everything_is_let_
         "default/odd-set-0: own (a folder of the machine)".to_owned(),
         "default/odd-set-0: shared (a folder of the machine)".to_owned(),
     ] {
-        assert!(said.out.contains(&named), "{named}: {said:?}\n{}", gateway.log());
+        assert!(said.contains(&named), "{named}: {said}\n{}", gateway.log());
     }
     made_anew(cluster, "odd-set", &old).await?;
     until_they_run(cluster, "odd-set", 1).await?;
