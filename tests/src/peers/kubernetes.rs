@@ -287,6 +287,15 @@ impl Kubernetes {
         applied.map(drop)
     }
 
+    /// Says that, as that manager of its fields, of the object at that path of the API.
+    pub async fn says(&self, path: &str, manager: &str, object: &Value) -> Result<()> {
+        let proxy = self.proxy.as_ref().expect("the API server is ready");
+        let saying = tokio::time::timeout(ANSWERS_WITHIN, proxy.apply(path, manager, object)).await;
+        let late =
+            |_| PeerError::TimedOut { what: path.to_owned(), within: ANSWERS_WITHIN, seen: String::new() };
+        saying.map_err(late)?
+    }
+
     /// What the API says of a machine's Node.
     pub async fn node(&self, machine: &KubernetesMachine) -> Result<Value> {
         self.json(&["get", "node", machine.name()]).await

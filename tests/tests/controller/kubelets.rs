@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use futures::future::try_join_all;
 use picket_tests::Result;
 use picket_tests::peers::Kubernetes;
 use serde_json::{Value, json};
@@ -144,12 +145,14 @@ fn lock<T>(all: &Mutex<T>) -> MutexGuard<'_, T> {
     all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// All at once, as kubelets do.
 async fn tell(cluster: &Kubernetes, all: &BTreeMap<String, Kubelet>) -> Result<()> {
-    let heard = || all.iter().filter(|(_, kubelet)| !kubelet.silent);
-    let list = |items: Vec<Value>| json!({ "apiVersion": "v1", "kind": "List", "items": items });
-    let server = ["--server-side", "--force-conflicts", "--field-manager=kubelet"];
-    let leases = list(heard().map(|(name, _)| lease(name)).collect());
-    cluster.apply_with(&leases, &server).await?;
-    let statuses = list(heard().map(|(name, kubelet)| status(name, kubelet)).collect());
-    cluster.apply_with(&statuses, &[&server[..], &["--subresource=status"]].concat()).await
+    let heard = all.iter().filter(|(_, kubelet)| !kubelet.silent);
+    let telling = heard.map(|(name, kubelet)| async move {
+        let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+        cluster.says(&format!("{leases}/{name}"), "kubelet", &lease(name)).await?;
+        let path = format!("/api/v1/nodes/{name}/status");
+        cluster.says(&path, "kubelet", &status(name, kubelet)).await
+    });
+    try_join_all(telling).await.map(drop)
 }

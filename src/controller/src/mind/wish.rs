@@ -256,6 +256,11 @@ impl Mind {
             .collect()
     }
 
+    /// Whether a request for that Node is under way, whoever speaks.
+    fn is_being_asked(&self, node: &str) -> bool {
+        self.episodes.get(node).is_some_and(|one| one.stage == Stage::Asking)
+    }
+
     /// Whether its request is under way.
     fn is_asked(&self, wish: &Wish) -> bool {
         let episode = self.episodes.get(&wish.node).filter(|one| one.stage == Stage::Asking);
@@ -315,8 +320,8 @@ impl Mind {
             true if wish.freed => Deed::Free,
             true if self.standing(wish).key.is_none() && self.is_asked(wish) => Deed::Nothing,
             true if self.standing(wish).key.is_none() => Deed::Free,
-            true if node.is_some_and(Node::is_ready) => match self.is_asked(wish) {
-                // The gateway says soon that it recovered.
+            // The gateway says soon that it recovered; or somebody else's fence of it takes a hold of ours meanwhile.
+            true if node.is_some_and(Node::is_ready) => match self.is_being_asked(&wish.node) {
                 true => Deed::Nothing,
                 false => Deed::LetGo,
             },

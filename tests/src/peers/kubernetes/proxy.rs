@@ -1,4 +1,4 @@
-//! Reading the API without a program for each question: one `kubectl proxy` asks for all, over connections that it keeps. A kubectl takes a
+//! Asking the API without a program for each question: one `kubectl proxy` asks for all, over connections that it keeps. A kubectl takes a
 //! tenth of a second of a processor, and tests that wait ask ten times a second.
 
 use std::path::{Path, PathBuf};
@@ -51,24 +51,41 @@ impl Proxy {
 
     /// What is there; `None`: nothing is.
     pub(super) async fn get(&self, path: &str) -> Result<Option<Value>> {
+        self.ask("GET", path, "").await
+    }
+
+    /// `kubectl apply --server-side --force-conflicts`, as that manager.
+    pub(super) async fn apply(&self, path: &str, manager: &str, object: &Value) -> Result<()> {
+        let path = format!("{path}?fieldManager={manager}&force=true");
+        self.ask("PATCH", &path, &object.to_string()).await.map(drop)
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: &str) -> Result<Option<Value>> {
+        let what = format!("{method} {path}");
         let failed = || {
-            let what = format!("GET {path}");
+            let what = what.clone();
             move |source| PeerError::Io { what, source }
         };
         let mut stream = UnixStream::connect(&self.socket).await.map_err(failed())?;
         // By this version the answer ends with the connection.
-        let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\nAccept: application/json\r\n\r\n");
+        let request = format!(
+            "{what} HTTP/1.0\r\nHost: localhost\r\nAccept: application/json\r\nContent-Type: application/apply-patch+yaml\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
         stream.write_all(request.as_bytes()).await.map_err(failed())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.map_err(failed())?;
         let malformed = |what: String| PeerError::Malformed { path: PathBuf::from(path), what };
         let Some((head, body)) = answer.split_once("\r\n\r\n") else { return Err(malformed(answer)) };
-        let json = || serde_json::from_str(body).map_err(|error| malformed(format!("{error}: {body}")));
         match head.split_whitespace().nth(1) {
-            Some("200") => json().map(Some),
+            Some("200" | "201") => {
+                let json = serde_json::from_str(body);
+                json.map(Some).map_err(|error| malformed(format!("{error}: {body}")))
+            }
             Some("404") => Ok(None),
             _ => Err(PeerError::Ended {
-                program: format!("GET {path}"),
+                program: what,
                 status: head.lines().next().unwrap_or_default().to_owned(),
                 output: body.to_owned(),
             }),

@@ -254,6 +254,24 @@ fn the_finalizer_goes_with_the_hold_once_the_node_is_ready_or_by_a_person_s_word
     assert_eq!(deed(&mut scene), Deed::Page, "a Node that is gone is not Ready");
 }
 
+/// They have one holder.
+#[test]
+fn while_a_policy_s_request_runs_the_hold_is_not_dropped() {
+    let key = Some("k8s/uid-n1/boot-before/w".to_owned());
+    let standing = Standing { progress: Progress::Failed, key, ..Standing::default() };
+    let mut scene = Scene::with(Scene::new().nodes, vec![policy("p")]);
+    scene.mind.wishes(vec![Wish { deleted: true, standing, ..wish("w", "n1") }]);
+    scene.turn("n1", "Unknown");
+    let orders = scene.run(60);
+    assert_eq!(orders.iter().map(|order| order.wish.is_none()).collect::<Vec<_>>(), [true]);
+    scene.turn("n1", "True");
+    scene.run(2);
+    assert_eq!(scene.tiding("w").deed, Deed::Nothing);
+    assert!(scene.mind.ended("n1", &orders[0].key, &End::Recovered, scene.now));
+    scene.run(2);
+    assert_eq!(scene.tiding("w").deed, Deed::LetGo);
+}
+
 #[test]
 fn one_for_no_node_says_so_and_for_another_node_of_the_name_it_begins_anew() {
     let mut scene = wanted(vec![Wish { kept: false, ..wish("w", "n9") }]);
