@@ -17,7 +17,7 @@ const ALONE: [&str; 1] = ["kubernetes"];
 /// Debian ships it. They run one after the other, and all else beside them.
 const HEAVY: [&str; 5] = ["controller", "openstack", "story", "deploy", "thousand"];
 /// Of the rest what takes long begins first.
-const LONG: [&str; 3] = ["survival", "hosts", "gcp"];
+const LONG: [&str; 5] = ["picket_core", "hosts", "histories", "survival", "gcp"];
 /// After so long a program hangs: it is ended, and what it printed is shown.
 const HANGS: Duration = Duration::from_secs(30 * 60);
 /// What a program started may hold on to where it prints to, after its end.
