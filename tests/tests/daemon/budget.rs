@@ -13,7 +13,7 @@ use crate::SOON;
 /// Fifty simulated machines, three of which may be fenced at once; a proof takes a few seconds.
 fn fifty(lines: &str) -> Fleet {
     Fleet::new().with(&format!(
-        "[rules]\ndwell = \"3s\"\n[nodes.\"n[1-50]\"]\nlabels = {{ rack = \"r1\" }}\n\
+        "[rules]\ndwell = \"6s\"\n[nodes.\"n[1-50]\"]\nlabels = {{ rack = \"r1\" }}\n\
          [nodes.\"n[1-50]\".devices.bmc]\ndriver = \"sim\"\nmachine = \"{{node}}\"\n\
          [budget]\nat_once = 3\ncool_down = \"0s\"\nbrake_least = 1000\n{lines}"
     ))
@@ -65,7 +65,10 @@ async fn of_fifty_requests_at_once_three_go_also_over_deaths_and_those_that_wait
     let mut gateway = Gateway::start(&fifty("")).await?;
     let watch = Watch::begin(&gateway).await?;
     let all = ["fence", "n[1-50]", "--yes", "--reason", "a storm", "--timeout", "1s"];
-    let said = gateway.picket(&all).await?;
+    // On a busy machine not all of fifty are answered within a second.
+    let mut patient = all;
+    patient[6] = "4s";
+    let said = gateway.picket(&patient).await?;
     assert_eq!((count(&said, "blocked (budget)"), count(&said, "not done within")), (47, 3), "{said:?}");
     assert!(said.out.contains("the fleet may have 3 of its 50 nodes fenced at once, and has 3"), "{said:?}");
     // The same again, and now they wait: whoever is fenced is joined, and the gateway dies with those in its queue.
