@@ -1,0 +1,97 @@
+//! What events bring with them: who asks, for what, and what was found.
+
+use std::time::Duration;
+
+use crate::device::Grade;
+use crate::ids::{FenceId, ReleaseId};
+use crate::record::{Part, SetAside, Then};
+use crate::topology::Topology;
+
+/// A caller's idempotency key, and the digest of what it asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundKey {
+    /// The key.
+    pub key: String,
+    /// Digest of the request's parameters.
+    pub digest: String,
+}
+
+/// Who keeps the node off, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The hold's name.
+    pub name: String,
+    /// Who asked.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// What comes after the release.
+    pub then: Then,
+}
+
+/// A release that a fence will make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedRelease {
+    /// Its name in the settings.
+    pub id: ReleaseId,
+    /// S8.
+    pub max_in_flight: Option<Duration>,
+    /// What its attempts set up lets volumes go for as long as it stands; once it was seen to be gone nothing is switched on for so
+    /// long. `None`: they set up nothing.
+    pub lingers: Option<Duration>,
+}
+
+/// How long an attempt may take effect at the longest; `None`: nothing bounds it.
+pub type MaxLife = Option<Duration>;
+
+/// What of a release was found attached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// What is to be let go.
+    pub parts: Vec<Part>,
+    /// What stays, and why, in words.
+    pub stays: Vec<(Part, String)>,
+    /// It was asked for once the node was proven off. Only then does it complete anything.
+    pub on_ground: bool,
+    /// S8, of a part that is new.
+    pub max_in_flight: MaxLife,
+}
+
+/// What opens a fence.
+#[derive(Clone, Debug)]
+pub struct FenceRequest {
+    /// The id that it will have.
+    pub id: FenceId,
+    /// Who keeps the node off.
+    pub holder: Holder,
+    /// From the intent to the confirmation.
+    pub deadline: Duration,
+    /// The least grade that lets it be confirmed.
+    pub min_grade: Grade,
+    /// The node's levels.
+    pub topology: Topology,
+    /// The node's releases, in order.
+    pub releases: Vec<PlannedRelease>,
+    /// The caller's key.
+    pub key: Option<BoundKey>,
+    /// Which limits were set aside for it.
+    pub set_aside: Option<Overrides>,
+}
+
+/// Limits that were set aside for a fence, each by its own name: by whom and why, and what that changed, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// Budget, cool-down and brake (S14).
+    pub budget: Option<(SetAside, String)>,
+    /// The store's quorum (S17).
+    pub quorum: Option<(SetAside, String)>,
+}
+
+/// A person who acts, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// Who.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
