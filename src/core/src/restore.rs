@@ -111,7 +111,7 @@ fn unfinished(release: &ReleaseState) -> ReleaseState {
         stage: ReleaseStage::Pending,
         attempts: 0,
         unfinished: release.unfinished || release.attempts > 0,
-        passed_on: false,
+        passed_on: None,
         detail: String::new(),
         ..release.clone()
     }

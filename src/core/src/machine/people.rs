@@ -79,7 +79,7 @@ pub(super) fn retry(draft: &mut Draft, person: &Person) -> Result<(), Refused> {
     } else {
         let at = draft.at;
         let fence = draft.fence()?;
-        fence.releases.iter_mut().for_each(|release| release.passed_on = false);
+        fence.releases.iter_mut().for_each(|release| release.passed_on = None);
         fence.begin_from_zero(at);
         fence.attestation = None;
         draft.record.phase = Phase::Fencing;

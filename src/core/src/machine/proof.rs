@@ -110,7 +110,7 @@ pub(super) fn breach(draft: &mut Draft, id: FenceId, device: &DeviceId) -> Resul
             false => ReleaseState {
                 stage: ReleaseStage::Pending,
                 attempts: 0,
-                passed_on: false,
+                passed_on: None,
                 unfinished: !release.stage.is_over() && (release.unfinished || release.attempts > 0),
                 detail: String::new(),
                 ..release.clone()

@@ -38,11 +38,14 @@ pub(super) fn intent(
     // attempts of its own.
     let whole = id.whole();
     let beside = |release: &ReleaseState| id.is_part() && release.id.belongs_to(&whole);
-    let waiting: Vec<String> = fence
-        .releases
-        .iter()
-        .take_while(|release| release.id != *id)
-        .filter(|release| !release.stage.is_over() && !release.passed_on && !beside(release))
+    let before = fence.releases.iter().take_while(|release| release.id != *id);
+    let has_passed_on = |release: &ReleaseState| release.passed_on.as_ref() == Some(&whole);
+    let barred = before.filter(|release| !beside(release) && !has_passed_on(release));
+    // And what acts in its place goes before it.
+    let acts = fence.release(id).and_then(|release| fence.release(release.passed_on.as_ref()?));
+    let waiting: Vec<String> = barred
+        .chain(acts)
+        .filter(|release| !release.stage.is_over())
         .map(|release| release.id.to_string())
         .collect();
     if !waiting.is_empty() {
@@ -131,7 +134,7 @@ pub(super) fn progress(
     Ok(())
 }
 
-/// One behind it, which is not over, acts first. What was set up is gone by then: two never let the same volume go.
+/// The next one behind it that is not over acts first, and none that waits for both. What was set up is gone by then: two never let the same volume go.
 pub(super) fn passed_on(draft: &mut Draft, id: &ReleaseId, to: &ReleaseId, why: &str) -> Result<(), Refused> {
     draft.expect_phase("passing on", &["fenced"], "volumes are let go only once the node is proven off")?;
     expect_ground(draft)?;
@@ -141,16 +144,17 @@ pub(super) fn passed_on(draft: &mut Draft, id: &ReleaseId, to: &ReleaseId, why: 
     }
     let is_over = find(draft, to)?.stage.is_over();
     let release = find(draft, id)?;
-    if release.stage.is_over() || release.passed_on || is_over {
+    if release.stage.is_over() || release.passed_on.is_some() || is_over {
         return refused("over", "it is passed on once, while it and what acts in its place are under way");
     }
     let fence = draft.fence()?;
-    let place = |id: &ReleaseId| fence.releases.iter().position(|one| one.id == *id);
-    if place(to) <= place(id) || to.is_part() || id.is_part() {
-        return refused("before it", "what acts in its place stands behind it, as a whole");
+    let behind = fence.releases.iter().skip_while(|one| one.id != *id).skip(1);
+    let next = behind.filter(|one| !one.id.is_part()).find(|one| !one.stage.is_over());
+    if next.is_none_or(|next| next.id != *to) || id.is_part() {
+        return refused("before it", "what acts in its place is the next behind it, as a whole");
     }
     let release = find(draft, id)?;
-    release.passed_on = true;
+    release.passed_on = Some(to.clone());
     release.detail = format!("passed on to {to}: {why}");
     let told = format!("release {id} {}", release.detail);
     draft.moment(told);

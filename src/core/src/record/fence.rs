@@ -215,6 +215,14 @@ impl Fence {
         self.releases.iter().all(|one| one.stage.is_over() || has_parts(one))
     }
 
+    /// The release whose turn it is, or the part of it: the first that is not over, but what acts in its place goes before it.
+    pub fn next_release(&self) -> Option<&ReleaseState> {
+        let mut open = self.releases.iter().filter(|release| !release.stage.is_over());
+        let first = open.next()?;
+        let acts = |one: &&ReleaseState| first.passed_on.as_ref() == Some(&one.id.whole());
+        Some(open.find(acts).unwrap_or(first))
+    }
+
     /// Whether every release is complete or abandoned.
     pub fn all_released(&self) -> bool {
         self.releases.iter().all(|release| release.stage.is_over())

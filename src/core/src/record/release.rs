@@ -69,9 +69,9 @@ pub struct ReleaseState {
     /// An attempt from before a breach was never seen to have finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unfinished: bool,
-    /// Its deadline is over, and what stands behind it acts first (S23). It is let go all the same after that.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub passed_on: bool,
+    /// Its deadline is over, and this one, which stands behind it, acts first (S23). It has its turn again after that, before all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed_on: Option<ReleaseId>,
     /// What was said last: an error, a far side's word, who abandoned it and why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
@@ -93,7 +93,7 @@ impl ReleaseState {
             stage: ReleaseStage::Pending,
             attempts: 0,
             unfinished: false,
-            passed_on: false,
+            passed_on: None,
             detail: String::new(),
             subject: None,
             part: None,

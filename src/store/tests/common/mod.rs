@@ -108,7 +108,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
                 stage: ReleaseStage::Accepted,
                 attempts: 2,
                 unfinished: true,
-                passed_on: false,
+                passed_on: None,
                 detail: "https://storage.example/jobs/7".to_owned(),
                 subject: Some("node r1n07 of rack 1".to_owned()),
                 part: None,

@@ -267,13 +267,37 @@ fn what_is_passed_on_has_its_turn_after_what_acts_in_its_place() {
     pass_on(&mut player, "pods", "volumes").unwrap();
     assert!(pass_on(&mut player, "pods", "volumes").is_err(), "once");
     let state = player.open_fence().release(&release("pods")).unwrap();
-    assert_eq!((state.passed_on, state.detail.as_str()), (true, "passed on to volumes: its time is over"));
+    assert_eq!(state.passed_on, Some(release("volumes")));
+    assert_eq!(state.detail, "passed on to volumes: its time is over");
     let effect = player.attempt("volumes");
     progress(&mut player, "volumes", ReleaseStage::Complete, Some(effect)).unwrap();
     assert_eq!(player.phase(), "fenced", "not everything is let go");
     let effect = player.attempt("pods");
     progress(&mut player, "pods", ReleaseStage::Complete, Some(effect)).unwrap();
     assert_eq!(player.phase(), "released");
+}
+
+/// They have an order (S23): who is told at the end is told once both are over, and the two never act side by side.
+#[test]
+fn what_is_passed_on_opens_the_way_to_nothing_else() {
+    let barred_by = |player: &mut Player, name: &str| match intent(player, name) {
+        Err(Refused::NotReleased(waiting)) => waiting,
+        other => panic!("{other:?}"),
+    };
+    let turn = |player: &Player| player.open_fence().next_release().map(|one| one.id.to_string());
+    let mut player = fenced(&["pods", "volumes", "told"]);
+    pass_on(&mut player, "pods", "volumes").unwrap();
+    assert_eq!(turn(&player).as_deref(), Some("volumes"));
+    assert_eq!(barred_by(&mut player, "told"), ["pods", "volumes"]);
+    assert_eq!(barred_by(&mut player, "pods"), ["volumes"]);
+    let effect = player.attempt("volumes");
+    progress(&mut player, "volumes", ReleaseStage::Complete, Some(effect)).unwrap();
+    assert_eq!(turn(&player).as_deref(), Some("pods"));
+    assert_eq!(barred_by(&mut player, "told"), ["pods"]);
+    let effect = player.attempt("pods");
+    progress(&mut player, "pods", ReleaseStage::Complete, Some(effect)).unwrap();
+    assert_eq!(turn(&player).as_deref(), Some("told"));
+    intent(&mut player, "told").unwrap();
 }
 
 #[test]
@@ -287,6 +311,11 @@ fn only_backwards_and_to_what_is_open_is_passed_on() {
     ));
     assert!(matches!(pass_on(&mut player, "first", "first"), Err(Refused::Phase { phase: "before it", .. })));
     assert!(matches!(pass_on(&mut player, "first", "third"), Err(Refused::NoSuch { .. })));
+    let mut longer = fenced(&["first", "told", "second"]);
+    assert!(matches!(
+        pass_on(&mut longer, "first", "second"),
+        Err(Refused::Phase { phase: "before it", .. })
+    ));
     abandon(&mut player, "second").unwrap();
     assert!(matches!(pass_on(&mut player, "first", "second"), Err(Refused::Phase { phase: "over", .. })));
 }
@@ -294,7 +323,8 @@ fn only_backwards_and_to_what_is_open_is_passed_on() {
 /// Whoever asks for it anew, or a breach, begins with the first again.
 #[test]
 fn what_was_passed_on_is_first_again_after_a_retry_and_a_breach() {
-    let passed_on = |player: &Player| player.open_fence().release(&release("pods")).unwrap().passed_on;
+    let passed_on =
+        |player: &Player| player.open_fence().release(&release("pods")).unwrap().passed_on.is_some();
     let mut player = fenced(&["pods", "volumes"]);
     pass_on(&mut player, "pods", "volumes").unwrap();
     player.give_up(Reason::ReleaseDeadline);

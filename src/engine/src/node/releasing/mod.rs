@@ -171,11 +171,7 @@ impl NodeTask {
     }
 
     fn next_release(&self) -> Option<ReleaseState> {
-        let fence = self.record().fence.as_ref()?;
-        let mut open = fence.releases.iter().filter(|release| !release.stage.is_over()).peekable();
-        let first = open.peek().copied();
-        // What was passed on is let go after what acts in its place.
-        open.find(|release| !release.passed_on).or(first).cloned()
+        self.record().fence.as_ref()?.next_release().cloned()
     }
 
     pub(super) fn releaser(&self, id: &ReleaseId) -> Option<Arc<dyn Releaser>> {

@@ -65,42 +65,42 @@ impl NodeTask {
         let mut why = format!("did not complete in {}: {said}", written(releaser.deadline()));
         if let Some(to) = self.acts_instead(state, &**releaser) {
             let patience = releaser.max_in_flight().unwrap_or_default() + 2 * releaser.attempt_time();
-            match self.withdraw_of(id).await? {
-                Some(Ok(gone)) => {
+            let Some(withdrawn) = self.withdraw_of(id).await? else { return Ok(Next::Again) };
+            let left = match withdrawn {
+                Ok(gone) => {
                     let passed_on =
                         || Event::PassedOn { release: id.clone(), to: to.clone(), why: why.clone() };
                     self.persist(|| standing::after(gone.clone(), passed_on())).await?;
-                    // Its turn comes again, with all of its time.
-                    run.paces.remove(id);
-                    run.heard.remove(id);
-                    return Ok(Next::Wait(self.now() + FIRST_PAUSE, deadline));
+                    "the record does not take it".to_owned()
                 }
-                Some(Err(left)) if self.now() < deadline + patience => {
-                    tracing::warn!(release = %id, left, "what it set up is not seen to be gone: it is not passed on yet");
-                    return Ok(Next::Wait(self.now() + FIRST_PAUSE, deadline));
-                }
-                Some(Err(left)) => {
-                    why += &format!(
-                        "; it is not passed on to {to}, as what it set up is not seen to be gone: {left}"
-                    );
-                }
-                None => return Ok(Next::Again),
+                Err(left) => format!("what it set up is not seen to be gone: {left}"),
+            };
+            if self.next_release().is_none_or(|next| next.id != *id) {
+                // Its turn comes again, with all of its time.
+                run.paces.remove(id);
+                run.heard.remove(id);
+                return Ok(Next::Again);
             }
+            if self.now() < deadline + patience {
+                tracing::warn!(release = %id, left, "it is not passed on yet");
+                return Ok(Next::Wait(self.now() + FIRST_PAUSE, deadline));
+            }
+            why += &format!("; it is not passed on to {to}: {left}");
         }
         self.give_up(Reason::ReleaseDeadline, format!("release {id} {why}")).await?;
         Ok(Next::Moved)
     }
 
-    /// What lets go with a cloud's own hands, behind a release that passes on.
+    /// What lets go with a cloud's own hands, next behind a release that passes on.
     fn acts_instead(&self, state: &ReleaseState, releaser: &dyn Releaser) -> Option<ReleaseId> {
-        if !releaser.passes_on() || state.passed_on {
+        if !releaser.passes_on() || state.passed_on.is_some() {
             return None;
         }
         let releases = &self.record().fence.as_ref()?.releases;
         let behind = releases.iter().skip_while(|one| one.id != state.id).skip(1);
-        let open = behind.filter(|one| !one.id.is_part() && !one.stage.is_over());
-        open.map(|one| one.id.clone())
-            .find(|id| self.releaser(id).is_some_and(|one| one.in_parts().is_some()))
+        let next = behind.filter(|one| !one.id.is_part()).find(|one| !one.stage.is_over())?;
+        let acts = self.releaser(&next.id).is_some_and(|one| one.in_parts().is_some());
+        acts.then(|| next.id.clone())
     }
 
     /// What the attempt goes by is read, and after that power: however long the reading takes, the look is fresh, and the store says its last
