@@ -29,8 +29,13 @@ async fn a_node_whose_kubelet_is_silent_is_fenced_once_by_that_key_and_comes_bac
 
     scene.event("n1", "Fenced", &controller).await?;
     assert_eq!(scene.fences().await?, ["n1"]);
-    let note = scene.note("n1").await?;
-    assert_eq!((&note["phase"], &note["key"]), (&json!("Returning"), &json!(key)), "{note}");
+    // The Event is told first, then what the Node bears.
+    until("the Node says that it is returning", Duration::from_secs(60), async || {
+        let note = scene.note("n1").await?;
+        assert_eq!(note["key"], json!(key), "{note}");
+        Ok(note["phase"] == "Returning")
+    })
+    .await?;
     let lease = scene.cluster.json(&["-n", "medik8s-leases", "get", "lease", "node-n1"]).await?;
     assert_eq!(lease["spec"]["holderIdentity"], "picket-controller");
 

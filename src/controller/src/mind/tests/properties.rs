@@ -55,6 +55,8 @@ fn end(number: u8) -> End {
 const NAMES: [&str; 6] = ["n1", "n2", "n3", "n4", "n5", "m1"];
 const STATUS: [&str; 3] = ["True", "False", "Unknown"];
 
+const EXCLUDE: &str = "picket.dev/exclude";
+
 /// Every look that was taken, of every Node.
 #[derive(Default)]
 struct Looks(BTreeMap<String, Vec<(Moment, Node)>>);
@@ -143,7 +145,11 @@ impl Run {
                 prop_assert!(wanted.is_none_or(is_done), "a remediation speaks for {name}");
             }
         }
-        prop_assert!(!order.node.is_ready() && !self.excluded.contains(name));
+        let is_excluded = |node: &Node| node.labels.contains_key(EXCLUDE);
+        let seen = &self.looks.0[name].last().expect("a look").1;
+        prop_assert!(!order.node.is_ready() && !is_excluded(seen));
+        // What was set since anybody looked stops it at the last look, before anything is sent.
+        prop_assert!(!self.excluded.contains(name) || !order.holds(&self.scene.nodes[name]));
         prop_assert!(!self.looks.was_cordoned_before(name), "{name} was cordoned before");
         prop_assert!(!self.open.contains_key(name), "{name} is asked for already");
         let prefix = format!("k8s/{}/{}/", order.node.uid, order.node.boot_id);
@@ -191,8 +197,8 @@ impl Run {
                 marked(&mut self.excluded, node, *so);
                 let all = &mut self.scene.node(name(node)).labels;
                 match so {
-                    true => drop(all.insert("picket.dev/exclude".to_owned(), "true".to_owned())),
-                    false => drop(all.remove("picket.dev/exclude")),
+                    true => drop(all.insert(EXCLUDE.to_owned(), "true".to_owned())),
+                    false => drop(all.remove(EXCLUDE)),
                 }
             }
             Happens::Silent(which) => {
@@ -231,6 +237,30 @@ impl Run {
     }
 }
 
+/// From the beginning on, in which all is well.
+fn lives_through(history: &[Happens]) -> Result<(), TestCaseError> {
+    let mut run = Run {
+        scene: Scene::with(BTreeMap::new(), vec![policy("workers")]),
+        looks: Looks::default(),
+        leading: true,
+        excluded: BTreeSet::new(),
+        advanced: BTreeMap::new(),
+        open: BTreeMap::new(),
+        wishes: BTreeMap::new(),
+        made: 0,
+    };
+    run.scene.nodes = Scene::new().nodes;
+    history.iter().try_for_each(|what| run.happens(what))
+}
+
+/// The mind goes by what it saw last; whoever sends looks once more.
+#[test]
+fn what_is_excluded_between_two_looks_is_not_asked_for() {
+    use Happens::{Excludes, Gap, Leads, Looks, Turns};
+    let history = [Leads(false), Turns(0, 1), Looks(21), Leads(true), Excludes(0, true), Gap(1)];
+    lives_through(&history).expect("nothing is sent");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -238,19 +268,6 @@ proptest! {
     fn nothing_is_asked_for_that_the_law_does_not_allow(
         history in proptest::collection::vec(happens(), 1..60),
     ) {
-        let mut run = Run {
-            scene: Scene::with(BTreeMap::new(), vec![policy("workers")]),
-            looks: Looks::default(),
-            leading: true,
-            excluded: BTreeSet::new(),
-            advanced: BTreeMap::new(),
-            open: BTreeMap::new(),
-            wishes: BTreeMap::new(),
-            made: 0,
-        };
-        run.scene.nodes = Scene::new().nodes;
-        for what in &history {
-            run.happens(what)?;
-        }
+        lives_through(&history)?;
     }
 }
