@@ -13,6 +13,7 @@ use crate::cluster::Cluster;
 use crate::fault::Fault;
 use crate::finding::{FindBy, Sought};
 use crate::node;
+use crate::note::Ours;
 use crate::object::{Condition, Node};
 use crate::settings::Login;
 
@@ -80,7 +81,9 @@ impl Asking for Alive {
         }
         let (cluster, wanted) = (self.cluster.clone(), self.wanted.clone());
         let provider_id = provider_id.map(str::to_owned);
-        let sought = Sought { by: self.find_by, node: node.to_string(), provider_id };
+        // It looks, and leaves nothing there.
+        let ours = Ours { owner: String::new(), node: node.to_string() };
+        let sought = Sought { by: self.find_by, ours, provider_id };
         Ok(Box::new(OfNode { cluster, wanted, sought }))
     }
 }

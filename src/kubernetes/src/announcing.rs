@@ -1,8 +1,8 @@
 //! Before the off, and before the on: what is told of a fence while it runs, and what bars bringing a node back (K2, K7, K8).
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
+use futures::future::join_all;
 use picket_core::device::Identity;
 use picket_core::ids::Generation;
 use picket_release::{ReleaseError, Subject};
@@ -13,9 +13,9 @@ use crate::cluster::Patch;
 use crate::fault::{Fault, Kind};
 use crate::identity::Met;
 use crate::node;
-use crate::note::{self, Note};
+use crate::note::{self, Ours};
 use crate::object::Node;
-use crate::release::{LINGERS, OutOfService};
+use crate::release::{LINGERS, OfNode, OutOfService};
 use crate::remains::named;
 use crate::rivals;
 use crate::taints::{self, FENCED, Mark, OUT_OF_SERVICE};
@@ -45,11 +45,17 @@ impl OutOfService {
             return Err(ReleaseError::DidNotHappen(format!("another machine is Node {name} by now")));
         }
         let generation = subject.generation.0;
-        if Note::of(&node, &self.asked.owner).is_some_and(|note| note.generation > generation) {
+        let ours = &of.sought.ours;
+        if ours.note(&node).is_some_and(|note| note.generation > generation) {
             return Err(ReleaseError::DidNotHappen(format!("a later fence has been at Node {name}")));
         }
-        let mark =
-            Mark { owner: self.asked.owner.clone(), node: of.sought.node.clone(), generation, term: None };
+        // Its note is that one's as long as what it set up stands.
+        if ours.others(&node).is_some()
+            && let Some(why) = self.foreign(of, &node)
+        {
+            return Err(ReleaseError::DidNotHappen(why));
+        }
+        let mark = Mark { ours: ours.clone(), generation, term: None };
         let fenced = [(FENCED, "NoSchedule")];
         let patch = taints::setting(&node, &fenced, &mark, self.asked.keeps_node);
         self.change(&node, &patch, until).await?;
@@ -73,14 +79,15 @@ impl OutOfService {
         };
         self.known_by(of, &node, identities)?;
         let mut told = rivals::of(&self.cluster, &node, until).await;
-        told.extend(self.foreign(&node));
+        told.extend(self.foreign(of, &node));
         Ok(told)
     }
 
     /// Whoever deletes that Node need not wait for us any more. False: it is not as it was read, and whoever asks looks again whether that is
     /// still so: a later fence, or leadership, may keep it.
-    pub(crate) async fn free(&self, node: &Node, until: Instant) -> Result<bool, Fault> {
-        let Some(change) = note::freeing(node, &self.asked.owner) else { return Ok(true) };
+    pub(crate) async fn free(&self, ours: &Ours, node: &Node, until: Instant) -> Result<bool, Fault> {
+        let change = note::freeing(node, &ours.owner).filter(|_| ours.others(node).is_none());
+        let Some(change) = change else { return Ok(true) };
         let mut patch = taints::tests(node);
         patch.push(change);
         let path = node::path(&node.metadata.name);
@@ -94,15 +101,15 @@ impl OutOfService {
 
     /// The Node is another machine's: what is ours on it goes at once, and what was to be said is said (K1). Nothing else is done to it, and what a
     /// later fence has set there is that one's.
-    pub(crate) async fn let_be(&self, node: &Node, generation: Generation, until: Instant) {
-        let (name, owner) = (&node.metadata.name, &self.asked.owner);
-        let is_later = |node: &Node| Note::of(node, owner).is_some_and(|note| note.generation > generation.0);
+    pub(crate) async fn let_be(&self, ours: &Ours, node: &Node, generation: Generation, until: Instant) {
+        let name = &node.metadata.name;
+        let is_later = |node: &Node| ours.note(node).is_some_and(|note| note.generation > generation.0);
         if is_later(node) {
             return;
         }
         let until = until.min(Instant::now() + LET_BE);
         let mut node = node.clone();
-        while let Some(patch) = taints::letting_be(&node, owner) {
+        while let Some(patch) = taints::letting_be(&node, ours) {
             match self.cluster.patch::<Node>(&node::path(name), Patch::Json, &patch, until).await {
                 Err(fault) if fault.is_changed() && Instant::now() + taints::AGAIN < until => {
                     tokio::time::sleep(taints::AGAIN).await;
@@ -121,7 +128,8 @@ impl OutOfService {
         }
     }
 
-    /// What bars the on: a taint that lets volumes go while it stands, whoever set it, and another machine under the node's name.
+    /// What bars the on: a taint that lets volumes go while it stands, whoever set it, and another machine under the node's name. Where nobody was
+    /// met, every Node that may be the machine's is asked of.
     pub(crate) async fn is_let_on(
         &self,
         subject: &Subject,
@@ -129,27 +137,49 @@ impl OutOfService {
     ) -> Result<Option<String>, ReleaseError> {
         let of = self.of()?;
         self.cluster.is_meant(until).await.map_err(Fault::of_a_look)?;
-        let finding = self.name(of, &subject.identities, subject.met.as_deref(), until);
-        let read = async { node::read(&self.cluster, &finding.await?, until).await };
-        let node = match read.await {
+        let names = match of.sought.met(subject.met.as_deref()) {
+            Some(name) => vec![name],
+            None => {
+                let finding = of.sought.letting_go(&self.cluster, &subject.identities, until);
+                finding.await.map_err(Fault::of_a_look)?
+            }
+        };
+        let asked = join_all(names.iter().map(|name| self.lets_one_on(of, name, subject, until))).await;
+        // What bars it bars it also where something else is not known.
+        let is_barred = |one: &Result<_, ReleaseError>| matches!(one, Err(ReleaseError::DidNotHappen(_)));
+        let (barred, rest): (Vec<_>, Vec<_>) = asked.into_iter().partition(is_barred);
+        let found: Result<Vec<Option<String>>, ReleaseError> = barred.into_iter().chain(rest).collect();
+        let found: Vec<String> = found?.into_iter().flatten().collect();
+        Ok((!found.is_empty()).then(|| found.join("; ")))
+    }
+
+    async fn lets_one_on(
+        &self,
+        of: &OfNode,
+        name: &str,
+        subject: &Subject,
+        until: Instant,
+    ) -> Result<Option<String>, ReleaseError> {
+        let node = match node::read(&self.cluster, name, until).await {
+            // With the Node its taints are gone.
             Err(fault) if fault.is(Kind::NotFound) => return Ok(None),
             read => read.map_err(Fault::of_a_look)?,
         };
-        let name = &node.metadata.name;
         let met = subject.met.as_deref().and_then(Met::read);
         if let Some(why) = met.and_then(|met| met.differs(&node, false)) {
             return Err(ReleaseError::DidNotHappen(why));
         }
-        if let Some(why) = self.foreign(&node) {
+        if let Some(why) = self.foreign(of, &node) {
             return Err(ReleaseError::DidNotHappen(why));
         }
+        let uid = &node.metadata.uid;
         if taints::value(&node, OUT_OF_SERVICE).is_some() {
             // Of a life of which nothing is known here any more. It may be gone from now on, whatever is answered.
-            of.back.lock().unwrap_or_else(PoisonError::into_inner).cleared = Some(Instant::now());
-            let gone = taints::remove(&self.cluster, name, &self.asked.owner, until).await;
+            of.seen_back(uid, |back| back.cleared = Some(Instant::now()));
+            let gone = taints::remove(&self.cluster, name, &of.sought.ours, until).await;
             gone.map_err(|fault| ReleaseError::DidNotHappen(format!("our own taint stands: {fault}")))?;
         }
-        let cleared = of.back.lock().unwrap_or_else(PoisonError::into_inner).cleared;
+        let cleared = of.seen_back(uid, |back| back.cleared);
         if let Some(left) = cleared.and_then(|at| LINGERS.checked_sub(at.elapsed())) {
             return Err(ReleaseError::DidNotHappen(format!(
                 "the taint {OUT_OF_SERVICE} was on Node {name}, and may be acted on for {left:?} still"

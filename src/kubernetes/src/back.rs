@@ -3,16 +3,17 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use futures::future::join_all;
 use picket_release::{Left, ReleaseError};
 use tokio::time::Instant;
 
 use crate::cluster::Patch;
-use crate::fault::{Fault, Kind};
+use crate::fault::Kind;
 use crate::node;
 use crate::note::{self, Note};
 use crate::object::{Lease, Node};
 use crate::release::{OfNode, OutOfService};
-use crate::taints::{self, FENCED, OUT_OF_SERVICE};
+use crate::taints::{self, FENCED};
 
 /// A node that is back is seen ready for so long before new pods may come.
 const SOAK: Duration = Duration::from_secs(30);
@@ -28,75 +29,89 @@ pub(crate) struct Back {
     pub(crate) cleared: Option<Instant>,
 }
 
+impl OfNode {
+    /// What was seen of that Node.
+    pub(crate) fn seen_back<T>(&self, uid: &str, of: impl FnOnce(&mut Back) -> T) -> T {
+        let mut back = self.back.lock().unwrap_or_else(PoisonError::into_inner);
+        of(back.entry(uid.to_owned()).or_default())
+    }
+}
+
 impl OutOfService {
     /// `Some`: what is waited for.
-    pub(crate) async fn tidied(&self, left: Left, until: Instant) -> Result<Option<String>, ReleaseError> {
+    pub(crate) async fn tidied(&self, left: &Left, until: Instant) -> Result<Option<String>, ReleaseError> {
         let of = self.of()?;
         self.cluster.is_meant(until).await?;
-        let mut waits = None;
-        for name in of.sought.touched(&self.cluster, &self.asked.owner, until).await? {
-            waits = waits.or(self.tidied_one(of, &name, left, until).await?);
-        }
-        Ok(waits)
+        let names = of.sought.touched(&self.cluster, &left.whose, until).await?;
+        // Each for itself: one that cannot be told keeps nothing on the others.
+        let tidied = join_all(names.iter().map(|name| self.tidied_one(of, name, left, until))).await;
+        let waits: Result<Vec<Option<String>>, ReleaseError> = tidied.into_iter().collect();
+        Ok(waits?.into_iter().flatten().next())
     }
 
     async fn tidied_one(
         &self,
         of: &OfNode,
         name: &str,
-        left: Left,
+        left: &Left,
         until: Instant,
     ) -> Result<Option<String>, ReleaseError> {
         let node = match node::read(&self.cluster, name, until).await {
             Err(fault) if fault.is(Kind::NotFound) => return Ok(None),
             read => read?,
         };
-        let owner = &self.asked.owner;
-        if Note::of(&node, owner).is_some_and(|note| note.generation > left.generation.0) {
+        let ours = &of.sought.ours;
+        if ours.others(&node).is_some() {
+            return Ok(None);
+        }
+        let note = ours.note(&node);
+        if note.as_ref().is_some_and(|note| note.generation > left.generation.0) {
             return Ok(Some(format!("what a later fence of Node {name} left is that one's")));
         }
-        if taints::value(&node, OUT_OF_SERVICE).is_some_and(|value| self.is_ours(value)) {
-            taints::remove(&self.cluster, name, owner, until).await?;
+        if taints::stands(&node, ours) {
+            taints::remove(&self.cluster, name, ours, until).await?;
             return Ok(Some("a taint that was removed just now".to_owned()));
         }
         // Nobody waits for us: the fence has ended. What is next goes by another look.
-        if note::freeing(&node, owner).is_some() {
-            self.free(&node, until).await?;
+        if note::freeing(&node, &ours.owner).is_some() {
+            self.free(ours, &node, until).await?;
             return Ok(Some("a finalizer that was removed just now".to_owned()));
         }
-        let keeps_away = taints::value(&node, FENCED).is_some_and(|value| self.is_ours(value));
-        let was_off = Note::of(&node, owner).is_some_and(|note| note.off);
+        let keeps_away = taints::value(&node, FENCED).is_some_and(|value| taints::is_of(&ours.owner, value));
+        let was_off = note.as_ref().is_some_and(|note| note.off);
         if keeps_away && left.gone {
             return Ok(None);
         }
         if keeps_away
             && was_off
-            && let Some(why) = self.is_not_back(of, &node, until).await?
+            && let Some(why) = self.is_not_back(of, &node, note.as_ref(), until).await
         {
             return Ok(Some(why));
         }
-        let Some(patch) = taints::clearing(&node, owner) else { return Ok(None) };
+        let Some(patch) = taints::clearing(&node, ours) else { return Ok(None) };
         let _: Node = self.cluster.patch(&node::path(name), Patch::Json, &patch, until).await?;
         Ok(None)
     }
 
     /// Ready for a while, after another boot, or with a kubelet that lives: what was ready before the off says nothing.
-    async fn is_not_back(&self, of: &OfNode, node: &Node, until: Instant) -> Result<Option<String>, Fault> {
-        let note = Note::of(node, &self.asked.owner);
-        let mut booted = note.is_none_or(|note| note.boot_id != node.status.node_info.boot_id);
-        if !booted {
-            let lease = self.lease(&node.metadata.name, until).await;
-            let mut back = of.back.lock().unwrap_or_else(PoisonError::into_inner);
-            booted = lease.is_some_and(|lease| *back.lease.get_or_insert_with(|| lease.clone()) != lease);
-        }
-        let mut back = of.back.lock().unwrap_or_else(PoisonError::into_inner);
-        if !booted || !node::is_ready(node) {
-            back.ready_since = None;
-            return Ok(Some(format!("Node {} to be ready, after another boot", node.metadata.name)));
-        }
-        let since = *back.ready_since.get_or_insert_with(Instant::now);
-        let soaks = since.elapsed() < SOAK;
-        Ok(soaks.then(|| format!("Node {} to be ready for {SOAK:?}", node.metadata.name)))
+    async fn is_not_back(
+        &self,
+        of: &OfNode,
+        node: &Node,
+        note: Option<&Note>,
+        until: Instant,
+    ) -> Option<String> {
+        let booted = note.is_none_or(|note| note.boot_id != node.status.node_info.boot_id);
+        let lease = if booted { None } else { self.lease(&node.metadata.name, until).await };
+        of.seen_back(&node.metadata.uid, |back| {
+            let lives = |lease: String| *back.lease.get_or_insert_with(|| lease.clone()) != lease;
+            if !(booted || lease.is_some_and(lives)) || !node::is_ready(node) {
+                back.ready_since = None;
+                return Some(format!("Node {} to be ready, after another boot", node.metadata.name));
+            }
+            let soaks = back.ready_since.get_or_insert_with(Instant::now).elapsed() < SOAK;
+            soaks.then(|| format!("Node {} to be ready for {SOAK:?}", node.metadata.name))
+        })
     }
 
     /// When its kubelet renewed its lease last, in its own words; `None`: it is not told.

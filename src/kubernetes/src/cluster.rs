@@ -81,6 +81,12 @@ impl Cluster {
         Self { kubeconfig, context, uid, client, nodes, rivals }
     }
 
+    /// Asks that one.
+    #[cfg(test)]
+    pub(crate) fn by(&self, client: Client) {
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
+    }
+
     /// Whether it is the cluster that the settings mean: a name may lead to another one.
     pub(crate) async fn is_meant(&self, until: Instant) -> Result<(), Fault> {
         let system: Namespace = self.get("/api/v1/namespaces/kube-system", until).await?;

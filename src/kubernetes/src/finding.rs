@@ -4,14 +4,15 @@
 use std::time::Duration;
 
 use picket_core::device::{Identity, IdentityMatch};
+use picket_release::Whose;
 use tokio::time::Instant;
 
 use crate::cluster::Cluster;
 use crate::fault::Fault;
 use crate::identity::Met;
-use crate::note::Note;
+use crate::note::Ours;
 use crate::object::Node;
-use crate::taints::{self, OUT_OF_SERVICE};
+use crate::taints;
 
 /// A list of all Nodes is good for so long, to find a name: the Node of that name is read for itself.
 const FRESH: Duration = Duration::from_secs(10);
@@ -43,8 +44,7 @@ impl FindBy {
 #[derive(Clone, Debug)]
 pub(crate) struct Sought {
     pub(crate) by: FindBy,
-    /// The gateway's node.
-    pub(crate) node: String,
+    pub(crate) ours: Ours,
     pub(crate) provider_id: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Sought {
         until: Instant,
     ) -> Result<String, Fault> {
         if self.by == FindBy::Name {
-            return Ok(self.node.clone());
+            return Ok(self.ours.node.clone());
         }
         if let Some(met) = met.and_then(Met::read) {
             return Ok(met.node().to_owned());
@@ -80,25 +80,33 @@ impl Sought {
         }
     }
 
+    /// The name of the Node that the record has for it, whatever any list says.
+    pub(crate) fn met(&self, met: Option<&str>) -> Option<String> {
+        match self.by {
+            FindBy::Name => Some(self.ours.node.clone()),
+            _ => met.and_then(Met::read).map(|met| met.node().to_owned()),
+        }
+    }
+
     /// The names of the Nodes on which something of this node's stands: its own, and those on which it is noted. By a list that serves others for a
     /// while.
     pub(crate) async fn touched(
         &self,
         cluster: &Cluster,
-        owner: &str,
+        whose: &Whose,
         until: Instant,
     ) -> Result<Vec<String>, Fault> {
-        self.all(cluster, FRESH, until, |node| self.is_noted(node, owner) || self.is(node, &[])).await
+        self.all(cluster, FRESH, until, |node| self.is_noted(node) || self.is(node, &whose.identities)).await
     }
 
     /// The names of the Nodes on which this node's taint may let volumes go, as they are now.
     pub(crate) async fn letting_go(
         &self,
         cluster: &Cluster,
-        owner: &str,
+        devices: &[Identity],
         until: Instant,
     ) -> Result<Vec<String>, Fault> {
-        self.all(cluster, Duration::ZERO, until, |node| self.may_let_go(node, owner)).await
+        self.all(cluster, Duration::ZERO, until, |node| self.may_let_go(node, devices)).await
     }
 
     async fn all(
@@ -109,28 +117,26 @@ impl Sought {
         which: impl Fn(&Node) -> bool,
     ) -> Result<Vec<String>, Fault> {
         if self.by == FindBy::Name {
-            return Ok(vec![self.node.clone()]);
+            return Ok(vec![self.ours.node.clone()]);
         }
         let nodes = cluster.nodes(age, until).await?;
         Ok(nodes.iter().filter(|node| which(node)).map(|node| node.metadata.name.clone()).collect())
     }
 
-    fn is_noted(&self, node: &Node, owner: &str) -> bool {
-        Note::of(node, owner).is_some_and(|note| note.node.as_ref() == Some(&self.node))
+    fn is_noted(&self, node: &Node) -> bool {
+        self.ours.note(node).is_some_and(|note| note.node.is_some())
     }
 
     /// A taint of ours of which no note says whose it is may be this node's: somebody took the note away, or it was written before it said so.
     /// Taking that taint away lets nothing go, whose ever it is.
-    fn may_let_go(&self, node: &Node, owner: &str) -> bool {
-        let whose = Note::of(node, owner).and_then(|note| note.node);
-        let stands = taints::value(node, OUT_OF_SERVICE).is_some_and(|value| taints::is_of(owner, value));
-        self.is_noted(node, owner) || self.is(node, &[]) || stands && whose.is_none()
+    fn may_let_go(&self, node: &Node, devices: &[Identity]) -> bool {
+        self.is_noted(node) || self.is(node, devices) || taints::stands(node, &self.ours)
     }
 
     /// Whether that is it.
     pub(crate) fn is(&self, node: &Node, devices: &[Identity]) -> bool {
         match self.by {
-            FindBy::Name => node.metadata.name == self.node,
+            FindBy::Name => node.metadata.name == self.ours.node,
             FindBy::ProviderId => {
                 let wanted = self.provider_id.as_deref().filter(|id| !id.is_empty());
                 wanted.is_some_and(|id| node.spec.provider_id == id)
@@ -146,7 +152,7 @@ impl Sought {
 
     fn what(&self, devices: &[Identity]) -> String {
         match self.by {
-            FindBy::Name => format!("name {}", self.node),
+            FindBy::Name => format!("name {}", self.ours.node),
             FindBy::ProviderId => {
                 format!("providerID {}", self.provider_id.as_deref().unwrap_or("(none is set)"))
             }
@@ -170,11 +176,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::taints::OUT_OF_SERVICE;
 
     const UUID: &str = "4b554245-2d4e-4f44-452d-303030303031";
 
     fn sought(by: FindBy) -> Sought {
-        Sought { by, node: "r1".to_owned(), provider_id: Some("aws:///z/i-1".to_owned()) }
+        let ours = Ours { owner: "blue".to_owned(), node: "r1".to_owned() };
+        Sought { by, ours, provider_id: Some("aws:///z/i-1".to_owned()) }
     }
 
     fn node(name: &str, provider_id: &str, uuid: &str) -> Node {
@@ -229,7 +237,7 @@ mod tests {
             (None, "mine", false),
         ] {
             let sought = sought(FindBy::SystemUuid);
-            assert_eq!(sought.may_let_go(&node(note.clone(), taint), "blue"), may, "{note:?} {taint}");
+            assert_eq!(sought.may_let_go(&node(note.clone(), taint), &[]), may, "{note:?} {taint}");
         }
     }
 

@@ -27,6 +27,10 @@ mod rivals;
 mod settings;
 mod taints;
 mod unattached;
+mod withdrawing;
 
 pub use alive::Alive;
 pub use release::OutOfService;
+
+#[cfg(test)]
+mod tests;

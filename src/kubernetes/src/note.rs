@@ -34,9 +34,29 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// This owner's; `None`: there is none.
+    /// This owner's, of whichever node of the gateway's; `None`: there is none.
     pub(crate) fn of(node: &Node, owner: &str) -> Option<Self> {
         serde_json::from_str(node.metadata.annotations.get(&key(owner))?).ok()
+    }
+}
+
+/// Whose what stands on a Node is: one installation's, of one node of its gateway's. What is noted for another node is that one's.
+#[derive(Clone, Debug)]
+pub(crate) struct Ours {
+    pub(crate) owner: String,
+    /// The gateway's node.
+    pub(crate) node: String,
+}
+
+impl Ours {
+    /// Our note; `None`: there is none, or it is another node's.
+    pub(crate) fn note(&self, node: &Node) -> Option<Note> {
+        Note::of(node, &self.owner).filter(|note| note.node.as_ref().is_none_or(|noted| *noted == self.node))
+    }
+
+    /// The node of the gateway's of which that Node is noted, where it is not this one.
+    pub(crate) fn others(&self, node: &Node) -> Option<String> {
+        Note::of(node, &self.owner)?.node.filter(|noted| *noted != self.node)
     }
 }
 
@@ -68,25 +88,27 @@ fn noting(node: &Node, owner: &str, note: &Note) -> Value {
 
 /// Notes that fence, and keeps the cluster autoscaler away.
 pub(crate) fn marking(node: &Node, mark: &Mark) -> Vec<Value> {
-    let known = Note::of(node, &mark.owner).unwrap_or_default();
+    let known = mark.ours.note(node).unwrap_or_default();
     let is_free = !node.metadata.annotations.contains_key(NO_SCALE_DOWN);
+    // What a fence of another node set there is taken over with it.
+    let is_adopted = Note::of(node, &mark.ours.owner).is_some_and(|note| note.no_scale_down);
     // The boot id is that of when this confirmation began to let go.
     let is_same = known.generation == mark.generation;
     let stands = mark.term.is_some() && known.stands && is_same;
     let present = &node.status.node_info.boot_id;
     let note = Note {
-        owner: mark.owner.clone(),
-        node: Some(mark.node.clone()),
+        owner: mark.ours.owner.clone(),
+        node: Some(mark.ours.node.clone()),
         generation: mark.generation,
         term: mark.term.unwrap_or(known.term),
         // What an earlier fence left is not back yet: its boot id says when it is.
         off: mark.term.is_some() || known.off,
         stands: mark.term.is_some(),
         boot_id: if stands || mark.term.is_none() && known.off { known.boot_id } else { present.clone() },
-        no_scale_down: known.no_scale_down || is_free,
+        no_scale_down: is_free || is_adopted,
         outdated: node.metadata.resource_version.clone(),
     };
-    let mut patch = vec![noting(node, &mark.owner, &note)];
+    let mut patch = vec![noting(node, &mark.ours.owner, &note)];
     if is_free {
         let path = format!("/metadata/annotations/{}", pointer(NO_SCALE_DOWN));
         patch.push(json!({"op": "add", "path": path, "value": "true"}));
@@ -94,10 +116,13 @@ pub(crate) fn marking(node: &Node, mark: &Mark) -> Vec<Value> {
     patch
 }
 
-/// Changes nothing but the Node's version, and what the note says of that: nothing is let go on that confirmation any more.
-pub(crate) fn outdating(node: &Node, owner: &str) -> Vec<Value> {
-    let known = Note::of(node, owner).unwrap_or_else(|| Note { owner: owner.to_owned(), ..Note::default() });
-    let note = Note { stands: false, outdated: node.metadata.resource_version.clone(), ..known };
+/// Changes nothing but the Node's version, and what the note says of that: nothing is let go on that confirmation any more. Of another node's note
+/// it changes nothing else at all.
+pub(crate) fn outdating(node: &Node, ours: &Ours) -> Vec<Value> {
+    let owner = &ours.owner;
+    let known = Note::of(node, owner).unwrap_or_else(|| Note { owner: owner.clone(), ..Note::default() });
+    let stands = known.stands && ours.others(node).is_some();
+    let note = Note { stands, outdated: node.metadata.resource_version.clone(), ..known };
     vec![noting(node, owner, &note)]
 }
 
@@ -170,20 +195,38 @@ mod tests {
         }
     }
 
+    fn ours() -> Ours {
+        Ours { owner: "blue".to_owned(), node: "r1".to_owned() }
+    }
+
     fn mark(term: Option<u64>) -> Mark {
-        Mark { owner: "blue".to_owned(), node: "r1".to_owned(), generation: 7, term }
+        Mark { ours: ours(), generation: 7, term }
     }
 
     #[test]
     fn what_is_outdated_keeps_what_was_noted_but_that_it_stands() {
-        let patch = outdating(&noting_node(&note(), "new"), "blue");
+        let patch = outdating(&noting_node(&note(), "new"), &ours());
         let expected = Note { stands: false, outdated: "5".to_owned(), ..note() };
         assert_eq!(noted(&patch[0]), expected);
         assert_eq!(patch.len(), 1);
         let other = node(&[("a/b", "c".to_owned())], "new");
-        let anew = noted(&outdating(&other, "blue")[0]);
+        let anew = noted(&outdating(&other, &ours())[0]);
         assert!(blank(&noting_node(&anew, "new"), "blue"), "{anew:?}");
         assert!(!blank(&noting_node(&note(), "new"), "blue") && !blank(&node(&[], "new"), "blue"));
+    }
+
+    /// Two nodes of a gateway may have one Node, one after the other: the boots and generations of one say nothing of the other.
+    #[test]
+    fn what_is_noted_for_another_node_is_that_one_s() {
+        let other = Note { node: Some("r2".to_owned()), generation: 70, ..note() };
+        let node = noting_node(&other, "new");
+        assert_eq!((ours().note(&node), ours().others(&node)), (None, Some("r2".to_owned())));
+        assert_eq!(noted(&outdating(&node, &ours())[0]), Note { outdated: "5".to_owned(), ..other });
+        let made = noted(&marking(&node, &mark(None))[0]);
+        let told = (made.node.as_deref(), made.generation, made.term, made.off, made.boot_id.as_str());
+        assert_eq!(told, (Some("r1"), 7, 0, false, "new"));
+        let unsaid = noting_node(&Note { node: None, ..note() }, "new");
+        assert!(ours().note(&unsaid).is_some() && ours().others(&unsaid).is_none());
     }
 
     /// The boot id is that of when a confirmation began to let go: it stays for that one, and for no other.

@@ -1,15 +1,15 @@
 //! The kind `kubernetes`: pods, then the taint `out-of-service`, until nothing of the node is attached (K2).
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
-use picket_core::ids::NodeId;
 use picket_core::order::ReleaseOrder;
 use picket_reach::{SettingFault, Settings};
-use picket_release::{ForNode, Left, Pace, Progress, ReleaseError, Releaser, Subject};
+use picket_release::{ForNode, Left, Pace, Progress, ReleaseError, Releaser, Subject, Whose};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ use crate::cluster::{ASKED, Cluster, Patch, SERVED};
 use crate::fault::{Fault, Kind};
 use crate::finding::{FindBy, Sought};
 use crate::identity::Met;
-use crate::note::Note;
+use crate::note::{Note, Ours};
 use crate::object::{Node, Pod};
 use crate::pods::Fate;
 use crate::remains::named;
@@ -45,8 +45,8 @@ pub struct OutOfService {
 #[derive(Debug)]
 pub(crate) struct OfNode {
     pub(crate) sought: Sought,
-    /// What was seen of it after it was brought back.
-    pub(crate) back: Mutex<Back>,
+    /// By the UIDs of Nodes: what was seen of them after it was brought back.
+    pub(crate) back: Mutex<BTreeMap<String, Back>>,
     /// What the next attempt goes by.
     read: Mutex<Option<Read>>,
 }
@@ -66,11 +66,15 @@ impl OutOfService {
     /// # Errors
     /// What is wrong in the table, and what would be right.
     pub fn make(settings: &Map<String, Value>) -> Result<Arc<dyn Releaser>, Vec<SettingFault>> {
+        Ok(Arc::new(Self::read(settings)?))
+    }
+
+    pub(crate) fn read(settings: &Map<String, Value>) -> Result<Self, Vec<SettingFault>> {
         let mut settings = Settings::new(settings);
         let asked = Asked::read(&mut settings);
         let asked = settings.finish(asked)?;
         let cluster = Arc::new(asked.login.clone().cluster());
-        Ok(Arc::new(Self { asked: Arc::new(asked), cluster, of: None }))
+        Ok(Self { asked: Arc::new(asked), cluster, of: None })
     }
 
     pub(crate) fn of(&self) -> Result<&OfNode, Fault> {
@@ -97,7 +101,7 @@ impl OutOfService {
         permit: &ReleasePermit<'_>,
     ) -> Result<&'static str, ReleaseError> {
         let by = self.known_by(of, node, permit.identities())?;
-        if let Some(note) = Note::of(node, &self.asked.owner) {
+        if let Some(note) = of.sought.ours.note(node) {
             if note.term > permit.term().0 || note.generation > permit.generation().0 {
                 let name = &node.metadata.name;
                 return Err(Fault::refused(format!("a later leadership has been at Node {name}")).into());
@@ -106,18 +110,17 @@ impl OutOfService {
                 booted(&note, node)?;
             }
         }
-        match self.foreign(node) {
+        match self.foreign(of, node) {
             None => Ok(by),
             Some(why) => Err(ReleaseError::DidNotHappen(why)),
         }
     }
 
     /// Whether the Node is who was met when the fence began, and has not booted while our taint stands.
-    fn is_the_same(&self, node: &Node, subject: &Subject) -> Result<(), ReleaseError> {
+    fn is_the_same(&self, ours: &Ours, node: &Node, subject: &Subject) -> Result<(), ReleaseError> {
         is_who_was_met(node, subject)?;
-        let stands = taints::value(node, OUT_OF_SERVICE).is_some_and(|value| self.is_ours(value));
-        let note = Note::of(node, &self.asked.owner);
-        let note = note.filter(|note| stands && note.generation == subject.generation.0);
+        let note = ours.note(node).filter(|_| taints::stands(node, ours));
+        let note = note.filter(|note| note.generation == subject.generation.0);
         note.map_or(Ok(()), |note| booted(&note, node))
     }
 
@@ -133,16 +136,17 @@ impl OutOfService {
     }
 
     /// Somebody else's taint `out-of-service`, in words.
-    pub(crate) fn foreign(&self, node: &Node) -> Option<String> {
-        let value = taints::value(node, OUT_OF_SERVICE).filter(|value| !self.is_ours(value))?;
+    pub(crate) fn foreign(&self, of: &OfNode, node: &Node) -> Option<String> {
+        let ours = &of.sought.ours;
+        let value = taints::value(node, OUT_OF_SERVICE).filter(|_| !taints::stands(node, ours))?;
+        let whose = match ours.others(node).filter(|_| taints::is_of(&ours.owner, value)) {
+            Some(other) => format!("the taint of this gateway's node {other},"),
+            None => "somebody else's taint".to_owned(),
+        };
         Some(format!(
-            "somebody else's taint {OUT_OF_SERVICE} ({value:?}) stands on Node {}: it is neither ours to use nor to remove",
+            "{whose} {OUT_OF_SERVICE} ({value:?}), stands on Node {}: it is neither ours to use nor to remove",
             node.metadata.name
         ))
-    }
-
-    pub(crate) fn is_ours(&self, value: &str) -> bool {
-        taints::is_of(&self.asked.owner, value)
     }
 
     /// Changes the Node as it was read, or not at all.
@@ -202,14 +206,14 @@ impl Releaser for OutOfService {
 
     fn of_node(&self, node: &ForNode<'_>) -> Result<Option<Arc<dyn Releaser>>, String> {
         let provider_id = node.provider_id.map(str::to_owned);
-        let by = self.asked.find_by;
+        let (by, owner) = (self.asked.find_by, self.asked.owner.clone());
         if by == FindBy::ProviderId && provider_id.is_none() {
             return Err(
                 "find_by = \"provider_id\" needs the node's provider_id: its table has none".to_owned()
             );
         }
         let of = OfNode {
-            sought: Sought { by, node: node.id.to_string(), provider_id },
+            sought: Sought { by, ours: Ours { owner, node: node.id.to_string() }, provider_id },
             back: Mutex::default(),
             read: Mutex::default(),
         };
@@ -236,7 +240,7 @@ impl Releaser for OutOfService {
         let mut met = None;
         if let Some(node) = &node {
             if let Err(replaced) = is_who_was_met(node, subject) {
-                self.let_be(node, subject.generation, until).await;
+                self.let_be(&of.sought.ours, node, subject.generation, until).await;
                 return Err(replaced);
             }
             // Who is another machine is not who was met.
@@ -263,11 +267,11 @@ impl Releaser for OutOfService {
         until: Instant,
     ) -> Result<Progress, ReleaseError> {
         let of = self.of()?;
-        *of.back.lock().unwrap_or_else(PoisonError::into_inner) = Back::default();
+        of.back.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let read = of.read.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Read { name, node, pods } = read.ok_or_else(|| Fault::refused("nothing was read for it"))?;
         let by = node.as_ref().map(|node| self.is_this(of, node, permit)).transpose()?;
-        let mark = Mark::of(&self.asked.owner, &of.sought.node, permit);
+        let mark = Mark::of(&of.sought.ours, permit);
         permit.may_send().map_err(Fault::refused)?;
         let (now, gone) = (OffsetDateTime::now_utc(), Node::default());
         let is = |pod: &Pod, wanted: Fate| pods::fate(pod, node.as_ref().unwrap_or(&gone), now) == wanted;
@@ -329,11 +333,11 @@ impl Releaser for OutOfService {
                 read => Some(read.map_err(Fault::of_a_look)?),
             };
             if let Some(node) = &node {
-                if let Err(replaced) = self.is_the_same(node, subject) {
-                    self.let_be(node, subject.generation, until).await;
+                if let Err(replaced) = self.is_the_same(&of.sought.ours, node, subject) {
+                    self.let_be(&of.sought.ours, node, subject.generation, until).await;
                     return Err(replaced);
                 }
-                if !taints::value(node, OUT_OF_SERVICE).is_some_and(|value| self.is_ours(value)) {
+                if !taints::stands(node, &of.sought.ours) {
                     return Ok(Progress::NotThere(format!("our taint is not on Node {name}")));
                 }
             }
@@ -345,7 +349,7 @@ impl Releaser for OutOfService {
             }
             if left.waits.is_empty() && left.volumes.is_empty() {
                 if let Some(node) = &node
-                    && !self.free(node, until).await.map_err(Fault::of_a_look)?
+                    && !self.free(&of.sought.ours, node, until).await.map_err(Fault::of_a_look)?
                 {
                     tokio::time::sleep(PACE).await;
                     continue;
@@ -374,16 +378,11 @@ impl Releaser for OutOfService {
         self.is_let_on(subject, until).await
     }
 
-    async fn withdraw(&self, _node: &NodeId, until: Instant) -> Result<(), ReleaseError> {
-        let (of, owner) = (self.of()?, &self.asked.owner);
-        self.cluster.is_meant(until).await?;
-        for name in of.sought.letting_go(&self.cluster, owner, until).await? {
-            taints::remove(&self.cluster, &name, owner, until).await?;
-        }
-        Ok(())
+    async fn withdraw(&self, whose: &Whose, until: Instant) -> Result<(), ReleaseError> {
+        Ok(self.withdrawn(whose, until).await?)
     }
 
-    async fn tidy(&self, _node: &NodeId, left: Left, until: Instant) -> Result<Option<String>, ReleaseError> {
+    async fn tidy(&self, left: &Left, until: Instant) -> Result<Option<String>, ReleaseError> {
         self.tidied(left, until).await
     }
 }

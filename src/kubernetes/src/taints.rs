@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::cluster::{Cluster, Patch};
 use crate::fault::{Fault, Kind};
 use crate::node;
-use crate::note;
+use crate::note::{self, Ours};
 use crate::object::Node;
 
 /// Lets volumes go, and pods, for as long as it stands. Whoever sets it says that the machine is off.
@@ -20,12 +20,10 @@ pub(crate) const FENCED: &str = "picket.dev/fenced";
 /// Before what was changed meanwhile is read anew.
 pub(crate) const AGAIN: Duration = Duration::from_millis(50);
 
-/// Whose taints these are: one installation's, of one fence, by one leadership.
+/// Whose taints these are: ours, of one fence, by one leadership.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
-    pub(crate) owner: String,
-    /// The gateway's node.
-    pub(crate) node: String,
+    pub(crate) ours: Ours,
     pub(crate) generation: u64,
     /// `None`: the node is not proven off by anybody.
     pub(crate) term: Option<u64>,
@@ -33,14 +31,13 @@ pub(crate) struct Mark {
 
 impl Mark {
     /// Of a node that is proven off.
-    pub(crate) fn of(owner: &str, node: &str, permit: &ReleasePermit<'_>) -> Self {
-        let (owner, node) = (owner.to_owned(), node.to_owned());
-        Self { owner, node, generation: permit.generation().0, term: Some(permit.term().0) }
+    pub(crate) fn of(ours: &Ours, permit: &ReleasePermit<'_>) -> Self {
+        Self { ours: ours.clone(), generation: permit.generation().0, term: Some(permit.term().0) }
     }
 
     /// The value of our taints.
     fn value(&self) -> String {
-        format!("{}{}", prefix(&self.owner), self.generation)
+        format!("{}{}", prefix(&self.ours.owner), self.generation)
     }
 }
 
@@ -99,7 +96,7 @@ pub(crate) fn setting(node: &Node, wanted: &[(&'static str, &str)], mark: &Mark,
     for (key, effect) in wanted {
         let taint = json!({"key": key, "value": mark.value(), "effect": effect});
         patch.push(match of_key(node, key).next() {
-            Some((place, there)) if is_of(&mark.owner, text(there, "value")) => {
+            Some((place, there)) if is_of(&mark.ours.owner, text(there, "value")) => {
                 json!({"op": "replace", "path": format!("/spec/taints/{place}/value"), "value": mark.value()})
             }
             // Another installation keeps new pods away, which is as good.
@@ -110,31 +107,41 @@ pub(crate) fn setting(node: &Node, wanted: &[(&'static str, &str)], mark: &Mark,
         there = true;
     }
     patch.extend(note::marking(node, mark));
-    patch.extend(if kept { note::keeping(node, &mark.owner) } else { None });
+    patch.extend(if kept { note::keeping(node, &mark.ours.owner) } else { None });
     Value::Array(patch)
 }
 
+/// Whether our taint `out-of-service` stands there.
+pub(crate) fn stands(node: &Node, ours: &Ours) -> bool {
+    value(node, OUT_OF_SERVICE).is_some_and(|value| is_of(&ours.owner, value)) && ours.others(node).is_none()
+}
+
 /// A patch that removes `out-of-service`, whichever fence of ours set it, and notes that nothing is let go any more; `None`: it is not there.
-pub(crate) fn removing(node: &Node, owner: &str) -> Option<Value> {
-    let (place, _) = of_key(node, OUT_OF_SERVICE).find(|(_, taint)| is_of(owner, text(taint, "value")))?;
+pub(crate) fn removing(node: &Node, ours: &Ours) -> Option<Value> {
+    let is_ours = |taint: &Value| is_of(&ours.owner, text(taint, "value")) && ours.others(node).is_none();
+    let (place, _) = of_key(node, OUT_OF_SERVICE).find(|(_, taint)| is_ours(taint))?;
     let mut patch = tests(node);
     patch.push(json!({"op": "remove", "path": format!("/spec/taints/{place}")}));
-    patch.extend(note::outdating(node, owner));
+    patch.extend(note::outdating(node, ours));
     Some(Value::Array(patch))
 }
 
 /// A patch that takes away what is left of a fence of ours: the taint that keeps new pods away, the note, and what it noted; `None`: nothing is
 /// left.
-pub(crate) fn clearing(node: &Node, owner: &str) -> Option<Value> {
-    taking_away(node, owner, &[FENCED])
+pub(crate) fn clearing(node: &Node, ours: &Ours) -> Option<Value> {
+    taking_away(node, ours, &[FENCED])
 }
 
 /// The same, and what lets volumes go: the Node is another machine's (K1).
-pub(crate) fn letting_be(node: &Node, owner: &str) -> Option<Value> {
-    taking_away(node, owner, &[FENCED, OUT_OF_SERVICE])
+pub(crate) fn letting_be(node: &Node, ours: &Ours) -> Option<Value> {
+    taking_away(node, ours, &[FENCED, OUT_OF_SERVICE])
 }
 
-fn taking_away(node: &Node, owner: &str, keys: &[&str]) -> Option<Value> {
+fn taking_away(node: &Node, ours: &Ours, keys: &[&str]) -> Option<Value> {
+    if ours.others(node).is_some() {
+        return None;
+    }
+    let owner = &ours.owner;
     let is_ours = |taint: &Value| keys.contains(&text(taint, "key")) && is_of(owner, text(taint, "value"));
     let taints = node.spec.taints.iter().flatten().enumerate().filter(|(_, taint)| is_ours(taint));
     let mut changes: Vec<Value> =
@@ -153,17 +160,18 @@ fn taking_away(node: &Node, owner: &str, keys: &[&str]) -> Option<Value> {
 
 /// Removes our taint `out-of-service`: until it was seen to be gone, or the time is over. Where it is not there, what may be on its way to set it
 /// is made to be refused (S8).
-pub(crate) async fn remove(cluster: &Cluster, name: &str, owner: &str, until: Instant) -> Result<(), Fault> {
+pub(crate) async fn remove(cluster: &Cluster, name: &str, ours: &Ours, until: Instant) -> Result<(), Fault> {
     loop {
         let node: Node = match node::read(cluster, name, until).await {
             // With the Node its taints are gone.
             Err(fault) if fault.is(Kind::NotFound) => return Ok(()),
             read => read?,
         };
-        let patch = match removing(&node, owner) {
+        let foreign = |value: &str| value.starts_with("picket.") && !is_of(&ours.owner, value);
+        let patch = match removing(&node, ours) {
             Some(patch) => patch,
             // Another installation's, or ours by another name: nothing says that it does not let go.
-            None if value(&node, OUT_OF_SERVICE).is_some_and(|value| value.starts_with("picket.")) => {
+            None if value(&node, OUT_OF_SERVICE).is_some_and(foreign) => {
                 let value = value(&node, OUT_OF_SERVICE).unwrap_or_default();
                 return Err(Fault::refused(format!(
                     "the taint {OUT_OF_SERVICE} of another owner ({value:?}) stands on Node {name}"
@@ -171,7 +179,7 @@ pub(crate) async fn remove(cluster: &Cluster, name: &str, owner: &str, until: In
             }
             None => {
                 let mut patch = tests(&node);
-                patch.extend(note::outdating(&node, owner));
+                patch.extend(note::outdating(&node, ours));
                 Value::Array(patch)
             }
         };
@@ -182,8 +190,8 @@ pub(crate) async fn remove(cluster: &Cluster, name: &str, owner: &str, until: In
             }
             Err(fault) if fault.is(Kind::NotFound) => return Ok(()),
             Err(fault) => return Err(fault),
-            Ok(after) if removing(&after, owner).is_none() => {
-                return unmark(cluster, &after, owner, until).await;
+            Ok(after) if removing(&after, ours).is_none() => {
+                return unmark(cluster, &after, &ours.owner, until).await;
             }
             Ok(_) => {}
         }
@@ -212,7 +220,11 @@ mod tests_of_patches {
     use super::*;
 
     fn mark() -> Mark {
-        Mark { owner: "blue".to_owned(), node: "r1".to_owned(), generation: 7, term: Some(3) }
+        Mark { ours: of("blue"), generation: 7, term: Some(3) }
+    }
+
+    fn of(owner: &str) -> Ours {
+        Ours { owner: owner.to_owned(), node: "r1".to_owned() }
     }
 
     fn node(value: Value) -> Node {
@@ -285,10 +297,28 @@ mod tests_of_patches {
             all.into_iter().filter(|one| one["op"] == "remove").map(|one| one["path"].clone()).collect()
         };
         let all = node(&taints);
-        assert_eq!(removed(letting_be(&all, "blue")), ["/spec/taints/2", "/spec/taints/0"]);
-        assert_eq!(removed(clearing(&all, "blue")), ["/spec/taints/0"]);
-        assert_eq!(letting_be(&all, "green"), None);
-        assert_eq!(letting_be(&node(&taints[1..2]), "blue"), None);
+        assert_eq!(removed(letting_be(&all, &of("blue"))), ["/spec/taints/2", "/spec/taints/0"]);
+        assert_eq!(removed(clearing(&all, &of("blue"))), ["/spec/taints/0"]);
+        assert_eq!(letting_be(&all, &of("green")), None);
+        assert_eq!(letting_be(&node(&taints[1..2]), &of("blue")), None);
+    }
+
+    /// Nor is it taken for gone, or used: that node's fence goes by it.
+    #[test]
+    fn what_stands_for_another_node_of_the_gateway_stays() {
+        let node = |whose: &str| {
+            let note = json!({ "owner": "blue", "node": whose, "generation": 7 }).to_string();
+            node(json!({
+                "metadata": {"uid": "u", "resourceVersion": "5", "annotations": {"picket.dev/fence-blue": note}},
+                "spec": {"taints": [{"key": OUT_OF_SERVICE, "value": "picket.blue.7"}, {"key": FENCED, "value": "picket.blue.7"}]},
+            }))
+        };
+        for (whose, ours) in [("r1", true), ("r2", false)] {
+            let (node, of) = (node(whose), of("blue"));
+            let changes =
+                [removing(&node, &of), clearing(&node, &of), letting_be(&node, &of)].map(|one| one.is_some());
+            assert_eq!((changes, stands(&node, &of)), ([ours; 3], ours), "{whose}");
+        }
     }
 
     #[test]
@@ -304,7 +334,7 @@ mod tests_of_patches {
             let node = node(json!({
                 "metadata": {"uid": "u", "resourceVersion": "5"}, "spec": {"taints": [{"key": "other"}, taint(value)]},
             }));
-            let patch = removing(&node, "blue");
+            let patch = removing(&node, &of("blue"));
             assert_eq!(patch.is_some(), ours, "{value}");
             if let Some(patch) = patch {
                 assert_eq!(patch[3], json!({"op": "remove", "path": "/spec/taints/1"}));

@@ -25,4 +25,6 @@ pub mod webhook;
 pub use pace::Pace;
 pub use picket_reach::SettingFault;
 pub use registry::{KINDS, make};
-pub use releaser::{Devices, ForNode, Found, InParts, Left, Progress, ReleaseError, Releaser, Subject};
+pub use releaser::{
+    Devices, ForNode, Found, InParts, Left, Progress, ReleaseError, Releaser, Subject, Whose,
+};

@@ -139,17 +139,17 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
     }
 
     /// Takes away what attempts for that node set up, whoever made them; it wants no permit, and may be asked at any time. `Ok`: it was seen
-    /// to be gone, or not to be there. Returns before `until`.
-    async fn withdraw(&self, node: &NodeId, until: Instant) -> Result<(), ReleaseError> {
-        let _ = (node, until);
+    /// to be gone, or not to be there, and what was sent before and goes by what was read is refused. Returns before `until`.
+    async fn withdraw(&self, whose: &Whose, until: Instant) -> Result<(), ReleaseError> {
+        let _ = (whose, until);
         Ok(())
     }
 
     /// Takes away what is left of earlier fences of a node that is back, as soon as that may be; it wants no permit. `Some`: what that
     /// waits for; it is asked again. What a later generation left is not touched: whoever asks may have stood still since. Returns before
     /// `until`.
-    async fn tidy(&self, node: &NodeId, left: Left, until: Instant) -> Result<Option<String>, ReleaseError> {
-        let _ = (node, left, until);
+    async fn tidy(&self, left: &Left, until: Instant) -> Result<Option<String>, ReleaseError> {
+        let _ = (left, until);
         Ok(None)
     }
 
@@ -235,9 +235,22 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
     async fn observe(&self, subject: &Subject, until: Instant) -> Result<Progress, ReleaseError>;
 }
 
+/// Of which node something stands at the far side, or is left there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whose {
+    /// The node.
+    pub node: NodeId,
+    /// What its host devices say of themselves, as in [`Subject`].
+    pub identities: Vec<Identity>,
+    /// Whom the far side had for it when it was met first in this fence; `None`: nobody was met, or no fence runs.
+    pub met: Option<String>,
+}
+
 /// Whose leavings are taken away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
+    /// Whose.
+    pub whose: Whose,
     /// The node's generation, by whoever asks.
     pub generation: Generation,
     /// The node is retired, and does not come back.

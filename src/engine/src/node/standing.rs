@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use picket_core::event::Event;
-use picket_core::ids::{EffectId, NodeId, ReleaseId};
+use picket_core::ids::{EffectId, ReleaseId};
 use picket_core::ledger::EffectKind;
 use picket_core::record::Phase;
 use picket_core::time::{BootTime, Clock};
-use picket_release::{ReleaseError, Releaser};
+use picket_release::{ReleaseError, Releaser, Whose};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -54,6 +54,7 @@ impl Drop for Withdrawing {
 /// What of one release stands, and from when on no attempt sets it up anew.
 struct Stands {
     release: ReleaseId,
+    whose: Whose,
     effects: Vec<EffectId>,
     releaser: Arc<dyn Releaser>,
     /// `None`: nothing bounds an attempt.
@@ -74,9 +75,9 @@ impl NodeTask {
             return;
         }
         let told = self.mailbox.own();
-        let (node, clock) = (self.record().node.clone(), self.parts.clock.clone());
+        let clock = self.parts.clock.clone();
         let task = tokio::spawn(async move {
-            join_all(stands.into_iter().map(|one| one.take_away(&node, &*clock, &told))).await;
+            join_all(stands.into_iter().map(|one| one.take_away(&*clock, &told))).await;
         });
         self.withdrawing = Some(Withdrawing { effects, task });
     }
@@ -87,8 +88,8 @@ impl NodeTask {
         if stands.is_empty() {
             return Vec::new();
         }
-        let (node, asked_at) = (self.record().node.clone(), self.now());
-        let asked = stands.iter().map(|one| one.ask(&node, AT_ONCE));
+        let asked_at = self.now();
+        let asked = stands.iter().map(|one| one.ask(AT_ONCE));
         let answers = join_all(asked).await;
         let mut gone = Vec::new();
         for (one, answer) in stands.into_iter().zip(answers) {
@@ -119,13 +120,12 @@ impl NodeTask {
         let Some(stands) = self.stands().into_iter().find(|one| one.release == *release) else {
             return Ok(Some(Ok(Vec::new())));
         };
-        let (node, asked_at) = (self.record().node.clone(), self.now());
-        if !stands.is_settled(asked_at) {
+        if !stands.is_settled(self.now()) {
             return Ok(Some(Err("an attempt that was not answered may set it up still".to_owned())));
         }
         let effects = stands.effects.clone();
         let time = stands.releaser.attempt_time();
-        let asking = Box::pin(async move { stands.ask(&node, time).await });
+        let asking = Box::pin(async move { stands.ask(time).await });
         let Some(answer) = self.watch_over(asking).await? else { return Ok(None) };
         Ok(Some(answer.map(|()| self.note_gone(effects)).map_err(|error| error.to_string())))
     }
@@ -171,9 +171,18 @@ impl NodeTask {
             let attempts = ledger.open().iter().filter(|open| open.kind == of_it);
             let mut ends = attempts.map(|open| self.expires_at(open));
             let settled_at = ends.try_fold(BootTime::default(), |latest, at| Some(latest.max(at?)));
-            all.push(Stands { release: release.clone(), effects: vec![effect], releaser, settled_at });
+            let (release, whose) = (release.clone(), self.whose_is(release));
+            all.push(Stands { release, whose, effects: vec![effect], releaser, settled_at });
         }
         all
+    }
+
+    /// Whose it is that a release set up.
+    fn whose_is(&self, release: &ReleaseId) -> Whose {
+        let (record, fence) = (self.record(), self.record().fence.as_ref());
+        let topology = fence.map_or(&self.plan.topology, |fence| &fence.topology);
+        let met = fence.and_then(|fence| fence.release(release)).and_then(|state| self.whom_it_met(state));
+        Whose { node: record.node.clone(), identities: record.identities(topology), met }
     }
 }
 
@@ -183,8 +192,8 @@ impl Stands {
         self.settled_at.is_some_and(|at| at <= now)
     }
 
-    async fn ask(&self, node: &NodeId, time: Duration) -> Result<(), ReleaseError> {
-        let asked = self.releaser.withdraw(node, Instant::now() + time);
+    async fn ask(&self, time: Duration) -> Result<(), ReleaseError> {
+        let asked = self.releaser.withdraw(&self.whose, Instant::now() + time);
         let late = |_| Err(ReleaseError::Unknown("no answer in time".to_owned()));
         tokio::time::timeout(time, asked).await.unwrap_or_else(late)
     }
@@ -194,11 +203,11 @@ impl Stands {
     }
 
     /// Asks until it is gone for good, and says so.
-    async fn take_away(self, node: &NodeId, clock: &dyn Clock, told: &Own) {
+    async fn take_away(self, clock: &dyn Clock, told: &Own) {
         let mut pause = FIRST_PAUSE;
         loop {
             let asked_at = clock.boot();
-            match self.ask(node, self.releaser.attempt_time()).await {
+            match self.ask(self.releaser.attempt_time()).await {
                 Ok(()) if self.is_settled(asked_at) => {
                     told.send(Command::Withdrawn(self.effects));
                     return;

@@ -4,9 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use picket_core::ids::NodeId;
 use picket_core::record::Phase;
-use picket_release::{Left, Releaser};
+use picket_release::{Left, Releaser, Whose};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -46,17 +45,19 @@ impl NodeTask {
         let releasers = self.plan.releases.iter().map(|plan| plan.releaser.clone()).filter(leaves);
         let releasers: Vec<Arc<dyn Releaser>> = releasers.collect();
         let record = self.record();
-        let left = Left { generation: record.generation, gone: record.phase == Phase::Retired };
+        let identities = record.identities(&self.plan.topology);
+        let whose = Whose { node: record.node.clone(), identities, met: None };
+        let left = Left { whose, generation: record.generation, gone: record.phase == Phase::Retired };
         if releasers.is_empty() || self.tidying.as_ref().is_some_and(|one| one.left == left) {
             return;
         }
-        let (node, turns) = (record.node.clone(), self.turns.clone());
+        let (of, turns) = (left.clone(), self.turns.clone());
         let task = tokio::spawn(async move {
             // What was sent before a fence ended may come until then.
             let mut pause = releasers.iter().filter_map(|releaser| releaser.max_in_flight()).max();
             loop {
                 for releaser in &releasers {
-                    tidied(&node, left, &**releaser, &turns).await;
+                    tidied(&of, &**releaser, &turns).await;
                 }
                 tokio::time::sleep(pause.take().unwrap_or(ROUND)).await;
             }
@@ -65,7 +66,7 @@ impl NodeTask {
     }
 }
 
-async fn tidied(node: &NodeId, left: Left, releaser: &dyn Releaser, turns: &Semaphore) {
+async fn tidied(left: &Left, releaser: &dyn Releaser, turns: &Semaphore) {
     let began = Instant::now();
     let (mut pace, mut told) = (PACE, false);
     loop {
@@ -73,7 +74,7 @@ async fn tidied(node: &NodeId, left: Left, releaser: &dyn Releaser, turns: &Sema
         let asked = {
             // Thousands of nodes begin at once.
             let _turn = turns.acquire().await;
-            tokio::time::timeout(time, releaser.tidy(node, left, Instant::now() + time)).await
+            tokio::time::timeout(time, releaser.tidy(left, Instant::now() + time)).await
         };
         let why = match asked {
             Ok(Ok(None)) => return,
@@ -86,9 +87,11 @@ async fn tidied(node: &NodeId, left: Left, releaser: &dyn Releaser, turns: &Sema
         };
         match began.elapsed() > PATIENCE && !told {
             true => {
-                tracing::error!(%node, why, "what a release left stands still: it waits for this for a quarter of an hour")
+                tracing::error!(node = %left.whose.node, why, "what a release left stands still: it waits for this for a quarter of an hour")
             }
-            false => tracing::debug!(%node, why, "what a release left is not taken away yet"),
+            false => {
+                tracing::debug!(node = %left.whose.node, why, "what a release left is not taken away yet")
+            }
         }
         told |= began.elapsed() > PATIENCE;
         tokio::time::sleep(pace).await;

@@ -6,11 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
-use picket_core::ids::NodeId;
 use picket_core::order::ReleaseOrder;
 use picket_core::time::{BootTime, Clock};
 use picket_driver_sim::SharedWorld;
-use picket_release::{Left, Pace, Progress, ReleaseError, Releaser, Subject};
+use picket_release::{Left, Pace, Progress, ReleaseError, Releaser, Subject, Whose};
 use tokio::time::Instant;
 
 use super::LINGERS;
@@ -114,7 +113,7 @@ impl Releaser for Cluster {
         true
     }
 
-    async fn withdraw(&self, _node: &NodeId, _until: Instant) -> Result<(), ReleaseError> {
+    async fn withdraw(&self, _whose: &Whose, _until: Instant) -> Result<(), ReleaseError> {
         let now = self.clock.boot();
         let mut state = self.state.lock().expect("whole");
         self.land(&mut state);
@@ -151,12 +150,7 @@ impl Releaser for Cluster {
         Ok(Some(whom.to_owned()))
     }
 
-    async fn tidy(
-        &self,
-        _node: &NodeId,
-        _left: Left,
-        _until: Instant,
-    ) -> Result<Option<String>, ReleaseError> {
+    async fn tidy(&self, _left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
         self.state.lock().expect("whole").keeps_pods_away = false;
         Ok(None)
     }

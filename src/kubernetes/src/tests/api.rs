@@ -1,0 +1,104 @@
+//! An API server of a few lines: Nodes, read and patched as RFC 6902 says, each change another version. What it does not know is not there.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use http::{Method, Request, Response, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+/// The UID of its namespace `kube-system`.
+pub const CLUSTER: &str = "c";
+
+/// What it has.
+#[derive(Debug, Default)]
+pub struct Api {
+    nodes: Mutex<BTreeMap<String, Value>>,
+    failing: Mutex<String>,
+}
+
+impl Api {
+    /// One with these Nodes.
+    pub fn of(nodes: impl IntoIterator<Item = Value>) -> Arc<Self> {
+        let name = |node: &Value| node["metadata"]["name"].as_str().expect("a name").to_owned();
+        let nodes = nodes.into_iter().map(|node| (name(&node), node)).collect();
+        Arc::new(Self { nodes: Mutex::new(nodes), ..Self::default() })
+    }
+
+    /// What asks it.
+    pub fn client(self: &Arc<Self>) -> Client {
+        let api = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let api = api.clone();
+            async move { Ok::<_, Infallible>(api.answer(request).await) }
+        });
+        Client::new(service, "default")
+    }
+
+    /// From now on it refuses wherever a path ends like that. (After a fault of its own a client would be made anew.)
+    pub fn fails(&self, end: &str) {
+        end.clone_into(&mut self.failing.lock().expect("whole"));
+    }
+
+    /// A Node, as it is now.
+    pub fn node(&self, name: &str) -> Value {
+        self.nodes.lock().expect("whole")[name].clone()
+    }
+
+    /// The keys of a Node's taints.
+    pub fn taints(&self, name: &str) -> Vec<String> {
+        let node = self.node(name);
+        let taints = node["spec"]["taints"].as_array().into_iter().flatten();
+        taints.map(|taint| taint["key"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let body = body.collect_bytes().await.expect("a body");
+        let (code, answer) = self.said(&head.method, head.uri.path(), &body);
+        let answer = match code {
+            200 => answer,
+            _ => {
+                json!({ "kind": "Status", "status": "Failure", "message": answer, "reason": "", "code": code })
+            }
+        };
+        let code = StatusCode::from_u16(code).expect("a code");
+        Response::builder().status(code).body(Body::from(answer.to_string().into_bytes())).expect("an answer")
+    }
+
+    fn said(&self, method: &Method, path: &str, body: &[u8]) -> (u16, Value) {
+        let failing = self.failing.lock().expect("whole").clone();
+        if !failing.is_empty() && path.ends_with(&format!("/{failing}")) {
+            return (403, json!("it is forbidden"));
+        }
+        let mut nodes = self.nodes.lock().expect("whole");
+        match path.strip_prefix("/api/v1/nodes/") {
+            Some(name) => match nodes.get_mut(name) {
+                None => (404, json!("no such Node")),
+                Some(node) if method == Method::PATCH => patched(node, body),
+                Some(node) => (200, node.clone()),
+            },
+            None if path == "/api/v1/nodes" => (200, json!({ "items": nodes.values().collect::<Vec<_>>() })),
+            None if path == "/api/v1/namespaces/kube-system" => {
+                (200, json!({ "metadata": { "name": "kube-system", "uid": CLUSTER } }))
+            }
+            None if path.ends_with("/pods") || path.ends_with("/volumeattachments") => {
+                (200, json!({ "items": [] }))
+            }
+            None => (404, json!("not here")),
+        }
+    }
+}
+
+fn patched(node: &mut Value, body: &[u8]) -> (u16, Value) {
+    let patch: json_patch::Patch = serde_json::from_slice(body).expect("a JSON patch");
+    if let Err(error) = json_patch::patch(node, &patch) {
+        return (422, json!(error.to_string()));
+    }
+    let version: u64 =
+        node["metadata"]["resourceVersion"].as_str().expect("a version").parse().expect("a number");
+    node["metadata"]["resourceVersion"] = json!((version + 1).to_string());
+    (200, node.clone())
+}

@@ -1,0 +1,210 @@
+//! Nodes that are found by what they say of their machine, before an API of a few lines.
+
+mod api;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_core::device::Identity;
+use picket_core::ids::{Generation, NodeId, ReleaseId};
+use picket_release::{Devices, ForNode, Left, ReleaseError, Releaser, Subject, Whose};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::OutOfService;
+use crate::identity::Met;
+use crate::taints::{FENCED, OUT_OF_SERVICE};
+use api::{Api, CLUSTER};
+
+const UUID: &str = "4b554245-2d4e-4f44-452d-303030303031";
+const OURS: &str = "picket.dev/fence-blue";
+
+/// A Node with that system UUID, and these taints.
+fn node(name: &str, uuid: &str, taints: &[(&str, &str)]) -> Value {
+    let taint = |(key, value): &(&str, &str)| json!({ "key": key, "value": value, "effect": "NoSchedule" });
+    json!({
+        "metadata": { "name": name, "uid": format!("u-{name}"), "resourceVersion": "5", "annotations": {} },
+        "spec": { "taints": taints.iter().map(taint).collect::<Vec<_>>() },
+        "status": {
+            "nodeInfo": { "systemUUID": uuid, "machineID": "m", "bootID": "b" },
+            "conditions": [{ "type": "Ready", "status": "True" }],
+        },
+    })
+}
+
+fn noted(mut node: Value, whose: &str, generation: u64) -> Value {
+    let note = json!({ "owner": "blue", "node": whose, "generation": generation });
+    node["metadata"]["annotations"][OURS] = json!(note.to_string());
+    node
+}
+
+/// The release of the gateway's node `r1`, whose devices say that UUID, or none.
+fn release(api: &Arc<Api>) -> Arc<dyn Releaser> {
+    let settings =
+        json!({ "cluster_uid": CLUSTER, "owner": "blue", "find_by": "system_uuid", "settle": "0s" });
+    let release = OutOfService::read(settings.as_object().expect("a table")).expect("settings");
+    release.cluster.by(api.client());
+    let (id, devices) = (NodeId::new("r1").expect("a name"), Devices::default());
+    let of = ForNode { id: &id, provider_id: None, devices: &devices };
+    release.of_node(&of).expect("it can").expect("it is another one")
+}
+
+fn identities(uuid: &str) -> Vec<Identity> {
+    vec![Identity { uuid: Identity::usable_uuid(uuid), serial: None }]
+}
+
+fn whose(met: Option<&Value>, uuid: &str) -> Whose {
+    let met = met.map(|node| Met::of(&serde_json::from_value(node.clone()).expect("a Node")).words());
+    Whose { node: NodeId::new("r1").expect("a name"), identities: identities(uuid), met }
+}
+
+fn subject(whose: Whose) -> Subject {
+    let Whose { node, identities, met } = whose;
+    Subject {
+        node,
+        fence: "00000000-0000-7000-8000-000000000000".parse().expect("an id"),
+        generation: Generation(7),
+        release: ReleaseId::new("pods").expect("a name"),
+        accepted: String::new(),
+        identities,
+        met,
+    }
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(10)
+}
+
+/// What stood still before it set its taint goes by the version that it read: after a withdrawal it is another one, also where nothing
+/// of the fence stands on that Node yet, and no list tells of it (S8).
+#[tokio::test(start_paused = true)]
+async fn whom_the_record_met_is_withdrawn_from_though_nothing_stands_there() {
+    let met = node("n1", "", &[]);
+    let api = Api::of([met.clone()]);
+    release(&api).withdraw(&whose(Some(&met), ""), soon()).await.expect("it is seen to be gone");
+    assert_ne!(api.node("n1")["metadata"]["resourceVersion"], "5");
+    assert_eq!(api.node("n1")["metadata"]["annotations"], json!({}), "nothing is left there");
+
+    // Where nobody was met, whoever the devices say.
+    let api = Api::of([node("n1", UUID, &[]), node("n2", "", &[])]);
+    release(&api).withdraw(&whose(None, UUID), soon()).await.expect("it is seen to be gone");
+    assert_ne!(api.node("n1")["metadata"]["resourceVersion"], "5");
+    assert_eq!(api.node("n2")["metadata"]["resourceVersion"], "5", "it is none of ours");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_fails_keeps_what_stands_on_no_other() {
+    let taint = [(OUT_OF_SERVICE, "picket.blue.7")];
+    let met = node("n1", UUID, &taint);
+    let api = Api::of([met.clone(), node("n2", "", &taint), node("n3", "", &taint)]);
+    api.fails("n2");
+    let gone = release(&api).withdraw(&whose(Some(&met), UUID), soon()).await;
+    assert!(gone.is_err_and(|error| error.to_string().contains("n2")));
+    assert_eq!(api.taints("n1"), [""; 0]);
+    assert_eq!(api.taints("n3"), [""; 0]);
+    api.fails("");
+    release(&api).withdraw(&whose(Some(&met), UUID), soon()).await.expect("it is seen to be gone");
+    assert_eq!(api.taints("n2"), [""; 0]);
+}
+
+/// A list that nobody answers keeps nothing on whom the record met.
+#[tokio::test(start_paused = true)]
+async fn whom_the_record_met_waits_for_no_list() {
+    let met = node("n1", UUID, &[(OUT_OF_SERVICE, "picket.blue.7")]);
+    let api = Api::of([met.clone()]);
+    api.fails("nodes");
+    release(&api)
+        .withdraw(&whose(Some(&met), UUID), soon())
+        .await
+        .expect_err("what else stands is not known");
+    assert_eq!(api.taints("n1"), [""; 0]);
+}
+
+/// Two nodes of a gateway that have one Node: what stands there by the fence of one is not the other's to use or to remove.
+#[tokio::test(start_paused = true)]
+async fn what_is_noted_for_another_node_stays() {
+    let taints = [(OUT_OF_SERVICE, "picket.blue.70"), (FENCED, "picket.blue.70")];
+    let theirs = noted(node("n1", UUID, &taints), "r2", 70);
+    let api = Api::of([theirs.clone()]);
+    let release = release(&api);
+    let of = whose(Some(&theirs), UUID);
+    release.withdraw(&of, soon()).await.expect("nothing of ours stands");
+    let left = Left { whose: of.clone(), generation: Generation(7), gone: false };
+    assert_eq!(release.tidy(&left, soon()).await.expect("answered"), None);
+    for refused in
+        [release.announce(&subject(of.clone()), soon()).await, release.lets_on(&subject(of), soon()).await]
+    {
+        let Err(ReleaseError::DidNotHappen(why)) = refused else { panic!("{refused:?}") };
+        assert!(why.contains("node r2"), "{why}");
+    }
+    assert_eq!(api.taints("n1"), [OUT_OF_SERVICE, FENCED]);
+    let note = api.node("n1")["metadata"]["annotations"][OURS].clone();
+    assert!(note.as_str().is_some_and(|note| note.contains("\"generation\":70")), "{note}");
+
+    // What it left is no later fence of this one's.
+    let api = Api::of([noted(node("n1", UUID, &[(FENCED, "picket.blue.70")]), "r2", 70)]);
+    self::release(&api).announce(&subject(whose(None, UUID)), soon()).await.expect("it is told");
+    let note = api.node("n1")["metadata"]["annotations"][OURS].clone();
+    assert!(note.as_str().is_some_and(|note| note.contains("\"r1\"")), "{note}");
+}
+
+/// Before the on every Node is asked of that may be the machine's, where it is not known which is (K7).
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_never_met_bars_the_on_by_whatever_may_let_its_volumes_go() {
+    let foreign = node("n2", UUID, &[(OUT_OF_SERVICE, "nodeshutdown")]);
+    for (nodes, barred) in [
+        (vec![node("n1", UUID, &[]), foreign.clone()], true),
+        (vec![foreign, node("n3", "", &[])], true),
+        (vec![node("n1", UUID, &[]), node("n2", UUID, &[])], false),
+        (vec![node("n3", "", &[(OUT_OF_SERVICE, "nodeshutdown")])], false),
+        (vec![noted(node("n3", "", &[(OUT_OF_SERVICE, "nodeshutdown")]), "r1", 6)], true),
+    ] {
+        let api = Api::of(nodes.clone());
+        let let_on = release(&api).lets_on(&subject(whose(None, UUID)), soon()).await;
+        assert_eq!(matches!(let_on, Err(ReleaseError::DidNotHappen(_))), barred, "{nodes:#?} {let_on:?}");
+    }
+}
+
+/// What a fence left whose note somebody took away is swept off whoever the devices say; and a Node that fails keeps nothing on another.
+#[tokio::test(start_paused = true)]
+async fn leavings_without_a_note_go_from_whom_the_devices_say() {
+    let mut left = node("n1", UUID, &[(FENCED, "picket.blue.7")]);
+    left["metadata"]["finalizers"] = json!(["picket.dev/fencing-blue"]);
+    let api =
+        Api::of([noted(node("n0", "", &[]), "r1", 6), left, node("n2", "", &[(FENCED, "picket.blue.7")])]);
+    let release = release(&api);
+    let left = Left { whose: whose(None, UUID), generation: Generation(7), gone: false };
+    api.fails("n0");
+    for _ in 0..3 {
+        release.tidy(&left, soon()).await.expect_err("one is not known");
+        tokio::time::advance(Duration::from_secs(40)).await;
+    }
+    assert_eq!(api.taints("n1"), [""; 0]);
+    assert_eq!(api.node("n1")["metadata"]["finalizers"], json!([]));
+    assert_eq!(api.taints("n2"), [FENCED], "it is none of ours");
+    api.fails("");
+    assert_eq!(release.tidy(&left, soon()).await.expect("answered"), None);
+    assert_eq!(api.node("n0")["metadata"]["annotations"], json!({}));
+}
+
+/// What was seen of one Node says nothing of another: each is back when it is.
+#[tokio::test(start_paused = true)]
+async fn each_node_is_back_for_itself() {
+    let fenced = |name: &str, boot: &str| {
+        let mut node = noted(node(name, UUID, &[(FENCED, "picket.blue.7")]), "r1", 7);
+        let note = json!({ "owner": "blue", "node": "r1", "generation": 7, "off": true, "bootID": "b" });
+        node["metadata"]["annotations"][OURS] = json!(note.to_string());
+        node["status"]["nodeInfo"]["bootID"] = json!(boot);
+        node
+    };
+    let api = Api::of([fenced("n1", "another"), fenced("n2", "b")]);
+    let release = release(&api);
+    let left = Left { whose: whose(None, UUID), generation: Generation(7), gone: false };
+    for _ in 0..5 {
+        let waits = release.tidy(&left, soon()).await.expect("answered").expect("it waits");
+        assert!(waits.contains("n2") || waits.contains("n1"), "{waits}");
+        tokio::time::advance(Duration::from_secs(10)).await;
+    }
+    assert_eq!(api.taints("n1"), [""; 0], "it was ready for long enough");
+    assert_eq!(api.taints("n2"), [FENCED], "it did not boot");
+}

@@ -1,0 +1,39 @@
+//! What lets volumes go is taken away: the node may be on (K3).
+
+use futures::future::join_all;
+use picket_release::Whose;
+use tokio::time::Instant;
+
+use crate::fault::Fault;
+use crate::finding::FindBy;
+use crate::release::OutOfService;
+use crate::taints;
+
+impl OutOfService {
+    /// From every Node on which it may stand, or may be about to: one that fails keeps it on no other. What is on its way and goes by what was
+    /// read before is refused from then on (S8).
+    pub(crate) async fn withdrawn(&self, whose: &Whose, until: Instant) -> Result<(), Fault> {
+        let of = self.of()?;
+        self.cluster.is_meant(until).await?;
+        let sought = &of.sought;
+        let from = async |name: String| taints::remove(&self.cluster, &name, &sought.ours, until).await;
+        // Whom the record has is told by no list: of what is on its way to that one nothing stands there yet.
+        let met = sought.met(whose.met.as_deref());
+        let first = async {
+            match met.clone() {
+                Some(name) => from(name).await,
+                None => Ok(()),
+            }
+        };
+        let others = async {
+            if sought.by == FindBy::Name {
+                return Ok(());
+            }
+            let mut names = sought.letting_go(&self.cluster, &whose.identities, until).await?;
+            names.retain(|name| met.as_ref() != Some(name));
+            join_all(names.into_iter().map(from)).await.into_iter().collect()
+        };
+        let (first, others): (_, Result<(), Fault>) = tokio::join!(first, others);
+        first.and(others)
+    }
+}
