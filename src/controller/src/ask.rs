@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use picket_proto::client::Gateways;
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
-use picket_proto::v1::{self, FenceRequest, FenceResponse, FenceUpdate, node_selector};
+use picket_proto::v1::{
+    self, FenceRequest, FenceResponse, FenceUpdate, FenceView, GetFenceRequest, node_selector,
+};
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 
@@ -24,6 +26,8 @@ use crate::{remediation, told, watch};
 const LATEST: Duration = Duration::from_secs(30);
 /// How long a gateway may take until it answers at all.
 pub const ANSWERS: Duration = Duration::from_secs(20);
+/// Between two questions what has become of a fence that nobody asks for any more.
+const HEARD: Duration = Duration::from_secs(5);
 /// Before a stream that broke is opened again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -40,6 +44,16 @@ pub struct Asker {
     pub leading: Leading,
     /// Others' leases of Nodes.
     pub others: Arc<Leases>,
+}
+
+/// What the last look before a request says.
+enum Look {
+    /// The reason to ask still holds.
+    Holds,
+    /// It does not.
+    Over(Ended),
+    /// Whoever wanted it does not any more.
+    Withdrawn(Ended),
 }
 
 /// What is said on the way.
@@ -108,18 +122,29 @@ impl Asker {
         if let Some(wish) = &order.wish {
             // Also a note of which nobody knows whether it was taken.
             *noted = true;
-            if let Err(fault) = remediation::note_key(&self.api, wish, &order.key).await {
+            if let Err(fault) = remediation::note_key(&self.api, wish, &order.node.name, &order.key).await {
                 *noted = !fault.is_changed() && !fault.is_not_found();
                 return Ended::held(format!("the key is not noted on it: {fault}"));
             }
         }
-        let mut is_open = false;
+        let mut open: Option<String> = None;
         loop {
-            match self.last_look(order, is_open).await {
-                Ok(None) => {}
-                Ok(Some(ended)) => return ended,
+            match self.last_look(order, open.is_some()).await {
+                Ok(Look::Holds) => {}
+                Ok(Look::Over(ended)) => return ended,
+                // It is asked for no more, and what was sent runs to its end: that is heard.
+                Ok(Look::Withdrawn(ended)) => match &open {
+                    None => return ended,
+                    Some(fence) => match self.outcome(order, fence).await {
+                        Some(ended) => return ended,
+                        None => {
+                            tokio::time::sleep(HEARD).await;
+                            continue;
+                        }
+                    },
+                },
                 // What is under way goes on without us, and is not asked anew on a hunch.
-                Err(()) if is_open => {
+                Err(()) if open.is_some() => {
                     tokio::time::sleep(AGAIN).await;
                     continue;
                 }
@@ -128,12 +153,12 @@ impl Asker {
             if !self.leading.now() {
                 return Ended::held("this replica does not lead any more");
             }
-            match self.once(order, to, &mut is_open).await {
+            match self.once(order, to, &mut open).await {
                 Ok(ended) => return ended,
                 Err(status) if !is_passing(&status) => {
                     return Ended::refused(status.message().to_owned());
                 }
-                Err(status) if !is_open => {
+                Err(status) if open.is_none() => {
                     return Ended::unreached(format!("no gateway took the request: {}", status.message()));
                 }
                 Err(status) => {
@@ -145,19 +170,19 @@ impl Asker {
     }
 
     /// Whether the reason to ask still holds; an error: nobody could look. `is_open`: it is being fenced.
-    async fn last_look(&self, order: &Order, is_open: bool) -> Result<Option<Ended>, ()> {
+    async fn last_look(&self, order: &Order, is_open: bool) -> Result<Look, ()> {
         let Some(now) = watch::look(&self.api, &order.node.name).await else { return Err(()) };
         if let Some(wish) = &order.wish
             && !remediation::holds(&self.api, wish).await.map_err(drop)?
         {
             let text = format!("{wish} is deleted, or its time is over: nothing more is asked");
-            return Ok(Some(Ended::interrupted(text)));
+            return Ok(Look::Withdrawn(Ended::interrupted(text)));
         }
         if order.holds(&now) {
-            return Ok(None);
+            return Ok(Look::Holds);
         }
         let is_back = is_open && now.uid == order.node.uid && now.boot_id != order.node.boot_id;
-        Ok(Some(match is_back {
+        Ok(Look::Over(match is_back {
             true => Ended::superseded("it booted since"),
             false => Ended::recovered(
                 "it is healthy, booted, is excluded, or is another Node by now: nothing is asked",
@@ -165,11 +190,20 @@ impl Asker {
         }))
     }
 
+    /// What has become of a fence; `None`: it runs, or nobody answers.
+    async fn outcome(&self, order: &Order, fence: &str) -> Option<Ended> {
+        let request = GetFenceRequest { fence_id: fence.to_owned(), view: FenceView::Basic as i32 };
+        let mut client = FencingServiceClient::new(self.gateways.clone());
+        let answer = tokio::time::timeout(ANSWERS, client.get_fence(request)).await.ok()?;
+        let outcome = answer.ok()?.into_inner().fence?.outcome?;
+        Some(Ended::of(&outcome, order.then == Then::StayOff))
+    }
+
     async fn once(
         &self,
         order: &Order,
         to: &mpsc::Sender<Said>,
-        is_open: &mut bool,
+        open: &mut Option<String>,
     ) -> Result<Ended, Status> {
         let request = self.request(order).map_err(Status::invalid_argument)?;
         let mut client = FencingServiceClient::new(self.gateways.clone());
@@ -178,7 +212,9 @@ impl Asker {
         let mut updates: Streaming<FenceResponse> = asking.map_err(late)??.into_inner();
         let mut phase = None;
         while let Some(update) = updates.message().await?.and_then(|response| response.update) {
-            *is_open |= !update.fence_id.is_empty();
+            if !update.fence_id.is_empty() {
+                *open = Some(update.fence_id.clone());
+            }
             if let Some(outcome) = &update.outcome {
                 return Ok(Ended::of(outcome, order.then == Then::StayOff));
             }

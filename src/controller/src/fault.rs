@@ -15,6 +15,11 @@ impl Fault {
         Self { code: 0, words: words.into() }
     }
 
+    /// It is not any more what was read.
+    pub fn changed(words: impl Into<String>) -> Self {
+        Self { code: 409, words: words.into() }
+    }
+
     /// What the API server said of `what`, or what became of the connection.
     pub fn of(what: &str, error: &kube::Error) -> Self {
         match error {

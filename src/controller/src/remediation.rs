@@ -1,22 +1,22 @@
 //! A `PicketRemediation`: read into what the mind takes, its status and its finalizer, and the hold that goes with it.
 //!
-//! **Invariants.** Each change names its UID, and that of its finalizers the version that was read. The key stands in its status before the
-//! gateway is asked: one without a key has asked for nothing. A hold is dropped only while the Node is Ready by a quorum's word.
+//! **Invariants.** Each change names the version that was read, of the one that was meant. The key stands in its status before the gateway is
+//! asked: one without a key has asked for nothing. A hold is dropped only while the Node is Ready by a quorum's word, in a life that is not the
+//! one that was fenced; and only where it is this one's, in the generation that was looked at.
 
 use http::Method;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use picket_proto::client::Gateways;
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
-use picket_proto::v1::{DropHoldRequest, ErrorReason, NodeSelector};
+use picket_proto::v1::{self, DropHoldRequest, ErrorReason, GetNodeRequest, Hold, NodeSelector};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Body};
+use crate::ask::Asker;
 use crate::fault::Fault;
 use crate::mind::{Progress, Standing, Tiding, Wish, WishId};
 use crate::object::SeenWish;
 use crate::outcome::reason;
-use crate::settings::Settings;
 use crate::spec::{GradeWord, ThenWord};
 use crate::{ask, crd, told, watch};
 
@@ -29,6 +29,8 @@ const NODE: &str = "remediation.medik8s.io/node-name";
 /// By which it says that its time is over.
 const TIMED_OUT: &str = "remediation.medik8s.io/nhc-timed-out";
 const HEALTH_CHECK: &str = "NodeHealthCheck";
+/// So often a status is written that somebody else writes into, too.
+const TRIES: u32 = 5;
 
 /// By their words in a status.
 const PROGRESS: [(&str, Progress); 6] = [
@@ -49,16 +51,26 @@ struct Spec {
     deadline_seconds: Option<u64>,
 }
 
-/// Reads one.
-///
-/// # Errors
-/// What this controller does not understand of it.
-pub fn read(seen: &SeenWish) -> Result<Wish, serde_json::Error> {
-    let spec = Spec::deserialize(&seen.spec)?;
-    let metadata = &seen.metadata;
+impl Spec {
+    /// What is wanted where nobody can read what is: nothing is asked by it.
+    const NONE: Self =
+        Self { then: ThenWord::StayOff, minimum_grade: GradeWord::Observed, deadline_seconds: None };
+}
+
+/// Reads one; also of one that this controller does not understand what its metadata and its status say.
+pub fn read(seen: &SeenWish) -> Wish {
+    let (spec, wrong) = match Spec::deserialize(&seen.spec) {
+        Ok(spec) => (spec, None),
+        Err(why) => (Spec::NONE, Some(why.to_string())),
+    };
+    let (metadata, status) = (&seen.metadata, seen.status.as_ref().unwrap_or(&Value::Null));
     let name = metadata.name.clone().unwrap_or_default();
-    let node = annotation(metadata, NODE).filter(|node| !node.is_empty()).unwrap_or(&name).to_owned();
-    Ok(Wish {
+    let standing = standing(status);
+    // A key is that of one Node, whatever is written beside it later.
+    let asked = standing.key.as_ref().and_then(|_| status["node"].as_str());
+    let noted = annotation(metadata, NODE).map(String::as_str);
+    let node = asked.or(noted).filter(|node| !node.is_empty()).unwrap_or(&name).to_owned();
+    Wish {
         id: id(seen),
         generation: metadata.generation.unwrap_or_default(),
         node,
@@ -69,8 +81,9 @@ pub fn read(seen: &SeenWish) -> Result<Wish, serde_json::Error> {
         deleted: metadata.deletion_timestamp.is_some(),
         kept: finalizers(metadata).iter().any(|one| one == FINALIZER),
         freed: annotation(metadata, FREED).is_some_and(|value| value != "false"),
-        standing: standing(seen.status.as_ref().unwrap_or(&Value::Null)),
-    })
+        wrong,
+        standing,
+    }
 }
 
 /// Which it is.
@@ -134,33 +147,41 @@ pub fn status(tiding: &Tiding, before: &Value) -> Value {
     told::conditions(tiding.generation, &said, before, status)
 }
 
-/// The status of one that cannot be read.
-pub fn malformed(generation: i64, why: &str, before: &Value) -> Value {
-    let text = format!("this controller does not understand it, so that nobody is fenced by it: {why}");
-    let one = |kind| (kind, ("False", "Malformed", text.clone()));
-    told::conditions(generation, &[one("Processing"), one("Succeeded")], before, json!({ "phase": "Failed" }))
-}
-
 fn path(wish: &WishId) -> String {
     let (group, version, plural) = (crd::GROUP, crd::VERSION, crd::remediation::PLURAL);
     format!("/apis/{group}/{version}/namespaces/{}/{plural}/{}", wish.namespace, wish.name)
 }
 
-/// Writes its status.
+/// Writes into its status, as it is now: what is not named stays. The API looks at no UID in a patch of the status; what names the version that
+/// was read is refused of any other one, however late it arrives.
 ///
 /// # Errors
 /// It was not written, or it is another one by now.
 pub async fn write_status(api: &Api, wish: &WishId, status: &Value) -> Result<(), Fault> {
-    let body = json!({ "metadata": { "uid": wish.uid }, "status": status });
-    api.send(Method::PATCH, &format!("{}/status", path(wish)), Body::Merge(&body)).await.map(drop)
+    let path = path(wish);
+    let mut tries = TRIES;
+    loop {
+        let seen: SeenWish = api.get(&path).await?;
+        let metadata = &seen.metadata;
+        if metadata.uid.as_deref() != Some(&wish.uid) {
+            return Err(Fault::changed(format!("{wish} is another one by now")));
+        }
+        let body = json!({ "metadata": { "resourceVersion": metadata.resource_version }, "status": status });
+        tries -= 1;
+        match api.send(Method::PATCH, &format!("{path}/status"), Body::Merge(&body)).await {
+            // Somebody else wrote meanwhile.
+            Err(fault) if fault.is_changed() && tries > 0 => {}
+            written => return written.map(drop),
+        }
+    }
 }
 
-/// Notes under which key the gateway is asked, before it is.
+/// Notes under which key the gateway is asked for which Node, before it is.
 ///
 /// # Errors
 /// It is not noted: nothing is to be asked.
-pub async fn note_key(api: &Api, wish: &WishId, key: &str) -> Result<(), Fault> {
-    write_status(api, wish, &json!({ "key": key, "phase": "Fencing", "proven": false })).await
+pub async fn note_key(api: &Api, wish: &WishId, node: &str, key: &str) -> Result<(), Fault> {
+    write_status(api, wish, &json!({ "node": node, "key": key, "phase": "Fencing", "proven": false })).await
 }
 
 /// Places the finalizer, or takes it away, where it is still as it was read.
@@ -191,41 +212,80 @@ pub async fn holds(api: &Api, wish: &WishId) -> Result<bool, Fault> {
     Ok(metadata.uid.as_deref() == Some(&wish.uid) && !is_over)
 }
 
-/// Drops the hold of a Node that is Ready, then takes the finalizer away.
+/// Takes the finalizer away as it stands now: others' words on it change it all the time.
+///
+/// # Errors
+/// It stands.
+async fn free(api: &Api, wish: &WishId) -> Result<(), Fault> {
+    let Some(seen) = api.find::<SeenWish>(&path(wish)).await? else { return Ok(()) };
+    if seen.metadata.uid.as_deref() != Some(&wish.uid) {
+        return Ok(());
+    }
+    match keep(api, &seen, false).await {
+        // It is looked at again soon.
+        Err(fault) if !fault.is_not_found() && !fault.is_changed() => Err(fault),
+        _ => Ok(()),
+    }
+}
+
+/// Drops the hold of a Node that is Ready, then takes the finalizer away. `lives`: its kubelet is heard now.
 ///
 /// # Errors
 /// Why both stay, in words.
-pub async fn let_go(
-    api: &Api,
-    gateways: &Gateways,
-    settings: &Settings,
-    seen: &SeenWish,
-    node: &str,
-) -> Result<(), String> {
-    let wish = id(seen);
-    let Some(node) = watch::look(api, node).await.filter(crate::mind::Node::is_ready) else {
+pub async fn let_go(asker: &Asker, wish: &Wish, lives: bool) -> Result<(), String> {
+    let (api, name) = (&asker.api, &wish.node);
+    let Some(node) = watch::look(api, name).await.filter(crate::mind::Node::is_ready) else {
         return Err("the Node is not Ready any more, or cannot be looked at".to_owned());
     };
-    let request = DropHoldRequest {
-        node: Some(NodeSelector { by: Some(ask::selected(&node, settings.select)?) }),
-        holder: settings.holder.clone(),
-        reason: format!("Kubernetes: the Node {} is Ready, and {wish} is deleted", node.name),
-        expected_generation: None,
+    let select = || Ok::<_, String>(NodeSelector { by: Some(ask::selected(&node, asker.settings.select)?) });
+    let mut client = FencingServiceClient::new(asker.gateways.clone());
+    let request = GetNodeRequest { node: Some(select()?), ..GetNodeRequest::default() };
+    let known = match answered(client.get_node(request)).await? {
+        Ok(known) => known.into_inner().node.unwrap_or_default(),
+        Err(status) if reason(&status) == Some(ErrorReason::NodeNotFound) => v1::Node::default(),
+        Err(status) => return Err(format!("the gateway does not tell its holds: {}", status.message())),
     };
-    let mut client = FencingServiceClient::new(gateways.clone());
-    let dropping = tokio::time::timeout(ask::ANSWERS, client.drop_hold(request)).await;
-    match dropping {
-        Err(_) => return Err("no gateway answered in time".to_owned()),
-        Ok(Ok(_)) => {}
-        Ok(Err(status)) => match reason(&status) {
-            // There is none of ours.
-            Some(ErrorReason::HoldNotFound | ErrorReason::NodeNotFound) => {}
-            _ => return Err(format!("the gateway does not drop the hold: {}", status.message())),
-        },
+    if known.holds.iter().any(|hold| is_of(hold, wish, &asker.settings.holder)) {
+        is_back(wish, &node, lives)?;
+        let request = DropHoldRequest {
+            node: Some(select()?),
+            holder: asker.settings.holder.clone(),
+            reason: format!("Kubernetes: the Node {name} is Ready, and {} is deleted", wish.id),
+            // Of the fence that was looked at, and of no later one.
+            expected_generation: Some(known.generation),
+        };
+        match answered(client.drop_hold(request)).await? {
+            Ok(_) => {}
+            Err(status) if reason(&status) == Some(ErrorReason::HoldNotFound) => {}
+            Err(status) => return Err(format!("the gateway does not drop the hold: {}", status.message())),
+        }
     }
-    match keep(api, seen, false).await {
-        Err(fault) if !fault.is_not_found() => Err(fault.to_string()),
-        _ => Ok(()),
+    free(api, &wish.id).await.map_err(|fault| fault.to_string())
+}
+
+async fn answered<T>(
+    asking: impl Future<Output = Result<T, tonic::Status>>,
+) -> Result<Result<T, tonic::Status>, String> {
+    let late = |_| "no gateway answered in time".to_owned();
+    tokio::time::timeout(ask::ANSWERS, asking).await.map_err(late)
+}
+
+/// Whether that hold is this remediation's. Those of policies have the same holder, and another reason; a holder that the settings leave to the
+/// certificate goes by the reason alone.
+fn is_of(hold: &Hold, wish: &Wish, holder: &str) -> bool {
+    (holder.is_empty() || hold.holder == holder) && hold.reason.contains(&format!("({})", wish.id))
+}
+
+/// Whether the Node is the one that was fenced, and lives since.
+fn is_back(wish: &Wish, node: &crate::mind::Node, lives: bool) -> Result<(), String> {
+    let key = wish.standing.key.as_deref().unwrap_or_default();
+    let Some(rest) = key.strip_prefix(&format!("k8s/{}/", node.uid)) else {
+        return Err(format!("the Node {} is another one of that name by now", node.name));
+    };
+    let same_life = rest.starts_with(&format!("{}/", node.boot_id));
+    match same_life && !lives {
+        true => Err("the Node says Ready from before it was fenced".to_owned()),
+        false => Ok(()),
     }
 }
 
@@ -243,14 +303,14 @@ mod tests {
 
     #[test]
     fn the_node_is_the_name_s_or_the_annotation_s() {
-        let plain = read(&seen(&json!({ "name": "n1", "uid": "u" }), &Value::Null)).expect("it is right");
+        let plain = read(&seen(&json!({ "name": "n1", "uid": "u" }), &Value::Null));
         assert_eq!((plain.node.as_str(), plain.kept, plain.id.health_check), ("n1", false, None));
         let made = json!({
             "name": "n1-x7", "namespace": "ns", "uid": "u", "finalizers": ["other", FINALIZER],
             "annotations": { NODE: "n1", "remediation.medik8s.io/template-name": "t", TIMED_OUT: "2026-01-01T00:00:00Z" },
             "ownerReferences": [{ "apiVersion": "remediation.medik8s.io/v1alpha1", "kind": "NodeHealthCheck", "name": "workers", "uid": "w" }],
         });
-        let made = read(&seen(&made, &Value::Null)).expect("it is right");
+        let made = read(&seen(&made, &Value::Null));
         assert!(made.kept && made.timed_out && !made.deleted && !made.freed);
         assert_eq!((made.node.as_str(), made.id.health_check.as_deref()), ("n1", Some("workers")));
     }
@@ -282,7 +342,7 @@ mod tests {
                 deed: crate::mind::Deed::Nothing,
             };
             let status = status(&tiding, &Value::Null);
-            let read = read(&seen(&json!({ "name": "n1" }), &status)).expect("it is right");
+            let read = read(&seen(&json!({ "name": "n1" }), &status));
             assert_eq!(read.standing, standing);
         }
     }
@@ -291,6 +351,50 @@ mod tests {
     fn what_another_version_stored_is_told_by_its_key() {
         let mut wrong = seen(&json!({ "name": "n1" }), &Value::Null);
         wrong.spec["colour"] = json!("red");
-        assert!(read(&wrong).expect_err("unknown").to_string().contains("colour"));
+        wrong.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
+        wrong.status = Some(json!({ "key": "k8s/u/b/w", "node": "n2" }));
+        let read = read(&wrong);
+        assert!(read.wrong.as_ref().is_some_and(|why| why.contains("colour")), "{read:?}");
+        assert!(read.kept && read.standing.key.is_some(), "what hangs on it is known all the same");
+    }
+
+    #[test]
+    fn a_key_is_that_of_the_node_for_which_it_was_noted() {
+        let made = json!({ "name": "n1", "annotations": { NODE: "n3" } });
+        let status = |key: &str| json!({ "key": key, "node": "n2" });
+        assert_eq!(read(&seen(&made, &status("k8s/u/b/w"))).node, "n2");
+        assert_eq!(read(&seen(&made, &status(""))).node, "n3", "nothing was asked yet");
+    }
+
+    #[test]
+    fn a_hold_goes_by_whose_it_is_and_a_node_is_back_by_its_uid_and_another_life_or_its_lease() {
+        let made = json!({ "name": "n1", "namespace": "ns" });
+        let wish = read(&seen(&made, &json!({ "key": "k8s/u/b/w", "node": "n1" })));
+        let hold = |holder: &str, reason: &str| Hold {
+            holder: holder.to_owned(),
+            reason: reason.to_owned(),
+            ..Hold::default()
+        };
+        let ours = "Kubernetes: the Node n1 is to be remediated (PicketRemediation ns/n1)";
+        assert!(is_of(&hold("c", ours), &wish, "c") && is_of(&hold("c", ours), &wish, ""));
+        assert!(!is_of(&hold("other", ours), &wish, "c"));
+        let policy = "Kubernetes: the Node n1 failed (FencingPolicy workers)";
+        assert!(!is_of(&hold("c", policy), &wish, "c"));
+        let longer = "Kubernetes: the Node n1 is to be remediated (PicketRemediation ns/n1-x)";
+        assert!(!is_of(&hold("c", longer), &wish, "c"));
+        let node = |uid: &str, boot: &str| crate::mind::Node {
+            name: "n1".to_owned(),
+            uid: uid.to_owned(),
+            boot_id: boot.to_owned(),
+            ..crate::mind::Node::default()
+        };
+        for (uid, boot, lives, back) in [
+            ("u", "b", false, false),
+            ("u", "b", true, true),
+            ("u", "c", false, true),
+            ("v", "c", true, false),
+        ] {
+            assert_eq!(is_back(&wish, &node(uid, boot), lives).is_ok(), back, "{uid} {boot} {lives}");
+        }
     }
 }

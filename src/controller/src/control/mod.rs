@@ -277,6 +277,10 @@ impl Control {
     fn said(&mut self, said: Said) {
         match said {
             Said::Phase { order, text } => {
+                // What another life of this leadership heard is not told any more.
+                if self.asking.get(&order.node.name).is_none_or(|(known, _)| known.key != order.key) {
+                    return;
+                }
                 self.teller.event(&order.node, "Fencing", &text);
                 self.noted(&order, Phase::Fencing, &text);
                 self.wish_goes_on(&order, &text);

@@ -18,8 +18,6 @@ use crate::teller::Tell;
 #[derive(Debug, Default)]
 pub(super) struct Wishes {
     seen: BTreeMap<String, SeenWish>,
-    /// Those that cannot be read, and why.
-    malformed: BTreeMap<String, (WishId, String)>,
     written: BTreeMap<String, (Value, Instant)>,
     /// When its finalizer, or its hold, was last seen to.
     tried: BTreeMap<String, Instant>,
@@ -48,23 +46,14 @@ impl Wishes {
 
 impl Control {
     pub(super) fn read_wishes(&mut self, all: Vec<SeenWish>) {
-        let mut right = Vec::new();
-        self.wishes.malformed.clear();
         let uid = |one: &SeenWish| one.metadata.uid.clone().unwrap_or_default();
-        for one in &all {
-            match remediation::read(one) {
-                Ok(wish) => right.push(wish),
-                Err(why) => {
-                    drop(self.wishes.malformed.insert(uid(one), (remediation::id(one), why.to_string())));
-                }
-            }
-        }
+        let wishes = all.iter().map(remediation::read).collect();
         self.wishes.seen = all.into_iter().map(|one| (uid(&one), one)).collect();
         let seen = &self.wishes.seen;
         self.wishes.tried.retain(|uid, _| seen.contains_key(uid));
         self.wishes.stuck.retain(|uid, _| seen.contains_key(uid));
         self.wishes.written.retain(|uid, _| seen.contains_key(uid));
-        self.mind.wishes(right);
+        self.mind.wishes(wishes);
     }
 
     /// The gateway's fence has come to another phase.
@@ -77,7 +66,7 @@ impl Control {
     /// What was asked for has ended.
     pub(super) fn wish_ended(&mut self, order: &Order, ended: &Ended, noted: bool) {
         let Some(wish) = &order.wish else { return };
-        let before = self.wishes.seen.get(&wish.uid).and_then(|seen| remediation::read(seen).ok());
+        let before = self.wishes.seen.get(&wish.uid).map(remediation::read);
         let key = match noted {
             true => Some(order.key.clone()),
             false => before.and_then(|wish| wish.standing.key),
@@ -96,12 +85,6 @@ impl Control {
             self.write_wish(&tiding.id, remediation::status(&tiding, &before), &before);
             self.serve(&tiding, seen, now);
         }
-        for (id, why) in self.wishes.malformed.clone().into_values() {
-            let Some(seen) = self.wishes.seen.get(&id.uid) else { continue };
-            let before = seen.status.clone().unwrap_or_default();
-            let generation = seen.metadata.generation.unwrap_or_default();
-            self.write_wish(&id, remediation::malformed(generation, &why, &before), &before);
-        }
     }
 
     fn serve(&mut self, tiding: &Tiding, seen: SeenWish, now: Instant) {
@@ -114,23 +97,21 @@ impl Control {
             Deed::Keep | Deed::Free if self.wishes.is_due(uid, now) => {
                 self.teller.tell(Tell::Keep(Box::new(seen), tiding.deed == Deed::Keep));
             }
-            Deed::LetGo if self.wishes.is_due(uid, now) => {
-                let (asker, node, uid) = (self.asker.clone(), tiding.node.clone(), uid.clone());
+            Deed::LetGo { lives } if self.wishes.is_due(uid, now) => {
+                let (asker, wish, uid) = (self.asker.clone(), remediation::read(&seen), uid.clone());
                 self.wishes.letting.spawn(async move {
-                    let (api, settings) = (&asker.api, &asker.settings);
-                    (uid, remediation::let_go(api, &asker.gateways, settings, &seen, &node).await)
+                    let gone = remediation::let_go(&asker, &wish, lives).await;
+                    (uid, gone)
                 });
             }
-            Deed::Keep | Deed::Free | Deed::LetGo => {}
+            Deed::Keep | Deed::Free | Deed::LetGo { .. } => {}
         }
     }
 
     fn let_go_or_not(&mut self) {
         while let Some(done) = self.wishes.letting.try_join_next() {
             let Ok((uid, Err(why))) = done else { continue };
-            let Some(wish) = self.wishes.seen.get(&uid).and_then(|seen| remediation::read(seen).ok()) else {
-                continue;
-            };
+            let Some(wish) = self.wishes.seen.get(&uid).map(remediation::read) else { continue };
             self.says_stuck(&wish.id, &wish.node, &why);
         }
     }
@@ -172,7 +153,9 @@ impl Control {
             self.metrics.set(&WISHES, &[word], count);
         }
         let still = |uid: &String| {
-            tidings.iter().any(|one| one.id.uid == *uid && matches!(one.deed, Deed::Page | Deed::LetGo))
+            tidings
+                .iter()
+                .any(|one| one.id.uid == *uid && matches!(one.deed, Deed::Page | Deed::LetGo { .. }))
         };
         self.wishes.stuck.retain(|uid, _| still(uid));
         let stuck = u32::try_from(self.wishes.stuck.len()).unwrap_or(u32::MAX);

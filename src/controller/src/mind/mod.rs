@@ -56,10 +56,12 @@ pub struct Mind {
 impl Mind {
     /// Whether this replica leads. What one that led had under way is the next leader's.
     pub fn lead(&mut self, leading: bool) {
-        if !leading {
-            self.episodes.clear();
-            self.standings.clear();
+        if leading == self.leading {
+            return;
         }
+        // What a follower made of what it saw is no more the leader's word than what a leader of long ago knew.
+        self.episodes.clear();
+        self.standings.clear();
         self.leading = leading;
     }
 
@@ -179,7 +181,9 @@ impl Mind {
 
     /// What is to be done now.
     pub fn judge(&mut self, now: Moment) -> Judgement {
-        self.returned();
+        if self.leading {
+            self.returned();
+        }
         let spoken = self.spoken();
         let speaking = self.speaking();
         let nodes: Vec<&Node> = self.nodes.values().map(|sight| &sight.node).collect();
@@ -195,7 +199,7 @@ impl Mind {
             verdicts.insert(name, verdict);
         }
         let reports = self.reports(spoken, &verdicts);
-        let tidings = self.tidings(&verdicts);
+        let tidings = self.tidings(&verdicts, now);
         Judgement { verdicts, reports, tidings, braked: braked.into_values().collect() }
     }
 
@@ -241,7 +245,7 @@ impl Mind {
                     self.episodes.remove(name);
                     round = 0;
                 }
-                // A remediation asks for itself: of it is told what the gateway says to it, and not what was said to another.
+                // Each asks for itself, by its own key: of it is told what the gateway says to it, and not what was said to another.
                 Stage::Waiting(_) | Stage::Kept | Stage::Person
                     if voice.is_of_another(episode.wish.as_deref()) =>
                 {

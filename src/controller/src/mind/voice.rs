@@ -43,10 +43,13 @@ impl<'a> Voice<'a> {
         }
     }
 
-    /// Whether what was asked for by that remediation, or by a policy (`None`), says nothing to this one: of it is told what the gateway says to
-    /// itself. One that was made anew under its name is another.
+    /// Whether what was asked for by that remediation, or by a policy (`None`), says nothing to this one: a key is bound to what was asked for by
+    /// it. A remediation that was made anew under its name is another.
     pub(super) fn is_of_another(&self, wish: Option<&str>) -> bool {
-        matches!(self, Self::Wish(own, _) if wish != Some(own.id.uid.as_str()))
+        match self {
+            Self::Policy(_) => wish.is_some(),
+            Self::Wish(own, _) => wish != Some(own.id.uid.as_str()),
+        }
     }
 
     /// As it stands in notes.

@@ -10,8 +10,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Mind;
-use super::episode::{End, Stage};
-use super::node::Node;
+use super::episode::{End, Episode, Stage};
+use super::node::{Moment, Node};
 use super::policy::{Grade, Then};
 use super::verdict::{Verdict, Why};
 
@@ -115,6 +115,8 @@ pub struct Wish {
     pub kept: bool,
     /// A person says that the finalizer goes, whatever becomes of the hold.
     pub freed: bool,
+    /// What this controller does not understand of it: nothing is asked by it.
+    pub wrong: Option<String>,
     /// What its status says.
     pub standing: Standing,
 }
@@ -129,7 +131,10 @@ pub enum Deed {
     /// Take the finalizer away: nothing hangs on it, or a person said so.
     Free,
     /// Drop the hold, then take the finalizer away.
-    LetGo,
+    LetGo {
+        /// Its kubelet is heard now.
+        lives: bool,
+    },
     /// It is deleted while its Node is not Ready: the hold stays, and a person is told.
     Page,
 }
@@ -161,6 +166,7 @@ const NO_NODE: &str = "RemediationFinishedNodeNotFound";
 const INTERRUPTED: &str = "RemediationInterruptedByNHC";
 /// What no other one says.
 const UNPROVEN: &str = "RemediationNotProven";
+const MALFORMED: &str = "Malformed";
 
 impl Mind {
     /// The remediations, all of them. What is known of one here is younger than what its status says.
@@ -198,7 +204,8 @@ impl Mind {
         let mut speaking: BTreeMap<String, usize> = BTreeMap::new();
         for (place, wish) in self.wishes.iter().enumerate() {
             let standing = self.standing(wish);
-            if !wish.kept || wish.deleted || wish.timed_out || standing.progress == Progress::Succeeded {
+            let is_over = wish.deleted || wish.timed_out || standing.progress == Progress::Succeeded;
+            if !wish.kept || is_over || wish.wrong.is_some() {
                 continue;
             }
             let episode = self.episodes.get(&wish.node);
@@ -239,7 +246,7 @@ impl Mind {
         }
     }
 
-    pub(super) fn tidings(&self, verdicts: &BTreeMap<String, Verdict>) -> Vec<Tiding> {
+    pub(super) fn tidings(&self, verdicts: &BTreeMap<String, Verdict>, now: Moment) -> Vec<Tiding> {
         self.wishes
             .iter()
             .map(|wish| {
@@ -250,15 +257,15 @@ impl Mind {
                     node: wish.node.clone(),
                     conditions: conditions(&standing),
                     standing,
-                    deed: self.deed(wish),
+                    deed: self.deed(wish, now),
                 }
             })
             .collect()
     }
 
-    /// Whether a request for that Node is under way, whoever speaks.
-    fn is_being_asked(&self, node: &str) -> bool {
-        self.episodes.get(node).is_some_and(|one| one.stage == Stage::Asking)
+    /// Whether that Node is being fenced, kept off or brought back, whoever speaks: what it says of itself may be of before.
+    fn is_worked_on(&self, node: &str) -> bool {
+        self.episodes.get(node).is_some_and(Episode::is_fencing)
     }
 
     /// Whether its request is under way.
@@ -276,6 +283,11 @@ impl Mind {
             text,
             ..standing.clone()
         };
+        if let Some(why) = &wish.wrong {
+            let text =
+                format!("this controller does not understand it, so that nobody is fenced by it: {why}");
+            return told(Progress::Failed, MALFORMED, text);
+        }
         let is_settled = matches!(standing.progress, Progress::Returning | Progress::Succeeded);
         if is_settled || self.is_asked(wish) {
             return standing;
@@ -293,7 +305,7 @@ impl Mind {
             return told(Progress::Failed, NO_NODE, format!("there is no Node {}", wish.node));
         }
         // What the last request came to is told until there is another one.
-        if standing.progress == Progress::Failed && standing.reason != NO_NODE {
+        if standing.progress == Progress::Failed && ![NO_NODE, MALFORMED].contains(&&*standing.reason) {
             return standing;
         }
         let why = match verdict {
@@ -311,19 +323,20 @@ impl Mind {
         told(Progress::Waiting, STARTED, why)
     }
 
-    fn deed(&self, wish: &Wish) -> Deed {
+    fn deed(&self, wish: &Wish, now: Moment) -> Deed {
         let node = self.node(&wish.node);
+        let may_ask = !wish.timed_out && wish.wrong.is_none();
         match wish.deleted {
-            false if !wish.kept && !wish.timed_out && node.is_some() => Deed::Keep,
+            false if !wish.kept && may_ask && node.is_some() => Deed::Keep,
             false => Deed::Nothing,
             true if !wish.kept => Deed::Nothing,
             true if wish.freed => Deed::Free,
             true if self.standing(wish).key.is_none() && self.is_asked(wish) => Deed::Nothing,
             true if self.standing(wish).key.is_none() => Deed::Free,
             // The gateway says soon that it recovered; or somebody else's fence of it takes a hold of ours meanwhile.
-            true if node.is_some_and(Node::is_ready) => match self.is_being_asked(&wish.node) {
+            true if node.is_some_and(Node::is_ready) => match self.is_worked_on(&wish.node) {
                 true => Deed::Nothing,
-                false => Deed::LetGo,
+                false => Deed::LetGo { lives: self.leases.heard_since(&wish.node, now).is_some() },
             },
             true => Deed::Page,
         }

@@ -55,6 +55,7 @@ pub fn wish(uid: &str, node: &str) -> Wish {
         deleted: false,
         kept: true,
         freed: false,
+        wrong: None,
         standing: Standing::default(),
     }
 }

@@ -1,5 +1,7 @@
 //! Remediations: what NodeHealthCheck wants, and what is told of it.
 
+use std::time::Duration;
+
 use super::super::*;
 use super::scene::{Scene, policy, wish, worker};
 
@@ -245,7 +247,7 @@ fn the_finalizer_goes_with_the_hold_once_the_node_is_ready_or_by_a_person_s_word
     assert_eq!(deed(&mut scene), Deed::Page);
     scene.turn("n1", "True");
     scene.run(2);
-    assert_eq!(deed(&mut scene), Deed::LetGo);
+    assert!(matches!(deed(&mut scene), Deed::LetGo { .. }));
     assert_eq!(deed(&mut wanted(vec![Wish { freed: true, ..deleted(&asked) }])), Deed::Free);
     assert_eq!(deed(&mut wanted(vec![Wish { kept: false, ..deleted(&asked) }])), Deed::Nothing);
     let mut scene = wanted(vec![deleted(&asked)]);
@@ -269,7 +271,76 @@ fn while_a_policy_s_request_runs_the_hold_is_not_dropped() {
     assert_eq!(scene.tiding("w").deed, Deed::Nothing);
     assert!(scene.mind.ended("n1", &orders[0].key, &End::Recovered, scene.now));
     scene.run(2);
-    assert_eq!(scene.tiding("w").deed, Deed::LetGo);
+    assert!(matches!(scene.tiding("w").deed, Deed::LetGo { .. }));
+}
+
+/// What it says of itself may be of before the off, or its fence is another's.
+#[test]
+fn what_a_node_says_while_a_policy_keeps_it_off_drops_no_hold() {
+    let stuck =
+        Unhealthy { kind: "Stuck".to_owned(), status: "True".to_owned(), least: Duration::from_secs(20) };
+    let mut scene = Scene::with(Scene::new().nodes, vec![Policy { unhealthy: vec![stuck], ..policy("p") }]);
+    let key = Some("k8s/uid-n1/boot-before/w".to_owned());
+    let standing = Standing { progress: Progress::Failed, key, ..Standing::default() };
+    scene.mind.wishes(vec![Wish { deleted: true, standing, ..wish("w", "n1") }]);
+    let condition = Condition { status: "True".to_owned(), turned: "then".to_owned() };
+    scene.node("n1").conditions.insert("Stuck".to_owned(), condition);
+    let order = first(&mut scene);
+    assert!(scene.mind.ended("n1", &order.key, &End::Off, scene.now));
+    scene.run(2);
+    assert_eq!(scene.tiding("w").deed, Deed::Nothing, "it is Ready, as its kubelet said last");
+}
+
+/// The gateway's key is bound to what was asked for by it.
+#[test]
+fn a_key_is_of_whoever_asked_by_it() {
+    let mut scene = Scene::with(Scene::new().nodes, vec![policy("p")]);
+    scene.mind.wishes(vec![wish("w", "n1")]);
+    scene.turn("n1", "Unknown");
+    let order = first(&mut scene);
+    assert!(order.wish.is_some());
+    assert!(scene.mind.ended("n1", &order.key, &End::Held, scene.now));
+    let standing = Standing { key: Some(order.key.clone()), ..Standing::default() };
+    scene.mind.wishes(vec![Wish { deleted: true, standing, ..wish("w", "n1") }]);
+    let after = first(&mut scene);
+    assert_eq!((after.wish.is_none(), after.key.as_str()), (true, "k8s/uid-n1/boot-n1/Ready=turn-1"));
+}
+
+/// Who cannot be read asks for nothing; what hangs on it is seen to all the same.
+#[test]
+fn one_that_cannot_be_read_is_told_and_goes_as_any_other() {
+    let wrong = |deleted| Wish { wrong: Some("no such key".to_owned()), deleted, ..wish("w", "n1") };
+    let mut scene = wanted(vec![Wish { kept: false, ..wrong(false) }]);
+    assert_eq!(scene.run(60), []);
+    let tiding = scene.tiding("w");
+    let malformed = ("False", "Malformed");
+    assert_eq!((said(&tiding), tiding.deed), ((Progress::Failed, [malformed, malformed]), Deed::Nothing));
+    assert_eq!(wanted(vec![wrong(true)]).tiding("w").deed, Deed::Free, "nothing was asked by it");
+    let key = Some("k8s/uid-n1/boot-n1/w".to_owned());
+    let asked = Wish { standing: Standing { key, ..Standing::default() }, ..wrong(true) };
+    assert_eq!(wanted(vec![asked.clone()]).tiding("w").deed, Deed::Page);
+    assert_eq!(wanted(vec![Wish { freed: true, ..asked }]).tiding("w").deed, Deed::Free);
+    // A controller that understands it asks.
+    let read = Standing { progress: Progress::Failed, reason: "Malformed".to_owned(), ..Standing::default() };
+    let mut scene = wanted(vec![Wish { standing: read, ..wish("w", "n1") }]);
+    assert_eq!(first(&mut scene).wish.map(|wish| wish.uid), Some("w".to_owned()));
+}
+
+/// The leader tells what became of one: what a follower made of it is nobody's word.
+#[test]
+fn a_follower_concludes_nothing() {
+    let key = Some("k8s/uid-n1/boot-before/w".to_owned());
+    let standing =
+        |proven| Standing { progress: Progress::Returning, key: key.clone(), proven, ..Standing::default() };
+    let mut scene = Scene::new();
+    scene.mind.lead(false);
+    scene.mind.wishes(vec![Wish { standing: standing(false), ..wish("w", "n1") }]);
+    scene.run(5);
+    assert_eq!(scene.tiding("w").standing.progress, Progress::Returning);
+    // The leader of then told that it was proven, before it went.
+    scene.mind.wishes(vec![Wish { standing: standing(true), ..wish("w", "n1") }]);
+    scene.mind.lead(true);
+    assert_eq!(scene.tiding("w").standing.progress, Progress::Succeeded);
 }
 
 #[test]
