@@ -9,8 +9,8 @@ use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::parent::Placement;
 use picket_core::power::{Power, Reading};
 use picket_driver::{
-    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits, Unclear,
-    Volumes,
+    Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Shared, Traits,
+    Unclear, Volumes,
 };
 use tokio::time::Instant;
 
@@ -22,6 +22,9 @@ use crate::settings::Settings;
 
 /// One call, unless the settings say otherwise (safety.md, Defaults: cloud).
 const CALL: Duration = Duration::from_secs(15);
+/// So many calls go side by side to one Nova, unless the settings say otherwise. It has no limits of its own, and no requests for several
+/// servers: more than it can answer would make every answer late, and be asked again.
+const AT_ONCE: usize = 16;
 /// Between two looks whether what was begun has ended.
 const LOOK: Duration = Duration::from_millis(500);
 /// The same, where the cloud did not say.
@@ -123,6 +126,10 @@ impl PowerDriver for OpenstackDriver {
 
     fn remarks(&self) -> Vec<String> {
         self.remarks.told()
+    }
+
+    fn shares(&self) -> Option<Shared> {
+        Some(Shared { name: format!("the Nova of {}", self.cloud.words()), at_once: AT_ONCE })
     }
 
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {

@@ -26,7 +26,7 @@ pub async fn measure(place: &dyn Place, nodes: usize, agent: &Agent) -> Result<(
          burst = 100000\ncalls = 4096\ncalls_each = 4096\nconnections_each = 768\n[store]\n",
     );
     let home = tempfile::tempdir()?;
-    settings += &format!("path = {:?}\n", home.path().join("picket.redb"));
+    settings += &format!("path = {:?}\n{}", home.path().join("picket.redb"), place.rules());
     for (index, instance) in instances.iter().enumerate() {
         settings += &format!("[nodes.{}.devices.cloud]\n{}\n", name(index), place.device(instance));
     }

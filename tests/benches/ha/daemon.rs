@@ -14,7 +14,7 @@ use tonic::transport::Endpoint;
 use crate::Wrong;
 
 /// A thousand devices are looked at after the start.
-const READY_WITHIN: Duration = Duration::from_secs(120);
+const READY_WITHIN: Duration = Duration::from_secs(600);
 /// The variable in which the BMCs' password stands.
 pub const PASSWORD_VARIABLE: &str = "PICKET_BENCH_PASSWORD";
 

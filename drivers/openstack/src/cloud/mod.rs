@@ -96,6 +96,12 @@ impl Cloud {
         Self::new(CloudSettings { region, ..settings })
     }
 
+    /// Where it is, for people.
+    pub(crate) fn words(&self) -> String {
+        let region = self.settings.region.as_ref().map(|region| format!(", region {region}"));
+        format!("{}{}", self.settings.identity, region.unwrap_or_default())
+    }
+
     /// Whether it is what those settings say, but for the region.
     pub(crate) fn is_of(&self, settings: &CloudSettings) -> bool {
         CloudSettings { region: settings.region.clone(), ..self.settings.clone() } == *settings

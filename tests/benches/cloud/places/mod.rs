@@ -27,6 +27,11 @@ pub trait Place {
         100_000
     }
 
+    /// More of the settings, where its size wants others than what the gateway comes with.
+    fn rules(&self) -> &'static str {
+        ""
+    }
+
     /// The lines of a device.
     fn device(&self, instance: &str) -> String;
 

@@ -50,12 +50,18 @@ fn kind(method: &str, path: &str) -> String {
 #[async_trait]
 impl super::Place for Place {
     fn about(&self) -> &'static str {
-        "a real Nova as a tenant, its hypervisor faked by Nova; Nova has no limits on requests, and is overrun: 8 at a time"
+        "a real Nova as a tenant, its hypervisor faked by Nova; it has no limits on requests, and answers some twenty a second: 64 are \
+         asked for at a time, and what is fenced is looked at every ten minutes"
     }
 
-    /// This one answers some ten requests a second, one after the other, and a fence takes a dozen: more at once only wait for each other.
+    /// A thousand that are asked for in one moment would wait longer for such a Nova than a fence may take.
     fn at_once(&self) -> usize {
-        8
+        64
+    }
+
+    /// A look at each of a thousand every ten seconds is five times what it answers.
+    fn rules(&self) -> &'static str {
+        "[rules]\nwatch = \"10m\"\n"
     }
 
     fn agent(&self) -> &'static str {
