@@ -44,6 +44,8 @@ pub enum Reason {
     Withdrawn,
     /// By the name under which it lets go, another machine is found than when the fence began (K1).
     Replaced,
+    /// It was found on while it was fenced, and who manages machines takes it away (K8): switched off again it would be fought over.
+    BeingDeleted,
     /// The store was restored from a backup that says that the node was kept off, and no device says Off (S21).
     Restored,
 }
@@ -76,6 +78,7 @@ impl Reason {
             Reason::Expired => "expired",
             Reason::Withdrawn => "withdrawn",
             Reason::Replaced => "replaced",
+            Reason::BeingDeleted => "being_deleted",
             Reason::Restored => "restored",
         }
     }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::cluster::Patch;
 use crate::fault::{Fault, Kind};
 use crate::identity::Met;
+use crate::machines;
 use crate::node;
 use crate::note::{self, Ours};
 use crate::object::Node;
@@ -59,6 +60,9 @@ impl OutOfService {
         let fenced = [(FENCED, "NoSchedule")];
         let patch = taints::setting(&node, &fenced, &mark, self.asked.keeps_node);
         self.change(&node, &patch, until).await?;
+        if let (Some(machines), Some(machine)) = (&self.machines, machines::named(&node.metadata)) {
+            machines.spare(&machine, ours, subject.generation, until).await?;
+        }
         Ok(Some(met))
     }
 
@@ -80,7 +84,23 @@ impl OutOfService {
         self.known_by(of, &node, identities)?;
         let mut told = rivals::of(&self.cluster, &node, until).await;
         told.extend(self.foreign(of, &node));
+        if let Some(machines) = &self.machines {
+            told.extend(machines.check(machines::named(&node.metadata).as_deref(), until).await);
+        }
         Ok(told)
+    }
+
+    /// Whether the Machine of the Node that was met is taken away. Who is not reached says nothing.
+    pub(crate) async fn machine_is_going(&self, subject: &Subject, until: Instant) -> Option<String> {
+        let met = subject.met.as_deref().and_then(Met::read)?;
+        let (machines, machine) = (self.machines.as_ref()?, met.machine()?);
+        match machines.is_going(machine, until).await {
+            Ok(going) => going,
+            Err(fault) => {
+                tracing::warn!(machine, %fault, "whether its Machine is being deleted is not told");
+                None
+            }
+        }
     }
 
     /// Whoever deletes that Node need not wait for us any more. False: it is not as it was read, and whoever asks looks again whether that is

@@ -46,7 +46,13 @@ impl OutOfService {
         // Each for itself: one that cannot be told keeps nothing on the others.
         let tidied = join_all(names.iter().map(|name| self.tidied_one(of, name, left, until))).await;
         let waits: Result<Vec<Option<String>>, ReleaseError> = tidied.into_iter().collect();
-        Ok(waits?.into_iter().flatten().next())
+        let waits = waits?.into_iter().flatten().next();
+        match &self.machines {
+            Some(machines) if waits.is_none() => {
+                Ok(machines.free(&of.sought.ours, left.generation, until).await?)
+            }
+            _ => Ok(waits),
+        }
     }
 
     async fn tidied_one(

@@ -39,15 +39,21 @@ pub(crate) struct Cluster {
 }
 
 /// An answer that serves others for a while; whoever asks meanwhile waits for the same.
-struct Kept<T>(tokio::sync::Mutex<Option<(Instant, Arc<T>)>>);
+pub(crate) struct Kept<T>(tokio::sync::Mutex<Option<(Instant, Arc<T>)>>);
+
+impl<T> std::fmt::Debug for Kept<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kept").finish_non_exhaustive()
+    }
+}
 
 impl<T> Kept<T> {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tokio::sync::Mutex::new(None))
     }
 
     /// What is not older than that, or what was asked for since this was called: of many that call at once one asks.
-    async fn get(
+    pub(crate) async fn get(
         &self,
         age: Duration,
         until: Instant,

@@ -3,6 +3,7 @@
 use picket_core::device::{Identity, IdentityMatch};
 use serde::{Deserialize, Serialize};
 
+use crate::machines;
 use crate::object::Node;
 
 /// Whom the API had by that name when a fence began. It stands in the gateway's record.
@@ -15,6 +16,9 @@ pub(crate) struct Met {
     system_uuid: String,
     #[serde(rename = "machineID")]
     machine_id: String,
+    /// The Machine of Cluster API that it named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    machine: Option<String>,
 }
 
 impl Met {
@@ -25,6 +29,7 @@ impl Met {
             uid: node.metadata.uid.clone(),
             system_uuid: info.system_uuid.clone(),
             machine_id: info.machine_id.clone(),
+            machine: machines::named(&node.metadata),
         }
     }
 
@@ -36,6 +41,11 @@ impl Met {
     /// The Node's name.
     pub(crate) fn node(&self) -> &str {
         &self.node
+    }
+
+    /// The namespace and name of its Machine.
+    pub(crate) fn machine(&self) -> Option<&str> {
+        self.machine.as_deref()
     }
 
     pub(crate) fn words(&self) -> String {

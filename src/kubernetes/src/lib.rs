@@ -17,6 +17,7 @@ mod cluster;
 mod fault;
 mod finding;
 mod identity;
+mod machines;
 mod node;
 mod note;
 mod object;

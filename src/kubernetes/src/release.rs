@@ -19,6 +19,7 @@ use crate::cluster::{ASKED, Cluster, Patch, SERVED};
 use crate::fault::{Fault, Kind};
 use crate::finding::{FindBy, Sought};
 use crate::identity::Met;
+use crate::machines::Machines;
 use crate::note::{Note, Ours};
 use crate::object::{Node, Pod};
 use crate::pods::Fate;
@@ -39,6 +40,8 @@ const POLLED: Duration = Duration::from_millis(1_500);
 pub struct OutOfService {
     pub(crate) asked: Arc<Asked>,
     pub(crate) cluster: Arc<Cluster>,
+    /// Those of Cluster API, where the settings say where they are.
+    pub(crate) machines: Option<Arc<Machines>>,
     of: Option<OfNode>,
 }
 
@@ -74,7 +77,8 @@ impl OutOfService {
         let asked = Asked::read(&mut settings);
         let asked = settings.finish(asked)?;
         let cluster = Arc::new(asked.login.clone().cluster());
-        Ok(Self { asked: Arc::new(asked), cluster, of: None })
+        let machines = asked.machines.as_ref().map(|at| Arc::new(Machines::at(at, &cluster)));
+        Ok(Self { asked: Arc::new(asked), cluster, machines, of: None })
     }
 
     pub(crate) fn of(&self) -> Result<&OfNode, Fault> {
@@ -217,7 +221,8 @@ impl Releaser for OutOfService {
             back: Mutex::default(),
             read: Mutex::default(),
         };
-        Ok(Some(Arc::new(Self { asked: self.asked.clone(), cluster: self.cluster.clone(), of: Some(of) })))
+        let (asked, cluster, machines) = (self.asked.clone(), self.cluster.clone(), self.machines.clone());
+        Ok(Some(Arc::new(Self { asked, cluster, machines, of: Some(of) })))
     }
 
     async fn announce(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
@@ -368,6 +373,10 @@ impl Releaser for OutOfService {
             }
             tokio::time::sleep(PACE).await;
         }
+    }
+
+    async fn is_going(&self, subject: &Subject, until: Instant) -> Option<String> {
+        self.machine_is_going(subject, until).await
     }
 
     async fn check(&self, identities: &[Identity], until: Instant) -> Vec<String> {

@@ -50,6 +50,32 @@ impl Login {
     }
 }
 
+/// Where the Machines of Cluster API are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum At {
+    /// In the Node's own cluster.
+    Here,
+    /// In the cluster of that kubeconfig, by its current context.
+    Kubeconfig(PathBuf),
+}
+
+impl At {
+    fn read(settings: &mut Settings<'_>) -> Option<Self> {
+        match settings.text("machines")?.as_str() {
+            "here" => Some(Self::Here),
+            path if path.starts_with('/') => Some(Self::Kubeconfig(PathBuf::from(path))),
+            other => {
+                let message = format!(
+                    "expected \"here\" (the Machines of Cluster API are in the Node's own cluster) or the absolute path of the management \
+                     cluster's kubeconfig; found {other:?}"
+                );
+                settings.fault("machines", message);
+                None
+            }
+        }
+    }
+}
+
 /// As the settings have it.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
@@ -61,6 +87,8 @@ pub(crate) struct Asked {
     pub(crate) leaves_pods: bool,
     /// While a fence has not let everything go, the Node is kept from being deleted (K8).
     pub(crate) keeps_node: bool,
+    /// Where the Machines of Cluster API are (K8).
+    pub(crate) machines: Option<At>,
     pub(crate) pace: Pace,
 }
 
@@ -69,7 +97,8 @@ impl Asked {
     /// fence on until all is let go a finalizer keeps the Node, if it is deleted; `free`), `match` (`identity`: the Node's system UUID or
     /// providerID must be the device's; `name`: its name is enough), `find_by` (`name`: the Node has the node's name; `provider_id`,
     /// `system_uuid`: it has whatever name, and says that of its machine), `pods` (`deleted`: by Picket, each by its UID, before the taint;
-    /// `left`: to pod GC and to taint eviction, which delete by names).
+    /// `left`: to pod GC and to taint eviction, which delete by names), `machines` (`here`, or a kubeconfig: where the Machines of Cluster API
+    /// are, so that nobody else remediates them meanwhile; not given: nothing is asked of them).
     pub(crate) fn read(settings: &mut Settings<'_>) -> Option<Self> {
         let login = Login::read(settings);
         let owner = settings.text("owner").unwrap_or_else(|| "picket".to_owned());
@@ -92,11 +121,12 @@ impl Asked {
         }
         let leaves_pods = settings.word("pods", &["deleted", "left"]) == Some("left");
         let keeps_node = settings.word("node_deletion", &["held", "free"]) != Some("free");
+        let machines = At::read(settings);
         let pace = Pace::read(settings, LONGEST);
         if pace.deadline < LEAST {
             settings.fault("deadline", "expected 8m at least: what detaches volumes may be away for minutes");
         }
-        Some(Self { login: login?, owner, matched, find_by, leaves_pods, keeps_node, pace })
+        Some(Self { login: login?, owner, matched, find_by, leaves_pods, keeps_node, machines, pace })
     }
 }
 
@@ -137,6 +167,8 @@ mod tests {
         });
         assert_eq!(faults(table), ["kubeconfig", "cluster_uid", "owner", "match", "deadline", "colour"]);
         assert_eq!(faults(json!({"context": "here", "cluster_uid": "u"})), ["context"]);
+        assert_eq!(faults(json!({"cluster_uid": "u", "machines": "there"})), ["machines"]);
+        assert!(faults(json!({"cluster_uid": "u", "machines": "/etc/picket/management"})).is_empty());
         let found = json!({"cluster_uid": "u", "find_by": "provider_id", "match": "name", "pods": "kept"});
         assert_eq!(faults(found), ["match", "pods"]);
         assert!(faults(json!({"cluster_uid": "u", "find_by": "system_uuid", "pods": "left"})).is_empty());

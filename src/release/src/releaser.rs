@@ -177,6 +177,13 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
         Ok(None)
     }
 
+    /// Whether who manages machines takes this one away for good (K8): switched on for that it is no failure of the fence, and whoever fences it
+    /// again and again fights with them. Asked when a node was found on, of what lingers. In words. Returns before `until`.
+    async fn is_going(&self, subject: &Subject, until: Instant) -> Option<String> {
+        let _ = (subject, until);
+        None
+    }
+
     /// Whether it would find what it lets go, as far as that can be told beforehand: what is wrong, in words. Asked with each check of the
     /// node's devices, of what lingers. Changes nothing. Returns before `until`.
     async fn check(&self, identities: &[Identity], until: Instant) -> Vec<String> {

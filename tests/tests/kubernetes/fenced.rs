@@ -13,7 +13,7 @@ use crate::scene::OUT_OF_SERVICE;
 
 /// What keeps new pods away.
 pub const FENCED: &str = "picket.dev/fenced";
-const ALLOWED: &str = include_str!("../../../deploy/kubernetes/release.yaml");
+pub const ALLOWED: &str = include_str!("../../../deploy/kubernetes/release.yaml");
 
 /// Nodes, each with whose BMC is its own, and its release.
 pub type Nodes<'n> = [(&'n str, &'n KubernetesMachine, &'n str)];

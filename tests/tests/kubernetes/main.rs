@@ -8,6 +8,7 @@ mod found;
 mod gone;
 mod knobs;
 mod late;
+mod managed;
 mod many;
 mod moving;
 mod odd;

@@ -54,8 +54,9 @@ impl NodeTask {
                 self.persist(|| Event::Retry(person.clone())).await?;
                 return Ok(());
             }
-            // Whose machine a device controls was found out to be wrong: nothing is sent to it.
-            if reason != Reason::IdentityMismatch && self.now() >= off_at && self.off_again(&looks).await? {
+            // Whose machine a device controls was found out to be wrong, or who manages it takes it away: nothing is sent to it.
+            let is_let_be = matches!(reason, Reason::IdentityMismatch | Reason::BeingDeleted);
+            if !is_let_be && self.now() >= off_at && self.off_again(&looks).await? {
                 off_at = self.now() + pause;
                 pause = (pause * 2).min(LONGEST_OFF_PAUSE);
             }

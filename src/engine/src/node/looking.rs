@@ -9,6 +9,7 @@ use futures::stream::FuturesUnordered;
 use picket_core::event::Event;
 use picket_core::ground::{LOOK_LIFE, Look, ReleaseGround};
 use picket_core::ids::DeviceId;
+use picket_core::outcome::Reason;
 use picket_core::power::Power;
 
 use super::children::Asks;
@@ -251,9 +252,13 @@ impl NodeTask {
         let id = self.mint_fence();
         tracing::error!(%device, "breach: a fenced node is on and nobody unfenced it");
         self.resumed = false;
-        let gone = self.withdraw_now().await;
+        let going = self.being_deleted();
+        let (gone, going) = tokio::join!(self.withdraw_now(), going);
         let breach = || Event::Breach { id, device: device.clone() };
         self.persist(|| standing::after(gone.clone(), breach())).await?;
+        if let Some(why) = going {
+            self.give_up(Reason::BeingDeleted, format!("found on, and {why}: nothing more is sent")).await?;
+        }
         Ok(true)
     }
 

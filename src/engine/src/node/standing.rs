@@ -15,7 +15,7 @@ use picket_core::ids::{EffectId, ReleaseId};
 use picket_core::ledger::EffectKind;
 use picket_core::record::Phase;
 use picket_core::time::{BootTime, Clock};
-use picket_release::{ReleaseError, Releaser, Whose};
+use picket_release::{ReleaseError, Releaser, Subject, Whose};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -175,6 +175,21 @@ impl NodeTask {
             all.push(Stands { release, whose, effects: vec![effect], releaser, settled_at });
         }
         all
+    }
+
+    /// Whether who manages machines takes this one away: asked beside whatever else is due, and no longer than that.
+    pub(super) fn being_deleted(&self) -> impl Future<Output = Option<String>> + use<> {
+        let states = self.record().fence.iter().flat_map(|fence| &fence.releases);
+        let all: Vec<(Subject, Arc<dyn Releaser>)> = states
+            .filter_map(|state| Some((self.subject(state)?, self.releaser(&state.id)?)))
+            .filter(|(_, releaser)| releaser.lingers().is_some())
+            .collect();
+        async move {
+            let until = Instant::now() + AT_ONCE;
+            let asked = join_all(all.iter().map(|(subject, releaser)| releaser.is_going(subject, until)));
+            let told = tokio::time::timeout_at(until, asked).await.unwrap_or_default();
+            told.into_iter().flatten().next()
+        }
     }
 
     /// Whose it is that a release set up.

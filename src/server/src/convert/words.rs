@@ -113,6 +113,7 @@ pub(crate) fn reason(reason: Reason) -> v1::Reason {
         Reason::Expired => v1::Reason::Expired,
         Reason::Withdrawn => v1::Reason::Withdrawn,
         Reason::Replaced => v1::Reason::Replaced,
+        Reason::BeingDeleted => v1::Reason::BeingDeleted,
         Reason::Restored => v1::Reason::Restored,
     }
 }
@@ -236,6 +237,7 @@ mod tests {
             Reason::Expired,
             Reason::Withdrawn,
             Reason::Replaced,
+            Reason::BeingDeleted,
         ] {
             let word = format!("REASON_{}", known.label().to_ascii_uppercase());
             assert_eq!(reason(known).as_str_name(), word);

@@ -197,3 +197,31 @@ async fn a_breach_is_told_anew_and_is_about_the_same_machine() {
     assert_eq!(met(&lab).as_deref(), Some("the machine of then"));
     lawful(&cluster);
 }
+
+/// Who manages machines takes it away, and switches it on for that (K8): it is not fought over, and a person decides.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_taken_away_and_comes_on_is_not_switched_off_again_and_again() {
+    for (seed, takes) in [(923, s(1)), (924, s(600))] {
+        let (mut lab, cluster) = lab(seed, takes).await;
+        lab.open().await;
+        until(&cluster, |state| state.stands).await;
+        if takes == s(1) {
+            lab.reach("released", s(60)).await;
+        }
+        cluster.state.lock().expect("whole").going = Some("its Machine is being deleted");
+        let offs = lab.received("bmc").offs;
+        lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+        lab.reach("needs_operator", s(60)).await;
+        assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::BeingDeleted));
+        tokio::time::sleep(s(3_600)).await;
+        assert!(lab.is_on() && lab.received("bmc").offs == offs, "nothing more is sent");
+        assert!(cluster.seen(|state| !state.stands), "and nothing is let go");
+        assert_eq!((lab.phase(), lab.record().breaches), ("needs_operator", 1));
+        // A person wants it off all the same.
+        cluster.state.lock().expect("whole").going = None;
+        lab.engine.retry(&node(), person()).await.expect("let in");
+        until(&cluster, |state| state.stands).await;
+        assert!(!lab.is_on());
+        lawful(&cluster);
+    }
+}

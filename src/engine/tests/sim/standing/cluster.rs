@@ -62,6 +62,8 @@ pub(super) struct State {
     /// Nobody answers before an on.
     pub(super) mute: bool,
     pub(super) asked_for_on: usize,
+    /// Who manages machines takes it away.
+    pub(super) going: Option<&'static str>,
     /// A question how far it is takes so long.
     pub(super) answers_after: Duration,
     pub(super) wrong: Vec<String>,
@@ -153,6 +155,10 @@ impl Releaser for Cluster {
     async fn tidy(&self, _left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
         self.state.lock().expect("whole").keeps_pods_away = false;
         Ok(None)
+    }
+
+    async fn is_going(&self, _subject: &Subject, _until: Instant) -> Option<String> {
+        self.seen(|state| state.going).map(str::to_owned)
     }
 
     async fn check(&self, _identities: &[Identity], _until: Instant) -> Vec<String> {

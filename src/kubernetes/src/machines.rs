@@ -1,0 +1,286 @@
+//! The Machine of Cluster API behind a Node (K8): while it is fenced nobody else remediates it, and one that is being deleted is switched on by
+//! whoever takes it away.
+//!
+//! Nothing waits for any of this but a tidying up: whoever has the Machines may be away for as long as it likes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_core::ids::Generation;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::cluster::{Cluster, Kept, Patch};
+use crate::fault::{Fault, Kind};
+use crate::note::{Ours, pointer};
+use crate::object::{List, Metadata};
+use crate::settings::At;
+
+/// A MachineHealthCheck leaves a Machine alone that has it, whatever its value.
+const SKIP: &str = "cluster.x-k8s.io/skip-remediation";
+/// By which a Node says which Machine is its.
+const NAME: &str = "cluster.x-k8s.io/machine";
+const NAMESPACE: &str = "cluster.x-k8s.io/cluster-namespace";
+/// Where the API says in which version it is served best.
+const GROUP: &str = "/apis/cluster.x-k8s.io";
+/// A list of all of them is good for so long.
+const FRESH: Duration = Duration::from_secs(10);
+/// So often one is changed that others change, too.
+const TRIES: u32 = 3;
+
+/// Where the Machines are.
+#[derive(Debug)]
+pub(crate) struct Machines {
+    cluster: Arc<Cluster>,
+    all: Kept<Vec<Machine>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Machine {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Group {
+    preferred_version: Version,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    group_version: String,
+}
+
+/// What our annotation says.
+#[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
+struct Mark {
+    owner: String,
+    /// The gateway's node.
+    node: String,
+    generation: u64,
+}
+
+/// The Machine that a Node names: its namespace and name.
+pub(crate) fn named(node: &Metadata) -> Option<String> {
+    let of = |key: &str| node.annotations.get(key).filter(|value| !value.is_empty());
+    Some(format!("{}/{}", of(NAMESPACE)?, of(NAME)?))
+}
+
+impl Machine {
+    fn words(&self) -> String {
+        format!("{}/{}", self.metadata.namespace, self.metadata.name)
+    }
+
+    /// Our annotation; `None`: there is none, or it is somebody else's.
+    fn mark(&self, ours: &Ours) -> Option<Mark> {
+        let mark: Mark = serde_json::from_str(self.metadata.annotations.get(SKIP)?).ok()?;
+        (mark.owner == ours.owner && mark.node == ours.node).then_some(mark)
+    }
+
+    /// The beginning of each patch: it is this one, as it was read.
+    fn tests(&self) -> Vec<Value> {
+        let (uid, version) = (&self.metadata.uid, &self.metadata.resource_version);
+        vec![
+            json!({"op": "test", "path": "/metadata/uid", "value": uid}),
+            json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}),
+        ]
+    }
+
+    /// A patch that keeps others away for that fence; `None`: somebody keeps them away already.
+    fn sparing(&self, ours: &Ours, generation: Generation) -> Option<Value> {
+        let is_there = self.metadata.annotations.contains_key(SKIP);
+        if is_there && self.mark(ours).is_none_or(|mark| mark.generation >= generation.0) {
+            return None;
+        }
+        let mark = Mark { owner: ours.owner.clone(), node: ours.node.clone(), generation: generation.0 };
+        let mark = json!(mark).to_string();
+        let mut patch = self.tests();
+        patch.push(match self.metadata.annotations.is_empty() {
+            true => json!({"op": "add", "path": "/metadata/annotations", "value": { SKIP: mark }}),
+            false => {
+                let path = format!("/metadata/annotations/{}", pointer(SKIP));
+                json!({"op": "add", "path": path, "value": mark})
+            }
+        });
+        Some(Value::Array(patch))
+    }
+
+    /// A patch that takes away what a fence of ours left there; `None`: nothing of ours, or a later fence's.
+    fn freeing(&self, ours: &Ours, generation: Generation) -> Option<Value> {
+        self.mark(ours).filter(|mark| mark.generation <= generation.0)?;
+        let mut patch = self.tests();
+        patch.push(json!({"op": "remove", "path": format!("/metadata/annotations/{}", pointer(SKIP))}));
+        Some(Value::Array(patch))
+    }
+}
+
+impl Machines {
+    /// Those beside the Nodes of that cluster, or those of the management cluster.
+    pub(crate) fn at(at: &At, cluster: &Arc<Cluster>) -> Self {
+        let cluster = match at {
+            At::Here => cluster.clone(),
+            At::Kubeconfig(path) => Arc::new(Cluster::new(Some(path.clone()), None, String::new())),
+        };
+        Self { cluster, all: Kept::new() }
+    }
+
+    /// Where the API serves them.
+    async fn root(&self, until: Instant) -> Result<String, Fault> {
+        match self.cluster.get::<Group>(GROUP, until).await {
+            Ok(group) => Ok(format!("/apis/{}", group.preferred_version.group_version)),
+            Err(fault) if fault.is(Kind::NotFound) => Err(Fault::refused(
+                "there is no Cluster API where machines says: it knows no cluster.x-k8s.io",
+            )),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    fn path(root: &str, machine: &str) -> String {
+        let (namespace, name) = machine.split_once('/').unwrap_or_default();
+        format!("{root}/namespaces/{namespace}/machines/{name}")
+    }
+
+    /// `None`: it is gone.
+    async fn find(&self, machine: &str, until: Instant) -> Result<Option<(String, Machine)>, Fault> {
+        let path = Self::path(&self.root(until).await?, machine);
+        match self.cluster.get::<Machine>(&path, until).await {
+            Ok(found) => Ok(Some((path, found))),
+            Err(fault) if fault.is(Kind::NotFound) => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Nobody else remediates it from now on.
+    pub(crate) async fn spare(
+        &self,
+        machine: &str,
+        ours: &Ours,
+        generation: Generation,
+        until: Instant,
+    ) -> Result<(), Fault> {
+        let mut tries = TRIES;
+        loop {
+            let Some((path, found)) = self.find(machine, until).await? else { return Ok(()) };
+            let Some(patch) = found.sparing(ours, generation) else { return Ok(()) };
+            tries -= 1;
+            match self.cluster.patch::<Machine>(&path, Patch::Json, &patch, until).await {
+                Err(fault) if fault.is(Kind::NotFound) => return Ok(()),
+                Err(fault) if fault.is_changed() && tries > 0 => {}
+                patched => return patched.map(drop),
+            }
+        }
+    }
+
+    /// What our fences left on Machines is taken away. `Some`: what it waits for.
+    pub(crate) async fn free(
+        &self,
+        ours: &Ours,
+        generation: Generation,
+        until: Instant,
+    ) -> Result<Option<String>, Fault> {
+        let root = self.root(until).await?;
+        let asked = async {
+            let all: List<Machine> = self.cluster.get(&format!("{root}/machines"), until).await?;
+            Ok(all.items)
+        };
+        let all = self.all.get(FRESH, until, asked).await?;
+        let mut waits = None;
+        for machine in all.iter() {
+            let Some(patch) = machine.freeing(ours, generation) else { continue };
+            let path = Self::path(&root, &machine.words());
+            match self.cluster.patch::<Machine>(&path, Patch::Json, &patch, until).await {
+                Ok(_) => {}
+                Err(fault) if fault.is(Kind::NotFound) => {}
+                // As it was in a list that may have served others before: a younger one says how it is.
+                Err(fault) if fault.is_changed() => {
+                    waits = Some(format!("the Machine {} was changed meanwhile", machine.words()));
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(waits)
+    }
+
+    /// Whether it is taken away for good; in words.
+    pub(crate) async fn is_going(&self, machine: &str, until: Instant) -> Result<Option<String>, Fault> {
+        Ok(match self.find(machine, until).await? {
+            None => Some(format!("the Machine {machine} of Cluster API is deleted")),
+            Some((_, found)) => {
+                let is_deleted = found.metadata.deletion_timestamp.is_some();
+                is_deleted.then(|| format!("the Machine {machine} of Cluster API is being deleted"))
+            }
+        })
+    }
+
+    /// Whether what a fence would do there can be done, as far as that can be told; in words what is wrong.
+    pub(crate) async fn check(&self, machine: Option<&str>, until: Instant) -> Option<String> {
+        let Some(machine) = machine else {
+            return Some(format!(
+                "machines is set, and the Node names no Machine ({NAME} and {NAMESPACE} in its annotations)"
+            ));
+        };
+        match self.find(machine, until).await {
+            Ok(Some(_)) => None,
+            Ok(None) => Some(format!("the Machine {machine}, which the Node names, is not there")),
+            Err(fault) => Some(format!("the Machine {machine}: {fault}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ours() -> Ours {
+        Ours { owner: "blue".to_owned(), node: "r1".to_owned() }
+    }
+
+    fn machine(skip: Option<&str>) -> Machine {
+        let annotations: serde_json::Map<String, Value> =
+            skip.into_iter().map(|value| (SKIP.to_owned(), json!(value))).collect();
+        let metadata = json!({
+            "namespace": "fleet", "name": "m1", "uid": "u", "resourceVersion": "5", "annotations": annotations,
+        });
+        serde_json::from_value(json!({ "metadata": metadata })).expect("a Machine")
+    }
+
+    #[test]
+    fn a_node_names_its_machine_by_both_or_not_at_all() {
+        let node = |annotations: Value| -> Metadata {
+            serde_json::from_value(json!({ "name": "n1", "annotations": annotations })).expect("metadata")
+        };
+        assert_eq!(named(&node(json!({ NAME: "m1", NAMESPACE: "fleet" }))).as_deref(), Some("fleet/m1"));
+        assert_eq!(named(&node(json!({ NAME: "m1" }))), None);
+        assert_eq!(named(&node(json!({ NAME: "", NAMESPACE: "fleet" }))), None);
+    }
+
+    /// What somebody else set stays as it is; ours is of one fence, and goes with no later one's.
+    #[test]
+    fn what_is_ours_goes_and_what_is_others_stays() {
+        let mark = |node: &str, generation: u64| {
+            json!({ "owner": "blue", "node": node, "generation": generation }).to_string()
+        };
+        let (spares, frees) = (
+            |machine: &Machine| machine.sparing(&ours(), Generation(7)).is_some(),
+            |machine: &Machine| machine.freeing(&ours(), Generation(7)).is_some(),
+        );
+        for (skip, spared, freed) in [
+            (None, true, false),
+            (Some(String::new()), false, false),
+            (Some("by hand".to_owned()), false, false),
+            (Some(mark("r2", 7)), false, false),
+            (Some(mark("r1", 6)), true, true),
+            (Some(mark("r1", 7)), false, true),
+            (Some(mark("r1", 8)), false, false),
+        ] {
+            let machine = machine(skip.as_deref());
+            assert_eq!((spares(&machine), frees(&machine)), (spared, freed), "{skip:?}");
+        }
+        let patch = machine(None).sparing(&ours(), Generation(7)).expect("it is set");
+        assert_eq!(patch[1], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "5"}));
+        assert_eq!(patch[2]["path"], "/metadata/annotations", "it had none");
+    }
+}
