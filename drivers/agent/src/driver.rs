@@ -216,7 +216,7 @@ impl PowerDriver for AgentDriver {
 
     fn shares(&self) -> Option<Shared> {
         // Most such units let in one at a time.
-        self.fitted.made.place.clone().map(|name| Shared { name, at_once: 1 })
+        self.fitted.made.place.clone().map(|name| Shared { name, at_once: 1, each_for_itself: false })
     }
 
     fn runs_programs(&self) -> bool {

@@ -61,6 +61,8 @@ pub struct Shared {
     pub name: String,
     /// How many calls it bears side by side, at least 1, unless the settings say otherwise.
     pub at_once: usize,
+    /// Each answer is of another machine, and one that is slow says nothing of the others: a cloud. Else it goes by its slowest.
+    pub each_for_itself: bool,
 }
 
 /// The device took a command.

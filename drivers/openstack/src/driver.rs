@@ -129,7 +129,8 @@ impl PowerDriver for OpenstackDriver {
     }
 
     fn shares(&self) -> Option<Shared> {
-        Some(Shared { name: format!("the Nova of {}", self.cloud.words()), at_once: AT_ONCE })
+        let name = format!("the Nova of {}", self.cloud.words());
+        Some(Shared { name, at_once: AT_ONCE, each_for_itself: true })
     }
 
     async fn read_power(&self, call: &Call) -> Result<Reading, DriverError> {

@@ -172,7 +172,7 @@ impl PowerDriver for RedfishDriver {
         // Where it is the only system nobody else's is there.
         let place = self.traits.endpoint.strip_prefix("redfish ")?.split_once(' ')?.0;
         let several = !self.traits.endpoint.ends_with(ITS_ONLY);
-        several.then(|| Shared { name: place.to_owned(), at_once: AT_ONCE })
+        several.then(|| Shared { name: place.to_owned(), at_once: AT_ONCE, each_for_itself: false })
     }
 
     fn names_sessions(&self) -> bool {

@@ -184,21 +184,50 @@ pub async fn note_key(api: &Api, wish: &WishId, node: &str, key: &str) -> Result
     write_status(api, wish, &json!({ "node": node, "key": key, "phase": "Fencing", "proven": false })).await
 }
 
-/// Places the finalizer, or takes it away, where it is still as it was read.
+/// Whether the finalizer stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It does, before anything is asked.
+    Stands,
+    /// It does not: nothing was asked, or a person said so.
+    Not,
+    /// It does not: what hung on it is gone.
+    NotAnyMore,
+}
+
+/// Places the finalizer, or takes it away, as it stands now: others' words on it, and our own, change it all the time.
 ///
 /// # Errors
-/// It was not done, or it is another one by now.
-pub async fn keep(api: &Api, seen: &SeenWish, kept: bool) -> Result<(), Fault> {
-    let metadata = &seen.metadata;
-    let mut all: Vec<&str> =
-        finalizers(metadata).iter().map(String::as_str).filter(|one| *one != FINALIZER).collect();
-    if kept {
-        all.push(FINALIZER);
+/// It was not done.
+pub async fn keep(api: &Api, wish: &WishId, wanted: Kept) -> Result<(), Fault> {
+    let kept = wanted == Kept::Stands;
+    let path = path(wish);
+    let mut tries = TRIES;
+    loop {
+        let Some(seen) = api.find::<SeenWish>(&path).await? else { return Ok(()) };
+        let metadata = &seen.metadata;
+        let mut all: Vec<&str> = finalizers(metadata).iter().map(String::as_str).collect();
+        let is_another = metadata.uid.as_deref() != Some(&wish.uid);
+        // What is deleted takes no finalizer any more.
+        let is_late = kept && metadata.deletion_timestamp.is_some();
+        let known = read(&seen);
+        let is_asked = wanted == Kept::Not && known.standing.key.is_some() && !known.freed;
+        if is_another || is_late || is_asked || known.kept == kept {
+            return Ok(());
+        }
+        all.retain(|one| *one != FINALIZER);
+        if kept {
+            all.push(FINALIZER);
+        }
+        let body = json!({ "metadata": { "resourceVersion": metadata.resource_version, "finalizers": all } });
+        tries -= 1;
+        match api.send(Method::PATCH, &path, Body::Merge(&body)).await {
+            // Somebody else wrote meanwhile.
+            Err(fault) if fault.is_changed() && tries > 0 => {}
+            Err(fault) if fault.is_not_found() => return Ok(()),
+            done => return done.map(drop),
+        }
     }
-    let body = json!({ "metadata": {
-        "uid": metadata.uid, "resourceVersion": metadata.resource_version, "finalizers": all,
-    } });
-    api.send(Method::PATCH, &path(&id(seen)), Body::Merge(&body)).await.map(drop)
 }
 
 /// Whether it still wants what it wanted, by a quorum's word.
@@ -210,22 +239,6 @@ pub async fn holds(api: &Api, wish: &WishId) -> Result<bool, Fault> {
     let metadata = &seen.metadata;
     let is_over = metadata.deletion_timestamp.is_some() || annotation(metadata, TIMED_OUT).is_some();
     Ok(metadata.uid.as_deref() == Some(&wish.uid) && !is_over)
-}
-
-/// Takes the finalizer away as it stands now: others' words on it change it all the time.
-///
-/// # Errors
-/// It stands.
-async fn free(api: &Api, wish: &WishId) -> Result<(), Fault> {
-    let Some(seen) = api.find::<SeenWish>(&path(wish)).await? else { return Ok(()) };
-    if seen.metadata.uid.as_deref() != Some(&wish.uid) {
-        return Ok(());
-    }
-    match keep(api, &seen, false).await {
-        // It is looked at again soon.
-        Err(fault) if !fault.is_not_found() && !fault.is_changed() => Err(fault),
-        _ => Ok(()),
-    }
 }
 
 /// Drops the hold of a Node that is Ready, then takes the finalizer away. `lives`: its kubelet is heard now.
@@ -260,7 +273,7 @@ pub async fn let_go(asker: &Asker, wish: &Wish, lives: bool) -> Result<(), Strin
             Err(status) => return Err(format!("the gateway does not drop the hold: {}", status.message())),
         }
     }
-    free(api, &wish.id).await.map_err(|fault| fault.to_string())
+    keep(api, &wish.id, Kept::NotAnyMore).await.map_err(|fault| fault.to_string())
 }
 
 async fn answered<T>(

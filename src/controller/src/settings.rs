@@ -28,6 +28,8 @@ pub struct Settings {
     pub medik8s_leases: bool,
     /// What NodeHealthCheck asks for is done.
     pub remediation: bool,
+    /// In these namespaces alone; empty: in all.
+    pub remediation_namespaces: Vec<String>,
     /// This replica.
     pub identity: String,
     /// Where metrics and health are told; `None`: nowhere.
@@ -238,6 +240,13 @@ impl Settings {
             read
         });
         let remediation = own.flag("remediation", false);
+        let remediation_namespaces = own.texts("remediation_namespaces");
+        if let Some(wrong) = remediation_namespaces.iter().find(|name| !is_object(name)) {
+            own.fault("remediation_namespaces", &format!("expected names of namespaces, found {wrong:?}"));
+        }
+        if !remediation && !remediation_namespaces.is_empty() {
+            own.fault("remediation_namespaces", "is of no use without remediation = true");
+        }
         let log = own.text("log").unwrap_or_else(|| "info".to_owned());
         let log_json = own.word("log_format", &[("text", false), ("json", true)], false);
         own.finish();
@@ -257,6 +266,7 @@ impl Settings {
             lease,
             medik8s_leases,
             remediation,
+            remediation_namespaces,
             identity,
             listen,
             log,
@@ -297,7 +307,7 @@ mod tests {
     #[test]
     fn all_faults_are_told_at_once_by_their_keys() {
         let text = "[gateway]\nendpoints = [\"https://g:7070\", \"g2\"]\nca_file = \"ca.pem\"\nselect = \"hope\"\ncolour = 1\n\
-                    [kubernetes]\ncontext = \"c\"\nlease_namespace = \"My Own\"\n[controller]\nlisten = \"here\"\nremediation = 1\n[more]\n";
+                    [kubernetes]\ncontext = \"c\"\nlease_namespace = \"My Own\"\n[controller]\nlisten = \"here\"\nremediation = 1\nremediation_namespaces = [\"ops\"]\n[more]\n";
         let Faults(faults) = parse(text).expect_err("nearly all is wrong");
         let keys: Vec<&str> = faults.iter().filter_map(|fault| fault.split(':').next()).collect();
         assert_eq!(
@@ -313,6 +323,7 @@ mod tests {
                 "kubernetes.lease_namespace",
                 "controller.listen",
                 "controller.remediation",
+                "controller.remediation_namespaces",
                 "more"
             ]
         );

@@ -10,8 +10,8 @@ use crate::api::Api;
 use crate::measured::UNTOLD;
 use crate::medik8s::{self, Leases};
 use crate::mind::{Node, Note, WishId};
-use crate::object::SeenWish;
-use crate::{remediation, told};
+use crate::remediation::{self, Kept};
+use crate::told;
 
 /// So much may wait.
 const ROOM: usize = 2_048;
@@ -28,7 +28,7 @@ pub enum Tell {
     /// A remediation's status.
     Wish(WishId, Value),
     /// Our finalizer stands on a remediation, or does not.
-    Keep(Box<SeenWish>, bool),
+    Keep(WishId, Kept),
     /// We work on that Node still.
     Renew(Box<Node>),
     /// We do not any more.
@@ -61,7 +61,7 @@ impl Teller {
                     Tell::Note(node, note) => told::note(&api, node, note.as_ref()).await,
                     Tell::Status(policy, status) => told::write_status(&api, policy, status).await,
                     Tell::Wish(wish, status) => remediation::write_status(&api, wish, status).await,
-                    Tell::Keep(seen, kept) => remediation::keep(&api, seen, *kept).await,
+                    Tell::Keep(wish, kept) => remediation::keep(&api, wish, *kept).await,
                     Tell::Renew(node) => medik8s::take(&api, node, &others).await.map(drop),
                     Tell::GiveBack(node) => medik8s::give_back(&api, node, &others).await,
                 };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use picket_config::{Fault, NodeSettings};
 use picket_core::ids::{DeviceId, NodeId};
 use picket_core::time::written;
+use picket_driver::Shared;
 use picket_engine::{NodePlan, Unit, UnitLimits};
 
 /// The units that are in use, one for each name. A reload goes on with them: whoever has a turn there keeps it, and a node whose
@@ -20,6 +21,7 @@ struct Users {
     devices: Vec<(NodeId, DeviceId)>,
     /// As their drivers say.
     bears: usize,
+    is_cloud: bool,
     at_once: Option<(u32, NodeId)>,
     pause: Option<(Duration, NodeId)>,
 }
@@ -52,12 +54,16 @@ impl Units {
                 let Some(device) = node.devices.get(id) else { continue };
                 let limited = device.at_once.is_some() || device.pause.is_some();
                 let shared = driver.shares();
-                let own = || limited.then(|| (driver.traits().endpoint.clone(), 1));
-                let Some((name, bears)) = shared.map(|one| (one.name, one.at_once)).or_else(own) else {
+                let own = || {
+                    let name = driver.traits().endpoint.clone();
+                    limited.then_some(Shared { name, at_once: 1, each_for_itself: false })
+                };
+                let Some(Shared { name, at_once, each_for_itself }) = shared.or_else(own) else {
                     continue;
                 };
                 let users = all.entry(name.clone()).or_default();
-                users.bears = users.bears.max(bears);
+                users.bears = users.bears.max(at_once);
+                users.is_cloud |= each_for_itself;
                 let at_once = differs(&mut users.at_once, device.at_once, &plan.id);
                 let pause = differs(&mut users.pause, device.pause, &plan.id);
                 let at_once =
@@ -80,7 +86,7 @@ impl Units {
                 users.at_once.map_or(users.bears, |(set, _)| usize::try_from(set).unwrap_or(1)).max(1);
             let pause = users.pause.map_or(Duration::ZERO, |(pause, _)| pause);
             let new = UnitLimits { at_once, pause };
-            let unit = self.of(&name, new);
+            let unit = self.of(&name, new, users.is_cloud);
             limits.0.push((unit.clone(), new, nodes));
             units.extend(users.devices.into_iter().map(|whose| (whose, unit.clone())));
         }
@@ -93,10 +99,13 @@ impl Units {
         limits
     }
 
-    fn of(&self, name: &str, limits: UnitLimits) -> Arc<Unit> {
+    fn of(&self, name: &str, limits: UnitLimits, is_cloud: bool) -> Arc<Unit> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(name).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let unit = Arc::new(Unit::new(name, limits));
+            let unit = Arc::new(match is_cloud {
+                true => Unit::of_cloud(name, limits),
+                false => Unit::new(name, limits),
+            });
             known.insert(name.to_owned(), Arc::downgrade(&unit));
             unit
         })

@@ -118,3 +118,37 @@ async fn what_is_missing_for_remediations_is_said_where_they_are_wanted_and_nowh
     scene.event("n5", "Fenced", &controller).await?;
     scene.define().await
 }
+
+/// What the controller's writing goes by: the API refuses a status by the version that was read, and looks at no UID.
+#[tokio::test]
+async fn a_status_that_comes_late_is_refused_by_the_version_that_was_read_and_by_nothing_else() -> Result<()>
+{
+    let scene = Scene::open().await?;
+    let nhc = Nhc::new(&scene, &json!({}), false).await?;
+    let name = nhc.gives_up("n9").await?;
+    let metadata = nhc.read(&name).await?["metadata"].clone();
+    let patched = async |metadata: serde_json::Value, phase: &str| {
+        let patch = json!({ "metadata": metadata, "status": { "phase": phase } }).to_string();
+        let into = [
+            "-n",
+            "ops",
+            "patch",
+            "picketremediation",
+            &name,
+            "--subresource=status",
+            "--type=merge",
+            "-p",
+            &patch,
+        ];
+        scene.cluster.kubectl(&into).await
+    };
+    patched(json!({ "uid": "of another one" }), "Waiting").await?;
+    assert_eq!(nhc.read(&name).await?["status"]["phase"], "Waiting", "it is taken for this one");
+    let late = json!({ "resourceVersion": metadata["resourceVersion"] });
+    let refused = patched(late, "Succeeded").await.expect_err("it was changed since");
+    assert!(refused.to_string().contains("Conflict"), "{refused}");
+    let now = nhc.read(&name).await?["metadata"]["resourceVersion"].clone();
+    patched(json!({ "resourceVersion": now }), "Failed").await?;
+    assert_eq!(nhc.read(&name).await?["status"]["phase"], "Failed");
+    nhc.deletes(&name, "n9").await
+}

@@ -11,7 +11,7 @@ use crate::measured::{STUCK, WISHES};
 use crate::mind::{Deed, Order, Standing, Tiding, WishId};
 use crate::object::SeenWish;
 use crate::outcome::Ended;
-use crate::remediation;
+use crate::remediation::{self, Kept};
 use crate::teller::Tell;
 
 /// What is known of them besides the mind; by their UIDs.
@@ -45,7 +45,10 @@ impl Wishes {
 }
 
 impl Control {
-    pub(super) fn read_wishes(&mut self, all: Vec<SeenWish>) {
+    pub(super) fn read_wishes(&mut self, mut all: Vec<SeenWish>) {
+        let namespaces = &self.asker.settings.remediation_namespaces;
+        let counts = |namespace: Option<&String>| namespace.is_some_and(|one| namespaces.contains(one));
+        all.retain(|one| namespaces.is_empty() || counts(one.metadata.namespace.as_ref()));
         let uid = |one: &SeenWish| one.metadata.uid.clone().unwrap_or_default();
         let wishes = all.iter().map(remediation::read).collect();
         self.wishes.seen = all.into_iter().map(|one| (uid(&one), one)).collect();
@@ -95,7 +98,8 @@ impl Control {
                 self.says_stuck(&tiding.id, &tiding.node, "it is deleted, and its Node is not Ready");
             }
             Deed::Keep | Deed::Free if self.wishes.is_due(uid, now) => {
-                self.teller.tell(Tell::Keep(Box::new(seen), tiding.deed == Deed::Keep));
+                let kept = if tiding.deed == Deed::Keep { Kept::Stands } else { Kept::Not };
+                self.teller.tell(Tell::Keep(tiding.id.clone(), kept));
             }
             Deed::LetGo { lives } if self.wishes.is_due(uid, now) => {
                 let (asker, wish, uid) = (self.asker.clone(), remediation::read(&seen), uid.clone());

@@ -109,6 +109,11 @@ impl Unit {
         }
     }
 
+    /// The same of a cloud: it is judged by how long it takes as a rule.
+    pub fn of_cloud(name: impl Into<String>, limits: UnitLimits) -> Self {
+        Self { pace: Pace::Usual, ..Self::new(name, limits) }
+    }
+
     /// The gateway itself, where so many programs of devices run side by side, one at least. The devices behind them have nothing else
     /// to do with each other.
     pub fn of_programs(at_once: usize) -> Self {

@@ -222,3 +222,20 @@ async fn a_slow_unit_with_places_for_all_of_them_bears_half_as_many_levels() {
     }
     assert_eq!(held.len(), 4);
 }
+
+/// Each of its answers is of another machine.
+#[tokio::test(start_paused = true)]
+async fn one_slow_answer_of_a_cloud_holds_nobody() {
+    let limits = UnitLimits { at_once: 8, pause: Duration::ZERO };
+    for (unit, most) in [(Unit::of_cloud("nova", limits), 16), (Unit::new("pdu1", limits), 4)] {
+        let unit = Arc::new(unit);
+        for takes in [ms(250), s(20), ms(250), ms(250)] {
+            unit.took(takes, true);
+        }
+        let mut levels = Vec::new();
+        while let Ok(level) = timeout(ms(1), unit.clone().level(node("n1"), 1, s(1))).await {
+            levels.push(level);
+        }
+        assert_eq!(levels.len(), most, "{}", unit.name());
+    }
+}
