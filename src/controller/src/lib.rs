@@ -19,6 +19,7 @@ mod gateway;
 mod health;
 mod kured;
 mod lead;
+mod letting;
 mod measured;
 mod medik8s;
 pub mod mind;

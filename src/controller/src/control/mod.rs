@@ -278,9 +278,9 @@ impl Control {
         match said {
             Said::Phase { order, text } => {
                 // What another life of this leadership heard is not told any more.
-                if self.asking.get(&order.node.name).is_none_or(|(known, _)| known.key != order.key) {
+                let Some(_) = self.asking.get(&order.node.name).filter(|one| one.0.key == order.key) else {
                     return;
-                }
+                };
                 self.teller.event(&order.node, "Fencing", &text);
                 self.noted(&order, Phase::Fencing, &text);
                 self.wish_goes_on(&order, &text);

@@ -7,6 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{Control, WRITE_AGAIN, is_same};
+use crate::letting;
 use crate::measured::{STUCK, WISHES};
 use crate::mind::{Deed, Order, Standing, Tiding, WishId};
 use crate::object::SeenWish;
@@ -104,7 +105,7 @@ impl Control {
             Deed::LetGo { lives } if self.wishes.is_due(uid, now) => {
                 let (asker, wish, uid) = (self.asker.clone(), remediation::read(&seen), uid.clone());
                 self.wishes.letting.spawn(async move {
-                    let gone = remediation::let_go(&asker, &wish, lives).await;
+                    let gone = letting::let_go(&asker, &wish, lives).await;
                     (uid, gone)
                 });
             }
