@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use picket_proto::client::Gateways;
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
 use picket_proto::v1::{
-    self, FenceRequest, FenceResponse, FenceUpdate, FenceView, GetFenceRequest, node_selector,
+    self, ErrorReason, FenceRequest, FenceResponse, FenceUpdate, FenceView, GetFenceRequest, node_selector,
 };
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
@@ -18,7 +18,7 @@ use crate::api::Api;
 use crate::lead::Leading;
 use crate::medik8s::{self, Leases, Taken};
 use crate::mind::{Grade, Node, Note, Order, Phase, Then};
-use crate::outcome::{Ended, is_passing};
+use crate::outcome::{Ended, is_passing, reason};
 use crate::settings::{Select, Settings};
 use crate::{remediation, told, watch};
 
@@ -194,9 +194,15 @@ impl Asker {
     async fn outcome(&self, order: &Order, fence: &str) -> Option<Ended> {
         let request = GetFenceRequest { fence_id: fence.to_owned(), view: FenceView::Basic as i32 };
         let mut client = FencingServiceClient::new(self.gateways.clone());
-        let answer = tokio::time::timeout(ANSWERS, client.get_fence(request)).await.ok()?;
-        let outcome = answer.ok()?.into_inner().fence?.outcome?;
-        Some(Ended::of(&outcome, order.then == Then::StayOff))
+        let fence = match tokio::time::timeout(ANSWERS, client.get_fence(request)).await.ok()? {
+            Ok(answer) => answer.into_inner().fence?,
+            // Its store was begun anew.
+            Err(status) if reason(&status) == Some(ErrorReason::FenceNotFound) => {
+                return Some(Ended::interrupted("the gateway knows nothing of that fence any more"));
+            }
+            Err(_) => return None,
+        };
+        Ended::of_fence(&fence, order.then == Then::StayOff)
     }
 
     async fn once(

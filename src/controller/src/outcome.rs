@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_proto::DOMAIN;
-use picket_proto::v1::{ErrorReason, Outcome, OutcomeKind};
+use picket_proto::v1::{ErrorReason, Fence, Outcome, OutcomeKind};
 use tonic::Status;
 use tonic_types::StatusExt;
 
@@ -57,6 +57,13 @@ impl Ended {
     /// The request itself was refused.
     pub fn refused(text: String) -> Self {
         Self::new(End::Refused, Phase::Refused, "FenceRefused", text)
+    }
+
+    /// By a fence of the gateway's; `None`: it is not at its end, which is what is released, and not the proof.
+    pub fn of_fence(fence: &Fence, stays: bool) -> Option<Self> {
+        let ended = Self::of(fence.outcome.as_ref()?, stays);
+        let runs = ended.end == End::Off && !ended.proven && fence.ended_at.is_none();
+        (!runs).then_some(ended)
     }
 
     /// By the gateway's outcome. `stays`: it is not to be powered on afterwards.
@@ -167,6 +174,21 @@ mod tests {
             let outcome = Outcome { kind, released: true, ..Outcome::default() };
             assert!(!Ended::of(&outcome, false).proven, "{kind}");
         }
+    }
+
+    #[test]
+    fn a_fence_that_is_proven_and_lets_go_still_is_not_at_its_end() {
+        let fence = |kind: OutcomeKind, released, ended: bool| Fence {
+            outcome: Some(Outcome { kind: kind as i32, released, ..Outcome::default() }),
+            ended_at: ended.then(prost_types::Timestamp::default),
+            ..Fence::default()
+        };
+        let end = |fence: &Fence| Ended::of_fence(fence, false).map(|ended| (ended.end, ended.proven));
+        assert_eq!(end(&Fence::default()), None);
+        assert_eq!(end(&fence(OutcomeKind::Fenced, false, false)), None);
+        assert_eq!(end(&fence(OutcomeKind::Fenced, true, false)), Some((End::Off, true)));
+        assert_eq!(end(&fence(OutcomeKind::Fenced, false, true)), Some((End::Off, false)));
+        assert_eq!(end(&fence(OutcomeKind::NeedsOperator, false, false)), Some((End::Person, false)));
     }
 
     #[test]

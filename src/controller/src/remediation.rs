@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, Body};
 use crate::fault::Fault;
-use crate::mind::{Progress, Standing, Tiding, Wish, WishId};
+use crate::mind::{MALFORMED, Progress, Standing, Tiding, Wish, WishId};
 use crate::object::SeenWish;
 use crate::spec::{GradeWord, ThenWord};
 use crate::{crd, told};
@@ -57,7 +57,11 @@ impl Spec {
 pub fn read(seen: &SeenWish) -> Wish {
     let (spec, wrong) = match Spec::deserialize(&seen.spec) {
         Ok(spec) => (spec, None),
-        Err(why) => (Spec::NONE, Some(why.to_string())),
+        Err(why) => {
+            let text =
+                format!("this controller does not understand it, so that nobody is fenced by it: {why}");
+            (Spec::NONE, Some((MALFORMED, text)))
+        }
     };
     let (metadata, status) = (&seen.metadata, seen.status.as_ref().unwrap_or(&Value::Null));
     let name = metadata.name.clone().unwrap_or_default();
@@ -302,7 +306,7 @@ mod tests {
         wrong.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
         wrong.status = Some(json!({ "key": "k8s/u/b/w", "node": "n2" }));
         let read = read(&wrong);
-        assert!(read.wrong.as_ref().is_some_and(|why| why.contains("colour")), "{read:?}");
+        assert!(read.wrong.as_ref().is_some_and(|(_, why)| why.contains("colour")), "{read:?}");
         assert!(read.kept && read.standing.key.is_some(), "what hangs on it is known all the same");
     }
 

@@ -141,6 +141,18 @@ pub fn conditions(
     status
 }
 
+/// Whether they are the same but for the times of turns, which are made anew until they were read back.
+pub fn is_same(one: &Value, other: &Value) -> bool {
+    let plain = |status: &Value| {
+        let mut status = status.clone();
+        for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+            condition["lastTransitionTime"] = Value::Null;
+        }
+        status
+    };
+    plain(one) == plain(other)
+}
+
 /// Writes a policy's status.
 ///
 /// # Errors

@@ -44,7 +44,7 @@ pub enum Reason {
     Withdrawn,
     /// By the name under which it lets go, another machine is found than when the fence began (K1).
     Replaced,
-    /// It was found on while it was fenced, and who manages machines takes it away (K8): switched off again it would be fought over.
+    /// It was found on, fenced again, and found on once more, and who manages machines takes it away (K8): it would be fought over.
     BeingDeleted,
     /// The store was restored from a backup that says that the node was kept off, and no device says Off (S21).
     Restored,

@@ -204,15 +204,11 @@ impl Machines {
         Ok(waits)
     }
 
-    /// Whether it is taken away for good; in words.
+    /// Whether it is being taken away; in words. One that is not there says nothing: the settings may name another cluster's Machines.
     pub(crate) async fn is_going(&self, machine: &str, until: Instant) -> Result<Option<String>, Fault> {
-        Ok(match self.find(machine, until).await? {
-            None => Some(format!("the Machine {machine} of Cluster API is deleted")),
-            Some((_, found)) => {
-                let is_deleted = found.metadata.deletion_timestamp.is_some();
-                is_deleted.then(|| format!("the Machine {machine} of Cluster API is being deleted"))
-            }
-        })
+        let found = self.find(machine, until).await?;
+        let is_deleted = found.is_some_and(|(_, found)| found.metadata.deletion_timestamp.is_some());
+        Ok(is_deleted.then(|| format!("the Machine {machine} of Cluster API is being deleted")))
     }
 
     /// Whether what a fence would do there can be done, as far as that can be told; in words what is wrong.

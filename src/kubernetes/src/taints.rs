@@ -116,10 +116,10 @@ pub(crate) fn stands(node: &Node, ours: &Ours) -> bool {
     value(node, OUT_OF_SERVICE).is_some_and(|value| is_of(&ours.owner, value)) && ours.others(node).is_none()
 }
 
-/// A patch that removes `out-of-service`, whichever fence of ours set it, and notes that nothing is let go any more; `None`: it is not there.
+/// A patch that removes `out-of-service`, whichever fence of this installation set it, of whichever node: taking it away lets nothing go. It notes that nothing is let go any more; `None`: it is not there.
 pub(crate) fn removing(node: &Node, ours: &Ours) -> Option<Value> {
-    let is_ours = |taint: &Value| is_of(&ours.owner, text(taint, "value")) && ours.others(node).is_none();
-    let (place, _) = of_key(node, OUT_OF_SERVICE).find(|(_, taint)| is_ours(taint))?;
+    let (place, _) =
+        of_key(node, OUT_OF_SERVICE).find(|(_, taint)| is_of(&ours.owner, text(taint, "value")))?;
     let mut patch = tests(node);
     patch.push(json!({"op": "remove", "path": format!("/spec/taints/{place}")}));
     patch.extend(note::outdating(node, ours));
@@ -315,9 +315,10 @@ mod tests_of_patches {
         };
         for (whose, ours) in [("r1", true), ("r2", false)] {
             let (node, of) = (node(whose), of("blue"));
-            let changes =
-                [removing(&node, &of), clearing(&node, &of), letting_be(&node, &of)].map(|one| one.is_some());
-            assert_eq!((changes, stands(&node, &of)), ([ours; 3], ours), "{whose}");
+            let changes = [clearing(&node, &of), letting_be(&node, &of)].map(|one| one.is_some());
+            assert_eq!((changes, stands(&node, &of)), ([ours; 2], ours), "{whose}");
+            // Whoever finds the machine on takes it away all the same.
+            assert!(removing(&node, &of).is_some(), "{whose}");
         }
     }
 

@@ -3,6 +3,7 @@
 mod cinder;
 mod control_plane;
 mod csi;
+mod defined;
 mod kwok;
 mod lan;
 mod machine;

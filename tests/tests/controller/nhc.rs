@@ -35,23 +35,11 @@ impl<'a> Nhc<'a> {
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "picket-ext-remediation" },
             "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "nhc" }],
         });
-        let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-        let kind = json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": { "name": "nodehealthchecks.remediation.medik8s.io" },
-            "spec": {
-                "group": "remediation.medik8s.io",
-                "scope": "Cluster",
-                "names": { "kind": "NodeHealthCheck", "plural": "nodehealthchecks", "singular": "nodehealthcheck" },
-                "versions": [{ "name": "v1alpha1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }],
-            },
-        });
-        for one in [&own, &bound, &kind] {
+        for one in [&own, &bound] {
             cluster.apply(one).await?;
         }
-        let defined = "crd/nodehealthchecks.remediation.medik8s.io";
-        cluster.kubectl(&["wait", "--for=condition=Established", defined]).await?;
+        let kind = ("NodeHealthCheck", "nodehealthchecks");
+        cluster.define(kind, "remediation.medik8s.io", "v1alpha1", "Cluster").await?;
         clean(scene).await?;
         let check = json!({
             "apiVersion": "remediation.medik8s.io/v1alpha1", "kind": "NodeHealthCheck", "metadata": { "name": "workers" },

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use picket_tests::Result;
 use picket_tests::peers::until;
-use serde_json::json;
 
 use crate::fenced::{FENCED, pods, start, taints, unfence, until_clean};
 use crate::scene::{OUT_OF_SERVICE, cluster, lend, no_more_of};
@@ -24,18 +23,7 @@ async fn a_node_of_another_name_is_found_by_its_machine_and_its_pods_are_left_to
         format!("[releases.found]\n{asked}find_by = \"system_uuid\"\npods = \"left\"\n")
     };
     let gateway = start(cluster, &[(NODE, machine, "found")], &found).await?;
-    let rival = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": "nodepools.karpenter.sh" },
-        "spec": {
-            "group": "karpenter.sh",
-            "scope": "Cluster",
-            "names": { "kind": "NodePool", "plural": "nodepools" },
-            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": { "type": "object" } } }],
-        },
-    });
-    cluster.apply(&rival).await?;
+    cluster.define(("NodePool", "nodepools"), "karpenter.sh", "v1", "Cluster").await?;
     let told = async || Ok(gateway.picket(&["check", NODE]).await?.out.contains("karpenter.sh"));
     until("it is told who else lets go", Duration::from_secs(120), told).await?;
     let checked = gateway.picket(&["check", NODE]).await?;

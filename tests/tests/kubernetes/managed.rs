@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use picket_tests::peers::{Kubernetes, parse_yaml, until};
+use picket_tests::peers::{parse_yaml, until};
 use picket_tests::{Daemon, Gateway, Result};
 use serde_json::{Value, json};
 
@@ -14,25 +14,6 @@ const MANAGED: &str = include_str!("../../../deploy/kubernetes/machines.yaml");
 const SKIP: &str = "cluster.x-k8s.io/skip-remediation";
 const LONG: Duration = Duration::from_secs(120);
 
-/// Of the definition what counts here: a kind of the group, in the namespace of its cluster.
-async fn defined(cluster: &Kubernetes) -> Result<()> {
-    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": "machines.cluster.x-k8s.io" },
-        "spec": {
-            "group": "cluster.x-k8s.io",
-            "scope": "Namespaced",
-            "names": { "kind": "Machine", "plural": "machines" },
-            "versions": [{ "name": "v1beta2", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }],
-        },
-    });
-    cluster.apply(&definition).await?;
-    let served = async || Ok(cluster.json(&["get", "machines.cluster.x-k8s.io", "-A"]).await.is_ok());
-    until("Machines are served", LONG, served).await
-}
-
 /// Nobody else remediates it while it is fenced. One that is deleted is switched on by whoever takes it away: that is not fought over.
 #[tokio::test]
 async fn its_machine_is_left_alone_while_it_is_fenced_and_one_that_is_deleted_is_not_fought_over()
@@ -42,7 +23,7 @@ async fn its_machine_is_left_alone_while_it_is_fenced_and_one_that_is_deleted_is
     let machine = lent.one();
     let name = machine.name();
     let before = power(machine).len();
-    defined(cluster).await?;
+    cluster.define(("Machine", "machines"), "cluster.x-k8s.io", "v1beta2", "Namespaced").await?;
     let managed = json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2",
         "kind": "Machine",
@@ -82,6 +63,10 @@ async fn its_machine_is_left_alone_while_it_is_fenced_and_one_that_is_deleted_is
     fence(&gateway, name, "released").await?;
     cluster.kubectl(&["delete", "machines.cluster.x-k8s.io", name, "--wait=false"]).await?;
     machine.force(true).await?;
+    let again = async || Ok(power(machine)[before..] == ["off", "on", "off", "on", "off"]);
+    until("it is fenced again, once", LONG, again).await?;
+    is_told(&gateway, name, "released").await?;
+    machine.force(true).await?;
     is_told(&gateway, name, "being deleted").await?;
     let mut looks = BTreeSet::new();
     until("it is looked at several times more", LONG, async || {
@@ -91,7 +76,7 @@ async fn its_machine_is_left_alone_while_it_is_fenced_and_one_that_is_deleted_is
         Ok(looks.len() > 3)
     })
     .await?;
-    assert_eq!(power(machine)[before..], ["off", "on", "off", "on"], "{}", gateway.log());
+    assert_eq!(power(machine)[before..], ["off", "on", "off", "on", "off", "on"], "{}", gateway.log());
     assert!(machine.runs());
     done(&gateway, &["stand-down", name, "--yes", "--reason", "it is taken away"]).await?;
     until_clean(cluster, machine).await?;

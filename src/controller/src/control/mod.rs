@@ -353,7 +353,7 @@ impl Control {
             return;
         }
         let last = self.written.get(policy);
-        if last.is_some_and(|(same, at)| is_same(same, &status) && at.elapsed() < WRITE_AGAIN) {
+        if last.is_some_and(|(same, at)| told::is_same(same, &status) && at.elapsed() < WRITE_AGAIN) {
             return;
         }
         self.teller.tell(Tell::Status(policy.to_owned(), status.clone()));
@@ -375,18 +375,6 @@ impl Control {
         self.metrics.set(&POLICIES, &["false"], count(self.policies.len().saturating_sub(right)));
         self.metrics.set(&BRAKED, &[], count(judgement.braked.len()));
     }
-}
-
-/// The same but for the times of turns, which are made anew until they were read back.
-fn is_same(one: &Value, other: &Value) -> bool {
-    let plain = |status: &Value| {
-        let mut status = status.clone();
-        for condition in status["conditions"].as_array_mut().into_iter().flatten() {
-            condition["lastTransitionTime"] = Value::Null;
-        }
-        status
-    };
-    plain(one) == plain(other)
 }
 
 fn word(verdict: &Verdict) -> &'static str {

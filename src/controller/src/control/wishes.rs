@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::{Control, WRITE_AGAIN, is_same};
+use super::{Control, WRITE_AGAIN};
 use crate::letting;
 use crate::measured::{STUCK, WISHES};
 use crate::mind::{Deed, Order, Standing, Tiding, WishId};
@@ -14,6 +14,7 @@ use crate::object::SeenWish;
 use crate::outcome::Ended;
 use crate::remediation::{self, Kept};
 use crate::teller::Tell;
+use crate::told;
 
 /// What is known of them besides the mind; by their UIDs.
 #[derive(Debug, Default)]
@@ -46,12 +47,10 @@ impl Wishes {
 }
 
 impl Control {
-    pub(super) fn read_wishes(&mut self, mut all: Vec<SeenWish>) {
+    pub(super) fn read_wishes(&mut self, all: Vec<SeenWish>) {
         let namespaces = &self.asker.settings.remediation_namespaces;
-        let counts = |namespace: Option<&String>| namespace.is_some_and(|one| namespaces.contains(one));
-        all.retain(|one| namespaces.is_empty() || counts(one.metadata.namespace.as_ref()));
         let uid = |one: &SeenWish| one.metadata.uid.clone().unwrap_or_default();
-        let wishes = all.iter().map(remediation::read).collect();
+        let wishes = all.iter().map(remediation::read).map(|wish| wish.counting_in(namespaces)).collect();
         self.wishes.seen = all.into_iter().map(|one| (uid(&one), one)).collect();
         let seen = &self.wishes.seen;
         self.wishes.tried.retain(|uid, _| seen.contains_key(uid));
@@ -141,7 +140,7 @@ impl Control {
             return;
         }
         let last = self.wishes.written.get(&wish.uid);
-        if last.is_some_and(|(same, at)| is_same(same, &status) && at.elapsed() < WRITE_AGAIN) {
+        if last.is_some_and(|(same, at)| told::is_same(same, &status) && at.elapsed() < WRITE_AGAIN) {
             return;
         }
         self.teller.tell(Tell::Wish(wish.clone(), status.clone()));

@@ -27,6 +27,7 @@ pub use policy::{Fault, Grade, Nobody, Policy, Then, Unhealthy, spoken_for};
 pub use selector::{Requirement, Selector};
 pub use sight::UNBROKEN;
 pub use verdict::{Judgement, Report, Verdict, Why};
+pub(crate) use wish::MALFORMED;
 pub use wish::{Deed, Progress, Said, Standing, Tiding, Wish, WishId};
 
 use brake::{Brakes, Leases};

@@ -115,10 +115,23 @@ pub struct Wish {
     pub kept: bool,
     /// A person says that the finalizer goes, whatever becomes of the hold.
     pub freed: bool,
-    /// What this controller does not understand of it: nothing is asked by it.
-    pub wrong: Option<String>,
+    /// Why nothing is asked by it: a word, and in words.
+    pub wrong: Option<(&'static str, String)>,
     /// What its status says.
     pub standing: Standing,
+}
+
+impl Wish {
+    /// Where the settings name namespaces, nothing is asked by one of another. What hangs on it from before goes as ever.
+    #[must_use]
+    pub fn counting_in(self, namespaces: &[String]) -> Self {
+        if namespaces.is_empty() || namespaces.contains(&self.id.namespace) {
+            return self;
+        }
+        let text =
+            "its namespace is none of controller.remediation_namespaces, so that nobody is fenced by it";
+        Self { wrong: Some((ELSEWHERE, text.to_owned())), ..self }
+    }
 }
 
 /// What is to be done about one.
@@ -166,7 +179,8 @@ const NO_NODE: &str = "RemediationFinishedNodeNotFound";
 const INTERRUPTED: &str = "RemediationInterruptedByNHC";
 /// What no other one says.
 const UNPROVEN: &str = "RemediationNotProven";
-const MALFORMED: &str = "Malformed";
+pub(crate) const MALFORMED: &str = "Malformed";
+const ELSEWHERE: &str = "OtherNamespace";
 
 impl Mind {
     /// The remediations, all of them. What is known of one here is younger than what its status says.
@@ -283,10 +297,8 @@ impl Mind {
             text,
             ..standing.clone()
         };
-        if let Some(why) = &wish.wrong {
-            let text =
-                format!("this controller does not understand it, so that nobody is fenced by it: {why}");
-            return told(Progress::Failed, MALFORMED, text);
+        if let Some((reason, text)) = &wish.wrong {
+            return told(Progress::Failed, reason, text.clone());
         }
         let is_settled = matches!(standing.progress, Progress::Returning | Progress::Succeeded);
         if is_settled || self.is_asked(wish) {
@@ -305,7 +317,9 @@ impl Mind {
             return told(Progress::Failed, NO_NODE, format!("there is no Node {}", wish.node));
         }
         // What the last request came to is told until there is another one.
-        if standing.progress == Progress::Failed && ![NO_NODE, MALFORMED].contains(&&*standing.reason) {
+        if standing.progress == Progress::Failed
+            && ![NO_NODE, MALFORMED, ELSEWHERE].contains(&&*standing.reason)
+        {
             return standing;
         }
         let why = match verdict {

@@ -252,12 +252,18 @@ impl NodeTask {
         let id = self.mint_fence();
         tracing::error!(%device, "breach: a fenced node is on and nobody unfenced it");
         self.resumed = false;
+        // Found on once it is fenced again, whoever takes it away.
+        let again = self.record().breaches > 0;
         let going = self.being_deleted();
         let (gone, going) = tokio::join!(self.withdraw_now(), going);
         let breach = || Event::Breach { id, device: device.clone() };
         self.persist(|| standing::after(gone.clone(), breach())).await?;
-        if let Some(why) = going {
-            self.give_up(Reason::BeingDeleted, format!("found on, and {why}: nothing more is sent")).await?;
+        if let Some(why) = going.filter(|_| again) {
+            self.give_up(
+                Reason::BeingDeleted,
+                format!("found on once more, and {why}: nothing more is sent"),
+            )
+            .await?;
         }
         Ok(true)
     }

@@ -128,16 +128,19 @@ async fn what_is_noted_for_another_node_stays() {
     let api = Api::of([theirs.clone()]);
     let release = release(&api);
     let of = whose(Some(&theirs), UUID);
-    release.withdraw(&of, soon()).await.expect("nothing of ours stands");
     let left = Left { whose: of.clone(), generation: Generation(7), gone: false };
     assert_eq!(release.tidy(&left, soon()).await.expect("answered"), None);
-    for refused in
-        [release.announce(&subject(of.clone()), soon()).await, release.lets_on(&subject(of), soon()).await]
-    {
+    for refused in [
+        release.announce(&subject(of.clone()), soon()).await,
+        release.lets_on(&subject(of.clone()), soon()).await,
+    ] {
         let Err(ReleaseError::DidNotHappen(why)) = refused else { panic!("{refused:?}") };
         assert!(why.contains("node r2"), "{why}");
     }
     assert_eq!(api.taints("n1"), [OUT_OF_SERVICE, FENCED]);
+    // But for a machine that is not proven off: taking it away lets nothing go.
+    release.withdraw(&of, soon()).await.expect("it is seen to be gone");
+    assert_eq!(api.taints("n1"), [FENCED]);
     let note = api.node("n1")["metadata"]["annotations"][OURS].clone();
     assert!(note.as_str().is_some_and(|note| note.contains("\"generation\":70")), "{note}");
 

@@ -309,7 +309,8 @@ fn a_key_is_of_whoever_asked_by_it() {
 /// Who cannot be read asks for nothing; what hangs on it is seen to all the same.
 #[test]
 fn one_that_cannot_be_read_is_told_and_goes_as_any_other() {
-    let wrong = |deleted| Wish { wrong: Some("no such key".to_owned()), deleted, ..wish("w", "n1") };
+    let wrong =
+        |deleted| Wish { wrong: Some((MALFORMED, "no such key".to_owned())), deleted, ..wish("w", "n1") };
     let mut scene = wanted(vec![Wish { kept: false, ..wrong(false) }]);
     assert_eq!(scene.run(60), []);
     let tiding = scene.tiding("w");
@@ -324,6 +325,18 @@ fn one_that_cannot_be_read_is_told_and_goes_as_any_other() {
     let read = Standing { progress: Progress::Failed, reason: "Malformed".to_owned(), ..Standing::default() };
     let mut scene = wanted(vec![Wish { standing: read, ..wish("w", "n1") }]);
     assert_eq!(first(&mut scene).wish.map(|wish| wish.uid), Some("w".to_owned()));
+}
+
+/// It is told, and what was asked by it before the settings said so is seen to.
+#[test]
+fn one_of_a_namespace_that_does_not_count_asks_for_nothing() {
+    let elsewhere = |one: Wish| one.counting_in(&["another".to_owned()]);
+    let mut scene = wanted(vec![elsewhere(wish("w", "n1"))]);
+    assert_eq!(scene.run(60), []);
+    assert_eq!(scene.tiding("w").standing.reason, "OtherNamespace");
+    let deleted = elsewhere(Wish { deleted: true, ..wish("w", "n1") });
+    assert_eq!(wanted(vec![deleted]).tiding("w").deed, Deed::Free);
+    assert_eq!(first(&mut wanted(vec![wish("w", "n1").counting_in(&[])])).key, "k8s/uid-n1/boot-n1/w");
 }
 
 /// The leader tells what became of one: what a follower made of it is nobody's word.

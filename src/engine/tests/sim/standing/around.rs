@@ -209,6 +209,11 @@ async fn a_node_that_is_taken_away_and_comes_on_is_not_switched_off_again_and_ag
             lab.reach("released", s(60)).await;
         }
         cluster.state.lock().expect("whole").going = Some("its Machine is being deleted");
+        // Once it is fenced again, as any that is found on.
+        lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+        lab.reach("fencing", s(60)).await;
+        until(&cluster, |state| state.stands).await;
+        assert!(!lab.is_on());
         let offs = lab.received("bmc").offs;
         lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
         lab.reach("needs_operator", s(60)).await;
@@ -216,7 +221,7 @@ async fn a_node_that_is_taken_away_and_comes_on_is_not_switched_off_again_and_ag
         tokio::time::sleep(s(3_600)).await;
         assert!(lab.is_on() && lab.received("bmc").offs == offs, "nothing more is sent");
         assert!(cluster.seen(|state| !state.stands), "and nothing is let go");
-        assert_eq!((lab.phase(), lab.record().breaches), ("needs_operator", 1));
+        assert_eq!((lab.phase(), lab.record().breaches), ("needs_operator", 2));
         // A person wants it off all the same.
         cluster.state.lock().expect("whole").going = None;
         lab.engine.retry(&node(), person()).await.expect("let in");
