@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use picket_proto::v1::{Fence, ListFencesRequest};
-use picket_tests::peers::{Kubernetes, KubernetesMachine, parse_yaml, until};
+use picket_tests::peers::{Kubernetes, KubernetesMachine, until};
 use picket_tests::{Bmc, Controller, Daemon, Fleet, Gateway, HOLDER, PeerError};
 use serde_json::json;
 
@@ -25,8 +25,7 @@ pub struct Ours<'a> {
 impl<'a> Ours<'a> {
     /// By the shipped rules, which let it fence the same machine again at once.
     pub async fn start(cluster: &'a Kubernetes) -> Result<Self, Wrong> {
-        let role = parse_yaml(ALLOWED).await?;
-        let login = cluster.account("picket-release", &role["rules"]).await?;
+        let login = cluster.account_by("picket-release", &[ALLOWED]).await?;
         let system = cluster.json(&["get", "namespace", "kube-system"]).await?;
         let uid = system["metadata"]["uid"].as_str().unwrap_or_default();
         let release = format!(

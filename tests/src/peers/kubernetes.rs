@@ -1,5 +1,6 @@
 //! Kubernetes, the real one, with real kubelets on machines that are switched by BMCs (`tests/peers/kubernetes`).
 
+mod accounts;
 mod cinder;
 mod control_plane;
 mod csi;
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use self::control_plane::{ControlPlane, READY_WITHIN};
@@ -28,7 +29,7 @@ pub use self::csi::CsiCall;
 pub use self::kwok::{Kwok, Silent};
 use self::lan::Lan;
 pub use self::machine::{Frozen, KubernetesMachine};
-use self::pki::{Authority, by_certificate, by_token};
+use self::pki::{Authority, by_certificate};
 use self::proxy::{Proxy, Question};
 pub use self::volume::{Write, Writers};
 pub use self::workload::Database;
@@ -193,29 +194,6 @@ impl Kubernetes {
         self.directory().join("admin.kubeconfig")
     }
 
-    /// The kubeconfig of a new ServiceAccount in the namespace `default` that may do what these rules of a ClusterRole say.
-    pub async fn account(&self, name: &str, rules: &Value) -> Result<PathBuf> {
-        let rbac = "rbac.authorization.k8s.io";
-        let named = |kind: &str, rest: Value| {
-            let version = if kind == "ServiceAccount" { "v1".to_owned() } else { format!("{rbac}/v1") };
-            let mut whole = json!({ "apiVersion": version, "kind": kind, "metadata": { "name": name } });
-            if let (Some(whole), Value::Object(rest)) = (whole.as_object_mut(), rest) {
-                whole.extend(rest);
-            }
-            whole
-        };
-        let whom = json!([{ "kind": "ServiceAccount", "name": name, "namespace": "default" }]);
-        let what = json!({ "apiGroup": rbac, "kind": "ClusterRole", "name": name });
-        let items = [
-            named("ServiceAccount", json!({})),
-            named("ClusterRole", json!({ "rules": rules })),
-            named("ClusterRoleBinding", json!({ "subjects": whom, "roleRef": what })),
-        ];
-        self.apply(&json!({ "apiVersion": "v1", "kind": "List", "items": items })).await?;
-        let token = self.kubectl(&["create", "token", name, "--duration=24h"]).await?;
-        by_token(self.directory(), name, token.trim())
-    }
-
     /// Runs helm on the control plane's host, as who may do everything, to its end.
     pub async fn helm(&self, arguments: &[&str]) -> Result<Said> {
         let mut command = self.place().command(self.programs.join("bin/helm"));
@@ -333,6 +311,13 @@ impl Kubernetes {
     /// The API server stands until this is dropped: it takes connections and answers nobody.
     pub fn stop_api_server(&self) -> Stopped<'_> {
         Stopped::new(&self.control_plane.api_server)
+    }
+
+    /// Kubernetes' own controllers stand until this is dropped: whoever falls silent stays as it is told to be.
+    pub fn stop_controllers(&self) -> Stopped<'_> {
+        Stopped::new(
+            self.control_plane.controllers.as_ref().expect("every cluster has them once it is started"),
+        )
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use picket_tests::peers::{Kubernetes, KubernetesMachine, parse_yaml, until};
+use picket_tests::peers::{Kubernetes, KubernetesMachine, until};
 use picket_tests::{Bmc, Daemon, Fleet, Gateway, Result};
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -28,10 +28,7 @@ pub fn no_more(_uid: &str, _login: &str) -> String {
 pub async fn login(cluster: &Kubernetes) -> Result<PathBuf> {
     // One makes it, and the others find it.
     static LOGIN: OnceCell<PathBuf> = OnceCell::const_new();
-    let made = async || {
-        let role = parse_yaml(ALLOWED).await?;
-        cluster.account("picket-release", &role["rules"]).await
-    };
+    let made = async || cluster.account_by("picket-release", &[ALLOWED]).await;
     LOGIN.get_or_try_init(made).await.cloned()
 }
 

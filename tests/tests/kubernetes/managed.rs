@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use picket_tests::peers::{parse_yaml, until};
+use picket_tests::peers::until;
 use picket_tests::{Daemon, Gateway, Result};
 use serde_json::{Value, json};
 
@@ -38,10 +38,7 @@ async fn its_machine_is_left_alone_while_it_is_fenced_and_one_that_is_deleted_is
         (format!("cluster.x-k8s.io/machine={name}"), "cluster.x-k8s.io/cluster-namespace=default");
     cluster.kubectl(&["annotate", "node", name, &of, within]).await?;
 
-    let (release, machines) = (parse_yaml(ALLOWED).await?, parse_yaml(MANAGED).await?);
-    let rules =
-        [&release["rules"], &machines["rules"]].map(|rules| rules.as_array().cloned().unwrap_or_default());
-    let login = cluster.account("picket-managed", &json!(rules.concat())).await?;
+    let login = cluster.account_by("picket-managed", &[ALLOWED, MANAGED]).await?;
     let more = |uid: &str, login: &str| {
         format!(
             "[releases.managed]\nkind = \"kubernetes\"\nsettle = \"0s\"\ncluster_uid = {uid:?}\n{login}machines = \"here\"\n"

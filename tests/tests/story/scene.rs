@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use picket_tests::peers::{
-    CsiCall, Database, Effect, Kubernetes, KubernetesMachine, OpenStack, Request, Who, parse_yaml, until,
+    CsiCall, Database, Effect, Kubernetes, KubernetesMachine, OpenStack, Request, Who, until,
 };
 use picket_tests::{Daemon, Fleet, Gateway, PeerError, Result, proven_at};
 use serde_json::{Value, json};
@@ -124,8 +124,7 @@ impl Scene {
         };
         let clouds = home.path().join("clouds.yaml");
         write_secret(&clouds, &self.cloud.clouds_yaml(&who))?;
-        let role = parse_yaml(ROLE).await?;
-        let login = self.cluster.account(&unique(), &role["rules"]).await?;
+        let login = self.cluster.account_by(&unique(), &[ROLE]).await?;
         let system = self.cluster.json(&["get", "namespace", "kube-system"]).await?;
         let uid = system["metadata"]["uid"].as_str().unwrap_or_default();
         let mut text = format!(

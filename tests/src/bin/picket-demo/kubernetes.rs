@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use picket_tests::peers::{Database, Kubernetes, KubernetesMachine, parse_yaml, until};
+use picket_tests::peers::{Database, Kubernetes, KubernetesMachine, until};
 use picket_tests::{Bmc, Daemon, Fleet, Gateway, PeerError, Result};
 
 use crate::showing::picket;
@@ -140,8 +140,7 @@ async fn torn(
 
 /// A gateway that knows both, and has the release.
 async fn gateway(cluster: &Kubernetes, machines: [&KubernetesMachine; 2]) -> Result<Gateway> {
-    let role = parse_yaml(ALLOWED).await?;
-    let login = cluster.account("picket-release", &role["rules"]).await?;
+    let login = cluster.account_by("picket-release", &[ALLOWED]).await?;
     let system = cluster.json(&["get", "namespace", "kube-system"]).await?;
     let uid = system["metadata"]["uid"].as_str().unwrap_or_default();
     let release =
