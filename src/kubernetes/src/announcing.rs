@@ -83,6 +83,10 @@ impl OutOfService {
         };
         self.known_by(of, &node, identities)?;
         let mut told = rivals::of(&self.cluster, &node, until).await;
+        match self.cluster.lacking(rivals::FRESH, until).await {
+            Ok(lacking) => told.extend(lacking.as_ref().clone()),
+            Err(fault) => told.push(fault.to_string()),
+        }
         told.extend(self.foreign(of, &node));
         if let Some(machines) = &self.machines {
             told.extend(machines.check(machines::named(&node.metadata).as_deref(), until).await);

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::fault::{Fault, Kind};
 use crate::object::{List, Namespace, Node};
-use crate::rivals;
+use crate::{rights, rivals};
 
 /// How long the API server works on a request at most, whoever waits for it: its own parameter (K6).
 pub(crate) const SERVED: Duration = Duration::from_secs(10);
@@ -36,6 +36,7 @@ pub(crate) struct Cluster {
     client: Mutex<Option<Client>>,
     nodes: Kept<Vec<Node>>,
     rivals: Kept<Vec<String>>,
+    lacking: Kept<Option<String>>,
 }
 
 /// An answer that serves others for a while; whoever asks meanwhile waits for the same.
@@ -83,8 +84,8 @@ impl std::fmt::Debug for Cluster {
 
 impl Cluster {
     pub(crate) fn new(kubeconfig: Option<PathBuf>, context: Option<String>, uid: String) -> Self {
-        let (client, nodes, rivals) = (Mutex::default(), Kept::new(), Kept::new());
-        Self { kubeconfig, context, uid, client, nodes, rivals }
+        let (client, nodes) = (Mutex::default(), Kept::new());
+        Self { kubeconfig, context, uid, client, nodes, rivals: Kept::new(), lacking: Kept::new() }
     }
 
     /// Asks that one.
@@ -120,6 +121,21 @@ impl Cluster {
     /// Who else lets go there, as it was so long ago at most.
     pub(crate) async fn rivals(&self, age: Duration, until: Instant) -> Result<Arc<Vec<String>>, Fault> {
         self.rivals.get(age, until, rivals::of_cluster(self, until)).await
+    }
+
+    /// What its login may not do and needs, as it was so long ago at most.
+    pub(crate) async fn lacking(&self, age: Duration, until: Instant) -> Result<Arc<Option<String>>, Fault> {
+        self.lacking.get(age, until, rights::lacking(self, until)).await
+    }
+
+    /// Asks what changes nothing.
+    pub(crate) async fn question<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &Value,
+        until: Instant,
+    ) -> Result<T, Fault> {
+        self.ask(Method::POST, path, Some(("application/json", body)), until).await
     }
 
     pub(crate) async fn patch<T: DeserializeOwned>(

@@ -24,6 +24,7 @@ mod object;
 mod pods;
 mod release;
 mod remains;
+mod rights;
 mod rivals;
 mod settings;
 mod taints;

@@ -10,7 +10,7 @@ use crate::fault::Fault;
 use crate::object::{List, Node};
 
 /// What was heard is good for so long: every node of a cluster asks the same.
-const FRESH: Duration = Duration::from_secs(60);
+pub(crate) const FRESH: Duration = Duration::from_secs(60);
 const MANAGERS: &str =
     "/api/v1/namespaces/kube-system/pods?labelSelector=component%3Dkube-controller-manager";
 const FLAG: &str = "--disable-force-detach-on-timeout";

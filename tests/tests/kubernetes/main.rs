@@ -14,6 +14,7 @@ mod moving;
 mod odd;
 mod released;
 mod replaced;
+mod rights;
 mod scene;
 mod seed;
 mod twice;
