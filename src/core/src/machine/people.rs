@@ -122,7 +122,7 @@ pub(super) fn abandon(
             wanted: "abandoning",
             phase: "standing",
             hint: "what this release set up lets volumes go for as long as it stands: it is taken away first, by hand where Picket \
-                   does not reach it",
+                   does not reach it, and seen to be gone by the release of that name in the settings",
         });
     }
     // An attempt that nothing bounds stays open for ever; giving the release up by name is a person's word for its end.

@@ -14,7 +14,7 @@ use picket_core::outcome::Reason;
 
 use super::hands::{Did, Doing};
 use super::succession::Succession;
-use super::{Fatal, NodeTask, sleep_until};
+use super::{Fatal, NodeTask, sleep_until, standing};
 
 /// How a drain ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,9 +126,10 @@ impl NodeTask {
             if let Some(unbounded) = unbounded
                 && closing.is_empty()
             {
-                let exit = match unbounded.kind.device() {
-                    Some(_) => "a retry says that it has surely ended",
-                    None => "abandon it by name",
+                let exit = match (unbounded.kind.device(), unbounded.stands()) {
+                    (Some(_), _) => "a retry says that it has surely ended",
+                    (None, Some(_)) => standing::BY_ITS_SETTINGS,
+                    (None, None) => "abandon it by name",
                 };
                 let detail = format!("{} is open and nothing bounds it: {exit}", describe(&unbounded.kind));
                 self.give_up(Reason::UnboundedEffect, detail).await?;

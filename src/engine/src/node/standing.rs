@@ -29,6 +29,9 @@ const AT_ONCE: Duration = Duration::from_millis(1_500);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// What is left of a release that left the settings: its name alone takes nothing away, and nobody's word makes it gone (K3).
+pub(super) const BY_ITS_SETTINGS: &str = "start the gateway with that release in its settings, as it was, which takes away what it set up; then retry";
+
 /// What is stored with what is gone, in one write.
 pub(super) fn after(gone: Vec<EffectId>, event: Event<'_>) -> Event<'_> {
     if gone.is_empty() {

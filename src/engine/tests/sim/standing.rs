@@ -11,6 +11,7 @@ use std::time::Duration;
 use picket_core::ids::ReleaseId;
 use picket_core::ledger::EffectKind;
 use picket_core::outcome::{Outcome, Reason};
+use picket_core::record::Phase;
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
 
@@ -183,6 +184,43 @@ async fn where_the_cluster_is_away_it_stays_off_and_a_person_is_told() {
     lab.reach("released", s(60)).await;
     lab.unfence().await.expect("it is let in");
     lab.reach("normal", s(120)).await;
+    lawful(&cluster);
+}
+
+/// What only that release can take away is not talked away: the settings that know it are the way out, and the words say so (S16).
+#[tokio::test(start_paused = true)]
+async fn where_its_release_left_the_settings_it_stays_off_until_it_is_back_in_them() {
+    let (mut lab, cluster) = lab(912, s(12)).await;
+    lab.open().await;
+    until(&cluster, |state| state.stands).await;
+    lab.kill().await;
+    let whole = lab.setup.clone();
+    (lab.setup.releases, lab.setup.without_releases) = (Vec::new(), true);
+    lab.start().await;
+    lab.reach("needs_operator", s(300)).await;
+    let why = lab.engine.abandon(&node(), taint(), person()).await.expect_err("it stands").to_string();
+    assert!(why.contains("the release of that name in the settings"), "{why}");
+    lab.unfence().await.expect_err("a person is needed");
+    let way_out = |lab: &Lab| {
+        let moments = lab.record().fence.expect("open").moments;
+        let words = "start the gateway with that release in its settings";
+        assert!(moments.last().is_some_and(|moment| moment.what.contains(words)), "{moments:#?}");
+    };
+    way_out(&lab);
+    lab.engine.stand_down(&node(), person()).await.expect_err("its volumes are not let go");
+    lab.engine.retry(&node(), person()).await.expect("taken");
+    tokio::time::sleep(s(3_600)).await;
+    assert_eq!(lab.record().phase, Phase::NeedsOperator(Reason::ReleaseDeadline));
+    way_out(&lab);
+    assert!(cluster.seen(|state| state.stands) && !lab.is_on() && lab.received("bmc").ons == 0);
+    lab.kill().await;
+    lab.setup = whole;
+    lab.start().await;
+    until(&cluster, |state| !state.stands).await;
+    lab.engine.retry(&node(), person()).await.expect("it is gone");
+    lab.reach("released", s(600)).await;
+    lab.unfence().await.expect("it is let in");
+    lab.reach("normal", s(600)).await;
     lawful(&cluster);
 }
 

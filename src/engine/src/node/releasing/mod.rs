@@ -128,7 +128,13 @@ impl NodeTask {
             let Some(state) = self.next_release() else { return Ok(()) };
             let whole = state.id.whole();
             let Some(releaser) = self.releaser(&whole) else {
-                let detail = format!("release {whole} is in the record and not in the settings any more");
+                let left = if self.stands_of(&whole).is_empty() {
+                    "abandon it by name"
+                } else {
+                    standing::BY_ITS_SETTINGS
+                };
+                let detail =
+                    format!("release {whole} is in the record and not in the settings any more: {left}");
                 return self.give_up(Reason::ReleaseDeadline, detail).await;
             };
             if state.id.is_part() && releaser.in_parts().is_none() {
