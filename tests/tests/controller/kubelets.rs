@@ -131,7 +131,12 @@ impl Kubelets {
 
     /// Its machine boots, and it is Ready.
     pub async fn boots(&self, node: &str) -> Result<()> {
-        self.change(node, |kubelet| *kubelet = new(true));
+        self.boots_and_says(node, true).await
+    }
+
+    /// Its machine boots, and it says that it is Ready, or is not yet.
+    pub async fn boots_and_says(&self, node: &str, ready: bool) -> Result<()> {
+        self.change(node, |kubelet| *kubelet = new(ready));
         self.now().await
     }
 

@@ -10,6 +10,8 @@ use crate::error::Result;
 #[derive(Debug)]
 pub(super) struct ControlPlane {
     pub(super) api_server: Process,
+    /// `None`: none has been started yet.
+    pub(super) controllers: Option<Process>,
     // The others end before it.
     others: Vec<Process>,
     starting: Starting,
@@ -82,7 +84,7 @@ impl ControlPlane {
             "--allow-privileged=true",
         ]);
         let api_server = starting.start("kube-apiserver", &arguments)?;
-        Ok(Self { api_server, others: vec![etcd], starting })
+        Ok(Self { api_server, controllers: None, others: vec![etcd], starting })
     }
 
     /// The controllers, with these further arguments, and the scheduler.
@@ -107,7 +109,7 @@ impl ControlPlane {
         arguments.extend(login("kube-controller-manager"));
         // Last: of an option that is given twice the last counts.
         arguments.extend(owned(further));
-        self.others.insert(0, self.starting.start("kube-controller-manager", &arguments)?);
+        self.controllers = Some(self.starting.start("kube-controller-manager", &arguments)?);
         let mut arguments = owned(&["--bind-address=127.0.0.1", "--leader-elect=false"]);
         arguments.extend(login("kube-scheduler"));
         self.others.insert(0, self.starting.start("kube-scheduler", &arguments)?);
@@ -117,7 +119,7 @@ impl ControlPlane {
     /// An error if one of its programs has ended.
     pub(super) fn still_runs(&mut self) -> Result<()> {
         self.api_server.still_runs()?;
-        self.others.iter_mut().try_for_each(Process::still_runs)
+        self.controllers.iter_mut().chain(&mut self.others).try_for_each(Process::still_runs)
     }
 }
 
