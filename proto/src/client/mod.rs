@@ -5,8 +5,8 @@
 //! **Non-goals.** No request is repeated whose fate is not known: whoever asks repeats it with the same idempotency key.
 //! Streams that break are opened again by whoever reads them.
 //! **Invariants.** A request is sent again only where it surely did nothing: nobody was connected to, or the gateway answered
-//! `NOT_LEADER`. Where there are several, nothing is asked of one that does not answer a harmless question first: a process that
-//! stands still takes connections. An endpoint that a gateway names is followed only where the certificate of who answers there is checked, or on
+//! `NOT_LEADER`. Where there are several, nothing is asked of one that was not heard just now and does not answer a harmless question first: the
+//! kernel takes connections for a process that stands still, and keeps those that it had. An endpoint that a gateway names is followed only where the certificate of who answers there is checked, or on
 //! the loopback.
 
 mod answer;
@@ -16,7 +16,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use answer::Redirect;
 use http::{Request, Response};
@@ -33,8 +33,14 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// Makes the way to an endpoint from its name (`https://g1:7070`).
 pub type Maker = dyn Fn(&str) -> Result<Endpoint, BoxError> + Send + Sync;
 
+/// How long it may take until a gateway is connected to and knows us, where the endpoint does not say.
+const CONNECTS_WITHIN: Duration = Duration::from_secs(5);
+
 /// How long a gateway may take for its first answer, where another one could be asked.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+
+/// One that was heard so long ago is asked as it stands.
+const HEARD_WITHIN: Duration = Duration::from_secs(5);
 
 /// How often one request may be sent on from gateway to gateway.
 const HOPS: usize = 8;
@@ -50,6 +56,7 @@ pub struct Gateways {
     make: Arc<Maker>,
     ways: Arc<Mutex<Ways>>,
     answers_within: Duration,
+    heard_within: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -63,6 +70,14 @@ struct Ways {
 struct Way {
     name: String,
     channel: Option<Channel>,
+    /// When it answered last.
+    heard: Option<Instant>,
+}
+
+impl Way {
+    fn new(name: String) -> Self {
+        Self { name, channel: None, heard: None }
+    }
 }
 
 impl fmt::Debug for Gateways {
@@ -74,9 +89,9 @@ impl fmt::Debug for Gateways {
 impl Gateways {
     /// Gateways that answer at these endpoints, in the order in which they are tried. Nothing is sent yet.
     pub fn new(names: impl IntoIterator<Item = String>, make: Arc<Maker>) -> Self {
-        let all = names.into_iter().map(|name| Way { name, channel: None }).collect();
+        let all = names.into_iter().map(Way::new).collect();
         let ways = Arc::new(Mutex::new(Ways { all, at: 0 }));
-        Self { make, ways, answers_within: ANSWERS_WITHIN }
+        Self { make, ways, answers_within: ANSWERS_WITHIN, heard_within: HEARD_WITHIN }
     }
 
     /// Connects to the first that can be reached.
@@ -106,31 +121,36 @@ impl Gateways {
         let mut unreached = Vec::new();
         for _ in 0..count {
             let Some(way) = self.ways().all.get(at).cloned() else { break };
-            if let Some(channel) = way.channel {
-                self.ways().at = at;
-                return Ok(channel);
-            }
-            let connected = match (self.make)(&way.name) {
-                Ok(endpoint) => endpoint.connect().await.map_err(BoxError::from),
-                Err(error) => Err(error),
+            let connected = match way.channel {
+                Some(channel) => Ok(channel),
+                None => self.connected(&way.name).await,
             };
-            match connected {
-                Ok(channel) if count > 1 && self.is_silent(channel.clone()).await => {
-                    let why =
-                        format!("it takes connections, and answers nothing in {:?}", self.answers_within);
-                    unreached.push((way.name, why.into()));
-                }
-                Ok(channel) => {
+            let was_heard = way.heard.is_some_and(|heard| heard.elapsed() < self.heard_within);
+            let fault = match connected {
+                Ok(channel) if count == 1 || was_heard || !self.is_silent(channel.clone()).await => {
                     let mut ways = self.ways();
                     ways.all[at].channel = Some(channel.clone());
                     ways.at = at;
                     return Ok(channel);
                 }
-                Err(error) => unreached.push((way.name, error)),
-            }
+                Ok(_) => {
+                    format!("it takes connections, and answers nothing in {:?}", self.answers_within).into()
+                }
+                Err(error) => error,
+            };
+            self.ways().all[at].channel = None;
+            unreached.push((way.name, fault));
             at = (at + 1) % count;
         }
         Err(Unreached(unreached))
+    }
+
+    async fn connected(&self, name: &str) -> Result<Channel, BoxError> {
+        let endpoint = (self.make)(name)?;
+        let within = endpoint.get_connect_timeout().unwrap_or(CONNECTS_WITHIN);
+        // Its own limit is that of the connection, and TLS comes after that.
+        let late = |_| format!("it takes connections, and no session in {within:?}");
+        Ok(tokio::time::timeout(within, endpoint.connect()).await.map_err(late)??)
     }
 
     /// Whether whoever is there answers nothing at all. What the answer is does not matter, also where it is a refusal, of a
@@ -147,6 +167,12 @@ impl Gateways {
             channel.call(question).await
         };
         tokio::time::timeout(self.answers_within, answer).await.is_err()
+    }
+
+    fn was_heard(&self, name: &str) {
+        if let Some(way) = self.ways().all.iter_mut().find(|way| way.name == name) {
+            way.heard = Some(Instant::now());
+        }
     }
 
     /// The one that was asked does not answer: the next one from here on.
@@ -167,7 +193,7 @@ impl Gateways {
         let found = found.or_else(|| {
             let safe = |name: &&String| *name != from && is_checked(name) && (self.make)(name).is_ok();
             let name = to.endpoints.iter().find(safe)?.clone();
-            ways.all.push(Way { name, channel: None });
+            ways.all.push(Way::new(name));
             Some(ways.all.len() - 1)
         });
         match found {
@@ -190,10 +216,13 @@ impl Gateways {
                 channel.call(again).await
             };
             match answer.await {
-                Ok(response) => match Redirect::of(response.headers()) {
-                    Some(redirect) if hop < HOPS && self.go(&asked, &redirect) => {}
-                    _ => return Ok(response),
-                },
+                Ok(response) => {
+                    self.was_heard(&asked);
+                    match Redirect::of(response.headers()) {
+                        Some(redirect) if hop < HOPS && self.go(&asked, &redirect) => {}
+                        _ => return Ok(response),
+                    }
+                }
                 Err(error) => {
                     self.leave(&asked);
                     // Where nobody was connected to, nothing was sent.

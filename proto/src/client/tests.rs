@@ -2,10 +2,11 @@ use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::server::NamedService;
-use tonic::transport::Server;
+use tonic::transport::{ClientTlsConfig, Server};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
@@ -141,6 +142,67 @@ async fn one_that_takes_connections_and_answers_nothing_is_passed_over() {
     assert_eq!(told.message(), "b");
     let alone = client(&[&name]);
     alone.connect().await.expect("the only one is asked all the same: it says itself that it is not heard");
+}
+
+/// The same with TLS: a session is not had in the time of a connection.
+#[tokio::test]
+async fn one_that_takes_connections_and_no_session_is_passed_over() {
+    let frozen = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let name = format!("https://{}", frozen.local_addr().expect("an address"));
+    let leading = gateway(leader("b")).await;
+    let make: Arc<Maker> = Arc::new(|name: &str| {
+        let endpoint = Endpoint::from_shared(name.to_owned())?.connect_timeout(Duration::from_millis(300));
+        Ok(match name.starts_with("https://") {
+            true => endpoint.tls_config(ClientTlsConfig::new())?,
+            false => endpoint,
+        })
+    });
+    let gateways = Gateways::new([name.clone(), leading.name.clone()], make.clone());
+    let told = tokio::time::timeout(Duration::from_secs(10), ask(&gateways)).await.expect("it goes on");
+    assert_eq!(told.message(), "b");
+    let alone = Gateways::new([name], make);
+    let told = tokio::time::timeout(Duration::from_secs(10), alone.connect()).await.expect("it ends");
+    assert!(told.expect_err("nobody is there").to_string().contains("no session in 300ms"));
+}
+
+/// What was heard once, and stands still since, is passed over like any.
+#[tokio::test]
+async fn one_that_stands_still_since_it_was_heard_is_passed_over() {
+    let (first, second) = (gateway(leader("a")).await, gateway(leader("b")).await);
+    let (name, still) = halting(&first).await;
+    let mut gateways = client(&[&name, &second.name]);
+    (gateways.answers_within, gateways.heard_within) = (Duration::from_millis(300), Duration::ZERO);
+    assert_eq!(ask(&gateways).await.message(), "a");
+    still.send(true).expect("it is there");
+    let told = tokio::time::timeout(Duration::from_secs(10), ask(&gateways)).await.expect("it goes on");
+    assert_eq!(told.message(), "b");
+    assert_eq!(gateways.asked(), second.name);
+    // It is asked no more than it was.
+    assert_eq!(first.asked(), 1);
+}
+
+/// A way to that gateway on which nothing moves any more once that is said.
+async fn halting(to: &Running) -> (String, watch::Sender<bool>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let name = format!("http://{}", listener.local_addr().expect("an address"));
+    let (still, stands) = watch::channel(false);
+    let behind = to.name.trim_start_matches("http://").to_owned();
+    tokio::spawn(async move {
+        let mut kept = Vec::new();
+        while let Ok((mut near, _)) = listener.accept().await {
+            let mut stands = stands.clone();
+            let Ok(mut far) = TcpStream::connect(&behind).await else { continue };
+            kept.push(tokio::spawn(async move {
+                tokio::select! {
+                    _ = stands.wait_for(|stands| *stands) => {}
+                    _ = tokio::io::copy_bidirectional(&mut near, &mut far) => return,
+                }
+                // Nothing is read, and nothing is closed.
+                std::future::pending::<()>().await;
+            }));
+        }
+    });
+    (name, still)
 }
 
 /// As one does that does not take the certificate which it was shown: TLS 1.3 tells that after its handshake.
