@@ -23,7 +23,7 @@ use crate::settings::{Select, Settings};
 use crate::{remediation, told, watch};
 
 /// A request that arrives later than this changes nothing.
-const LATEST: Duration = Duration::from_secs(30);
+pub const LATEST: Duration = Duration::from_secs(30);
 /// How long a gateway may take until it answers at all.
 pub const ANSWERS: Duration = Duration::from_secs(20);
 /// Between two questions what has become of a fence that nobody asks for any more.

@@ -1,35 +1,56 @@
 //! The hold that goes with a remediation, once its Node is back.
 
+use std::time::Duration;
+
 use picket_proto::v1::fencing_service_client::FencingServiceClient;
-use picket_proto::v1::{self, DropHoldRequest, ErrorReason, GetNodeRequest, Hold, NodeSelector};
+use picket_proto::v1::{
+    self, DropHoldRequest, ErrorReason, GetNodeRequest, GetNodeResponse, Hold, NodeSelector, node_selector,
+};
+use tokio::time::Instant;
 
 use crate::ask::{self, Asker};
-use crate::mind::Wish;
+use crate::mind::{Progress, Wish};
 use crate::outcome::reason;
 use crate::remediation::{Kept, keep};
 use crate::watch;
 
-/// Drops the hold of a Node that is Ready, then takes the finalizer away. `lives`: its kubelet is heard now.
+/// Where the gateway did not say that it is done, no hold counts as none before it was looked for once more, so much later: what was asked before the
+/// first look has come to nothing by then.
+const LOOKED_AGAIN: Duration = ask::LATEST.saturating_add(Duration::from_secs(5));
+
+/// What has come of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Let {
+    /// Hold and finalizer are gone.
+    Gone,
+    /// There is no hold yet.
+    NoHold,
+}
+
+/// Drops the hold of a Node that is Ready, then takes the finalizer away. `lives`: its kubelet is heard now; `none_since`: when its hold was first
+/// not there, with nothing asked since.
 ///
 /// # Errors
 /// Why both stay, in words.
-pub async fn let_go(asker: &Asker, wish: &Wish, lives: bool) -> Result<(), String> {
+pub async fn let_go(
+    asker: &Asker,
+    wish: &Wish,
+    lives: bool,
+    none_since: Option<Instant>,
+) -> Result<Let, String> {
     let (api, name) = (&asker.api, &wish.node);
     let Some(node) = watch::look(api, name).await.filter(crate::mind::Node::is_ready) else {
         return Err("the Node is not Ready any more, or cannot be looked at".to_owned());
     };
-    let select = || Ok::<_, String>(NodeSelector { by: Some(ask::selected(&node, asker.settings.select)?) });
-    let mut client = FencingServiceClient::new(asker.gateways.clone());
-    let request = GetNodeRequest { node: Some(select()?), ..GetNodeRequest::default() };
-    let known = match answered(client.get_node(request)).await? {
-        Ok(known) => known.into_inner().node.unwrap_or_default(),
-        Err(status) if reason(&status) == Some(ErrorReason::NodeNotFound) => v1::Node::default(),
-        Err(status) => return Err(format!("the gateway does not tell its holds: {}", status.message())),
-    };
+    // The gateway would tell another one's holds.
+    is_the_same(wish, &node)?;
+    let select = ask::selected(&node, asker.settings.select)?;
+    let known = known(asker, &select).await?;
     if known.holds.iter().any(|hold| is_of(hold, wish, &asker.settings.holder)) {
-        is_back(wish, &node, lives)?;
+        has_lived_since(wish, &node, lives)?;
+        let mut client = FencingServiceClient::new(asker.gateways.clone());
         let request = DropHoldRequest {
-            node: Some(select()?),
+            node: Some(NodeSelector { by: Some(select) }),
             holder: asker.settings.holder.clone(),
             reason: format!("Kubernetes: the Node {name} is Ready, and {} is deleted", wish.id),
             // Of the fence that was looked at, and of no later one.
@@ -40,8 +61,41 @@ pub async fn let_go(asker: &Asker, wish: &Wish, lives: bool) -> Result<(), Strin
             Err(status) if reason(&status) == Some(ErrorReason::HoldNotFound) => {}
             Err(status) => return Err(format!("the gateway does not drop the hold: {}", status.message())),
         }
+    } else if !counts_as_none(wish.standing.progress, none_since, Instant::now()) {
+        return Ok(Let::NoHold);
     }
-    keep(api, &wish.id, Kept::NotAnyMore).await.map_err(|fault| fault.to_string())
+    keep(api, &wish.id, Kept::NotAnyMore).await.map_err(|fault| fault.to_string())?;
+    Ok(Let::Gone)
+}
+
+/// The Node, as the gateway knows it that leads: one that follows tells what it read a while ago.
+async fn known(asker: &Asker, select: &node_selector::By) -> Result<v1::Node, String> {
+    let mut client = FencingServiceClient::new(asker.gateways.clone());
+    for fresh in [false, true] {
+        let request = GetNodeRequest { node: Some(NodeSelector { by: Some(select.clone()) }), fresh };
+        match answered(client.get_node(request)).await? {
+            Ok(told) => {
+                if let Some(node) = as_it_is(told.into_inner()) {
+                    return Ok(node);
+                }
+            }
+            Err(status) if reason(&status) == Some(ErrorReason::NodeNotFound) => {
+                return Ok(v1::Node::default());
+            }
+            Err(status) => return Err(format!("the gateway does not tell its holds: {}", status.message())),
+        }
+    }
+    Err("no gateway that leads tells its holds".to_owned())
+}
+
+/// `None`: it may have been otherwise for a while.
+fn as_it_is(told: GetNodeResponse) -> Option<v1::Node> {
+    told.served.is_some_and(|served| served.leads).then(|| told.node.unwrap_or_default())
+}
+
+/// Whether nothing that was asked can place a hold any more.
+fn counts_as_none(progress: Progress, none_since: Option<Instant>, now: Instant) -> bool {
+    progress == Progress::Succeeded || none_since.is_some_and(|since| now - since >= LOOKED_AGAIN)
 }
 
 async fn answered<T>(
@@ -57,13 +111,16 @@ fn is_of(hold: &Hold, wish: &Wish, holder: &str) -> bool {
     (holder.is_empty() || hold.holder == holder) && hold.reason.contains(&format!("({})", wish.id))
 }
 
-/// Whether the Node is the one that was fenced, and lives since.
-fn is_back(wish: &Wish, node: &crate::mind::Node, lives: bool) -> Result<(), String> {
+/// Whether the Node is the one that was asked for. The rest of the key.
+fn is_the_same<'w>(wish: &'w Wish, node: &crate::mind::Node) -> Result<&'w str, String> {
     let key = wish.standing.key.as_deref().unwrap_or_default();
-    let Some(rest) = key.strip_prefix(&format!("k8s/{}/", node.uid)) else {
-        return Err(format!("the Node {} is another one of that name by now", node.name));
-    };
-    let same_life = rest.starts_with(&format!("{}/", node.boot_id));
+    key.strip_prefix(&format!("k8s/{}/", node.uid))
+        .ok_or_else(|| format!("the Node {} is another one of that name by now", node.name))
+}
+
+/// Whether the Node is the one that was fenced, and lives since.
+fn has_lived_since(wish: &Wish, node: &crate::mind::Node, lives: bool) -> Result<(), String> {
+    let same_life = is_the_same(wish, node)?.starts_with(&format!("{}/", node.boot_id));
     match same_life && !lives {
         true => Err("the Node says Ready from before it was fenced".to_owned()),
         false => Ok(()),
@@ -76,6 +133,32 @@ mod tests {
 
     use super::*;
     use crate::remediation::read;
+
+    #[test]
+    fn what_one_says_that_follows_is_not_taken_for_the_present() {
+        let node = v1::Node { name: "n1".to_owned(), ..v1::Node::default() };
+        let told = |leads| GetNodeResponse {
+            node: Some(node.clone()),
+            served: Some(v1::Served { leads, ..v1::Served::default() }),
+            ..GetNodeResponse::default()
+        };
+        assert_eq!(as_it_is(told(true)), Some(node.clone()));
+        assert_eq!(as_it_is(told(false)), None);
+        assert_eq!(as_it_is(GetNodeResponse { served: None, ..told(true) }), None);
+    }
+
+    /// A request of which nobody knows what became may come to something for as long as it is good.
+    #[test]
+    fn no_hold_counts_as_none_once_nothing_can_place_one_any_more() {
+        let now = Instant::now();
+        let late = now + ask::LATEST;
+        assert!(counts_as_none(Progress::Succeeded, None, now));
+        for progress in [Progress::Waiting, Progress::Fencing, Progress::Returning, Progress::Failed] {
+            assert!(!counts_as_none(progress, None, late));
+            assert!(!counts_as_none(progress, Some(now), late));
+            assert!(counts_as_none(progress, Some(now), now + LOOKED_AGAIN));
+        }
+    }
 
     #[test]
     fn a_hold_goes_by_whose_it_is_and_a_node_is_back_by_its_uid_and_another_life_or_its_lease() {
@@ -112,7 +195,7 @@ mod tests {
             ("u", "c", false, true),
             ("v", "c", true, false),
         ] {
-            assert_eq!(is_back(&wish, &node(uid, boot), lives).is_ok(), back, "{uid} {boot} {lives}");
+            assert_eq!(has_lived_since(&wish, &node(uid, boot), lives).is_ok(), back, "{uid} {boot} {lives}");
         }
     }
 }

@@ -133,17 +133,15 @@ pub fn word(progress: Progress) -> &'static str {
     }
 }
 
-/// What its status says; its conditions keep the time of their last turn where they did not turn.
+/// What its status says, but for its key, which [`note_key`] alone writes: what waits to be told must not bring an earlier one back. Its conditions
+/// keep the time of their last turn where they did not turn.
 pub fn status(tiding: &Tiding, before: &Value) -> Value {
     let said = tiding
         .conditions
         .each_ref()
         .map(|(kind, status, reason, text)| (*kind, (*status, reason.as_str(), text.clone())));
-    let Standing { progress, key, proven, .. } = &tiding.standing;
-    let mut status = json!({ "node": tiding.node, "phase": word(*progress), "proven": proven });
-    if let Some(key) = key {
-        status["key"] = json!(key);
-    }
+    let Standing { progress, proven, .. } = &tiding.standing;
+    let status = json!({ "node": tiding.node, "phase": word(*progress), "proven": proven });
     told::conditions(tiding.generation, &said, before, status)
 }
 
@@ -165,6 +163,14 @@ pub async fn write_status(api: &Api, wish: &WishId, status: &Value) -> Result<()
         let metadata = &seen.metadata;
         if metadata.uid.as_deref() != Some(&wish.uid) {
             return Err(Fault::changed(format!("{wish} is another one by now")));
+        }
+        let mut status = status.clone();
+        // Of one that has asked the Node is that of its key.
+        if status.get("key").is_none()
+            && seen.status.as_ref().is_some_and(|seen| seen["key"].is_string())
+            && let Some(status) = status.as_object_mut()
+        {
+            status.remove("node");
         }
         let body = json!({ "metadata": { "resourceVersion": metadata.resource_version }, "status": status });
         tries -= 1;
@@ -293,7 +299,9 @@ mod tests {
                 conditions: [said("Processing"), said("Succeeded")],
                 deed: crate::mind::Deed::Nothing,
             };
-            let status = status(&tiding, &Value::Null);
+            let mut status = status(&tiding, &Value::Null);
+            assert!(status["key"].is_null(), "it is noted before anything is asked, and by nobody else");
+            status["key"] = json!(key);
             let read = read(&seen(&json!({ "name": "n1" }), &status));
             assert_eq!(read.standing, standing);
         }

@@ -124,7 +124,7 @@ async fn serve(settings: Settings, api: Api) -> Result<(), Failure> {
     };
     let others = Arc::new(Leases::new(settings.medik8s_leases));
     let (teller, telling) =
-        Teller::new(api.clone(), settings.identity.clone(), others.clone(), metrics.clone());
+        Teller::new(api.clone(), settings.identity.clone(), others.clone(), leading.clone(), metrics.clone());
     let gateways = gateway::gateways(&settings);
     let asker =
         Asker { api: api.clone(), gateways, settings: settings.clone(), leading: leading.clone(), others };

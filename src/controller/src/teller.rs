@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::api::Api;
+use crate::lead::Leading;
 use crate::measured::UNTOLD;
 use crate::medik8s::{self, Leases};
 use crate::mind::{Node, Note, WishId};
@@ -48,12 +49,18 @@ impl Teller {
         api: Api,
         identity: String,
         others: Arc<Leases>,
+        leading: Leading,
         metrics: Metrics,
     ) -> (Self, impl Future<Output = ()>) {
         let (to, mut from) = mpsc::channel(ROOM);
         let counted = metrics.clone();
         let telling = async move {
             while let Some(one) = from.recv().await {
+                // What waited may be older by now than what another replica says; a lease of ours is given back all the same.
+                if !leading.now() && !matches!(one, Tell::GiveBack(_)) {
+                    counted.count(&UNTOLD, &[]);
+                    continue;
+                }
                 let told = match &one {
                     Tell::Event(name, uid, reason, text) => {
                         told::event(&api, &identity, (name, uid), reason, text).await

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{Control, WRITE_AGAIN};
-use crate::letting;
+use crate::letting::{self, Let};
 use crate::measured::{STUCK, WISHES};
 use crate::mind::{Deed, Order, Standing, Tiding, WishId};
 use crate::object::SeenWish;
@@ -23,7 +23,9 @@ pub(super) struct Wishes {
     written: BTreeMap<String, (Value, Instant)>,
     /// When its finalizer, or its hold, was last seen to.
     tried: BTreeMap<String, Instant>,
-    letting: JoinSet<(String, Result<(), String>)>,
+    letting: JoinSet<(String, Result<Let, String>)>,
+    /// Since when no hold is found, and nothing is asked.
+    holdless: BTreeMap<String, Instant>,
     /// Why those that are deleted still stand, as a person was told.
     stuck: BTreeMap<String, String>,
 }
@@ -34,6 +36,7 @@ impl Wishes {
         self.written.clear();
         self.tried.clear();
         self.stuck.clear();
+        self.holdless.clear();
         self.letting.abort_all();
     }
 
@@ -56,6 +59,7 @@ impl Control {
         self.wishes.tried.retain(|uid, _| seen.contains_key(uid));
         self.wishes.stuck.retain(|uid, _| seen.contains_key(uid));
         self.wishes.written.retain(|uid, _| seen.contains_key(uid));
+        self.wishes.holdless.retain(|uid, _| seen.contains_key(uid));
         self.mind.wishes(wishes);
     }
 
@@ -92,6 +96,9 @@ impl Control {
 
     fn serve(&mut self, tiding: &Tiding, seen: SeenWish, now: Instant) {
         let uid = &tiding.id.uid;
+        if !matches!(tiding.deed, Deed::LetGo { .. }) {
+            self.wishes.holdless.remove(uid);
+        }
         match tiding.deed {
             Deed::Nothing => {}
             Deed::Page => {
@@ -103,8 +110,9 @@ impl Control {
             }
             Deed::LetGo { lives } if self.wishes.is_due(uid, now) => {
                 let (asker, wish, uid) = (self.asker.clone(), remediation::read(&seen), uid.clone());
+                let none_since = self.wishes.holdless.get(&uid).copied();
                 self.wishes.letting.spawn(async move {
-                    let gone = letting::let_go(&asker, &wish, lives).await;
+                    let gone = letting::let_go(&asker, &wish, lives, none_since).await;
                     (uid, gone)
                 });
             }
@@ -114,7 +122,16 @@ impl Control {
 
     fn let_go_or_not(&mut self) {
         while let Some(done) = self.wishes.letting.try_join_next() {
-            let Ok((uid, Err(why))) = done else { continue };
+            let Ok((uid, done)) = done else { continue };
+            let why = match done {
+                Ok(Let::Gone) => continue,
+                Ok(Let::NoHold) => {
+                    self.wishes.holdless.entry(uid).or_insert_with(Instant::now);
+                    continue;
+                }
+                Err(why) => why,
+            };
+            self.wishes.holdless.remove(&uid);
             let Some(wish) = self.wishes.seen.get(&uid).map(remediation::read) else { continue };
             self.says_stuck(&wish.id, &wish.node, &why);
         }
@@ -136,7 +153,9 @@ impl Control {
     }
 
     fn write_wish(&mut self, wish: &WishId, status: Value, before: &Value) {
-        if status == *before {
+        let is_known =
+            status.as_object().is_some_and(|all| all.iter().all(|(key, value)| before[key] == *value));
+        if is_known {
             return;
         }
         let last = self.wishes.written.get(&wish.uid);
