@@ -1,11 +1,12 @@
-//! Before the off, and before the on: what is told of a fence while it runs, and what bars bringing a node back (K2, K7, K8).
+//! Before the off, before an attempt, and before the on: what is told of a fence while it runs, what an attempt goes by, and what bars bringing a node back (K2, K7, K8).
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use futures::future::join_all;
 use picket_core::device::Identity;
 use picket_core::ids::Generation;
-use picket_release::{ReleaseError, Subject};
+use picket_release::{Left, ReleaseError, Subject};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -16,7 +17,8 @@ use crate::machines;
 use crate::node;
 use crate::note::{self, Ours};
 use crate::object::Node;
-use crate::release::{LINGERS, OfNode, OutOfService};
+use crate::pods;
+use crate::release::{LINGERS, OfNode, OutOfService, Read, is_who_was_met};
 use crate::remains::named;
 use crate::rivals;
 use crate::taints::{self, FENCED, Mark, OUT_OF_SERVICE};
@@ -60,18 +62,86 @@ impl OutOfService {
         let fenced = [(FENCED, "NoSchedule")];
         let patch = taints::setting(&node, &fenced, &mark, self.asked.keeps_node);
         self.change(&node, &patch, until).await?;
-        if let (Some(machines), Some(machine)) = (&self.machines, machines::named(&node.metadata)) {
-            machines.spare(&machine, ours, subject.generation, until).await?;
-        }
         Ok(Some(met))
     }
 
-    /// Whether a fence would find its Node, and nothing that is in its way.
-    pub(crate) async fn checked(
+    /// What the next attempt goes by. Answers whom it met.
+    pub(crate) async fn prepared(
         &self,
-        identities: &[Identity],
+        subject: &Subject,
         until: Instant,
-    ) -> Result<Vec<String>, ReleaseError> {
+    ) -> Result<Option<String>, ReleaseError> {
+        let of = self.of()?;
+        let finding = self.name(of, &subject.identities, subject.met.as_deref(), until);
+        let (meant, name) = tokio::join!(self.cluster.is_meant(until), finding);
+        meant?;
+        let name = name?;
+        let (node, pods) =
+            tokio::join!(node::read(&self.cluster, &name, until), pods::of(&self.cluster, &name, until));
+        let node = match node {
+            // Its name was that machine's, and is nobody's.
+            Err(fault) if fault.is(Kind::NotFound) && subject.met.is_some() => None,
+            read => Some(read?),
+        };
+        let mut met = None;
+        if let Some(node) = &node {
+            if let Err(replaced) = is_who_was_met(node, subject) {
+                self.let_be(&of.sought.ours, node, subject.generation, until).await;
+                return Err(replaced);
+            }
+            // Who is another machine is not who was met.
+            self.known_by(of, node, &subject.identities)?;
+            met = Some(Met::of(node).words());
+        } else {
+            // The pods that were listed may be those of a machine that took the name meanwhile.
+            match node::read(&self.cluster, &name, until).await {
+                Err(fault) if fault.is(Kind::NotFound) => {}
+                Err(fault) => return Err(fault.into()),
+                Ok(_) => {
+                    return Err(ReleaseError::DidNotHappen(format!("Node {name} was made anew just now")));
+                }
+            }
+        }
+        *of.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(Read { name, node, pods: pods? });
+        Ok(met)
+    }
+
+    /// Nobody else remediates the Machine of the Node that was met.
+    pub(crate) async fn spared(&self, subject: &Subject, until: Instant) -> Result<(), ReleaseError> {
+        let met = subject.met.as_deref().and_then(Met::read);
+        match (&self.machines, met.as_ref().and_then(Met::machine)) {
+            (Some(machines), Some(machine)) => {
+                let ours = &self.of()?.sought.ours;
+                Ok(machines.spare(machine, ours, subject.generation, until).await?)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whoever remediates Machines may have it again.
+    pub(crate) async fn unspared(&self, left: &Left, until: Instant) -> Result<Option<String>, ReleaseError> {
+        match &self.machines {
+            Some(machines) => Ok(machines.free(&self.of()?.sought.ours, left.generation, until).await?),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a fence would find its Node, may do what it does, and has nothing in its way; in words what is wrong.
+    pub(crate) async fn checked(&self, identities: &[Identity], until: Instant) -> Vec<String> {
+        // What the login may not do is said also where that is why nothing is found.
+        let lacking = self.cluster.lacking(rivals::FRESH, until);
+        let (lacking, found) = tokio::join!(lacking, self.found(identities, until));
+        let lacking = lacking.map(|lacking| (*lacking).clone());
+        match (lacking, found) {
+            (Ok(lacking), Ok(told)) => told.into_iter().chain(lacking).collect(),
+            (Err(fault), Ok(told)) => told.into_iter().chain([fault.to_string()]).collect(),
+            (Ok(lacking), Err(error)) => [error.into_words()].into_iter().chain(lacking).collect(),
+            // Mostly for the same reason.
+            (Err(_), Err(error)) => vec![error.into_words()],
+        }
+    }
+
+    async fn found(&self, identities: &[Identity], until: Instant) -> Result<Vec<String>, ReleaseError> {
         let of = self.of()?;
         self.cluster.is_meant(until).await?;
         let name = self.name(of, identities, None, until).await?;
@@ -83,10 +153,6 @@ impl OutOfService {
         };
         self.known_by(of, &node, identities)?;
         let mut told = rivals::of(&self.cluster, &node, until).await;
-        match self.cluster.lacking(rivals::FRESH, until).await {
-            Ok(lacking) => told.extend(lacking.as_ref().clone()),
-            Err(fault) => told.push(fault.to_string()),
-        }
         told.extend(self.foreign(of, &node));
         if let Some(machines) = &self.machines {
             told.extend(machines.check(machines::named(&node.metadata).as_deref(), until).await);

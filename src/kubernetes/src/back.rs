@@ -46,13 +46,7 @@ impl OutOfService {
         // Each for itself: one that cannot be told keeps nothing on the others.
         let tidied = join_all(names.iter().map(|name| self.tidied_one(of, name, left, until))).await;
         let waits: Result<Vec<Option<String>>, ReleaseError> = tidied.into_iter().collect();
-        let waits = waits?.into_iter().flatten().next();
-        match &self.machines {
-            Some(machines) if waits.is_none() => {
-                Ok(machines.free(&of.sought.ours, left.generation, until).await?)
-            }
-            _ => Ok(waits),
-        }
+        Ok(waits?.into_iter().flatten().next())
     }
 
     async fn tidied_one(
@@ -67,7 +61,12 @@ impl OutOfService {
             read => read?,
         };
         let ours = &of.sought.ours;
-        if ours.others(&node).is_some() {
+        if let Some(other) = ours.others(&node) {
+            tracing::warn!(
+                node = name,
+                other,
+                "what is noted on it for another node of this gateway is left to that"
+            );
             return Ok(None);
         }
         let note = ours.note(&node);

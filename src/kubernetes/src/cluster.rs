@@ -125,7 +125,7 @@ impl Cluster {
 
     /// What its login may not do and needs, as it was so long ago at most.
     pub(crate) async fn lacking(&self, age: Duration, until: Instant) -> Result<Arc<Option<String>>, Fault> {
-        self.lacking.get(age, until, rights::lacking(self, until)).await
+        self.lacking.get(age, until, rights::lacking(self, &rights::RELEASE, until)).await
     }
 
     /// Asks what changes nothing.

@@ -15,6 +15,7 @@ use crate::cluster::{Cluster, Kept, Patch};
 use crate::fault::{Fault, Kind};
 use crate::note::{Ours, pointer};
 use crate::object::{List, Metadata};
+use crate::rights;
 use crate::settings::At;
 
 /// A MachineHealthCheck leaves a Machine alone that has it, whatever its value.
@@ -24,7 +25,9 @@ const NAME: &str = "cluster.x-k8s.io/machine";
 const NAMESPACE: &str = "cluster.x-k8s.io/cluster-namespace";
 /// Where the API says in which version it is served best.
 const GROUP: &str = "/apis/cluster.x-k8s.io";
-/// A list of all of them is good for so long.
+/// Where they are served, and what the login may not do there, is good for so long.
+const KNOWN: Duration = Duration::from_secs(60);
+/// A list of all of them is.
 const FRESH: Duration = Duration::from_secs(10);
 /// So often one is changed that others change, too.
 const TRIES: u32 = 3;
@@ -33,7 +36,9 @@ const TRIES: u32 = 3;
 #[derive(Debug)]
 pub(crate) struct Machines {
     cluster: Arc<Cluster>,
+    root: Kept<String>,
     all: Kept<Vec<Machine>>,
+    lacking: Kept<Option<String>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -124,18 +129,21 @@ impl Machines {
             At::Here => cluster.clone(),
             At::Kubeconfig(path) => Arc::new(Cluster::new(Some(path.clone()), None, String::new())),
         };
-        Self { cluster, all: Kept::new() }
+        Self { cluster, root: Kept::new(), all: Kept::new(), lacking: Kept::new() }
     }
 
     /// Where the API serves them.
-    async fn root(&self, until: Instant) -> Result<String, Fault> {
-        match self.cluster.get::<Group>(GROUP, until).await {
-            Ok(group) => Ok(format!("/apis/{}", group.preferred_version.group_version)),
-            Err(fault) if fault.is(Kind::NotFound) => Err(Fault::refused(
-                "there is no Cluster API where machines says: it knows no cluster.x-k8s.io",
-            )),
-            Err(fault) => Err(fault),
-        }
+    async fn root(&self, until: Instant) -> Result<Arc<String>, Fault> {
+        let asked = async {
+            match self.cluster.get::<Group>(GROUP, until).await {
+                Ok(group) => Ok(format!("/apis/{}", group.preferred_version.group_version)),
+                Err(fault) if fault.is(Kind::NotFound) => Err(Fault::refused(
+                    "there is no Cluster API where machines says: it knows no cluster.x-k8s.io",
+                )),
+                Err(fault) => Err(fault),
+            }
+        };
+        self.root.get(KNOWN, until, asked).await
     }
 
     fn path(root: &str, machine: &str) -> String {
@@ -212,17 +220,22 @@ impl Machines {
     }
 
     /// Whether what a fence would do there can be done, as far as that can be told; in words what is wrong.
-    pub(crate) async fn check(&self, machine: Option<&str>, until: Instant) -> Option<String> {
+    pub(crate) async fn check(&self, machine: Option<&str>, until: Instant) -> Vec<String> {
         let Some(machine) = machine else {
-            return Some(format!(
+            return vec![format!(
                 "machines is set, and the Node names no Machine ({NAME} and {NAMESPACE} in its annotations)"
-            ));
+            )];
         };
-        match self.find(machine, until).await {
-            Ok(Some(_)) => None,
-            Ok(None) => Some(format!("the Machine {machine}, which the Node names, is not there")),
-            Err(fault) => Some(format!("the Machine {machine}: {fault}")),
+        let lacking =
+            self.lacking.get(KNOWN, until, rights::lacking(&self.cluster, &rights::MACHINES, until));
+        let (lacking, found) = tokio::join!(lacking, self.find(machine, until));
+        let mut told: Vec<String> = lacking.ok().and_then(|lacking| (*lacking).clone()).into_iter().collect();
+        match found {
+            Ok(Some(_)) => {}
+            Ok(None) => told.push(format!("the Machine {machine}, which the Node names, is not there")),
+            Err(fault) => told.push(format!("the Machine {machine}: {fault}")),
         }
+        told
     }
 }
 

@@ -51,16 +51,16 @@ pub(crate) struct OfNode {
     /// By the UIDs of Nodes: what was seen of them after it was brought back.
     pub(crate) back: Mutex<BTreeMap<String, Back>>,
     /// What the next attempt goes by.
-    read: Mutex<Option<Read>>,
+    pub(crate) read: Mutex<Option<Read>>,
 }
 
 /// A Node and its pods, as a quorum had them before the store said its last word.
 #[derive(Debug)]
-struct Read {
-    name: String,
+pub(crate) struct Read {
+    pub(crate) name: String,
     /// `None`: it was deleted, and it is known which one it was.
-    node: Option<Node>,
-    pods: Vec<Pod>,
+    pub(crate) node: Option<Node>,
+    pub(crate) pods: Vec<Pod>,
 }
 
 impl OutOfService {
@@ -184,7 +184,7 @@ fn booted(note: &Note, node: &Node) -> Result<(), ReleaseError> {
 }
 
 /// Whether the Node is who was met when the fence began.
-fn is_who_was_met(node: &Node, subject: &Subject) -> Result<(), ReleaseError> {
+pub(crate) fn is_who_was_met(node: &Node, subject: &Subject) -> Result<(), ReleaseError> {
     let met = subject.met.as_deref().and_then(Met::read);
     met.and_then(|met| met.differs(node, true)).map_or(Ok(()), |why| Err(ReleaseError::Replaced(why)))
 }
@@ -229,40 +229,16 @@ impl Releaser for OutOfService {
         self.announced(subject, until).await
     }
 
+    async fn spare(&self, subject: &Subject, until: Instant) -> Result<(), ReleaseError> {
+        self.spared(subject, until).await
+    }
+
+    async fn unspare(&self, left: &Left, until: Instant) -> Result<Option<String>, ReleaseError> {
+        self.unspared(left, until).await
+    }
+
     async fn prepare(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
-        let of = self.of()?;
-        let finding = self.name(of, &subject.identities, subject.met.as_deref(), until);
-        let (meant, name) = tokio::join!(self.cluster.is_meant(until), finding);
-        meant?;
-        let name = name?;
-        let (node, pods) =
-            tokio::join!(node::read(&self.cluster, &name, until), pods::of(&self.cluster, &name, until));
-        let node = match node {
-            // Its name was that machine's, and is nobody's.
-            Err(fault) if fault.is(Kind::NotFound) && subject.met.is_some() => None,
-            read => Some(read?),
-        };
-        let mut met = None;
-        if let Some(node) = &node {
-            if let Err(replaced) = is_who_was_met(node, subject) {
-                self.let_be(&of.sought.ours, node, subject.generation, until).await;
-                return Err(replaced);
-            }
-            // Who is another machine is not who was met.
-            self.known_by(of, node, &subject.identities)?;
-            met = Some(Met::of(node).words());
-        } else {
-            // The pods that were listed may be those of a machine that took the name meanwhile.
-            match node::read(&self.cluster, &name, until).await {
-                Err(fault) if fault.is(Kind::NotFound) => {}
-                Err(fault) => return Err(fault.into()),
-                Ok(_) => {
-                    return Err(ReleaseError::DidNotHappen(format!("Node {name} was made anew just now")));
-                }
-            }
-        }
-        *of.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(Read { name, node, pods: pods? });
-        Ok(met)
+        self.prepared(subject, until).await
     }
 
     async fn attempt(
@@ -380,7 +356,7 @@ impl Releaser for OutOfService {
     }
 
     async fn check(&self, identities: &[Identity], until: Instant) -> Vec<String> {
-        self.checked(identities, until).await.unwrap_or_else(|error| vec![error.into_words()])
+        self.checked(identities, until).await
     }
 
     async fn lets_on(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {

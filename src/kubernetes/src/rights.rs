@@ -25,8 +25,27 @@ const fn may(verb: &'static str, group: &'static str, resource: &'static str) ->
     Right { verb, group, resource, namespace: "" }
 }
 
-/// What `deploy/kubernetes/release.yaml` gives. The namespace `kube-system` is read by every request, and tells for itself.
-const NEEDED: &[Right] = &[
+/// What a login needs, and what gives it.
+#[derive(Debug)]
+pub(crate) struct Needed {
+    all: &'static [Right],
+    given_by: &'static str,
+}
+
+/// The namespace `kube-system` is read by every request, and tells for itself.
+pub(crate) const RELEASE: Needed = Needed { all: NODES, given_by: "deploy/kubernetes/release.yaml" };
+
+/// Where the Machines of Cluster API are.
+pub(crate) const MACHINES: Needed = Needed {
+    all: &[
+        may("get", "cluster.x-k8s.io", "machines"),
+        may("list", "cluster.x-k8s.io", "machines"),
+        may("patch", "cluster.x-k8s.io", "machines"),
+    ],
+    given_by: "deploy/kubernetes/machines.yaml",
+};
+
+const NODES: &[Right] = &[
     may("get", "", "nodes"),
     may("list", "", "nodes"),
     may("patch", "", "nodes"),
@@ -75,15 +94,18 @@ impl Right {
 }
 
 /// What the login lacks; `None`: nothing.
-pub(crate) async fn lacking(cluster: &Cluster, until: Instant) -> Result<Option<String>, Fault> {
-    let asked = NEEDED.iter().map(async |right| {
+pub(crate) async fn lacking(
+    cluster: &Cluster,
+    needed: &Needed,
+    until: Instant,
+) -> Result<Option<String>, Fault> {
+    let asked = needed.all.iter().map(async |right| {
         let body = right.review();
         let review: Review = cluster.question(REVIEWS, &body, until).await?;
         Ok((!review.status.allowed).then(|| right.words()))
     });
     let answers: Result<Vec<Option<String>>, Fault> = join_all(asked).await.into_iter().collect();
     let lacking: Vec<String> = answers?.into_iter().flatten().collect();
-    Ok((!lacking.is_empty()).then(|| {
-        format!("its login may not {}: deploy/kubernetes/release.yaml has what it needs", lacking.join(", "))
-    }))
+    Ok((!lacking.is_empty())
+        .then(|| format!("its login may not {}: {} has what it needs", lacking.join(", "), needed.given_by)))
 }

@@ -161,6 +161,21 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
         Ok(None)
     }
 
+    /// Keeps whoever else remediates machines away from the one that was met (K8), beside all else and for as long as the node is fenced; nothing
+    /// waits for it. What it sets up lets nothing go, and [`Releaser::unspare`] takes it away. Asked only of what lingers. Returns before
+    /// `until`.
+    async fn spare(&self, subject: &Subject, until: Instant) -> Result<(), ReleaseError> {
+        let _ = (subject, until);
+        Ok(())
+    }
+
+    /// Takes away what [`Releaser::spare`] set up, once [`Releaser::tidy`] has nothing more to do. `Some`: what it waits for; it is asked again.
+    /// What a later generation set up is not touched. Returns before `until`.
+    async fn unspare(&self, left: &Left, until: Instant) -> Result<Option<String>, ReleaseError> {
+        let _ = (left, until);
+        Ok(None)
+    }
+
     /// Reads what the next attempt goes by, before power is read and the store is asked for the last time: what such an attempt changes
     /// it changes only as it was read. Asked only of what lingers. Changes nothing. Answers as [`Releaser::announce`] does. Returns before
     /// `until`.

@@ -38,7 +38,8 @@ async fn its_machine_is_left_alone_while_it_is_fenced_and_one_that_is_deleted_is
         (format!("cluster.x-k8s.io/machine={name}"), "cluster.x-k8s.io/cluster-namespace=default");
     cluster.kubectl(&["annotate", "node", name, &of, within]).await?;
 
-    let login = cluster.account_by("picket-managed", &[ALLOWED, MANAGED]).await?;
+    // Of Machines it may do nothing yet.
+    let login = cluster.account_by("picket-managed", &[ALLOWED]).await?;
     let more = |uid: &str, login: &str| {
         format!(
             "[releases.managed]\nkind = \"kubernetes\"\nsettle = \"0s\"\ncluster_uid = {uid:?}\n{login}machines = \"here\"\n"
@@ -48,14 +49,25 @@ async fn its_machine_is_left_alone_while_it_is_fenced_and_one_that_is_deleted_is
     let mut gateway = Gateway::within(cluster.place(), Daemon::Shipped, &fleet)?;
     gateway.begin(&[]).await?;
     let checked = gateway.picket(&["check", name]).await?;
-    assert!(!checked.out.contains("the Machine ") && !checked.out.contains("no Machine"), "{checked:?}");
+    let lacks = "its login may not get machines.cluster.x-k8s.io, list machines.cluster.x-k8s.io, \
+        patch machines.cluster.x-k8s.io: deploy/kubernetes/machines.yaml";
+    assert!(checked.out.contains(lacks), "{checked:?}");
 
     fence(&gateway, name, "released").await?;
+    assert!(skips().await?.is_null());
+    cluster.account_by("picket-managed", &[ALLOWED, MANAGED]).await?;
+    until("nobody else remediates it, late as it is", LONG, async || Ok(!skips().await?.is_null())).await?;
+    is_told(&gateway, name, "released").await?;
     let skip = skips().await?;
     assert!(skip.as_str().is_some_and(|mark| mark.contains(&format!("\"node\":\"{name}\""))), "{skip}");
     unfence(&gateway, name).await?;
     until_clean(cluster, machine).await?;
     until("a MachineHealthCheck may have it again", LONG, async || Ok(skips().await?.is_null())).await?;
+    until("nothing is found wrong with its Machine", LONG, async || {
+        let told = gateway.picket(&["check", name]).await?.out;
+        Ok(!told.contains("the Machine ") && !told.contains("no Machine") && !told.contains("may not"))
+    })
+    .await?;
 
     fence(&gateway, name, "released").await?;
     cluster.kubectl(&["delete", "machines.cluster.x-k8s.io", name, "--wait=false"]).await?;

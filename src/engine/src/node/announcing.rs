@@ -80,6 +80,7 @@ impl NodeTask {
         let known = self.met.0.get(&release).is_some_and(|(known, _)| *known == of);
         if !known {
             self.met.0.insert(release, (of, whom));
+            self.spare();
         }
     }
 

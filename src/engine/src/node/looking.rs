@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::future::OptionFuture;
 use futures::stream::FuturesUnordered;
 use picket_core::event::Event;
 use picket_core::ground::{LOOK_LIFE, Look, ReleaseGround};
@@ -254,11 +255,11 @@ impl NodeTask {
         self.resumed = false;
         // Found on once it is fenced again, whoever takes it away.
         let again = self.record().breaches > 0;
-        let going = self.being_deleted();
-        let (gone, going) = tokio::join!(self.withdraw_now(), going);
+        let going = again.then(|| self.being_deleted());
+        let (gone, going) = tokio::join!(self.withdraw_now(), OptionFuture::from(going));
         let breach = || Event::Breach { id, device: device.clone() };
         self.persist(|| standing::after(gone.clone(), breach())).await?;
-        if let Some(why) = going.filter(|_| again) {
+        if let Some(why) = going.flatten() {
             self.give_up(
                 Reason::BeingDeleted,
                 format!("found on once more, and {why}: nothing more is sent"),

@@ -22,6 +22,7 @@ mod restored;
 mod retired;
 mod schedule;
 mod sessions;
+mod sparing;
 mod standing;
 mod steps;
 mod succession;
@@ -54,6 +55,7 @@ use picket_core::store::{StoreError, Stored};
 use picket_core::time::{BootTime, WallTime};
 use schedule::Schedule;
 use sessions::Sessions;
+use sparing::Sparing;
 use standing::Withdrawing;
 pub(crate) use telling::Teller;
 use tidying::Tidying;
@@ -181,6 +183,7 @@ pub(crate) struct NodeTask {
     withdrawing: Option<Withdrawing>,
     /// That the node is being fenced is being told.
     announcing: Option<Announcing>,
+    sparing: Sparing,
     /// Whom its releases met, until that is stored.
     met: Met,
     /// What releases left on a node that is back is being taken away.
@@ -245,6 +248,7 @@ impl NodeTask {
             aside: Aside::No,
             withdrawing: None,
             announcing: None,
+            sparing: Sparing::default(),
             met: Met::default(),
             tidying: None,
             unchecked,
@@ -281,6 +285,7 @@ impl NodeTask {
             self.lingering.clear();
             self.withdraw_unproven();
             self.announce();
+            self.spare();
             self.tidy();
             let record = &self.stored.record;
             let fence = record.fence.as_ref().map(|fence| fence.id.to_string()).unwrap_or_default();

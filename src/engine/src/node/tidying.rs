@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use picket_core::record::Phase;
 use picket_release::{Left, Releaser, Whose};
 use tokio::sync::Semaphore;
@@ -56,9 +57,8 @@ impl NodeTask {
             // What was sent before a fence ended may come until then.
             let mut pause = releasers.iter().filter_map(|releaser| releaser.max_in_flight()).max();
             loop {
-                for releaser in &releasers {
-                    tidied(&of, &**releaser, &turns).await;
-                }
+                // Each for itself: what one waits for, another does not.
+                join_all(releasers.iter().map(|releaser| tidied(&of, &**releaser, &turns))).await;
                 tokio::time::sleep(pause.take().unwrap_or(ROUND)).await;
             }
         });
@@ -66,15 +66,34 @@ impl NodeTask {
     }
 }
 
+/// What is to be taken away.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// What stands at the far side itself.
+    Rest,
+    /// What keeps others away from the machine, after that.
+    Spared,
+}
+
 async fn tidied(left: &Left, releaser: &dyn Releaser, turns: &Semaphore) {
+    done(What::Rest, left, releaser, turns).await;
+    done(What::Spared, left, releaser, turns).await;
+}
+
+/// Asks until nothing is left to do, or until the next round may do it.
+async fn done(what: What, left: &Left, releaser: &dyn Releaser, turns: &Semaphore) {
     let began = Instant::now();
     let (mut pace, mut told) = (PACE, false);
     loop {
         let time = releaser.attempt_time();
-        let asked = {
-            // Thousands of nodes begin at once.
-            let _turn = turns.acquire().await;
-            tokio::time::timeout(time, releaser.tidy(left, Instant::now() + time)).await
+        let asked = match what {
+            What::Rest => {
+                // Thousands of nodes begin at once.
+                let _turn = turns.acquire().await;
+                tokio::time::timeout(time, releaser.tidy(left, Instant::now() + time)).await
+            }
+            // Whoever has the machines may be away for long: nobody's turn is spent on that.
+            What::Spared => tokio::time::timeout(time, releaser.unspare(left, Instant::now() + time)).await,
         };
         let why = match asked {
             Ok(Ok(None)) => return,
@@ -94,6 +113,10 @@ async fn tidied(left: &Left, releaser: &dyn Releaser, turns: &Semaphore) {
             }
         }
         told |= began.elapsed() > PATIENCE;
+        // What is left at the far side itself is looked for again, whatever becomes of this.
+        if told && what == What::Spared {
+            return;
+        }
         tokio::time::sleep(pace).await;
         pace = (pace * 2).min(LONGEST_PACE).min(if told { LONGEST_PACE } else { PACE * 5 });
     }

@@ -58,6 +58,48 @@ async fn that_it_is_being_fenced_is_told_before_it_is_off_and_whom_it_met_is_sto
     lawful(&cluster);
 }
 
+/// Whoever has the machines may be away for the whole fence and longer: nothing waits for him, and he is asked until he answers.
+#[tokio::test(start_paused = true)]
+async fn others_are_kept_away_from_its_machine_as_soon_as_that_can_be_done() {
+    let (mut lab, cluster) = lab(925, s(1)).await;
+    let away = |away| cluster.state.lock().expect("whole").managers_are_away = away;
+    away(true);
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    assert_eq!(met(&lab).as_deref(), Some("the machine of then"));
+    tokio::time::sleep(s(600)).await;
+    let asked = cluster.seen(|state| state.spare_asked);
+    assert!(cluster.seen(|state| !state.spared) && (15..=30).contains(&asked), "{asked}");
+    away(false);
+    until(&cluster, |state| state.spared).await;
+    assert_eq!(lab.phase(), "released");
+    // It is done, and not done over and over.
+    let asked = cluster.seen(|state| state.spare_asked);
+    tokio::time::sleep(s(600)).await;
+    assert_eq!(cluster.seen(|state| state.spare_asked), asked);
+    away(true);
+    lab.unfence().await.expect("it is let in");
+    lab.reach("normal", s(120)).await;
+    until(&cluster, |state| !state.keeps_pods_away).await;
+    tokio::time::sleep(s(3_600)).await;
+    assert!(cluster.seen(|state| state.spared));
+    away(false);
+    until(&cluster, |state| !state.spared).await;
+    lawful(&cluster);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_keeps_others_away_from_a_machine_goes_with_the_fence() {
+    let (mut lab, cluster) = lab(926, s(1)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    assert!(cluster.seen(|state| state.spared && state.spare_asked == 1));
+    lab.unfence().await.expect("it is let in");
+    lab.reach("normal", s(120)).await;
+    until(&cluster, |state| !state.spared).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    assert!(cluster.seen(|state| state.spared && state.spare_asked == 2), "each fence asks for its own");
+    lawful(&cluster);
+}
+
 /// Before it is needed; and who does not answer is told, too.
 #[tokio::test(start_paused = true)]
 async fn a_check_tells_what_is_wrong_with_a_release() {

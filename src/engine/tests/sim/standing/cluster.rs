@@ -62,6 +62,11 @@ pub(super) struct State {
     /// Nobody answers before an on.
     pub(super) mute: bool,
     pub(super) asked_for_on: usize,
+    /// Whoever has the machines does not answer.
+    pub(super) managers_are_away: bool,
+    /// Nobody else remediates its machine.
+    pub(super) spared: bool,
+    pub(super) spare_asked: usize,
     /// Who manages machines takes it away.
     pub(super) going: Option<&'static str>,
     /// A question how far it is takes so long.
@@ -150,6 +155,27 @@ impl Releaser for Cluster {
         assert_eq!(subject.node, node());
         let whom = if state.replaced { "another machine" } else { "the machine of then" };
         Ok(Some(whom.to_owned()))
+    }
+
+    async fn spare(&self, subject: &Subject, _until: Instant) -> Result<(), ReleaseError> {
+        assert!(subject.met.is_some());
+        let mut state = self.state.lock().expect("whole");
+        state.spare_asked += 1;
+        match state.managers_are_away {
+            true => return Err(ReleaseError::Unknown("nobody answers".to_owned())),
+            false => state.spared = true,
+        }
+        Ok(())
+    }
+
+    async fn unspare(&self, _left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
+        if self.seen(|state| state.managers_are_away) {
+            std::future::pending::<()>().await;
+        }
+        let mut state = self.state.lock().expect("whole");
+        assert!(!state.keeps_pods_away, "the node itself is tidied first");
+        state.spared = false;
+        Ok(None)
     }
 
     async fn tidy(&self, _left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
