@@ -6,8 +6,8 @@
 //! Streams that break are opened again by whoever reads them.
 //! **Invariants.** A request is sent again only where it surely did nothing: nobody was connected to, or the gateway answered
 //! `NOT_LEADER`. Where there are several, nothing is asked of one that was not heard just now and does not answer a harmless question first: the
-//! kernel takes connections for a process that stands still, and keeps those that it had. An endpoint that a gateway names is followed only where the certificate of who answers there is checked, or on
-//! the loopback.
+//! kernel takes connections for a process that stands still, and keeps those that it had; the only one is connected to anew. An endpoint that a
+//! gateway names is followed only where the certificate of who answers there is checked, or on the loopback.
 
 mod answer;
 
@@ -121,28 +121,38 @@ impl Gateways {
         let mut unreached = Vec::new();
         for _ in 0..count {
             let Some(way) = self.ways().all.get(at).cloned() else { break };
-            let connected = match way.channel {
-                Some(channel) => Ok(channel),
-                None => self.connected(&way.name).await,
+            let found = match way.channel {
+                Some(channel) if self.is_heard(way.heard, &channel).await => Ok(channel),
+                // The only one is connected to anew: what it had may be gone, and nobody says so on that connection.
+                Some(_) if count > 1 => Err(self.silent()),
+                _ => match self.connected(&way.name).await {
+                    Ok(channel) if count > 1 && self.is_silent(channel.clone()).await => Err(self.silent()),
+                    connected => connected,
+                },
             };
-            let was_heard = way.heard.is_some_and(|heard| heard.elapsed() < self.heard_within);
-            let fault = match connected {
-                Ok(channel) if count == 1 || was_heard || !self.is_silent(channel.clone()).await => {
+            let fault = match found {
+                Ok(channel) => {
                     let mut ways = self.ways();
                     ways.all[at].channel = Some(channel.clone());
                     ways.at = at;
                     return Ok(channel);
                 }
-                Ok(_) => {
-                    format!("it takes connections, and answers nothing in {:?}", self.answers_within).into()
-                }
-                Err(error) => error,
+                Err(fault) => fault,
             };
             self.ways().all[at].channel = None;
             unreached.push((way.name, fault));
             at = (at + 1) % count;
         }
         Err(Unreached(unreached))
+    }
+
+    /// Whether whoever is there answered just now, or does.
+    async fn is_heard(&self, last: Option<Instant>, channel: &Channel) -> bool {
+        last.is_some_and(|last| last.elapsed() < self.heard_within) || !self.is_silent(channel.clone()).await
+    }
+
+    fn silent(&self) -> BoxError {
+        format!("it takes connections, and answers nothing in {:?}", self.answers_within).into()
     }
 
     async fn connected(&self, name: &str) -> Result<Channel, BoxError> {

@@ -181,7 +181,24 @@ async fn one_that_stands_still_since_it_was_heard_is_passed_over() {
     assert_eq!(first.asked(), 1);
 }
 
-/// A way to that gateway on which nothing moves any more once that is said.
+/// A machine that was switched off and on again says nothing on the connections that it had.
+#[tokio::test]
+async fn the_only_one_is_connected_to_anew_where_its_connection_says_nothing() {
+    let only = gateway(leader("a")).await;
+    let (name, still) = halting(&only).await;
+    let mut gateways = client(&[&name]);
+    (gateways.answers_within, gateways.heard_within) = (Duration::from_millis(300), Duration::ZERO);
+    assert_eq!(ask(&gateways).await.message(), "a");
+    still.send(true).expect("it is there");
+    while still.receiver_count() > 1 {
+        tokio::task::yield_now().await;
+    }
+    still.send(false).expect("it is there");
+    let told = tokio::time::timeout(Duration::from_secs(10), ask(&gateways)).await.expect("it goes on");
+    assert_eq!(told.message(), "a");
+}
+
+/// A way to that gateway; nothing moves on the connections of now any more once that is said.
 async fn halting(to: &Running) -> (String, watch::Sender<bool>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let name = format!("http://{}", listener.local_addr().expect("an address"));
@@ -197,6 +214,7 @@ async fn halting(to: &Running) -> (String, watch::Sender<bool>) {
                     _ = stands.wait_for(|stands| *stands) => {}
                     _ = tokio::io::copy_bidirectional(&mut near, &mut far) => return,
                 }
+                drop(stands);
                 // Nothing is read, and nothing is closed.
                 std::future::pending::<()>().await;
             }));

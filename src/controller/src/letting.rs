@@ -12,6 +12,7 @@ use crate::ask::{self, Asker};
 use crate::mind::{Progress, Wish};
 use crate::outcome::reason;
 use crate::remediation::{Kept, keep};
+use crate::settings::Select;
 use crate::watch;
 
 /// Where the gateway did not say that it is done, no hold counts as none before it was looked for once more, so much later: what was asked before the
@@ -42,8 +43,10 @@ pub async fn let_go(
     let Some(node) = watch::look(api, name).await.filter(crate::mind::Node::is_ready) else {
         return Err("the Node is not Ready any more, or cannot be looked at".to_owned());
     };
-    // The gateway would tell another one's holds.
-    is_the_same(wish, &node)?;
+    // By what the machine is the gateway would tell another one's holds.
+    if asker.settings.select != Select::Name {
+        is_the_same(wish, &node)?;
+    }
     let select = ask::selected(&node, asker.settings.select)?;
     let known = known(asker, &select).await?;
     if known.holds.iter().any(|hold| is_of(hold, wish, &asker.settings.holder)) {
