@@ -72,11 +72,6 @@ impl OpenstackDriver {
 }
 
 impl OpenstackDriver {
-    /// The compute service that was found before the hold, and that may therefore be forced down.
-    pub(crate) fn found_service(&self) -> Option<String> {
-        self.services().found.clone()
-    }
-
     pub(crate) fn services(&self) -> MutexGuard<'_, Services> {
         self.services.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,10 +80,24 @@ impl OpenstackDriver {
 /// Compute services of dead hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Services {
-    /// It was not up, and not forced down, before the hold.
+    /// It was not up, and not forced down, before the hold: by its id.
     pub(crate) found: Option<String>,
+    /// The host that was up before the hold, and so not forced down.
+    pub(crate) up: Option<String>,
     /// This process forced it down.
     pub(crate) forced: Option<String>,
+}
+
+impl Services {
+    /// As it stands in what the hold found.
+    pub(crate) fn found_before(&mut self, found: Option<&String>, up: Option<&String>) {
+        (self.found, self.up) = (found.cloned(), up.cloned());
+    }
+
+    /// Whether it is known that the service of that host was not forced down before the hold.
+    pub(crate) fn may_be_forced(&self, service: &str, host: &str) -> bool {
+        self.found.as_deref() == Some(service) || self.up.as_deref() == Some(host)
+    }
 }
 
 #[async_trait]

@@ -23,6 +23,8 @@ pub(crate) const STOPS: &str = "stops";
 const OURS: &str = "our_lock_running";
 /// The compute service of a host that was not up, which was not forced down: by its id.
 pub(crate) const SERVICE: &str = "compute_service";
+/// The host, where it was up: what is forced down never is.
+pub(crate) const UP: &str = "compute_host_up";
 /// What the reason of every lock of ours begins with.
 const PREFIX: &str = "picket: ";
 const HOLDS: &str = "locked";
@@ -43,6 +45,19 @@ pub(crate) fn engaged(now: &HoldFound) -> Vec<String> {
     if stands { vec![HOLDS.to_owned()] } else { Vec::new() }
 }
 
+/// What is said where this process has forced nothing down, and one before it may have.
+fn left_down(what: &str, is_down: Result<bool, DriverError>) -> String {
+    match is_down {
+        Ok(false) => String::new(),
+        Ok(true) => format!(
+            "the {what} is forced down, and was not before: by whom is not known here, and it is left so"
+        ),
+        // Whoever may not see it never forced it down either.
+        Err(error) if matches!(error.kind, ErrorKind::Authentication | ErrorKind::Forbidden) => String::new(),
+        Err(error) => format!("whether the {what} is forced down is not told: {error}"),
+    }
+}
+
 fn report(engaged: bool, detail: impl Into<String>) -> HoldReport {
     let engaged = if engaged { vec![HOLDS.to_owned()] } else { Vec::new() };
     HoldReport { engaged, detail: detail.into() }
@@ -55,11 +70,15 @@ impl OpenstackDriver {
         let newest = actions::newest(&self.cloud, &self.settings.server, call).await?;
         let stops: Vec<String> = actions::stops(&newest, &user).into_iter().collect();
         let mut found = HoldFound::from([(STOPS.to_owned(), stops.join(" "))]);
-        if let (Err(_), Some(host)) = (server.host_takes_orders(), &server.host)
-            && let Some(service) =
-                self.compute_service(host, call).await?.filter(|service| !service.forced_down)
-        {
-            found.insert(SERVICE.to_owned(), service.id);
+        match (server.host_status.as_deref(), &server.host) {
+            (Some("UP"), Some(host)) => drop(found.insert(UP.to_owned(), host.clone())),
+            (Some(_), Some(host)) => {
+                let service = self.compute_service(host, call).await?;
+                if let Some(service) = service.filter(|service| !service.forced_down) {
+                    found.insert(SERVICE.to_owned(), service.id);
+                }
+            }
+            _ => {}
         }
         if !self.settings.hold {
             return Ok(found);
@@ -75,7 +94,7 @@ impl OpenstackDriver {
 
     pub(crate) async fn engage(&self, order: &HoldOrder, call: &Call) -> Result<HoldReport, DriverError> {
         call.may_send()?;
-        self.services().found = order.found().get(SERVICE).cloned();
+        self.services().found_before(order.found().get(SERVICE), order.found().get(UP));
         if !self.settings.hold {
             return Ok(report(false, "hold = false in the settings"));
         }
@@ -116,17 +135,21 @@ impl OpenstackDriver {
                 }
                 Err(error) => format!("the compute service {service} was forced down, and is still: {error}"),
             },
-            (None, None) => return String::new(),
-            (None, Some(service)) => match self.is_forced_down(service, call).await {
-                Ok(false) => return String::new(),
-                Ok(true) => format!(
-                    "the compute service {service} is forced down, and was not before: by whom is not known here, and it is left so"
-                ),
-                Err(error) => {
-                    format!("whether the compute service {service} is forced down is not told: {error}")
+            (None, Some(service)) => {
+                left_down(&format!("compute service {service}"), self.is_forced_down(service, call).await)
+            }
+            (None, None) => match order.found().get(UP) {
+                Some(host) => {
+                    let service = self.compute_service(host, call).await;
+                    let is_down = service.map(|service| service.is_some_and(|service| service.forced_down));
+                    left_down(&format!("compute service of {host}"), is_down)
                 }
+                None => return String::new(),
             },
         };
+        if detail.is_empty() {
+            return detail;
+        }
         tracing::warn!(server = self.settings.server, detail, "what was found is not put back");
         detail
     }

@@ -198,7 +198,7 @@ impl OpenstackDriver {
     pub(crate) async fn start(&self, order: OnOrder, call: &Call) -> Result<Accepted, DriverError> {
         self.ours().last = None;
         let mut effort = Effort::once();
-        let bound = Bound { life: order.life(), checked_at: Some(order.checked_at()) };
+        let bound = Bound { life: order.life(), checked_at: Some(order.checked_at()), not_after: None };
         self.switch(Verb::Start, Some(bound), &mut effort, call).await
     }
 

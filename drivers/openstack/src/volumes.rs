@@ -1,8 +1,9 @@
 //! A server's volumes: what Nova has attached, and whether Cinder says that one is free.
 //!
 //! **Invariant.** Attached and detached is by Nova (`os-volume_attachments`), which names server and volume; Cinder is asked, and never
-//! told: it refuses to detach behind Nova's back (CVE-2023-2088). **Invariant.** No detach is sent to a host that is down: Nova
-//! would hand it over when the host is back, to whom the volume is by then another machine's.
+//! told: it refuses to detach behind Nova's back (CVE-2023-2088). **Invariant.** No detach is sent to a host that is down, nor to one that
+//! we switched off ourselves and that Nova believes to be up still: it would hand the detach over when the host is back, to whom the volume is
+//! by then another machine's.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use serde_json::Value;
 use crate::cloud::{Bound, Command, Found, Service};
 use crate::driver::OpenstackDriver;
 use crate::power::refused;
-use crate::server::Server;
+use crate::server::{Said, Server};
 
 #[derive(Deserialize)]
 struct Attachments {
@@ -99,7 +100,7 @@ impl OpenstackDriver {
         match self.compute_service(host, call).await? {
             Some(service) if service.forced_down => Ok("; its service is forced down"),
             // What was not found before the hold is not put back at unfence, and so not changed.
-            Some(service) if self.found_service().as_deref() == Some(&service.id) => {
+            Some(service) if self.services().may_be_forced(&service.id, host) => {
                 self.force_down(&service.id, true, bound, call).await?;
                 self.services().forced = Some(service.id);
                 Ok("; its service was forced down just now")
@@ -183,10 +184,14 @@ impl Volumes for OpenstackDriver {
     ) -> Result<(), DriverError> {
         // Nova knows no forced detach: where the settings allow one, it is this one.
         let mut effort = Effort::once();
-        let bound = Bound { life: order.life(), checked_at: Some(permit.checked_at()) };
+        let bound = Bound {
+            life: order.life(),
+            checked_at: Some(permit.checked_at()),
+            not_after: Some(permit.not_after()),
+        };
         call.may_send()?;
         let server = self.server_there(call).await?;
-        if let Err(why) = server.host_takes_orders() {
+        if let Some(why) = no_hands(&server, permit.is_by_parent()) {
             // That the host is dead, and not only silent, the machine on which it runs alone proves.
             let forced = match permit.is_by_parent() {
                 true => self.let_evacuate(&server, bound, call).await?,
@@ -196,6 +201,10 @@ impl Volumes for OpenstackDriver {
                 "{why}{forced}. Nova detaches there alone: it waits until the server is evacuated, or its host is back"
             );
             return Err(effort.error(ErrorKind::Refused, detail));
+        }
+        // Newer than the look of the permit: it was started meanwhile (S4).
+        if server.power() == Said::On {
+            return Err(effort.error(ErrorKind::Refused, format!("it is {}", server.words())));
         }
         self.unlock_for(&server, &effort, call).await?;
         let path = format!("/servers/{}/os-volume_attachments/{}", self.settings.server, volume.id);
@@ -217,6 +226,16 @@ impl Volumes for OpenstackDriver {
         let by_nova = attachments.iter().any(|one| one.volume == volume.id);
         Ok(standing(by_nova, cinder.as_ref(), &self.settings.server))
     }
+}
+
+/// Why there is nobody on its host who could detach; `None`: there is. Nova says `UP` of a host until it has missed its reports, and a server that
+/// is off by its parent has no host that lives, whatever Nova says.
+fn no_hands(server: &Server, is_by_parent: bool) -> Option<String> {
+    let by_nova = server.host_takes_orders().err();
+    by_nova.or_else(|| {
+        let why = "its compute host was switched off, which Nova does not know yet: it would do what it is told when it is back";
+        is_by_parent.then(|| why.to_owned())
+    })
 }
 
 /// What both say of a volume: it is free once neither has it at that server.
@@ -279,6 +298,27 @@ mod tests {
                 Free(_) => "free",
             };
             assert_eq!(word, wanted, "{by_nova}: {told:?}");
+        }
+    }
+
+    /// S8: Nova believes in a host for a minute after its end, and hands over what it was told when it is back.
+    #[test]
+    fn nothing_is_told_to_a_host_that_was_switched_off_whatever_nova_says_of_it() {
+        for (status, is_by_parent, is_told) in [
+            (Some("UP"), false, true),
+            (None, false, true),
+            (Some("DOWN"), false, false),
+            (Some("UNKNOWN"), false, false),
+            (Some("UP"), true, false),
+            (None, true, false),
+            (Some("DOWN"), true, false),
+        ] {
+            let server = Server { host_status: status.map(str::to_owned), ..Server::default() };
+            assert_eq!(
+                no_hands(&server, is_by_parent).is_none(),
+                is_told,
+                "{status:?}, by its parent: {is_by_parent}"
+            );
         }
     }
 

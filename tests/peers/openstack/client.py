@@ -157,10 +157,13 @@ def until_refused(cloud):
     return (datetime.datetime.now(datetime.timezone.utc) - end).total_seconds()
 
 
-def application_credential(cloud, name, rules=None):
-    """A new one, {"id", "secret"}; with access rules [{"service", "method", "path"}] for what they say alone."""
-    user = cloud.current_user_id
-    made = cloud.identity.create_application_credential(user, name, **({"access_rules": rules} if rules else {}))
+def application_credential(cloud, name, rules=None, ends_in=None):
+    """A new one, {"id", "secret"}; with access rules [{"service", "method", "path"}] for what they say alone; for so many seconds."""
+    user, more = cloud.current_user_id, {"access_rules": rules} if rules else {}
+    if ends_in:
+        end = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=ends_in)
+        more["expires_at"] = end.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    made = cloud.identity.create_application_credential(user, name, **more)
     return {"id": made.id, "secret": made.secret}
 
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use picket_core::device::Identity;
 use picket_core::time::Clock;
+use picket_driver::conformance::orders::Orders;
 use picket_driver::conformance::{Heard, Owners, Storage, Subject, Trouble, VolumeTrouble, run};
-use picket_driver::{Context, DriverKind, PowerDriver, VolumeAt};
+use picket_driver::{Call, Context, DriverKind, Effect, PowerDriver, VolumeAt};
 use picket_driver_openstack::OpenstackKind;
 use picket_engine::clock::SystemClock;
 use picket_tests::Result;
@@ -16,6 +17,7 @@ use picket_tests::peers::{OPENSTACK_HOSTS, OpenStack, RequestRule, Rules, Server
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use tempfile::NamedTempFile;
+use tokio::time::Instant;
 
 use crate::scene::cloud;
 
@@ -272,5 +274,21 @@ async fn the_driver_conforms() -> Result<()> {
         ]
     );
     assert!(report.has_volumes, "{report:?}");
+    what_runs_by_now_loses_nothing(&server).await
+}
+
+/// S4: what Nova says right before a detach is newer than what it was permitted by.
+async fn what_runs_by_now_loses_nothing(server: &Server) -> Result<()> {
+    server.set_power(true).await;
+    let volume = Storage::attach(server).await;
+    let driver = server.driver();
+    let volumes = driver.volumes().expect("it has volumes");
+    let orders = Orders::new(driver.traits(), server.clock()).await.expect("orders");
+    let releasing = orders.release(Duration::from_secs(600)).await.expect("stored");
+    let permit = orders.release_permit(&releasing).await.expect("permitted");
+    let call = Call::control(Instant::now() + Duration::from_secs(60), server.clock(), orders.permit());
+    let error = volumes.detach(&releasing.order, &permit, &volume, false, &call).await.expect_err("it runs");
+    assert!(error.effect == Effect::DidNotHappen && error.detail.contains("it is ACTIVE"), "{error:?}");
+    assert!(server.detaches(&volume).await.is_empty() && server.owners(&volume).await.ours);
     Ok(())
 }

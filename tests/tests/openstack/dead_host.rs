@@ -1,11 +1,11 @@
 //! The compute host is dead: nothing is sent there, its hypervisor is fenced, and the volumes wait for an evacuation.
 
-use picket_tests::peers::{IpmiSim, OPENSTACK_HOSTS, OpenStack, Who};
+use picket_tests::peers::{IpmiSim, OPENSTACK_HOSTS, OpenStack, ServerFault, Who};
 use picket_tests::{Bmc, Result};
 use serde_json::json;
 
 use crate::driven::Plan;
-use crate::scene::{all_are_needed, cloud, deployed, deployed_for_admins, soon};
+use crate::scene::{act, all_are_needed, cloud, deployed, deployed_for_admins, soon};
 
 /// It has this host to itself.
 const HOST: &str = OPENSTACK_HOSTS[3];
@@ -16,7 +16,10 @@ const SHARES: &str = "level_share = \"25s\"\ncloud_level_share = \"25s\"\n";
 async fn the_hypervisor_is_fenced_and_the_volume_goes_once_the_server_is_evacuated() -> Result<()> {
     let cloud = cloud().await?;
     // First, as the host is one, and its service forced down for good once somebody evacuated.
-    stays_where_nobody_evacuates(cloud).await?;
+    is_not_off_while_it_moves(cloud).await?;
+    for nova_knows in [true, false] {
+        stays_where_nobody_evacuates(cloud, nova_knows).await?;
+    }
     let there = OPENSTACK_HOSTS[0];
     let bmc = IpmiSim::start().await?;
     let server = cloud.server("on-a-dead-hypervisor", HOST).await?;
@@ -68,8 +71,43 @@ async fn the_hypervisor_is_fenced_and_the_volume_goes_once_the_server_is_evacuat
     cloud.thaw_host(HOST)
 }
 
-/// Nobody evacuates: the volumes stay, a person is told why, and what was forced down is put back.
-async fn stays_where_nobody_evacuates(cloud: &OpenStack) -> Result<()> {
+/// S22: what may be about to run elsewhere is not off by the machine on which it runs.
+async fn is_not_off_while_it_moves(cloud: &OpenStack) -> Result<()> {
+    let bmc = IpmiSim::start().await?;
+    let server = cloud.server("moves", HOST).await?;
+    let volume = cloud.volume("moves").await?;
+    cloud.attach(&server, &volume).await?;
+    let compute = compute(&hypervisor(cloud, &server).await?, &bmc);
+    let plan = Plan::over(&Who::Admin, &[&server]).rules(SHARES);
+    let driven = plan.then("hypervisor", "driver = \"parent\"").nodes(&compute).start().await?;
+    cloud.hinder(&server, &ServerFault { migrate_delay: 600.0, ..ServerFault::default() })?;
+    let path = format!("/servers/{server}/action");
+    let body = json!({ "os-migrateLive": { "host": null, "block_migration": "auto" } });
+    let migrate =
+        json!({ "service": "compute", "method": "POST", "path": path, "body": body, "version": "2.96" });
+    let told = cloud.ask(&Who::Admin, "rest", migrate).await?;
+    assert_eq!(told["status"], 202, "{told}");
+    let moves = async || Ok(cloud.look(&Who::Admin, &server).await?["status"] == "MIGRATING");
+    soon("it moves", moves).await?;
+    cloud.freeze_host(HOST, true)?;
+    driven.fence().await?.needs_operator("levels_spent", &driven);
+    assert!((bmc.truth())(), "it would prove nothing, and is let be");
+    let log = driven.gateway.log();
+    assert!(log.contains("a live-migration"), "{log}");
+    assert_eq!(driven.sent("DELETE", &format!("{server}/os-volume_attachments"))?, []);
+    cloud.until_volume(&volume, "in-use").await?;
+    cloud.hinder(&server, &ServerFault::default())?;
+    cloud.thaw_host(HOST)?;
+    let moved = async || {
+        let look = cloud.look(&Who::Admin, &server).await?;
+        Ok(look["status"] == "ACTIVE" && look["OS-EXT-SRV-ATTR:host"] != HOST)
+    };
+    soon("it runs elsewhere", moved).await
+}
+
+/// Nobody evacuates: the volumes stay, a person is told why, and what was forced down is put back. Where Nova does not know yet that the
+/// host is off it would take a detach, and hand it over when the host is back; a server that is paused is the one that it does not stop first.
+async fn stays_where_nobody_evacuates(cloud: &OpenStack, nova_knows: bool) -> Result<()> {
     let up = json!({ "service": "compute", "method": "GET", "path": "/os-services", "version": "2.53" });
     let service = async || {
         let listed = cloud.ask(&Who::Admin, "rest", up.clone()).await?;
@@ -83,18 +121,27 @@ async fn stays_where_nobody_evacuates(cloud: &OpenStack) -> Result<()> {
     let plan = Plan::over(&Who::Admin, &[&server]).rules(SHARES).releasing("deadline = \"20s\"\n");
     let compute = compute(&hypervisor(cloud, &server).await?, &bmc);
     let driven = plan.then("hypervisor", "driver = \"parent\"").nodes(&compute).start().await?;
-    cloud.freeze_host(HOST, true)?;
+    if !nova_knows {
+        assert_eq!(act(cloud, &Who::Tenant, &server, json!({ "pause": null })).await?.0, 202);
+        cloud.until_server(&server, "PAUSED").await?;
+    }
+    cloud.freeze_host(HOST, nova_knows)?;
     let told = driven.fence().await?;
     told.needs_operator("release_deadline", &driven);
     let release = told.release(&volume).to_string();
     assert!(release.contains("Nova detaches there alone") && release.contains("its service"), "{release}");
     let sent = driven.sent("DELETE", &format!("{server}/os-volume_attachments"))?;
-    assert!(sent.is_empty() && driven.acted("os-stop")? == 0, "a dead host is told nothing: {sent:?}");
+    assert!(sent.is_empty(), "a dead host is told nothing: {sent:?}");
+    assert!(!nova_knows || driven.acted("os-stop")? == 0, "a dead host is told nothing");
     assert_eq!(service().await?["forced_down"], true);
     cloud.until_volume(&volume, "in-use").await?;
 
     // The hypervisor was mended: the volume is given up, and all of it comes back.
     cloud.thaw_host(HOST)?;
+    if !nova_knows {
+        assert_eq!(act(cloud, &Who::Tenant, &server, json!({ "unpause": null })).await?.0, 202);
+        cloud.until_server(&server, "ACTIVE").await?;
+    }
     let abandon = ["abandon", "n1", &format!("volumes/{volume}"), "--yes", "--reason", "a test"];
     let said = driven.gateway.picket(&abandon).await?;
     assert_eq!(said.code, 0, "{said:?}");

@@ -19,8 +19,7 @@ async fn a_volume_of_a_fenced_server_is_attached_to_another() -> Result<()> {
     }
     let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
     let told = driven.fence().await?;
-    told.is_fenced(&driven);
-    driven.detached_while_off(2)?;
+    driven.detached_once_proven(told.is_fenced(&driven), 2)?;
     for volume in [&data, &log] {
         cloud.until_volume(volume, "available").await?;
         cloud.attach(&other, volume).await?;
@@ -33,6 +32,26 @@ async fn a_volume_of_a_fenced_server_is_attached_to_another() -> Result<()> {
     let of_it: Vec<_> = deleted.iter().filter(|(_, _, status)| *status == 202).collect();
     assert!(of_it.len() >= 2, "{deleted:?}");
     assert_eq!(driven.unfence().await?.kind(), "unfenced");
+    Ok(())
+}
+
+#[tokio::test]
+async fn of_several_servers_the_fenced_one_alone_loses_a_volume() -> Result<()> {
+    let cloud = cloud().await?;
+    let [here, there, ..] = OPENSTACK_HOSTS;
+    let (server, other) =
+        (cloud.server("one-of-two", here).await?, cloud.server("other-of-two", there).await?);
+    let volume = cloud.shared_volume("of-two").await?;
+    for one in [&other, &server] {
+        cloud.attach(one, &volume).await?;
+    }
+    let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
+    let told = driven.fence().await?;
+    driven.detached_once_proven(told.is_fenced(&driven), 1)?;
+    let seen = cloud.ask(&Who::Tenant, "volume", json!({ "volume": volume })).await?;
+    let owners = seen["attachments"].as_array().cloned().unwrap_or_default();
+    let owners: Vec<&str> = owners.iter().filter_map(|one| one["server_id"].as_str()).collect();
+    assert_eq!((&seen["status"], owners), (&json!("in-use"), vec![other.as_str()]), "{seen:#}");
     Ok(())
 }
 

@@ -1,11 +1,13 @@
 //! Servers, users and clouds that are not what the settings say: told at the check, and never off.
 
+use std::time::{Duration, Instant};
+
 use picket_tests::Result;
-use picket_tests::peers::{OPENSTACK_HOSTS, RequestRule, Who};
+use picket_tests::peers::{Credential, OPENSTACK_HOSTS, Request, RequestRule, Who};
 use serde_json::json;
 
 use crate::driven::{IMPATIENT, Plan};
-use crate::scene::{all_are_needed, cloud, deployed};
+use crate::scene::{all_are_needed, cloud, deployed, soon};
 
 /// What `picket check` says of n1.
 async fn checked(driven: &crate::driven::Driven<'_>) -> Result<String> {
@@ -86,7 +88,7 @@ async fn a_server_that_was_deleted_is_off_and_its_successor_is_let_be() -> Resul
     let delete = json!({ "service": "compute", "method": "DELETE", "path": path });
     assert_eq!(cloud.ask(&Who::Tenant, "rest", delete).await?["status"], 204);
     let gone = async || Ok(cloud.look(&Who::Tenant, &server).await?.is_null());
-    crate::scene::soon("the server is deleted", gone).await?;
+    soon("the server is deleted", gone).await?;
     let other = cloud.server("replaced", OPENSTACK_HOSTS[0]).await?;
     driven.fence().await?.is_fenced(&driven);
     assert_eq!(driven.acted("os-stop")?, 0);
@@ -133,7 +135,7 @@ async fn a_credential_that_may_not_stop_says_which_request_it_lacks() -> Result<
 async fn a_wrong_password_is_not_tried_again_and_again() -> Result<()> {
     let cloud = cloud().await?;
     let server = cloud.server("wrong-password", OPENSTACK_HOSTS[1]).await?;
-    let nobody = picket_tests::peers::Credential { id: "0".repeat(32), secret: "wrong-hunter3".to_owned() };
+    let nobody = Credential { id: "0".repeat(32), secret: "wrong-hunter3".to_owned() };
     let before = driven_logins(cloud)?;
     let driven = Plan::over(&Who::Application(nobody), &[&server]).rules(IMPATIENT).start().await?;
     driven.fence().await?.needs_operator("levels_spent", &driven);
@@ -142,6 +144,49 @@ async fn a_wrong_password_is_not_tried_again_and_again() -> Result<()> {
     let log = driven.gateway.log();
     assert!(log.contains("who logs in, or the password, is wrong") && !log.contains("hunter3"), "{log}");
     assert_eq!(driven.did()?, ["spawn"]);
+    Ok(())
+}
+
+/// As it is after Keystone's keys were exchanged, or its user logged out elsewhere.
+#[tokio::test]
+async fn a_token_that_nova_knows_no_more_is_replaced_in_the_middle_of_a_fence() -> Result<()> {
+    let cloud = cloud().await?;
+    let server = cloud.server("forgotten-token", OPENSTACK_HOSTS[0]).await?;
+    let volume = cloud.volume("forgotten-token").await?;
+    cloud.attach(&server, &volume).await?;
+    let driven = Plan::over(&Who::Tenant, &[&server]).start().await?;
+    // What Keystone gave a moment ago is known everywhere.
+    let began = Instant::now();
+    soon("its token is old enough", async || Ok(began.elapsed() > Duration::from_secs(11))).await?;
+    let rule = RequestRule { agent: "picket/".to_owned(), ..RequestRule::new("GET", &server, 401) };
+    let rules = cloud.rules(&[rule])?;
+    let told = driven.fence().await?;
+    drop(rules);
+    driven.detached_once_proven(told.is_fenced(&driven), 1)?;
+    cloud.until_volume(&volume, "available").await?;
+    let refused = driven.sent("GET", &server)?.iter().filter(|(_, _, status)| *status == 401).count();
+    assert_eq!(refused, 1, "it is asked again with a new one, and once");
+    assert_eq!(driven.unfence().await?.kind(), "unfenced");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_credential_that_has_expired_is_told_and_nothing_is_off_by_it() -> Result<()> {
+    let cloud = cloud().await?;
+    let server = cloud.server("expired", OPENSTACK_HOSTS[0]).await?;
+    let arguments = json!({ "name": "expired", "ends_in": 1 });
+    let made = cloud.ask(&Who::Tenant, "application_credential", arguments).await?;
+    let word = |key: &str| made[key].as_str().unwrap_or_default().to_owned();
+    let credential = Credential { id: word("id"), secret: word("secret") };
+    let began = Instant::now();
+    soon("it has expired", async || Ok(began.elapsed() > Duration::from_secs(2))).await?;
+    let driven =
+        Plan::over(&Who::Application(credential.clone()), &[&server]).rules(IMPATIENT).start().await?;
+    let said = checked(&driven).await?;
+    assert!(said.contains("expired") || said.contains("who logs in, or the password, is wrong"), "{said}");
+    driven.fence().await?.needs_operator("levels_spent", &driven);
+    assert_eq!(driven.did()?, ["spawn"]);
+    assert!(!driven.gateway.log().contains(&credential.secret), "a secret is in the log");
     Ok(())
 }
 
@@ -212,7 +257,7 @@ async fn a_keystone_that_is_away_or_elsewhere_is_told_by_its_place() -> Result<(
 
 /// How often our own daemons' logins by that wrong credential were refused.
 fn driven_logins(cloud: &picket_tests::peers::OpenStack) -> Result<usize> {
-    let refused = |one: &picket_tests::peers::Request| {
+    let refused = |one: &Request| {
         one.service == "identity"
             && one.agent.starts_with("picket/")
             && one.answer.as_ref().is_some_and(|answer| answer.status == 401)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::order::Order;
-use picket_core::time::BootTime;
+use picket_core::time::{BootTime, WallTime};
 use picket_driver::unclear::Sending;
 use picket_driver::{Barrier, Call, DriverError, Effort, ErrorKind};
 use picket_reach::web::{self, Answer, NoAnswer};
@@ -52,12 +52,14 @@ pub(crate) struct Bound {
     pub(crate) life: Option<Duration>,
     /// When the store said so for the last time: a token that was got later is none of its.
     pub(crate) checked_at: Option<BootTime>,
+    /// When the permit's own time is over: later than that it does not begin to go.
+    pub(crate) not_after: Option<WallTime>,
 }
 
 impl Bound {
     /// Of what is stored, and sent without asking the store once more.
     pub(crate) fn of(order: &Order) -> Self {
-        Self { life: order.life(), checked_at: None }
+        Self { life: order.life(), checked_at: None, not_after: None }
     }
 }
 
@@ -126,11 +128,12 @@ pub(super) async fn carry(
     request: RequestBuilder,
     token: Arc<Token>,
     sending: Sending,
+    not_after: Option<WallTime>,
     call: &Call,
 ) -> Result<Answer, Unanswered> {
     let deadline = call.deadline();
     let barrier = Barrier::default();
-    let word = barrier.word(call, None);
+    let word = barrier.word(call, not_after);
     let carried = tokio::spawn(async move {
         let answered = match bearing(request, &token) {
             Ok(request) => {

@@ -304,7 +304,8 @@ impl Cloud {
         effort.sent();
         let asked_at = call.now();
         let sending = unclear.sending(asked_at + self.longest_life());
-        let answer = match carry(request, token.clone(), sending, call).await {
+        let not_after = bound.and_then(|bound| bound.not_after);
+        let answer = match carry(request, token.clone(), sending, not_after, call).await {
             Ok(answer) => answer,
             Err(failed) => {
                 if matches!(failed, Unanswered::NeverSent(_) | Unanswered::Barred(_)) {
