@@ -53,6 +53,8 @@ struct Last {
     sent_at: BootTime,
     /// And when it was asked for.
     found: Option<(BootTime, Instance)>,
+    /// Whether it was ever there, in this zone of this project.
+    was_there: bool,
 }
 
 /// What a look at the instance found.
@@ -120,6 +122,7 @@ impl GcpDriver {
                 let misnamed = self.is_called_so(&instance).err();
                 *self.misnamed.lock().unwrap_or_else(PoisonError::into_inner) = misnamed;
                 let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                last.was_there = true;
                 if stamps.asked_at >= last.sent_at {
                     last.found = Some((stamps.asked_at, instance.clone()));
                 }
@@ -142,7 +145,13 @@ impl GcpDriver {
 
     /// Something is sent that changes it: what was seen is of the past.
     pub(crate) fn changes(&self, now: BootTime) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Last { sent_at: now, found: None };
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        (last.sent_at, last.found) = (now, None);
+    }
+
+    /// Whether this process has seen it there.
+    pub(crate) fn was_there(&self) -> bool {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).was_there
     }
 
     /// S13: the name in the settings is the only word on whose the number is that does not come from the number. An instance that is

@@ -14,7 +14,7 @@ use picket_driver::{Call, DriverError, Effect, ErrorKind, Standing, Volume, Volu
 
 use crate::cloud::{Bound, Command};
 use crate::driver::GcpDriver;
-use crate::instance::{AttachedDisk, Disk, Instance};
+use crate::instance::{AttachedDisk, Disk, Instance, Said};
 use crate::requests::{Of, RequestId};
 
 fn not_told(detail: String) -> DriverError {
@@ -107,8 +107,10 @@ impl Volumes for GcpDriver {
     async fn attached(&self, call: &Call) -> Result<Vec<Volume>, DriverError> {
         let instance = match self.found(call).await? {
             Ok(instance) => instance,
-            // Who is not there has nothing.
-            Err(_gone) => return Ok(Vec::new()),
+            // Who is not there any more has nothing.
+            Err(_gone) if self.was_there() => return Ok(Vec::new()),
+            // Who never was there need not be who is looked for: another zone or project has the same answer.
+            Err(why) => return Err(DriverError::new(ErrorKind::Refused, Effect::DidNotHappen, why)),
         };
         let disks = instance.disks().map_err(not_told)?.to_vec();
         try_join_all(disks.into_iter().map(|disk| self.volume(disk, call))).await
@@ -125,6 +127,14 @@ impl Volumes for GcpDriver {
         // Compute Engine knows no forced detach: where the settings allow one, it is this one.
         call.may_send()?;
         let Ok(instance) = self.found(call).await? else { return Ok(()) };
+        // Newer than the look of the permit: it was started meanwhile (S4).
+        if instance.said() == Said::On {
+            return Err(DriverError::new(
+                ErrorKind::Refused,
+                Effect::DidNotHappen,
+                format!("it is {}", instance.words()),
+            ));
+        }
         let disks = instance.disks().map_err(not_told)?;
         let at = match Self::device_of(disks, volume) {
             Some(disk) if disk.is_boot() => {

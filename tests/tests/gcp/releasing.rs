@@ -100,10 +100,13 @@ async fn a_detach_whose_answer_is_lost_or_that_comes_to_nothing_happens_once() -
     scene.detached_while_off(2).await
 }
 
-/// One that is attached under another device by now is found there; one that somebody detached by hand is fine.
+/// What somebody detached by hand is fine, and whoever has it by then keeps it.
 #[tokio::test]
-async fn what_somebody_detached_by_hand_is_fine() -> Result<()> {
-    let instance = compute().await?.instance(&["by-hand"]).await?;
+async fn what_somebody_detached_by_hand_is_fine_and_stays_with_its_new_owner() -> Result<()> {
+    let compute = compute().await?;
+    let instance = compute.instance(&["by-hand"]).await?;
+    let owner = compute.instance(&[]).await?;
+    let disk = &instance.disks["by-hand"];
     let scene = Plan::new().over(&instance).await?;
     scene.compute.treat(scene.id(), &GceTreatment { stopping: Some(4.0), ..GceTreatment::default() }).await?;
     let by_hand = async {
@@ -111,9 +114,11 @@ async fn what_somebody_detached_by_hand_is_fine() -> Result<()> {
         soon("it is off", async || Ok(scene.compute.state(scene.id()).await? == "TERMINATED")).await?;
         // Whoever is first.
         scene.by_hand("detachDisk?deviceName=by-hand").await?;
-        Ok(())
+        let free = async || Ok(compute.disk(disk).await?.users.is_empty());
+        soon("it is free", free).await?;
+        compute.attach(&owner.id, "by-hand", Some(disk), "READ_WRITE").await
     };
-    let (told, ()) = tokio::try_join!(scene.fence(), by_hand)?;
+    let (told, _) = tokio::try_join!(scene.fence(), by_hand)?;
     let released = &told.result["outcome"]["released"];
     assert_eq!(
         (told.kind(), released),
@@ -122,5 +127,6 @@ async fn what_somebody_detached_by_hand_is_fine() -> Result<()> {
         told.result,
         scene.gateway.log()
     );
+    assert_eq!(compute.disk(disk).await?.users.keys().collect::<Vec<_>>(), [&owner.id]);
     scene.detached_while_off(1).await
 }

@@ -1,6 +1,8 @@
 //! An instance's volumes, as it and the disks tell them.
 
-use picket_driver::{ErrorKind, Standing, VolumeAt};
+use std::time::Duration;
+
+use picket_driver::{Effect, ErrorKind, Standing, VolumeAt};
 
 use super::compute::{Fault, PROJECT, ZONE};
 use super::{Scene, id};
@@ -66,4 +68,38 @@ async fn a_disk_is_attached_until_both_say_otherwise() {
     let Standing::Going(words) = standing().await else { panic!("whose it is is not known") };
     assert!(words.ends_with("which is not there"), "{words}");
     assert!(matches!(standing().await, Standing::Free(_)), "nobody has it");
+}
+
+/// S4: what Compute Engine says right before a detach is newer than what it was permitted by.
+#[tokio::test]
+async fn what_runs_by_now_loses_nothing() {
+    let scene = Scene::new(1).await;
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    driver.read_power(&scene.call(&orders)).await.expect("told");
+    let releasing = orders.release(Duration::from_secs(7_200)).await.expect("stored");
+    let permit = orders.release_permit(&releasing).await.expect("permitted");
+    let (volumes, at) = (driver.volumes().expect("volumes"), at("data", "data"));
+    let detach = async || volumes.detach(&releasing.order, &permit, &at, false, &scene.call(&orders)).await;
+    let error = detach().await.expect_err("it runs");
+    assert!(error.effect == Effect::DidNotHappen && error.detail.contains("it is RUNNING"), "{error:?}");
+    let has_it = || {
+        scene.compute.with(|world| world.machines[&id(0)].disks.iter().any(|(device, _)| device == "data"))
+    };
+    assert!(has_it());
+    scene.compute.machine(&id(0), |machine| machine.status = "TERMINATED");
+    detach().await.expect("it is off");
+    assert!(!has_it());
+}
+
+/// Another zone, or another project, has the same answer for it.
+#[tokio::test]
+async fn what_was_never_there_is_not_without_disks() {
+    let scene = Scene::new(1).await;
+    scene.compute.with(|world| world.machines.remove(&id(0))).expect("there");
+    let driver = scene.driver(0);
+    let orders = scene.orders(&driver).await;
+    let told = driver.volumes().expect("volumes").attached(&scene.call(&orders)).await;
+    let error = told.expect_err("whose disks they are is not known");
+    assert_eq!((error.kind, error.effect), (ErrorKind::Refused, Effect::DidNotHappen), "{error}");
 }
