@@ -1,5 +1,7 @@
 //! What a store must do. Stores only implement this; what proves that a write happened is made in [`crate::step`].
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
@@ -181,6 +183,12 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// One round trip that compares guard and version and changes nothing (S6).
     async fn check(&self, guard: Guard, node: &NodeId, version: Version) -> Result<(), StoreError>;
+
+    /// Those of its members, by name, that do not answer now: for its quorum they count as lost (S17, K11). Whoever cannot tell, or has no
+    /// members, names none.
+    async fn silent_members(&self) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
 
     /// What a key is bound to. Keys are kept as long as the history.
     async fn key(&self, node: &NodeId, key: &str) -> Result<Option<KeyEntry>, StoreError>;

@@ -1,5 +1,6 @@
 //! A store whose writes are counted and measured.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -67,6 +68,10 @@ impl Store for Measured {
 
     async fn check(&self, guard: Guard, node: &NodeId, version: Version) -> Result<(), StoreError> {
         self.inner.check(guard, node, version).await
+    }
+
+    async fn silent_members(&self) -> BTreeSet<String> {
+        self.inner.silent_members().await
     }
 
     async fn key(&self, node: &NodeId, key: &str) -> Result<Option<KeyEntry>, StoreError> {

@@ -4,6 +4,7 @@
 
 mod duo;
 mod going_on;
+mod members;
 mod moving;
 mod settings;
 mod succession;

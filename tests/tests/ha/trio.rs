@@ -41,13 +41,18 @@ impl Trio {
 
     /// The same, with this lease.
     pub async fn with_lease(lease: &str, variables: &[(&str, &str)]) -> Result<Self> {
+        Self::with_rules(lease, RULES, variables).await
+    }
+
+    /// The same, with further settings instead of [`RULES`].
+    pub async fn with_rules(lease: &str, rules: &str, variables: &[(&str, &str)]) -> Result<Self> {
         let etcd = EtcdCluster::start(3).await?;
         let bmc = IpmiSim::builder().holds().start().await?;
         let webhook = Webhook::with_witness(bmc.truth()).await?;
         let metrics = vec![free(), free(), free()];
         let mut trio = Self { gateways: Vec::new(), etcd, bmc, webhook, metrics };
         for n in 0..3 {
-            let fleet = trio.fleet(n, lease, RULES);
+            let fleet = trio.fleet(n, lease, rules);
             trio.gateways.push(Gateway::of(Daemon::Hooked, &fleet)?);
         }
         trio.gateways[0].begin(variables).await?;

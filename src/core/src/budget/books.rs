@@ -72,6 +72,8 @@ pub struct Books {
     pub(super) brake: Brake,
     /// On which node each child was last seen to run (S22): what takes the parent away takes the child away.
     pub(super) runs_on: BTreeMap<NodeId, NodeId>,
+    /// Members of the store that do not answer.
+    pub(super) silent: BTreeSet<String>,
 }
 
 impl Books {
@@ -92,7 +94,18 @@ impl Books {
             waiting: BTreeMap::new(),
             brake,
             runs_on: BTreeMap::new(),
+            silent: BTreeSet::new(),
         }
+    }
+
+    /// These members of the store do not answer now; all others do.
+    pub fn hears_nothing_of(&mut self, members: BTreeSet<String>) {
+        self.silent = members;
+    }
+
+    /// Whether a member of the store falls with that node.
+    pub fn carries_a_member(&self, node: &NodeId) -> bool {
+        self.budget.quorum.members.values().flatten().any(|on| self.falls_with(on, node))
     }
 
     /// A child was seen to run on that parent.

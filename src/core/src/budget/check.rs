@@ -172,7 +172,7 @@ impl Books {
     }
 
     /// Whether a node falls with that one: it is that one, or was last seen to run on it.
-    fn falls_with(&self, one: &NodeId, node: &NodeId) -> bool {
+    pub(super) fn falls_with(&self, one: &NodeId, node: &NodeId) -> bool {
         self.stands_on(one).any(|on| on == node)
     }
 
@@ -182,7 +182,9 @@ impl Books {
     }
 
     fn quorum_bar(&self, count: &Count, node: &NodeId) -> Option<Bar> {
-        self.budget.quorum.bar(node, |one| self.falls_with(one, node), |one| self.is_dark(count, one))
+        let (falls, dark) =
+            (|one: &NodeId| self.falls_with(one, node), |one: &NodeId| self.is_dark(count, one));
+        self.budget.quorum.bar(node, falls, dark, &self.silent)
     }
 
     fn bar_in_groups(&self, count: &Count, node: &NodeId, now: BootTime) -> Option<Bar> {

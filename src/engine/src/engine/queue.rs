@@ -128,6 +128,9 @@ pub(super) async fn run(
         runner.expire();
         runner.withdraw().await;
         runner.tidy().await;
+        if runner.carry_members() {
+            engine.shared.office.hears_nothing_of(engine.shared.parts.store.silent_members().await);
+        }
         let wake = runner.let_go();
         tokio::select! {
             biased;
@@ -189,6 +192,12 @@ impl Runner<'_> {
         self.show(&entry.node);
         self.entries.insert(ticket, entry);
         Ok(waits)
+    }
+
+    /// Whether one of those that wait would cost the store a member: then it counts who answers now.
+    fn carry_members(&self) -> bool {
+        let office = &self.engine.shared.office;
+        self.entries.values().any(|entry| office.carries_a_member(&entry.node))
     }
 
     /// Lets go whose turn has come; says how long nothing can change by time alone.

@@ -7,7 +7,7 @@ mod pauses;
 pub(crate) mod queue;
 mod start;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -183,6 +183,16 @@ impl Office {
     /// Where a node stands that is neither normal nor retired.
     pub(crate) fn standing(&self, node: &NodeId) -> Option<Standing> {
         self.papers().standing.get(node).cloned()
+    }
+
+    /// Whether a member of the store falls with that node.
+    pub(crate) fn carries_a_member(&self, node: &NodeId) -> bool {
+        self.papers().books.carries_a_member(node)
+    }
+
+    /// These members of the store do not answer now.
+    pub(crate) fn hears_nothing_of(&self, members: BTreeSet<String>) {
+        self.papers().books.hears_nothing_of(members);
     }
 
     /// A child runs on that parent: a fence of the parent takes it away too.

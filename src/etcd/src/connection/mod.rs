@@ -6,9 +6,10 @@
 mod endpoint;
 mod fault;
 mod login;
+mod members;
 mod version;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,6 +46,8 @@ pub(crate) struct Connection {
     refused: Mutex<BTreeMap<usize, String>>,
     /// The cluster, as the first member that was reached named it.
     cluster: Mutex<Option<(u64, String)>>,
+    /// Members, by their numbers, that answered at an endpoint once.
+    heard: Mutex<BTreeSet<u64>>,
     request: Duration,
 }
 
@@ -60,6 +63,7 @@ impl Connection {
             looked: AtomicBool::new(false),
             refused: Mutex::default(),
             cluster: Mutex::default(),
+            heard: Mutex::default(),
             request: settings.request,
         }
     }

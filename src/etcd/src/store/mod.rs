@@ -10,6 +10,8 @@ mod leave;
 mod notes;
 mod write;
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use etcd_client::KeyValue;
 use picket_core::ids::{FenceId, Incarnation, NodeId, Revision, Term, Version};
@@ -121,6 +123,10 @@ impl Store for EtcdStore {
 
     async fn check(&self, guard: Guard, node: &NodeId, version: Version) -> Result<(), StoreError> {
         write::check(&self.etcd.house, guard, node, version).await
+    }
+
+    async fn silent_members(&self) -> BTreeSet<String> {
+        self.etcd.house.connection.silent_members().await
     }
 
     async fn key(&self, node: &NodeId, key: &str) -> Result<Option<KeyEntry>, StoreError> {

@@ -122,7 +122,15 @@ impl NodeTask {
         }
     }
 
+    /// K11: what a machine's end would cost the store is told by the members that answer now, and not by our own records alone.
+    pub(super) async fn count_members(&self) {
+        if self.office.carries_a_member(&self.plan.id) {
+            self.office.hears_nothing_of(self.parts.store.silent_members().await);
+        }
+    }
+
     async fn open(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
+        self.count_members().await;
         let aside = Asides::which(call.set_aside.as_ref());
         let ticket = call.turn.map(|turn| turn.ticket);
         let through_pauses = self.of_child.as_ref().is_some_and(|child| child.is_breach);

@@ -40,7 +40,10 @@ impl NodeTask {
         let planned = match self.way(call) {
             Err(EngineError::Blocked { reason, detail }) => Planned::Blocked(reason, detail),
             Err(error) => return Err(error),
-            Ok(Way::Open) => self.would_open(call, recovered),
+            Ok(Way::Open) => {
+                self.count_members().await;
+                self.would_open(call, recovered)
+            }
             Ok(Way::Join) => match &self.record().fence {
                 Some(fence) => Planned::Joins(fence.id),
                 None => return Err(EngineError::Invalid("the node has no fence to join".to_owned())),
