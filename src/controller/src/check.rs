@@ -1,5 +1,6 @@
 //! What is missing before it could work: everything at once.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -115,34 +116,42 @@ async fn may(api: &Api, (group, resource, verb, namespace): (&str, &str, &str, S
 
 async fn definition(api: &Api, plural: &str, has_status: bool) -> Option<String> {
     let name = format!("{plural}.{}", crd::GROUP);
-    let path = format!("/apis/{}/{}", crd::GROUP, crd::VERSION);
     let apply = "apply it: picket-controller crds | kubectl apply -f -";
-    match api.find::<Value>(&path).await {
-        Ok(Some(found)) => {
-            let resources = found["resources"].as_array();
-            let of = |kind: &str| resources.is_some_and(|all| all.iter().any(|one| one["name"] == kind));
-            match (of(plural), !has_status || of(&format!("{plural}/status"))) {
-                (true, true) => None,
-                (true, false) => {
-                    Some(format!("definition: {name} is not complete in {}; {apply}", crd::VERSION))
-                }
-                (false, _) => Some(format!("definition: {name} is missing; {apply}")),
-            }
+    let found = match served(api, crd::VERSION).await {
+        Ok(found) => found,
+        Err(fault) => return Some(format!("definition: {fault}")),
+    };
+    match (found.contains(plural), !has_status || found.contains(&format!("{plural}/status"))) {
+        (true, true) => return None,
+        (true, false) => {
+            return Some(format!("definition: {name} is not complete in {}; {apply}", crd::VERSION));
         }
-        Ok(None) => match api.find::<Value>(&format!("/apis/{}", crd::GROUP)).await {
-            Ok(Some(found)) => {
-                let versions = found["versions"].as_array().into_iter().flatten();
-                let versions: Vec<&str> = versions.filter_map(|one| one["version"].as_str()).collect();
-                let versions = versions.join(", ");
-                Some(format!(
-                    "definition: {name} is there in {versions}, and this controller speaks {}; {apply}",
-                    crd::VERSION
-                ))
-            }
-            _ => Some(format!("definition: {name} is missing; {apply}")),
-        },
-        Err(fault) => Some(format!("definition: {fault}")),
+        (false, _) => {}
     }
+    // Others of the group may be there in our version.
+    let mut others = Vec::new();
+    let group = api.find::<Value>(&format!("/apis/{}", crd::GROUP)).await.ok().flatten().unwrap_or_default();
+    let versions = group["versions"].as_array().into_iter().flatten();
+    for version in versions.filter_map(|one| one["version"].as_str()) {
+        if served(api, version).await.is_ok_and(|kinds| kinds.contains(plural)) {
+            others.push(version.to_owned());
+        }
+    }
+    Some(match others.is_empty() {
+        true => format!("definition: {name} is missing; {apply}"),
+        false => format!(
+            "definition: {name} is there in {}, and this controller speaks {}; {apply}",
+            others.join(", "),
+            crd::VERSION
+        ),
+    })
+}
+
+/// The resources of our group that the API server has in that version.
+async fn served(api: &Api, version: &str) -> Result<BTreeSet<String>, Fault> {
+    let found = api.find::<Value>(&format!("/apis/{}/{version}", crd::GROUP)).await?.unwrap_or_default();
+    let resources = found["resources"].as_array().into_iter().flatten();
+    Ok(resources.filter_map(|one| one["name"].as_str()).map(str::to_owned).collect())
 }
 
 async fn gateways(settings: &Settings) -> Vec<String> {

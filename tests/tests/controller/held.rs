@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::scene::Scene;
 
 /// So long nothing else happens.
-async fn lasts(seconds: u64) -> Result<()> {
+pub async fn lasts(seconds: u64) -> Result<()> {
     let turned = Instant::now();
     until("a while passes", Duration::from_secs(seconds + 30), async || {
         Ok(turned.elapsed() > Duration::from_secs(seconds))
@@ -63,6 +63,50 @@ async fn what_is_cordoned_excluded_paused_or_flaps_is_left_alone_and_what_is_dea
     scene.event("n2", "Fenced", &controller).await?;
     assert_eq!(scene.fences().await?, ["n5", "n2"]);
     scene.cluster.kubectl(&["uncordon", "n1"]).await.map(drop)
+}
+
+/// K10: who holds the lock of kured, or is at work for machine-config, comes back by itself.
+#[tokio::test]
+async fn whose_reboot_is_planned_is_left_alone_until_it_is_not_any_more() -> Result<()> {
+    let scene = Scene::open().await?;
+    scene.policy(&quick()).await?;
+    let labels = json!({ "name": "kured" });
+    let kured = |lock: &str| {
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": { "name": "kured", "namespace": "kube-system", "annotations": { "weave.works/kured-node-lock": lock } },
+            "spec": {
+                "selector": { "matchLabels": labels },
+                "template": {
+                    "metadata": { "labels": labels },
+                    "spec": {
+                        "nodeSelector": { "no-such-label": "here" },
+                        "containers": [{ "name": "kured", "image": "example.org/kured" }],
+                    },
+                },
+            },
+        })
+    };
+    scene.cluster.apply(&kured(r#"{"nodeID":"n1","metadata":{"unschedulable":false}}"#)).await?;
+    let working = "machineconfiguration.openshift.io/state=Rebooting";
+    scene.cluster.kubectl(&["annotate", "node", "n2", working]).await?;
+    let controller = scene.controller("one")?;
+    scene.told("workers", "Acting", "Acting").await?;
+    for node in ["n1", "n2", "n4"] {
+        scene.kubelets.says(node, false).await?;
+    }
+    for (node, why) in [("n1", "kured"), ("n2", "machineconfiguration")] {
+        let words = scene.event(node, "FenceWithheld", &controller).await?;
+        assert!(words.contains(why), "{node}: {words}");
+    }
+    scene.event("n4", "Fenced", &controller).await?;
+    assert_eq!(scene.fences().await?, ["n4"], "{}", controller.log());
+    // The lock was given back, and it is not Ready still.
+    scene.cluster.apply(&kured("")).await?;
+    scene.event("n1", "Fenced", &controller).await?;
+    assert_eq!(scene.fences().await?, ["n4", "n1"]);
+    scene.cluster.kubectl(&["-n", "kube-system", "delete", "daemonset", "kured"]).await.map(drop)
 }
 
 #[tokio::test]

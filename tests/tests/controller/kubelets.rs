@@ -47,6 +47,10 @@ fn new(ready: bool) -> Kubelet {
     Kubelet { ready, turned: time(), boot: Uuid::now_v7().to_string(), silent: false }
 }
 
+fn node(name: &str, labels: &Value) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": labels } })
+}
+
 fn lease(name: &str) -> Value {
     let now = time().replace('Z', ".000000Z");
     json!({
@@ -90,8 +94,7 @@ fn status(name: &str, kubelet: &Kubelet) -> Value {
 impl Kubelets {
     /// Nodes of these names, with these labels, that are Ready.
     pub async fn start(cluster: &'static Kubernetes, nodes: &[(&str, Value)]) -> Result<Self> {
-        let one = |(name, labels): &(&str, Value)| json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": labels } });
-        let items: Vec<Value> = nodes.iter().map(one).collect();
+        let items: Vec<Value> = nodes.iter().map(|(name, labels)| node(name, labels)).collect();
         cluster.apply(&json!({ "apiVersion": "v1", "kind": "List", "items": items })).await?;
         let all: BTreeMap<String, Kubelet> =
             nodes.iter().map(|(name, _)| ((*name).to_owned(), new(true))).collect();
@@ -109,6 +112,13 @@ impl Kubelets {
             }
         });
         Ok(Self { cluster, all, task })
+    }
+
+    /// One more Node, that is Ready.
+    pub async fn joins(&self, name: &str, labels: &Value) -> Result<()> {
+        self.cluster.apply(&node(name, labels)).await?;
+        lock(&self.all).insert(name.to_owned(), new(true));
+        self.now().await
     }
 
     fn change(&self, node: &str, change: impl FnOnce(&mut Kubelet)) {

@@ -1,6 +1,9 @@
 //! What is missing is said before it is needed, by name.
 
+use std::time::Duration;
+
 use picket_tests::Result;
+use picket_tests::peers::until;
 use serde_json::json;
 
 use crate::scene::Scene;
@@ -42,6 +45,32 @@ async fn what_is_missing_is_said_all_at_once_and_by_name() -> Result<()> {
         assert!(err.contains(words), "{words} is not in\n{err}");
     }
     assert!(!err.contains("may not get nodes") && !err.contains(":7070"), "{err}");
+
+    // One of another version is no better.
+    let other = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "fencingpolicies.picket.dev" },
+        "spec": {
+            "group": "picket.dev",
+            "scope": "Cluster",
+            "names": { "plural": "fencingpolicies", "singular": "fencingpolicy", "kind": "FencingPolicy" },
+            "versions": [{
+                "name": "v1beta9",
+                "served": true,
+                "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
+            }],
+        },
+    });
+    scene.cluster.apply(&other).await?;
+    until("it is told", Duration::from_secs(60), async || {
+        let (code, _, err) = check(&right).await?;
+        Ok(code == 75
+            && err.contains("fencingpolicies.picket.dev is there in v1beta9, and this controller speaks"))
+    })
+    .await?;
+    scene.cluster.kubectl(&["delete", "crd", "fencingpolicies.picket.dev"]).await?;
 
     // It waits for its definition, and works once that is there.
     let controller = scene.controller("one")?;

@@ -3,6 +3,7 @@
 use picket_tests::Result;
 use serde_json::json;
 
+use crate::held::lasts;
 use crate::scene::Scene;
 
 #[tokio::test]
@@ -48,8 +49,41 @@ async fn a_policy_that_would_be_a_mistake_says_so_and_harms_nobody() -> Result<(
     let all = json!({ "nodeSelector": { "matchExpressions": [{ "key": "no-such-label", "operator": "DoesNotExist" }] } });
     scene.cluster.kubectl(&["delete", "fencingpolicies", "--all"]).await?;
     scene.named_policy("all", &all).await?;
+    let before = scene.fences().await?;
     let said = scene.told("all", "Acting", "SelectsEverything").await?;
     assert!(said.contains("everyNode: true"), "{said}");
+    // For two renewals and longer one of them would be dead.
+    scene.kubelets.says("n5", false).await?;
+    lasts(20).await?;
+    assert_eq!(scene.fences().await?, before, "{}", controller.log());
+    Ok(())
+}
+
+/// K11: a second one that is down has cost the cluster's etcd its quorum.
+#[tokio::test]
+async fn of_the_control_plane_none_is_fenced_while_another_one_is_not_back() -> Result<()> {
+    let scene = Scene::open().await?;
+    let member = json!({ "node-role.kubernetes.io/control-plane": "" });
+    scene.kubelets.joins("m2", &member).await?;
+    let policy = json!({
+        "nodeSelector": { "matchLabels": member },
+        "unhealthyConditions": [{ "type": "Ready", "status": "False", "forSeconds": 5 }],
+        "controlPlaneNodes": ["m1", "m2"],
+    });
+    scene.named_policy("members", &policy).await?;
+    let controller = scene.controller("one")?;
+    scene.told("members", "Acting", "Acting").await?;
+    scene.kubelets.says("m1", false).await?;
+    scene.event("m1", "Fenced", &controller).await?;
+    scene.kubelets.says("m2", false).await?;
+    let words = scene.event("m2", "FenceWithheld", &controller).await?;
+    assert!(words.contains("m1"), "{words}");
+    lasts(20).await?;
+    assert_eq!(scene.fences().await?, ["m1"], "{}", controller.log());
+    // It is back: the other one is dead still.
+    scene.kubelets.boots("m1").await?;
+    scene.event("m2", "Fenced", &controller).await?;
+    assert_eq!(scene.fences().await?, ["m1", "m2"]);
     Ok(())
 }
 

@@ -195,7 +195,8 @@ impl Control {
         let now = Instant::now();
         let is_due = |last: Option<Instant>, every| last.is_none_or(|last| now - last >= every);
         let suspects = self.mind.suspects();
-        if !suspects.is_empty() && is_due(self.locks, LOCKS_EVERY) {
+        let asks_for_locks = !suspects.is_empty() || self.mind.is_rebooting();
+        if asks_for_locks && is_due(self.locks, LOCKS_EVERY) {
             self.locks = Some(now);
             tokio::spawn(kured::look(self.api.clone(), to_see.clone()));
         }

@@ -108,6 +108,11 @@ impl Mind {
         self.rebooting = nodes;
     }
 
+    /// Whether such a lock is held: it is looked for until it is given back.
+    pub fn is_rebooting(&self) -> bool {
+        !self.rebooting.is_empty()
+    }
+
     /// What was asked for under this key has ended. False: that was not the last word asked of this Node, and changes nothing.
     pub fn ended(&mut self, node: &str, key: &str, end: &End, now: Moment) -> bool {
         let Some(episode) = self.episodes.get_mut(node) else { return false };
