@@ -2,6 +2,7 @@
 
 mod announcing;
 mod asked;
+mod away;
 mod checking;
 mod children;
 mod command;
@@ -38,6 +39,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use announcing::{Announcing, Met};
+use away::Doubt;
 use children::SharedLook;
 pub(crate) use command::{Command, Wish};
 use hands::Hands;
@@ -138,6 +140,8 @@ pub(crate) struct NodeTask {
     /// Shared with its view, like what is stored.
     live: Arc<Live>,
     ground: Option<Arc<Ground>>,
+    /// What was seen against it, and is not stored yet.
+    doubt: Option<Doubt>,
     /// When this process began to count the life of an open effect.
     counted_from: BTreeMap<EffectId, BootTime>,
     /// Effects that this process sent: their end can be brought about by ending its own sessions.
@@ -227,6 +231,7 @@ impl NodeTask {
             office,
             live: Arc::new(live),
             ground: None,
+            doubt: None,
             counted_from,
             own,
             unclosed: BTreeMap::new(),

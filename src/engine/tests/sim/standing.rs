@@ -3,6 +3,7 @@
 
 mod around;
 mod cluster;
+mod no_store;
 mod passed_on;
 
 use std::sync::Arc;
