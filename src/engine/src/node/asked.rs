@@ -177,6 +177,7 @@ impl Command {
             | Command::StepAside { .. }
             | Command::Withdrawn(_)
             | Command::Met(..)
+            | Command::Replaced(..)
             | Command::VerifyReceipt { .. } => return None,
         })
     }

@@ -18,6 +18,7 @@ mod looking;
 mod measuring;
 mod orphaned;
 mod own_host;
+mod recognising;
 mod releasing;
 mod restored;
 mod retired;
@@ -55,6 +56,7 @@ use picket_core::machine::Refused;
 use picket_core::record::{NodeRecord, Phase};
 use picket_core::store::{StoreError, Stored};
 use picket_core::time::{BootTime, WallTime};
+use recognising::Recognising;
 use schedule::Schedule;
 use sessions::Sessions;
 use sparing::Sparing;
@@ -188,6 +190,8 @@ pub(crate) struct NodeTask {
     /// That the node is being fenced is being told.
     announcing: Option<Announcing>,
     sparing: Sparing,
+    /// Whether it is still who was met is being compared.
+    recognising: Option<Recognising>,
     /// Whom its releases met, until that is stored.
     met: Met,
     /// What releases left on a node that is back is being taken away.
@@ -254,6 +258,7 @@ impl NodeTask {
             withdrawing: None,
             announcing: None,
             sparing: Sparing::default(),
+            recognising: None,
             met: Met::default(),
             tidying: None,
             unchecked,
@@ -291,6 +296,7 @@ impl NodeTask {
             self.withdraw_unproven();
             self.announce();
             self.spare();
+            self.recognise();
             self.tidy();
             let record = &self.stored.record;
             let fence = record.fence.as_ref().map(|fence| fence.id.to_string()).unwrap_or_default();

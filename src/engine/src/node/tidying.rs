@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use picket_core::ids::ReleaseId;
 use picket_core::record::Phase;
 use picket_release::{Left, Releaser, Whose};
 use tokio::sync::Semaphore;
@@ -25,7 +26,7 @@ const ROUND: Duration = Duration::from_secs(10 * 60);
 /// A task that tidies up after a node's releases; it ends with its value.
 #[derive(Debug)]
 pub(super) struct Tidying {
-    left: Left,
+    left: Vec<Left>,
     task: JoinHandle<()>,
 }
 
@@ -42,27 +43,32 @@ impl NodeTask {
             self.tidying = None;
             return;
         }
-        let leaves = |releaser: &Arc<dyn Releaser>| releaser.lingers().is_some();
-        let releasers = self.plan.releases.iter().map(|plan| plan.releaser.clone()).filter(leaves);
-        let releasers: Vec<Arc<dyn Releaser>> = releasers.collect();
-        let record = self.record();
-        let identities = record.identities(&self.plan.topology);
-        let whose = Whose { node: record.node.clone(), identities, met: None };
-        let left = Left { whose, generation: record.generation, gone: record.phase == Phase::Retired };
-        if releasers.is_empty() || self.tidying.as_ref().is_some_and(|one| one.left == left) {
+        let releasers = self.plan.releases.iter().filter(|plan| plan.releaser.lingers().is_some());
+        let all: Vec<(Left, Arc<dyn Releaser>)> =
+            releasers.map(|plan| (self.leavings_of(&plan.id), plan.releaser.clone())).collect();
+        let left: Vec<Left> = all.iter().map(|(left, _)| left.clone()).collect();
+        if all.is_empty() || self.tidying.as_ref().is_some_and(|one| one.left == left) {
             return;
         }
-        let (of, turns) = (left.clone(), self.turns.clone());
+        let turns = self.turns.clone();
         let task = tokio::spawn(async move {
             // What was sent before a fence ended may come until then.
-            let mut pause = releasers.iter().filter_map(|releaser| releaser.max_in_flight()).max();
+            let mut pause = all.iter().filter_map(|(_, releaser)| releaser.max_in_flight()).max();
             loop {
                 // Each for itself: what one waits for, another does not.
-                join_all(releasers.iter().map(|releaser| tidied(&of, &**releaser, &turns))).await;
+                join_all(all.iter().map(|(left, releaser)| tidied(left, &**releaser, &turns))).await;
                 tokio::time::sleep(pause.take().unwrap_or(ROUND)).await;
             }
         });
         self.tidying = Some(Tidying { left, task });
+    }
+
+    fn leavings_of(&self, release: &ReleaseId) -> Left {
+        let record = self.record();
+        let met = record.retired.as_ref().and_then(|retired| retired.met.get(release).cloned());
+        let identities = record.identities(&self.plan.topology);
+        let whose = Whose { node: record.node.clone(), identities, met };
+        Left { whose, generation: record.generation, gone: record.phase == Phase::Retired }
     }
 }
 

@@ -194,6 +194,7 @@ pub fn rich(phase: Phase) -> NodeRecord {
             reason: "sold".to_owned(),
             at: at(1_795_250_400_000),
             settings: Some("sim:r1n07".to_owned()),
+            met: BTreeMap::new(),
         }),
         bringing: if phase == Phase::Unfencing { Bringing::StandDown } else { Bringing::PowerOn },
         phase,

@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Withdrawn(Vec<EffectId>),
     /// Whom the far side of a release has for the node: a task of the node's own met it.
     Met(Generation, ReleaseId, String),
+    /// Another machine has the node's name at the far side of a release: a task of the node's own says so.
+    Replaced(Generation, ReleaseId, String),
     /// Any other one, with the roles in which it is asked, as the audit tells them.
     As(Arc<str>, Box<Command>),
     /// Make room for a task with another plan, or other rules, once the node is at rest. Answered with the record at once:
@@ -103,7 +105,7 @@ impl Command {
             Command::Check(reply) => {
                 let _ = reply.send(Ok(record.clone()));
             }
-            Command::StepAside { .. } | Command::Withdrawn(_) | Command::Met(..) => {}
+            Command::StepAside { .. } | Command::Withdrawn(_) | Command::Met(..) | Command::Replaced(..) => {}
         }
     }
 
@@ -245,6 +247,7 @@ impl NodeTask {
                 self.note_met(of, release, whom);
                 Ok(())
             }
+            Command::Replaced(of, release, why) => self.recognised_another(of, &release, &why).await,
             Command::StepAside { plan_goes, reply } => {
                 self.aside.ask(plan_goes);
                 let _ = reply.send(self.record().clone());
