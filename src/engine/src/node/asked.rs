@@ -178,6 +178,7 @@ impl Command {
             | Command::Withdrawn(_)
             | Command::Met(..)
             | Command::Replaced(..)
+            | Command::NotBack(..)
             | Command::VerifyReceipt { .. } => return None,
         })
     }

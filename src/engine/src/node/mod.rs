@@ -217,8 +217,13 @@ impl NodeTask {
         let hands = Hands::new(&parts, &plan, leadership, teller.clone(), work.clone(), kept.spoken.clone());
         hands.work_in(&stored.record.phase);
         // What devices showed before is still what was seen last.
-        let mut live =
-            Live { proven: false, wait: None, orphaned: orphan.clone(), ..Live::clone(&view.borrow().live) };
+        let mut live = Live {
+            proven: false,
+            wait: None,
+            orphaned: orphan.clone(),
+            not_back: BTreeSet::new(),
+            ..Live::clone(&view.borrow().live)
+        };
         live.devices.retain(|device, _| plan.topology.device(device).is_some());
         let sessions = kept.sessions.taking_over(&stored.record);
         let unchecked = parts.check_at_start && live.devices.is_empty();

@@ -68,6 +68,8 @@ pub(crate) enum Command {
     Met(Generation, ReleaseId, String),
     /// Another machine has the node's name at the far side of a release: a task of the node's own says so.
     Replaced(Generation, ReleaseId, String),
+    /// What its last fence left stands for longer than it should, or does not any more: a task of the node's own says so.
+    NotBack(ReleaseId, bool),
     /// Any other one, with the roles in which it is asked, as the audit tells them.
     As(Arc<str>, Box<Command>),
     /// Make room for a task with another plan, or other rules, once the node is at rest. Answered with the record at once:
@@ -105,7 +107,11 @@ impl Command {
             Command::Check(reply) => {
                 let _ = reply.send(Ok(record.clone()));
             }
-            Command::StepAside { .. } | Command::Withdrawn(_) | Command::Met(..) | Command::Replaced(..) => {}
+            Command::StepAside { .. }
+            | Command::Withdrawn(_)
+            | Command::Met(..)
+            | Command::Replaced(..)
+            | Command::NotBack(..) => {}
         }
     }
 
@@ -148,7 +154,10 @@ impl Command {
     pub(super) fn is_check(&self) -> bool {
         match self {
             Command::As(_, command) => command.is_check(),
-            Command::Check(_) | Command::ReturnReceipt { .. } | Command::VerifyReceipt { .. } => true,
+            Command::Check(_)
+            | Command::ReturnReceipt { .. }
+            | Command::VerifyReceipt { .. }
+            | Command::NotBack(..) => true,
             _ => false,
         }
     }
@@ -248,6 +257,10 @@ impl NodeTask {
                 Ok(())
             }
             Command::Replaced(of, release, why) => self.recognised_another(of, &release, &why).await,
+            Command::NotBack(release, is) => {
+                self.note_not_back(release, is);
+                Ok(())
+            }
             Command::StepAside { plan_goes, reply } => {
                 self.aside.ask(plan_goes);
                 let _ = reply.send(self.record().clone());

@@ -46,6 +46,8 @@ pub(super) struct State {
     pub(super) refuses: Option<&'static str>,
     /// Another machine has taken the node's name there.
     pub(super) replaced: bool,
+    /// It is switched on, and not ready there.
+    pub(super) not_ready: bool,
     /// How often it was compared who has it.
     pub(super) compared: usize,
     /// Whom the last fence of a node that is gone had met, as it was told to whoever tidies.
@@ -199,6 +201,12 @@ impl Releaser for Cluster {
     async fn tidy(&self, left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
         let mut state = self.state.lock().expect("whole");
         state.gone = left.gone.then(|| left.whose.met.clone());
+        if state.is_away {
+            return Err(ReleaseError::Unknown("nobody answers".to_owned()));
+        }
+        if state.not_ready && state.keeps_pods_away {
+            return Ok(Some("the node to be ready".to_owned()));
+        }
         let stays = left.gone && left.whose.met.as_deref().is_none_or(|met| met == state.whom());
         state.keeps_pods_away &= stays;
         Ok(None)
