@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::device::{DeviceSpec, Identity};
-use crate::ids::{DeviceId, Generation, NodeId};
+use crate::ids::{DeviceId, Generation, NodeId, ReleaseId};
 use crate::ledger::Ledger;
 use crate::outcome::Reason;
 use crate::receipt::Issued;
@@ -105,6 +105,10 @@ pub struct Retirement {
     /// that whatever brings it back is another machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<String>,
+    /// Whom the far sides of its last fence's releases had for the node, in their own words: what is left there is that one's, and not
+    /// whoever's has its name since (K1).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub met: BTreeMap<ReleaseId, String>,
 }
 
 /// What an unfence will do.

@@ -133,6 +133,7 @@ pub(crate) fn empty(
         reason,
         by: "picket".to_owned(),
         holder: HOLD.to_owned(),
+        by_person: false,
         opened_at: at,
         deadline: std::time::Duration::ZERO,
         confirming_since: None,

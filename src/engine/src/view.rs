@@ -1,6 +1,6 @@
 //! What can be seen of a node at a moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,6 +77,8 @@ pub struct Live {
     pub proven: bool,
     /// Why nothing is sent to the node any more: it is an orphan. `None`: it is none.
     pub orphaned: Option<String>,
+    /// Releases at whose far sides it is not seen to be back, long after it was switched on: what its fence left stands there (K2).
+    pub not_back: BTreeSet<ReleaseId>,
 }
 
 /// A node at a moment.

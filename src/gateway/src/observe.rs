@@ -43,6 +43,7 @@ struct Sums {
     stages: BTreeMap<&'static str, (u32, f64)>,
     devices: BTreeMap<&'static str, u32>,
     orphans: u32,
+    not_back: u32,
     holds: usize,
     troubles: Vec<(String, &'static str)>,
 }
@@ -164,6 +165,7 @@ impl Observer {
             metrics.set(&metrics::DEVICES, &[readiness], f64::from(count));
         }
         metrics.set(&metrics::ORPHANED, &[], f64::from(sums.orphans));
+        metrics.set(&metrics::NOT_BACK, &[], f64::from(sums.not_back));
         metrics.set(&metrics::HOLDS, &[], sums.holds as f64);
         metrics.clear(&metrics::TROUBLE);
         for (node, trouble) in sums.troubles.iter().take(TROUBLES) {
@@ -199,6 +201,10 @@ impl Sums {
         if view.live.orphaned.is_some() {
             self.orphans += 1;
             troubles.push("orphaned");
+        }
+        if !view.live.not_back.is_empty() {
+            self.not_back += 1;
+            troubles.push("not_back");
         }
         if record.breaches > 0 {
             troubles.push("breach");

@@ -236,11 +236,42 @@ impl OutOfService {
         };
         let asked = join_all(names.iter().map(|name| self.lets_one_on(of, name, subject, until))).await;
         // What bars it bars it also where something else is not known.
-        let is_barred = |one: &Result<_, ReleaseError>| matches!(one, Err(ReleaseError::DidNotHappen(_)));
+        let is_barred = |one: &Result<_, ReleaseError>| {
+            matches!(one, Err(ReleaseError::DidNotHappen(_) | ReleaseError::Replaced(_)))
+        };
         let (barred, rest): (Vec<_>, Vec<_>) = asked.into_iter().partition(is_barred);
         let found: Result<Vec<Option<String>>, ReleaseError> = barred.into_iter().chain(rest).collect();
         let found: Vec<String> = found?.into_iter().flatten().collect();
         Ok((!found.is_empty()).then(|| found.join("; ")))
+    }
+
+    /// Compared while the node is kept off, whatever else is asked of it. Who is not there is nobody else.
+    pub(crate) async fn recognised(&self, subject: &Subject, until: Instant) -> Result<(), ReleaseError> {
+        let of = self.of()?;
+        let Some(name) = of.sought.met(subject.met.as_deref()) else { return Ok(()) };
+        self.cluster.is_meant(until).await.map_err(Fault::of_a_look)?;
+        let node = match node::read(&self.cluster, &name, until).await {
+            Err(fault) if fault.is(Kind::NotFound) => return Ok(()),
+            read => read.map_err(Fault::of_a_look)?,
+        };
+        self.is_who_stays(of, &node, subject, until).await
+    }
+
+    /// Whether that Node is the machine's still that was met; else it is let be. One that was made anew for it is its own.
+    async fn is_who_stays(
+        &self,
+        of: &OfNode,
+        node: &Node,
+        subject: &Subject,
+        until: Instant,
+    ) -> Result<(), ReleaseError> {
+        let met = subject.met.as_deref().and_then(Met::read);
+        let differs = met.and_then(|met| met.differs(node, false));
+        let note = of.sought.ours.note(node);
+        let booted = || note.and_then(|note| note.booted_since(subject.generation, node));
+        let Some(why) = differs.or_else(booted) else { return Ok(()) };
+        self.let_be(&of.sought.ours, node, subject.generation, until).await;
+        Err(ReleaseError::Replaced(why))
     }
 
     async fn lets_one_on(
@@ -255,10 +286,7 @@ impl OutOfService {
             Err(fault) if fault.is(Kind::NotFound) => return Ok(None),
             read => read.map_err(Fault::of_a_look)?,
         };
-        let met = subject.met.as_deref().and_then(Met::read);
-        if let Some(why) = met.and_then(|met| met.differs(&node, false)) {
-            return Err(ReleaseError::DidNotHappen(why));
-        }
+        self.is_who_stays(of, &node, subject, until).await?;
         if let Some(why) = self.foreign(of, &node) {
             return Err(ReleaseError::DidNotHappen(why));
         }

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::cluster::Patch;
 use crate::fault::Kind;
+use crate::identity::Met;
 use crate::node;
 use crate::note::{self, Note};
 use crate::object::{Lease, Node};
@@ -84,11 +85,15 @@ impl OutOfService {
         }
         let keeps_away = taints::value(&node, FENCED).is_some_and(|value| taints::is_of(&ours.owner, value));
         let was_off = note.as_ref().is_some_and(|note| note.off);
-        if keeps_away && left.gone {
+        // It is kept for the machine that is gone, and for no other one.
+        let met = left.whose.met.as_deref().and_then(Met::read).filter(|met| met.node() == name);
+        let is_another = left.gone && met.is_some_and(|met| met.differs(&node, false).is_some());
+        if keeps_away && left.gone && !is_another {
             return Ok(None);
         }
         if keeps_away
             && was_off
+            && !is_another
             && let Some(why) = self.is_not_back(of, &node, note.as_ref(), until).await
         {
             return Ok(Some(why));

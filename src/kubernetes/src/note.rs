@@ -1,5 +1,6 @@
 //! What of a fence stands on a Node beside the taints: a note whose and which it is, a finalizer, and what keeps others away (K7, K8).
 
+use picket_core::ids::Generation;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -22,6 +23,9 @@ pub(crate) struct Note {
     pub(crate) term: u64,
     /// It was proven off in this fence.
     pub(crate) off: bool,
+    /// The last generation in which it was. An older note does not say so.
+    #[serde(skip_serializing_if = "is_none_yet")]
+    pub(crate) off_in: u64,
     /// And nothing was taken back since: it lets go on that confirmation.
     pub(crate) stands: bool,
     /// The boot id that the Node had then.
@@ -38,6 +42,20 @@ impl Note {
     pub(crate) fn of(node: &Node, owner: &str) -> Option<Self> {
         serde_json::from_str(node.metadata.annotations.get(&key(owner))?).ok()
     }
+
+    /// Why that Node is another machine's, where it was proven off in that generation: nothing boots that is off (K1).
+    pub(crate) fn booted_since(&self, generation: Generation, node: &Node) -> Option<String> {
+        let now = &node.status.node_info.boot_id;
+        let booted = self.off_in != 0 && self.off_in == generation.0 && self.boot_id != *now;
+        let name = &node.metadata.name;
+        booted.then(|| {
+            format!("replaced: a machine booted as Node {name} since it was proven off (boot id {now})")
+        })
+    }
+}
+
+fn is_none_yet(generation: &u64) -> bool {
+    *generation == 0
 }
 
 /// Whose what stands on a Node is: one installation's, of one node of its gateway's. What is noted for another node is that one's.
@@ -103,6 +121,7 @@ pub(crate) fn marking(node: &Node, mark: &Mark) -> Vec<Value> {
         term: mark.term.unwrap_or(known.term),
         // What an earlier fence left is not back yet: its boot id says when it is.
         off: mark.term.is_some() || known.off,
+        off_in: if mark.term.is_some() { mark.generation } else { known.off_in },
         stands: mark.term.is_some(),
         boot_id: if stands || mark.term.is_none() && known.off { known.boot_id } else { present.clone() },
         no_scale_down: is_free || is_adopted,

@@ -363,6 +363,10 @@ impl Releaser for OutOfService {
         self.is_let_on(subject, until).await
     }
 
+    async fn recognise(&self, subject: &Subject, until: Instant) -> Result<(), ReleaseError> {
+        self.recognised(subject, until).await
+    }
+
     async fn withdraw(&self, whose: &Whose, until: Instant) -> Result<(), ReleaseError> {
         Ok(self.withdrawn(whose, until).await?)
     }

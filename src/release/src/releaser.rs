@@ -185,11 +185,20 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
     }
 
     /// Looks once more before the node is switched on (K2). Asked only of what lingers. `Ok`: what it found, in words, if there is anything
-    /// to tell. [`ReleaseError::DidNotHappen`]: the on must not go now, and why; [`ReleaseError::Unknown`]: nobody answers.
+    /// to tell. [`ReleaseError::DidNotHappen`]: the on must not go now, and why; [`ReleaseError::Replaced`]: as for [`Releaser::recognise`];
+    /// [`ReleaseError::Unknown`]: nobody answers.
     /// Returns before `until`.
     async fn lets_on(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
         let _ = (subject, until);
         Ok(None)
+    }
+
+    /// Whether the far side has another machine for the node by now than was met when the fence began (K1): asked again and again while the node
+    /// is kept off, of what lingers, where somebody was met. [`ReleaseError::Replaced`]: another one, and what was set up is taken from it.
+    /// Returns before `until`.
+    async fn recognise(&self, subject: &Subject, until: Instant) -> Result<(), ReleaseError> {
+        let _ = (subject, until);
+        Ok(())
     }
 
     /// Whether who manages machines takes this one away for good (K8): switched on for that it is no failure of the fence, and whoever fences it
@@ -264,7 +273,8 @@ pub struct Whose {
     pub node: NodeId,
     /// What its host devices say of themselves, as in [`Subject`].
     pub identities: Vec<Identity>,
-    /// Whom the far side had for it when it was met first in this fence; `None`: nobody was met, or no fence runs.
+    /// Whom the far side had for it when it was met first in this fence, or in the last one of a node that is retired; `None`: nobody was met,
+    /// or no fence runs.
     pub met: Option<String>,
 }
 

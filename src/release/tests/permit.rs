@@ -94,6 +94,7 @@ impl Fenced {
                 by: "ada".to_owned(),
                 reason: "a test".to_owned(),
                 then: Then::StayOff,
+                by_person: false,
             },
             deadline: Duration::from_secs(600),
             min_grade: Grade::Attested,

@@ -308,6 +308,7 @@ pub(crate) fn fence_call(holder: &str) -> FenceCall {
             name: holder.to_owned(),
             reason: "chaos".to_owned(),
             then: Then::StayOff,
+            by_person: false,
         },
         key: None,
         min_grade: None,

@@ -83,6 +83,8 @@ fn fleet(sims: &[IpmiSim], webhook: &Webhook, home: &Path) -> Fleet {
              [groups.one]\nhosts = \"n1\"\n[groups.one.liveness]\nkind = \"command\"\nprogram = \"/bin/sh\"\nargs = [{alive:?}]",
             home.join("probe")
         ))
+        // Of a program's fence it is asked whether the node recovered.
+        .with("[roles.programs]\nrole = \"controller\"\ncallers = [\"uid:*\"]")
         .with("[rules]\nsilent_share = \"1s\"\n[log]\nlevel = \"trace\"")
         .with(&device(0, &format!("password_file = {:?}", home.join("password"))))
         .with(&device(1, &format!("password_env = {VARIABLE:?}")))

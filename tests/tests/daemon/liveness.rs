@@ -14,13 +14,16 @@ const FENCE: [&str; 5] = ["fence", "n1", "--yes", "--reason", "a test"];
 /// What `picket fence` ends with when the node recovered.
 const RECOVERED: i32 = 9;
 
+/// Whoever calls is a program: of a person's fence nobody is asked whether the node recovered.
+const PROGRAMS: &str = "[roles.programs]\nrole = \"controller\"\ncallers = [\"uid:*\"]";
+
 /// A simulated node whose source is that script.
 fn scripted(home: &TempDir, text: &str, lines: &str) -> Fleet {
     let program = home.path().join("alive");
     let script = format!("#!/bin/sh\ncd {}\n{text}\n", home.path().display());
     std::fs::write(&program, script).expect("written");
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).expect("executable");
-    Fleet::new().with(&format!(
+    Fleet::new().with(PROGRAMS).with(&format!(
         "[nodes.n1]\nlabels = {{ rack = \"r1\" }}\n[nodes.n1.devices.bmc]\ndriver = \"sim\"\nmachine = \"n1\"\n\
          [groups.\"rack=*\".liveness]\nkind = \"command\"\nprogram = {program:?}\n{lines}"
     ))
@@ -33,7 +36,7 @@ async fn a_probe_that_answers_stops_a_fence_before_anything_is_done_and_one_that
     let url = webhook.url().replace("/release", "/healthz/{node}");
     let lines =
         format!("[groups.all]\nhosts = \"n1\"\n[groups.all.liveness]\nkind = \"http\"\nurl = {url:?}");
-    let gateway = Gateway::start(&fleet.with(&lines)).await?;
+    let gateway = Gateway::start(&fleet.with(&lines).with(PROGRAMS)).await?;
     gateway.checked().await?;
     let before = bmc.hold()?;
     let aborted = gateway.picket(&FENCE).await?;
@@ -60,6 +63,20 @@ async fn a_probe_that_answers_stops_a_fence_before_anything_is_done_and_one_that
     // Before the hold and before the off, where nothing answered. The last silence ends in the moment in which the off waits no
     // longer for it: whichever comes first, it may not be told any more.
     assert!((3..=4).contains(&told), "{told}: {}", gateway.log());
+    Ok(())
+}
+
+/// Without roles whoever reaches the socket is one.
+#[tokio::test]
+async fn a_person_s_fence_is_not_asked_back() -> Result<()> {
+    let (bmc, webhook, fleet) = one_node().await?;
+    let url = webhook.url().replace("/release", "/healthz/{node}");
+    let lines =
+        format!("[groups.all]\nhosts = \"n1\"\n[groups.all.liveness]\nkind = \"http\"\nurl = {url:?}");
+    let gateway = Gateway::start(&fleet.with(&lines)).await?;
+    let fenced = gateway.picket(&FENCE).await?;
+    assert_eq!((fenced.code, bmc.is_on()?), (0, false), "{fenced:?}");
+    assert!(webhook.hooks().iter().all(|hook| !hook.path.starts_with("/healthz")), "nobody was asked");
     Ok(())
 }
 

@@ -116,6 +116,7 @@ impl Inside {
             by: "tester".to_owned(),
             reason: "a test".to_owned(),
             then: Then::StayOff,
+            by_person: false,
         };
         let call = FenceCall {
             holder,

@@ -75,7 +75,9 @@ async fn somebody_else_s_taint_stays_and_bars_the_on_and_who_is_ready_is_let_be(
     let switched = power(machine);
     let asks = |uid: &str, login: &str| {
         let asked = format!("kind = \"kubernetes\"\ncluster_uid = {uid:?}\n{login}");
-        format!("[groups.all]\nhosts = {:?}\n[groups.all.liveness]\n{asked}", machine.name())
+        // A person's fence would not ask.
+        let programs = "[roles.programs]\nrole = \"controller\"\ncallers = [\"uid:*\"]";
+        format!("{programs}\n[groups.all]\nhosts = {:?}\n[groups.all.liveness]\n{asked}", machine.name())
     };
     let mut gateway = start(cluster, &[(machine.name(), machine, "pods")], &asks).await?;
     let fence = ["fence", machine.name(), "--yes", "--reason", "a test"];

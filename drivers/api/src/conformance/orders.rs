@@ -155,6 +155,7 @@ impl Orders {
                 by: "conformance".to_owned(),
                 reason: "to show what the driver does".to_owned(),
                 then: Then::PowerOn,
+                by_person: false,
             },
             deadline: Duration::from_secs(600),
             min_grade: Grade::Claimed,

@@ -27,6 +27,8 @@ pub struct Holder {
     pub reason: String,
     /// What comes after the release.
     pub then: Then,
+    /// A person asked, and no program: whether the node recovered is not asked (K9).
+    pub by_person: bool,
 }
 
 /// A release that a fence will make.

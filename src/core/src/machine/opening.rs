@@ -33,6 +33,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
         reason: holder.reason.clone(),
         by: holder.by.clone(),
         holder: holder.name.clone(),
+        by_person: holder.by_person,
         opened_at: at,
         deadline: request.deadline,
         confirming_since: Some(at),
@@ -171,6 +172,7 @@ pub(super) fn join(draft: &mut Draft, holder: Holder, key: Option<BoundKey>) -> 
     }
     restored::expect_other_name(&holder.name, draft.record.phase.label())?;
     draft.place(&holder);
+    draft.fence()?.by_person |= holder.by_person;
     draft.bind(key);
     draft.moment(format!("joined by {} for {}: {}", holder.by, holder.name, holder.reason));
     if draft.record.phase == Phase::Released {

@@ -32,6 +32,7 @@ pub(super) fn retire(draft: &mut Draft, person: Person, settings: Option<String>
     let at = draft.at;
     let fence = draft.fence()?;
     fence.outcome = Some(Outcome::Retired);
+    let met = fence.releases.iter().filter_map(|one| Some((one.id.clone(), one.subject.clone()?))).collect();
     let left: Vec<String> = fence.switched_off.iter().map(ToString::to_string).collect();
     let left =
         if left.is_empty() { String::new() } else { format!("; left switched off: {}", left.join(", ")) };
@@ -48,7 +49,7 @@ pub(super) fn retire(draft: &mut Draft, person: Person, settings: Option<String>
     draft.moment(format!("retired by {}: {}{left}", person.name, person.reason));
     draft.end_fence();
     let Person { name: by, reason } = person;
-    draft.record.retired = Some(Retirement { by, reason, at, settings });
+    draft.record.retired = Some(Retirement { by, reason, at, settings, met });
     Ok(())
 }
 

@@ -92,6 +92,9 @@ pub struct Fence {
     pub by: String,
     /// The holder that the first caller placed.
     pub holder: String,
+    /// A person opened or joined it: whether the node recovered is not asked (K9).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_person: bool,
     /// When the intent was stored.
     pub opened_at: WallTime,
     /// How long the first caller gives it, from the intent to the confirmation.

@@ -81,7 +81,13 @@ pub fn topology(levels: &[&[DeviceSpec]]) -> Topology {
 }
 
 pub fn holder(name: &str, then: Then) -> Holder {
-    Holder { name: name.to_owned(), by: format!("{name}@example"), reason: "it is dead".to_owned(), then }
+    Holder {
+        name: name.to_owned(),
+        by: format!("{name}@example"),
+        reason: "it is dead".to_owned(),
+        then,
+        by_person: false,
+    }
 }
 
 /// A fence of which nothing is special.

@@ -51,7 +51,8 @@ impl Engine {
     /// What a fence would do, by the same code. Stores and sends nothing that changes anything.
     pub async fn plan(&self, node: &NodeId, call: FenceCall) -> Result<Plan, EngineError> {
         // Asked here, so that a source that hangs keeps a plan waiting and no fence.
-        let recovered = match self.slot(node)?.plan.liveness.clone() {
+        let source = self.slot(node)?.plan.liveness.clone();
+        let recovered = match source.filter(|_| !call.holder.by_person) {
             // What is no explicit word does not keep the fence from beginning either.
             Some(source) => match tokio::time::timeout(source.patience(), source.look()).await {
                 Ok(Look::Recovered(words)) => Some(words),

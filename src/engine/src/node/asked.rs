@@ -177,6 +177,8 @@ impl Command {
             | Command::StepAside { .. }
             | Command::Withdrawn(_)
             | Command::Met(..)
+            | Command::Replaced(..)
+            | Command::NotBack(..)
             | Command::VerifyReceipt { .. } => return None,
         })
     }

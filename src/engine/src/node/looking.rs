@@ -15,7 +15,7 @@ use picket_core::power::Power;
 
 use super::children::Asks;
 use super::hands::{Did, Doing};
-use super::{Fatal, NodeTask, sleep_until, standing};
+use super::{Fatal, NodeTask, sleep_until};
 
 /// Readings of host devices that a look did not wait for. Nothing else may be asked of these devices before they are
 /// gone on with or dropped: it would wait for them.
@@ -257,8 +257,7 @@ impl NodeTask {
         let again = self.record().breaches > 0;
         let going = again.then(|| self.being_deleted());
         let (gone, going) = tokio::join!(self.withdraw_now(), OptionFuture::from(going));
-        let breach = || Event::Breach { id, device: device.clone() };
-        self.persist(|| standing::after(gone.clone(), breach())).await?;
+        self.persist_unproven(gone, || Event::Breach { id, device: device.clone() }).await?;
         if let Some(why) = going.flatten() {
             self.give_up(
                 Reason::BeingDeleted,

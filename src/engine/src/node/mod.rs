@@ -2,6 +2,7 @@
 
 mod announcing;
 mod asked;
+mod away;
 mod checking;
 mod children;
 mod command;
@@ -17,6 +18,7 @@ mod looking;
 mod measuring;
 mod orphaned;
 mod own_host;
+mod recognising;
 mod releasing;
 mod restored;
 mod retired;
@@ -38,6 +40,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use announcing::{Announcing, Met};
+use away::Doubt;
 use children::SharedLook;
 pub(crate) use command::{Command, Wish};
 use hands::Hands;
@@ -53,6 +56,7 @@ use picket_core::machine::Refused;
 use picket_core::record::{NodeRecord, Phase};
 use picket_core::store::{StoreError, Stored};
 use picket_core::time::{BootTime, WallTime};
+use recognising::Recognising;
 use schedule::Schedule;
 use sessions::Sessions;
 use sparing::Sparing;
@@ -138,6 +142,8 @@ pub(crate) struct NodeTask {
     /// Shared with its view, like what is stored.
     live: Arc<Live>,
     ground: Option<Arc<Ground>>,
+    /// What was seen against it, and is not stored yet.
+    doubt: Option<Doubt>,
     /// When this process began to count the life of an open effect.
     counted_from: BTreeMap<EffectId, BootTime>,
     /// Effects that this process sent: their end can be brought about by ending its own sessions.
@@ -184,6 +190,8 @@ pub(crate) struct NodeTask {
     /// That the node is being fenced is being told.
     announcing: Option<Announcing>,
     sparing: Sparing,
+    /// Whether it is still who was met is being compared.
+    recognising: Option<Recognising>,
     /// Whom its releases met, until that is stored.
     met: Met,
     /// What releases left on a node that is back is being taken away.
@@ -209,8 +217,13 @@ impl NodeTask {
         let hands = Hands::new(&parts, &plan, leadership, teller.clone(), work.clone(), kept.spoken.clone());
         hands.work_in(&stored.record.phase);
         // What devices showed before is still what was seen last.
-        let mut live =
-            Live { proven: false, wait: None, orphaned: orphan.clone(), ..Live::clone(&view.borrow().live) };
+        let mut live = Live {
+            proven: false,
+            wait: None,
+            orphaned: orphan.clone(),
+            not_back: BTreeSet::new(),
+            ..Live::clone(&view.borrow().live)
+        };
         live.devices.retain(|device, _| plan.topology.device(device).is_some());
         let sessions = kept.sessions.taking_over(&stored.record);
         let unchecked = parts.check_at_start && live.devices.is_empty();
@@ -227,6 +240,7 @@ impl NodeTask {
             office,
             live: Arc::new(live),
             ground: None,
+            doubt: None,
             counted_from,
             own,
             unclosed: BTreeMap::new(),
@@ -249,6 +263,7 @@ impl NodeTask {
             withdrawing: None,
             announcing: None,
             sparing: Sparing::default(),
+            recognising: None,
             met: Met::default(),
             tidying: None,
             unchecked,
@@ -286,6 +301,7 @@ impl NodeTask {
             self.withdraw_unproven();
             self.announce();
             self.spare();
+            self.recognise();
             self.tidy();
             let record = &self.stored.record;
             let fence = record.fence.as_ref().map(|fence| fence.id.to_string()).unwrap_or_default();

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use picket_core::election::Leadership;
 use picket_core::event::Event;
 use picket_core::ids::{EffectId, ReleaseId};
 use picket_core::ledger::EffectKind;
@@ -19,6 +20,7 @@ use picket_release::{ReleaseError, Releaser, Subject, Whose};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::away::Waiting;
 use super::command::Command;
 use super::inbox::Own;
 use super::{Fatal, NodeTask};
@@ -60,6 +62,7 @@ struct Stands {
     whose: Whose,
     effects: Vec<EffectId>,
     releaser: Arc<dyn Releaser>,
+    leadership: Arc<Leadership>,
     /// `None`: nothing bounds an attempt.
     settled_at: Option<BootTime>,
 }
@@ -68,7 +71,18 @@ impl NodeTask {
     /// Takes away what stands although the node is not proven off, beside whatever its phase does.
     pub(super) fn withdraw_unproven(&mut self) {
         let is_proven = self.record().phase == Phase::Fenced && self.ground.is_some();
-        let stands = if is_proven || self.orphan.is_some() { Vec::new() } else { self.stands() };
+        if is_proven {
+            self.withdrawing = None;
+        } else {
+            self.take_away_all_but(&[]);
+        }
+    }
+
+    /// Takes away what stands, but for that, by a task of its own.
+    pub(super) fn take_away_all_but(&mut self, gone: &[EffectId]) {
+        let mut stands = if self.orphan.is_some() { Vec::new() } else { self.stands() };
+        stands.iter_mut().for_each(|one| one.effects.retain(|effect| !gone.contains(effect)));
+        stands.retain(|one| !one.effects.is_empty());
         let effects: Vec<EffectId> = stands.iter().flat_map(|one| one.effects.iter().copied()).collect();
         if effects.is_empty() {
             self.withdrawing = None;
@@ -110,7 +124,9 @@ impl NodeTask {
     pub(super) async fn withdraw_unseen(&mut self) -> Result<(), Fatal> {
         let gone = self.withdraw_now().await;
         if !gone.is_empty() {
-            self.persist(|| Event::Withdrawn { effects: gone.clone() }).await?;
+            self.take_away_all_but(&gone);
+            self.persist_in(Waiting::unproven(), || Event::Withdrawn { effects: gone.clone() }).await?;
+            self.withdraw_unproven();
         }
         Ok(())
     }
@@ -175,7 +191,8 @@ impl NodeTask {
             let mut ends = attempts.map(|open| self.expires_at(open));
             let settled_at = ends.try_fold(BootTime::default(), |latest, at| Some(latest.max(at?)));
             let (release, whose) = (release.clone(), self.whose_is(release));
-            all.push(Stands { release, whose, effects: vec![effect], releaser, settled_at });
+            let leadership = self.hands.leadership().clone();
+            all.push(Stands { release, whose, effects: vec![effect], releaser, leadership, settled_at });
         }
         all
     }
@@ -211,6 +228,8 @@ impl Stands {
     }
 
     async fn ask(&self, time: Duration) -> Result<(), ReleaseError> {
+        // Whoever leads by now takes it away first (S6).
+        self.leadership.check().map_err(|ended| ReleaseError::DidNotHappen(ended.to_string()))?;
         let asked = self.releaser.withdraw(&self.whose, Instant::now() + time);
         let late = |_| Err(ReleaseError::Unknown("no answer in time".to_owned()));
         tokio::time::timeout(time, asked).await.unwrap_or_else(late)

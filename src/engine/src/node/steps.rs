@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use picket_core::event::Event;
+use picket_core::ids::EffectId;
 use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::machine;
 use picket_core::order::Opened;
@@ -13,13 +14,10 @@ use picket_core::step;
 use picket_core::store::StoreError;
 use picket_core::time::BootTime;
 
-use super::command::Command;
+use super::away::Waiting;
 use super::measuring::Standing;
 use super::sessions::Sessions;
 use super::{Failure, Fatal, NodeTask, labels, standing};
-
-/// Wait before a step is tried again that the store did not take; it doubles.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
 impl NodeTask {
     /// Decides, stores, and only then opens the effects.
@@ -86,7 +84,7 @@ impl NodeTask {
             self.sessions = Sessions::since(began);
         }
         if self.record().phase != Phase::Fenced && self.record().phase != Phase::Released {
-            self.ground = None;
+            (self.ground, self.doubt) = (None, None);
         }
         self.live_mut().proven = self.ground.is_some();
         self.hands.work_in(&self.stored.record.phase);
@@ -97,9 +95,27 @@ impl NodeTask {
 
     /// Applies an event of our own. While the store is away it is tried again, and nothing else happens meanwhile.
     pub(super) async fn persist(&mut self, make: impl Fn() -> Event<'static>) -> Result<Vec<Opened>, Fatal> {
-        let mut pause = FIRST_PAUSE;
+        self.persist_in(Waiting::watching(), make).await
+    }
+
+    /// The same of what says that the node is not proven off, after what of it is gone: what else stands goes meanwhile, also where the store
+    /// is away (K3).
+    pub(super) async fn persist_unproven(
+        &mut self,
+        gone: Vec<EffectId>,
+        make: impl Fn() -> Event<'static>,
+    ) -> Result<Vec<Opened>, Fatal> {
+        self.take_away_all_but(&gone);
+        self.persist_in(Waiting::unproven(), || standing::after(gone.clone(), make())).await
+    }
+
+    pub(super) async fn persist_in(
+        &mut self,
+        mut waiting: Waiting,
+        make: impl Fn() -> Event<'static>,
+    ) -> Result<Vec<Opened>, Fatal> {
         loop {
-            if let Some(opened) = self.try_to_persist(make(), &mut pause).await? {
+            if let Some(opened) = self.try_to_persist(make(), &mut waiting).await? {
                 return Ok(opened);
             }
         }
@@ -109,7 +125,7 @@ impl NodeTask {
     async fn try_to_persist(
         &mut self,
         event: Event<'static>,
-        pause: &mut Duration,
+        waiting: &mut Waiting,
     ) -> Result<Option<Vec<Opened>>, Fatal> {
         match self.apply(event).await {
             Ok(opened) => Ok(Some(opened)),
@@ -122,8 +138,7 @@ impl NodeTask {
             }
             Err(Failure::Unavailable(why)) => {
                 self.wait_for(format!("the store ({why})"), "store", None);
-                self.turn_away(*pause, &why).await;
-                *pause = (*pause * 2).min(Duration::from_secs(5));
+                self.turn_away(waiting, &why).await;
                 Ok(None)
             }
         }
@@ -134,34 +149,11 @@ impl NodeTask {
         &mut self,
         make: impl Fn() -> Event<'static>,
     ) -> Result<Vec<Opened>, Fatal> {
-        let mut pause = FIRST_PAUSE;
+        let mut waiting = Waiting::watching();
         loop {
             let event = self.in_sessions(make());
-            if let Some(opened) = self.try_to_persist(event, &mut pause).await? {
+            if let Some(opened) = self.try_to_persist(event, &mut waiting).await? {
                 return Ok(opened);
-            }
-        }
-    }
-
-    /// Waits for the store; whoever asks for anything meanwhile is told that it is away.
-    async fn turn_away(&mut self, pause: Duration, why: &str) {
-        let pause = tokio::time::sleep(pause);
-        tokio::pin!(pause);
-        loop {
-            tokio::select! {
-                biased;
-                Some(command) = self.mailbox.recv() => {
-                    if let Command::Met(of, release, whom) = command {
-                        self.note_met(of, release, whom);
-                        continue;
-                    }
-                    if let Some(asked) = command.asked() {
-                        let became = Err(format!("the store is away: {why}"));
-                        self.teller.request(asked, &self.stored.record, became, false);
-                    }
-                    command.turn_away(&self.stored.record, why);
-                }
-                () = &mut pause => return,
             }
         }
     }
@@ -215,8 +207,7 @@ impl NodeTask {
     pub(super) async fn give_up(&mut self, reason: Reason, detail: String) -> Result<(), Fatal> {
         tracing::error!(reason = reason.label(), detail, "the node needs an operator");
         let gone = self.withdraw_now().await;
-        let give_up = || Event::GiveUp { reason, detail: detail.clone() };
-        self.persist(|| standing::after(gone.clone(), give_up())).await?;
+        self.persist_unproven(gone, || Event::GiveUp { reason, detail: detail.clone() }).await?;
         Ok(())
     }
 }

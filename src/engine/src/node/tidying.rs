@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use picket_core::ids::ReleaseId;
 use picket_core::record::Phase;
 use picket_release::{Left, Releaser, Whose};
 use tokio::sync::Semaphore;
@@ -12,6 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::NodeTask;
+use super::command::Command;
 
 /// Between two questions.
 const PACE: Duration = Duration::from_secs(2);
@@ -25,7 +27,7 @@ const ROUND: Duration = Duration::from_secs(10 * 60);
 /// A task that tidies up after a node's releases; it ends with its value.
 #[derive(Debug)]
 pub(super) struct Tidying {
-    left: Left,
+    left: Vec<Left>,
     task: JoinHandle<()>,
 }
 
@@ -40,29 +42,64 @@ impl NodeTask {
     pub(super) fn tidy(&mut self) {
         if !matches!(self.record().phase, Phase::Normal | Phase::Retired) || self.orphan.is_some() {
             self.tidying = None;
+            self.forget_not_back();
             return;
         }
-        let leaves = |releaser: &Arc<dyn Releaser>| releaser.lingers().is_some();
-        let releasers = self.plan.releases.iter().map(|plan| plan.releaser.clone()).filter(leaves);
-        let releasers: Vec<Arc<dyn Releaser>> = releasers.collect();
-        let record = self.record();
-        let identities = record.identities(&self.plan.topology);
-        let whose = Whose { node: record.node.clone(), identities, met: None };
-        let left = Left { whose, generation: record.generation, gone: record.phase == Phase::Retired };
-        if releasers.is_empty() || self.tidying.as_ref().is_some_and(|one| one.left == left) {
+        let releasers = self.plan.releases.iter().filter(|plan| plan.releaser.lingers().is_some());
+        let all: Vec<(ReleaseId, Left, Arc<dyn Releaser>)> = releasers
+            .map(|plan| (plan.id.clone(), self.leavings_of(&plan.id), plan.releaser.clone()))
+            .collect();
+        let left: Vec<Left> = all.iter().map(|(_, left, _)| left.clone()).collect();
+        if all.is_empty() || self.tidying.as_ref().is_some_and(|one| one.left == left) {
             return;
         }
-        let (of, turns) = (left.clone(), self.turns.clone());
+        let (turns, own) = (self.turns.clone(), self.mailbox.own());
         let task = tokio::spawn(async move {
             // What was sent before a fence ended may come until then.
-            let mut pause = releasers.iter().filter_map(|releaser| releaser.max_in_flight()).max();
+            let mut pause = all.iter().filter_map(|(.., releaser)| releaser.max_in_flight()).max();
             loop {
                 // Each for itself: what one waits for, another does not.
-                join_all(releasers.iter().map(|releaser| tidied(&of, &**releaser, &turns))).await;
+                let told = |release: &ReleaseId| {
+                    let (own, release) = (&own, release.clone());
+                    move |is| own.send(Command::NotBack(release.clone(), is))
+                };
+                join_all(
+                    all.iter()
+                        .map(|(release, left, releaser)| tidied(left, &**releaser, &turns, told(release))),
+                )
+                .await;
                 tokio::time::sleep(pause.take().unwrap_or(ROUND)).await;
             }
         });
+        self.forget_not_back();
         self.tidying = Some(Tidying { left, task });
+    }
+
+    /// It is told wherever the gateway is looked at. What a task said that has ended since is nothing any more.
+    pub(super) fn note_not_back(&mut self, release: ReleaseId, is: bool) {
+        if self.record().phase != Phase::Normal || self.tidying.is_none() {
+            return;
+        }
+        let not_back = &mut self.live_mut().not_back;
+        let is_news = if is { not_back.insert(release) } else { not_back.remove(&release) };
+        if is_news {
+            self.publish();
+        }
+    }
+
+    fn forget_not_back(&mut self) {
+        if !self.live.not_back.is_empty() {
+            self.live_mut().not_back.clear();
+            self.publish();
+        }
+    }
+
+    fn leavings_of(&self, release: &ReleaseId) -> Left {
+        let record = self.record();
+        let met = record.retired.as_ref().and_then(|retired| retired.met.get(release).cloned());
+        let identities = record.identities(&self.plan.topology);
+        let whose = Whose { node: record.node.clone(), identities, met };
+        Left { whose, generation: record.generation, gone: record.phase == Phase::Retired }
     }
 }
 
@@ -75,15 +112,16 @@ enum What {
     Spared,
 }
 
-async fn tidied(left: &Left, releaser: &dyn Releaser, turns: &Semaphore) {
-    done(What::Rest, left, releaser, turns).await;
-    done(What::Spared, left, releaser, turns).await;
+async fn tidied(left: &Left, releaser: &dyn Releaser, turns: &Semaphore, not_back: impl Fn(bool)) {
+    done(What::Rest, left, releaser, turns, not_back).await;
+    // Whoever has the machines says nothing of whether it is back.
+    done(What::Spared, left, releaser, turns, |_| ()).await;
 }
 
 /// Asks until nothing is left to do, or until the next round may do it.
-async fn done(what: What, left: &Left, releaser: &dyn Releaser, turns: &Semaphore) {
+async fn done(what: What, left: &Left, releaser: &dyn Releaser, turns: &Semaphore, not_back: impl Fn(bool)) {
     let began = Instant::now();
-    let (mut pace, mut told) = (PACE, false);
+    let (mut pace, mut told, mut waits, mut is_late) = (PACE, false, false, false);
     loop {
         let time = releaser.attempt_time();
         let asked = match what {
@@ -96,9 +134,14 @@ async fn done(what: What, left: &Left, releaser: &dyn Releaser, turns: &Semaphor
             What::Spared => tokio::time::timeout(time, releaser.unspare(left, Instant::now() + time)).await,
         };
         let why = match asked {
-            Ok(Ok(None)) => return,
+            Ok(Ok(None)) => {
+                if is_late {
+                    not_back(false);
+                }
+                return;
+            }
             Ok(Ok(Some(why))) => {
-                pace = PACE;
+                (pace, waits) = (PACE, true);
                 why
             }
             Ok(Err(error)) => error.to_string(),
@@ -113,6 +156,11 @@ async fn done(what: What, left: &Left, releaser: &dyn Releaser, turns: &Semaphor
             }
         }
         told |= began.elapsed() > PATIENCE;
+        // Who was never heard of may have nothing of it.
+        if told && waits && !is_late {
+            is_late = true;
+            not_back(true);
+        }
         // What is left at the far side itself is looked for again, whatever becomes of this.
         if told && what == What::Spared {
             return;

@@ -162,6 +162,8 @@ pub(crate) struct Stored {
     by: String,
     reason: String,
     then: Then,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    by_person: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<(String, String)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -187,6 +189,7 @@ impl Stored {
             by: holder.by,
             reason: holder.reason,
             then: holder.then,
+            by_person: holder.by_person,
             key: key.map(|bound| (bound.key, bound.digest)),
             min_grade,
             deadline,
@@ -205,7 +208,8 @@ impl Stored {
 
     /// The request as it came.
     pub(crate) fn entry(self, until: BootTime, bar: Bar) -> Entry {
-        let holder = Holder { name: self.holder, by: self.by, reason: self.reason, then: self.then };
+        let Self { holder: name, by, reason, then, by_person, .. } = self;
+        let holder = Holder { name, by, reason, then, by_person };
         Entry {
             node: self.node,
             generation: self.generation,

@@ -225,6 +225,7 @@ impl Lab {
                 by: "tester".to_owned(),
                 reason: "a test".to_owned(),
                 then: Then::StayOff,
+                by_person: false,
             },
             key: Some(BoundKey { key: format!("k{}", self.keys), digest: "d".to_owned() }),
             min_grade: None,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use picket_core::outcome::Outcome;
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
-use picket_engine::{Admission, Until};
+use picket_engine::{Admission, Planned, Until};
 use picket_liveness::{Liveness, Look};
 use tokio::time::Instant;
 
@@ -293,4 +293,44 @@ async fn an_off_that_waits_for_the_store_is_told_as_that() {
     assert!(!lab.record().fence.expect("open").off_sent);
     let wait = lab.view().live.wait.clone().expect("it waits");
     assert!(wait.what.contains("the store"), "{wait:?}");
+}
+
+/// Whoever decides by himself knows why, and is not asked back (K9): nor is his fence by whoever takes it over.
+#[tokio::test(start_paused = true)]
+async fn a_person_s_fence_asks_nobody_whether_it_recovered() {
+    for crashes in [false, true] {
+        let source = Source::new(|_, _| yes());
+        let mut lab = lab_with(395, &source).await;
+        let mut call = lab.call();
+        call.holder.by_person = true;
+        let plan = lab.engine.plan(&node(), call.clone()).await.expect("planned");
+        assert!(matches!(plan.planned, Planned::Opens(_)), "{plan:?}");
+        let id = lab.engine.fence(&node(), call).await.expect("let in").fence();
+        if crashes {
+            lab.crash().await;
+        }
+        assert_eq!(lab.outcome(id, Until::Released).await, FENCED);
+        assert_eq!(source.asked(), 0, "crashes: {crashes}");
+    }
+}
+
+/// A person who joins a controller's fence wants it off in any case: nobody is waited for any more.
+#[tokio::test(start_paused = true)]
+async fn a_person_who_joins_ends_the_look() {
+    let source = Source::new(|_, _| None);
+    let mut lab = lab_with(396, &source).await;
+    lab.open().await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!((source.asked(), lab.received("bmc").holds), (1, 0), "the hold waits for it");
+    let at = lab.clock.boot();
+    let mut call = lab.call();
+    call.holder.by_person = true;
+    let joined = lab.engine.fence(&node(), call).await.expect("let in");
+    assert!(matches!(joined, Admission::Joined(_)), "{joined:?}");
+    while lab.received("bmc").offs == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(lab.clock.boot().since(at) < s(1), "{:?}", lab.clock.boot().since(at));
+    assert_eq!(lab.outcome(joined.fence(), Until::Released).await, FENCED);
+    assert_eq!(source.asked(), 1);
 }

@@ -3,7 +3,9 @@
 
 mod around;
 mod cluster;
+mod no_store;
 mod passed_on;
+mod replaced;
 
 use std::sync::Arc;
 use std::time::Duration;

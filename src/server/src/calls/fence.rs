@@ -64,9 +64,10 @@ impl Desk {
         guest: &Guest,
         request: &v1::FenceRequest,
     ) -> Result<(NodeId, FenceAsked), Fault> {
-        let asked = self.heard(guest, "fence", request::fence(request, &guest.caller))?;
+        let mut asked = self.heard(guest, "fence", request::fence(request, &guest.caller))?;
         let node = self.heard(guest, "fence", asked.node.find(self))?;
         self.may_act_for(&asked.call.holder.name, &node)?;
+        asked.call.holder.by_person = self.is_a_person(&node);
         if request.override_budget.is_some() {
             self.may_set_aside("a budget", &node)?;
         }

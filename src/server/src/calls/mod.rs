@@ -102,6 +102,11 @@ impl Desk {
         Err(self.denied(self.who.not_aside(OVERRIDE, what, node)))
     }
 
+    /// Whoever may decide what a fence does next, for that node, is a person; a program is a controller and no more (K9).
+    pub(crate) fn is_a_person(&self, node: &NodeId) -> bool {
+        self.who.caller.may(Role::Operator, node, &self.labels(node))
+    }
+
     /// Refuses to act on that node for a holder who is neither the caller nor one that its roles list.
     pub(crate) fn may_act_for(&self, holder: &str, node: &NodeId) -> Result<(), Fault> {
         let caller = &self.who.caller;

@@ -35,6 +35,7 @@ fn a_fence(n: u8, outcome: Option<Outcome>) -> Fence {
         reason: "why".to_owned(),
         by: "me".to_owned(),
         holder: "me".to_owned(),
+        by_person: false,
         opened_at: at,
         confirming_since: Some(at),
         deadline: Duration::from_secs(600),

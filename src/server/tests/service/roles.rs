@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use picket_core::ids::NodeId;
+use picket_core::record::Fence;
 use picket_core::roles::{Grant, Pattern, Role, Roles, Scope};
 use picket_proto::v1::watch_nodes_response::Event;
 use picket_proto::v1::{
@@ -105,6 +106,31 @@ async fn a_role_that_is_missing_is_named_and_nothing_is_begun() {
     assert!(lab.is_on("n1"));
     let expected = [("Fence".to_owned(), "ROLE_MISSING"), ("Retry".to_owned(), "ROLE_MISSING")];
     assert_eq!(side.told.reasons(), expected, "equal ones once");
+}
+
+/// A person is whoever may decide what a fence of that node does next: of such a fence nobody is asked whether the node recovered.
+#[tokio::test(start_paused = true)]
+async fn whose_fence_it_is_is_told_by_the_roles_for_that_node() {
+    let elsewhere = Grant { nodes: only("n2"), ..mine(Role::Admin) };
+    for (grants, by_person) in [
+        (vec![mine(Role::Controller)], false),
+        (vec![mine(Role::Controller), elsewhere], false),
+        (vec![mine(Role::Operator)], true),
+        (vec![mine(Role::Controller), mine(Role::Admin)], true),
+    ] {
+        let lab = lab().await;
+        let side = side(&lab, grants, Limits::default()).await;
+        let _stream = side.client.clone().fence(own_fence("n1")).await.expect("let in");
+        assert_eq!(stored(&lab).by_person, by_person);
+    }
+    let lab = lab().await;
+    let _stream = lab.open(own_fence("n1")).await.expect("let in");
+    assert!(stored(&lab).by_person, "without roles everybody here is one");
+}
+
+fn stored(lab: &Lab) -> Fence {
+    let view = lab.engine.node(&NodeId::new("n1").expect("a good name")).expect("known");
+    view.stored.record.fence.clone().expect("it is open")
 }
 
 #[tokio::test(start_paused = true)]

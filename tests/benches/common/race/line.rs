@@ -103,8 +103,13 @@ impl Line {
     /// One fence, until it is confirmed.
     pub async fn fence(&self, node: &NodeId) -> Result<Took, Wrong> {
         let words = |text: &str| text.to_owned();
-        let holder =
-            Holder { name: words("bench"), by: words("bench"), reason: words("a race"), then: Then::StayOff };
+        let holder = Holder {
+            name: words("bench"),
+            by: words("bench"),
+            reason: words("a race"),
+            then: Then::StayOff,
+            by_person: false,
+        };
         let call = FenceCall {
             holder,
             key: None,

@@ -66,6 +66,10 @@ pub(crate) enum Command {
     Withdrawn(Vec<EffectId>),
     /// Whom the far side of a release has for the node: a task of the node's own met it.
     Met(Generation, ReleaseId, String),
+    /// Another machine has the node's name at the far side of a release: a task of the node's own says so.
+    Replaced(Generation, ReleaseId, String),
+    /// What its last fence left stands for longer than it should, or does not any more: a task of the node's own says so.
+    NotBack(ReleaseId, bool),
     /// Any other one, with the roles in which it is asked, as the audit tells them.
     As(Arc<str>, Box<Command>),
     /// Make room for a task with another plan, or other rules, once the node is at rest. Answered with the record at once:
@@ -103,7 +107,11 @@ impl Command {
             Command::Check(reply) => {
                 let _ = reply.send(Ok(record.clone()));
             }
-            Command::StepAside { .. } | Command::Withdrawn(_) | Command::Met(..) => {}
+            Command::StepAside { .. }
+            | Command::Withdrawn(_)
+            | Command::Met(..)
+            | Command::Replaced(..)
+            | Command::NotBack(..) => {}
         }
     }
 
@@ -146,7 +154,10 @@ impl Command {
     pub(super) fn is_check(&self) -> bool {
         match self {
             Command::As(_, command) => command.is_check(),
-            Command::Check(_) | Command::ReturnReceipt { .. } | Command::VerifyReceipt { .. } => true,
+            Command::Check(_)
+            | Command::ReturnReceipt { .. }
+            | Command::VerifyReceipt { .. }
+            | Command::NotBack(..) => true,
             _ => false,
         }
     }
@@ -243,6 +254,11 @@ impl NodeTask {
             Command::Withdrawn(effects) => self.withdrawn(effects).await,
             Command::Met(of, release, whom) => {
                 self.note_met(of, release, whom);
+                Ok(())
+            }
+            Command::Replaced(of, release, why) => self.recognised_another(of, &release, &why).await,
+            Command::NotBack(release, is) => {
+                self.note_not_back(release, is);
                 Ok(())
             }
             Command::StepAside { plan_goes, reply } => {

@@ -111,7 +111,8 @@ impl NodeTask {
         let set_aside = standing.as_ref().and_then(|child| child.set_aside.clone());
         let budget = set_aside.or_else(of_breach);
         let reason = format!("{child} runs on it, and is fenced by it");
-        let holder = Holder { name: hold_of(child), by: BY.to_owned(), reason, then: Then::StayOff };
+        let holder =
+            Holder { name: hold_of(child), by: BY.to_owned(), reason, then: Then::StayOff, by_person: false };
         let call = FenceCall {
             holder,
             key: None,

@@ -110,10 +110,17 @@ impl LastLook {
 }
 
 impl NodeTask {
-    /// Begins the first look. Of a node that is fenced for a child nobody is asked whether it recovered: it may be well, as a rule.
+    /// Begins the first look. Of a node that is fenced for a child nobody is asked whether it recovered: it may be well, as a rule; nor of
+    /// one that a person wants off, who knows why (K9).
     pub(super) fn first_look(&self, now: BootTime) -> LastLook {
-        let source = self.plan.liveness.clone().filter(|_| !self.is_held_for_a_child());
+        let source =
+            self.plan.liveness.clone().filter(|_| !self.is_held_for_a_child() && !self.is_a_person_s());
         LastLook::begin(source, self.open_fence(), now)
+    }
+
+    /// A person opened the fence, or joined it meanwhile.
+    pub(super) fn is_a_person_s(&self) -> bool {
+        self.open_fence().is_some_and(|fence| fence.by_person)
     }
 
     /// Takes what a look came to: one that says so aborts the fence, which undoes the hold.

@@ -242,6 +242,9 @@ impl NodeTask {
                         run.let_go();
                     }
                     self.command(command).await?;
+                    if self.is_a_person_s() {
+                        run.last_look.over();
+                    }
                 }
                 Some((device, did)) = run.doing.next() => {
                     run.hand(&device).busy = false;

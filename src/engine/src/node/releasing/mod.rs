@@ -21,7 +21,7 @@ use super::{Fatal, NodeTask, standing};
 use crate::view::whose_release;
 
 /// Looks without an Off in a row after which the evidence begins from zero (S4).
-const UNKNOWN_LOOKS: u32 = 3;
+pub(super) const UNKNOWN_LOOKS: u32 = 3;
 /// Confirmations that do not hold until the release, before a person is asked.
 const PROOFS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// What was taken has at least this part of the deadline before it is forced.
 const GRACE: u32 = 8;
 /// While volumes are being let go power is read this often.
-const WATCH: Duration = Duration::from_secs(2);
+pub(super) const WATCH: Duration = Duration::from_secs(2);
 
 /// When something is tried, and until when.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +104,9 @@ enum Next {
 impl NodeTask {
     pub(super) async fn releasing(&mut self) -> Result<(), Fatal> {
         let here = self.place();
+        if self.store_doubt().await? {
+            return Ok(());
+        }
         if self.ground.is_none() {
             // Confirmed by a process that is gone: own off at once, evidence from zero.
             self.resumed = true;
@@ -229,8 +232,7 @@ impl NodeTask {
             return Ok(true);
         }
         let gone = self.withdraw_now().await;
-        let unproven = || Event::Unproven { why: why.clone(), seen: true };
-        self.persist(|| standing::after(gone.clone(), unproven())).await?;
+        self.persist_unproven(gone, || Event::Unproven { why: why.clone(), seen: true }).await?;
         Ok(true)
     }
 }

@@ -142,7 +142,7 @@ impl NodeTask {
     }
 
     /// Nothing of another machine's is let go: a person decides (K1).
-    pub(super) async fn replaced(&mut self, release: &ReleaseId, why: &str) -> Result<(), Fatal> {
+    pub(in crate::node) async fn replaced(&mut self, release: &ReleaseId, why: &str) -> Result<(), Fatal> {
         self.give_up(Reason::Replaced, format!("release {release}: {why}")).await
     }
 

@@ -57,7 +57,12 @@ impl NodeTask {
                     }
                     return Ok(true);
                 }
-                Ok(Err(ReleaseError::DidNotHappen(why) | ReleaseError::Replaced(why))) => barred = Some(why),
+                Ok(Err(ReleaseError::DidNotHappen(why))) => barred = Some(why),
+                // Who is switched on would be another machine, or nobody (K1).
+                Ok(Err(ReleaseError::Replaced(why))) => {
+                    self.replaced(&subject.release, &why).await?;
+                    return Ok(false);
+                }
                 Ok(Err(ReleaseError::Unknown(why))) => {
                     tracing::warn!(release = %subject.release, why, "whether it may be switched on is not told");
                 }

@@ -87,6 +87,35 @@ async fn others_are_kept_away_from_its_machine_as_soon_as_that_can_be_done() {
     lawful(&cluster);
 }
 
+/// Who was switched on and is not seen to be back wants a person (K2); of whom nothing was heard there is nothing to say.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_not_back_for_a_quarter_of_an_hour_is_told_until_it_is() {
+    let (mut lab, cluster) = lab(927, s(1)).await;
+    cluster.is_away(true);
+    tokio::time::sleep(s(3_600)).await;
+    assert!(lab.view().live.not_back.is_empty(), "it was never fenced");
+    cluster.is_away(false);
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    cluster.state.lock().expect("whole").not_ready = true;
+    lab.unfence().await.expect("it is let in");
+    lab.reach("normal", s(120)).await;
+    tokio::time::sleep(s(14 * 60)).await;
+    assert!(lab.view().live.not_back.is_empty());
+    tokio::time::sleep(s(120)).await;
+    assert!(lab.view().live.not_back.contains(&taint()));
+    cluster.is_away(true);
+    tokio::time::sleep(s(3_600)).await;
+    assert!(lab.view().live.not_back.contains(&taint()), "nobody says that it is back");
+    {
+        let mut state = cluster.state.lock().expect("whole");
+        (state.is_away, state.not_ready) = (false, false);
+    }
+    until(&cluster, |state| !state.keeps_pods_away).await;
+    tokio::time::sleep(s(1)).await;
+    assert!(lab.view().live.not_back.is_empty());
+    lawful(&cluster);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_keeps_others_away_from_a_machine_goes_with_the_fence() {
     let (mut lab, cluster) = lab(926, s(1)).await;

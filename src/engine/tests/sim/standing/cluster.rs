@@ -46,6 +46,12 @@ pub(super) struct State {
     pub(super) refuses: Option<&'static str>,
     /// Another machine has taken the node's name there.
     pub(super) replaced: bool,
+    /// It is switched on, and not ready there.
+    pub(super) not_ready: bool,
+    /// How often it was compared who has it.
+    pub(super) compared: usize,
+    /// Whom the last fence of a node that is gone had met, as it was told to whoever tidies.
+    pub(super) gone: Option<Option<String>>,
     /// It booted there, although the node is off.
     pub(super) booted: bool,
     /// When it was told that the node is being fenced; and so it says of the node still.
@@ -72,6 +78,21 @@ pub(super) struct State {
     /// A question how far it is takes so long.
     pub(super) answers_after: Duration,
     pub(super) wrong: Vec<String>,
+}
+
+impl State {
+    fn whom(&self) -> &'static str {
+        if self.replaced { "another machine" } else { "the machine of then" }
+    }
+
+    /// What is another machine's is let be.
+    fn is_who_stays(&mut self, subject: &Subject) -> Result<(), ReleaseError> {
+        if subject.met.as_deref().is_none_or(|met| met == self.whom()) {
+            return Ok(());
+        }
+        self.keeps_pods_away = false;
+        Err(ReleaseError::Replaced(format!("replaced: it is {}", self.whom())))
+    }
 }
 
 impl Cluster {
@@ -153,8 +174,7 @@ impl Releaser for Cluster {
         state.announced.push(now);
         state.keeps_pods_away = true;
         assert_eq!(subject.node, node());
-        let whom = if state.replaced { "another machine" } else { "the machine of then" };
-        Ok(Some(whom.to_owned()))
+        Ok(Some(state.whom().to_owned()))
     }
 
     async fn spare(&self, subject: &Subject, _until: Instant) -> Result<(), ReleaseError> {
@@ -168,19 +188,36 @@ impl Releaser for Cluster {
         Ok(())
     }
 
-    async fn unspare(&self, _left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
+    async fn unspare(&self, left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
         if self.seen(|state| state.managers_are_away) {
             std::future::pending::<()>().await;
         }
         let mut state = self.state.lock().expect("whole");
-        assert!(!state.keeps_pods_away, "the node itself is tidied first");
+        assert!(!state.keeps_pods_away || left.gone, "the node itself is tidied first");
         state.spared = false;
         Ok(None)
     }
 
-    async fn tidy(&self, _left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
-        self.state.lock().expect("whole").keeps_pods_away = false;
+    async fn tidy(&self, left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
+        let mut state = self.state.lock().expect("whole");
+        state.gone = left.gone.then(|| left.whose.met.clone());
+        if state.is_away {
+            return Err(ReleaseError::Unknown("nobody answers".to_owned()));
+        }
+        if state.not_ready && state.keeps_pods_away {
+            return Ok(Some("the node to be ready".to_owned()));
+        }
+        let stays = left.gone && left.whose.met.as_deref().is_none_or(|met| met == state.whom());
+        state.keeps_pods_away &= stays;
         Ok(None)
+    }
+
+    async fn recognise(&self, subject: &Subject, _until: Instant) -> Result<(), ReleaseError> {
+        self.state.lock().expect("whole").compared += 1;
+        if self.seen(|state| state.mute) {
+            std::future::pending::<()>().await;
+        }
+        self.state.lock().expect("whole").is_who_stays(subject)
     }
 
     async fn is_going(&self, _subject: &Subject, _until: Instant) -> Option<String> {
@@ -194,9 +231,10 @@ impl Releaser for Cluster {
         self.seen(|state| state.refuses).into_iter().map(str::to_owned).collect()
     }
 
-    async fn lets_on(&self, _subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
+    async fn lets_on(&self, subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
         let mut state = self.state.lock().expect("whole");
         state.asked_for_on += 1;
+        state.is_who_stays(subject)?;
         let is_there = state.foreign || state.foreign_after.is_some_and(|asked| state.asked_for_on > asked);
         match (is_there, state.mute) {
             (_, true) => Err(ReleaseError::Unknown("nobody answers".to_owned())),
@@ -208,8 +246,7 @@ impl Releaser for Cluster {
     async fn prepare(&self, subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
         let takes = self.seen(|state| state.reads_for);
         tokio::time::sleep(takes).await;
-        let (refuses, replaced) = self.seen(|state| (state.refuses, state.replaced));
-        let whom = if replaced { "another machine" } else { "the machine of then" };
+        let (refuses, whom) = self.seen(|state| (state.refuses, state.whom()));
         if subject.met.as_deref().is_some_and(|met| met != whom) {
             return Err(ReleaseError::Replaced(format!("replaced: it is {whom}")));
         }

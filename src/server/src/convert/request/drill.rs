@@ -53,7 +53,13 @@ pub(crate) fn drill(request: &v1::DrillRequest, caller: &str) -> Result<DrillAsk
     Ok(DrillAsked {
         target: target.ok_or_else(|| lost("target"))?,
         call: FenceCall {
-            holder: Holder { name: caller.to_owned(), by: caller.to_owned(), reason, then: Then::PowerOn },
+            holder: Holder {
+                name: caller.to_owned(),
+                by: caller.to_owned(),
+                reason,
+                then: Then::PowerOn,
+                by_person: true,
+            },
             key: key.map(|key| BoundKey { key, digest }),
             min_grade: None,
             deadline: None,

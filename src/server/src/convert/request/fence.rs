@@ -60,7 +60,8 @@ pub(crate) fn fence(request: &v1::FenceRequest, caller: &str) -> Result<FenceAsk
     Ok(FenceAsked {
         node: node.ok_or_else(|| lost("node"))?,
         call: FenceCall {
-            holder: Holder { name: holder, by: caller.to_owned(), reason, then },
+            // By its roles for that node, which is found after this.
+            holder: Holder { name: holder, by: caller.to_owned(), reason, then, by_person: false },
             key: key.map(|key| BoundKey { key, digest }),
             min_grade,
             deadline,

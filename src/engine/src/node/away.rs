@@ -1,0 +1,116 @@
+//! While the store is away: callers are told so, and where something stands power is read all the same. To take it away needs no store (K3).
+
+use std::time::Duration;
+
+use picket_core::event::Event;
+use picket_core::ground::{Look, LookFault};
+use picket_core::record::Phase;
+use tokio::time::Instant;
+
+use super::command::Command;
+use super::releasing::{UNKNOWN_LOOKS, WATCH};
+use super::{Fatal, NodeTask};
+
+/// Wait before a step is tried again that the store did not take; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// What spoke against the proof while the store was away: it is stored once that is back.
+#[derive(Debug)]
+pub(super) struct Doubt {
+    looks: Vec<Look>,
+    why: String,
+}
+
+/// One wait for the store.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pause: Duration,
+    /// Where something stands power is read then.
+    watch_at: Option<Instant>,
+    /// Looks without an Off in a row.
+    unseen: u32,
+}
+
+impl Waiting {
+    pub(super) fn watching() -> Self {
+        Self { pause: FIRST_PAUSE, watch_at: Some(Instant::now() + WATCH), unseen: 0 }
+    }
+
+    /// With what is to be stored the proof ends anyhow: no reading is needed for that.
+    pub(super) fn unproven() -> Self {
+        Self { watch_at: None, ..Self::watching() }
+    }
+}
+
+impl NodeTask {
+    /// Waits for the store; whoever asks for anything meanwhile is told that it is away.
+    pub(super) async fn turn_away(&mut self, waiting: &mut Waiting, why: &str) {
+        let until = Instant::now() + waiting.pause;
+        waiting.pause = (waiting.pause * 2).min(LONGEST_PAUSE);
+        loop {
+            let watch_at = waiting.watch_at.filter(|_| self.stands_on_its_proof());
+            tokio::select! {
+                biased;
+                // Callers, however many, do not keep power from being watched.
+                () = tokio::time::sleep_until(watch_at.unwrap_or(until)), if watch_at.is_some() => {
+                    self.watch_what_stands(waiting).await;
+                }
+                Some(command) = self.mailbox.recv() => {
+                    if let Command::Met(of, release, whom) = command {
+                        self.note_met(of, release, whom);
+                        continue;
+                    }
+                    if let Some(asked) = command.asked() {
+                        let became = Err(format!("the store is away: {why}"));
+                        self.teller.request(asked, &self.stored.record, became, false);
+                    }
+                    command.turn_away(&self.stored.record, why);
+                }
+                () = tokio::time::sleep_until(until) => return,
+            }
+        }
+    }
+
+    /// Something stands that is to be taken away once the node is not proven off any more.
+    fn stands_on_its_proof(&self) -> bool {
+        let record = self.record();
+        record.phase == Phase::Fenced && self.ground.is_some() && record.ledger.standing().next().is_some()
+    }
+
+    /// One look. Where the proof does not hold by it, it is none from now on, and what stands is taken away at once.
+    async fn watch_what_stands(&mut self, waiting: &mut Waiting) {
+        let looks = self.glance().await;
+        waiting.watch_at = Some(Instant::now() + WATCH);
+        let Some(Err(fault)) = self.ground.as_ref().map(|held| held.ground.examine(&looks, self.now()))
+        else {
+            waiting.unseen = 0;
+            return;
+        };
+        waiting.unseen += 1;
+        let at_once = matches!(fault, LookFault::On(_) | LookFault::NewEpoch(_));
+        if !at_once && waiting.unseen < UNKNOWN_LOOKS {
+            return;
+        }
+        tracing::error!(%fault, "the node is not proven off any more, and the store is away");
+        self.doubt = Some(Doubt { looks, why: fault.to_string() });
+        self.ground = None;
+        self.live_mut().proven = false;
+        self.publish();
+        self.take_away_all_but(&[]);
+    }
+
+    /// What was seen while the store was away is stored. True if the node was moved by it.
+    pub(super) async fn store_doubt(&mut self) -> Result<bool, Fatal> {
+        let Some(doubt) = self.doubt.take() else { return Ok(false) };
+        if self.found_on(&doubt.looks).await? {
+            return Ok(true);
+        }
+        if self.record().phase == Phase::Released {
+            return self.proof_is_gone(&doubt.looks).await;
+        }
+        let gone = self.withdraw_now().await;
+        self.persist_unproven(gone, || Event::Unproven { why: doubt.why.clone(), seen: true }).await?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,120 @@
+//! Comparing, while a node is kept off, whom the far sides of its releases have for it with who was met when the fence began (K1). A task of its
+//! own, at a modest pace: the watch of power waits for none of it, and a far side that does not answer changes nothing. An attempt, and the on,
+//! compare for themselves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use picket_core::election::Leadership;
+use picket_core::ids::{Generation, ReleaseId};
+use picket_core::outcome::Reason;
+use picket_core::record::Phase;
+use picket_release::{ReleaseError, Releaser, Subject};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::command::Command;
+use super::inbox::Own;
+use super::{Fatal, NodeTask};
+
+/// Between two questions, at least; and so many watches of power.
+const PACE: Duration = Duration::from_secs(10);
+const WATCHES: u32 = 3;
+
+/// The task of one fence; it ends with its value.
+#[derive(Debug)]
+pub(super) struct Recognising {
+    of: Generation,
+    met: Vec<(ReleaseId, Option<String>)>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Recognising {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl NodeTask {
+    /// Begins once the node is off, or a person is waited for, and goes on until it is to come back: what is another machine's is let be also
+    /// where that failed at first.
+    pub(super) fn recognise(&mut self) {
+        let record = self.record();
+        let is_kept_off = matches!(record.phase, Phase::Fenced | Phase::Released | Phase::NeedsOperator(_));
+        let states = record.fence.iter().flat_map(|fence| &fence.releases);
+        let all: Vec<(Subject, Arc<dyn Releaser>)> = states
+            .filter(|_| is_kept_off && self.orphan.is_none())
+            .filter_map(|state| Some((self.subject(state)?, self.releaser(&state.id)?)))
+            .filter(|(subject, releaser)| subject.met.is_some() && releaser.lingers().is_some())
+            .collect();
+        if all.is_empty() {
+            self.recognising = None;
+            return;
+        }
+        let of = record.generation;
+        let met: Vec<(ReleaseId, Option<String>)> =
+            all.iter().map(|(subject, _)| (subject.release.clone(), subject.met.clone())).collect();
+        if self.recognising.as_ref().is_some_and(|one| one.of == of && one.met == met) {
+            return;
+        }
+        let pace = PACE.max(self.parts.rules.watch * WATCHES);
+        let (leadership, told) = (self.hands.leadership().clone(), self.mailbox.own());
+        let task = tokio::spawn(async move {
+            join_all(
+                all.iter()
+                    .map(|(subject, releaser)| compared(subject, &**releaser, pace, &leadership, &told)),
+            )
+            .await;
+        });
+        self.recognising = Some(Recognising { of, met, task });
+    }
+
+    /// A person decides, unless one is waited for already with a reason of its own: that one says what is to be done, and what may be.
+    pub(super) async fn recognised_another(
+        &mut self,
+        of: Generation,
+        release: &ReleaseId,
+        why: &str,
+    ) -> Result<(), Fatal> {
+        let record = self.record();
+        let decides = matches!(
+            record.phase,
+            Phase::Fenced | Phase::Released | Phase::NeedsOperator(Reason::ReleaseDeadline)
+        );
+        match decides && record.generation == of {
+            true => self.replaced(release, why).await,
+            false => Ok(()),
+        }
+    }
+}
+
+/// Asks on and on.
+async fn compared(
+    subject: &Subject,
+    releaser: &dyn Releaser,
+    pace: Duration,
+    leadership: &Leadership,
+    told: &Own,
+) {
+    let time = releaser.attempt_time();
+    loop {
+        tokio::time::sleep(pace).await;
+        // It may take away what is ours (S6).
+        if leadership.check().is_err() {
+            return;
+        }
+        match tokio::time::timeout(time, releaser.recognise(subject, Instant::now() + time)).await {
+            Ok(Err(ReleaseError::Replaced(why))) => {
+                told.send(Command::Replaced(subject.generation, subject.release.clone(), why));
+            }
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(release = %subject.release, %error, "who has the node's name there is not told");
+            }
+            Err(_) => {
+                tracing::debug!(release = %subject.release, "who has the node's name there is not told")
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A store that is away while something stands: it is taken away all the same, and that is stored later (K3).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use picket_core::time::Clock;
+use picket_driver_sim::{Act, Fault, Verb};
+
+use super::cluster::Cluster;
+use super::{lab, lawful, until};
+use crate::lab::{Lab, NODE, s};
+use crate::points::Happens;
+
+/// The store goes away just after the attempt was sent: what came of it cannot be stored.
+async fn stands_without_a_store(seed: u64, takes: Duration) -> (Lab, Arc<Cluster>) {
+    let (mut lab, cluster) = lab(seed, takes).await;
+    let store = lab.store.clone();
+    let goes = Happens(Box::new(move || store.away(s(3_600))));
+    *lab.points.happens_at.lock().expect("whole") = Some(("sent release", goes));
+    lab.open().await;
+    until(&cluster, |state| state.stands).await;
+    (lab, cluster)
+}
+
+fn switched_on(lab: &Lab) {
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_away_does_not_keep_the_taint_on_a_machine_that_is_on() {
+    let (lab, cluster) = stands_without_a_store(930, s(60)).await;
+    tokio::time::sleep(s(11)).await;
+    assert!(cluster.seen(|state| state.stands && state.removed.is_empty()), "it reads Off");
+    switched_on(&lab);
+    let at = lab.clock.boot();
+    until(&cluster, |state| !state.stands).await;
+    assert!(lab.clock.boot().since(at) < s(4), "{:?}", lab.clock.boot().since(at));
+    assert_eq!((lab.phase(), lab.record().breaches), ("fenced", 0), "nothing could be stored");
+    assert!(!lab.view().live.proven);
+    // Off again before anything can be stored: it was on all the same.
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+    tokio::time::sleep(s(60)).await;
+    assert_eq!(cluster.seen(|state| (state.stands, state.placed.len())), (false, 1));
+    lab.store.clear();
+    lab.reach("released", s(300)).await;
+    assert_eq!((lab.record().breaches, cluster.seen(|state| state.placed.len())), (1, 2));
+    lawful(&cluster);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nor_on_one_that_does_not_answer() {
+    let (lab, cluster) = stands_without_a_store(931, s(60)).await;
+    lab.fault("bmc", Fault::Silent);
+    let at = lab.clock.boot();
+    until(&cluster, |state| !state.stands).await;
+    // A BMC that is silent has five seconds for each answer, and is asked every two.
+    assert!(lab.clock.boot().since(at) < s(25), "{:?}", lab.clock.boot().since(at));
+    lab.mend("bmc");
+    tokio::time::sleep(s(60)).await;
+    assert_eq!((lab.phase(), cluster.seen(|state| state.placed.len())), ("fenced", 1));
+    lab.store.clear();
+    lab.reach("needs_operator", s(300)).await;
+    assert_eq!(lab.record().breaches, 0);
+    lawful(&cluster);
+}
+
+/// A breach is found, the one question is not answered, and the breach cannot be stored.
+#[tokio::test(start_paused = true)]
+async fn who_did_not_answer_at_once_is_asked_on_while_the_breach_cannot_be_stored() {
+    let (mut lab, cluster) = lab(932, s(60)).await;
+    lab.open().await;
+    until(&cluster, |state| state.stands).await;
+    tokio::time::sleep(s(3)).await;
+    cluster.is_away(true);
+    lab.store.away(s(3_600));
+    switched_on(&lab);
+    tokio::time::sleep(s(30)).await;
+    assert_eq!((lab.phase(), cluster.seen(|state| state.stands)), ("fenced", true));
+    cluster.is_away(false);
+    let at = lab.clock.boot();
+    until(&cluster, |state| !state.stands).await;
+    assert!(lab.clock.boot().since(at) < s(7), "{:?}", lab.clock.boot().since(at));
+    assert_eq!(lab.record().breaches, 0, "nothing could be stored");
+    lab.store.clear();
+    lab.reach("released", s(300)).await;
+    assert_eq!(lab.record().breaches, 1);
+    lawful(&cluster);
+}
+
+/// It was let go, and came on before that could be stored.
+#[tokio::test(start_paused = true)]
+async fn what_came_on_before_the_end_could_be_stored_is_a_breach() {
+    let (mut lab, cluster) = lab(933, s(5)).await;
+    lab.open().await;
+    until(&cluster, |state| state.stands).await;
+    tokio::time::sleep(s(3)).await;
+    lab.store.away(s(3_600));
+    until(&cluster, |state| !state.stands).await;
+    switched_on(&lab);
+    tokio::time::sleep(s(10)).await;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
+    tokio::time::sleep(s(10)).await;
+    lab.store.clear();
+    lab.reach("fencing", s(60)).await;
+    assert_eq!(lab.record().breaches, 1);
+    lab.reach("released", s(300)).await;
+    lawful(&cluster);
+}
