@@ -36,7 +36,7 @@ impl Mark {
     }
 
     /// The value of our taints.
-    fn value(&self) -> String {
+    pub(crate) fn value(&self) -> String {
         format!("{}{}", prefix(&self.ours.owner), self.generation)
     }
 }

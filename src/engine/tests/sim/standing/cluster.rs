@@ -44,6 +44,9 @@ pub(super) struct State {
     pub(super) reads_for: Duration,
     /// What it goes by is not what it should be.
     pub(super) refuses: Option<&'static str>,
+    /// So many attempts find something to do before, which is there again the next time; and when they came.
+    pub(super) comes_back: usize,
+    pub(super) in_vain: Vec<BootTime>,
     /// Another machine has taken the node's name there.
     pub(super) replaced: bool,
     /// It booted there, although the node is off.
@@ -239,6 +242,10 @@ impl Releaser for Cluster {
         }
         if state.is_away {
             return Err(ReleaseError::DidNotHappen("nobody answers".to_owned()));
+        }
+        if state.in_vain.len() < state.comes_back {
+            state.in_vain.push(now);
+            return Ok(Progress::NotThere("what was there is gone, and comes back".to_owned()));
         }
         (state.stands, state.since) = (true, Some(now));
         state.placed.push(now);
