@@ -173,6 +173,14 @@ impl Door {
         self.state.turned_away.load(Ordering::SeqCst)
     }
 
+    /// Whatever was asked for that changes something said for itself how long it is worked on at most (K6).
+    pub fn all_end(&self) {
+        for one in self.changes() {
+            let query = one.path.split_once('?').map_or("", |(_, query)| query);
+            assert!(query.split('&').any(|part| part == "timeout=10s"), "{one:#?}");
+        }
+    }
+
     /// What was asked for that changes something, in the order in which it came.
     pub fn changes(&self) -> Vec<Asked> {
         lock(&self.state.asked).iter().filter(|one| one.method != "GET").cloned().collect()

@@ -131,6 +131,7 @@ impl Pair {
             assert!(matches!(one.status, Some(404 | 409 | 422)), "{one:#?}\n{}", self.logs());
         }
         self.is_untouched().await?;
+        self.door.all_end();
         assert_eq!(self.history().await?, recorded);
         no_more_of(self.cluster, self.set).await?;
         let late = late().len();
@@ -236,6 +237,7 @@ async fn a_taint_that_was_on_its_way_to_a_node_that_was_made_anew_is_refused() -
     until_clean(cluster, machine).await?;
     let set = door.changes().into_iter().filter(|one| sets_the_taint(one) && one.status == Some(200));
     assert_eq!(set.count(), 0, "{}", gateway.log());
+    door.all_end();
 
     gateway.stop().await?;
     machine.force(true).await?;
