@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use picket_tests::peers::{Kubernetes, Process, eventually, fresh_address, parse_yaml, until};
+use picket_tests::peers::{Kubernetes, Place, Process, eventually, fresh_address, parse_yaml, until};
 use picket_tests::{PeerError, Result};
 use rcgen::{CertificateParams, KeyPair, SanType};
 use rustls::crypto::ring;
@@ -45,7 +45,7 @@ pub struct Door {
     login: PathBuf,
     state: Arc<State>,
     _tasks: JoinSet<()>,
-    _bridge: Process,
+    _bridges: [Process; 2],
     _directory: TempDir,
 }
 
@@ -74,6 +74,11 @@ fn failed(error: impl std::error::Error + Send + Sync + 'static) -> PeerError {
 impl Door {
     /// One on the host of the control plane, where gateways are, for whose login that is.
     pub async fn before(cluster: &Kubernetes, login: &Path) -> Result<Self> {
+        Self::between(cluster.place(), cluster, login).await
+    }
+
+    /// One at that place, wherever the cluster is, for whose login that is.
+    pub async fn between(place: &Place, cluster: &Kubernetes, login: &Path) -> Result<Self> {
         let made = tempfile::Builder::new().prefix("picket-door-").tempdir();
         let directory = made.map_err(PeerError::io("create a door's directory"))?;
         let (front, server) = (directory.path().join("front"), directory.path().join("server"));
@@ -101,13 +106,12 @@ impl Door {
             }
         });
 
-        let mut command = cluster.place().command("python3");
-        command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/bridge.py"));
-        command.arg(format!("{address}:{PORT}")).arg(&front).arg(&server).arg(API);
-        let mut bridge = Process::start(command, &directory.path().join("bridge.log"), "python3")?;
-        let there = || bridge.log().contains("ready") || bridge.ended().is_some();
-        eventually("a bridge stands", Duration::from_secs(30), there).await?;
-        bridge.still_runs()?;
+        let (listens, leads) = (format!("{address}:{PORT}"), server.display().to_string());
+        let bridges = [
+            bridge(place, &listens, &front.display().to_string(), &directory.path().join("front.log"))
+                .await?,
+            bridge(cluster.place(), &leads, API, &directory.path().join("server.log")).await?,
+        ];
 
         let text = std::fs::read_to_string(login).map_err(PeerError::io("read a login"))?;
         let known = parse_yaml(&text).await?;
@@ -126,7 +130,7 @@ impl Door {
         std::fs::write(&login, text.to_string()).map_err(PeerError::io("write a login"))?;
         let private = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(&login, private).map_err(PeerError::io("chmod a login"))?;
-        Ok(Self { login, state, _tasks: tasks, _bridge: bridge, _directory: directory })
+        Ok(Self { login, state, _tasks: tasks, _bridges: bridges, _directory: directory })
     }
 
     /// The kubeconfig that leads here.
@@ -185,6 +189,17 @@ impl Door {
     pub fn changes(&self) -> Vec<Asked> {
         lock(&self.state.asked).iter().filter(|one| one.method != "GET").cloned().collect()
     }
+}
+
+/// Carries what comes to one of them in that place to the other.
+async fn bridge(place: &Place, from: &str, to: &str, log: &Path) -> Result<Process> {
+    let mut command = place.command("python3");
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/bridge.py")).args([from, to]);
+    let mut bridge = Process::start(command, log, "python3")?;
+    let there = || bridge.log().contains("ready") || bridge.ended().is_some();
+    eventually("a bridge stands", Duration::from_secs(30), there).await?;
+    bridge.still_runs()?;
+    Ok(bridge)
 }
 
 /// Who serves at that address, and by which certificate that is believed.
