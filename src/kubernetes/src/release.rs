@@ -207,6 +207,11 @@ impl Releaser for OutOfService {
         true
     }
 
+    fn remarks(&self) -> Vec<String> {
+        let machines = self.machines.as_ref().and_then(|machines| machines.remark());
+        self.cluster.remark().into_iter().chain(machines).collect()
+    }
+
     fn pace(&self) -> Pace {
         self.asked.pace
     }

@@ -206,6 +206,12 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
         Vec::new()
     }
 
+    /// What it will need of this machine and does not find now, in words: no fault, it may be there by then. Told by `picketd --check` and at
+    /// the start. Sends nothing.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// How long it may take.
     fn pace(&self) -> Pace;
 

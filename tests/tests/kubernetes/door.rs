@@ -59,6 +59,8 @@ struct State {
     holding: Mutex<Option<(usize, Which)>>,
     held: Mutex<Vec<usize>>,
     let_go: watch::Sender<bool>,
+    /// Such a one is answered by the door itself, once, with that code.
+    failing: Mutex<Vec<(u16, Which)>>,
     shut: AtomicBool,
     turned_away: AtomicUsize,
 }
@@ -92,6 +94,7 @@ impl Door {
             holding: Mutex::default(),
             held: Mutex::default(),
             let_go: watch::Sender::new(false),
+            failing: Mutex::default(),
             shut: AtomicBool::new(false),
             turned_away: AtomicUsize::new(0),
         });
@@ -141,6 +144,16 @@ impl Door {
     /// So many of such requests are held from now on, until they are let go.
     pub fn hold(&self, count: usize, which: impl Fn(&Asked) -> bool + Send + 'static) {
         *lock(&self.state.holding) = Some((count, Box::new(which)));
+    }
+
+    /// The next such request is answered with that code, and goes no further.
+    pub fn fail(&self, code: u16, which: impl Fn(&Asked) -> bool + Send + 'static) {
+        lock(&self.state.failing).push((code, Box::new(which)));
+    }
+
+    /// How many of them have not come yet.
+    pub fn to_fail(&self) -> usize {
+        lock(&self.state.failing).len()
     }
 
     /// Waits until so many are held.
@@ -253,6 +266,11 @@ async fn answered(stream: UnixStream, state: &State) -> std::io::Result<()> {
     if state.turns_away() {
         return Ok(());
     }
+    if let Some(code) = state.fails(&asked) {
+        lock(&state.asked)[number].status = Some(code);
+        client.write_all(&failure(code)).await?;
+        return client.shutdown().await;
+    }
     lock(&state.asked)[number].at = SystemTime::now();
     let name = ServerName::try_from("10.250.0.1").map_err(Error::other)?;
     let mut server = state.connector.connect(name, UnixStream::connect(&state.server).await?).await?;
@@ -276,6 +294,12 @@ impl State {
         shut
     }
 
+    fn fails(&self, asked: &Asked) -> Option<u16> {
+        let mut failing = lock(&self.failing);
+        let place = failing.iter().position(|(_, which)| which(asked))?;
+        Some(failing.swap_remove(place).0)
+    }
+
     fn holds(&self, asked: &Asked, number: usize) -> bool {
         let mut holding = lock(&self.holding);
         let Some((count, which)) = &mut *holding else { return false };
@@ -286,6 +310,15 @@ impl State {
         lock(&self.held).push(number);
         true
     }
+}
+
+/// What an API server says that is too busy, or not there yet.
+fn failure(code: u16) -> Vec<u8> {
+    let message = "not now: a test says so";
+    let status = serde_json::json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code });
+    let body = status.to_string();
+    let head = "content-type: application/json\r\nretry-after: 1\r\nconnection: close";
+    format!("HTTP/1.1 {code} Not Now\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
 /// What is asked, and as it goes on from here: as the last on its connection.

@@ -19,3 +19,4 @@ mod scene;
 mod second;
 mod seed;
 mod twice;
+mod wrong;
