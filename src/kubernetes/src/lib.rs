@@ -16,6 +16,7 @@ mod back;
 mod cluster;
 mod fault;
 mod finding;
+mod foreign;
 mod identity;
 mod machines;
 mod node;
