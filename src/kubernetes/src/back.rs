@@ -83,7 +83,8 @@ impl OutOfService {
             return Ok(Some("a finalizer that was removed just now".to_owned()));
         }
         let keeps_away = taints::value(&node, FENCED).is_some_and(|value| taints::is_of(&ours.owner, value));
-        let was_off = note.as_ref().is_some_and(|note| note.off);
+        // Where its release was given up before an attempt of it, the note does not say so.
+        let was_off = left.off || note.as_ref().is_some_and(|note| note.off);
         if keeps_away && left.gone {
             return Ok(None);
         }

@@ -283,6 +283,8 @@ pub struct Left {
     pub generation: Generation,
     /// The node is retired, and does not come back.
     pub gone: bool,
+    /// In its last fence an off was sent: what keeps others away goes only once the node was seen to be back, whatever became of its releases.
+    pub off: bool,
 }
 
 /// Of which fence a release is, and about whom.

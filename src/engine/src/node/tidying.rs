@@ -48,7 +48,8 @@ impl NodeTask {
         let record = self.record();
         let identities = record.identities(&self.plan.topology);
         let whose = Whose { node: record.node.clone(), identities, met: None };
-        let left = Left { whose, generation: record.generation, gone: record.phase == Phase::Retired };
+        let off = record.fence.as_ref().is_some_and(|fence| fence.off_sent);
+        let left = Left { whose, generation: record.generation, gone: record.phase == Phase::Retired, off };
         if releasers.is_empty() || self.tidying.as_ref().is_some_and(|one| one.left == left) {
             return;
         }

@@ -54,6 +54,8 @@ pub(super) struct State {
     /// When it was told that the node is being fenced; and so it says of the node still.
     pub(super) announced: Vec<BootTime>,
     pub(super) keeps_pods_away: bool,
+    /// Whether an off had been sent, by whoever tidied up last.
+    pub(super) tidied_off: Option<bool>,
     /// It never answers that.
     pub(super) deaf: bool,
     /// It refuses to hear that.
@@ -181,8 +183,9 @@ impl Releaser for Cluster {
         Ok(None)
     }
 
-    async fn tidy(&self, _left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
-        self.state.lock().expect("whole").keeps_pods_away = false;
+    async fn tidy(&self, left: &Left, _until: Instant) -> Result<Option<String>, ReleaseError> {
+        let mut state = self.state.lock().expect("whole");
+        (state.keeps_pods_away, state.tidied_off) = (false, Some(left.off));
         Ok(None)
     }
 
