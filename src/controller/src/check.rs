@@ -11,6 +11,7 @@ use picket_proto::v1::fencing_service_client::FencingServiceClient;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Body};
+use crate::fault::Fault;
 use crate::settings::Settings;
 use crate::{crd, gateway, unconfigured};
 

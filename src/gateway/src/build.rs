@@ -142,17 +142,19 @@ fn files(settings: &serde_json::Map<String, serde_json::Value>) -> Vec<serde_jso
         .collect()
 }
 
-/// What the devices' drivers have to say of them that is no fault: each once, with the first device and how many more.
+/// What drivers and releases have to say that is no fault: each once, with the first of whom it is said and how many more.
 pub(crate) fn remarks(nodes: &[NodePlan]) -> Vec<String> {
     let mut said: BTreeMap<String, (String, usize)> = BTreeMap::new();
-    for (node, id, driver) in
-        nodes.iter().flat_map(|node| node.drivers.iter().map(move |(id, driver)| (&node.id, id, driver)))
-    {
-        for remark in driver.remarks() {
-            said.entry(remark).or_insert_with(|| (format!("{node}/{id}"), 0)).1 += 1;
+    for node in nodes {
+        let devices = node.drivers.iter().map(|(id, driver)| (id.to_string(), driver.remarks()));
+        let releases = node.releases.iter().map(|plan| (plan.id.to_string(), plan.releaser.remarks()));
+        for (id, remarks) in devices.chain(releases) {
+            for remark in remarks {
+                said.entry(remark).or_insert_with(|| (format!("{}/{id}", node.id), 0)).1 += 1;
+            }
         }
     }
-    let words = |(remark, (first, devices)): (String, (String, usize))| match devices - 1 {
+    let words = |(remark, (first, all)): (String, (String, usize))| match all - 1 {
         0 => format!("{first}: {remark}"),
         more => format!("{first} and {more} more: {remark}"),
     };

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::cluster::Patch;
 use crate::fault::{Fault, Kind};
+use crate::foreign;
 use crate::identity::Met;
 use crate::machines;
 use crate::node;
@@ -154,6 +155,7 @@ impl OutOfService {
         self.known_by(of, &node, identities)?;
         let mut told = rivals::of(&self.cluster, &node, until).await;
         told.extend(self.foreign(of, &node));
+        told.extend(foreign::left(&node, &of.sought.ours.owner));
         if let Some(machines) = &self.machines {
             told.extend(machines.check(machines::named(&node.metadata).as_deref(), until).await);
         }

@@ -84,7 +84,8 @@ impl OutOfService {
             return Ok(Some("a finalizer that was removed just now".to_owned()));
         }
         let keeps_away = taints::value(&node, FENCED).is_some_and(|value| taints::is_of(&ours.owner, value));
-        let was_off = note.as_ref().is_some_and(|note| note.off);
+        // Where its release was given up before an attempt of it, the note does not say so.
+        let was_off = left.off || note.as_ref().is_some_and(|note| note.off);
         // It is kept for the machine that is gone, and for no other one.
         let met = left.whose.met.as_deref().and_then(Met::read).filter(|met| met.node() == name);
         let is_another = left.gone && met.is_some_and(|met| met.differs(&node, false).is_some());

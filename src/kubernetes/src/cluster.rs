@@ -88,6 +88,11 @@ impl Cluster {
         Self { kubeconfig, context, uid, client, nodes, rivals: Kept::new(), lacking: Kept::new() }
     }
 
+    /// What is wrong with its kubeconfig, as far as the file tells.
+    pub(crate) fn remark(&self) -> Option<String> {
+        Some(picket_login::look(self.kubeconfig.as_deref()?).err()?.to_string())
+    }
+
     /// Asks that one.
     #[cfg(test)]
     pub(crate) fn by(&self, client: Client) {

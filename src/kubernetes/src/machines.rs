@@ -123,6 +123,11 @@ impl Machine {
 }
 
 impl Machines {
+    /// What is wrong with the kubeconfig of their own cluster.
+    pub(crate) fn remark(&self) -> Option<String> {
+        self.cluster.remark()
+    }
+
     /// Those beside the Nodes of that cluster, or those of the management cluster.
     pub(crate) fn at(at: &At, cluster: &Arc<Cluster>) -> Self {
         let cluster = match at {

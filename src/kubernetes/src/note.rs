@@ -78,13 +78,16 @@ impl Ours {
     }
 }
 
-/// One for each installation.
+/// Our annotation, and our finalizer, each with the owner behind it: one for each installation.
+pub(crate) const KEY: &str = "picket.dev/fence-";
+pub(crate) const FINALIZER: &str = "picket.dev/fencing-";
+
 fn key(owner: &str) -> String {
-    format!("picket.dev/fence-{owner}")
+    format!("{KEY}{owner}")
 }
 
 fn finalizer(owner: &str) -> String {
-    format!("picket.dev/fencing-{owner}")
+    format!("{FINALIZER}{owner}")
 }
 
 /// A key as part of a JSON pointer (RFC 6901).

@@ -24,6 +24,7 @@ use crate::note::{Note, Ours};
 use crate::object::{Node, Pod};
 use crate::pods::Fate;
 use crate::remains::named;
+use crate::returning::Since;
 use crate::settings::Asked;
 use crate::taints::{FENCED, Mark, OUT_OF_SERVICE};
 use crate::{identity, node, pods, taints, unattached};
@@ -52,6 +53,8 @@ pub(crate) struct OfNode {
     pub(crate) back: Mutex<BTreeMap<String, Back>>,
     /// What the next attempt goes by.
     pub(crate) read: Mutex<Option<Read>>,
+    /// What is known of its pods since it was proven off.
+    pub(crate) since: Mutex<Option<Since>>,
 }
 
 /// A Node and its pods, as a quorum had them before the store said its last word.
@@ -204,6 +207,11 @@ impl Releaser for OutOfService {
         true
     }
 
+    fn remarks(&self) -> Vec<String> {
+        let machines = self.machines.as_ref().and_then(|machines| machines.remark());
+        self.cluster.remark().into_iter().chain(machines).collect()
+    }
+
     fn pace(&self) -> Pace {
         self.asked.pace
     }
@@ -220,6 +228,7 @@ impl Releaser for OutOfService {
             sought: Sought { by, ours: Ours { owner, node: node.id.to_string() }, provider_id },
             back: Mutex::default(),
             read: Mutex::default(),
+            since: Mutex::default(),
         };
         let (asked, cluster, machines) = (self.asked.clone(), self.cluster.clone(), self.machines.clone());
         Ok(Some(Arc::new(Self { asked, cluster, machines, of: Some(of) })))
@@ -264,15 +273,19 @@ impl Releaser for OutOfService {
         let lost = pods.iter().filter(|pod| is(pod, Fate::Goes) || is(pod, Fate::Evicted));
         let lost: Vec<&Pod> = lost.collect();
         let unattached = unattached::words(&self.cluster, &lost, until);
+        let words = named(&goes.iter().map(|pod| pods::words(pod)).collect::<Vec<_>>());
+        of.looks(node.as_ref(), &pods, &mark);
         match (&node, by) {
             // Nobody is left whom others would delete by a name.
-            (Some(node), Some(by)) if goes.is_empty() && evicted.is_empty() => {
+            (Some(node), Some(by)) if evicted.is_empty() && of.may_stay(node, &goes, &mark) => {
                 let both = [(FENCED, "NoSchedule"), (OUT_OF_SERVICE, "NoExecute")];
                 let setting = taints::setting(node, &both, &mark, kept);
                 let (changed, unattached) = tokio::join!(self.change(node, &setting, until), unattached);
                 changed?;
+                let back =
+                    if goes.is_empty() { String::new() } else { format!("; bound to it again: {words}") };
                 return Ok(Progress::Accepted(format!(
-                    "Node {name} (known {by}) is out of service{unattached}"
+                    "Node {name} (known {by}) is out of service{back}{unattached}"
                 )));
             }
             // The first change names the version that was read before the store's last word: who stood still since then ends here.
@@ -294,11 +307,10 @@ impl Releaser for OutOfService {
         let (deleted, unattached) =
             tokio::join!(pods::delete(&self.cluster, &goes, permit, until), unattached);
         let deleted = deleted?;
-        let words: Vec<String> = goes.iter().map(|pod| pods::words(pod)).collect();
         if held || deleted == 0 {
-            return Err(ReleaseError::DidNotHappen(format!("not gone yet: {}", named(&words))));
+            return Err(ReleaseError::DidNotHappen(format!("not gone yet: {words}")));
         }
-        Ok(Progress::NotThere(format!("{deleted} pods deleted: {}{unattached}", named(&words))))
+        Ok(Progress::NotThere(format!("{deleted} pods deleted: {words}{unattached}")))
     }
 
     async fn observe(&self, subject: &Subject, until: Instant) -> Result<Progress, ReleaseError> {

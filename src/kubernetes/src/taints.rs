@@ -36,7 +36,7 @@ impl Mark {
     }
 
     /// The value of our taints.
-    fn value(&self) -> String {
+    pub(crate) fn value(&self) -> String {
         format!("{}{}", prefix(&self.ours.owner), self.generation)
     }
 }
@@ -63,7 +63,12 @@ fn of_key<'n>(node: &'n Node, key: &'n str) -> impl Iterator<Item = (usize, &'n 
 
 /// The value of the taint with that key; `None`: there is none.
 pub(crate) fn value<'n>(node: &'n Node, key: &'static str) -> Option<&'n str> {
-    of_key(node, key).next().map(|(_, taint)| text(taint, "value"))
+    values(node, key).next()
+}
+
+/// The values of all taints with that key, of whatever effect.
+pub(crate) fn values<'n>(node: &'n Node, key: &'static str) -> impl Iterator<Item = &'n str> {
+    of_key(node, key).map(|(_, taint)| text(taint, "value"))
 }
 
 /// Every taint that evicts pods, but ours: key, value, since when.

@@ -44,7 +44,22 @@ pub async fn config(path: Option<&Path>, context: Option<&str>) -> Result<Config
     Ok(config)
 }
 
+/// Whether that kubeconfig is there, and one that may be used, as far as its file tells. Nothing is sent, and no other file is read.
+///
+/// # Errors
+/// Its name, and what is wrong with it.
+pub fn look(path: &Path) -> Result<(), Wrong> {
+    read(path).map(drop)
+}
+
 async fn of_file(path: &Path, context: Option<&str>) -> Result<Config, Wrong> {
+    let read = read(path)?;
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let config = Config::from_custom_kubeconfig(read, &options).await;
+    config.map_err(|error| Wrong(format!("kubeconfig {}: {error}", path.display())))
+}
+
+fn read(path: &Path) -> Result<Kubeconfig, Wrong> {
     let wrong = |why: &dyn std::fmt::Display| Wrong(format!("kubeconfig {}: {why}", path.display()));
     let mode = std::fs::metadata(path).map_err(|error| wrong(&error))?.permissions().mode() & 0o777;
     if mode & 0o006 != 0 {
@@ -52,7 +67,7 @@ async fn of_file(path: &Path, context: Option<&str>) -> Result<Config, Wrong> {
             "everybody may read or change it (mode {mode:03o}): run chmod 600 on it"
         )));
     }
-    let read = Kubeconfig::read_from(path).map_err(|error| wrong(&error))?;
+    let read = Kubeconfig::read_from(path).map_err(|error| wrong(&chain(&error)))?;
     let runs = |one: &NamedAuthInfo| {
         one.auth_info.as_ref().is_some_and(|info| info.exec.is_some() || info.auth_provider.is_some())
     };
@@ -61,8 +76,7 @@ async fn of_file(path: &Path, context: Option<&str>) -> Result<Config, Wrong> {
             &"a user of it has a program for a login (exec or auth-provider): name a token, a token file or a certificate",
         ));
     }
-    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    Config::from_custom_kubeconfig(read, &options).await.map_err(|error| wrong(&error))
+    Ok(read)
 }
 
 /// An error with its causes, each said once.
@@ -92,7 +106,7 @@ mod tests {
         std::fs::write(file.path(), text).expect("written");
         std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).expect("it is ours");
         match config(Some(file.path()), None).await {
-            Ok(_) => String::new(),
+            Ok(_) => look(file.path()).err().map_or(String::new(), |wrong| wrong.to_string()),
             Err(wrong) => wrong.to_string(),
         }
     }
@@ -110,5 +124,17 @@ mod tests {
             let told = refusal(mode, user, server, more).await;
             assert!(told.contains(why), "{told}");
         }
+    }
+    #[test]
+    fn one_that_is_missing_or_garbled_is_told_by_its_name() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), "clusters: [oh: no").expect("written");
+        let told = look(file.path()).expect_err("it is garbled").to_string();
+        let named = format!("kubeconfig {}: ", file.path().display());
+        assert!(told.starts_with(&named) && told.contains("parse"), "{told}");
+        let path = file.path().to_owned();
+        drop(file);
+        let told = look(&path).expect_err("it is gone").to_string();
+        assert!(told.starts_with(&named) && told.contains("No such file"), "{told}");
     }
 }

@@ -215,6 +215,12 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
         Vec::new()
     }
 
+    /// What it will need of this machine and does not find now, in words: no fault, it may be there by then. Told by `picketd --check` and at
+    /// the start. Sends nothing.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// How long it may take.
     fn pace(&self) -> Pace;
 
@@ -287,6 +293,8 @@ pub struct Left {
     pub generation: Generation,
     /// The node is retired, and does not come back.
     pub gone: bool,
+    /// In its last fence an off was sent: what keeps others away goes only once the node was seen to be back, whatever became of its releases.
+    pub off: bool,
 }
 
 /// Of which fence a release is, and about whom.

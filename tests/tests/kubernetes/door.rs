@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use picket_tests::peers::{Kubernetes, Process, eventually, fresh_address, parse_yaml, until};
+use picket_tests::peers::{Kubernetes, Place, Process, eventually, fresh_address, parse_yaml, until};
 use picket_tests::{PeerError, Result};
 use rcgen::{CertificateParams, KeyPair, SanType};
 use rustls::crypto::ring;
@@ -45,7 +45,7 @@ pub struct Door {
     login: PathBuf,
     state: Arc<State>,
     _tasks: JoinSet<()>,
-    _bridge: Process,
+    _bridges: [Process; 2],
     _directory: TempDir,
 }
 
@@ -59,6 +59,8 @@ struct State {
     holding: Mutex<Option<(usize, Which)>>,
     held: Mutex<Vec<usize>>,
     let_go: watch::Sender<bool>,
+    /// Such a one is answered by the door itself, once, with that code.
+    failing: Mutex<Vec<(u16, Which)>>,
     shut: AtomicBool,
     turned_away: AtomicUsize,
 }
@@ -74,6 +76,11 @@ fn failed(error: impl std::error::Error + Send + Sync + 'static) -> PeerError {
 impl Door {
     /// One on the host of the control plane, where gateways are, for whose login that is.
     pub async fn before(cluster: &Kubernetes, login: &Path) -> Result<Self> {
+        Self::between(cluster.place(), cluster, login).await
+    }
+
+    /// One at that place, wherever the cluster is, for whose login that is.
+    pub async fn between(place: &Place, cluster: &Kubernetes, login: &Path) -> Result<Self> {
         let made = tempfile::Builder::new().prefix("picket-door-").tempdir();
         let directory = made.map_err(PeerError::io("create a door's directory"))?;
         let (front, server) = (directory.path().join("front"), directory.path().join("server"));
@@ -87,6 +94,7 @@ impl Door {
             holding: Mutex::default(),
             held: Mutex::default(),
             let_go: watch::Sender::new(false),
+            failing: Mutex::default(),
             shut: AtomicBool::new(false),
             turned_away: AtomicUsize::new(0),
         });
@@ -101,13 +109,12 @@ impl Door {
             }
         });
 
-        let mut command = cluster.place().command("python3");
-        command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/bridge.py"));
-        command.arg(format!("{address}:{PORT}")).arg(&front).arg(&server).arg(API);
-        let mut bridge = Process::start(command, &directory.path().join("bridge.log"), "python3")?;
-        let there = || bridge.log().contains("ready") || bridge.ended().is_some();
-        eventually("a bridge stands", Duration::from_secs(30), there).await?;
-        bridge.still_runs()?;
+        let (listens, leads) = (format!("{address}:{PORT}"), server.display().to_string());
+        let bridges = [
+            bridge(place, &listens, &front.display().to_string(), &directory.path().join("front.log"))
+                .await?,
+            bridge(cluster.place(), &leads, API, &directory.path().join("server.log")).await?,
+        ];
 
         let text = std::fs::read_to_string(login).map_err(PeerError::io("read a login"))?;
         let known = parse_yaml(&text).await?;
@@ -126,7 +133,7 @@ impl Door {
         std::fs::write(&login, text.to_string()).map_err(PeerError::io("write a login"))?;
         let private = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(&login, private).map_err(PeerError::io("chmod a login"))?;
-        Ok(Self { login, state, _tasks: tasks, _bridge: bridge, _directory: directory })
+        Ok(Self { login, state, _tasks: tasks, _bridges: bridges, _directory: directory })
     }
 
     /// The kubeconfig that leads here.
@@ -137,6 +144,16 @@ impl Door {
     /// So many of such requests are held from now on, until they are let go.
     pub fn hold(&self, count: usize, which: impl Fn(&Asked) -> bool + Send + 'static) {
         *lock(&self.state.holding) = Some((count, Box::new(which)));
+    }
+
+    /// The next such request is answered with that code, and goes no further.
+    pub fn fail(&self, code: u16, which: impl Fn(&Asked) -> bool + Send + 'static) {
+        lock(&self.state.failing).push((code, Box::new(which)));
+    }
+
+    /// How many of them have not come yet.
+    pub fn to_fail(&self) -> usize {
+        lock(&self.state.failing).len()
     }
 
     /// Waits until so many are held.
@@ -173,10 +190,29 @@ impl Door {
         self.state.turned_away.load(Ordering::SeqCst)
     }
 
+    /// Whatever was asked for that changes something said for itself how long it is worked on at most (K6).
+    pub fn all_end(&self) {
+        for one in self.changes() {
+            let query = one.path.split_once('?').map_or("", |(_, query)| query);
+            assert!(query.split('&').any(|part| part == "timeout=10s"), "{one:#?}");
+        }
+    }
+
     /// What was asked for that changes something, in the order in which it came.
     pub fn changes(&self) -> Vec<Asked> {
         lock(&self.state.asked).iter().filter(|one| one.method != "GET").cloned().collect()
     }
+}
+
+/// Carries what comes to one of them in that place to the other.
+async fn bridge(place: &Place, from: &str, to: &str, log: &Path) -> Result<Process> {
+    let mut command = place.command("python3");
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/bridge.py")).args([from, to]);
+    let mut bridge = Process::start(command, log, "python3")?;
+    let there = || bridge.log().contains("ready") || bridge.ended().is_some();
+    eventually("a bridge stands", Duration::from_secs(30), there).await?;
+    bridge.still_runs()?;
+    Ok(bridge)
 }
 
 /// Who serves at that address, and by which certificate that is believed.
@@ -230,6 +266,11 @@ async fn answered(stream: UnixStream, state: &State) -> std::io::Result<()> {
     if state.turns_away() {
         return Ok(());
     }
+    if let Some(code) = state.fails(&asked) {
+        lock(&state.asked)[number].status = Some(code);
+        client.write_all(&failure(code)).await?;
+        return client.shutdown().await;
+    }
     lock(&state.asked)[number].at = SystemTime::now();
     let name = ServerName::try_from("10.250.0.1").map_err(Error::other)?;
     let mut server = state.connector.connect(name, UnixStream::connect(&state.server).await?).await?;
@@ -253,6 +294,12 @@ impl State {
         shut
     }
 
+    fn fails(&self, asked: &Asked) -> Option<u16> {
+        let mut failing = lock(&self.failing);
+        let place = failing.iter().position(|(_, which)| which(asked))?;
+        Some(failing.swap_remove(place).0)
+    }
+
     fn holds(&self, asked: &Asked, number: usize) -> bool {
         let mut holding = lock(&self.holding);
         let Some((count, which)) = &mut *holding else { return false };
@@ -263,6 +310,15 @@ impl State {
         lock(&self.held).push(number);
         true
     }
+}
+
+/// What an API server says that is too busy, or not there yet.
+fn failure(code: u16) -> Vec<u8> {
+    let message = "not now: a test says so";
+    let status = serde_json::json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code });
+    let body = status.to_string();
+    let head = "content-type: application/json\r\nretry-after: 1\r\nconnection: close";
+    format!("HTTP/1.1 {code} Not Now\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
 /// What is asked, and as it goes on from here: as the last on its connection.

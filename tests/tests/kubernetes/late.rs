@@ -10,7 +10,10 @@ use picket_tests::{Daemon, Gateway, PeerError, Result, Said, program};
 use tokio::time::{Instant, sleep};
 
 use crate::door::{Asked, Door};
-use crate::fenced::{is_clean, login, made_anew, pods, settings, until_clean, until_they_run};
+use crate::fenced::{
+    fence, is_clean, is_told, login, made_anew, no_more, pods, settings, until_clean, until_they_run,
+};
+use crate::replaced::{is_made_anew, needs_a_person};
 use crate::scene::{Lent, OUT_OF_SERVICE, cluster, lend, no_more_of};
 
 /// The longest that is waited for anything.
@@ -128,6 +131,7 @@ impl Pair {
             assert!(matches!(one.status, Some(404 | 409 | 422)), "{one:#?}\n{}", self.logs());
         }
         self.is_untouched().await?;
+        self.door.all_end();
         assert_eq!(self.history().await?, recorded);
         no_more_of(self.cluster, self.set).await?;
         let late = late().len();
@@ -195,11 +199,51 @@ async fn stands_still_with(mut pair: Pair, requests: usize) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_taint_that_was_on_its_way_is_refused_once_the_node_is_back() -> Result<()> {
     let pair = Pair::start("late-taint", &[]).await?;
-    pair.door.hold(1, |asked| {
-        let is_of_node = asked.method == "PATCH" && asked.path.starts_with("/api/v1/nodes/");
-        is_of_node && asked.body.contains(OUT_OF_SERVICE)
-    });
+    pair.door.hold(1, sets_the_taint);
     stands_still_with(pair, 1).await
+}
+
+fn sets_the_taint(asked: &Asked) -> bool {
+    let is_of_node = asked.method == "PATCH" && asked.path.starts_with("/api/v1/nodes/");
+    is_of_node && asked.body.contains(OUT_OF_SERVICE)
+}
+
+/// It was on its way while somebody deleted the Node by force and made it anew, for the same machine: the API server refuses it by the UID. Nothing of
+/// ours comes to the new one, and a person is asked.
+#[tokio::test]
+async fn a_taint_that_was_on_its_way_to_a_node_that_was_made_anew_is_refused() -> Result<()> {
+    let (cluster, lent) = (cluster().await?, lend(1).await?);
+    let machine = lent.one();
+    let info = cluster.node(machine).await?["status"]["nodeInfo"].clone();
+    let door = Door::before(cluster, &login(cluster).await?).await?;
+    let nodes = [(machine.name(), machine, "pods")];
+    let fleet = settings(cluster, door.login(), &nodes, &no_more).await?;
+    let mut gateway = Gateway::within(cluster.place(), Daemon::Shipped, &fleet)?;
+    gateway.begin(&[]).await?;
+    door.hold(1, sets_the_taint);
+    fence(&gateway, machine.name(), "confirmed").await?;
+    door.until_held(1).await?;
+    // In one step, as the gateway sees it.
+    gateway.process()?.freeze();
+    is_made_anew(cluster, machine, &info).await?;
+    for one in door.let_go().await? {
+        assert!(matches!(one.status, Some(409 | 422)), "{one:#?}\n{}", gateway.log());
+    }
+    let node = cluster.node(machine).await?;
+    assert!(is_clean(&node), "{node:#}\n{}", gateway.log());
+    gateway.process()?.thaw();
+    is_told(&gateway, machine.name(), "replaced: the UID").await?;
+    needs_a_person(&gateway, machine).await?;
+    until_clean(cluster, machine).await?;
+    let set = door.changes().into_iter().filter(|one| sets_the_taint(one) && one.status == Some(200));
+    assert_eq!(set.count(), 0, "{}", gateway.log());
+    door.all_end();
+
+    gateway.stop().await?;
+    machine.force(true).await?;
+    cluster.until_ready(machine, true).await?;
+    lent.leave();
+    Ok(())
 }
 
 /// The same of what it had sent to its pods, of which others have the names by then.

@@ -16,5 +16,7 @@ mod released;
 mod replaced;
 mod rights;
 mod scene;
+mod second;
 mod seed;
 mod twice;
+mod wrong;

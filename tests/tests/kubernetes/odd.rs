@@ -1,14 +1,19 @@
 //! Pods of which a fence makes no difference, or which tolerate everything.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use picket_tests::peers::{KubernetesMachine, until};
-use picket_tests::{PeerError, Result};
+use picket_tests::peers::{Kubernetes, KubernetesMachine, until};
+use picket_tests::{Daemon, Gateway, PeerError, Result};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
-use crate::fenced::{fence, made_anew, no_more, pods, recorded, start, unfence, until_clean, until_they_run};
-use crate::scene::{cluster, for_everybody, lend, no_more_of};
+use crate::door::{Asked, Door};
+use crate::fenced::{
+    fence, is_told, login, made_anew, no_more, pods, recorded, settings, start, unfence, until_clean,
+    until_they_run,
+};
+use crate::scene::{OUT_OF_SERVICE, cluster, for_everybody, lend, no_more_of, told};
 
 /// A static pod, one of a DaemonSet, and one that a finalizer holds, are no reason to wait, and are named in the record, as are volumes that are never attached. One that
 /// tolerates everything is let go all the same, and runs elsewhere.
@@ -102,6 +107,91 @@ async fn what_is_no_reason_to_wait_is_named_and_who_tolerates_everything_is_let_
     cluster.kubectl(&["delete", "pvc/odd-shared", "pv/odd-shared"]).await?;
     lent.leave();
     Ok(())
+}
+
+/// A StatefulSet that tolerates everything and may run nowhere else is bound to the dead machine again and again, whoever deletes its pod. That
+/// keeps no other volume from being let go, and none of the other pods that are made anew is deleted again. Its own volume is not said to be
+/// let go while it is attached there; the record names the pod, which is deleted more and more rarely, and once it is gone the release is complete.
+#[tokio::test]
+async fn one_that_is_bound_to_the_dead_machine_again_and_again_keeps_no_other_volume() -> Result<()> {
+    let cluster = cluster().await?;
+    let lent = lend(2).await?;
+    let [one, two] = lent.two();
+    let moves = cluster.database("odd-moves", &[one, two]).await?;
+    let on = moves.node().await?.expect("it runs");
+    let (machine, other) = if one.name() == on { (one, two) } else { (two, one) };
+    moves.runs_on(machine.name()).await?;
+    let stays = cluster.database("odd-stays", &[machine]).await?;
+    let before = pod_of(cluster, "odd-stays-0").await?;
+    let everything = json!({ "tolerations": [{ "operator": "Exists" }] });
+    let patch = json!({ "spec": { "template": { "spec": everything } } }).to_string();
+    cluster.kubectl(&["patch", "statefulset", "odd-stays", "--type=merge", "-p", &patch]).await?;
+    let is_another =
+        async || Ok(pod_of(cluster, "odd-stays-0").await?.is_some_and(|uid| Some(uid) != before));
+    until("it is made anew by its new template", Duration::from_secs(60), is_another).await?;
+    stays.runs_on(machine.name()).await?;
+
+    machine.kill_kubelet().await?;
+    cluster.until_ready(machine, false).await?;
+    let door = Door::before(cluster, &login(cluster).await?).await?;
+    let nodes = [(machine.name(), machine, "pods")];
+    let fleet = settings(cluster, door.login(), &nodes, &no_more).await?;
+    let mut gateway = Gateway::within(cluster.place(), Daemon::Shipped, &fleet)?;
+    gateway.begin(&[]).await?;
+    fence(&gateway, machine.name(), "confirmed").await?;
+    let confirmed = Instant::now();
+    moves.runs_on(other.name()).await?;
+    // A person would be asked after ten minutes.
+    assert!(confirmed.elapsed() < Duration::from_secs(120), "{:?}\n{}", confirmed.elapsed(), gateway.log());
+    let moved = pod_of(cluster, "odd-moves-0").await?;
+
+    let again = "default/odd-stays-0 (bound to it again and again)";
+    is_told(&gateway, machine.name(), again).await?;
+    let set =
+        || door.changes().into_iter().find(|one| one.body.contains(OUT_OF_SERVICE)).expect("it was set").at;
+    let of_it = |one: &Asked| one.method == "DELETE" && one.path.contains("/pods/odd-stays-0?");
+    let deleted = || -> Vec<SystemTime> {
+        let since = set();
+        door.changes().into_iter().filter(|one| of_it(one) && one.at > since).map(|one| one.at).collect()
+    };
+    let rounds = async || Ok(deleted().len() >= 3);
+    until("it is deleted again and again", Duration::from_secs(120), rounds).await?;
+    let pauses: Vec<Duration> =
+        deleted().windows(2).map(|two| two[1].duration_since(two[0]).unwrap_or_default()).collect();
+    // Of four and eight seconds.
+    assert!(
+        pauses[0] > Duration::from_secs(3) && pauses[1] > Duration::from_secs(6),
+        "{pauses:?}\n{}",
+        gateway.log()
+    );
+    assert!(!machine.runs());
+    let status = gateway.picket(&["status", machine.name()]).await?;
+    assert!(!status.out.contains("released"), "its volume is attached there: {status:?}");
+    assert_eq!(told(&stays.csi_calls()).iter().filter(|(_, node)| *node != machine.name()).count(), 0);
+    assert_eq!(pod_of(cluster, "odd-moves-0").await?, moved, "nobody deletes it again");
+    let recorded = recorded(&gateway, machine.name()).await?;
+    assert!(recorded.contains("bound to it again: default/odd-stays-0"), "{recorded}");
+
+    // Whoever keeps it from coming back lets the release end.
+    cluster.kubectl(&["scale", "statefulset", "odd-stays", "--replicas=0"]).await?;
+    is_told(&gateway, machine.name(), "released").await?;
+    assert_eq!(told(&stays.csi_calls()).last(), Some(&("detach", machine.name())));
+    unfence(&gateway, machine.name()).await?;
+    cluster.until_ready(machine, true).await?;
+    until_clean(cluster, machine).await?;
+    cluster.kubectl(&["scale", "statefulset", "odd-stays", "--replicas=1"]).await?;
+    stays.runs_on(machine.name()).await?;
+    assert_eq!((stays.writers().overlaps(), moves.writers().overlaps()), (0, 0));
+    no_more_of(cluster, "odd-stays").await?;
+    no_more_of(cluster, "odd-moves").await?;
+    lent.leave();
+    Ok(())
+}
+
+/// The UID of a pod, where there is one.
+async fn pod_of(cluster: &Kubernetes, name: &str) -> Result<Option<String>> {
+    let pod = cluster.json(&["get", "pod", name, "--ignore-not-found"]).await?;
+    Ok(pod["metadata"]["uid"].as_str().map(str::to_owned))
 }
 
 /// A pod that does nothing, and that no taint keeps away or evicts.

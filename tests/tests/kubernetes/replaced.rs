@@ -41,13 +41,7 @@ async fn a_node_that_is_another_one_meanwhile_is_let_be() -> Result<()> {
     until_out_of_service(cluster, machine, true).await?;
     // In one step, as the gateway sees it.
     gateway.process()?.freeze();
-    let none = ["patch", "node", machine.name(), "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#];
-    cluster.kubectl(&none).await?;
-    cluster.kubectl(&["delete", "node", machine.name()]).await?;
-    let labels = json!({ "kubernetes.io/hostname": machine.name() });
-    let meta = json!({ "name": machine.name(), "labels": labels });
-    cluster.apply(&json!({ "apiVersion": "v1", "kind": "Node", "metadata": meta })).await?;
-    says(cluster, machine, &before).await?;
+    is_made_anew(cluster, machine, &before).await?;
     gateway.process()?.thaw();
     is_told(&gateway, machine.name(), "replaced: the UID").await?;
     let retried = retrying.wait().await.map_err(PeerError::io("wait for picket retry"))?;
@@ -79,8 +73,19 @@ fn kept_name(machine: &KubernetesMachine) -> String {
     format!("kept-{}", machine.name())
 }
 
+/// Its Node is deleted by force, and made anew for the same machine.
+pub async fn is_made_anew(cluster: &Kubernetes, machine: &KubernetesMachine, info: &Value) -> Result<()> {
+    let none = ["patch", "node", machine.name(), "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#];
+    cluster.kubectl(&none).await?;
+    cluster.kubectl(&["delete", "node", machine.name()]).await?;
+    let labels = json!({ "kubernetes.io/hostname": machine.name() });
+    let meta = json!({ "name": machine.name(), "labels": labels });
+    cluster.apply(&json!({ "apiVersion": "v1", "kind": "Node", "metadata": meta })).await?;
+    says(cluster, machine, info).await
+}
+
 /// What a kubelet says of its machine.
-async fn says(cluster: &Kubernetes, machine: &KubernetesMachine, info: &Value) -> Result<()> {
+pub async fn says(cluster: &Kubernetes, machine: &KubernetesMachine, info: &Value) -> Result<()> {
     let patch = json!({ "status": { "nodeInfo": info } }).to_string();
     let arguments =
         ["patch", "node", machine.name(), "--subresource=status", "--type=merge", "-p", patch.as_str()];
@@ -88,7 +93,7 @@ async fn says(cluster: &Kubernetes, machine: &KubernetesMachine, info: &Value) -
 }
 
 /// It stays off, and nobody else than a person brings it back.
-async fn needs_a_person(gateway: &Gateway, machine: &KubernetesMachine) -> Result<()> {
+pub async fn needs_a_person(gateway: &Gateway, machine: &KubernetesMachine) -> Result<()> {
     is_told(gateway, machine.name(), "needs operator (replaced)").await?;
     assert!(!machine.runs());
     Ok(())

@@ -99,7 +99,8 @@ impl NodeTask {
         let met = record.retired.as_ref().and_then(|retired| retired.met.get(release).cloned());
         let identities = record.identities(&self.plan.topology);
         let whose = Whose { node: record.node.clone(), identities, met };
-        Left { whose, generation: record.generation, gone: record.phase == Phase::Retired }
+        let off = record.fence.as_ref().is_some_and(|fence| fence.off_sent);
+        Left { whose, generation: record.generation, gone: record.phase == Phase::Retired, off }
     }
 }
 

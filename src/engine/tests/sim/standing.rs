@@ -73,6 +73,19 @@ async fn it_is_taken_away_before_the_release_is_complete_and_no_on_comes_soon_af
     lawful(&cluster);
 }
 
+/// What has to go first and comes back again and again is not chased without a pause; what came back once is.
+#[tokio::test(start_paused = true)]
+async fn what_comes_back_again_and_again_is_tried_more_and_more_rarely() {
+    let (mut lab, cluster) = lab(912, s(1)).await;
+    cluster.state.lock().expect("whole").comes_back = 6;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    let (tried, placed) = cluster.seen(|state| (state.in_vain.clone(), state.placed.clone()));
+    let pauses: Vec<u64> = tried.windows(2).map(|two| two[1].since(two[0]).as_secs()).collect();
+    assert_eq!(pauses, [0, 0, 1, 2, 4], "{tried:?} {placed:?}");
+    assert!(placed[0].since(tried[5]) >= s(8), "{tried:?} {placed:?}");
+    lawful(&cluster);
+}
+
 #[tokio::test(start_paused = true)]
 async fn power_that_is_back_takes_it_away_within_two_seconds_of_the_reading() {
     let (mut lab, cluster) = lab(902, s(12)).await;

@@ -129,7 +129,7 @@ async fn what_is_noted_for_another_node_stays() {
     let api = Api::of([theirs.clone()]);
     let release = release(&api);
     let of = whose(Some(&theirs), UUID);
-    let left = Left { whose: of.clone(), generation: Generation(7), gone: false };
+    let left = Left { whose: of.clone(), generation: Generation(7), gone: false, off: false };
     assert_eq!(release.tidy(&left, soon()).await.expect("answered"), None);
     for refused in [
         release.announce(&subject(of.clone()), soon()).await,
@@ -177,7 +177,7 @@ async fn leavings_without_a_note_go_from_whom_the_devices_say() {
     let api =
         Api::of([noted(node("n0", "", &[]), "r1", 6), left, node("n2", "", &[(FENCED, "picket.blue.7")])]);
     let release = release(&api);
-    let left = Left { whose: whose(None, UUID), generation: Generation(7), gone: false };
+    let left = Left { whose: whose(None, UUID), generation: Generation(7), gone: false, off: false };
     api.fails("n0");
     for _ in 0..3 {
         release.tidy(&left, soon()).await.expect_err("one is not known");
@@ -203,7 +203,7 @@ async fn each_node_is_back_for_itself() {
     };
     let api = Api::of([fenced("n1", "another"), fenced("n2", "b")]);
     let release = release(&api);
-    let left = Left { whose: whose(None, UUID), generation: Generation(7), gone: false };
+    let left = Left { whose: whose(None, UUID), generation: Generation(7), gone: false, off: false };
     for _ in 0..5 {
         let waits = release.tidy(&left, soon()).await.expect("answered").expect("it waits");
         assert!(waits.contains("n2") || waits.contains("n1"), "{waits}");
@@ -211,4 +211,23 @@ async fn each_node_is_back_for_itself() {
     }
     assert_eq!(api.taints("n1"), [""; 0], "it was ready for long enough");
     assert_eq!(api.taints("n2"), [FENCED], "it did not boot");
+}
+
+/// A release that was given up before an attempt left no word that the machine was off: whoever asks has it (K2).
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_off_soaks_also_where_nothing_of_it_was_let_go() {
+    for (off, kept) in [(true, true), (false, false)] {
+        let mut told = noted(node("n1", UUID, &[(FENCED, "picket.blue.7")]), "r1", 7);
+        let note = json!({ "owner": "blue", "node": "r1", "generation": 7, "bootID": "before" });
+        told["metadata"]["annotations"][OURS] = json!(note.to_string());
+        let api = Api::of([told]);
+        let release = release(&api);
+        let left = Left { whose: whose(None, UUID), generation: Generation(8), gone: false, off };
+        let waits = release.tidy(&left, soon()).await.expect("answered");
+        assert_eq!(waits.is_some_and(|why| why.contains("to be ready for 30s")), kept, "off: {off}");
+        assert_eq!(api.taints("n1").is_empty(), !kept, "off: {off}");
+        tokio::time::advance(Duration::from_secs(31)).await;
+        assert_eq!(release.tidy(&left, soon()).await.expect("answered"), None);
+        assert_eq!(api.taints("n1"), [""; 0]);
+    }
 }

@@ -26,6 +26,8 @@ pub(super) const UNKNOWN_LOOKS: u32 = 3;
 const PROOFS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// So many attempts in a row that had something to do before follow each other at once; what comes back again and again is not chased any faster.
+const AT_ONCE: u32 = 2;
 /// What was taken has at least this part of the deadline before it is forced.
 const GRACE: u32 = 8;
 /// While volumes are being let go power is read this often.
@@ -40,12 +42,22 @@ struct Pacing {
     pause: Duration,
     /// The last attempt was made then.
     tried: BootTime,
+    /// So many in a row had something to do before.
+    rounds: u32,
 }
 
 impl Pacing {
     fn back_off(&mut self, now: BootTime) {
         self.next = now + self.pause;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+
+    /// An attempt had something to do before: the next one is due at once, unless that goes on and on.
+    fn goes_on(&mut self, now: BootTime) {
+        self.rounds = self.rounds.saturating_add(1);
+        if self.rounds <= AT_ONCE {
+            (self.next, self.pause) = (now, FIRST_PAUSE);
+        }
     }
 
     /// When half of its time is over.
@@ -197,6 +209,7 @@ impl NodeTask {
             next: dark_since + releaser.settle(),
             pause: FIRST_PAUSE,
             tried: now,
+            rounds: 0,
         });
     }
 

@@ -16,7 +16,7 @@ use picket_metrics::RELEASE_ATTEMPTS;
 use picket_release::{Progress, ReleaseError, Releaser};
 use tokio::time::Instant;
 
-use super::{FIRST_PAUSE, Run, UNKNOWN_LOOKS, WATCH};
+use super::{Run, UNKNOWN_LOOKS, WATCH};
 use crate::node::looking::on;
 use crate::node::{Failure, Fatal, NodeTask};
 
@@ -74,6 +74,7 @@ impl NodeTask {
             }
             let lingers = releaser.lingers().is_some();
             let goes_on = matches!(result, Ok(Progress::Complete(_) | Progress::NotThere(_)));
+            let is_taken = matches!(result, Ok(Progress::Accepted(_)));
             let replaced = match &result {
                 Err(ReleaseError::Replaced(why)) => Some(why.clone()),
                 _ => None,
@@ -94,8 +95,10 @@ impl NodeTask {
             if let Some(why) = replaced {
                 return self.replaced(&id, &why).await;
             }
-            if let (true, true, Some(pacing)) = (lingers, goes_on, run.pace(&id)) {
-                (pacing.next, pacing.pause) = (now, FIRST_PAUSE);
+            match run.pace(&id) {
+                Some(pacing) if lingers && goes_on => pacing.goes_on(now),
+                Some(pacing) if is_taken => pacing.rounds = 0,
+                _ => {}
             }
         }
         Ok(())

@@ -150,6 +150,20 @@ async fn a_check_tells_what_is_wrong_with_a_release() {
     assert!(remarks().await.is_empty());
 }
 
+/// Whatever became of its release: what keeps others away from a node that was off goes only once it was seen to be back (K2).
+#[tokio::test(start_paused = true)]
+async fn whoever_tidies_up_hears_whether_the_node_was_switched_off() {
+    let (mut lab, cluster) = lab(922, s(1)).await;
+    until(&cluster, |state| state.tidied_off == Some(false)).await;
+    cluster.state.lock().expect("whole").refuses = Some("it is another cluster");
+    assert_eq!(lab.fence().await, Outcome::NeedsOperator(Reason::ReleaseDeadline));
+    assert!(cluster.seen(|state| state.placed.is_empty()), "no attempt was made");
+    lab.engine.abandon(&node(), taint(), person()).await.expect("given up");
+    lab.unfence().await.expect("it is let in");
+    lab.reach("normal", s(300)).await;
+    until(&cluster, |state| state.tidied_off == Some(true)).await;
+}
+
 /// It is no condition of the off.
 #[tokio::test(start_paused = true)]
 async fn who_does_not_hear_that_it_is_being_fenced_keeps_no_off_back() {

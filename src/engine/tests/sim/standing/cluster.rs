@@ -44,6 +44,9 @@ pub(super) struct State {
     pub(super) reads_for: Duration,
     /// What it goes by is not what it should be.
     pub(super) refuses: Option<&'static str>,
+    /// So many attempts find something to do before, which is there again the next time; and when they came.
+    pub(super) comes_back: usize,
+    pub(super) in_vain: Vec<BootTime>,
     /// Another machine has taken the node's name there.
     pub(super) replaced: bool,
     /// It is switched on, and not ready there.
@@ -57,6 +60,8 @@ pub(super) struct State {
     /// When it was told that the node is being fenced; and so it says of the node still.
     pub(super) announced: Vec<BootTime>,
     pub(super) keeps_pods_away: bool,
+    /// Whether an off had been sent, by whoever tidied up last.
+    pub(super) tidied_off: Option<bool>,
     /// It never answers that.
     pub(super) deaf: bool,
     /// It refuses to hear that.
@@ -208,7 +213,7 @@ impl Releaser for Cluster {
             return Ok(Some("the node to be ready".to_owned()));
         }
         let stays = left.gone && left.whose.met.as_deref().is_none_or(|met| met == state.whom());
-        state.keeps_pods_away &= stays;
+        (state.keeps_pods_away, state.tidied_off) = (state.keeps_pods_away && stays, Some(left.off));
         Ok(None)
     }
 
@@ -276,6 +281,10 @@ impl Releaser for Cluster {
         }
         if state.is_away {
             return Err(ReleaseError::DidNotHappen("nobody answers".to_owned()));
+        }
+        if state.in_vain.len() < state.comes_back {
+            state.in_vain.push(now);
+            return Ok(Progress::NotThere("what was there is gone, and comes back".to_owned()));
         }
         (state.stands, state.since) = (true, Some(now));
         state.placed.push(now);
