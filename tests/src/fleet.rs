@@ -137,7 +137,7 @@ impl Fleet {
     }
 
     /// The password that [`PASSWORD_VARIABLE`] holds.
-    pub(crate) fn password() -> &'static str {
+    pub fn password() -> &'static str {
         PASSWORD
     }
 }
