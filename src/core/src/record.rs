@@ -151,6 +151,9 @@ pub struct NodeRecord {
     /// When the last fence ended with the node back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back_since: Option<WallTime>,
+    /// Whether an off was sent in the last fence that ended: what was set up for it goes once the node was seen to be back (K2).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub off_was_sent: bool,
     /// Supplies whose wiring a drill verified, each with the address that it had then: another one is other wiring.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wired: BTreeMap<DeviceId, String>,
@@ -180,6 +183,7 @@ impl NodeRecord {
             learned: BTreeMap::new(),
             receipts: Vec::new(),
             back_since: None,
+            off_was_sent: false,
             wired: BTreeMap::new(),
             drilled_at: None,
             retired: None,

@@ -152,6 +152,7 @@ impl Draft {
     pub(super) fn end_fence(&mut self) -> Option<Fence> {
         let mut fence = self.record.fence.take()?;
         fence.ended_at = Some(self.at);
+        self.record.off_was_sent = fence.off_sent;
         self.ended.push(fence.clone());
         Some(fence)
     }

@@ -99,7 +99,7 @@ impl NodeTask {
         let met = record.retired.as_ref().and_then(|retired| retired.met.get(release).cloned());
         let identities = record.identities(&self.plan.topology);
         let whose = Whose { node: record.node.clone(), identities, met };
-        let off = record.fence.as_ref().is_some_and(|fence| fence.off_sent);
+        let off = record.off_was_sent;
         Left { whose, generation: record.generation, gone: record.phase == Phase::Retired, off }
     }
 }
