@@ -2,9 +2,10 @@
 //!
 //! One task of a leadership. It waits for no node: what it lets go is decided by the node's own task, beside it.
 
+mod members;
 mod withdraw;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use picket_core::ids::{NodeId, Version};
 use picket_core::outcome::Reason;
 use picket_core::record::Phase;
 use picket_core::store::StoreError;
+use picket_core::time::BootTime;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -41,6 +43,9 @@ struct Runner<'e> {
     leadership: &'e Leadership,
     entries: BTreeMap<Ticket, Entry>,
     going: FuturesUnordered<BoxFuture<'static, Decided>>,
+    /// Which members of the store do not answer is being asked, and when that was asked last.
+    counting: FuturesUnordered<BoxFuture<'static, BTreeSet<String>>>,
+    counted: BootTime,
     /// Notes of requests that wait no more, and could not be taken out of the store yet.
     left: Vec<Ticket>,
     /// Holders who withdraw what they have waiting, until it has ended.
@@ -120,6 +125,8 @@ pub(super) async fn run(
         leadership: &leadership,
         entries,
         going,
+        counting: FuturesUnordered::new(),
+        counted: BootTime::default(),
         left,
         withdrawing: Vec::new(),
         next,
@@ -128,14 +135,13 @@ pub(super) async fn run(
         runner.expire();
         runner.withdraw().await;
         runner.tidy().await;
-        if runner.carry_members() {
-            engine.shared.office.hears_nothing_of(engine.shared.parts.store.silent_members().await);
-        }
+        runner.count_members();
         let wake = runner.let_go();
         tokio::select! {
             biased;
             () = over.cancelled() => return,
             Some((ticket, decided)) = runner.going.next() => runner.decided(ticket, decided),
+            Some(silent) = runner.counting.next() => engine.shared.office.hears_nothing_of(silent),
             Some(asked) = inbox.recv() => match asked {
                 Asked::Enter(enter) => runner.enter(*enter).await,
                 Asked::Withdraw(asked) => runner.withdrawing.push(asked),
@@ -192,12 +198,6 @@ impl Runner<'_> {
         self.show(&entry.node);
         self.entries.insert(ticket, entry);
         Ok(waits)
-    }
-
-    /// Whether one of those that wait would cost the store a member: then it counts who answers now.
-    fn carry_members(&self) -> bool {
-        let office = &self.engine.shared.office;
-        self.entries.values().any(|entry| office.carries_a_member(&entry.node))
     }
 
     /// Lets go whose turn has come; says how long nothing can change by time alone.

@@ -7,6 +7,7 @@ mod checking;
 mod children;
 mod command;
 mod drain;
+mod failure;
 mod fencing;
 mod hands;
 mod idling;
@@ -43,6 +44,8 @@ use announcing::{Announcing, Met};
 use away::Doubt;
 use children::SharedLook;
 pub(crate) use command::{Command, Wish};
+use failure::Failure;
+pub(crate) use failure::{Fatal, Gone};
 use hands::Hands;
 use idling::Spoken;
 pub(crate) use inbox::{Inbox, Mailbox, mailbox};
@@ -52,9 +55,8 @@ use orphaned::Aside;
 use picket_core::election::Leadership;
 use picket_core::ground::ReleaseGround;
 use picket_core::ids::{DeviceId, EffectId, FenceId, NodeId, Revision};
-use picket_core::machine::Refused;
 use picket_core::record::{NodeRecord, Phase};
-use picket_core::store::{StoreError, Stored};
+use picket_core::store::Stored;
 use picket_core::time::{BootTime, WallTime};
 use recognising::Recognising;
 use schedule::Schedule;
@@ -71,36 +73,6 @@ use crate::parts::{NodePlan, Parts};
 use crate::readiness::Readiness;
 use crate::view::{DeviceLive, Live, NodeView, Wait};
 use crate::work::Work;
-
-/// Why a node's task ended by itself.
-#[derive(Debug)]
-pub(crate) enum Gone {
-    /// This leadership cannot go on with the node.
-    Fatal(StoreError),
-    /// It made room for a task with another plan.
-    Aside,
-}
-
-/// This leadership cannot go on with the node; nothing more is sent.
-#[derive(Debug)]
-pub(crate) struct Fatal(pub(crate) StoreError);
-
-/// Why an event was not applied.
-#[derive(Debug)]
-enum Failure {
-    /// The rules do not allow it; nothing changed.
-    Refused(Refused),
-    /// The write did not happen; a later one may.
-    Unavailable(String),
-    /// This leadership is over.
-    Fatal(StoreError),
-}
-
-impl From<Fatal> for Failure {
-    fn from(fatal: Fatal) -> Self {
-        Failure::Fatal(fatal.0)
-    }
-}
 
 /// The ground on which volumes may be released, and since when the node is dark.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! Which of etcd's members answer now (S17, K11).
 //!
-//! **Invariant.** A member is only said to be silent where it would be heard: it has an endpoint of its own in the settings (there are as many as
-//! members), or it was heard there before. One endpoint in front of all of them tells of none.
+//! **Invariant.** A member is only said to be silent where it would be heard: the endpoint at which it was heard last gives no answer at all now, or
+//! it was never heard, and there is an endpoint for each member of which nobody answers. One endpoint in front of several of them, which leads now to
+//! one and then to another, tells of none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
@@ -29,10 +30,13 @@ impl Connection {
                 return BTreeSet::new();
             }
         };
-        let answers: BTreeSet<u64> = answers.into_iter().flatten().collect();
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let silent = silent(&listed, self.endpoints.len(), &heard, &answers);
-        heard.extend(answers);
+        let silent = silent(&listed, &heard, &answers);
+        for (at, member) in answers.into_iter().enumerate() {
+            if let Some(member) = member {
+                heard.insert(at, member);
+            }
+        }
         silent
     }
 
@@ -54,14 +58,20 @@ impl Connection {
     }
 }
 
+/// `heard`: who answered at an endpoint last. `answers`: who does now, endpoint by endpoint.
 fn silent(
     listed: &BTreeMap<u64, String>,
-    endpoints: usize,
-    heard: &BTreeSet<u64>,
-    answers: &BTreeSet<u64>,
+    heard: &BTreeMap<usize, u64>,
+    answers: &[Option<u64>],
 ) -> BTreeSet<String> {
-    let would_be_heard = |id: &u64| endpoints >= listed.len() || heard.contains(id);
-    let silent = listed.iter().filter(|(id, _)| !answers.contains(id) && would_be_heard(id));
+    let mute = || answers.iter().enumerate().filter(|(_, answer)| answer.is_none()).map(|(at, _)| at);
+    let is_mute_now = |id: u64| mute().any(|at| heard.get(&at) == Some(&id));
+    let is_known = |id: u64| heard.values().any(|one| *one == id);
+    // An endpoint at which nobody was ever heard may be anybody's who was never heard.
+    let is_anybody_s = answers.len() >= listed.len() && mute().any(|at| !heard.contains_key(&at));
+    let silent = listed.iter().filter(|(id, _)| {
+        !answers.contains(&Some(**id)) && (is_mute_now(**id) || !is_known(**id) && is_anybody_s)
+    });
     silent.map(|(_, name)| name.clone()).collect()
 }
 
@@ -72,22 +82,23 @@ mod tests {
     #[test]
     fn who_would_be_heard_and_is_not_is_silent() {
         let listed = (1..=3).map(|id| (id, format!("e{id}"))).collect();
-        let set = |ids: &[u64]| ids.iter().copied().collect::<BTreeSet<_>>();
-        for (endpoints, heard, answers, wanted) in [
-            (3, set(&[]), set(&[1, 2, 3]), vec![]),
-            (3, set(&[]), set(&[1, 3]), vec!["e2"]),
+        for (heard, answers, wanted) in [
+            (vec![], vec![Some(1), Some(2), Some(3)], vec![]),
+            (vec![], vec![Some(1), None, Some(3)], vec!["e2"]),
+            (vec![], vec![None, None, None], vec!["e1", "e2", "e3"]),
+            (vec![(0, 1), (1, 2), (2, 3)], vec![Some(1), None, Some(3)], vec!["e2"]),
             // One address for all of them: who is not behind it just now may live.
-            (1, set(&[]), set(&[1]), vec![]),
-            (1, set(&[1]), set(&[2]), vec!["e1"]),
-            (2, set(&[1, 2]), set(&[1]), vec!["e2"]),
-            (3, set(&[]), set(&[]), vec!["e1", "e2", "e3"]),
+            (vec![], vec![Some(1)], vec![]),
+            (vec![(0, 1)], vec![Some(2)], vec![]),
+            (vec![(0, 1)], vec![None], vec!["e1"]),
+            // Two addresses of one of them.
+            (vec![], vec![Some(1), Some(1), Some(2)], vec![]),
+            (vec![(0, 1), (1, 1), (2, 2)], vec![Some(1), Some(1), Some(2)], vec![]),
+            (vec![(0, 1), (1, 2)], vec![Some(1), None], vec!["e2"]),
         ] {
-            let told = silent(&listed, endpoints, &heard, &answers);
-            assert_eq!(
-                told.iter().map(String::as_str).collect::<Vec<_>>(),
-                wanted,
-                "{endpoints}, {heard:?}, {answers:?}"
-            );
+            let told = silent(&listed, &heard.iter().copied().collect(), &answers);
+            let told: Vec<&str> = told.iter().map(String::as_str).collect();
+            assert_eq!(told, wanted, "{heard:?}, {answers:?}");
         }
     }
 }

@@ -9,7 +9,7 @@ mod login;
 mod members;
 mod version;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,8 +46,8 @@ pub(crate) struct Connection {
     refused: Mutex<BTreeMap<usize, String>>,
     /// The cluster, as the first member that was reached named it.
     cluster: Mutex<Option<(u64, String)>>,
-    /// Members, by their numbers, that answered at an endpoint once.
-    heard: Mutex<BTreeSet<u64>>,
+    /// Which member, by its number, answered last at an endpoint.
+    heard: Mutex<BTreeMap<usize, u64>>,
     request: Duration,
 }
 
