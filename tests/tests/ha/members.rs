@@ -9,9 +9,7 @@ async fn while_one_member_does_not_answer_no_fence_takes_a_second_one() -> Resul
     let rules = format!("{RULES}\n[store.members]\ne0 = \"n1\"\ne1 = \"\"\ne2 = \"\"");
     let mut trio = Trio::with_rules("3s", &rules, &[]).await?;
     trio.etcd.member(2).process().freeze();
-    // Where that one led the others it takes them a moment to choose anew.
-    trio.leader().await?;
-    let said = trio.said(trio.fence("k1")?).await?;
+    let said = trio.fenced("k1").await?;
     let words = format!("{} {}", said.out, said.err);
     assert!(said.code == 3 && words.contains("quorum"), "{said:?}\n{}", trio.logs());
     assert!(words.contains("1 would be left of the 2 that it needs; no answer comes from e2"), "{said:?}");
@@ -19,8 +17,7 @@ async fn while_one_member_does_not_answer_no_fence_takes_a_second_one() -> Resul
     assert!(format!("{} {}", plan.out, plan.err).contains("no answer comes from e2"), "{plan:?}");
     assert!(trio.bmc.is_on()? && trio.told("off") == 0, "nothing was sent");
     trio.etcd.member(2).process().thaw();
-    trio.leader().await?;
-    let said = trio.said(trio.fence("k2")?).await?;
+    let said = trio.fenced("k2").await?;
     assert_eq!(said.code, 0, "{said:?}\n{}", trio.logs());
     trio.never(&said);
     Ok(())

@@ -167,6 +167,19 @@ impl Trio {
         self.command(&["fence", "n1", "--yes", "--reason", "a test", "--key", key])
     }
 
+    /// What came of a fence, asked again with its key for as long as nobody leads: where the leader's member of etcd is gone, or that was their own
+    /// leader, a leadership may end under the asking.
+    pub async fn fenced(&self, key: &str) -> Result<Said> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.leader().await?;
+            let said = self.said(self.fence(key)?).await?;
+            if said.code != 5 || Instant::now() >= deadline {
+                return Ok(said);
+            }
+        }
+    }
+
     /// How often the BMC was told so.
     pub fn told(&self, what: &str) -> usize {
         self.bmc.commands().iter().filter(|command| command.what == what).count()
