@@ -259,7 +259,8 @@ impl OutOfService {
         self.is_who_stays(of, &node, subject, until).await
     }
 
-    /// Whether that Node is the machine's still that was met; else it is let be. One that was made anew for it is its own.
+    /// Whether that Node is the machine's still that was met; else it is let be. One that was made anew for it is its own. What booted is told while
+    /// the node is kept off alone: the on comes in a generation of its own, and is asked for again where it may have booted the machine.
     async fn is_who_stays(
         &self,
         of: &OfNode,

@@ -6,7 +6,7 @@
 //! **Non-goals.** No decision whether a node failed, nor whether a release is due. No cloud's volumes: the CSI driver detaches.
 //! **Invariants.** A change names the UID of what it changes, and of a Node the version that was read, so that a late one is refused;
 //! nothing is replaced whole, and what others set stays as it is. The permit is asked before each request that lets anything go. The
-//! taint `out-of-service` is set only where no pod is left that somebody else would delete by its name.
+//! taint `out-of-service` is set only where no pod that could be deleted is left, so that nobody else deletes one by its name.
 //! Nothing is sent twice by the client itself.
 
 mod alive;
@@ -25,7 +25,6 @@ mod object;
 mod pods;
 mod release;
 mod remains;
-mod returning;
 mod rights;
 mod rivals;
 mod settings;

@@ -23,7 +23,7 @@ pub(crate) struct Note {
     pub(crate) term: u64,
     /// It was proven off in this fence.
     pub(crate) off: bool,
-    /// The last generation in which it was. An older note does not say so.
+    /// The generation in which it was, and is: before the off of another round nothing is known of that. An older note does not say so.
     #[serde(skip_serializing_if = "is_none_yet")]
     pub(crate) off_in: u64,
     /// And nothing was taken back since: it lets go on that confirmation.
@@ -124,7 +124,7 @@ pub(crate) fn marking(node: &Node, mark: &Mark) -> Vec<Value> {
         term: mark.term.unwrap_or(known.term),
         // What an earlier fence left is not back yet: its boot id says when it is.
         off: mark.term.is_some() || known.off,
-        off_in: if mark.term.is_some() { mark.generation } else { known.off_in },
+        off_in: if mark.term.is_some() { mark.generation } else { 0 },
         stands: mark.term.is_some(),
         boot_id: if stands || mark.term.is_none() && known.off { known.boot_id } else { present.clone() },
         no_scale_down: is_free || is_adopted,
@@ -266,6 +266,23 @@ mod tests {
             let told = (made.boot_id.as_str(), made.off, made.stands, made.term);
             assert_eq!(told, (boot, off, term.is_some(), 3), "{known:?}");
         }
+    }
+
+    /// A fence whose proof was lost may find another boot in the same generation: the machine was on, and nobody else's.
+    #[test]
+    fn before_the_off_of_another_round_no_boot_speaks_against_a_node() {
+        let proven = noted(&marking(&noting_node(&note(), "old"), &mark(Some(3)))[0]);
+        let booted = noting_node(&proven, "new");
+        let seven = Generation(7);
+        assert!(proven.booted_since(seven, &booted).is_some());
+        let outdated = noted(&outdating(&booted, &ours())[0]);
+        assert!(
+            outdated.booted_since(seven, &booted).is_some(),
+            "what let go was taken away, and it is off still"
+        );
+        let anew = noted(&marking(&noting_node(&outdated, "new"), &mark(None))[0]);
+        assert_eq!(anew.booted_since(seven, &booted), None);
+        assert!(anew.off && anew.boot_id == "old", "it is not back by that");
     }
 
     #[test]

@@ -88,18 +88,6 @@ fn tolerates(one: &Toleration, key: &str, value: &str) -> bool {
     of_effect && of_key && (one.operator == "Exists" || of_value)
 }
 
-/// Whether nobody else deletes it by its name while `out-of-service` stands there with that value: it is not on its way out (pod GC), and
-/// tolerates for ever whatever evicts there (taint eviction).
-pub(crate) fn is_left_alone(pod: &Pod, node: &Node, value: &str) -> bool {
-    let tolerates_for_ever = |(key, value): (&str, &str)| {
-        let mut tolerating = pod.spec.tolerations.iter().filter(|one| tolerates(one, key, value)).peekable();
-        tolerating.peek().is_some() && tolerating.all(|one| one.toleration_seconds.is_none())
-    };
-    let others = taints::evicting(node).map(|(key, value, _)| (key, value));
-    let mut evicting = others.chain([(taints::OUT_OF_SERVICE, value)]);
-    pod.metadata.deletion_timestamp.is_none() && !is_over(pod) && evicting.all(tolerates_for_ever)
-}
-
 /// A name for people.
 pub(crate) fn words(pod: &Pod) -> String {
     format!("{}/{}", pod.metadata.namespace, pod.metadata.name)
@@ -266,41 +254,6 @@ mod tests {
         assert_eq!(fate(&bare, &node, at(1)), Fate::Evicted);
         let deleted = pod(json!({"metadata": {"deletionTimestamp": SINCE}}));
         assert_eq!(fate(&deleted, &node, at(1)), Fate::Goes, "it was deleted by its name already");
-    }
-
-    #[test]
-    fn only_who_tolerates_everything_for_ever_is_left_alone() {
-        let all = json!({"operator": "Exists"});
-        let of = |key: &str| json!({"key": key, "operator": "Exists"});
-        let out = "node.kubernetes.io/out-of-service";
-        let unreachable_for = |seconds: i64| {
-            let mut one = of("node.kubernetes.io/unreachable");
-            one["tolerationSeconds"] = json!(seconds);
-            one
-        };
-        for (tolerations, left) in [
-            (vec![all.clone()], true),
-            (vec![of(out), of("node.kubernetes.io/unreachable")], true),
-            (vec![of(out)], false),
-            (vec![of("node.kubernetes.io/unreachable")], false),
-            (vec![of(out), unreachable_for(300)], false),
-            (vec![all.clone(), unreachable_for(300)], false),
-            (vec![json!({"operator": "Exists", "effect": "NoSchedule"})], false),
-            (vec![of("node.kubernetes.io/unreachable"), json!({"key": out, "value": "picket.blue.7"})], true),
-            (
-                vec![of("node.kubernetes.io/unreachable"), json!({"key": out, "value": "picket.blue.6"})],
-                false,
-            ),
-            (vec![], false),
-        ] {
-            let one = pod(json!({"spec": {"tolerations": tolerations}}));
-            assert_eq!(is_left_alone(&one, &unreachable(), "picket.blue.7"), left, "{tolerations:?}");
-        }
-        for (metadata, phase) in [(json!({"deletionTimestamp": SINCE}), "Running"), (json!({}), "Failed")] {
-            let one =
-                json!({"metadata": metadata, "spec": {"tolerations": [all]}, "status": {"phase": phase}});
-            assert!(!is_left_alone(&pod(one), &unreachable(), "picket.blue.7"), "{phase}");
-        }
     }
 
     #[test]

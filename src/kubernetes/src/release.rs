@@ -24,7 +24,6 @@ use crate::note::{Note, Ours};
 use crate::object::{Node, Pod};
 use crate::pods::Fate;
 use crate::remains::named;
-use crate::returning::Since;
 use crate::settings::Asked;
 use crate::taints::{FENCED, Mark, OUT_OF_SERVICE};
 use crate::{identity, node, pods, taints, unattached};
@@ -53,8 +52,6 @@ pub(crate) struct OfNode {
     pub(crate) back: Mutex<BTreeMap<String, Back>>,
     /// What the next attempt goes by.
     pub(crate) read: Mutex<Option<Read>>,
-    /// What is known of its pods since it was proven off.
-    pub(crate) since: Mutex<Option<Since>>,
 }
 
 /// A Node and its pods, as a quorum had them before the store said its last word.
@@ -228,7 +225,6 @@ impl Releaser for OutOfService {
             sought: Sought { by, ours: Ours { owner, node: node.id.to_string() }, provider_id },
             back: Mutex::default(),
             read: Mutex::default(),
-            since: Mutex::default(),
         };
         let (asked, cluster, machines) = (self.asked.clone(), self.cluster.clone(), self.machines.clone());
         Ok(Some(Arc::new(Self { asked, cluster, machines, of: Some(of) })))
@@ -274,18 +270,15 @@ impl Releaser for OutOfService {
         let lost: Vec<&Pod> = lost.collect();
         let unattached = unattached::words(&self.cluster, &lost, until);
         let words = named(&goes.iter().map(|pod| pods::words(pod)).collect::<Vec<_>>());
-        of.looks(node.as_ref(), &pods, &mark);
         match (&node, by) {
             // Nobody is left whom others would delete by a name.
-            (Some(node), Some(by)) if evicted.is_empty() && of.may_stay(node, &goes, &mark) => {
+            (Some(node), Some(by)) if goes.is_empty() && evicted.is_empty() => {
                 let both = [(FENCED, "NoSchedule"), (OUT_OF_SERVICE, "NoExecute")];
                 let setting = taints::setting(node, &both, &mark, kept);
                 let (changed, unattached) = tokio::join!(self.change(node, &setting, until), unattached);
                 changed?;
-                let back =
-                    if goes.is_empty() { String::new() } else { format!("; bound to it again: {words}") };
                 return Ok(Progress::Accepted(format!(
-                    "Node {name} (known {by}) is out of service{back}{unattached}"
+                    "Node {name} (known {by}) is out of service{unattached}"
                 )));
             }
             // The first change names the version that was read before the store's last word: who stood still since then ends here.

@@ -17,7 +17,7 @@ const NAMED: usize = 8;
 pub(crate) struct Remains {
     /// Pods that an attempt deletes.
     pub(crate) goes: Vec<String>,
-    /// Pods that others are about to delete, that something holds, or that came back and are deleted later.
+    /// Pods that others are about to delete, or that something holds.
     pub(crate) waits: Vec<String>,
     pub(crate) volumes: Vec<String>,
     /// What is no reason to wait.
@@ -35,7 +35,6 @@ pub(crate) fn named(all: &[String]) -> String {
 impl OutOfService {
     /// What is left of the node, and what of it is no reason to wait.
     pub(crate) async fn left(&self, name: &str, node: &Node, until: Instant) -> Result<Remains, Fault> {
-        let of = self.of()?;
         let (pods, volumes) =
             tokio::join!(pods::of(&self.cluster, name, until), attachments::of(&self.cluster, name, until));
         let mut left = Remains { volumes: volumes?, ..Remains::default() };
@@ -45,10 +44,6 @@ impl OutOfService {
                 Fate::Stays(why) => left.ignored.push(format!("{} ({why})", pods::words(&pod))),
                 // Taint eviction and pod GC delete them.
                 _ if self.asked.leaves_pods => left.waits.push(pods::words(&pod)),
-                // It keeps nothing but its own volume, and is told for as long as it does.
-                Fate::Goes if of.is_left(&pod, node) => {
-                    left.waits.push(format!("{} (bound to it again and again)", pods::words(&pod)));
-                }
                 Fate::Goes if !pods::is_held(&pod) => left.goes.push(pods::words(&pod)),
                 Fate::Goes | Fate::Evicted => left.waits.push(pods::words(&pod)),
             }

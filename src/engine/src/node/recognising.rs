@@ -82,14 +82,18 @@ impl NodeTask {
             record.phase,
             Phase::Fenced | Phase::Released | Phase::NeedsOperator(Reason::ReleaseDeadline)
         );
-        match decides && record.generation == of {
+        // Where a person said that whoever is there now is meant, it is about nobody any more.
+        let state = record.fence.as_ref().and_then(|fence| fence.release(release));
+        let is_met = state.is_some_and(|state| self.whom_it_met(state).is_some());
+        match decides && is_met && record.generation == of {
             true => self.replaced(release, why).await,
             false => Ok(()),
         }
     }
 }
 
-/// Asks on and on.
+/// Asks on and on. What was found once is told again and again: the far side may not say it twice, as what is ours there is taken away with it, and
+/// while the store is away, or a person is asked something else, nobody here takes it.
 async fn compared(
     subject: &Subject,
     releaser: &dyn Releaser,
@@ -98,6 +102,7 @@ async fn compared(
     told: &Own,
 ) {
     let time = releaser.attempt_time();
+    let mut found: Option<String> = None;
     loop {
         tokio::time::sleep(pace).await;
         // It may take away what is ours (S6).
@@ -105,9 +110,7 @@ async fn compared(
             return;
         }
         match tokio::time::timeout(time, releaser.recognise(subject, Instant::now() + time)).await {
-            Ok(Err(ReleaseError::Replaced(why))) => {
-                told.send(Command::Replaced(subject.generation, subject.release.clone(), why));
-            }
+            Ok(Err(ReleaseError::Replaced(why))) => found = Some(why),
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 tracing::debug!(release = %subject.release, %error, "who has the node's name there is not told");
@@ -115,6 +118,9 @@ async fn compared(
             Err(_) => {
                 tracing::debug!(release = %subject.release, "who has the node's name there is not told")
             }
+        }
+        if let Some(why) = &found {
+            told.send(Command::Replaced(subject.generation, subject.release.clone(), why.clone()));
         }
     }
 }

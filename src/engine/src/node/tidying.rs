@@ -122,7 +122,7 @@ async fn tidied(left: &Left, releaser: &dyn Releaser, turns: &Semaphore, not_bac
 /// Asks until nothing is left to do, or until the next round may do it.
 async fn done(what: What, left: &Left, releaser: &dyn Releaser, turns: &Semaphore, not_back: impl Fn(bool)) {
     let began = Instant::now();
-    let (mut pace, mut told, mut waits, mut is_late) = (PACE, false, false, false);
+    let (mut pace, mut told, mut is_late) = (PACE, false, false);
     loop {
         let time = releaser.attempt_time();
         let asked = match what {
@@ -134,6 +134,8 @@ async fn done(what: What, left: &Left, releaser: &dyn Releaser, turns: &Semaphor
             // Whoever has the machines may be away for long: nobody's turn is spent on that.
             What::Spared => tokio::time::timeout(time, releaser.unspare(left, Instant::now() + time)).await,
         };
+        // Who does not answer says nothing of the machine.
+        let waits = matches!(asked, Ok(Ok(Some(_))));
         let why = match asked {
             Ok(Ok(None)) => {
                 if is_late {
@@ -142,7 +144,7 @@ async fn done(what: What, left: &Left, releaser: &dyn Releaser, turns: &Semaphor
                 return;
             }
             Ok(Ok(Some(why))) => {
-                (pace, waits) = (PACE, true);
+                pace = PACE;
                 why
             }
             Ok(Err(error)) => error.to_string(),
@@ -157,7 +159,6 @@ async fn done(what: What, left: &Left, releaser: &dyn Releaser, turns: &Semaphor
             }
         }
         told |= began.elapsed() > PATIENCE;
-        // Who was never heard of may have nothing of it.
         if told && waits && !is_late {
             is_late = true;
             not_back(true);

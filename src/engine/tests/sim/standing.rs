@@ -86,6 +86,21 @@ async fn what_comes_back_again_and_again_is_tried_more_and_more_rarely() {
     lawful(&cluster);
 }
 
+/// Nor where each attempt finds nothing to do before, and something comes soon after it.
+#[tokio::test(start_paused = true)]
+async fn what_comes_back_beside_it_is_tried_more_and_more_rarely() {
+    let (mut lab, cluster) = lab(948, s(1)).await;
+    {
+        let mut state = cluster.state.lock().expect("whole");
+        (state.comes_back, state.comes_beside) = (2, 4);
+    }
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    let placed = cluster.seen(|state| state.placed.clone());
+    let pauses: Vec<u64> = placed.windows(2).map(|two| two[1].since(two[0]).as_secs()).collect();
+    assert!(pauses.len() == 4 && pauses.is_sorted() && pauses[0] <= 4 && pauses[3] >= 15, "{placed:?}");
+    lawful(&cluster);
+}
+
 #[tokio::test(start_paused = true)]
 async fn power_that_is_back_takes_it_away_within_two_seconds_of_the_reading() {
     let (mut lab, cluster) = lab(902, s(12)).await;

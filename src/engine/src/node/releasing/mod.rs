@@ -26,7 +26,7 @@ pub(super) const UNKNOWN_LOOKS: u32 = 3;
 const PROOFS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// So many attempts in a row that had something to do before follow each other at once; what comes back again and again is not chased any faster.
+/// So many attempts that had something to do before are followed by the next one at once; what comes back again and again is not chased any faster.
 const AT_ONCE: u32 = 2;
 /// What was taken has at least this part of the deadline before it is forced.
 const GRACE: u32 = 8;
@@ -42,7 +42,7 @@ struct Pacing {
     pause: Duration,
     /// The last attempt was made then.
     tried: BootTime,
-    /// So many in a row had something to do before.
+    /// So many had something to do before.
     rounds: u32,
 }
 

@@ -16,7 +16,7 @@ use picket_metrics::RELEASE_ATTEMPTS;
 use picket_release::{Progress, ReleaseError, Releaser};
 use tokio::time::Instant;
 
-use super::{Run, UNKNOWN_LOOKS, WATCH};
+use super::{FIRST_PAUSE, Run, UNKNOWN_LOOKS, WATCH};
 use crate::node::looking::on;
 use crate::node::{Failure, Fatal, NodeTask};
 
@@ -97,7 +97,8 @@ impl NodeTask {
             }
             match run.pace(&id) {
                 Some(pacing) if lingers && goes_on => pacing.goes_on(now),
-                Some(pacing) if is_taken => pacing.rounds = 0,
+                // What stands is to stand no longer than it must.
+                Some(pacing) if lingers && is_taken => pacing.next = pacing.next.min(now + FIRST_PAUSE),
                 _ => {}
             }
         }

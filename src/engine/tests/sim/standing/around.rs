@@ -116,6 +116,24 @@ async fn a_node_that_is_not_back_for_a_quarter_of_an_hour_is_told_until_it_is() 
     lawful(&cluster);
 }
 
+/// Who does not answer says nothing of the machine.
+#[tokio::test(start_paused = true)]
+async fn a_far_side_that_is_away_is_no_node_that_is_not_back() {
+    let (mut lab, cluster) = lab(949, s(1)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    cluster.state.lock().expect("whole").not_ready = true;
+    lab.unfence().await.expect("it is let in");
+    lab.reach("normal", s(120)).await;
+    tokio::time::sleep(s(120)).await;
+    cluster.is_away(true);
+    tokio::time::sleep(s(3_600)).await;
+    assert!(lab.view().live.not_back.is_empty(), "nobody says that it is not back");
+    cluster.is_away(false);
+    tokio::time::sleep(s(120)).await;
+    assert!(lab.view().live.not_back.contains(&taint()), "and now somebody does");
+    lawful(&cluster);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_keeps_others_away_from_a_machine_goes_with_the_fence() {
     let (mut lab, cluster) = lab(926, s(1)).await;

@@ -47,8 +47,12 @@ pub(super) struct State {
     /// So many attempts find something to do before, which is there again the next time; and when they came.
     pub(super) comes_back: usize,
     pub(super) in_vain: Vec<BootTime>,
+    /// So many looks find that something came beside it.
+    pub(super) comes_beside: usize,
     /// Another machine has taken the node's name there.
     pub(super) replaced: bool,
+    /// Whoever compares is told of a boot, once: what says so is taken away with what is ours.
+    pub(super) boot_is_told: bool,
     /// It is switched on, and not ready there.
     pub(super) not_ready: bool,
     /// How often it was compared who has it.
@@ -222,7 +226,11 @@ impl Releaser for Cluster {
         if self.seen(|state| state.mute) {
             std::future::pending::<()>().await;
         }
-        self.state.lock().expect("whole").is_who_stays(subject)
+        let mut state = self.state.lock().expect("whole");
+        if std::mem::take(&mut state.boot_is_told) {
+            return Err(ReleaseError::Replaced("replaced: it booted".to_owned()));
+        }
+        state.is_who_stays(subject)
     }
 
     async fn is_going(&self, _subject: &Subject, _until: Instant) -> Option<String> {
@@ -301,6 +309,10 @@ impl Releaser for Cluster {
             _ if state.is_away => return Err(ReleaseError::Unknown("nobody answers".to_owned())),
             _ if state.booted => return Err(ReleaseError::Replaced("replaced: it booted".to_owned())),
             None => Progress::NotThere("it does not stand".to_owned()),
+            Some(_) if state.comes_beside > 0 => {
+                (state.comes_beside, state.stands) = (state.comes_beside - 1, false);
+                Progress::NotThere("something came beside it".to_owned())
+            }
             Some(since) if now.since(since) >= state.takes => Progress::Complete("all is gone".to_owned()),
             Some(_) => Progress::Accepted("something is left".to_owned()),
         })

@@ -6,6 +6,7 @@ use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
+use picket_engine::Until;
 
 use super::cluster::Cluster;
 use super::{lab, lawful, until};
@@ -78,6 +79,24 @@ async fn nothing_waits_for_the_question_who_it_is() {
     assert_eq!(lab.phase(), "released");
     cluster.state.lock().expect("whole").mute = false;
     lab.reach("needs_operator", s(60)).await;
+    needs_a_person(&lab);
+    lawful(&cluster);
+}
+
+/// What is found while the store is away, and is not found again, is a person's matter once it is back.
+#[tokio::test(start_paused = true)]
+async fn what_is_found_while_nothing_can_be_stored_is_not_forgotten() {
+    let (mut lab, cluster) = lab(950, s(10_000)).await;
+    let fence = lab.open().await;
+    until(&cluster, |state| state.stands).await;
+    lab.store.away(s(60));
+    {
+        let mut state = cluster.state.lock().expect("whole");
+        (state.comes_beside, state.boot_is_told) = (1, true);
+    }
+    until(&cluster, |state| !state.boot_is_told).await;
+    assert_eq!(lab.phase(), "fenced");
+    assert_eq!(lab.outcome(fence, Until::Released).await, Outcome::NeedsOperator(Reason::Replaced));
     needs_a_person(&lab);
     lawful(&cluster);
 }
