@@ -44,6 +44,7 @@ impl PlannedRelease {
             id: self.id.clone(),
             max_in_flight: self.releaser.max_in_flight(),
             lingers: self.releaser.lingers(),
+            by_name: self.releaser.by_name_alone(),
         }
     }
 }

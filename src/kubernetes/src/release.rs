@@ -18,7 +18,7 @@ use crate::back::Back;
 use crate::cluster::{ASKED, Cluster, Patch, SERVED};
 use crate::fault::{Fault, Kind};
 use crate::finding::{FindBy, Sought};
-use crate::identity::Met;
+use crate::identity::{Match, Met};
 use crate::machines::Machines;
 use crate::note::{Note, Ours};
 use crate::object::{Node, Pod};
@@ -198,6 +198,10 @@ impl Releaser for OutOfService {
 
     fn lingers(&self) -> Option<Duration> {
         Some(LINGERS)
+    }
+
+    fn by_name_alone(&self) -> bool {
+        self.asked.matched == Match::Name
     }
 
     fn passes_on(&self) -> bool {

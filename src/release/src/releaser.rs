@@ -138,6 +138,12 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Whether the settings let its far side know the node by its name alone. The fence's evidence is graded one step lower then: it says of a machine
+    /// that it is off, and less of whom is let go (K1).
+    fn by_name_alone(&self) -> bool {
+        false
+    }
+
     /// Takes away what attempts for that node set up, whoever made them; it wants no permit, and may be asked at any time. `Ok`: it was seen
     /// to be gone, or not to be there, and what was sent before and goes by what was read is refused. Returns before `until`.
     async fn withdraw(&self, whose: &Whose, until: Instant) -> Result<(), ReleaseError> {

@@ -105,6 +105,7 @@ impl Fenced {
                     id: ReleaseId::new(id).expect("a name"),
                     max_in_flight: releaser.max_in_flight(),
                     lingers: releaser.lingers(),
+                    by_name: releaser.by_name_alone(),
                 })
                 .collect(),
             key: None,

@@ -141,16 +141,14 @@ async fn one_that_is_bound_to_the_dead_machine_again_and_again_is_not_chased_and
     let of_it = |one: &Asked| one.method == "DELETE" && one.path.contains("/pods/odd-stays-0?");
     let deleted =
         || -> Vec<SystemTime> { door.changes().into_iter().filter(of_it).map(|one| one.at).collect() };
-    let rounds = async || Ok(deleted().len() >= 6);
-    until("it is deleted again and again", Duration::from_secs(120), rounds).await?;
-    let pauses: Vec<Duration> =
-        deleted().windows(2).map(|two| two[1].duration_since(two[0]).unwrap_or_default()).collect();
-    assert!(
-        pauses[3] > Duration::from_millis(1_500) && pauses[4] > Duration::from_secs(3),
-        "{pauses:?}\n{}\n{}",
-        recorded(&gateway, machine.name()).await?,
-        gateway.log()
-    );
+    let longest = || -> Duration {
+        let pauses = deleted().windows(2).map(|two| two[1].duration_since(two[0]).unwrap_or_default()).max();
+        pauses.unwrap_or_default()
+    };
+    let is_rare = async || Ok(longest() > Duration::from_secs(7));
+    until("it is deleted more and more rarely", Duration::from_secs(120), is_rare).await?;
+    // One, two, four and eight seconds apart; the first ones at once, and where one was about to go already.
+    assert!((5..=12).contains(&deleted().len()), "{:?}\n{}", deleted(), gateway.log());
     assert!(!machine.runs());
     let status = gateway.picket(&["status", machine.name()]).await?;
     assert!(!status.out.contains("released"), "its volume is attached there: {status:?}");

@@ -108,7 +108,12 @@ impl Orders {
     pub async fn release(&self, life: Duration) -> Result<Releasing, String> {
         let id = ReleaseId::new("release").map_err(words)?;
         let mut draft = self
-            .fenced_with(vec![PlannedRelease { id: id.clone(), max_in_flight: Some(life), lingers: None }])
+            .fenced_with(vec![PlannedRelease {
+                id: id.clone(),
+                max_in_flight: Some(life),
+                lingers: None,
+                by_name: false,
+            }])
             .await?;
         self.bring_back(&mut draft).await?;
         let word = AttestedOff::of(&draft.stored.record, self.leadership.term());

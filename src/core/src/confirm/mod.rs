@@ -20,7 +20,7 @@ use run::Run;
 use trace::Trace;
 
 use crate::device::{DeviceClass, Grade, IdentityMatch};
-use crate::ids::{DeviceId, FenceId, Generation, NodeId, Term};
+use crate::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId, Term};
 use crate::ledger::Ledger;
 use crate::power::{Epoch, Power, Reading};
 use crate::record::{DeviceEvidence, Evidence, NodeRecord, Phase};
@@ -60,6 +60,8 @@ pub struct Judge {
     traces: BTreeMap<DeviceId, Trace>,
     /// When a host device, of whatever level, first read Off after our own off.
     first_host_off: Option<BootTime>,
+    /// A release whose far side may know the node by its name alone.
+    by_name: Option<ReleaseId>,
 }
 
 /// How it is said of a host device that it answers although all supplies of the node are cut.
@@ -87,6 +89,7 @@ impl Judge {
             contradiction: rules.contradiction,
             traces: fence.topology.devices().map(trace).collect(),
             first_host_off: None,
+            by_name: fence.releases.iter().find(|one| one.by_name).map(|one| one.id.clone()),
         })
     }
 
@@ -296,6 +299,10 @@ impl Judge {
                 grade = grade.lowered();
                 lowered_by.push(format!("{} {HAS_POWER}", host.spec.id));
             }
+        }
+        if let Some(release) = &self.by_name {
+            grade = grade.lowered();
+            lowered_by.push(format!("release {release} may know the node by its name alone"));
         }
         if grade < self.min_grade {
             return Verdict::GradeTooLow(grade);

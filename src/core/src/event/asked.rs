@@ -41,6 +41,8 @@ pub struct PlannedRelease {
     /// What its attempts set up lets volumes go for as long as it stands; once it was seen to be gone nothing is switched on for so
     /// long. `None`: they set up nothing.
     pub lingers: Option<Duration>,
+    /// Its far side may know the node by its name alone: the evidence says less of whom it lets go (K1).
+    pub by_name: bool,
 }
 
 /// How long an attempt may take effect at the longest; `None`: nothing bounds it.

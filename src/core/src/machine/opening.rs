@@ -53,6 +53,7 @@ pub(super) fn open(draft: &mut Draft, request: FenceRequest) -> Result<(), Refus
             .into_iter()
             .map(|release| ReleaseState {
                 lingers: release.lingers,
+                by_name: release.by_name,
                 ..ReleaseState::pending(release.id, release.max_in_flight)
             })
             .collect(),

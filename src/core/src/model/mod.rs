@@ -200,6 +200,7 @@ impl Setup {
                 id: world::detach(),
                 max_in_flight,
                 lingers: self.stands.then(standing::lingers),
+                by_name: false,
             }],
             ..support::request(1, &[&[support::host("a")]], &[])
         }

@@ -62,6 +62,9 @@ pub struct ReleaseState {
     /// gone. `None`: they set up nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lingers: Option<Duration>,
+    /// Its far side may know the node by its name alone: the evidence is graded lower (K1).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_name: bool,
     /// How far it is.
     pub stage: ReleaseStage,
     /// Attempts so far.
@@ -90,6 +93,7 @@ impl ReleaseState {
             id,
             max_in_flight,
             lingers: None,
+            by_name: false,
             stage: ReleaseStage::Pending,
             attempts: 0,
             unfinished: false,

@@ -97,6 +97,7 @@ pub fn request(number: u8, levels: &[&[DeviceSpec]], releases: &[&str]) -> Fence
         id: release(name),
         max_in_flight: Some(s(60)),
         lingers: (*name == "oos").then(|| s(30)),
+        by_name: false,
     };
     FenceRequest {
         id: fence_id(number),

@@ -231,3 +231,16 @@ async fn a_node_that_was_off_soaks_also_where_nothing_of_it_was_let_go() {
         assert_eq!(api.taints("n1"), [""; 0]);
     }
 }
+
+/// The evidence is graded lower where the settings let a name suffice, and nowhere else (K1).
+#[test]
+fn a_name_suffices_where_the_settings_say_so() {
+    for (matched, by_name) in [(None, false), (Some("identity"), false), (Some("name"), true)] {
+        let mut settings = json!({ "cluster_uid": CLUSTER });
+        if let Some(matched) = matched {
+            settings["match"] = json!(matched);
+        }
+        let release = OutOfService::make(settings.as_object().expect("a table")).expect("settings");
+        assert_eq!(release.by_name_alone(), by_name, "{matched:?}");
+    }
+}

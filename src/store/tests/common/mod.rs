@@ -104,6 +104,7 @@ pub fn fence(of: &NodeId, id: FenceId, opened_at: WallTime) -> Fence {
         releases: vec![
             ReleaseState {
                 lingers: Some(Duration::from_secs(30)),
+                by_name: true,
                 id: ReleaseId::new("detach").unwrap(),
                 max_in_flight: Some(Duration::from_secs(60)),
                 stage: ReleaseStage::Accepted,

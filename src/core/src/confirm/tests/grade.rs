@@ -2,8 +2,10 @@
 
 use crate::confirm::Verdict;
 use crate::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
+use crate::event::FenceRequest;
+use crate::ids::Term;
 use crate::power::Power::On;
-use crate::support::{Bench, device, host, s, supply};
+use crate::support::{Bench, Player, device, host, request, s, supply};
 
 #[test]
 fn an_identity_that_is_not_known_lowers_it() {
@@ -53,6 +55,31 @@ fn a_supply_without_a_drill_lowers_it() {
         proof.evidence().lowered_by,
         ["pdu: its wiring was not verified", "pdu: it does not tell its restarts"]
     );
+}
+
+/// What is let go is said to be the machine's by a name alone (K1).
+#[test]
+fn a_release_that_goes_by_the_name_lowers_it_once() {
+    for (least, enough) in [(Grade::Observed, false), (Grade::Hypervisor, true)] {
+        let mut player = Player::new();
+        let mut request =
+            FenceRequest { min_grade: least, ..request(1, &[&[host("bmc")]], &["pods", "more"]) };
+        request.releases.iter_mut().for_each(|release| release.by_name = true);
+        player.fence(request);
+        let mut bench = Bench::judging(player.record(), Term(1), false);
+        bench.falls("bmc");
+        match bench.verdict() {
+            Verdict::Confirmed(proof) => {
+                assert!(enough);
+                let evidence = proof.evidence();
+                assert_eq!(evidence.grade, Grade::Hypervisor);
+                assert_eq!(evidence.lowered_by, ["release pods may know the node by its name alone"]);
+            }
+            other => {
+                assert!(!enough && matches!(other, Verdict::GradeTooLow(Grade::Hypervisor)), "{other:?}")
+            }
+        }
+    }
 }
 
 #[test]

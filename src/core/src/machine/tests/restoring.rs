@@ -30,7 +30,8 @@ fn was_fenced() -> Player {
 }
 
 fn adopt(player: &mut Player) {
-    let releases = vec![PlannedRelease { id: release("detach"), max_in_flight: None, lingers: None }];
+    let releases =
+        vec![PlannedRelease { id: release("detach"), max_in_flight: None, lingers: None, by_name: false }];
     player.apply(Event::Adopt { topology: topology(&[&[host("bmc")]]), releases, receipts: s(65) });
 }
 
