@@ -70,7 +70,9 @@ async fn permissions(settings: &Settings, api: &Api) -> Vec<String> {
         &'static [&'static str],
         &str,
     )| {
-        let (group, resource, namespace) = (*group, *resource, (*namespace).to_owned());
+        let (group, resource) = (*group, *resource);
+        let namespace =
+            if resource == "daemonsets" { &settings.kured.namespace } else { *namespace }.to_owned();
         verbs.iter().map(move |verb| (group, resource, *verb, namespace.clone())).collect::<Vec<_>>()
     };
     let election = ("coordination.k8s.io", "leases", ELECTION, settings.lease_namespace.as_str());
@@ -79,19 +81,23 @@ async fn permissions(settings: &Settings, api: &Api) -> Vec<String> {
     if settings.remediation {
         all.extend(REMEDIATING.iter().flat_map(of));
     }
-    let answers = futures::stream::iter(all).map(|one| may(api, one)).buffered(8);
+    let answers = futures::stream::iter(all).map(|one| may(api, one, &settings.kured.name)).buffered(8);
     let mut missing: Vec<String> = answers.filter_map(async |answer| answer).collect().await;
     // Where nobody answers it is said once.
     missing.dedup();
     missing
 }
 
-async fn may(api: &Api, (group, resource, verb, namespace): (&str, &str, &str, String)) -> Option<String> {
+async fn may(
+    api: &Api,
+    (group, resource, verb, namespace): (&str, &str, &str, String),
+    kured: &str,
+) -> Option<String> {
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
     let attributes = json!({
         "group": group, "resource": resource, "subresource": subresource, "verb": verb, "namespace": namespace,
         // Of DaemonSets one is looked at.
-        "name": if resource == "daemonsets" { "kured" } else { "" },
+        "name": if resource == "daemonsets" { kured } else { "" },
     });
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1",

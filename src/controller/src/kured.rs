@@ -7,14 +7,15 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::api::Api;
+use crate::settings::DaemonSet;
 use crate::watch::Seen;
 
-const DAEMON_SET: &str = "/apis/apps/v1/namespaces/kube-system/daemonsets/kured";
 const LOCKS: [&str; 2] = ["weave.works/kured-node-lock", "kured.dev/kured-node-lock"];
 
 /// Looks at the lock; where there is no kured there is none. Where it cannot be read what was known stays.
-pub(crate) async fn look(api: Api, to: mpsc::Sender<Seen>) {
-    let Ok(found) = api.find::<Object<Value, Value>>(DAEMON_SET).await else { return };
+pub(crate) async fn look(api: Api, of: DaemonSet, to: mpsc::Sender<Seen>) {
+    let path = format!("/apis/apps/v1/namespaces/{}/daemonsets/{}", of.namespace, of.name);
+    let Ok(found) = api.find::<Object<Value, Value>>(&path).await else { return };
     let annotations = found.and_then(|found| found.metadata.annotations).unwrap_or_default();
     let nodes =
         LOCKS.iter().filter_map(|lock| annotations.get(*lock)).flat_map(|lock| holders(lock)).collect();

@@ -26,6 +26,8 @@ pub struct Settings {
     pub lease: String,
     /// The leases by which medik8s' operators say who works on a Node are taken and heard.
     pub medik8s_leases: bool,
+    /// Whose annotation kured's lock is.
+    pub kured: DaemonSet,
     /// What NodeHealthCheck asks for is done.
     pub remediation: bool,
     /// In these namespaces alone; empty: in all.
@@ -49,6 +51,22 @@ pub struct Certificates {
     pub certificate: PathBuf,
     /// Its key, which not everybody may read.
     pub key: PathBuf,
+}
+
+/// One of them, by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DaemonSet {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name there.
+    pub name: String,
+}
+
+impl DaemonSet {
+    fn read(text: &str) -> Option<Self> {
+        let (namespace, name) = text.split_once('/').filter(|(one, two)| is_object(one) && is_object(two))?;
+        Some(Self { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
 }
 
 /// How a Node is named to the gateway.
@@ -224,6 +242,11 @@ impl Settings {
         let lease_namespace = object("lease_namespace", "picket");
         let lease = object("lease", "picket-controller");
         let medik8s_leases = kubernetes.flag("medik8s_leases", true);
+        let text = kubernetes.text("kured").unwrap_or_else(|| "kube-system/kured".to_owned());
+        let kured = DaemonSet::read(&text).unwrap_or_else(|| {
+            kubernetes.fault("kured", &format!("expected NAMESPACE/NAME of its DaemonSet, found {text:?}"));
+            DaemonSet { namespace: String::new(), name: String::new() }
+        });
         kubernetes.finish();
 
         let mut own = Taken::of(&mut whole, "controller", &mut faults);
@@ -265,6 +288,7 @@ impl Settings {
             lease_namespace,
             lease,
             medik8s_leases,
+            kured,
             remediation,
             remediation_namespaces,
             identity,
@@ -300,6 +324,10 @@ mod tests {
             settings.certificates.is_some() && settings.kubeconfig.is_none() && settings.listen.is_none()
         );
         assert!(settings.medik8s_leases && !settings.remediation);
+        assert_eq!(DaemonSet::read("kube-system/kured"), Some(settings.kured));
+        let elsewhere =
+            parse(&format!("{text}[kubernetes]\nkured = \"kured/reboots\"\n")).expect("it is right");
+        assert_eq!((elsewhere.kured.namespace.as_str(), elsewhere.kured.name.as_str()), ("kured", "reboots"));
         let settings = Settings::parse(&text, |name| (name == "POD_NAME").then(|| "controller-7".to_owned()));
         assert_eq!(settings.expect("it is right").identity, "controller-7");
     }
@@ -307,7 +335,7 @@ mod tests {
     #[test]
     fn all_faults_are_told_at_once_by_their_keys() {
         let text = "[gateway]\nendpoints = [\"https://g:7070\", \"g2\"]\nca_file = \"ca.pem\"\nselect = \"hope\"\ncolour = 1\n\
-                    [kubernetes]\ncontext = \"c\"\nlease_namespace = \"My Own\"\n[controller]\nlisten = \"here\"\nremediation = 1\nremediation_namespaces = [\"ops\"]\n[more]\n";
+                    [kubernetes]\ncontext = \"c\"\nlease_namespace = \"My Own\"\nkured = \"kured\"\n[controller]\nlisten = \"here\"\nremediation = 1\nremediation_namespaces = [\"ops\"]\n[more]\n";
         let Faults(faults) = parse(text).expect_err("nearly all is wrong");
         let keys: Vec<&str> = faults.iter().filter_map(|fault| fault.split(':').next()).collect();
         assert_eq!(
@@ -321,6 +349,7 @@ mod tests {
                 "gateway.colour",
                 "kubernetes.context",
                 "kubernetes.lease_namespace",
+                "kubernetes.kured",
                 "controller.listen",
                 "controller.remediation",
                 "controller.remediation_namespaces",

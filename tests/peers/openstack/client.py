@@ -80,7 +80,7 @@ def create_servers(cloud, count, at_once=20):
         some, name = min(at_once, count - len(made)), f"many-{time.time_ns()}"
         cloud.compute.create_server(name=name, flavor_id=flavor, image_id=image, networks="none", min_count=some, max_count=some)
         for server in list(cloud.compute.servers(name=name, details=False)):
-            made.append(cloud.compute.wait_for_server(cloud.compute.get_server(server.id), interval=0.1, wait=600).id)
+            made.append(cloud.compute.wait_for_server(cloud.compute.get_server(server.id), interval=0.5, wait=600).id)
     return made
 
 

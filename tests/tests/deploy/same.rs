@@ -137,8 +137,16 @@ async fn the_controller_may_do_what_the_shipped_roles_say_and_no_more() -> Resul
     named.sort();
     named.dedup();
     assert_eq!(named.len(), 2, "its own lease's is called otherwise: {named:?}");
-    let without = rendered(&with(values, &[("/controller/medik8sLeases", false.into())])).await?;
+    let without = rendered(&with(values.clone(), &[("/controller/medik8sLeases", false.into())])).await?;
     assert_eq!(both(&without, "fencing").len(), shipped.len() - 1);
+    let elsewhere = rendered(&with(values, &[("/controller/kured", "reboots/weekly".into())])).await?;
+    let of_kured: Vec<Value> = of("Role", &elsewhere)
+        .into_iter()
+        .filter(|role| role["rules"][0]["resources"] == serde_json::json!(["daemonsets"]))
+        .map(|role| serde_json::json!([role["metadata"]["namespace"], role["rules"][0]["resourceNames"]]))
+        .collect();
+    assert_eq!(of_kured, [serde_json::json!(["reboots", ["weekly"]])]);
+    assert!(serde_json::json!(elsewhere).to_string().contains("kured = \\\"reboots/weekly\\\""));
     Ok(())
 }
 

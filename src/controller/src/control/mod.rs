@@ -198,7 +198,7 @@ impl Control {
         let asks_for_locks = !suspects.is_empty() || self.mind.is_rebooting();
         if asks_for_locks && is_due(self.locks, LOCKS_EVERY) {
             self.locks = Some(now);
-            tokio::spawn(kured::look(self.api.clone(), to_see.clone()));
+            tokio::spawn(kured::look(self.api.clone(), self.asker.settings.kured.clone(), to_see.clone()));
         }
         let is_looking = self.looking.as_ref().is_some_and(|looking| !looking.is_finished());
         if !suspects.is_empty() && !is_looking && is_due(self.looked, LOOK_EVERY) {
