@@ -1,11 +1,12 @@
-//! A machine that its gateway names otherwise than its cluster does, and whose pods are left to the cluster.
+//! A machine that its gateway names otherwise than its cluster does.
 
 use std::time::Duration;
 
-use picket_tests::Result;
 use picket_tests::peers::until;
+use picket_tests::{Bmc, Result};
+use serde_json::json;
 
-use crate::fenced::{FENCED, pods, start, taints, unfence, until_clean};
+use crate::fenced::{FENCED, fence, made_anew, pods, start, taints, unfence, until_clean, until_they_run};
 use crate::scene::{OUT_OF_SERVICE, cluster, lend, no_more_of};
 
 const NODE: &str = "rack7-11";
@@ -51,6 +52,44 @@ async fn a_node_of_another_name_is_found_by_its_machine_and_its_pods_are_left_to
     unfence(&gateway, NODE).await?;
     until_clean(cluster, machine).await?;
     no_more_of(cluster, "left").await?;
+    lent.leave();
+    Ok(())
+}
+
+/// By `spec.providerID`: another Node of its name is not it, and one that says the same is.
+#[tokio::test]
+async fn a_node_of_another_name_is_found_by_its_provider_id() -> Result<()> {
+    let cluster = cluster().await?;
+    let lent = lend(1).await?;
+    let machine = lent.one();
+    let provider_id = format!("lab:///rack-7/{}", machine.name());
+    let patch = json!({ "spec": { "providerID": provider_id } }).to_string();
+    cluster.kubectl(&["patch", "node", machine.name(), "--type=merge", "-p", &patch]).await?;
+    cluster.idle_pods("provided", 2, machine).await?;
+    let found = |uid: &str, login: &str| {
+        let asked = format!("kind = \"kubernetes\"\nsettle = \"0s\"\ncluster_uid = {uid:?}\n{login}");
+        let identity = format!("identity = {{ uuid = \"{}\" }}", machine.uuid());
+        let bmc = Bmc::at(machine.bmc().address()).with(&identity).device("provided", "bmc");
+        format!(
+            "[releases.found]\n{asked}find_by = \"provider_id\"\n\
+             [nodes.provided]\nlevels = [[\"bmc\"]]\nreleases = [\"found\"]\nprovider_id = {provider_id:?}\n{bmc}"
+        )
+    };
+    let gateway = start(cluster, &[], &found).await?;
+    let checked = gateway.picket(&["check", "provided"]).await?;
+    assert!(!checked.out.contains("no Node"), "{checked:?}");
+    machine.kill_kubelet().await?;
+    cluster.until_ready(machine, false).await?;
+    let old = pods(cluster, "provided").await?;
+    fence(&gateway, "provided", "released").await?;
+    assert!(!machine.runs());
+    let new = made_anew(cluster, "provided", &old).await?;
+    unfence(&gateway, "provided").await?;
+    cluster.until_ready(machine, true).await?;
+    until_they_run(cluster, "provided", new.len()).await?;
+    assert_eq!(pods(cluster, "provided").await?, new, "none is deleted again");
+    until_clean(cluster, machine).await?;
+    no_more_of(cluster, "provided").await?;
     lent.leave();
     Ok(())
 }

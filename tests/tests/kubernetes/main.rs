@@ -18,5 +18,6 @@ mod rights;
 mod scene;
 mod second;
 mod seed;
+mod swept;
 mod twice;
 mod wrong;
