@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use picket_tests::peers::until;
 use picket_tests::{Bmc, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fenced::{FENCED, fence, made_anew, pods, start, taints, unfence, until_clean, until_they_run};
 use crate::scene::{OUT_OF_SERVICE, cluster, lend, no_more_of};
@@ -88,6 +88,18 @@ async fn a_node_of_another_name_is_found_by_its_provider_id() -> Result<()> {
     cluster.until_ready(machine, true).await?;
     until_they_run(cluster, "provided", new.len()).await?;
     assert_eq!(pods(cluster, "provided").await?, new, "none is deleted again");
+    // The chain of the audit is whole, and says what was let go and whose.
+    let audit = gateway.store_file().with_extension("audit").display().to_string();
+    let audit = gateway.picket(&["history", "--audit", &audit, "--export"]).await?;
+    assert_eq!(audit.code, 0, "{audit:?}");
+    let entries: Vec<Value> =
+        audit.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let phases = entries.iter().filter(|entry| entry["what"] == "phase");
+    let phases: Vec<&str> = phases.filter_map(|entry| entry["details"]["to"].as_str()).collect();
+    assert_eq!(phases, ["fencing", "fenced", "released", "unfencing", "normal"], "{}", audit.out);
+    for said in [machine.name(), "pods deleted: default/provided-", "is out of service"] {
+        assert!(audit.out.contains(said), "{said}: {}", audit.out);
+    }
     until_clean(cluster, machine).await?;
     no_more_of(cluster, "provided").await?;
     lent.leave();
