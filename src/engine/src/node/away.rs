@@ -1,10 +1,12 @@
-//! While the store is away: callers are told so, and where something stands power is read all the same. To take it away needs no store (K3).
+//! While the store is away, or hangs: callers are told so, and where something stands power is read all the same. To take it away needs no store (K3).
 
 use std::time::Duration;
 
 use picket_core::event::Event;
 use picket_core::ground::{Look, LookFault};
 use picket_core::record::Phase;
+use picket_core::step::{self, Saved, Step};
+use picket_core::store::StoreError;
 use tokio::time::Instant;
 
 use super::command::Command;
@@ -44,6 +46,24 @@ impl Waiting {
 }
 
 impl NodeTask {
+    /// Hands a step to the store. One that neither takes nor refuses it for long (a disk that hangs) keeps nobody from reading power where
+    /// something stands.
+    pub(super) async fn save(&mut self, step: &Step) -> Result<Saved, StoreError> {
+        let (store, leadership) = (self.parts.store.clone(), self.hands.leadership().clone());
+        let mut saving = Box::pin(step::save(&*store, &leadership, step));
+        let mut waiting = Waiting::watching();
+        loop {
+            let watch_at = waiting.watch_at.filter(|_| self.stands_on_its_proof());
+            tokio::select! {
+                biased;
+                saved = &mut saving => return saved,
+                () = tokio::time::sleep_until(watch_at.unwrap_or_else(Instant::now)), if watch_at.is_some() => {
+                    self.watch_what_stands(&mut waiting).await;
+                }
+            }
+        }
+    }
+
     /// Waits for the store; whoever asks for anything meanwhile is told that it is away.
     pub(super) async fn turn_away(&mut self, waiting: &mut Waiting, why: &str) {
         let until = Instant::now() + waiting.pause;

@@ -10,7 +10,6 @@ use picket_core::machine;
 use picket_core::order::Opened;
 use picket_core::outcome::Reason;
 use picket_core::record::Phase;
-use picket_core::step;
 use picket_core::store::StoreError;
 use picket_core::time::BootTime;
 
@@ -39,7 +38,7 @@ impl NodeTask {
         let begins = step.record().ledger.open().iter().any(|open| ledger.get(open.id).is_none());
         let _piece = if begins { self.work.begin().await } else { self.work.go_on() };
         self.parts.hooks.reached(&format!("saving {label}")).await;
-        let saved = match step::save(&*self.parts.store, self.hands.leadership(), &step).await {
+        let saved = match self.save(&step).await {
             Ok(saved) => saved,
             Err(StoreError::Unavailable(why)) => {
                 tracing::warn!(event = label, why, "the store did not take a step");

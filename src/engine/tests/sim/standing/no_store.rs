@@ -47,6 +47,29 @@ async fn a_store_that_is_away_does_not_keep_the_taint_on_a_machine_that_is_on() 
     lawful(&cluster);
 }
 
+/// A disk that hangs takes nothing and refuses nothing.
+#[tokio::test(start_paused = true)]
+async fn nor_does_one_that_neither_takes_nor_refuses_anything() {
+    let (mut lab, cluster) = lab(951, s(60)).await;
+    let store = lab.store.clone();
+    let hangs = Happens(Box::new(move || store.linger(s(600))));
+    *lab.points.happens_at.lock().expect("whole") = Some(("sent release", hangs));
+    lab.open().await;
+    until(&cluster, |state| state.stands).await;
+    tokio::time::sleep(s(11)).await;
+    assert!(cluster.seen(|state| state.stands && state.removed.is_empty()), "it reads Off");
+    switched_on(&lab);
+    let at = lab.clock.boot();
+    until(&cluster, |state| !state.stands).await;
+    assert!(lab.clock.boot().since(at) < s(4), "{:?}", lab.clock.boot().since(at));
+    assert!(!lab.view().live.proven);
+    assert_eq!(lab.record().breaches, 0, "what is stored is told later");
+    lab.store.linger(s(0));
+    lab.reach("released", s(900)).await;
+    assert_eq!((lab.record().breaches, cluster.seen(|state| state.placed.len())), (1, 2));
+    lawful(&cluster);
+}
+
 #[tokio::test(start_paused = true)]
 async fn nor_on_one_that_does_not_answer() {
     let (lab, cluster) = stands_without_a_store(931, s(60)).await;
