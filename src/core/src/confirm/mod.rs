@@ -67,6 +67,11 @@ pub struct Judge {
 /// How it is said of a host device that it answers although all supplies of the node are cut.
 pub const HAS_POWER: &str = "still answers: it has power";
 
+/// How it is said of a release whose far side may know the node by its name alone.
+pub fn by_name(release: &ReleaseId) -> String {
+    format!("release {release} may know the node by its name alone")
+}
+
 impl Judge {
     /// A judge for the fence that is open in `record`; `None` if none is being confirmed.
     ///
@@ -89,7 +94,7 @@ impl Judge {
             contradiction: rules.contradiction,
             traces: fence.topology.devices().map(trace).collect(),
             first_host_off: None,
-            by_name: fence.releases.iter().find(|one| one.by_name).map(|one| one.id.clone()),
+            by_name: fence.by_name().cloned(),
         })
     }
 
@@ -302,7 +307,7 @@ impl Judge {
         }
         if let Some(release) = &self.by_name {
             grade = grade.lowered();
-            lowered_by.push(format!("release {release} may know the node by its name alone"));
+            lowered_by.push(by_name(release));
         }
         if grade < self.min_grade {
             return Verdict::GradeTooLow(grade);

@@ -161,6 +161,11 @@ pub struct Fence {
 }
 
 impl Fence {
+    /// A release whose far side may know the node by its name alone.
+    pub fn by_name(&self) -> Option<&ReleaseId> {
+        self.releases.iter().find(|release| release.by_name).map(|release| &release.id)
+    }
+
     /// The level that comes after that one; `None`: all have been tried.
     pub fn level_after(&self, level: usize) -> Option<usize> {
         let next = (level + 1) % self.topology.levels().len().max(1);

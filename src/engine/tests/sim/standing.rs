@@ -16,6 +16,7 @@ use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
+use picket_engine::PlanAction;
 
 use self::cluster::{Cluster, State};
 use crate::crash;
@@ -55,6 +56,23 @@ async fn until(cluster: &Cluster, what: impl Fn(&State) -> bool) {
         }
     };
     tokio::time::timeout(s(600), work).await.expect("it comes to that");
+}
+
+/// The evidence is graded a step lower, as the plan said (K1).
+#[tokio::test(start_paused = true)]
+async fn who_is_known_by_the_name_alone_lowers_the_grade_as_planned() {
+    let (mut lab, cluster) = lab(952, s(1)).await;
+    cluster.state.lock().expect("whole").by_name = true;
+    let call = lab.call();
+    let plan = lab.engine.plan(&node(), call).await.expect("planned");
+    let confirm = plan.steps.iter().find(|step| step.action == PlanAction::Confirm).expect("it is told");
+    let why = "release taint may know the node by its name alone";
+    assert!(confirm.obstacles.iter().any(|obstacle| obstacle == why), "{confirm:?}");
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    let evidence = lab.record().fence.and_then(|fence| fence.evidence).expect("it is proven");
+    assert_eq!(Some(evidence.grade), confirm.grade);
+    assert!(evidence.lowered_by.iter().any(|lowered| lowered == why), "{evidence:?}");
+    lawful(&cluster);
 }
 
 /// It stands until everything is let go, and not while anybody waits for the next fence; the on waits a while longer.

@@ -1,9 +1,10 @@
 //! The plan of a fence: the way that the request would go, and the steps that would follow.
 
+use picket_core::confirm;
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
 use picket_core::event::Holder;
-use picket_core::ids::DeviceId;
-use picket_core::record::{Phase, Then};
+use picket_core::ids::{DeviceId, ReleaseId};
+use picket_core::record::{Fence, Phase, Then};
 use picket_core::time::written;
 use picket_core::topology::{Level, Topology};
 
@@ -102,9 +103,14 @@ impl NodeTask {
         };
         let own = self.topology_to_fence();
         let topology: &Topology = joined.map_or(&own, |fence| &fence.topology);
+        let planned_by_name = || {
+            let found = self.plan.releases.iter().find(|release| release.releaser.by_name_alone());
+            found.map(|release| &release.id)
+        };
+        let by_name = joined.map_or_else(planned_by_name, Fence::by_name);
         let mut steps = vec![self.last_look(planned)];
         for (index, level) in topology.levels().iter().enumerate() {
-            let of_level = self.level(level, call.min_grade.unwrap_or(Grade::Claimed));
+            let of_level = self.level(level, call.min_grade.unwrap_or(Grade::Claimed), by_name);
             steps.extend(of_level.into_iter().map(|step| PlanStep { level: index + 1, ..step }));
         }
         for release in &self.plan.releases {
@@ -163,7 +169,7 @@ impl NodeTask {
     }
 
     /// The steps of a level. What each of its devices showed last is what may be in the way.
-    fn level(&self, level: &Level, least: Grade) -> Vec<PlanStep> {
+    fn level(&self, level: &Level, least: Grade, by_name: Option<&ReleaseId>) -> Vec<PlanStep> {
         let rules = &self.parts.rules;
         let mut steps = Vec::new();
         let (mut grade, mut lowered) = (Grade::Observed, Vec::new());
@@ -206,6 +212,10 @@ impl NodeTask {
             names.join(" and "),
             written(silent)
         );
+        if let Some(release) = by_name {
+            grade = grade.lowered();
+            lowered.push(confirm::by_name(release));
+        }
         let mut obstacles = lowered;
         if grade < least {
             obstacles.push(format!(

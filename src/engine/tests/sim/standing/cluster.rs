@@ -49,6 +49,8 @@ pub(super) struct State {
     pub(super) in_vain: Vec<BootTime>,
     /// So many looks find that something came beside it.
     pub(super) comes_beside: usize,
+    /// It may know the node by its name alone.
+    pub(super) by_name: bool,
     /// Another machine has taken the node's name there.
     pub(super) replaced: bool,
     /// Whoever compares is told of a boot, once: what says so is taken away with what is ours.
@@ -140,6 +142,10 @@ impl Cluster {
 impl Releaser for Cluster {
     fn max_in_flight(&self) -> Option<Duration> {
         Some(LIFE)
+    }
+
+    fn by_name_alone(&self) -> bool {
+        self.seen(|state| state.by_name)
     }
 
     fn lingers(&self) -> Option<Duration> {
