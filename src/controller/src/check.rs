@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, Body};
 use crate::fault::Fault;
+use crate::kured;
 use crate::settings::Settings;
 use crate::{crd, gateway, unconfigured};
 
@@ -48,6 +49,7 @@ const ELECTION: &[&str] = &["get", "create", "update"];
 /// What is missing, a line each.
 pub async fn check(settings: &Settings, api: &Api) -> Vec<String> {
     let mut missing = permissions(settings, api).await;
+    missing.extend(kured::missing(api, &settings.kured).await);
     let mut kinds = vec![(crd::PLURAL, true)];
     if settings.remediation {
         kinds.extend([(crd::remediation::TEMPLATES, false), (crd::remediation::PLURAL, true)]);

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::api::Api;
+use crate::fault::Fault;
 use crate::settings::DaemonSet;
 use crate::watch::Seen;
 
@@ -14,12 +15,23 @@ const LOCKS: [&str; 2] = ["weave.works/kured-node-lock", "kured.dev/kured-node-l
 
 /// Looks at the lock; where there is no kured there is none. Where it cannot be read what was known stays.
 pub(crate) async fn look(api: Api, of: DaemonSet, to: mpsc::Sender<Seen>) {
-    let path = format!("/apis/apps/v1/namespaces/{}/daemonsets/{}", of.namespace, of.name);
-    let Ok(found) = api.find::<Object<Value, Value>>(&path).await else { return };
+    let Ok(found) = find(&api, &of).await else { return };
     let annotations = found.and_then(|found| found.metadata.annotations).unwrap_or_default();
     let nodes =
         LOCKS.iter().filter_map(|lock| annotations.get(*lock)).flat_map(|lock| holders(lock)).collect();
     let _ = to.send(Seen::Rebooting(nodes)).await;
+}
+
+async fn find(api: &Api, of: &DaemonSet) -> Result<Option<Object<Value, Value>>, Fault> {
+    api.find(&format!("/apis/apps/v1/namespaces/{}/daemonsets/{}", of.namespace, of.name)).await
+}
+
+/// Where somebody said where it is it has to be there: else nobody's reboot is heeded. In words what is wrong.
+pub(crate) async fn missing(api: &Api, of: &DaemonSet) -> Option<String> {
+    let is_missing = of.is_named() && matches!(find(api, of).await, Ok(None));
+    is_missing.then(|| {
+        format!("kubernetes.kured: there is no DaemonSet {of}, so that no reboot of kured's is heeded")
+    })
 }
 
 /// One holder, or several where kured lets several reboot at once.

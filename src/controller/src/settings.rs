@@ -1,5 +1,6 @@
 //! The settings: one TOML file, all faults at once.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -62,9 +63,28 @@ pub struct DaemonSet {
     pub name: String,
 }
 
+impl fmt::Display for DaemonSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
 impl DaemonSet {
+    /// Where kured puts itself.
+    const USUAL: &str = "kube-system/kured";
+
+    /// Whether somebody said where it is.
+    pub fn is_named(&self) -> bool {
+        self.to_string() != Self::USUAL
+    }
+
     fn read(text: &str) -> Option<Self> {
-        let (namespace, name) = text.split_once('/').filter(|(one, two)| is_object(one) && is_object(two))?;
+        let (namespace, name) = text.split_once('/')?;
+        // A DaemonSet is called by labels with dots between them (RFC 1123), a namespace by one label.
+        let is_right = is_object(namespace) && name.len() <= 253 && name.split('.').all(is_object);
+        if !is_right {
+            return None;
+        }
         Some(Self { namespace: namespace.to_owned(), name: name.to_owned() })
     }
 }
@@ -242,7 +262,7 @@ impl Settings {
         let lease_namespace = object("lease_namespace", "picket");
         let lease = object("lease", "picket-controller");
         let medik8s_leases = kubernetes.flag("medik8s_leases", true);
-        let text = kubernetes.text("kured").unwrap_or_else(|| "kube-system/kured".to_owned());
+        let text = kubernetes.text("kured").unwrap_or_else(|| DaemonSet::USUAL.to_owned());
         let kured = DaemonSet::read(&text).unwrap_or_else(|| {
             kubernetes.fault("kured", &format!("expected NAMESPACE/NAME of its DaemonSet, found {text:?}"));
             DaemonSet { namespace: String::new(), name: String::new() }
@@ -325,9 +345,16 @@ mod tests {
         );
         assert!(settings.medik8s_leases && !settings.remediation);
         assert_eq!(DaemonSet::read("kube-system/kured"), Some(settings.kured));
+        for wrong in ["kured", "/kured", "a/", "a.b/kured", "a/-kured", "a/b/c", "A/kured"] {
+            assert_eq!(DaemonSet::read(wrong), None, "{wrong}");
+        }
         let elsewhere =
-            parse(&format!("{text}[kubernetes]\nkured = \"kured/reboots\"\n")).expect("it is right");
-        assert_eq!((elsewhere.kured.namespace.as_str(), elsewhere.kured.name.as_str()), ("kured", "reboots"));
+            parse(&format!("{text}[kubernetes]\nkured = \"kured/reboots.weekly\"\n")).expect("it is right");
+        assert_eq!(
+            (elsewhere.kured.namespace.as_str(), elsewhere.kured.name.as_str()),
+            ("kured", "reboots.weekly")
+        );
+        assert!(elsewhere.kured.is_named());
         let settings = Settings::parse(&text, |name| (name == "POD_NAME").then(|| "controller-7".to_owned()));
         assert_eq!(settings.expect("it is right").identity, "controller-7");
     }

@@ -136,7 +136,7 @@ async fn the_controller_may_do_what_the_shipped_roles_say_and_no_more() -> Resul
     let mut named: Vec<_> = names.filter(|name| name.contains("controller")).collect();
     named.sort();
     named.dedup();
-    assert_eq!(named.len(), 2, "its own lease's is called otherwise: {named:?}");
+    assert_eq!(named.len(), 3, "its own lease's, and kured's, are called otherwise: {named:?}");
     let without = rendered(&with(values.clone(), &[("/controller/medik8sLeases", false.into())])).await?;
     assert_eq!(both(&without, "fencing").len(), shipped.len() - 1);
     let elsewhere = rendered(&with(values, &[("/controller/kured", "reboots/weekly".into())])).await?;
