@@ -274,6 +274,15 @@ impl Releaser for OutOfService {
         let lost: Vec<&Pod> = lost.collect();
         let unattached = unattached::words(&self.cluster, &lost, until);
         let words = named(&goes.iter().map(|pod| pods::words(pod)).collect::<Vec<_>>());
+        // Beside it others delete pods by their names: it goes before we delete any.
+        if let Some(node) =
+            node.as_ref().filter(|node| !goes.is_empty() && taints::stands(node, &of.sought.ours))
+        {
+            taints::remove(&self.cluster, &node.metadata.name, &of.sought.ours, until).await?;
+            return Ok(Progress::NotThere(format!(
+                "the taint {OUT_OF_SERVICE} was taken away: bound to it meanwhile: {words}"
+            )));
+        }
         match (&node, by) {
             // Nobody is left whom others would delete by a name.
             (Some(node), Some(by)) if goes.is_empty() && evicted.is_empty() => {

@@ -35,8 +35,8 @@ pub enum Verdict {
     Open,
     /// Proven off.
     Confirmed(ConfirmedOff),
-    /// It would be proven, but with a grade below the least that was asked for.
-    GradeTooLow(Grade),
+    /// It would be proven, but with a grade below the least that was asked for; and what lowered it.
+    GradeTooLow(Grade, Vec<String>),
     /// Devices say Off whose session was lost within this fence, and which were not seen on since.
     Restarted(Vec<DeviceId>),
     /// Host devices contradict each other, or a host is on though its supplies are off.
@@ -94,7 +94,7 @@ impl Judge {
             contradiction: rules.contradiction,
             traces: fence.topology.devices().map(trace).collect(),
             first_host_off: None,
-            by_name: fence.by_name().cloned(),
+            by_name: fence.by_name(|_| None).cloned(),
         })
     }
 
@@ -103,6 +103,13 @@ impl Judge {
     #[must_use]
     pub fn begun(mut self, at: BootTime) -> Self {
         self.traces.values_mut().for_each(|trace| trace.began(at));
+        self
+    }
+
+    /// A release whose far side may know the node by its name alone, by the settings of now; `None`: there is none.
+    #[must_use]
+    pub fn by_name(mut self, release: Option<ReleaseId>) -> Self {
+        self.by_name = release;
         self
     }
 
@@ -310,7 +317,7 @@ impl Judge {
             lowered_by.push(by_name(release));
         }
         if grade < self.min_grade {
-            return Verdict::GradeTooLow(grade);
+            return Verdict::GradeTooLow(grade, lowered_by);
         }
         let back = |moment: BootTime| {
             let ago = u64::try_from(now.since(moment).as_millis()).unwrap_or(u64::MAX);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attestation, Evidence, ReleaseState};
+use super::{Attestation, Evidence, ReleaseStage, ReleaseState};
 use crate::device::{DeviceClass, Grade};
 use crate::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId};
 use crate::outcome::Outcome;
@@ -161,9 +161,15 @@ pub struct Fence {
 }
 
 impl Fence {
-    /// A release whose far side may know the node by its name alone.
-    pub fn by_name(&self) -> Option<&ReleaseId> {
-        self.releases.iter().find(|release| release.by_name).map(|release| &release.id)
+    /// A release whose far side may know the node by its name alone: as it was when the fence began, or as `now` says of one that is set. What was
+    /// abandoned lets go of nobody.
+    pub fn by_name(&self, now: impl Fn(&ReleaseId) -> Option<bool>) -> Option<&ReleaseId> {
+        let goes_on = self.releases.iter().filter(|release| release.stage != ReleaseStage::Abandoned);
+        let mut by_name = goes_on.filter(|release| {
+            let is_done = release.stage == ReleaseStage::Complete && release.by_name;
+            is_done || now(&release.id).unwrap_or(release.by_name)
+        });
+        by_name.next().map(|release| &release.id)
     }
 
     /// The level that comes after that one; `None`: all have been tried.

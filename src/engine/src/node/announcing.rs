@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use picket_core::event::Event;
 use picket_core::ids::{Generation, ReleaseId};
-use picket_core::record::{Phase, ReleaseState};
+use picket_core::record::{Phase, ReleaseStage, ReleaseState};
 use picket_release::{Releaser, Subject};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -59,7 +59,9 @@ impl NodeTask {
         if self.announcing.as_ref().is_some_and(|one| one.of == of) {
             return;
         }
-        let states = record.fence.iter().flat_map(|fence| &fence.releases).filter(|one| !one.stage.is_over());
+        // Also of what is complete: it is another round, and what the far side noted of the one before speaks against nobody.
+        let states = record.fence.iter().flat_map(|fence| &fence.releases);
+        let states = states.filter(|one| one.stage != ReleaseStage::Abandoned);
         let all: Vec<(Subject, Arc<dyn Releaser>)> = states
             .filter_map(|state| Some((self.subject(state)?, self.releaser(&state.id)?)))
             .filter(|(_, releaser)| releaser.lingers().is_some())

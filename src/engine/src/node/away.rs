@@ -1,4 +1,4 @@
-//! While the store is away, or hangs: callers are told so, and where something stands power is read all the same. To take it away needs no store (K3).
+//! While the store is away callers are told so; and while it is, or hangs over a write, power is read all the same where something stands. To take it away needs no store (K3).
 
 use std::time::Duration;
 

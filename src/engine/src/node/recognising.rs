@@ -41,7 +41,16 @@ impl NodeTask {
     /// where that failed at first.
     pub(super) fn recognise(&mut self) {
         let record = self.record();
-        let is_kept_off = matches!(record.phase, Phase::Fenced | Phase::Released | Phase::NeedsOperator(_));
+        // What may be alive may boot.
+        let is_proven = record
+            .fence
+            .as_ref()
+            .is_some_and(|fence| fence.evidence.is_some() || fence.attestation.is_some());
+        let is_kept_off = match record.phase {
+            Phase::Fenced | Phase::Released => true,
+            Phase::NeedsOperator(_) => is_proven,
+            _ => false,
+        };
         let states = record.fence.iter().flat_map(|fence| &fence.releases);
         let all: Vec<(Subject, Arc<dyn Releaser>)> = states
             .filter(|_| is_kept_off && self.orphan.is_none())

@@ -5,6 +5,7 @@ use crate::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
 use crate::event::FenceRequest;
 use crate::ids::Term;
 use crate::power::Power::On;
+use crate::record::ReleaseStage;
 use crate::support::{Bench, Player, device, host, request, s, supply};
 
 #[test]
@@ -75,10 +76,18 @@ fn a_release_that_goes_by_the_name_lowers_it_once() {
                 assert_eq!(evidence.grade, Grade::Hypervisor);
                 assert_eq!(evidence.lowered_by, ["release pods may know the node by its name alone"]);
             }
-            other => {
-                assert!(!enough && matches!(other, Verdict::GradeTooLow(Grade::Hypervisor)), "{other:?}")
+            Verdict::GradeTooLow(Grade::Hypervisor, why) => {
+                assert!(!enough && why == ["release pods may know the node by its name alone"], "{why:?}");
             }
+            other => panic!("{other:?}"),
         }
+        // What was given up lets go of nobody.
+        let mut record = player.record().clone();
+        let releases = record.fence.iter_mut().flat_map(|fence| &mut fence.releases);
+        releases.for_each(|release| release.stage = ReleaseStage::Abandoned);
+        let mut bench = Bench::judging(&record, Term(1), false);
+        bench.falls("bmc");
+        assert_eq!(bench.confirmed().evidence().grade, Grade::Observed);
     }
 }
 
@@ -99,7 +108,7 @@ fn less_than_was_asked_for_is_not_confirmed() {
         bench.falls("bmc");
         match bench.verdict() {
             Verdict::Confirmed(_) => assert!(enough, "{least:?}"),
-            Verdict::GradeTooLow(Grade::Hypervisor) => assert!(!enough, "{least:?}"),
+            Verdict::GradeTooLow(Grade::Hypervisor, _) => assert!(!enough, "{least:?}"),
             other => panic!("{other:?}"),
         }
     }

@@ -4,7 +4,7 @@ use picket_core::confirm;
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
 use picket_core::event::Holder;
 use picket_core::ids::{DeviceId, ReleaseId};
-use picket_core::record::{Fence, Phase, Then};
+use picket_core::record::{Phase, Then};
 use picket_core::time::written;
 use picket_core::topology::{Level, Topology};
 
@@ -107,7 +107,7 @@ impl NodeTask {
             let found = self.plan.releases.iter().find(|release| release.releaser.by_name_alone());
             found.map(|release| &release.id)
         };
-        let by_name = joined.map_or_else(planned_by_name, Fence::by_name);
+        let by_name = joined.map_or_else(planned_by_name, |fence| self.by_name(fence));
         let mut steps = vec![self.last_look(planned)];
         for (index, level) in topology.levels().iter().enumerate() {
             let of_level = self.level(level, call.min_grade.unwrap_or(Grade::Claimed), by_name);

@@ -51,8 +51,8 @@ impl NodeTask {
         let request = ReceiptRequest {
             id,
             seen,
-            by: call.by,
-            audience: call.audience,
+            by: call.by.clone(),
+            audience: call.audience.clone(),
             system_uuid: self.system_uuid(),
             renews: call.renews,
             life,
@@ -62,6 +62,10 @@ impl NodeTask {
             Ok(opened) => opened,
             Err(failure) => return refusal(failure),
         };
+        // A store that hung: power was read meanwhile.
+        if let Err(why) = self.expect_proven(&call) {
+            return Ok(Err(EngineError::NotProven(why)));
+        }
         // Its life was counted from before it was stored; a store that took longer leaves nothing of it.
         let lasts = life.saturating_sub(self.now().since(asked));
         let order = opened
@@ -116,6 +120,11 @@ impl NodeTask {
         }
         if let Err(error) = self.ask_store().await {
             return refusal(store_failure(error));
+        }
+        if self.doubt.is_some() && stands(self) {
+            return Ok(Ok(Verified::Void(
+                "the node was not proven off any more, which is not stored yet".to_owned(),
+            )));
         }
         Ok(Ok(match self.issued(id) {
             None => Verified::Gone,

@@ -200,7 +200,8 @@ impl NodeTask {
         let Some(judge) = Judge::new(self.record(), term, &self.parts.rules, self.resumed) else {
             return Ok(());
         };
-        let judge = judge.begun(self.sessions.began);
+        let by_name = self.open_fence().and_then(|fence| self.by_name(fence)).cloned();
+        let judge = judge.begun(self.sessions.began).by_name(by_name);
         let now = self.now();
         let level = self.open_fence().map_or(0, |fence| fence.level);
         let mut run = Run {

@@ -56,8 +56,13 @@ impl NodeTask {
                 )
                 .await
             }
-            Verdict::GradeTooLow(grade) => {
-                let detail = format!("the evidence would be {grade:?}, less than was asked for");
+            Verdict::GradeTooLow(grade, lowered_by) => {
+                let why = if lowered_by.is_empty() {
+                    String::new()
+                } else {
+                    format!(" ({})", lowered_by.join("; "))
+                };
+                let detail = format!("the evidence would be {grade:?}{why}, less than was asked for");
                 self.level_spent(run, Reason::GradeTooLow, detail).await
             }
             Verdict::Open => self.shares(run, now).await,

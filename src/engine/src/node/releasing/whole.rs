@@ -6,7 +6,7 @@ use picket_core::event::Event;
 use picket_core::ground::Look;
 use picket_core::ids::{EffectId, ReleaseId};
 use picket_core::outcome::Reason;
-use picket_core::record::{ReleaseStage, ReleaseState};
+use picket_core::record::{Fence, ReleaseStage, ReleaseState};
 use picket_core::time::{BootTime, written};
 use picket_release::{Progress, ReleaseError, Releaser, Subject};
 
@@ -146,6 +146,11 @@ impl NodeTask {
         self.give_up(Reason::Replaced, format!("release {release}: {why}")).await
     }
 
+    /// A release of that fence whose far side may know the node by its name alone, by the settings of now (K1).
+    pub(in crate::node) fn by_name<'f>(&self, fence: &'f Fence) -> Option<&'f ReleaseId> {
+        fence.by_name(|id| self.releaser(id).map(|releaser| releaser.by_name_alone()))
+    }
+
     /// Of which fence that release is, and about whom.
     pub(in crate::node) fn subject(&self, state: &ReleaseState) -> Option<Subject> {
         let record = self.record();
@@ -169,6 +174,37 @@ impl NodeTask {
     async fn withdraw_old(&mut self, run: &mut Run, release: &ReleaseId) -> Result<(), Fatal> {
         match self.withdraw_of(release).await? {
             Some(Ok(gone)) => drop(self.persist(|| Event::Withdrawn { effects: gone.clone() }).await?),
+            Some(Err(why)) => self.not_withdrawn(run, release, why),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Something came beside what was set up, by which others act too: that goes first, and the next attempt waits until nobody acts on it any more,
+    /// so that they and we never do the same (K4).
+    async fn begin_anew(
+        &mut self,
+        run: &mut Run,
+        release: &ReleaseId,
+        words: String,
+        known: Option<EffectId>,
+    ) -> Result<(), Fatal> {
+        match self.withdraw_of(release).await? {
+            Some(Ok(gone)) => {
+                let due_again = || Event::ReleaseProgress {
+                    release: release.clone(),
+                    stage: ReleaseStage::Pending,
+                    detail: words.clone(),
+                    known,
+                };
+                run.heard.remove(release);
+                self.persist(|| standing::after(gone.clone(), due_again())).await?;
+                run.back_off(release, self.now());
+                let lingers =
+                    self.releaser(release).and_then(|releaser| releaser.lingers()).unwrap_or_default();
+                let from = self.now() + lingers;
+                run.pace(release).into_iter().for_each(|pacing| pacing.next = pacing.next.max(from));
+            }
             Some(Err(why)) => self.not_withdrawn(run, release, why),
             None => {}
         }
@@ -226,6 +262,9 @@ impl NodeTask {
             }
             Ok(Progress::Complete(words)) if !self.stands_of(&state.id).is_empty() => {
                 self.complete(run, &state.id, words).await?;
+            }
+            Ok(Progress::NotThere(words)) if !self.stands_of(&state.id).is_empty() => {
+                self.begin_anew(run, &state.id, words, attempts.last().copied()).await?;
             }
             Ok(progress) => {
                 let (stage, detail, known) = match attempts.last() {

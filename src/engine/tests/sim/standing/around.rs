@@ -4,10 +4,10 @@
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Phase;
 use picket_core::time::Clock;
-use picket_driver_sim::{Act, Fault, Verb};
+use picket_driver_sim::{Act, Fault, Verb, World};
 use picket_engine::NodeView;
 
-use super::{lab, lawful, taint, until};
+use super::{behind, lab, lawful, taint, until};
 use crate::lab::{Lab, NODE, node, person, s};
 
 async fn waits_for(lab: &Lab, why: &str) {
@@ -113,6 +113,24 @@ async fn a_node_that_is_not_back_for_a_quarter_of_an_hour_is_told_until_it_is() 
     until(&cluster, |state| !state.keeps_pods_away).await;
     tokio::time::sleep(s(1)).await;
     assert!(lab.view().live.not_back.is_empty());
+    lawful(&cluster);
+}
+
+/// Each round of a fence is announced, also where all is let go already: what was noted of the round before speaks against no machine that was on.
+#[tokio::test(start_paused = true)]
+async fn each_round_is_announced_also_where_all_is_let_go() {
+    let build = |world: &mut World| {
+        world.add_machine(NODE).add_supply(NODE, "pdu-a");
+    };
+    let (mut lab, cluster) = behind(955, s(1), "pdu-a", build).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    let (of, before) = (lab.record().generation, cluster.seen(|state| state.announced.len()));
+    lab.fault("pdu-a", Fault::SaysOn);
+    lab.reach("fencing", s(60)).await;
+    lab.mend("pdu-a");
+    lab.reach("released", s(300)).await;
+    assert_eq!(lab.record().generation, of, "it is the same fence");
+    assert_eq!(cluster.seen(|state| state.announced.len()), before + 1);
     lawful(&cluster);
 }
 

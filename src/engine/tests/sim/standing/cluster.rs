@@ -316,7 +316,7 @@ impl Releaser for Cluster {
             _ if state.booted => return Err(ReleaseError::Replaced("replaced: it booted".to_owned())),
             None => Progress::NotThere("it does not stand".to_owned()),
             Some(_) if state.comes_beside > 0 => {
-                (state.comes_beside, state.stands) = (state.comes_beside - 1, false);
+                state.comes_beside -= 1;
                 Progress::NotThere("something came beside it".to_owned())
             }
             Some(since) if now.since(since) >= state.takes => Progress::Complete("all is gone".to_owned()),

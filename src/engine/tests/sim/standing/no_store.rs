@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
+use picket_engine::{EngineError, ReceiptCall};
 
 use super::cluster::Cluster;
 use super::{lab, lawful, until};
-use crate::lab::{Lab, NODE, s};
+use crate::lab::{Lab, NODE, node, s};
 use crate::points::Happens;
 
 /// The store goes away just after the attempt was sent: what came of it cannot be stored.
@@ -67,6 +68,26 @@ async fn nor_does_one_that_neither_takes_nor_refuses_anything() {
     lab.store.linger(s(0));
     lab.reach("released", s(900)).await;
     assert_eq!((lab.record().breaches, cluster.seen(|state| state.placed.len())), (1, 2));
+    lawful(&cluster);
+}
+
+/// What was seen on while its receipt was on its way to the disk has none (S19).
+#[tokio::test(start_paused = true)]
+async fn no_receipt_is_signed_over_what_was_seen_on_while_it_was_stored() {
+    let (mut lab, cluster) = lab(953, s(10_000)).await;
+    lab.open().await;
+    until(&cluster, |state| state.stands).await;
+    tokio::time::sleep(s(5)).await;
+    lab.store.linger(s(30));
+    let call = ReceiptCall { by: "db".to_owned(), fence: None, renews: None, audience: "storage".to_owned() };
+    let engine = lab.engine.clone();
+    let asked = tokio::spawn(async move { engine.receipt(&node(), call).await });
+    tokio::time::sleep(s(3)).await;
+    switched_on(&lab);
+    until(&cluster, |state| !state.stands).await;
+    lab.store.linger(s(0));
+    let answer = asked.await.expect("answered");
+    assert!(matches!(answer, Err(EngineError::NotProven(_))), "{answer:?}");
     lawful(&cluster);
 }
 
