@@ -113,7 +113,7 @@ async fn the_controller_may_do_what_the_shipped_roles_say_and_no_more() -> Resul
         let roles = [of("ClusterRole", objects), of("Role", objects)].concat();
         let is_its = |role: &&Value| {
             let name = role["metadata"]["name"].as_str().unwrap_or_default();
-            name.trim_end_matches("-lease").ends_with("picket-controller")
+            name.trim_end_matches("-lease").trim_end_matches("-kured").ends_with("picket-controller")
         };
         its_rules(roles.into_iter().filter(is_its).collect(), own)
     };
@@ -139,6 +139,12 @@ async fn the_controller_may_do_what_the_shipped_roles_say_and_no_more() -> Resul
     assert_eq!(named.len(), 3, "its own lease's, and kured's, are called otherwise: {named:?}");
     let without = rendered(&with(values.clone(), &[("/controller/medik8sLeases", false.into())])).await?;
     assert_eq!(both(&without, "fencing").len(), shipped.len() - 1);
+    // Where it stands in a namespace in which the controller has something else to do, too, no Role is another one's.
+    let beside = rendered(&with(values.clone(), &[("/controller/kured", "default/kured".into())])).await?;
+    let is_there = |role: &&&Value| role["metadata"]["namespace"] == "default";
+    let roles = of("Role", &beside);
+    let names: Vec<&Value> = roles.iter().filter(is_there).map(|role| &role["metadata"]["name"]).collect();
+    assert!(names.len() == 2 && names[0] != names[1], "{names:?}");
     let elsewhere = rendered(&with(values, &[("/controller/kured", "reboots/weekly".into())])).await?;
     let of_kured: Vec<Value> = of("Role", &elsewhere)
         .into_iter()
