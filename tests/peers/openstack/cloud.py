@@ -3,7 +3,7 @@
 Nova its own fake hypervisor (hypervisor.py).
 
   cloud.py prepare TEMPLATE                         makes databases, users, flavors and an image, once
-  cloud.py run TEMPLATE FOLDER ADDRESS [--token-life SECONDS] [--hosts NAME,NAME] [--services NAME,NAME]
+  cloud.py run TEMPLATE FOLDER ADDRESS [--token-life SECONDS] [--hosts NAME,NAME] [--services NAME,NAME] [--many]
 
 `run` copies TEMPLATE to FOLDER, listens on ADDRESS, says "ready" when everything answers, and ends when its standard input does.
 `serve FOLDER ADDRESS` is the same without the copy.
@@ -37,6 +37,17 @@ SHARED = """cryptography.hazmat.primitives.ciphers jsonschema keystoneauth1.load
 lxml.etree oslo_concurrency.processutils oslo_config.cfg oslo_context.context oslo_db.sqlalchemy.enginefacade oslo_db.sqlalchemy.utils
 oslo_log.log oslo_messaging oslo_middleware oslo_policy.policy oslo_reports.guru_meditation_report oslo_utils.timeutils
 oslo_versionedobjects.base osprofiler.web paste.deploy requests routes sqlalchemy.orm stevedore webob.dec werkzeug.serving""".split()
+
+
+# What goes through all servers of a host again and again, or hands them all to the scheduler each time: a thousand are too many for two processors.
+FOR_MANY = """
+[DEFAULT]
+update_resources_interval = -1
+heal_instance_info_cache_interval = -1
+shelved_poll_interval = -1
+[filter_scheduler]
+track_instance_changes = false
+"""
 
 
 def write_settings(folder, address, token_life):
@@ -199,12 +210,16 @@ def main():
         running.add_argument("--token-life", type=int, default=3600)
         running.add_argument("--hosts", default="host-a,host-b")
         running.add_argument("--services", default=",".join(ALL))
+        running.add_argument("--many", action="store_true")
     said = parser.parse_args()
     if said.verb == "prepare":
         return prepare(said.template.absolute())
     if said.verb == "run":
         shutil.copytree(said.template, said.folder, dirs_exist_ok=True)
     write_settings(said.folder, said.address, said.token_life)
+    if said.many:
+        with open(said.folder / "etc/nova/nova.conf", "a") as settings:
+            settings.write(FOR_MANY)
     move(said.folder, NOWHERE, said.address)
     hosts = [host for host in said.hosts.split(",") if host]
     return run(said.folder.absolute(), said.address, hosts, said.services.split(","))

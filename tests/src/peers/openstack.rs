@@ -160,6 +160,11 @@ impl OpenStack {
         Self::begin(fresh_address().ip(), None, &["--token-life", &life]).await
     }
 
+    /// One that a thousand servers do not bring down.
+    pub async fn for_many() -> Result<Self> {
+        Self::begin(fresh_address().ip(), None, &["--many"]).await
+    }
+
     /// Of the same nothing but Keystone and Nova's API, without a host: for what concerns tokens alone.
     pub async fn bare(life: Duration) -> Result<Self> {
         let life = life.as_secs().to_string();

@@ -23,7 +23,7 @@ pub struct Place {
 impl Place {
     pub async fn start() -> Result<Self, Wrong> {
         use std::os::unix::fs::PermissionsExt;
-        let (cloud, home) = (OpenStack::start().await?, tempfile::tempdir()?);
+        let (cloud, home) = (OpenStack::for_many().await?, tempfile::tempdir()?);
         let place = Self { cloud, home };
         std::fs::write(place.clouds(), place.cloud.clouds_yaml(&Who::Tenant))?;
         std::fs::set_permissions(place.clouds(), std::fs::Permissions::from_mode(0o600))?;
