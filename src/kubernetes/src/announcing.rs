@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use picket_core::device::Identity;
 use picket_core::ids::Generation;
-use picket_release::{Left, ReleaseError, Subject};
+use picket_release::{Left, Prepared, ReleaseError, Subject};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -67,11 +67,7 @@ impl OutOfService {
     }
 
     /// What the next attempt goes by. Answers whom it met.
-    pub(crate) async fn prepared(
-        &self,
-        subject: &Subject,
-        until: Instant,
-    ) -> Result<Option<String>, ReleaseError> {
+    pub(crate) async fn prepared(&self, subject: &Subject, until: Instant) -> Result<Prepared, ReleaseError> {
         let of = self.of()?;
         let finding = self.name(of, &subject.identities, subject.met.as_deref(), until);
         let (meant, name) = tokio::join!(self.cluster.is_meant(until), finding);
@@ -103,8 +99,12 @@ impl OutOfService {
                 }
             }
         }
-        *of.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(Read { name, node, pods: pods? });
-        Ok(met)
+        let read = Read { name, node, pods: pods? };
+        let goes = if self.asked.leaves_pods { Vec::new() } else { read.losing().0 };
+        let beside = (!goes.is_empty()).then(|| pods::named(&goes));
+        let stands = read.node.as_ref().is_some_and(|node| taints::stands(node, &of.sought.ours));
+        *of.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
+        Ok(Prepared { met, beside, stands })
     }
 
     /// Nobody else remediates the Machine of the Node that was met.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::cluster::{Cluster, Patch};
 use crate::fault::{Fault, Kind};
 use crate::object::{List, Node, Pod, Toleration};
-use crate::taints;
+use crate::{remains, taints};
 
 /// So many are deleted side by side.
 const AT_ONCE: usize = 16;
@@ -91,6 +91,11 @@ fn tolerates(one: &Toleration, key: &str, value: &str) -> bool {
 /// A name for people.
 pub(crate) fn words(pod: &Pod) -> String {
     format!("{}/{}", pod.metadata.namespace, pod.metadata.name)
+}
+
+/// The first of them, and how many more.
+pub(crate) fn named(pods: &[&Pod]) -> String {
+    remains::named(&pods.iter().map(|pod| words(pod)).collect::<Vec<_>>())
 }
 
 /// Deletes these, side by side, for as long as the permit bears it. How many were sent off.

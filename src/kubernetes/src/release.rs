@@ -9,7 +9,7 @@ use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_reach::{SettingFault, Settings};
-use picket_release::{ForNode, Left, Pace, Progress, ReleaseError, Releaser, Subject, Whose};
+use picket_release::{ForNode, Left, Pace, Prepared, Progress, ReleaseError, Releaser, Subject, Whose};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -61,6 +61,16 @@ pub(crate) struct Read {
     /// `None`: it was deleted, and it is known which one it was.
     pub(crate) node: Option<Node>,
     pub(crate) pods: Vec<Pod>,
+}
+
+impl Read {
+    /// Its pods that go, and those that taint eviction is about to delete.
+    pub(crate) fn losing(&self) -> (Vec<&Pod>, Vec<&Pod>) {
+        let (now, gone) = (OffsetDateTime::now_utc(), Node::default());
+        let node = self.node.as_ref().unwrap_or(&gone);
+        let of = |wanted: Fate| self.pods.iter().filter(move |pod| pods::fate(pod, node, now) == wanted);
+        (of(Fate::Goes).collect(), of(Fate::Evicted).collect())
+    }
 }
 
 impl OutOfService {
@@ -246,7 +256,7 @@ impl Releaser for OutOfService {
         self.unspared(left, until).await
     }
 
-    async fn prepare(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
+    async fn prepare(&self, subject: &Subject, until: Instant) -> Result<Prepared, ReleaseError> {
         self.prepared(subject, until).await
     }
 
@@ -259,31 +269,21 @@ impl Releaser for OutOfService {
         let of = self.of()?;
         of.back.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let read = of.read.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Read { name, node, pods } = read.ok_or_else(|| Fault::refused("nothing was read for it"))?;
+        let read = read.ok_or_else(|| Fault::refused("nothing was read for it"))?;
+        let Read { name, node, .. } = &read;
         let by = node.as_ref().map(|node| self.is_this(of, node, permit)).transpose()?;
         let mark = Mark::of(&of.sought.ours, permit);
         permit.may_send().map_err(Fault::refused)?;
-        let (now, gone) = (OffsetDateTime::now_utc(), Node::default());
-        let is = |pod: &Pod, wanted: Fate| pods::fate(pod, node.as_ref().unwrap_or(&gone), now) == wanted;
-        let ours = || pods.iter().filter(|_| !self.asked.leaves_pods);
-        let goes: Vec<&Pod> = ours().filter(|pod| is(pod, Fate::Goes)).collect();
-        let evicted = ours().filter(|pod| is(pod, Fate::Evicted));
-        let evicted: Vec<String> = evicted.map(pods::words).collect();
-        let kept = self.asked.keeps_node;
-        let lost = pods.iter().filter(|pod| is(pod, Fate::Goes) || is(pod, Fate::Evicted));
-        let lost: Vec<&Pod> = lost.collect();
+        let (goes, evicted) = read.losing();
+        let lost: Vec<&Pod> = goes.iter().chain(&evicted).copied().collect();
         let unattached = unattached::words(&self.cluster, &lost, until);
-        let words = named(&goes.iter().map(|pod| pods::words(pod)).collect::<Vec<_>>());
-        // Beside it others delete pods by their names: it goes before we delete any.
-        if let Some(node) =
-            node.as_ref().filter(|node| !goes.is_empty() && taints::stands(node, &of.sought.ours))
-        {
-            taints::remove(&self.cluster, &node.metadata.name, &of.sought.ours, until).await?;
-            return Ok(Progress::NotThere(format!(
-                "the taint {OUT_OF_SERVICE} was taken away: bound to it meanwhile: {words}"
-            )));
+        let (goes, evicted) = if self.asked.leaves_pods { Default::default() } else { (goes, evicted) };
+        let words = pods::named(&goes);
+        let kept = self.asked.keeps_node;
+        if !goes.is_empty() && node.as_ref().is_some_and(|node| taints::stands(node, &of.sought.ours)) {
+            return Err(ReleaseError::DidNotHappen(format!("{OUT_OF_SERVICE} stands beside {words}")));
         }
-        match (&node, by) {
+        match (node, by) {
             // Nobody is left whom others would delete by a name.
             (Some(node), Some(by)) if goes.is_empty() && evicted.is_empty() => {
                 let both = [(FENCED, "NoSchedule"), (OUT_OF_SERVICE, "NoExecute")];
@@ -307,7 +307,10 @@ impl Releaser for OutOfService {
             (None, _) => {}
         }
         if goes.is_empty() {
-            return Err(ReleaseError::DidNotHappen(format!("left to taint eviction: {}", named(&evicted))));
+            return Err(ReleaseError::DidNotHappen(format!(
+                "left to taint eviction: {}",
+                pods::named(&evicted)
+            )));
         }
         let held = goes.iter().all(|pod| pods::is_held(pod));
         let (deleted, unattached) =

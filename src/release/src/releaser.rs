@@ -26,6 +26,17 @@ pub enum Progress {
     NotThere(String),
 }
 
+/// What the next attempt goes by, as the far side had it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prepared {
+    /// Whom it has for the node, in its own words.
+    pub met: Option<String>,
+    /// What an attempt takes away itself, and others too for as long as they act upon what it sets up; in words.
+    pub beside: Option<String>,
+    /// What an attempt sets up stands there.
+    pub stands: bool,
+}
+
 impl Progress {
     /// In words.
     pub fn words(&self) -> &str {
@@ -183,11 +194,10 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
     }
 
     /// Reads what the next attempt goes by, before power is read and the store is asked for the last time: what such an attempt changes
-    /// it changes only as it was read. Asked only of what lingers. Changes nothing. Answers as [`Releaser::announce`] does. Returns before
-    /// `until`.
-    async fn prepare(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
+    /// it changes only as it was read. Asked only of what lingers. Changes nothing. Returns before `until`.
+    async fn prepare(&self, subject: &Subject, until: Instant) -> Result<Prepared, ReleaseError> {
         let _ = (subject, until);
-        Ok(None)
+        Ok(Prepared::default())
     }
 
     /// Looks once more before the node is switched on (K2). Asked only of what lingers. `Ok`: what it found, in words, if there is anything

@@ -46,17 +46,21 @@ impl Waiting {
 }
 
 impl NodeTask {
-    /// Hands a step to the store. One that neither takes nor refuses it for long (a disk that hangs) keeps nobody from reading power where
-    /// something stands.
+    /// Hands a step to the store.
     pub(super) async fn save(&mut self, step: &Step) -> Result<Saved, StoreError> {
         let (store, leadership) = (self.parts.store.clone(), self.hands.leadership().clone());
-        let mut saving = Box::pin(step::save(&*store, &leadership, step));
+        self.of_store(step::save(&*store, &leadership, step)).await
+    }
+
+    /// Waits for the store's answer. One that does not come for long (a disk that hangs) keeps nobody from reading power where something stands.
+    pub(super) async fn of_store<T>(&mut self, asking: impl Future<Output = T>) -> T {
+        let mut asking = Box::pin(asking);
         let mut waiting = Waiting::watching();
         loop {
             let watch_at = waiting.watch_at.filter(|_| self.stands_on_its_proof());
             tokio::select! {
                 biased;
-                saved = &mut saving => return saved,
+                answer = &mut asking => return answer,
                 () = tokio::time::sleep_until(watch_at.unwrap_or_else(Instant::now)), if watch_at.is_some() => {
                     self.watch_what_stands(&mut waiting).await;
                 }

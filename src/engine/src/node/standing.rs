@@ -6,6 +6,7 @@
 //! Where the far side does not answer a task of its own goes on asking, and tells the node's task: no phase waits for that, and none
 //! forgets it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -131,7 +132,7 @@ impl NodeTask {
         Ok(())
     }
 
-    /// What a release that has nothing left to do had set up, taken away. `Err`: why it is not; `None`: the node was moved.
+    /// What a release that has nothing left to do had set up, taken away for good. `Err`: why it is not; `None`: the node was moved.
     pub(super) async fn withdraw_of(
         &mut self,
         release: &ReleaseId,
@@ -142,11 +143,30 @@ impl NodeTask {
         if !stands.is_settled(self.now()) {
             return Ok(Some(Err("an attempt that was not answered may set it up still".to_owned())));
         }
-        let effects = stands.effects.clone();
-        let time = stands.releaser.attempt_time();
+        self.withdraw_at_once(release).await
+    }
+
+    /// The same now, whether or not it is for good: only what is gone for good is answered.
+    pub(super) async fn withdraw_at_once(
+        &mut self,
+        release: &ReleaseId,
+    ) -> Result<Option<Result<Vec<EffectId>, String>>, Fatal> {
+        let Some(releaser) = self.releaser(release) else { return Ok(Some(Ok(Vec::new()))) };
+        let (time, effects) = (releaser.attempt_time(), self.stands_of(release));
+        let stands = self.standing_of(release, effects.clone(), releaser);
+        let is_settled = stands.is_settled(self.now());
         let asking = Box::pin(async move { stands.ask(time).await });
         let Some(answer) = self.watch_over(asking).await? else { return Ok(None) };
-        Ok(Some(answer.map(|()| self.note_gone(effects)).map_err(|error| error.to_string())))
+        let gone = if is_settled { effects } else { Vec::new() };
+        Ok(Some(answer.map(|()| self.note_gone(gone)).map_err(|error| error.to_string())))
+    }
+
+    /// Until when whoever acted on what the release set up may act on it still, although it is gone.
+    pub(super) fn lingers_until(&self, release: &ReleaseId) -> Option<BootTime> {
+        let of_it = EffectKind::Standing(release.clone());
+        let gone =
+            self.record().ledger.open().iter().filter(|open| open.kind == of_it && open.life.is_some());
+        gone.filter_map(|open| self.expires_at(open)).max()
     }
 
     /// What the task of its own told.
@@ -174,27 +194,31 @@ impl NodeTask {
 
     /// What stands, by release, where the settings know how to take it away.
     fn stands(&self) -> Vec<Stands> {
-        let ledger = &self.record().ledger;
-        let mut all: Vec<Stands> = Vec::new();
-        for (effect, release) in ledger.standing() {
-            if let Some(known) = all.iter_mut().find(|one| one.release == *release) {
-                known.effects.push(effect);
-                continue;
-            }
-            let Some(releaser) = self.releaser(release).filter(|releaser| releaser.lingers().is_some())
-            else {
+        let mut all: BTreeMap<&ReleaseId, Vec<EffectId>> = BTreeMap::new();
+        self.record().ledger.standing().for_each(|(effect, of)| all.entry(of).or_default().push(effect));
+        let known = all.into_iter().filter_map(|(release, effects)| {
+            let releaser = self.releaser(release).filter(|releaser| releaser.lingers().is_some());
+            if releaser.is_none() {
                 tracing::error!(%release, "it set up something, and is not in the settings any more as it was");
-                continue;
-            };
-            let of_it = EffectKind::Release(release.clone());
-            let attempts = ledger.open().iter().filter(|open| open.kind == of_it);
-            let mut ends = attempts.map(|open| self.expires_at(open));
-            let settled_at = ends.try_fold(BootTime::default(), |latest, at| Some(latest.max(at?)));
-            let (release, whose) = (release.clone(), self.whose_is(release));
-            let leadership = self.hands.leadership().clone();
-            all.push(Stands { release, whose, effects: vec![effect], releaser, leadership, settled_at });
-        }
-        all
+            }
+            Some(self.standing_of(release, effects, releaser?))
+        });
+        known.collect()
+    }
+
+    fn standing_of(
+        &self,
+        release: &ReleaseId,
+        effects: Vec<EffectId>,
+        releaser: Arc<dyn Releaser>,
+    ) -> Stands {
+        let of_it = EffectKind::Release(release.clone());
+        let attempts = self.record().ledger.open().iter().filter(|open| open.kind == of_it);
+        let mut ends = attempts.map(|open| self.expires_at(open));
+        let settled_at = ends.try_fold(BootTime::default(), |latest, at| Some(latest.max(at?)));
+        let (release, whose) = (release.clone(), self.whose_is(release));
+        let leadership = self.hands.leadership().clone();
+        Stands { release, whose, effects, releaser, leadership, settled_at }
     }
 
     /// Whether who manages machines takes this one away: asked beside whatever else is due, and no longer than that.

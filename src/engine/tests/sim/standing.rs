@@ -151,6 +151,39 @@ async fn what_comes_beside_it_is_dealt_with_once_it_is_gone_and_forgotten() {
     lawful(&cluster);
 }
 
+/// Nobody heard that it stands, and what came beside it is seen before the next attempt: the same.
+#[tokio::test(start_paused = true)]
+async fn what_came_beside_what_nobody_answered_for_is_dealt_with_once_that_is_forgotten() {
+    let (mut lab, cluster) = lab(955, s(1)).await;
+    cluster.state.lock().expect("whole").late = Some(Duration::ZERO);
+    lab.open().await;
+    until(&cluster, |state| state.stands).await;
+    cluster.state.lock().expect("whole").beside = true;
+    until(&cluster, |state| !state.taken.is_empty()).await;
+    let (placed, removed, taken) =
+        cluster.seen(|state| (state.placed.clone(), state.removed.clone(), state.taken.clone()));
+    assert!(removed[0].since(placed[0]) <= s(3), "{placed:?} {removed:?}");
+    assert!(taken[0].since(removed[0]) <= LINGERS + s(3), "{removed:?} {taken:?}");
+    lab.reach("released", s(60)).await;
+    lawful(&cluster);
+}
+
+/// What stood on another confirmation is gone, and not forgotten yet: what is found on this one waits for that.
+#[tokio::test(start_paused = true)]
+async fn what_is_found_soon_after_it_was_taken_away_waits_until_that_is_forgotten() {
+    let (mut lab, cluster) = lab(956, s(12)).await;
+    lab.open().await;
+    until(&cluster, |state| state.stands).await;
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+    until(&cluster, |state| !state.stands).await;
+    cluster.state.lock().expect("whole").beside = true;
+    until(&cluster, |state| !state.taken.is_empty()).await;
+    let (removed, taken) = cluster.seen(|state| (state.removed.clone(), state.taken.clone()));
+    assert!(taken[0].since(removed[0]) <= LINGERS + s(3), "{removed:?} {taken:?}");
+    lab.reach("released", s(120)).await;
+    lawful(&cluster);
+}
+
 #[tokio::test(start_paused = true)]
 async fn power_that_is_back_takes_it_away_within_two_seconds_of_the_reading() {
     let (mut lab, cluster) = lab(902, s(12)).await;

@@ -30,6 +30,7 @@ struct Sky {
     mute: Option<Duration>,
     records_away_until: BootTime,
     linger: Duration,
+    reads_take: Duration,
     forgets_for: Duration,
 }
 
@@ -55,6 +56,7 @@ impl Weather {
             mute: None,
             records_away_until: BootTime::default(),
             linger: Duration::ZERO,
+            reads_take: Duration::ZERO,
             forgets_for: Duration::ZERO,
         };
         Self { inner, clock, sky: Mutex::new(sky), log: Mutex::default(), checks: Mutex::default() }
@@ -84,6 +86,16 @@ impl Weather {
     /// What is written is told so much later.
     pub fn linger(&self, time: Duration) {
         self.sky.lock().expect("whole").linger = time;
+    }
+
+    /// Each read of a record, a key or a fence is answered so much later.
+    pub fn reads_take(&self, time: Duration) {
+        self.sky.lock().expect("whole").reads_take = time;
+    }
+
+    async fn read(&self) {
+        let takes = self.sky.lock().expect("whole").reads_take;
+        tokio::time::sleep(takes).await;
     }
 
     /// Forgetting what is too old takes so long.
@@ -181,17 +193,20 @@ impl Store for Weather {
     async fn check(&self, guard: Guard, node: &NodeId, version: Version) -> Result<(), StoreError> {
         self.door().await?;
         self.inner.check(guard, node, version).await?;
+        self.read().await;
         self.checks.lock().expect("whole").push(self.clock.boot());
         Ok(())
     }
 
     async fn key(&self, node: &NodeId, key: &str) -> Result<Option<KeyEntry>, StoreError> {
         self.door().await?;
+        self.read().await;
         self.inner.key(node, key).await
     }
 
     async fn fence(&self, id: FenceId) -> Result<Option<Fence>, StoreError> {
         self.door().await?;
+        self.read().await;
         self.inner.fence(id).await
     }
 

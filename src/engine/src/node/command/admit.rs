@@ -115,17 +115,20 @@ impl NodeTask {
     }
 
     /// A fence of this node: the open one, or one of the history.
-    pub(super) async fn kept(&self, fence: FenceId) -> Result<Option<Fence>, StoreError> {
-        match self.record().fence.as_ref().filter(|open| open.id == fence) {
-            Some(open) => Ok(Some(open.clone())),
-            None => self.parts.store.fence(fence).await,
+    pub(super) async fn kept(&mut self, fence: FenceId) -> Result<Option<Fence>, StoreError> {
+        if let Some(open) = self.record().fence.as_ref().filter(|open| open.id == fence) {
+            return Ok(Some(open.clone()));
         }
+        let store = self.parts.store.clone();
+        self.of_store(store.fence(fence)).await
     }
 
     /// K11: what a machine's end would cost the store is told by the members that answer now, and not by our own records alone.
-    pub(super) async fn count_members(&self) {
+    pub(super) async fn count_members(&mut self) {
         if self.office.carries_a_member(&self.plan.id) {
-            self.office.hears_nothing_of(self.parts.store.silent_members().await);
+            let store = self.parts.store.clone();
+            let silent = self.of_store(store.silent_members()).await;
+            self.office.hears_nothing_of(silent);
         }
     }
 

@@ -289,9 +289,13 @@ impl NodeTask {
     }
 
     /// How a key is bound already. Bound to other parameters it is an error.
-    async fn bound(&self, key: Option<&BoundKey>) -> Result<Result<Option<KeyEntry>, EngineError>, Failure> {
+    async fn bound(
+        &mut self,
+        key: Option<&BoundKey>,
+    ) -> Result<Result<Option<KeyEntry>, EngineError>, Failure> {
         let Some(bound) = key else { return Ok(Ok(None)) };
-        let entry = self.parts.store.key(&self.record().node, &bound.key).await.map_err(store_failure)?;
+        let (store, node) = (self.parts.store.clone(), self.record().node.clone());
+        let entry = self.of_store(store.key(&node, &bound.key)).await.map_err(store_failure)?;
         Ok(match entry {
             Some(entry) if entry.digest != bound.digest => {
                 Err(EngineError::KeyTaken(TakenKey { key: bound.key.clone(), fence: entry.fence }))

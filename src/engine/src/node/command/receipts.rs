@@ -141,9 +141,10 @@ impl NodeTask {
     }
 
     /// One round trip: this leadership still leads, and the record is the newest (S19).
-    pub(super) async fn ask_store(&self) -> Result<(), StoreError> {
-        let leadership = self.hands.leadership();
-        self.parts.store.check(leadership.guard(), &self.record().node, self.stored.version).await?;
+    pub(super) async fn ask_store(&mut self) -> Result<(), StoreError> {
+        let (store, leadership) = (self.parts.store.clone(), self.hands.leadership().clone());
+        let (node, version) = (self.record().node.clone(), self.stored.version);
+        self.of_store(store.check(leadership.guard(), &node, version)).await?;
         leadership.check().map_err(|ended| StoreError::Deposed(ended.to_string()))
     }
 

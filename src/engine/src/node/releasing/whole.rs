@@ -120,9 +120,14 @@ impl NodeTask {
         });
         let Some(read) = self.watch_over(reading).await? else { return Ok(None) };
         match read {
-            Ok(met) => {
+            Ok(read) => {
                 let of = self.record().generation;
-                met.into_iter().for_each(|whom| self.note_met(of, state.id.clone(), whom));
+                read.met.into_iter().for_each(|whom| self.note_met(of, state.id.clone(), whom));
+                if let Some(beside) = read.beside
+                    && self.is_acted_on(run, &state.id, &beside, read.stands).await?
+                {
+                    return Ok(None);
+                }
             }
             Err(ReleaseError::Replaced(why)) => {
                 self.replaced(&state.id, &why).await?;
@@ -180,6 +185,27 @@ impl NodeTask {
         Ok(())
     }
 
+    /// Whether others may deal with the same by what stands, or stood a moment ago: it is taken away, and waited for (K4).
+    async fn is_acted_on(
+        &mut self,
+        run: &mut Run,
+        release: &ReleaseId,
+        beside: &str,
+        stands: bool,
+    ) -> Result<bool, Fatal> {
+        if stands {
+            self.begin_anew(run, release, format!("bound to it meanwhile: {beside}"), None).await?;
+            return Ok(true);
+        }
+        let Some(until) = self.lingers_until(release).filter(|until| *until > self.now()) else {
+            return Ok(false);
+        };
+        let why = format!("left to others until they act no more on what was set up: {beside}");
+        run.heard.insert(release.clone(), why);
+        run.pace(release).into_iter().for_each(|pacing| pacing.next = until);
+        Ok(true)
+    }
+
     /// Something came beside what was set up, by which others act too: that goes first, and the next attempt waits until nobody acts on it any more,
     /// so that they and we never do the same (K4).
     async fn begin_anew(
@@ -189,7 +215,7 @@ impl NodeTask {
         words: String,
         known: Option<EffectId>,
     ) -> Result<(), Fatal> {
-        match self.withdraw_of(release).await? {
+        match self.withdraw_at_once(release).await? {
             Some(Ok(gone)) => {
                 let due_again = || Event::ReleaseProgress {
                     release: release.clone(),

@@ -9,7 +9,7 @@ use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_core::time::{BootTime, Clock};
 use picket_driver_sim::SharedWorld;
-use picket_release::{Left, Pace, Progress, ReleaseError, Releaser, Subject, Whose};
+use picket_release::{Left, Pace, Prepared, Progress, ReleaseError, Releaser, Subject, Whose};
 use tokio::time::Instant;
 
 use super::LINGERS;
@@ -49,6 +49,10 @@ pub(super) struct State {
     pub(super) in_vain: Vec<BootTime>,
     /// So many looks find that something came beside it.
     pub(super) comes_beside: usize,
+    /// Something is there that an attempt takes away, and others too as long as they act on what stands or stood.
+    pub(super) beside: bool,
+    /// When attempts took that away.
+    pub(super) taken: Vec<BootTime>,
     /// It may know the node by its name alone.
     pub(super) by_name: bool,
     /// Another machine has taken the node's name there.
@@ -262,14 +266,18 @@ impl Releaser for Cluster {
         }
     }
 
-    async fn prepare(&self, subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
+    async fn prepare(&self, subject: &Subject, _until: Instant) -> Result<Prepared, ReleaseError> {
         let takes = self.seen(|state| state.reads_for);
         tokio::time::sleep(takes).await;
         let (refuses, whom) = self.seen(|state| (state.refuses, state.whom()));
+        let (beside, stands) = self.seen(|state| (state.beside.then(|| "a pod".to_owned()), state.stands));
         if subject.met.as_deref().is_some_and(|met| met != whom) {
             return Err(ReleaseError::Replaced(format!("replaced: it is {whom}")));
         }
-        refuses.map_or(Ok(Some(whom.to_owned())), |why| Err(ReleaseError::DidNotHappen(why.to_owned())))
+        match refuses {
+            Some(why) => Err(ReleaseError::DidNotHappen(why.to_owned())),
+            None => Ok(Prepared { met: Some(whom.to_owned()), beside, stands }),
+        }
     }
 
     async fn attempt(
@@ -295,6 +303,15 @@ impl Releaser for Cluster {
         }
         if state.is_away {
             return Err(ReleaseError::DidNotHappen("nobody answers".to_owned()));
+        }
+        if std::mem::take(&mut state.beside) {
+            if let Some(gone) = state.removed.last().filter(|gone| now.since(**gone) < LINGERS) {
+                let wrong =
+                    format!("taken away at {now:?}, as others may: what stood is gone since {gone:?}");
+                state.wrong.push(wrong);
+            }
+            state.taken.push(now);
+            return Ok(Progress::NotThere("a pod was deleted".to_owned()));
         }
         if state.in_vain.len() < state.comes_back {
             state.in_vain.push(now);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb};
-use picket_engine::{EngineError, ReceiptCall};
+use picket_engine::{EngineError, ReceiptCall, Verified};
 
 use super::cluster::Cluster;
 use super::{lab, lawful, until};
@@ -88,6 +88,49 @@ async fn no_receipt_is_signed_over_what_was_seen_on_while_it_was_stored() {
     lab.store.linger(s(0));
     let answer = asked.await.expect("answered");
     assert!(matches!(answer, Err(EngineError::NotProven(_))), "{answer:?}");
+    lawful(&cluster);
+}
+
+/// A caller repeats its key, and the disk that is to say what it is bound to hangs.
+#[tokio::test(start_paused = true)]
+async fn nor_does_one_that_hangs_over_a_question() {
+    let (mut lab, cluster) = lab(957, s(10_000)).await;
+    let call = lab.call();
+    lab.engine.fence(&node(), call.clone()).await.expect("let in");
+    until(&cluster, |state| state.stands).await;
+    tokio::time::sleep(s(5)).await;
+    lab.store.reads_take(s(600));
+    let engine = lab.engine.clone();
+    let asked = tokio::spawn(async move { engine.fence(&node(), call).await });
+    tokio::time::sleep(s(11)).await;
+    assert!(!asked.is_finished() && cluster.seen(|state| state.stands), "it reads Off");
+    switched_on(&lab);
+    let at = lab.clock.boot();
+    until(&cluster, |state| !state.stands).await;
+    assert!(lab.clock.boot().since(at) < s(4), "{:?}", lab.clock.boot().since(at));
+    assert!(!lab.view().live.proven);
+    asked.await.expect("answered").expect("it is of that fence");
+    lawful(&cluster);
+}
+
+/// A receipt is worth nothing once its node was seen on, also while nobody could store that (S19).
+#[tokio::test(start_paused = true)]
+async fn no_receipt_holds_over_what_was_seen_on_while_the_store_was_asked() {
+    let (mut lab, cluster) = lab(958, s(10_000)).await;
+    lab.open().await;
+    until(&cluster, |state| state.stands).await;
+    tokio::time::sleep(s(5)).await;
+    let call = ReceiptCall { by: "db".to_owned(), fence: None, renews: None, audience: "storage".to_owned() };
+    let id = lab.engine.receipt(&node(), call).await.expect("proven off").id;
+    lab.store.reads_take(s(20));
+    let engine = lab.engine.clone();
+    let asked = tokio::spawn(async move { engine.verify_receipt(&node(), id, false).await });
+    tokio::time::sleep(s(3)).await;
+    switched_on(&lab);
+    until(&cluster, |state| !state.stands).await;
+    assert!(!asked.is_finished());
+    let answer = asked.await.expect("answered").expect("known");
+    assert!(matches!(answer, Verified::Void(_)), "{answer:?}");
     lawful(&cluster);
 }
 

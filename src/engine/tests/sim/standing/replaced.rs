@@ -129,3 +129,22 @@ async fn it_is_let_be_while_a_person_is_waited_for() {
     needs_a_person(&lab);
     lawful(&cluster);
 }
+
+/// What is not proven off may be alive: a boot of its own is no other machine's.
+#[tokio::test(start_paused = true)]
+async fn whoever_is_not_proven_off_is_not_judged_by_its_boots() {
+    let (mut lab, cluster) = lab(959, s(1)).await;
+    lab.fault("bmc", Fault::Silent);
+    let call = picket_engine::FenceCall { deadline: Some(s(120)), ..lab.call() };
+    lab.engine.fence(&node(), call).await.expect("let in");
+    until(&cluster, |state| !state.announced.is_empty()).await;
+    lab.reach("needs_operator", s(600)).await;
+    let asked_for = lab.record().phase;
+    assert_ne!(asked_for, Phase::NeedsOperator(Reason::Replaced));
+    let compared = cluster.seen(|state| state.compared);
+    cluster.state.lock().expect("whole").boot_is_told = true;
+    tokio::time::sleep(s(600)).await;
+    assert_eq!(cluster.seen(|state| state.compared), compared, "nobody is compared");
+    assert_eq!(lab.record().phase, asked_for);
+    lawful(&cluster);
+}
