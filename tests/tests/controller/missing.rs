@@ -6,7 +6,7 @@ use picket_tests::Result;
 use picket_tests::peers::until;
 use serde_json::json;
 
-use crate::scene::Scene;
+use crate::scene::{Scene, write};
 
 #[tokio::test]
 async fn what_is_missing_is_said_all_at_once_and_by_name() -> Result<()> {
@@ -80,6 +80,43 @@ async fn what_is_missing_is_said_all_at_once_and_by_name() -> Result<()> {
     scene.policy(&json!({})).await?;
     scene.told("workers", "Acting", "Acting").await?;
     Ok(())
+}
+
+/// K10: where somebody said where kured is, it has to be there.
+#[tokio::test]
+async fn a_kured_that_is_not_where_it_was_said_to_be_is_missing() -> Result<()> {
+    let scene = Scene::open().await?;
+    let [_, gateway] = scene.endpoints();
+    let rules = json!([{ "apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": ["get"] }]);
+    let reader = scene.cluster.account("daemonsets", &rules).await?;
+    let settings = scene.settings("elsewhere", &[&gateway], &reader)?;
+    let text = std::fs::read_to_string(&settings).unwrap_or_default();
+    write(&settings, &text.replace("[controller]", "kured = \"default/reboots\"\n[controller]"))?;
+    let missing = "kubernetes.kured: there is no DaemonSet default/reboots";
+    let config = settings.display().to_string();
+    let (_, _, err) = scene.run(&["--config", &config, "check"]).await?;
+    assert!(err.contains(missing), "{err}");
+
+    let labels = json!({ "name": "reboots" });
+    let kured = json!({
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": { "name": "reboots", "namespace": "default" },
+        "spec": {
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": {
+                    "nodeSelector": { "no-such-label": "here" },
+                    "containers": [{ "name": "kured", "image": "example.org/kured" }],
+                },
+            },
+        },
+    });
+    scene.cluster.apply(&kured).await?;
+    let (_, _, err) = scene.run(&["--config", &config, "check"]).await?;
+    assert!(!err.contains("kubernetes.kured"), "{err}");
+    scene.cluster.kubectl(&["delete", "daemonset", "reboots"]).await.map(drop)
 }
 
 #[tokio::test]

@@ -93,7 +93,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
+pub fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text)
         .map_err(|source| PeerError::Io { what: format!("write {}", path.display()), source })
 }
