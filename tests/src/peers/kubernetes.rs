@@ -13,6 +13,7 @@ mod programs;
 mod proxy;
 mod stamp;
 mod tree;
+mod turn;
 mod volume;
 mod workload;
 
@@ -122,6 +123,9 @@ impl Kubernetes {
         around: impl AsyncFnOnce(&Path, &Place, &mut [KubernetesMachine]) -> Result<(Option<PathBuf>, T)>,
     ) -> Result<(Self, T)> {
         programs::must_have_the_rest()?;
+        if machines > 0 {
+            turn::wait().await?;
+        }
         let programs = programs::home()?;
         let folder = Folder::new()?;
         let directory = folder.0.path();
