@@ -7,9 +7,9 @@ use picket_core::outcome::Reason;
 use picket_core::record::{Fence, Phase, Then};
 use picket_core::store::StoreError;
 
-use super::{refusal, store_failure};
+use super::{DOUBTED, refusal, store_failure};
 use crate::error::{EngineError, Stale};
-use crate::node::{Fatal, NodeTask};
+use crate::node::{Failure, Fatal, NodeTask};
 use crate::parts::PlannedRelease;
 use crate::request::{Admission, Asides, FenceCall};
 
@@ -26,6 +26,17 @@ pub(super) enum Way {
 
 impl NodeTask {
     pub(super) async fn admit(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
+        let admitted = self.admit_by_key(call).await?;
+        // It was seen on while the store kept the caller waiting, and the record says Fenced still.
+        match admitted {
+            Ok(Admission::Joined(_) | Admission::Already(_)) if self.doubt.is_some() => {
+                refusal(Failure::Unavailable(DOUBTED.to_owned()))
+            }
+            admitted => Ok(admitted),
+        }
+    }
+
+    async fn admit_by_key(&mut self, call: FenceCall) -> Result<Result<Admission, EngineError>, Fatal> {
         // A repetition is answered even when it comes late: it changes nothing.
         match self.bound(call.key.as_ref()).await {
             Ok(Ok(Some(entry))) => {

@@ -314,6 +314,9 @@ impl NodeTask {
     }
 }
 
+/// What callers are told who would be told of a proof.
+const DOUBTED: &str = "the node was not proven off any more, which is not stored yet";
+
 fn store_failure(error: StoreError) -> Failure {
     match error {
         StoreError::Unavailable(why) => Failure::Unavailable(why),

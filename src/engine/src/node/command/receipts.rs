@@ -12,7 +12,7 @@ use picket_core::receipt::{Ended, Issued, MOST, MOST_EACH, ReceiptRequest, SeenO
 use picket_core::record::Phase;
 use picket_core::store::StoreError;
 
-use super::{refusal, store_failure};
+use super::{DOUBTED, refusal, store_failure};
 use crate::error::EngineError;
 use crate::node::{Failure, Fatal, NodeTask};
 use crate::receipts::{ReceiptCall, Receipted, Verified};
@@ -122,9 +122,7 @@ impl NodeTask {
             return refusal(store_failure(error));
         }
         if self.doubt.is_some() && stands(self) {
-            return Ok(Ok(Verified::Void(
-                "the node was not proven off any more, which is not stored yet".to_owned(),
-            )));
+            return Ok(Ok(Verified::Void(DOUBTED.to_owned())));
         }
         Ok(Ok(match self.issued(id) {
             None => Verified::Gone,

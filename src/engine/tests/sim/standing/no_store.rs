@@ -113,6 +113,27 @@ async fn nor_does_one_that_hangs_over_a_question() {
     lawful(&cluster);
 }
 
+/// Nor is anybody told that it is fenced by what was read before the store's last word.
+#[tokio::test(start_paused = true)]
+async fn nobody_is_told_of_a_proof_that_was_lost_while_the_store_was_asked() {
+    let (mut lab, cluster) = lab(960, s(10_000)).await;
+    let call = lab.call();
+    lab.engine.fence(&node(), call.clone()).await.expect("let in");
+    until(&cluster, |state| state.stands).await;
+    tokio::time::sleep(s(5)).await;
+    // What its key is bound to, and then whether this leadership goes on.
+    lab.store.reads_take(s(20));
+    let engine = lab.engine.clone();
+    let asked = tokio::spawn(async move { engine.fence(&node(), call).await });
+    tokio::time::sleep(s(25)).await;
+    switched_on(&lab);
+    until(&cluster, |state| !state.stands).await;
+    assert!(!asked.is_finished());
+    let answer = asked.await.expect("answered");
+    assert!(matches!(answer, Err(EngineError::Store(_))), "{answer:?}");
+    lawful(&cluster);
+}
+
 /// A receipt is worth nothing once its node was seen on, also while nobody could store that (S19).
 #[tokio::test(start_paused = true)]
 async fn no_receipt_holds_over_what_was_seen_on_while_the_store_was_asked() {
