@@ -1,22 +1,52 @@
 //! Addresses that nobody else has.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr};
 
 /// The port of every simulated BMC: above 1024, so that nobody needs root, and below the ports that the kernel hands to
 /// clients, so that no client of another test sits on it by chance.
 const BMC_PORT: u16 = 10_623;
 
-/// An address of loopback's 127.0.0.0/8 that nobody else uses, with a port that is free in UDP.
+/// An address of loopback's 127.0.0.0/8 that nobody else uses, with a port that is free.
 /// Each peer has a whole address of its own: free ports of one address are a race between tests that run side by side.
+///
+/// Nothing is bound to find out: a program that another test starts in that moment would hold the socket until it runs, and whoever the
+/// address is for would find it in use.
 pub fn fresh_address() -> SocketAddr {
     loop {
         let random = RandomState::new().build_hasher().finish().to_le_bytes();
         // Off the beaten 127.0, and not .0 or .255, which some tools take for networks.
         let host = Ipv4Addr::new(127, 64 + random[0] % 128, random[1], 1 + random[2] % 250);
-        let address = SocketAddr::from((host, BMC_PORT));
-        if UdpSocket::bind(address).is_ok() {
-            return address;
+        if !is_used(host) {
+            return SocketAddr::from((host, BMC_PORT));
         }
+    }
+}
+
+/// Whether a socket is bound to it, of whatever port, as the kernel tells in proc(5).
+fn is_used(host: Ipv4Addr) -> bool {
+    // The address as the machine reads it, then the port.
+    let own = format!("{:08X}:", u32::from_ne_bytes(host.octets()));
+    ["udp", "tcp"].iter().any(|kind| {
+        let table = std::fs::read_to_string(format!("/proc/thread-self/net/{kind}"));
+        let table = table.unwrap_or_else(|error| panic!("what is bound cannot be read: /proc: {error}"));
+        table.lines().filter_map(|line| line.split_whitespace().nth(1)).any(|local| local.starts_with(&own))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, UdpSocket};
+
+    use super::*;
+
+    #[test]
+    fn an_address_to_which_a_socket_is_bound_is_used() {
+        let [udp, tcp] = [201, 202].map(|last| Ipv4Addr::new(127, 63, 17, last));
+        assert!(!is_used(udp) && !is_used(tcp));
+        let _udp = UdpSocket::bind((udp, 0)).expect("bound");
+        assert!(is_used(udp) && !is_used(tcp));
+        let _tcp = TcpListener::bind((tcp, 0)).expect("bound");
+        assert!(is_used(tcp));
     }
 }

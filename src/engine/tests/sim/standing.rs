@@ -168,6 +168,24 @@ async fn what_came_beside_what_nobody_answered_for_is_dealt_with_once_that_is_fo
     lawful(&cluster);
 }
 
+/// What stands without any attempt is taken away like what an attempt set up, and there is nothing to be told of one.
+#[tokio::test(start_paused = true)]
+async fn what_stands_there_by_no_attempt_goes_first_too() {
+    let (mut lab, cluster) = lab(961, s(1)).await;
+    {
+        let mut state = cluster.state.lock().expect("whole");
+        (state.stands, state.beside) = (true, true);
+    }
+    lab.open().await;
+    until(&cluster, |state| !state.removed.is_empty()).await;
+    assert_eq!(lab.phase(), "fenced");
+    until(&cluster, |state| !state.taken.is_empty()).await;
+    let (removed, taken) = cluster.seen(|state| (state.removed.clone(), state.taken.clone()));
+    assert!((LINGERS..=LINGERS + s(3)).contains(&taken[0].since(removed[0])), "{removed:?} {taken:?}");
+    lab.reach("released", s(60)).await;
+    lawful(&cluster);
+}
+
 /// What stood on another confirmation is gone, and not forgotten yet: what is found on this one waits for that.
 #[tokio::test(start_paused = true)]
 async fn what_is_found_soon_after_it_was_taken_away_waits_until_that_is_forgotten() {

@@ -223,8 +223,14 @@ impl NodeTask {
                     detail: words.clone(),
                     known,
                 };
-                run.heard.remove(release);
-                self.persist(|| standing::after(gone.clone(), due_again())).await?;
+                // What stood there without an attempt is of no record.
+                let was_tried = self.next_release().is_some_and(|next| next.attempts > 0);
+                if was_tried {
+                    run.heard.remove(release);
+                    self.persist(|| standing::after(gone.clone(), due_again())).await?;
+                } else {
+                    run.heard.insert(release.clone(), words);
+                }
                 run.back_off(release, self.now());
                 let lingers =
                     self.releaser(release).and_then(|releaser| releaser.lingers()).unwrap_or_default();
