@@ -204,6 +204,10 @@ impl NodeTask {
 
     /// Whether the node is proven off now: a proof in hand and an Off read just now. If not it is proven anew.
     async fn prove_now(&mut self) -> Result<bool, Fatal> {
+        // What was seen while the store was asked is told first: it may be a breach.
+        if self.store_doubt().await? {
+            return Ok(false);
+        }
         let looks = match self.of_child {
             Some(_) => self.look_for_children(true).await?,
             None => self.look().await?,

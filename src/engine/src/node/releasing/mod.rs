@@ -224,12 +224,10 @@ impl NodeTask {
                 run.unknown = 0;
                 return Ok(false);
             }
-            Err(LookFault::NewEpoch(device)) => format!("{device} began a new epoch"),
+            // A supply that is on again: its machine may have run by the next look, whatever that says.
+            Err(fault @ (LookFault::NewEpoch(_) | LookFault::On(_))) => fault.to_string(),
             Err(fault) => {
                 run.unknown += 1;
-                if matches!(fault, LookFault::On(_)) {
-                    self.withdraw_unseen().await?;
-                }
                 tracing::warn!(%fault, looks = run.unknown, "no release is attempted");
                 if run.unknown < UNKNOWN_LOOKS {
                     return Ok(false);
@@ -237,15 +235,19 @@ impl NodeTask {
                 fault.to_string()
             }
         };
+        self.lose_proof(why).await?;
+        Ok(true)
+    }
+
+    /// Evidence begins from zero; where it does so again and again a person is asked.
+    async fn lose_proof(&mut self, why: String) -> Result<(), Fatal> {
         self.unproven += 1;
         if self.unproven > PROOFS {
             let detail =
                 format!("the confirmation did not hold {PROOFS} times in a row, at last since {why}");
-            self.give_up(Reason::Deadline, detail).await?;
-            return Ok(true);
+            return self.give_up(Reason::Deadline, detail).await;
         }
         let gone = self.withdraw_now().await;
-        self.persist_unproven(gone, || Event::Unproven { why: why.clone(), seen: true }).await?;
-        Ok(true)
+        self.persist_unproven(gone, || Event::Unproven { why: why.clone(), seen: true }).await.map(drop)
     }
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use picket_core::event::Event;
 use picket_core::gate::{self, GateFault};
-use picket_core::ground::Look;
+use picket_core::ground::{Look, LookFault};
 use picket_core::ids::{EffectId, ReleaseId};
 use picket_core::ledger::EffectKind;
 use picket_core::order::{Opened, ReleaseOrder};
-use picket_core::record::{Part, ReleaseStage, ReleaseState};
+use picket_core::record::{Part, Phase, ReleaseStage, ReleaseState};
 use picket_core::store::StoreError;
 use picket_metrics::RELEASE_ATTEMPTS;
 use picket_release::{Progress, ReleaseError, Releaser};
@@ -182,8 +182,14 @@ impl NodeTask {
                     };
                     self.store_sessions().await?;
                     if !self.found_on(&looks).await? {
-                        unseen = if self.is_seen_off(&looks) { 0 } else { unseen + 1 };
-                        // A supply that is on again is no breach yet, and its node may run.
+                        match self.fault_of(&looks) {
+                            None if self.ground.is_some() => unseen = 0,
+                            // A supply that is on again is no breach, and its node may run.
+                            Some(fault @ LookFault::On(_)) if self.record().phase == Phase::Fenced => {
+                                self.lose_proof(fault.to_string()).await?;
+                            }
+                            _ => unseen += 1,
+                        }
                         if unseen >= UNKNOWN_LOOKS || on(&looks).next().is_some() {
                             self.withdraw_unseen().await?;
                         }
@@ -198,9 +204,9 @@ impl NodeTask {
         }
     }
 
-    /// Whether these looks still bear the ground.
-    fn is_seen_off(&self, looks: &[Look]) -> bool {
-        self.ground.as_ref().is_some_and(|ground| ground.ground.examine(looks, self.now()).is_ok())
+    /// What of these looks does not bear the ground; `None` also where there is none.
+    fn fault_of(&self, looks: &[Look]) -> Option<LookFault> {
+        self.ground.as_ref().and_then(|ground| ground.ground.examine(looks, self.now()).err())
     }
 
     pub(super) fn open_attempts(&self, id: &ReleaseId) -> Vec<EffectId> {

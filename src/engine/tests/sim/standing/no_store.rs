@@ -109,7 +109,10 @@ async fn nor_does_one_that_hangs_over_a_question() {
     until(&cluster, |state| !state.stands).await;
     assert!(lab.clock.boot().since(at) < s(4), "{:?}", lab.clock.boot().since(at));
     assert!(!lab.view().live.proven);
+    // Off again before the disk answers: it was on all the same.
+    lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::Off });
     asked.await.expect("answered").expect("it is of that fence");
+    assert_eq!(lab.record().breaches, 1);
     lawful(&cluster);
 }
 
