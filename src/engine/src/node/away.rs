@@ -1,4 +1,4 @@
-//! While the store is away callers are told so; and while it is, or hangs over a write, power is read all the same where something stands. To take it away needs no store (K3).
+//! While the store is away callers are told so; and while it is, or hangs, power is read all the same where something stands. To take it away needs no store (K3).
 
 use std::time::Duration;
 
@@ -116,7 +116,7 @@ impl NodeTask {
         if !at_once && waiting.unseen < UNKNOWN_LOOKS {
             return;
         }
-        tracing::error!(%fault, "the node is not proven off any more, and the store is away");
+        tracing::error!(%fault, "the node is not proven off any more, and the store is away, or does not answer");
         self.doubt = Some(Doubt { looks, why: fault.to_string() });
         self.ground = None;
         self.live_mut().proven = false;
