@@ -8,6 +8,7 @@ use picket_core::device::Identity;
 use picket_core::ids::Generation;
 use picket_release::{Left, Prepared, ReleaseError, Subject};
 use serde_json::Value;
+use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use crate::cluster::Patch;
@@ -19,7 +20,7 @@ use crate::node;
 use crate::note::{self, Ours};
 use crate::object::Node;
 use crate::pods;
-use crate::release::{LINGERS, OfNode, OutOfService, Read, is_who_was_met};
+use crate::release::{LINGERS, OfNode, OutOfService, Read};
 use crate::remains::named;
 use crate::rivals;
 use crate::taints::{self, FENCED, Mark, OUT_OF_SERVICE};
@@ -82,7 +83,7 @@ impl OutOfService {
         };
         let mut met = None;
         if let Some(node) = &node {
-            if let Err(replaced) = is_who_was_met(node, subject) {
+            if let Err(replaced) = self.is_the_same(&of.sought.ours, node, subject) {
                 self.let_be(&of.sought.ours, node, subject.generation, until).await;
                 return Err(replaced);
             }
@@ -99,7 +100,7 @@ impl OutOfService {
                 }
             }
         }
-        let read = Read { name, node, pods: pods? };
+        let read = Read { name, node, pods: pods?, at: OffsetDateTime::now_utc() };
         let goes = if self.asked.leaves_pods { Vec::new() } else { read.losing().0 };
         let beside = (!goes.is_empty()).then(|| pods::named(&goes));
         let stands = read.node.as_ref().is_some_and(|node| taints::stands(node, &of.sought.ours));

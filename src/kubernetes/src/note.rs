@@ -26,9 +26,9 @@ pub(crate) struct Note {
     /// The generation in which it was, and is: before the off of another round nothing is known of that. An older note does not say so.
     #[serde(skip_serializing_if = "is_none_yet")]
     pub(crate) off_in: u64,
-    /// And nothing was taken back since: it lets go on that confirmation.
+    /// And what lets go on that confirmation was not taken back since.
     pub(crate) stands: bool,
-    /// The boot id that the Node had then.
+    /// The boot id that the Node had when it was first let go.
     #[serde(rename = "bootID")]
     pub(crate) boot_id: String,
     /// That the cluster autoscaler lets it be is our doing.
@@ -43,10 +43,16 @@ impl Note {
         serde_json::from_str(node.metadata.annotations.get(&key(owner))?).ok()
     }
 
+    /// Its boot id is that of when it was first let go in that generation, whatever was taken back since.
+    fn is_baseline(&self, generation: u64) -> bool {
+        let is_off = self.off_in != 0 && self.off_in == generation;
+        is_off || self.stands && self.generation == generation
+    }
+
     /// Why that Node is another machine's, where it was proven off in that generation: nothing boots that is off (K1).
     pub(crate) fn booted_since(&self, generation: Generation, node: &Node) -> Option<String> {
         let now = &node.status.node_info.boot_id;
-        let booted = self.off_in != 0 && self.off_in == generation.0 && self.boot_id != *now;
+        let booted = self.is_baseline(generation.0) && self.boot_id != *now;
         let name = &node.metadata.name;
         booted.then(|| {
             format!("replaced: a machine booted as Node {name} since it was proven off (boot id {now})")
@@ -113,20 +119,18 @@ pub(crate) fn marking(node: &Node, mark: &Mark) -> Vec<Value> {
     let is_free = !node.metadata.annotations.contains_key(NO_SCALE_DOWN);
     // What a fence of another node set there is taken over with it.
     let is_adopted = Note::of(node, &mark.ours.owner).is_some_and(|note| note.no_scale_down);
-    // The boot id is that of when this confirmation began to let go.
-    let is_same = known.generation == mark.generation;
-    let stands = mark.term.is_some() && known.stands && is_same;
+    // The boot id is that of when this round began to let go; before it is proven off, that of what an earlier fence left, which is not back yet.
+    let stays = if mark.term.is_some() { known.is_baseline(mark.generation) } else { known.off };
     let present = &node.status.node_info.boot_id;
     let note = Note {
         owner: mark.ours.owner.clone(),
         node: Some(mark.ours.node.clone()),
         generation: mark.generation,
         term: mark.term.unwrap_or(known.term),
-        // What an earlier fence left is not back yet: its boot id says when it is.
         off: mark.term.is_some() || known.off,
         off_in: if mark.term.is_some() { mark.generation } else { 0 },
         stands: mark.term.is_some(),
-        boot_id: if stands || mark.term.is_none() && known.off { known.boot_id } else { present.clone() },
+        boot_id: if stays { known.boot_id } else { present.clone() },
         no_scale_down: is_free || is_adopted,
         outdated: node.metadata.resource_version.clone(),
     };
@@ -258,6 +262,9 @@ mod tests {
             (note(), Some(3), "old", true),
             (Note { generation: 6, ..note() }, Some(3), "new", true),
             (Note { stands: false, ..note() }, Some(3), "new", true),
+            // Taken back, and on its way to be set up again: nothing boots that is off.
+            (Note { stands: false, off_in: 7, ..note() }, Some(3), "old", true),
+            (Note { generation: 6, off_in: 6, ..note() }, Some(3), "new", true),
             (note(), None, "old", true),
             (Note { generation: 6, ..note() }, None, "old", true),
             (Note { off: false, stands: false, ..note() }, None, "new", false),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
+use picket_core::ids::Generation;
 use picket_core::order::ReleaseOrder;
 use picket_reach::{SettingFault, Settings};
 use picket_release::{ForNode, Left, Pace, Prepared, Progress, ReleaseError, Releaser, Subject, Whose};
@@ -61,14 +62,16 @@ pub(crate) struct Read {
     /// `None`: it was deleted, and it is known which one it was.
     pub(crate) node: Option<Node>,
     pub(crate) pods: Vec<Pod>,
+    /// When that was: what goes does not change between what was told of it and what is done.
+    pub(crate) at: OffsetDateTime,
 }
 
 impl Read {
     /// Its pods that go, and those that taint eviction is about to delete.
     pub(crate) fn losing(&self) -> (Vec<&Pod>, Vec<&Pod>) {
-        let (now, gone) = (OffsetDateTime::now_utc(), Node::default());
+        let gone = Node::default();
         let node = self.node.as_ref().unwrap_or(&gone);
-        let of = |wanted: Fate| self.pods.iter().filter(move |pod| pods::fate(pod, node, now) == wanted);
+        let of = |wanted: Fate| self.pods.iter().filter(move |pod| pods::fate(pod, node, self.at) == wanted);
         (of(Fate::Goes).collect(), of(Fate::Evicted).collect())
     }
 }
@@ -120,9 +123,7 @@ impl OutOfService {
                 let name = &node.metadata.name;
                 return Err(Fault::refused(format!("a later leadership has been at Node {name}")).into());
             }
-            if note.generation == permit.generation().0 {
-                booted(&note, node)?;
-            }
+            has_not_booted(&note, permit.generation(), node)?;
         }
         match self.foreign(of, node) {
             None => Ok(by),
@@ -130,12 +131,18 @@ impl OutOfService {
         }
     }
 
-    /// Whether the Node is who was met when the fence began, and has not booted while our taint stands.
-    fn is_the_same(&self, ours: &Ours, node: &Node, subject: &Subject) -> Result<(), ReleaseError> {
-        is_who_was_met(node, subject)?;
-        let note = ours.note(node).filter(|_| taints::stands(node, ours));
-        let note = note.filter(|note| note.generation == subject.generation.0);
-        note.map_or(Ok(()), |note| booted(&note, node))
+    /// Whether the Node is who was met when the fence began, and has not booted since it was first let go.
+    pub(crate) fn is_the_same(
+        &self,
+        ours: &Ours,
+        node: &Node,
+        subject: &Subject,
+    ) -> Result<(), ReleaseError> {
+        let met = subject.met.as_deref().and_then(Met::read);
+        if let Some(why) = met.and_then(|met| met.differs(node, true)) {
+            return Err(ReleaseError::Replaced(why));
+        }
+        ours.note(node).map_or(Ok(()), |note| has_not_booted(&note, subject.generation, node))
     }
 
     /// Whether the Node is the machine of which the devices are, and how that is known.
@@ -182,21 +189,8 @@ impl OutOfService {
 }
 
 /// Nothing boots that is off: a machine has taken that Node for its own (K1).
-fn booted(note: &Note, node: &Node) -> Result<(), ReleaseError> {
-    let now = &node.status.node_info.boot_id;
-    match note.stands && note.boot_id != *now {
-        false => Ok(()),
-        true => Err(ReleaseError::Replaced(format!(
-            "replaced: a machine booted as Node {} since it was proven off (boot id {now})",
-            node.metadata.name
-        ))),
-    }
-}
-
-/// Whether the Node is who was met when the fence began.
-pub(crate) fn is_who_was_met(node: &Node, subject: &Subject) -> Result<(), ReleaseError> {
-    let met = subject.met.as_deref().and_then(Met::read);
-    met.and_then(|met| met.differs(node, true)).map_or(Ok(()), |why| Err(ReleaseError::Replaced(why)))
+fn has_not_booted(note: &Note, generation: Generation, node: &Node) -> Result<(), ReleaseError> {
+    note.booted_since(generation, node).map_or(Ok(()), |why| Err(ReleaseError::Replaced(why)))
 }
 
 #[async_trait]

@@ -87,6 +87,32 @@ async fn a_node_that_boots_while_it_is_off_is_another_machine_s() {
     release(&api).recognise(&about(&fenced()), soon()).await.expect("it was off in an earlier fence");
 }
 
+/// Also while our taint was taken back, and is to be set again: what that let go is let go once (K4), and the boot counts from the first time.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_boots_between_two_attempts_is_another_machine_s() {
+    for stands in [false, true] {
+        let mut booted = with(fenced(), "/status/nodeInfo/bootID", "another");
+        if stands {
+            let taint = json!({ "key": OUT_OF_SERVICE, "value": "picket.blue.7", "effect": "NoExecute" });
+            booted["spec"]["taints"].as_array_mut().expect("a list").push(taint);
+        }
+        for before_an_attempt in [true, false] {
+            let api = Api::of([booted.clone()]);
+            let (release, subject) = (release(&api), about(&fenced()));
+            let said = match before_an_attempt {
+                true => release.prepare(&subject, soon()).await.map(drop),
+                false => release.observe(&subject, soon()).await.map(drop),
+            };
+            let Err(ReleaseError::Replaced(why)) = said else { panic!("{stands} {said:?}") };
+            assert!(why.contains("a machine booted as Node n1"), "{why}");
+            is_let_be(&api);
+        }
+        // What was off in another round says nothing of this one.
+        let subject = Subject { generation: Generation(8), ..about(&fenced()) };
+        release(&Api::of([booted])).prepare(&subject, soon()).await.expect("it may have run in between");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_retired_node_left_is_kept_for_its_machine_alone() {
     for (there, goes) in [(fenced(), false), (another(), true)] {
