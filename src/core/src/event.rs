@@ -95,6 +95,15 @@ pub enum Event<'a> {
         life: Option<MaxLife>,
         /// What it would set up lets go for as long as it stands, as its releaser says now.
         lingers: Option<Duration>,
+        /// Whether it may set that up. False: it takes away what has to go before, and nothing else.
+        sets_up: bool,
+    },
+    /// What a release would set up was found to stand there, by no attempt that is known.
+    StandsFound {
+        /// Which.
+        release: ReleaseId,
+        /// How long it may be acted on once it is gone, as its releaser says now.
+        lingers: Duration,
     },
     /// Whom the far side of a release has for the node. Only the first word counts.
     ReleaseSubject {

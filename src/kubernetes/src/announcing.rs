@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use picket_core::device::Identity;
 use picket_core::ids::Generation;
-use picket_release::{Left, Prepared, ReleaseError, Subject};
+use picket_release::{Left, LetOn, Prepared, ReleaseError, Subject};
 use serde_json::Value;
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -20,10 +20,10 @@ use crate::node;
 use crate::note::{self, Ours};
 use crate::object::Node;
 use crate::pods;
-use crate::release::{LINGERS, OfNode, OutOfService, Read};
+use crate::release::{OfNode, OutOfService, Read};
 use crate::remains::named;
 use crate::rivals;
-use crate::taints::{self, FENCED, Mark, OUT_OF_SERVICE};
+use crate::taints::{self, FENCED, Mark};
 
 /// The record is not kept waiting for longer: what lets volumes go is taken away besides, until it is seen to be gone.
 const LET_BE: Duration = Duration::from_secs(5);
@@ -223,11 +223,7 @@ impl OutOfService {
 
     /// What bars the on: a taint that lets volumes go while it stands, whoever set it, and another machine under the node's name. Where nobody was
     /// met, every Node that may be the machine's is asked of.
-    pub(crate) async fn is_let_on(
-        &self,
-        subject: &Subject,
-        until: Instant,
-    ) -> Result<Option<String>, ReleaseError> {
+    pub(crate) async fn is_let_on(&self, subject: &Subject, until: Instant) -> Result<LetOn, ReleaseError> {
         let of = self.of()?;
         self.cluster.is_meant(until).await.map_err(Fault::of_a_look)?;
         let names = match of.sought.met(subject.met.as_deref()) {
@@ -238,14 +234,17 @@ impl OutOfService {
             }
         };
         let asked = join_all(names.iter().map(|name| self.lets_one_on(of, name, subject, until))).await;
-        // What bars it bars it also where something else is not known.
+        // What stands goes first, whatever else bars it; and what bars it bars it also where something else is not known.
+        if asked.iter().any(|one| one.as_ref().is_ok_and(|one| one.stands)) {
+            return Ok(LetOn { stands: true, found: None });
+        }
         let is_barred = |one: &Result<_, ReleaseError>| {
             matches!(one, Err(ReleaseError::DidNotHappen(_) | ReleaseError::Replaced(_)))
         };
         let (barred, rest): (Vec<_>, Vec<_>) = asked.into_iter().partition(is_barred);
-        let found: Result<Vec<Option<String>>, ReleaseError> = barred.into_iter().chain(rest).collect();
-        let found: Vec<String> = found?.into_iter().flatten().collect();
-        Ok((!found.is_empty()).then(|| found.join("; ")))
+        let found: Result<Vec<LetOn>, ReleaseError> = barred.into_iter().chain(rest).collect();
+        let found: Vec<String> = found?.into_iter().filter_map(|one| one.found).collect();
+        Ok(LetOn { stands: false, found: (!found.is_empty()).then(|| found.join("; ")) })
     }
 
     /// Compared while the node is kept off, whatever else is asked of it. Who is not there is nobody else.
@@ -284,32 +283,23 @@ impl OutOfService {
         name: &str,
         subject: &Subject,
         until: Instant,
-    ) -> Result<Option<String>, ReleaseError> {
+    ) -> Result<LetOn, ReleaseError> {
         let node = match node::read(&self.cluster, name, until).await {
             // With the Node its taints are gone.
-            Err(fault) if fault.is(Kind::NotFound) => return Ok(None),
+            Err(fault) if fault.is(Kind::NotFound) => return Ok(LetOn::default()),
             read => read.map_err(Fault::of_a_look)?,
         };
         self.is_who_stays(of, &node, subject, until).await?;
         if let Some(why) = self.foreign(of, &node) {
             return Err(ReleaseError::DidNotHappen(why));
         }
-        let uid = &node.metadata.uid;
-        if taints::value(&node, OUT_OF_SERVICE).is_some() {
-            // Of a life of which nothing is known here any more. It may be gone from now on, whatever is answered.
-            of.seen_back(uid, |back| back.cleared = Some(Instant::now()));
-            let gone = taints::remove(&self.cluster, name, &of.sought.ours, until).await;
-            gone.map_err(|fault| ReleaseError::DidNotHappen(format!("our own taint stands: {fault}")))?;
-        }
-        let cleared = of.seen_back(uid, |back| back.cleared);
-        if let Some(left) = cleared.and_then(|at| LINGERS.checked_sub(at.elapsed())) {
-            return Err(ReleaseError::DidNotHappen(format!(
-                "the taint {OUT_OF_SERVICE} was on Node {name}, and may be acted on for {left:?} still"
-            )));
+        if taints::stands(&node, &of.sought.ours) {
+            return Ok(LetOn { stands: true, found: None });
         }
         let left = self.left(name, &node, until).await.map_err(Fault::of_a_look)?;
         let words: Vec<String> = [left.volumes, left.goes, left.waits].into_iter().flatten().collect();
-        Ok((!words.is_empty()).then(|| format!("bound to Node {name} since: {}", named(&words))))
+        let found = (!words.is_empty()).then(|| format!("bound to Node {name} since: {}", named(&words)));
+        Ok(LetOn { stands: false, found })
     }
 }
 

@@ -26,13 +26,11 @@ pub(crate) struct Back {
     ready_since: Option<Instant>,
     /// What its kubelet's lease said first.
     lease: Option<String>,
-    /// When a taint was taken away that nobody here knew of.
-    pub(crate) cleared: Option<Instant>,
 }
 
 impl OfNode {
     /// What was seen of that Node.
-    pub(crate) fn seen_back<T>(&self, uid: &str, of: impl FnOnce(&mut Back) -> T) -> T {
+    fn seen_back<T>(&self, uid: &str, of: impl FnOnce(&mut Back) -> T) -> T {
         let mut back = self.back.lock().unwrap_or_else(PoisonError::into_inner);
         of(back.entry(uid.to_owned()).or_default())
     }

@@ -10,7 +10,9 @@ use picket_core::ground::ReleasePermit;
 use picket_core::ids::Generation;
 use picket_core::order::ReleaseOrder;
 use picket_reach::{SettingFault, Settings};
-use picket_release::{ForNode, Left, Pace, Prepared, Progress, ReleaseError, Releaser, Subject, Whose};
+use picket_release::{
+    ForNode, Left, LetOn, Pace, Prepared, Progress, ReleaseError, Releaser, Subject, Whose,
+};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -374,7 +376,7 @@ impl Releaser for OutOfService {
         self.checked(identities, until).await
     }
 
-    async fn lets_on(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
+    async fn lets_on(&self, subject: &Subject, until: Instant) -> Result<LetOn, ReleaseError> {
         self.is_let_on(subject, until).await
     }
 

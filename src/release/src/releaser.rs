@@ -37,6 +37,15 @@ pub struct Prepared {
     pub stands: bool,
 }
 
+/// What was found before a node is switched on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LetOn {
+    /// What an attempt sets up stands there: it is taken away first, and waited for.
+    pub stands: bool,
+    /// What else is to be told, in words; it does not bar the on.
+    pub found: Option<String>,
+}
+
 impl Progress {
     /// In words.
     pub fn words(&self) -> &str {
@@ -200,13 +209,12 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
         Ok(Prepared::default())
     }
 
-    /// Looks once more before the node is switched on (K2). Asked only of what lingers. `Ok`: what it found, in words, if there is anything
-    /// to tell. [`ReleaseError::DidNotHappen`]: the on must not go now, and why; [`ReleaseError::Replaced`]: as for [`Releaser::recognise`];
+    /// Looks once more before the node is switched on (K2). Asked only of what lingers. Changes nothing. [`ReleaseError::DidNotHappen`]: the on must not go now, and why; [`ReleaseError::Replaced`]: as for [`Releaser::recognise`];
     /// [`ReleaseError::Unknown`]: nobody answers.
     /// Returns before `until`.
-    async fn lets_on(&self, subject: &Subject, until: Instant) -> Result<Option<String>, ReleaseError> {
+    async fn lets_on(&self, subject: &Subject, until: Instant) -> Result<LetOn, ReleaseError> {
         let _ = (subject, until);
-        Ok(None)
+        Ok(LetOn::default())
     }
 
     /// Whether the far side has another machine for the node by now than was met when the fence began (K1): asked again and again while the node

@@ -134,7 +134,11 @@ impl Fenced {
 
     async fn order(&mut self, release: &str) -> ReleaseOrder {
         let release = ReleaseId::new(release).expect("a name");
-        match self.apply(Event::ReleaseIntent { release, life: None, lingers: None }).await.pop() {
+        match self
+            .apply(Event::ReleaseIntent { release, life: None, lingers: None, sets_up: true })
+            .await
+            .pop()
+        {
             Some(Opened::Release(order)) => order,
             other => panic!("no release: {other:?}"),
         }

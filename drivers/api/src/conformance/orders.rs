@@ -118,7 +118,11 @@ impl Orders {
         self.bring_back(&mut draft).await?;
         let word = AttestedOff::of(&draft.stored.record, self.leadership.term());
         let ground = ReleaseGround::Attested(word.ok_or_else(|| words("nobody vouches"))?);
-        match draft.apply(Event::ReleaseIntent { release: id, life: None, lingers: None }).await?.pop() {
+        match draft
+            .apply(Event::ReleaseIntent { release: id, life: None, lingers: None, sets_up: true })
+            .await?
+            .pop()
+        {
             Some(Opened::Release(order)) => Ok(Releasing { order, ground, stored: draft.stored }),
             other => Err(words(format!("{other:?} is no release"))),
         }

@@ -152,7 +152,10 @@ fn change(draft: &mut Draft, event: Event<'_>) -> Result<(), Refused> {
         Event::Abort { why } => ending::abort(draft, &why)?,
         Event::Bar { reason, why } => ending::bar(draft, reason, &why)?,
         Event::ReleaseSurveyed { release, found } => parts::surveyed(draft, &release, found)?,
-        Event::ReleaseIntent { release, life, lingers } => release::intent(draft, &release, life, lingers)?,
+        Event::ReleaseIntent { release, life, lingers, sets_up } => {
+            release::intent(draft, &release, life, lingers, sets_up)?;
+        }
+        Event::StandsFound { release, lingers } => release::stands_found(draft, &release, lingers)?,
         Event::ReleaseSubject { release, subject } => release::subject(draft, &release, subject)?,
         Event::ReleaseProgress { release, stage, detail, known } => {
             release::progress(draft, &release, stage, detail, known)?;

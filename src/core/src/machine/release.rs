@@ -29,6 +29,7 @@ pub(super) fn intent(
     id: &ReleaseId,
     now: Option<MaxLife>,
     lingers: Option<Duration>,
+    sets_up: bool,
 ) -> Result<(), Refused> {
     draft.expect_phase("a release", &["fenced"], "volumes are let go only once the node is proven off")?;
     find(draft, id)?;
@@ -65,14 +66,33 @@ pub(super) fn intent(
     let (life, attempt) = (now.map_or(stored, |now| Some(stored?.max(now?))), release.attempts);
     // Other settings may have made it one that sets something up.
     release.lingers = release.lingers.max(lingers);
-    let stands = release.lingers.is_some();
+    let may_stand = sets_up && release.lingers.is_some();
     draft.enter_new(EffectKind::Release(id.clone()), life);
-    if stands && !stands_of(&draft.record, id) {
-        let (generation, term, at) = (draft.record.generation, draft.term, draft.at);
-        draft.record.ledger.enter(EffectKind::Standing(id.clone()), generation, term, at, None, None);
+    if may_stand {
+        enter_standing(draft, id);
     }
     draft.moment(format!("release {id}: attempt {attempt}"));
     Ok(())
+}
+
+/// Somebody set it up by hand, or for a record that is no more: it is taken away and waited out like what an attempt set up.
+pub(super) fn stands_found(draft: &mut Draft, id: &ReleaseId, lingers: Duration) -> Result<(), Refused> {
+    let release = find(draft, id)?;
+    release.lingers = release.lingers.max(Some(lingers));
+    if enter_standing(draft, id) {
+        draft.moment(format!("what release {id} sets up stands there already"));
+    }
+    Ok(())
+}
+
+/// From now on it stands, until it was seen to be gone. False: it stood before.
+fn enter_standing(draft: &mut Draft, id: &ReleaseId) -> bool {
+    let is_new = !stands_of(&draft.record, id);
+    if is_new {
+        let (generation, term, at) = (draft.record.generation, draft.term, draft.at);
+        draft.record.ledger.enter(EffectKind::Standing(id.clone()), generation, term, at, None, None);
+    }
+    is_new
 }
 
 /// Who was met first stays: what is found later by the same name is compared with that.

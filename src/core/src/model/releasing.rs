@@ -124,8 +124,9 @@ impl Turn<'_> {
 
     pub(super) fn release_intent(&mut self, at: usize) {
         let release = self.release(at);
-        let opened =
-            self.persist(Event::ReleaseIntent { release, life: None, lingers: None }).unwrap_or_default();
+        let opened = self
+            .persist(Event::ReleaseIntent { release, life: None, lingers: None, sets_up: true })
+            .unwrap_or_default();
         self.sets_up();
         let Some(run) = self.letting_go() else { return };
         (run.at, run.attached[at]) = (at, false);

@@ -197,7 +197,12 @@ impl Player {
 
     #[track_caller]
     pub fn attempt(&mut self, name: &str) -> EffectId {
-        let opened = self.apply(Event::ReleaseIntent { release: release(name), life: None, lingers: None });
+        let opened = self.apply(Event::ReleaseIntent {
+            release: release(name),
+            life: None,
+            lingers: None,
+            sets_up: true,
+        });
         let Some(Opened::Release(order)) = opened.first() else { unreachable!("an intent opens an attempt") };
         order.effect()
     }

@@ -19,6 +19,7 @@ pub(super) fn event_label(event: &Event<'_>) -> &'static str {
         Event::Attest { .. } => "attest",
         Event::ReleaseSurveyed { .. } => "release_surveyed",
         Event::ReleaseIntent { .. } => "release_intent",
+        Event::StandsFound { .. } => "stands_found",
         Event::ReleaseSubject { .. } => "release_subject",
         Event::ReleaseProgress { .. } => "release_progress",
         Event::Unproven { .. } => "unproven",

@@ -179,6 +179,13 @@ impl NodeTask {
         Ok(())
     }
 
+    /// What that release would set up was found to stand there: from now on it is in the ledger.
+    pub(super) async fn stands_there(&mut self, release: &ReleaseId) -> Result<(), Fatal> {
+        let lingers = self.releaser(release).and_then(|releaser| releaser.lingers()).unwrap_or_default();
+        tracing::warn!(%release, "what it sets up stands there, by no attempt that is known: it is taken away first");
+        self.persist(|| Event::StandsFound { release: release.clone(), lingers }).await.map(drop)
+    }
+
     /// What stands of that release.
     pub(super) fn stands_of(&self, release: &ReleaseId) -> Vec<EffectId> {
         let ledger = &self.record().ledger;

@@ -68,7 +68,8 @@ fn what_was_attached_before_the_off_is_in_the_record_and_begins_nothing() {
     // Seen free before the off, it would be no news; nothing is let go by being looked at.
     assert_eq!(player.phase(), "fencing");
     player.confirm();
-    let intent = |name| Event::ReleaseIntent { release: release(name), life: None, lingers: None };
+    let intent =
+        |name| Event::ReleaseIntent { release: release(name), life: None, lingers: None, sets_up: true };
     assert!(matches!(
         player.try_apply(intent("volumes")),
         Err(Refused::NotReleased(_) | Refused::Phase { .. })
@@ -83,7 +84,8 @@ fn parts_go_side_by_side_and_what_comes_after_them_waits_for_all() {
     let first = player.attempt("volumes/v1");
     let second = player.attempt("volumes/v2");
     assert_eq!(player.open_effects(), ["release volumes/v1", "release volumes/v2"]);
-    let intent = Event::ReleaseIntent { release: release("webhook"), life: None, lingers: None };
+    let intent =
+        Event::ReleaseIntent { release: release("webhook"), life: None, lingers: None, sets_up: true };
     let refused = player.try_apply(intent).expect_err("the volumes come first");
     assert!(matches!(&refused, Refused::NotReleased(names) if names.len() == 3), "{refused}");
     player.progress("volumes/v1", ReleaseStage::Complete, Some(first));
@@ -152,8 +154,12 @@ fn the_longer_life_of_an_attempt_stands_in_the_ledger() {
         (Some(seconds(90)), seconds(90)),
         (Some(None), None),
     ] {
-        let opened =
-            player.apply(Event::ReleaseIntent { release: release("volumes/v1"), life: now, lingers: None });
+        let opened = player.apply(Event::ReleaseIntent {
+            release: release("volumes/v1"),
+            life: now,
+            lingers: None,
+            sets_up: true,
+        });
         let Some(Opened::Release(order)) = opened.first() else { unreachable!("an intent opens an attempt") };
         assert_eq!(order.life(), wanted);
         assert_eq!(player.record().ledger.get(order.effect()).unwrap().life, wanted);
@@ -183,7 +189,12 @@ fn who_gives_up_the_release_gives_up_its_open_parts_and_what_nothing_bounds_of_t
     player.confirm();
     survey(&mut player, true, &["v1", "v2"]).unwrap();
     player.complete("volumes/v1");
-    player.apply(Event::ReleaseIntent { release: release("volumes/v2"), life: Some(None), lingers: None });
+    player.apply(Event::ReleaseIntent {
+        release: release("volumes/v2"),
+        life: Some(None),
+        lingers: None,
+        sets_up: true,
+    });
     abandon(&mut player, "volumes");
     assert_eq!(stage(&player, "volumes/v1"), ReleaseStage::Complete);
     assert_eq!(stage(&player, "volumes/v2"), ReleaseStage::Abandoned);
@@ -275,7 +286,12 @@ fn what_stays_by_now_is_dropped_unless_it_was_told_to_go() {
     let mut player = fencing();
     survey(&mut player, false, &["v1", "v2"]).unwrap();
     player.confirm();
-    player.apply(Event::ReleaseIntent { release: release("volumes").part("v2"), life: None, lingers: None });
+    player.apply(Event::ReleaseIntent {
+        release: release("volumes").part("v2"),
+        life: None,
+        lingers: None,
+        sets_up: true,
+    });
     let stays = ["v1", "v2"].map(|volume| (part(volume, "/dev/vdb"), "excluded".to_owned())).to_vec();
     let found = Ok(Survey { stays, on_ground: true, ..Survey::default() });
     player.apply(Event::ReleaseSurveyed { release: release("volumes"), found });

@@ -220,7 +220,12 @@ fn an_orphan_with_its_settings_back_does_not_let_go_what_was_given_up() {
     assert_eq!(player.phase(), "fenced");
     assert!(
         player
-            .try_apply(Event::ReleaseIntent { release: release("detach"), life: None, lingers: None })
+            .try_apply(Event::ReleaseIntent {
+                release: release("detach"),
+                life: None,
+                lingers: None,
+                sets_up: true
+            })
             .is_err()
     );
     player.complete("taint");

@@ -15,7 +15,12 @@ fn fenced(releases: &[&str]) -> Player {
 }
 
 fn intent(player: &mut Player, name: &str) -> Result<Vec<Opened>, Refused> {
-    player.try_apply(Event::ReleaseIntent { release: release(name), life: None, lingers: None })
+    player.try_apply(Event::ReleaseIntent {
+        release: release(name),
+        life: None,
+        lingers: None,
+        sets_up: true,
+    })
 }
 
 fn progress(

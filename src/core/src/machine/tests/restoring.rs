@@ -84,7 +84,7 @@ fn no_event_lets_anything_go_or_sends_anything_while_a_restore_keeps_it_off() {
     let before = player.stored.clone();
     let words = || "for the test".to_owned();
     let refused = [
-        Event::ReleaseIntent { release: release("detach"), life: None, lingers: None },
+        Event::ReleaseIntent { release: release("detach"), life: None, lingers: None, sets_up: true },
         Event::OffIntent { devices: vec![crate::support::device("bmc")] },
         Event::HoldIntent { found: [(crate::support::device("bmc"), Default::default())].into() },
         Event::Attest { person: person(), looks: &looks },

@@ -45,6 +45,40 @@ fn it_stands_from_its_first_attempt_on_and_once() {
     assert!(player.record().ledger.bars_on() && !player.record().ledger.bars_proof());
 }
 
+/// An attempt that takes away what has to go before sets nothing up: there is nothing to be waited out after it.
+#[test]
+fn nothing_stands_by_an_attempt_that_sets_nothing_up() {
+    let mut player = fenced();
+    let attempt = |player: &mut Player, sets_up| {
+        let (life, lingers) = (None, Some(LINGERS));
+        player.apply(Event::ReleaseIntent { release: release("oos"), life, lingers, sets_up });
+    };
+    attempt(&mut player, false);
+    assert_eq!(player.open_effects(), ["release oos"]);
+    attempt(&mut player, true);
+    assert_eq!(standing(&player).len(), 1);
+    // What stood before stands, whatever is attempted.
+    attempt(&mut player, false);
+    assert_eq!(standing(&player).len(), 1);
+}
+
+/// What somebody else set up in our name is taken away and waited out like our own.
+#[test]
+fn what_was_found_to_stand_bars_the_on_until_it_is_gone_and_forgotten() {
+    let mut player = fenced();
+    let found = || Event::StandsFound { release: release("oos"), lingers: LINGERS };
+    player.apply(found());
+    player.apply(found());
+    assert_eq!((standing(&player).len(), stage(&player)), (1, ReleaseStage::Pending));
+    assert!(player.record().ledger.bars_on() && !player.record().ledger.bars_proof());
+    player.apply(Event::Withdrawn { effects: standing(&player) });
+    let open = player.record().ledger.open();
+    assert_eq!((open.len(), open[0].life), (1, Some(LINGERS)));
+    assert!(player.record().ledger.bars_on());
+    let of_none = Event::StandsFound { release: release("another"), lingers: LINGERS };
+    assert!(matches!(player.try_apply(of_none), Err(Refused::NoSuch { what: "release", .. })));
+}
+
 #[test]
 fn a_release_is_complete_only_without_it() {
     let mut player = fenced();

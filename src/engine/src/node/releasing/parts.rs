@@ -61,7 +61,7 @@ impl NodeTask {
             if let Some(part) = attempts.first() {
                 // Before the intent is stored and the permit asked for: what is waited for here makes no look too old.
                 let Some(turn) = releaser.in_parts().and_then(InParts::turn) else {
-                    self.attempt(run, part, releaser, looks).await?;
+                    self.attempt(run, part, releaser, looks, false).await?;
                     return Ok(Next::Again);
                 };
                 let deadline = run.paces.get(&part.id).map_or(now, |pacing| pacing.deadline);

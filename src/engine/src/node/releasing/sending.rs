@@ -26,17 +26,18 @@ pub(super) type Answered = Result<Progress, ReleaseError>;
 type Asking<T> = BoxFuture<'static, T>;
 
 impl NodeTask {
-    /// One attempt of a release, or of a part of one.
+    /// One attempt of a release, or of a part of one. `sets_up`: whether it may set up what lets go as long as it stands.
     pub(super) async fn attempt(
         &mut self,
         run: &mut Run,
         state: &ReleaseState,
         releaser: &Arc<dyn Releaser>,
         looks: &[Look],
+        sets_up: bool,
     ) -> Result<(), Fatal> {
         let id = state.id.clone();
         let (life, lingers) = (Some(releaser.max_in_flight()), releaser.lingers());
-        let intent = Event::ReleaseIntent { release: id.clone(), life, lingers };
+        let intent = Event::ReleaseIntent { release: id.clone(), life, lingers, sets_up };
         let opened = match self.apply(intent).await {
             Ok(opened) => opened,
             Err(Failure::Fatal(error)) => return Err(Fatal(error)),

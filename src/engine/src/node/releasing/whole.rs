@@ -32,10 +32,12 @@ impl NodeTask {
             match state.stage {
                 _ if self.stands_from_before(run, &state.id) => self.withdraw_old(run, &state.id).await?,
                 ReleaseStage::Accepted => self.observe(run, state, releaser).await?,
-                _ if releaser.lingers().is_none() => self.attempt(run, state, releaser, looks).await?,
+                _ if releaser.lingers().is_none() => {
+                    self.attempt(run, state, releaser, looks, false).await?;
+                }
                 _ => {
-                    if let Some(looks) = self.prepared(run, state, releaser).await? {
-                        self.attempt(run, state, releaser, &looks).await?;
+                    if let Some((looks, sets_up)) = self.prepared(run, state, releaser).await? {
+                        self.attempt(run, state, releaser, &looks, sets_up).await?;
                     }
                 }
             }
@@ -104,13 +106,13 @@ impl NodeTask {
     }
 
     /// What the attempt goes by is read, and after that power: however long the reading takes, the look is fresh, and the store says its last
-    /// word after both. `None`: not now.
+    /// word after both. Answers the look, and whether the attempt may set up what stands; `None`: not now.
     async fn prepared(
         &mut self,
         run: &mut Run,
         state: &ReleaseState,
         releaser: &Arc<dyn Releaser>,
-    ) -> Result<Option<Vec<Look>>, Fatal> {
+    ) -> Result<Option<(Vec<Look>, bool)>, Fatal> {
         let Some(subject) = self.subject(state) else { return Ok(None) };
         let (asked, time) = (releaser.clone(), releaser.attempt_time());
         let reading = Box::pin(async move {
@@ -119,15 +121,16 @@ impl NodeTask {
             tokio::time::timeout(time, prepared).await.unwrap_or_else(late)
         });
         let Some(read) = self.watch_over(reading).await? else { return Ok(None) };
-        match read {
+        let sets_up = match read {
             Ok(read) => {
                 let of = self.record().generation;
                 read.met.into_iter().for_each(|whom| self.note_met(of, state.id.clone(), whom));
-                if let Some(beside) = read.beside
-                    && self.is_acted_on(run, &state.id, &beside, read.stands).await?
+                if let Some(beside) = &read.beside
+                    && self.is_acted_on(run, &state.id, beside, read.stands).await?
                 {
                     return Ok(None);
                 }
+                read.beside.is_none()
             }
             Err(ReleaseError::Replaced(why)) => {
                 self.replaced(&state.id, &why).await?;
@@ -140,10 +143,10 @@ impl NodeTask {
                 run.back_off(&state.id, self.now());
                 return Ok(None);
             }
-        }
+        };
         let looks = self.look().await?;
         let moved = self.judge_looks(run, &looks).await?;
-        Ok((!moved && run.unknown == 0).then_some(looks))
+        Ok((!moved && run.unknown == 0).then_some((looks, sets_up)))
     }
 
     /// Nothing of another machine's is let go: a person decides (K1).
@@ -194,7 +197,12 @@ impl NodeTask {
         stands: bool,
     ) -> Result<bool, Fatal> {
         if stands {
-            self.begin_anew(run, release, format!("bound to it meanwhile: {beside}"), None).await?;
+            if self.stands_of(release).is_empty() {
+                // By no attempt of this record: what comes next takes it away like what an attempt left (K3).
+                self.stands_there(release).await?;
+            } else {
+                self.begin_anew(run, release, format!("bound to it meanwhile: {beside}"), None).await?;
+            }
             return Ok(true);
         }
         let Some(until) = self.lingers_until(release).filter(|until| *until > self.now()) else {
@@ -223,14 +231,8 @@ impl NodeTask {
                     detail: words.clone(),
                     known,
                 };
-                // What stood there without an attempt is of no record.
-                let was_tried = self.next_release().is_some_and(|next| next.attempts > 0);
-                if was_tried {
-                    run.heard.remove(release);
-                    self.persist(|| standing::after(gone.clone(), due_again())).await?;
-                } else {
-                    run.heard.insert(release.clone(), words);
-                }
+                run.heard.remove(release);
+                self.persist(|| standing::after(gone.clone(), due_again())).await?;
                 run.back_off(release, self.now());
                 let lingers =
                     self.releaser(release).and_then(|releaser| releaser.lingers()).unwrap_or_default();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use picket_core::event::Event;
 use picket_core::record::Bringing;
 use picket_core::time::BootTime;
-use picket_release::{ReleaseError, Releaser, Subject};
+use picket_release::{LetOn, ReleaseError, Releaser, Subject};
 use tokio::time::Instant;
 
 use crate::node::{Fatal, NodeTask};
@@ -19,7 +19,7 @@ const PACE: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(15);
 
 impl NodeTask {
-    /// False: it is not let on before the deadline, or the node was moved.
+    /// False: it is not let on before the deadline, the node was moved, or something stands that has to go first.
     pub(super) async fn is_let_on(&mut self, deadline: BootTime) -> Result<bool, Fatal> {
         if self.record().bringing != Bringing::PowerOn {
             return Ok(true);
@@ -51,7 +51,12 @@ impl NodeTask {
             let time = releaser.attempt_time().min(PATIENCE);
             let asked = tokio::time::timeout(time, releaser.lets_on(subject, Instant::now() + time)).await;
             match asked {
-                Ok(Ok(found)) => {
+                Ok(Ok(LetOn { stands: true, .. })) => {
+                    // It is taken away beside whatever is waited for, and that is waited for (K3).
+                    self.stands_there(&subject.release).await?;
+                    return Ok(false);
+                }
+                Ok(Ok(LetOn { found, .. })) => {
                     if let Some(found) = found {
                         tracing::warn!(release = %subject.release, found, "before the on");
                     }

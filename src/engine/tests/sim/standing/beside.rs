@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use picket_core::outcome::Outcome;
+use picket_core::time::Clock;
 use picket_driver_sim::{Act, Verb};
 
-use super::{LINGERS, lab, lawful, until};
-use crate::lab::{NODE, s};
+use super::{LINGERS, lab, lawful, taint, until};
+use crate::lab::{NODE, node, person, s};
 
 /// What comes beside it others may act upon by it: it is taken away first, and nothing is done before nobody acts on it any more (K4).
 #[tokio::test(start_paused = true)]
@@ -58,6 +59,84 @@ async fn what_stands_there_by_no_attempt_goes_first_too() {
     let (removed, taken) = cluster.seen(|state| (state.removed.clone(), state.taken.clone()));
     assert!((LINGERS..=LINGERS + s(3)).contains(&taken[0].since(removed[0])), "{removed:?} {taken:?}");
     lab.reach("released", s(60)).await;
+    lawful(&cluster);
+}
+
+/// Whoever leads next, and whoever brings the node back, knows of it.
+#[tokio::test(start_paused = true)]
+async fn what_stood_there_by_no_attempt_is_waited_out_whoever_comes_next() {
+    for gives_up in [false, true] {
+        let (mut lab, cluster) = lab(963, s(1)).await;
+        {
+            let mut state = cluster.state.lock().expect("whole");
+            (state.stands, state.beside) = (true, true);
+        }
+        lab.open().await;
+        until(&cluster, |state| !state.removed.is_empty()).await;
+        if gives_up {
+            lab.engine.abandon(&node(), taint(), person()).await.expect("given up");
+            lab.unfence().await.expect("it is let in");
+            lab.reach("normal", s(120)).await;
+            let on = lab.world.lock().expect("whole").edges(NODE, lab.clock.boot()).last().expect("on").at;
+            let removed = cluster.seen(|state| state.removed.clone());
+            assert!(on.since(removed[0]) >= LINGERS, "on {:?} after it was gone", on.since(removed[0]));
+        } else {
+            lab.crash().await;
+            until(&cluster, |state| !state.taken.is_empty()).await;
+            lab.reach("released", s(120)).await;
+        }
+        lawful(&cluster);
+    }
+}
+
+/// It goes before the on, and is waited out, also where whoever took it away is gone by then.
+#[tokio::test(start_paused = true)]
+async fn what_is_found_before_an_on_goes_first_and_is_waited_out_by_whoever_leads() {
+    for dies in [false, true] {
+        let (mut lab, cluster) = lab(964, s(1)).await;
+        assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+        // What the fence set up is forgotten by now.
+        tokio::time::sleep(s(60)).await;
+        cluster.state.lock().expect("whole").stands = true;
+        lab.unfence().await.expect("it is let in");
+        until(&cluster, |state| state.removed.len() == 2).await;
+        if dies {
+            lab.crash().await;
+        }
+        lab.reach("normal", s(120)).await;
+        let removed = cluster.seen(|state| state.removed.clone());
+        let on = lab.world.lock().expect("whole").edges(NODE, lab.clock.boot()).last().expect("on").at;
+        let after = on.since(removed[1]);
+        assert!((LINGERS..LINGERS + s(25)).contains(&after), "on {after:?} after it was gone, dies: {dies}");
+        lawful(&cluster);
+    }
+}
+
+/// An attempt that takes away what is beside sets nothing up: whoever leads next goes on with it at once.
+#[tokio::test(start_paused = true)]
+async fn what_sets_nothing_up_leaves_nothing_to_be_waited_out() {
+    let first = async || {
+        let (lab, cluster) = lab(965, s(1)).await;
+        cluster.state.lock().expect("whole").beside = true;
+        (lab, cluster)
+    };
+    let (mut whole, _) = first().await;
+    assert_eq!(whole.fence().await, Outcome::Fenced { released: true });
+    let points = whole.points.seen.lock().expect("whole").clone();
+    let sent = points.iter().position(|point| point == "sent release").expect("it is attempted");
+    let (mut lab, cluster) = first().await;
+    *lab.points.die_at.lock().expect("whole") = Some(sent + 1);
+    lab.open().await;
+    assert!(lab.died(s(60)).await);
+    assert_eq!(cluster.seen(|state| state.taken.len()), 1);
+    // Not all of it is gone.
+    cluster.state.lock().expect("whole").beside = true;
+    lab.crash().await;
+    let from = lab.clock.boot();
+    lab.reach("released", s(120)).await;
+    let (taken, placed) = cluster.seen(|state| (state.taken.clone(), state.placed.clone()));
+    assert_eq!((taken.len(), placed.len()), (2, 1));
+    assert!(taken[1].since(from) < s(20), "{from:?} {taken:?}");
     lawful(&cluster);
 }
 

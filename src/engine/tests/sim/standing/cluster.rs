@@ -9,7 +9,7 @@ use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_core::time::{BootTime, Clock};
 use picket_driver_sim::SharedWorld;
-use picket_release::{Left, Pace, Prepared, Progress, ReleaseError, Releaser, Subject, Whose};
+use picket_release::{Left, LetOn, Pace, Prepared, Progress, ReleaseError, Releaser, Subject, Whose};
 use tokio::time::Instant;
 
 use super::LINGERS;
@@ -254,15 +254,16 @@ impl Releaser for Cluster {
         self.seen(|state| state.refuses).into_iter().map(str::to_owned).collect()
     }
 
-    async fn lets_on(&self, subject: &Subject, _until: Instant) -> Result<Option<String>, ReleaseError> {
+    async fn lets_on(&self, subject: &Subject, _until: Instant) -> Result<LetOn, ReleaseError> {
         let mut state = self.state.lock().expect("whole");
+        self.land(&mut state);
         state.asked_for_on += 1;
         state.is_who_stays(subject)?;
         let is_there = state.foreign || state.foreign_after.is_some_and(|asked| state.asked_for_on > asked);
         match (is_there, state.mute) {
             (_, true) => Err(ReleaseError::Unknown("nobody answers".to_owned())),
             (true, _) => Err(ReleaseError::DidNotHappen("somebody else's stands".to_owned())),
-            _ => Ok(None),
+            _ => Ok(LetOn { stands: state.stands, found: None }),
         }
     }
 
