@@ -135,7 +135,7 @@ impl ReleaseGround {
     }
 
     /// Until when these looks are fresh: the oldest of the newest ones of what must be looked at.
-    pub(crate) fn fresh_until(&self, looks: &[Look], now: BootTime) -> BootTime {
+    pub fn fresh_until(&self, looks: &[Look], now: BootTime) -> BootTime {
         let newest = |device: &DeviceId| {
             let of_it = looks.iter().filter(|look| look.device == *device);
             of_it.map(Look::asked).max().unwrap_or_default()

@@ -61,9 +61,12 @@ impl NodeTask {
             tokio::select! {
                 biased;
                 answer = &mut asking => return answer,
-                () = tokio::time::sleep_until(watch_at.unwrap_or_else(Instant::now)), if watch_at.is_some() => {
-                    self.watch_what_stands(&mut waiting).await;
-                }
+                // Its answer is not kept waiting for a device.
+                () = tokio::time::sleep_until(watch_at.unwrap_or_else(Instant::now)), if watch_at.is_some() => tokio::select! {
+                    biased;
+                    answer = &mut asking => return answer,
+                    () = self.watch_what_stands(&mut waiting) => {}
+                },
             }
         }
     }

@@ -172,6 +172,14 @@ async fn a_breach_makes_it_void_and_fresh_finds_it_at_once() {
     let got = get(&lab).await.expect("proven off");
     let fresh = verify(&lab, got.id, true).await;
     assert!(matches!(fresh, Verified::Holds { unsure: None, .. }), "{fresh:?}");
+    // What its devices said is fresh only for so long.
+    lab.store.reads_take(s(3));
+    let fresh = verify(&lab, got.id, true).await;
+    assert!(
+        matches!(&fresh, Verified::Holds { unsure: Some(words), .. } if words.contains("store answered later")),
+        "{fresh:?}"
+    );
+    lab.store.reads_take(s(0));
     lab.fault("bmc", Fault::Silent);
     let fresh = verify(&lab, got.id, true).await;
     assert!(

@@ -42,6 +42,29 @@ async fn two_callers_share_one_fence_and_both_holds_keep_it_off() {
     lab.reach("normal", s(60)).await;
 }
 
+/// Nor by what was read long before the store had answered: it may be on by now, and nobody looked.
+#[tokio::test(start_paused = true)]
+async fn already_fenced_is_not_said_by_an_off_of_before_a_store_that_hung() {
+    let mut lab = lab(36).await;
+    lab.fence().await;
+    let late = |answer: Result<Admission, EngineError>| {
+        let why = answer.expect_err("nobody read it off since").to_string();
+        assert!(why.contains("after the node was read off"), "{why}");
+    };
+    let call = lab.call();
+    lab.store.linger(s(3));
+    late(lab.engine.fence(&node(), call.clone()).await);
+    // Who repeats it is told by the same.
+    lab.store.linger(s(0));
+    lab.store.reads_take(s(3));
+    late(lab.engine.fence(&node(), call.clone()).await);
+    lab.store.reads_take(s(1));
+    assert!(matches!(lab.engine.fence(&node(), call).await, Ok(Admission::Joined(_))));
+    let call = lab.call();
+    lab.store.linger(s(1));
+    assert!(matches!(lab.engine.fence(&node(), call).await, Ok(Admission::Already(_))));
+}
+
 #[tokio::test(start_paused = true)]
 async fn already_fenced_is_said_only_with_a_proof_in_hand() {
     let mut lab = lab(32).await;

@@ -1,11 +1,13 @@
 //! Whether a fence begins, is joined, stands already, or is not begun at all.
 
 use picket_core::event::{Event, FenceRequest, Overrides};
+use picket_core::ground::LOOK_LIFE;
 use picket_core::ids::FenceId;
 use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
 use picket_core::record::{Fence, Phase, Then};
 use picket_core::store::StoreError;
+use picket_core::time::BootTime;
 
 use super::{DOUBTED, refusal, store_failure};
 use crate::error::{EngineError, Stale};
@@ -107,10 +109,11 @@ impl NodeTask {
             // Fenced is said only with a proof in hand and an Off read just now, to whoever asks again too.
             if matches!(record.phase, Phase::Fenced | Phase::Released) {
                 // And only while this leadership stands: after it another one may have brought the node back.
-                if self.prove_now().await?
-                    && let Err(error) = self.ask_store().await
-                {
-                    return Ok(Some(refusal(store_failure(error))?));
+                if let Some(holds_until) = self.prove_now().await? {
+                    let led = self.ask_store().await.map_err(store_failure);
+                    if let Err(failure) = led.and_then(|()| self.in_time_for(holds_until)) {
+                        return Ok(Some(refusal(failure)?));
+                    }
                 }
             }
             if self.fence_id() == fence {
@@ -195,18 +198,31 @@ impl NodeTask {
         let proven = self.prove_now().await?;
         // A join that wants the power back once everything is released may bring the node back at once.
         let fence = self.fence_id();
-        match self.apply(Event::Join { holder: call.holder, key: call.key }).await {
-            Ok(_) if proven => Ok(Ok(Admission::Already(fence))),
-            Ok(_) => Ok(Ok(Admission::Joined(self.fence_id()))),
-            Err(failure) => refusal(failure),
+        if let Err(failure) = self.apply(Event::Join { holder: call.holder, key: call.key }).await {
+            return refusal(failure);
+        }
+        match proven.map(|holds_until| self.in_time_for(holds_until)) {
+            Some(Ok(())) => Ok(Ok(Admission::Already(fence))),
+            Some(Err(late)) => refusal(late),
+            None => Ok(Ok(Admission::Joined(self.fence_id()))),
         }
     }
 
-    /// Whether the node is proven off now: a proof in hand and an Off read just now. If not it is proven anew.
-    async fn prove_now(&mut self) -> Result<bool, Fatal> {
+    /// What was read before the store was asked says nothing of now where the store took its time.
+    fn in_time_for(&self, holds_until: BootTime) -> Result<(), Failure> {
+        match self.now() <= holds_until {
+            true => Ok(()),
+            false => Err(Failure::Unavailable(format!(
+                "it answered later than {LOOK_LIFE:?} after the node was read off"
+            ))),
+        }
+    }
+
+    /// Whether the node is proven off now: a proof in hand and an Off read just now, and until when that is fresh. If not it is proven anew.
+    async fn prove_now(&mut self) -> Result<Option<BootTime>, Fatal> {
         // What was seen while the store was asked is told first: it may be a breach.
         if self.store_doubt().await? {
-            return Ok(false);
+            return Ok(None);
         }
         let looks = match self.of_child {
             Some(_) => self.look_for_children(true).await?,
@@ -214,17 +230,20 @@ impl NodeTask {
         };
         let now = self.now();
         let proven = match &self.ground {
-            Some(held) => held.ground.examine(&looks, now).map_err(|fault| fault.to_string()),
+            Some(held) => {
+                let fresh_until = || held.ground.fresh_until(&looks, now);
+                held.ground.examine(&looks, now).map(|()| fresh_until()).map_err(|fault| fault.to_string())
+            }
             None => Err("this leadership has not proven it yet".to_owned()),
         };
         if self.found_on(&looks).await? {
-            return Ok(false);
+            return Ok(None);
         }
         if let Err(why) = &proven {
             let seen = self.ground.is_some();
             self.persist(|| Event::Unproven { why: why.clone(), seen }).await?;
         }
-        Ok(proven.is_ok())
+        Ok(proven.ok())
     }
 
     pub(super) fn fence_is_current(&self) -> bool {

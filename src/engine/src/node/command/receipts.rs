@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use picket_core::event::Event;
-use picket_core::ground::ReleaseGround;
+use picket_core::ground::{LOOK_LIFE, ReleaseGround};
 use picket_core::ids::{EffectId, ReceiptId};
 use picket_core::ledger::EffectKind;
 use picket_core::order::Opened;
@@ -11,6 +11,7 @@ use picket_core::power::Power;
 use picket_core::receipt::{Ended, Issued, MOST, MOST_EACH, ReceiptRequest, SeenOff, Standing};
 use picket_core::record::Phase;
 use picket_core::store::StoreError;
+use picket_core::time::BootTime;
 
 use super::{DOUBTED, refusal, store_failure};
 use crate::error::EngineError;
@@ -105,7 +106,9 @@ impl NodeTask {
         };
         let mut unsure =
             self.orphan.as_ref().filter(|_| fresh).map(|why| format!("its devices cannot be asked: {why}"));
+        let mut read_at = None;
         if fresh && unsure.is_none() && stands(self) {
+            read_at = Some(self.now());
             let looks = self.look().await?;
             // Either makes it void, before it is told of.
             if !self.found_on(&looks).await? && !self.proof_is_gone(&looks).await? {
@@ -120,6 +123,11 @@ impl NodeTask {
         }
         if let Err(error) = self.ask_store().await {
             return refusal(store_failure(error));
+        }
+        let is_old = |at: BootTime| self.now().since(at) > LOOK_LIFE;
+        if unsure.is_none() && read_at.is_some_and(is_old) {
+            unsure =
+                Some(format!("the store answered later than {LOOK_LIFE:?} after its devices were asked"));
         }
         if self.doubt.is_some() && stands(self) {
             return Ok(Ok(Verified::Void(DOUBTED.to_owned())));

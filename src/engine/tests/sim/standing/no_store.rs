@@ -71,6 +71,29 @@ async fn nor_does_one_that_neither_takes_nor_refuses_anything() {
     lawful(&cluster);
 }
 
+/// The store has answered: that is not kept waiting for a device that takes its time.
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_the_store_waits_for_no_device() {
+    let (mut lab, cluster) = lab(966, s(10_000)).await;
+    lab.open().await;
+    until(&cluster, |state| state.stands).await;
+    tokio::time::sleep(s(5)).await;
+    let call = ReceiptCall { by: "db".to_owned(), fence: None, renews: None, audience: "storage".to_owned() };
+    let id = lab.engine.receipt(&node(), call).await.expect("proven off").id;
+    // The next look is due after two seconds, and has no answer by then.
+    lab.store.reads_take(Duration::from_millis(2_100));
+    lab.fault("bmc", Fault::Slow(Duration::from_millis(1_400)));
+    let mut took = Vec::new();
+    for _ in 0..5 {
+        let at = lab.clock.boot();
+        lab.engine.verify_receipt(&node(), id, false).await.expect("answered");
+        took.push(lab.clock.boot().since(at));
+    }
+    let quickest = took.iter().min().expect("asked");
+    assert!(*quickest < Duration::from_millis(2_200), "{took:?}");
+    lawful(&cluster);
+}
+
 /// What was seen on while its receipt was on its way to the disk has none (S19).
 #[tokio::test(start_paused = true)]
 async fn no_receipt_is_signed_over_what_was_seen_on_while_it_was_stored() {
