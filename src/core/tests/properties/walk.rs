@@ -192,8 +192,8 @@ impl Walk {
             }
             "attest" => Some(Event::Attest { person: person(), looks: &looks }),
             "survey" => Some(Event::ReleaseSurveyed { release: release(of), found: survey(a % 2 == 1, b) }),
-            "release intent" => {
-                let sets_up = b % 3 != 0;
+            "release intent" | "release intent beside" => {
+                let sets_up = what == "release intent";
                 Some(Event::ReleaseIntent { release: release(of), life: None, lingers: None, sets_up })
             }
             "stands found" => Some(Event::StandsFound { release: release(of), lingers: s(u64::from(b)) }),

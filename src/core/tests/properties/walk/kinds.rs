@@ -21,7 +21,7 @@ impl std::fmt::Debug for Move {
 }
 
 /// Kinds of moves; those that lead on come more often.
-pub const NAMES: [&str; 70] = [
+pub const NAMES: [&str; 71] = [
     "fence",
     "fence",
     "join",
@@ -39,6 +39,7 @@ pub const NAMES: [&str; 70] = [
     "attest",
     "release intent",
     "release intent",
+    "release intent beside",
     "stands found",
     "subject",
     "release progress",
