@@ -20,7 +20,7 @@ use crate::node;
 use crate::note::{self, Ours};
 use crate::object::Node;
 use crate::pods;
-use crate::release::{OfNode, OutOfService, Read};
+use crate::release::{OfNode, OutOfService, Read, round_of};
 use crate::remains::named;
 use crate::rivals;
 use crate::taints::{self, FENCED, Mark};
@@ -60,7 +60,7 @@ impl OutOfService {
         {
             return Err(ReleaseError::DidNotHappen(why));
         }
-        let mark = Mark { ours: ours.clone(), generation, term: None };
+        let mark = Mark { ours: ours.clone(), round: round_of(subject), term: None };
         let fenced = [(FENCED, "NoSchedule")];
         let patch = taints::setting(&node, &fenced, &mark, self.asked.keeps_node);
         self.change(&node, &patch, until).await?;
@@ -100,7 +100,7 @@ impl OutOfService {
                 }
             }
         }
-        let read = Read { name, node, pods: pods?, at: OffsetDateTime::now_utc() };
+        let read = Read { name, node, pods: pods?, at: OffsetDateTime::now_utc(), round: subject.round };
         let goes = if self.asked.leaves_pods { Vec::new() } else { read.losing().0 };
         let beside = (!goes.is_empty()).then(|| pods::named(&goes));
         let stands = read.node.as_ref().is_some_and(|node| taints::stands(node, &of.sought.ours));
@@ -271,7 +271,7 @@ impl OutOfService {
         let met = subject.met.as_deref().and_then(Met::read);
         let differs = met.and_then(|met| met.differs(node, false));
         let note = of.sought.ours.note(node);
-        let booted = || note.and_then(|note| note.booted_since(subject.generation, node));
+        let booted = || note.and_then(|note| note.booted_since(round_of(subject), node));
         let Some(why) = differs.or_else(booted) else { return Ok(()) };
         self.let_be(&of.sought.ours, node, subject.generation, until).await;
         Err(ReleaseError::Replaced(why))

@@ -10,6 +10,9 @@ use crate::taints::Mark;
 /// The cluster autoscaler removes no such Node.
 const NO_SCALE_DOWN: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
 
+/// A fence's generation, and how often evidence began from zero in it.
+pub(crate) type Round = (Generation, u32);
+
 /// What our annotation says of a Node.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
@@ -26,6 +29,9 @@ pub(crate) struct Note {
     /// The generation in which it was, and is: before the off of another round nothing is known of that. An older note does not say so.
     #[serde(skip_serializing_if = "is_none_yet")]
     pub(crate) off_in: u64,
+    /// And the round of that.
+    #[serde(skip_serializing_if = "is_first")]
+    off_round: u32,
     /// And what lets go on that confirmation was not taken back since.
     pub(crate) stands: bool,
     /// The boot id that the Node had when it was first let go.
@@ -43,21 +49,25 @@ impl Note {
         serde_json::from_str(node.metadata.annotations.get(&key(owner))?).ok()
     }
 
-    /// Its boot id is that of when it was first let go in that generation, whatever was taken back since.
-    fn is_baseline(&self, generation: u64) -> bool {
-        let is_off = self.off_in != 0 && self.off_in == generation;
-        is_off || self.stands && self.generation == generation
+    /// Its boot id is that of when it was first let go in that round, whatever was taken back since.
+    fn is_baseline(&self, (generation, round): Round) -> bool {
+        let is_off = self.off_in != 0 && self.off_in == generation.0;
+        (is_off || self.stands && self.generation == generation.0) && self.off_round == round
     }
 
-    /// Why that Node is another machine's, where it was proven off in that generation: nothing boots that is off (K1).
-    pub(crate) fn booted_since(&self, generation: Generation, node: &Node) -> Option<String> {
+    /// Why that Node is another machine's, where it was let go in that round: nothing boots that is off (K1).
+    pub(crate) fn booted_since(&self, round: Round, node: &Node) -> Option<String> {
         let now = &node.status.node_info.boot_id;
-        let booted = self.is_baseline(generation.0) && self.boot_id != *now;
+        let booted = self.is_baseline(round) && self.boot_id != *now;
         let name = &node.metadata.name;
         booted.then(|| {
             format!("replaced: a machine booted as Node {name} since it was proven off (boot id {now})")
         })
     }
+}
+
+fn is_first(round: &u32) -> bool {
+    *round == 0
 }
 
 fn is_none_yet(generation: &u64) -> bool {
@@ -116,19 +126,21 @@ fn noting(node: &Node, owner: &str, note: &Note) -> Value {
 /// Notes that fence, and keeps the cluster autoscaler away.
 pub(crate) fn marking(node: &Node, mark: &Mark) -> Vec<Value> {
     let known = mark.ours.note(node).unwrap_or_default();
+    let (Generation(generation), round) = mark.round;
     let is_free = !node.metadata.annotations.contains_key(NO_SCALE_DOWN);
     // What a fence of another node set there is taken over with it.
     let is_adopted = Note::of(node, &mark.ours.owner).is_some_and(|note| note.no_scale_down);
     // The boot id is that of when this round began to let go; before it is proven off, that of what an earlier fence left, which is not back yet.
-    let stays = if mark.term.is_some() { known.is_baseline(mark.generation) } else { known.off };
+    let stays = if mark.term.is_some() { known.is_baseline(mark.round) } else { known.off };
     let present = &node.status.node_info.boot_id;
     let note = Note {
         owner: mark.ours.owner.clone(),
         node: Some(mark.ours.node.clone()),
-        generation: mark.generation,
+        generation,
         term: mark.term.unwrap_or(known.term),
         off: mark.term.is_some() || known.off,
-        off_in: if mark.term.is_some() { mark.generation } else { 0 },
+        off_in: if mark.term.is_some() { generation } else { 0 },
+        off_round: if mark.term.is_some() { round } else { 0 },
         stands: mark.term.is_some(),
         boot_id: if stays { known.boot_id } else { present.clone() },
         no_scale_down: is_free || is_adopted,
@@ -226,7 +238,7 @@ mod tests {
     }
 
     fn mark(term: Option<u64>) -> Mark {
-        Mark { ours: ours(), generation: 7, term }
+        Mark { ours: ours(), round: (Generation(7), 0), term }
     }
 
     #[test]
@@ -255,7 +267,7 @@ mod tests {
         assert!(ours().note(&unsaid).is_some() && ours().others(&unsaid).is_none());
     }
 
-    /// The boot id is that of when a confirmation began to let go: it stays for that one, and for no other.
+    /// The boot id is that of when a round began to let go: it stays for that one, and for no other.
     #[test]
     fn the_boot_id_is_that_of_the_confirmation() {
         for (known, term, boot, off) in [
@@ -265,6 +277,8 @@ mod tests {
             // Taken back, and on its way to be set up again: nothing boots that is off.
             (Note { stands: false, off_in: 7, ..note() }, Some(3), "old", true),
             (Note { generation: 6, off_in: 6, ..note() }, Some(3), "new", true),
+            // Evidence began from zero since, and nobody could note that.
+            (Note { off_in: 7, off_round: 1, ..note() }, Some(3), "new", true),
             (note(), None, "old", true),
             (Note { generation: 6, ..note() }, None, "old", true),
             (Note { off: false, stands: false, ..note() }, None, "new", false),
@@ -280,7 +294,7 @@ mod tests {
     fn before_the_off_of_another_round_no_boot_speaks_against_a_node() {
         let proven = noted(&marking(&noting_node(&note(), "old"), &mark(Some(3)))[0]);
         let booted = noting_node(&proven, "new");
-        let seven = Generation(7);
+        let seven = (Generation(7), 0);
         assert!(proven.booted_since(seven, &booted).is_some());
         let outdated = noted(&outdating(&booted, &ours())[0]);
         assert!(
@@ -290,6 +304,8 @@ mod tests {
         let anew = noted(&marking(&noting_node(&outdated, "new"), &mark(None))[0]);
         assert_eq!(anew.booted_since(seven, &booted), None);
         assert!(anew.off && anew.boot_id == "old", "it is not back by that");
+        // Also where that could not be noted.
+        assert_eq!(outdated.booted_since((Generation(7), 1), &booted), None);
     }
 
     #[test]

@@ -7,7 +7,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
-use picket_core::ids::Generation;
 use picket_core::order::ReleaseOrder;
 use picket_reach::{SettingFault, Settings};
 use picket_release::{
@@ -23,7 +22,7 @@ use crate::fault::{Fault, Kind};
 use crate::finding::{FindBy, Sought};
 use crate::identity::{Match, Met};
 use crate::machines::Machines;
-use crate::note::{Note, Ours};
+use crate::note::{Note, Ours, Round};
 use crate::object::{Node, Pod};
 use crate::pods::Fate;
 use crate::remains::named;
@@ -66,15 +65,28 @@ pub(crate) struct Read {
     pub(crate) pods: Vec<Pod>,
     /// When that was: what goes does not change between what was told of it and what is done.
     pub(crate) at: OffsetDateTime,
+    /// Of which round of the fence it is.
+    pub(crate) round: u32,
 }
 
 impl Read {
     /// Its pods that go, and those that taint eviction is about to delete.
     pub(crate) fn losing(&self) -> (Vec<&Pod>, Vec<&Pod>) {
-        let gone = Node::default();
-        let node = self.node.as_ref().unwrap_or(&gone);
-        let of = |wanted: Fate| self.pods.iter().filter(move |pod| pods::fate(pod, node, self.at) == wanted);
+        let of = |wanted: Fate| self.pods.iter().filter(move |pod| self.fate(pod, self.at) == wanted);
         (of(Fate::Goes).collect(), of(Fate::Evicted).collect())
+    }
+
+    /// Those of them that taint eviction is about to delete by now: between the reading and the permit a device may have had its turn (K4).
+    pub(crate) fn evicted_by(&self, now: OffsetDateTime) -> Vec<&Pod> {
+        let is_evicted = |pod: &&Pod| self.fate(pod, now) == Fate::Evicted;
+        self.losing().0.into_iter().filter(is_evicted).collect()
+    }
+
+    fn fate(&self, pod: &Pod, now: OffsetDateTime) -> Fate {
+        match &self.node {
+            Some(node) => pods::fate(pod, node, now),
+            None => pods::fate(pod, &Node::default(), now),
+        }
     }
 }
 
@@ -118,6 +130,7 @@ impl OutOfService {
         of: &OfNode,
         node: &Node,
         permit: &ReleasePermit<'_>,
+        round: u32,
     ) -> Result<&'static str, ReleaseError> {
         let by = self.known_by(of, node, permit.identities())?;
         if let Some(note) = of.sought.ours.note(node) {
@@ -125,7 +138,7 @@ impl OutOfService {
                 let name = &node.metadata.name;
                 return Err(Fault::refused(format!("a later leadership has been at Node {name}")).into());
             }
-            has_not_booted(&note, permit.generation(), node)?;
+            has_not_booted(&note, (permit.generation(), round), node)?;
         }
         match self.foreign(of, node) {
             None => Ok(by),
@@ -144,7 +157,7 @@ impl OutOfService {
         if let Some(why) = met.and_then(|met| met.differs(node, true)) {
             return Err(ReleaseError::Replaced(why));
         }
-        ours.note(node).map_or(Ok(()), |note| has_not_booted(&note, subject.generation, node))
+        ours.note(node).map_or(Ok(()), |note| has_not_booted(&note, round_of(subject), node))
     }
 
     /// Whether the Node is the machine of which the devices are, and how that is known.
@@ -190,9 +203,18 @@ impl OutOfService {
     }
 }
 
+/// Of which round of its fence that is asked.
+pub(crate) fn round_of(subject: &Subject) -> Round {
+    (subject.generation, subject.round)
+}
+
+fn left_to_eviction(pods: &[&Pod]) -> ReleaseError {
+    ReleaseError::DidNotHappen(format!("left to taint eviction: {}", pods::named(pods)))
+}
+
 /// Nothing boots that is off: a machine has taken that Node for its own (K1).
-fn has_not_booted(note: &Note, generation: Generation, node: &Node) -> Result<(), ReleaseError> {
-    note.booted_since(generation, node).map_or(Ok(()), |why| Err(ReleaseError::Replaced(why)))
+fn has_not_booted(note: &Note, round: Round, node: &Node) -> Result<(), ReleaseError> {
+    note.booted_since(round, node).map_or(Ok(()), |why| Err(ReleaseError::Replaced(why)))
 }
 
 #[async_trait]
@@ -267,13 +289,17 @@ impl Releaser for OutOfService {
         let read = of.read.lock().unwrap_or_else(PoisonError::into_inner).take();
         let read = read.ok_or_else(|| Fault::refused("nothing was read for it"))?;
         let Read { name, node, .. } = &read;
-        let by = node.as_ref().map(|node| self.is_this(of, node, permit)).transpose()?;
-        let mark = Mark::of(&of.sought.ours, permit);
+        let by = node.as_ref().map(|node| self.is_this(of, node, permit, read.round)).transpose()?;
+        let mark = Mark::of(&of.sought.ours, permit, read.round);
         permit.may_send().map_err(Fault::refused)?;
         let (goes, evicted) = read.losing();
         let lost: Vec<&Pod> = goes.iter().chain(&evicted).copied().collect();
         let unattached = unattached::words(&self.cluster, &lost, until);
         let (goes, evicted) = if self.asked.leaves_pods { Default::default() } else { (goes, evicted) };
+        let by_now = read.evicted_by(OffsetDateTime::now_utc());
+        if !goes.is_empty() && !by_now.is_empty() {
+            return Err(left_to_eviction(&by_now));
+        }
         let words = pods::named(&goes);
         let kept = self.asked.keeps_node;
         if !goes.is_empty() && node.as_ref().is_some_and(|node| taints::stands(node, &of.sought.ours)) {
@@ -303,10 +329,7 @@ impl Releaser for OutOfService {
             (None, _) => {}
         }
         if goes.is_empty() {
-            return Err(ReleaseError::DidNotHappen(format!(
-                "left to taint eviction: {}",
-                pods::named(&evicted)
-            )));
+            return Err(left_to_eviction(&evicted));
         }
         let held = goes.iter().all(|pod| pods::is_held(pod));
         let (deleted, unattached) =

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::cluster::{Cluster, Patch};
 use crate::fault::{Fault, Kind};
 use crate::node;
-use crate::note::{self, Ours};
+use crate::note::{self, Ours, Round};
 use crate::object::Node;
 
 /// Lets volumes go, and pods, for as long as it stands. Whoever sets it says that the machine is off.
@@ -24,20 +24,20 @@ pub(crate) const AGAIN: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     pub(crate) ours: Ours,
-    pub(crate) generation: u64,
+    pub(crate) round: Round,
     /// `None`: the node is not proven off by anybody.
     pub(crate) term: Option<u64>,
 }
 
 impl Mark {
     /// Of a node that is proven off.
-    pub(crate) fn of(ours: &Ours, permit: &ReleasePermit<'_>) -> Self {
-        Self { ours: ours.clone(), generation: permit.generation().0, term: Some(permit.term().0) }
+    pub(crate) fn of(ours: &Ours, permit: &ReleasePermit<'_>, round: u32) -> Self {
+        Self { ours: ours.clone(), round: (permit.generation(), round), term: Some(permit.term().0) }
     }
 
     /// The value of our taints.
     pub(crate) fn value(&self) -> String {
-        format!("{}{}", prefix(&self.ours.owner), self.generation)
+        format!("{}{}", prefix(&self.ours.owner), self.round.0.0)
     }
 }
 
@@ -222,10 +222,12 @@ async fn unmark(cluster: &Cluster, node: &Node, owner: &str, until: Instant) -> 
 
 #[cfg(test)]
 mod tests_of_patches {
+    use picket_core::ids::Generation;
+
     use super::*;
 
     fn mark() -> Mark {
-        Mark { ours: of("blue"), generation: 7, term: Some(3) }
+        Mark { ours: of("blue"), round: (Generation(7), 0), term: Some(3) }
     }
 
     fn of(owner: &str) -> Ours {

@@ -242,6 +242,7 @@ pub(crate) mod tests {
             node: NodeId::new("r1n07").expect("a name"),
             fence: FENCE.parse::<FenceId>().expect("a fence's id"),
             generation: Generation(7),
+            round: 0,
             release: ReleaseId::new("san").expect("a name"),
             accepted: accepted.to_owned(),
             identities: Vec::new(),

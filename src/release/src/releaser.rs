@@ -209,9 +209,9 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
         Ok(Prepared::default())
     }
 
-    /// Looks once more before the node is switched on (K2). Asked only of what lingers. Changes nothing. [`ReleaseError::DidNotHappen`]: the on must not go now, and why; [`ReleaseError::Replaced`]: as for [`Releaser::recognise`];
-    /// [`ReleaseError::Unknown`]: nobody answers.
-    /// Returns before `until`.
+    /// Looks once more before the node is switched on (K2). Asked only of what lingers. Changes nothing, but on whom it finds to
+    /// be another machine. [`ReleaseError::DidNotHappen`]: the on must not go now, and why; [`ReleaseError::Replaced`]: as for
+    /// [`Releaser::recognise`]; [`ReleaseError::Unknown`]: nobody answers. Returns before `until`.
     async fn lets_on(&self, subject: &Subject, until: Instant) -> Result<LetOn, ReleaseError> {
         let _ = (subject, until);
         Ok(LetOn::default())
@@ -330,6 +330,8 @@ pub struct Subject {
     pub fence: FenceId,
     /// The generation.
     pub generation: Generation,
+    /// How often evidence began from zero in it: the machine may have run in between.
+    pub round: u32,
     /// The release.
     pub release: ReleaseId,
     /// What the far side said when it accepted (a status URL).

@@ -168,6 +168,7 @@ impl Fenced {
             node: self.stored.record.node.clone(),
             fence: self.stored.record.fence.as_ref().expect("fenced").id,
             generation: self.stored.record.generation,
+            round: 0,
             release: ReleaseId::new(release).expect("a name"),
             accepted: accepted.to_owned(),
             identities: Vec::new(),

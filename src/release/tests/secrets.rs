@@ -55,6 +55,7 @@ async fn the_token_is_sent_and_never_told() {
         node: NodeId::new("n1").expect("a name"),
         fence: FenceId::mint(WallTime::default(), [0; 10]),
         generation: Generation(1),
+        round: 0,
         release: ReleaseId::new("san").expect("a name"),
         accepted: format!("{origin}/jobs/1"),
         identities: Vec::new(),

@@ -1,9 +1,12 @@
 //! While the store is away callers are told so; and while it is, or hangs, power is read all the same where something stands. To take it away needs no store (K3).
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use picket_core::event::Event;
 use picket_core::ground::{Look, LookFault};
+use picket_core::ids::DeviceId;
+use picket_core::power::Power;
 use picket_core::record::Phase;
 use picket_core::step::{self, Saved, Step};
 use picket_core::store::StoreError;
@@ -64,7 +67,10 @@ impl NodeTask {
                 // Its answer is not kept waiting for a device.
                 () = tokio::time::sleep_until(watch_at.unwrap_or_else(Instant::now)), if watch_at.is_some() => tokio::select! {
                     biased;
-                    answer = &mut asking => return answer,
+                    answer = &mut asking => {
+                        self.heard_on();
+                        return answer;
+                    }
                     () = self.watch_what_stands(&mut waiting) => {}
                 },
             }
@@ -119,7 +125,27 @@ impl NodeTask {
         if !at_once && waiting.unseen < UNKNOWN_LOOKS {
             return;
         }
-        tracing::error!(%fault, "the node is not proven off any more, and the store is away, or does not answer");
+        self.doubts(looks, &fault);
+    }
+
+    /// A look that was cut off is judged by what it had heard by then: what read On may read Off when it is asked next.
+    pub(super) fn heard_on(&mut self) {
+        let Some(since) = self.ground.as_ref().map(|held| held.dark_since) else { return };
+        let asked: BTreeSet<DeviceId> = self.hosts().into_iter().chain(self.needed()).collect();
+        let on = asked.into_iter().filter_map(|device| {
+            let reading = self.live.devices.get(&device)?.reading.clone()?;
+            let is_on = reading.power == Power::On && reading.asked_at >= since;
+            is_on.then(|| Look { device, asked_at: reading.asked_at, reading: Some(reading) })
+        });
+        let on: Vec<Look> = on.collect();
+        if let Some(fault) = on.first().map(|look| LookFault::On(look.device.clone())) {
+            self.doubts(on, &fault);
+        }
+    }
+
+    /// The proof is none from now on, and what stands is taken away at once; that is stored later.
+    fn doubts(&mut self, looks: Vec<Look>, fault: &LookFault) {
+        tracing::error!(%fault, "the node is not proven off any more, which is not stored yet");
         self.doubt = Some(Doubt { looks, why: fault.to_string() });
         self.ground = None;
         self.live_mut().proven = false;

@@ -137,6 +137,8 @@ pub(crate) struct NodeTask {
     unproven: u32,
     /// The fence was begun by another process or leadership.
     resumed: bool,
+    /// So often something was found before an on that nobody here had set up.
+    found_standing: u32,
     /// What is admitted now is a drill.
     drilling: bool,
     /// What is being asked for is a child's wish.
@@ -224,6 +226,7 @@ impl NodeTask {
             shared_look: None,
             unproven: 0,
             resumed,
+            found_standing: 0,
             drilling: false,
             of_child: None,
             lit: BTreeSet::new(),

@@ -79,6 +79,9 @@ impl NodeTask {
         if !matches!(self.record().phase, Phase::Fencing | Phase::Fenced) {
             self.unproven = 0;
         }
+        if self.record().phase != Phase::Unfencing {
+            self.found_standing = 0;
+        }
         if was_normal || self.record().phase == Phase::Normal {
             self.sessions = Sessions::since(began);
         }

@@ -166,6 +166,23 @@ async fn renewed_again_and_again_it_holds_without_a_gap() {
     assert_eq!(verify(&lab, got.id, false).await, Verified::Gone);
 }
 
+/// Nobody watches while a store hangs over it: it is read once more before it is signed.
+#[tokio::test(start_paused = true)]
+async fn none_is_signed_over_what_came_on_while_the_store_hung() {
+    for comes_on in [false, true] {
+        let lab = released(67).await;
+        lab.store.linger(s(3));
+        if comes_on {
+            lab.schedule(s(1), Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+        }
+        let got = get(&lab).await;
+        assert_eq!(matches!(got, Err(EngineError::NotProven(_))), comes_on, "{got:?}");
+        assert_eq!(got.is_ok(), !comes_on);
+        lab.store.linger(s(0));
+        assert_eq!(lab.record().breaches, u32::from(comes_on));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_breach_makes_it_void_and_fresh_finds_it_at_once() {
     let lab = released(66).await;
@@ -176,7 +193,7 @@ async fn a_breach_makes_it_void_and_fresh_finds_it_at_once() {
     lab.store.reads_take(s(3));
     let fresh = verify(&lab, got.id, true).await;
     assert!(
-        matches!(&fresh, Verified::Holds { unsure: Some(words), .. } if words.contains("store answered later")),
+        matches!(&fresh, Verified::Holds { unsure: Some(words), .. } if words.contains("when the store had answered")),
         "{fresh:?}"
     );
     lab.store.reads_take(s(0));

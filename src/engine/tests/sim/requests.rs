@@ -4,11 +4,11 @@ use picket_core::ids::Generation;
 use picket_core::outcome::{Outcome, Reason};
 use picket_core::record::Then;
 use picket_core::time::Clock;
-use picket_driver_sim::Fault;
+use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{Admission, EngineError, Until};
 use std::sync::Arc;
 
-use crate::lab::{lab, node, person, s};
+use crate::lab::{NODE, lab, node, person, s};
 
 #[tokio::test(start_paused = true)]
 async fn the_same_key_joins_and_other_parameters_are_refused() {
@@ -42,27 +42,38 @@ async fn two_callers_share_one_fence_and_both_holds_keep_it_off() {
     lab.reach("normal", s(60)).await;
 }
 
-/// Nor by what was read long before the store had answered: it may be on by now, and nobody looked.
+/// Nor by what was read long before the store had answered: it is read once more, and may be on by then.
 #[tokio::test(start_paused = true)]
 async fn already_fenced_is_not_said_by_an_off_of_before_a_store_that_hung() {
     let mut lab = lab(36).await;
-    lab.fence().await;
-    let late = |answer: Result<Admission, EngineError>| {
-        let why = answer.expect_err("nobody read it off since").to_string();
-        assert!(why.contains("after the node was read off"), "{why}");
-    };
-    let call = lab.call();
+    let first = lab.open().await;
+    assert_eq!(lab.outcome(first, Until::Released).await, Outcome::Fenced { released: true });
     lab.store.linger(s(3));
-    late(lab.engine.fence(&node(), call.clone()).await);
-    // Who repeats it is told by the same.
-    lab.store.linger(s(0));
-    lab.store.reads_take(s(3));
-    late(lab.engine.fence(&node(), call.clone()).await);
-    lab.store.reads_take(s(1));
-    assert!(matches!(lab.engine.fence(&node(), call).await, Ok(Admission::Joined(_))));
     let call = lab.call();
-    lab.store.linger(s(1));
-    assert!(matches!(lab.engine.fence(&node(), call).await, Ok(Admission::Already(_))));
+    assert!(matches!(lab.engine.fence(&node(), call.clone()).await, Ok(Admission::Already(_))));
+    lab.store.linger(s(0));
+    // Who repeats a key is told by the same, and so is who joins.
+    lab.store.reads_take(s(3));
+    assert!(matches!(lab.engine.fence(&node(), call.clone()).await, Ok(Admission::Joined(_))));
+    for repeats in [true, false] {
+        lab.reach("released", s(300)).await;
+        let breaches = lab.record().breaches;
+        let (reads, writes) = if repeats { (s(5), s(0)) } else { (s(0), s(5)) };
+        lab.store.reads_take(reads);
+        lab.store.linger(writes);
+        let call = if repeats { call.clone() } else { lab.call() };
+        let engine = lab.engine.clone();
+        let asked = tokio::spawn(async move { engine.fence(&node(), call).await });
+        // The key is read first where it is known.
+        tokio::time::sleep(reads + s(2)).await;
+        lab.happen(Act::Foreign { machine: NODE.to_owned(), verb: Verb::On });
+        tokio::time::sleep(s(1)).await;
+        lab.store.reads_take(s(0));
+        lab.store.linger(s(0));
+        let told = asked.await.expect("answered").expect("let in");
+        assert!(!matches!(told, Admission::Already(_)), "{told:?}");
+        assert_eq!((lab.phase(), lab.record().breaches), ("fencing", breaches + 1), "repeats: {repeats}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

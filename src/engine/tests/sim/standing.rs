@@ -42,9 +42,19 @@ async fn behind(
     device: &str,
     build: impl FnOnce(&mut World),
 ) -> (Lab, Arc<Cluster>) {
+    behind_levels(seed, takes, &[&[device]], build).await
+}
+
+/// The same behind these levels.
+async fn behind_levels(
+    seed: u64,
+    takes: Duration,
+    levels: &[&[&str]],
+    build: impl FnOnce(&mut World),
+) -> (Lab, Arc<Cluster>) {
     eprintln!("seed {seed}");
     tokio::time::advance(s(100)).await;
-    let mut lab = Lab::dark(seed, Setup::new(NODE, &[&[device]]), build);
+    let mut lab = Lab::dark(seed, Setup::new(NODE, levels), build);
     let cluster = Cluster::new(&lab.world, lab.clock.clone());
     cluster.state.lock().expect("whole").takes = takes;
     lab.setup.releases = vec![("taint".to_owned(), cluster.clone())];

@@ -10,10 +10,13 @@ use picket_core::device::Identity;
 use picket_core::ids::{Generation, NodeId, ReleaseId};
 use picket_release::{Devices, ForNode, Left, LetOn, ReleaseError, Releaser, Subject, Whose};
 use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use tokio::time::Instant;
 
 use crate::OutOfService;
 use crate::identity::Met;
+use crate::release::Read;
 use crate::taints::{FENCED, OUT_OF_SERVICE};
 use api::{Api, CLUSTER};
 
@@ -65,6 +68,7 @@ fn subject(whose: Whose) -> Subject {
         node,
         fence: "00000000-0000-7000-8000-000000000000".parse().expect("an id"),
         generation: Generation(7),
+        round: 0,
         release: ReleaseId::new("pods").expect("a name"),
         accepted: String::new(),
         identities,
@@ -242,6 +246,33 @@ async fn a_node_that_was_off_soaks_also_where_nothing_of_it_was_let_go() {
         tokio::time::advance(Duration::from_secs(31)).await;
         assert_eq!(release.tidy(&left, soon()).await.expect("answered"), None);
         assert_eq!(api.taints("n1"), [""; 0]);
+    }
+}
+
+/// What was told of a reading is done by that reading, however late; and what taint eviction has come to meanwhile is left to it (K4).
+#[test]
+fn what_goes_is_told_by_the_reading_and_left_to_eviction_by_the_attempt() {
+    let added = OffsetDateTime::from_unix_timestamp(1_800_000_000).expect("a time");
+    let after = |seconds: i64| added + time::Duration::seconds(seconds);
+    let mut node = node("n1", UUID, &[]);
+    let when = added.format(&Rfc3339).expect("a time");
+    let key = "node.kubernetes.io/unreachable";
+    node["spec"]["taints"] = json!([{ "key": key, "effect": "NoExecute", "timeAdded": when }]);
+    let tolerates =
+        json!([{ "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300 }]);
+    let pod = json!({ "metadata": { "name": "p", "uid": "u" }, "spec": { "tolerations": tolerates } });
+    let read = |seconds: i64| Read {
+        name: "n1".to_owned(),
+        node: Some(serde_json::from_value(node.clone()).expect("a Node")),
+        pods: vec![serde_json::from_value(pod.clone()).expect("a Pod")],
+        at: after(seconds),
+        round: 0,
+    };
+    let count = |read: &Read| (read.losing().0.len(), read.losing().1.len());
+    assert_eq!((count(&read(292)), count(&read(296)), count(&read(340))), ((1, 0), (0, 1), (1, 0)));
+    let early = read(292);
+    for (by, evicted) in [(292, 0), (294, 0), (295, 1), (310, 1), (340, 0)] {
+        assert_eq!(early.evicted_by(after(by)).len(), evicted, "{by}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whether a fence begins, is joined, stands already, or is not begun at all.
 
+use picket_core::election::Ended;
 use picket_core::event::{Event, FenceRequest, Overrides};
-use picket_core::ground::LOOK_LIFE;
 use picket_core::ids::FenceId;
 use picket_core::machine::Refused;
 use picket_core::outcome::Reason;
@@ -109,11 +109,11 @@ impl NodeTask {
             // Fenced is said only with a proof in hand and an Off read just now, to whoever asks again too.
             if matches!(record.phase, Phase::Fenced | Phase::Released) {
                 // And only while this leadership stands: after it another one may have brought the node back.
-                if let Some(holds_until) = self.prove_now().await? {
-                    let led = self.ask_store().await.map_err(store_failure);
-                    if let Err(failure) = led.and_then(|()| self.in_time_for(holds_until)) {
-                        return Ok(Some(refusal(failure)?));
+                if let Some(fresh_until) = self.prove_now().await? {
+                    if let Err(error) = self.ask_store().await {
+                        return Ok(Some(refusal(store_failure(error))?));
                     }
+                    self.is_off_still(fresh_until).await?;
                 }
             }
             if self.fence_id() == fence {
@@ -201,21 +201,23 @@ impl NodeTask {
         if let Err(failure) = self.apply(Event::Join { holder: call.holder, key: call.key }).await {
             return refusal(failure);
         }
-        match proven.map(|holds_until| self.in_time_for(holds_until)) {
-            Some(Ok(())) => Ok(Ok(Admission::Already(fence))),
-            Some(Err(late)) => refusal(late),
-            None => Ok(Ok(Admission::Joined(self.fence_id()))),
-        }
+        Ok(Ok(match proven {
+            Some(fresh_until) if self.is_off_still(fresh_until).await? => Admission::Already(fence),
+            _ => Admission::Joined(self.fence_id()),
+        }))
     }
 
-    /// What was read before the store was asked says nothing of now where the store took its time.
-    fn in_time_for(&self, holds_until: BootTime) -> Result<(), Failure> {
-        match self.now() <= holds_until {
-            true => Ok(()),
-            false => Err(Failure::Unavailable(format!(
-                "it answered later than {LOOK_LIFE:?} after the node was read off"
-            ))),
+    /// What was read before the store was asked says nothing of now where that took its time: it is read once more, and the store is asked for
+    /// nothing but to take what that finds. True also where the node is brought back by now: it was off, and nobody is told that it is.
+    async fn is_off_still(&mut self, fresh_until: BootTime) -> Result<bool, Fatal> {
+        let is_kept_off = matches!(self.record().phase, Phase::Fenced | Phase::Released);
+        if self.now() <= fresh_until || !is_kept_off {
+            return Ok(true);
         }
+        let is_off = self.prove_now().await?.is_some();
+        let ended = |ended: Ended| Fatal(StoreError::Deposed(ended.to_string()));
+        self.hands.leadership().check().map_err(ended)?;
+        Ok(is_off)
     }
 
     /// Whether the node is proven off now: a proof in hand and an Off read just now, and until when that is fresh. If not it is proven anew.

@@ -11,7 +11,6 @@ use picket_core::power::Power;
 use picket_core::receipt::{Ended, Issued, MOST, MOST_EACH, ReceiptRequest, SeenOff, Standing};
 use picket_core::record::Phase;
 use picket_core::store::StoreError;
-use picket_core::time::BootTime;
 
 use super::{DOUBTED, refusal, store_failure};
 use crate::error::EngineError;
@@ -44,6 +43,7 @@ impl NodeTask {
             return Ok(Err(EngineError::NotProven(PROVE.to_owned())));
         };
         let asked = self.now();
+        let fresh_until = ground.ground.fresh_until(&looks, asked);
         let seen = match SeenOff::of(&ground.ground, &looks, asked, self.wall()) {
             Ok(seen) => seen,
             Err(fault) => return Ok(Err(EngineError::NotProven(format!("{fault}; {PROVE}")))),
@@ -63,7 +63,14 @@ impl NodeTask {
             Ok(opened) => opened,
             Err(failure) => return refusal(failure),
         };
-        // A store that hung: power was read meanwhile.
+        // A store that hung: where something stands power was read meanwhile, and elsewhere it is read once more.
+        if self.now() > fresh_until && self.ground.is_some() {
+            let looks = self.look().await?;
+            if let Err(fault) = ground.ground.examine(&looks, self.now()) {
+                let _ = self.found_on(&looks).await? || self.proof_is_gone(&looks).await?;
+                return Ok(Err(EngineError::NotProven(format!("{fault}; {PROVE}"))));
+            }
+        }
         if let Err(why) = self.expect_proven(&call) {
             return Ok(Err(EngineError::NotProven(why)));
         }
@@ -106,10 +113,10 @@ impl NodeTask {
         };
         let mut unsure =
             self.orphan.as_ref().filter(|_| fresh).map(|why| format!("its devices cannot be asked: {why}"));
-        let mut read_at = None;
+        let mut fresh_until = None;
         if fresh && unsure.is_none() && stands(self) {
-            read_at = Some(self.now());
             let looks = self.look().await?;
+            fresh_until = self.ground.as_ref().map(|held| held.ground.fresh_until(&looks, self.now()));
             // Either makes it void, before it is told of.
             if !self.found_on(&looks).await? && !self.proof_is_gone(&looks).await? {
                 let silent = |look: &&picket_core::ground::Look| {
@@ -124,10 +131,10 @@ impl NodeTask {
         if let Err(error) = self.ask_store().await {
             return refusal(store_failure(error));
         }
-        let is_old = |at: BootTime| self.now().since(at) > LOOK_LIFE;
-        if unsure.is_none() && read_at.is_some_and(is_old) {
-            unsure =
-                Some(format!("the store answered later than {LOOK_LIFE:?} after its devices were asked"));
+        if unsure.is_none() && fresh_until.is_some_and(|until| self.now() > until) {
+            unsure = Some(format!(
+                "what its devices said was older than {LOOK_LIFE:?} when the store had answered"
+            ));
         }
         if self.doubt.is_some() && stands(self) {
             return Ok(Ok(Verified::Void(DOUBTED.to_owned())));

@@ -178,7 +178,10 @@ impl NodeTask {
                     // What was permitted a moment ago goes on at once, whatever a device takes for its answer.
                     let looks = tokio::select! {
                         biased;
-                        answer = &mut asking => return Ok(Some(answer)),
+                        answer = &mut asking => {
+                            self.heard_on();
+                            return Ok(Some(answer));
+                        }
                         looks = self.glance() => looks,
                     };
                     self.store_sessions().await?;

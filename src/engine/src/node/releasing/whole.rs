@@ -167,6 +167,7 @@ impl NodeTask {
             node: record.node.clone(),
             fence: fence.id,
             generation: record.generation,
+            round: fence.round,
             release: state.id.clone(),
             accepted: state.detail.clone(),
             identities: record.identities(&fence.topology),
@@ -200,6 +201,7 @@ impl NodeTask {
             if self.stands_of(release).is_empty() {
                 // By no attempt of this record: what comes next takes it away like what an attempt left (K3).
                 self.stands_there(release).await?;
+                run.back_off(release, self.now());
             } else {
                 self.begin_anew(run, release, format!("bound to it meanwhile: {beside}"), None).await?;
             }

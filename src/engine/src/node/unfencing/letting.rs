@@ -15,6 +15,8 @@ use crate::view::whose_release;
 
 /// Between two questions.
 const PACE: Duration = Duration::from_secs(2);
+/// So often what stands is taken away before a person is asked who sets it up.
+const MOST_ROUNDS: u32 = 3;
 /// So long an answer is waited for; whoever is away keeps no node off: it may be what answers there.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -37,6 +39,13 @@ impl NodeTask {
         Ok(true)
     }
 
+    /// A person is asked.
+    async fn not_let_on(&mut self, why: &str) -> Result<(), Fatal> {
+        let detail = format!("it is not switched on: {why}");
+        tracing::error!(detail, "the node was not seen to come on");
+        self.persist(|| Event::OnFailed { detail: detail.clone() }).await.map(drop)
+    }
+
     async fn is_let_on_by(
         &mut self,
         subject: &Subject,
@@ -54,6 +63,14 @@ impl NodeTask {
                 Ok(Ok(LetOn { stands: true, .. })) => {
                     // It is taken away beside whatever is waited for, and that is waited for (K3).
                     self.stands_there(&subject.release).await?;
+                    self.found_standing += 1;
+                    if self.found_standing > MOST_ROUNDS {
+                        let why = format!(
+                            "what release {} sets up is set up again and again by somebody",
+                            subject.release
+                        );
+                        self.not_let_on(&why).await?;
+                    }
                     return Ok(false);
                 }
                 Ok(Ok(LetOn { found, .. })) => {
@@ -80,9 +97,7 @@ impl NodeTask {
                 return Ok(true);
             }
             if let Some(why) = barred.as_ref().filter(|_| now >= deadline) {
-                let detail = format!("it is not switched on: {why}");
-                tracing::error!(detail, "the node was not seen to come on");
-                self.persist(|| Event::OnFailed { detail: detail.clone() }).await?;
+                self.not_let_on(why).await?;
                 return Ok(false);
             }
             let why = barred.as_deref().unwrap_or("nobody answers");

@@ -112,6 +112,31 @@ async fn what_is_found_before_an_on_goes_first_and_is_waited_out_by_whoever_lead
     }
 }
 
+/// Somebody sets it up again and again: a person is asked, and nothing is switched on meanwhile.
+#[tokio::test(start_paused = true)]
+async fn what_is_set_up_again_and_again_before_an_on_is_told_to_a_person() {
+    let (mut lab, cluster) = lab(969, s(1)).await;
+    assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+    lab.unfence().await.expect("it is let in");
+    let sets_up = async {
+        loop {
+            cluster.state.lock().expect("whole").stands = true;
+            tokio::time::sleep(s(10)).await;
+        }
+    };
+    tokio::select! {
+        () = sets_up => {}
+        () = lab.reach("power_on_failed", s(600)) => {}
+    }
+    assert!(!lab.is_on());
+    let fence = lab.record().fence.expect("it is kept");
+    assert!(format!("{fence:?}").contains("again and again"), "{fence:?}");
+    cluster.state.lock().expect("whole").stands = false;
+    lab.engine.retry(&node(), person()).await.expect("let in");
+    lab.reach("normal", s(120)).await;
+    lawful(&cluster);
+}
+
 /// An attempt that takes away what is beside sets nothing up: whoever leads next goes on with it at once.
 #[tokio::test(start_paused = true)]
 async fn what_sets_nothing_up_leaves_nothing_to_be_waited_out() {
