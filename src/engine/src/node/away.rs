@@ -135,7 +135,7 @@ impl NodeTask {
         let on = asked.into_iter().filter_map(|device| {
             let reading = self.live.devices.get(&device)?.reading.clone()?;
             let is_on = reading.power == Power::On && reading.asked_at >= since;
-            is_on.then(|| Look { device, asked_at: reading.asked_at, reading: Some(reading) })
+            is_on.then_some(Look { device, asked_at: reading.asked_at, reading: Some(reading) })
         });
         let on: Vec<Look> = on.collect();
         if let Some(fault) = on.first().map(|look| LookFault::On(look.device.clone())) {
