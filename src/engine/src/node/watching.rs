@@ -136,7 +136,7 @@ impl NodeTask {
     }
 
     /// The supplies, or the parent, whose Off is the proof.
-    fn proving_beside(&self) -> Vec<DeviceId> {
+    pub(super) fn proving_beside(&self) -> Vec<DeviceId> {
         let Some(fence) = &self.record().fence else { return Vec::new() };
         // Level 0 is a person's word.
         let proves = fence.evidence.as_ref().and_then(|evidence| evidence.level.checked_sub(1));
@@ -168,7 +168,8 @@ impl NodeTask {
             },
         };
         tracing::error!(why, "what proved the node off does not hold any more");
-        self.persist(|| Event::Unproven { why: why.clone(), seen: true }).await?;
+        let gone = self.withdraw_now().await;
+        self.persist_unproven(gone, || Event::Unproven { why: why.clone(), seen: true }).await?;
         Ok(true)
     }
 

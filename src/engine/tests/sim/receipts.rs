@@ -183,13 +183,35 @@ async fn none_is_signed_over_what_came_on_while_the_store_hung() {
     }
 }
 
+/// Whoever leads next has not proven it: it asks what proved it, and tells where that was too long ago.
+#[tokio::test(start_paused = true)]
+async fn fresh_asks_what_proved_it_also_where_another_leadership_had_proven_it() {
+    let mut lab = Lab::with(68, &[&["pdu-a"]], |world| {
+        world.add_machine(NODE).add_supply(NODE, "pdu-a");
+    })
+    .await;
+    lab.fence().await;
+    let got = get(&lab).await.expect("proven off");
+    lab.crash().await;
+    for (takes, unsure) in [(s(0), false), (s(3), true)] {
+        lab.store.reads_take(takes);
+        let told = verify(&lab, got.id, true).await;
+        let Verified::Holds { unsure: words, .. } = &told else { panic!("{told:?}") };
+        assert_eq!(words.is_some(), unsure, "{told:?}");
+    }
+    lab.store.reads_take(s(0));
+    lab.happen(Act::ForeignOutlet { outlet: "pdu-a".to_owned(), verb: Verb::On });
+    let told = verify(&lab, got.id, true).await;
+    assert!(matches!(told, Verified::Void(_)), "{told:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_breach_makes_it_void_and_fresh_finds_it_at_once() {
     let lab = released(66).await;
     let got = get(&lab).await.expect("proven off");
     let fresh = verify(&lab, got.id, true).await;
     assert!(matches!(fresh, Verified::Holds { unsure: None, .. }), "{fresh:?}");
-    // What its devices said is fresh only for so long.
+    // What its devices said is fresh only for so long; also to whoever leads next, who has not proven it.
     lab.store.reads_take(s(3));
     let fresh = verify(&lab, got.id, true).await;
     assert!(

@@ -208,13 +208,13 @@ impl NodeTask {
     }
 
     /// What was read before the store was asked says nothing of now where that took its time: it is read once more, and the store is asked for
-    /// nothing but to take what that finds. True also where the node is brought back by now: it was off, and nobody is told that it is.
+    /// nothing but to take what that finds. False also where the node is being brought back by now.
     async fn is_off_still(&mut self, fresh_until: BootTime) -> Result<bool, Fatal> {
         let is_kept_off = matches!(self.record().phase, Phase::Fenced | Phase::Released);
-        if self.now() <= fresh_until || !is_kept_off {
+        if self.now() <= fresh_until {
             return Ok(true);
         }
-        let is_off = self.prove_now().await?.is_some();
+        let is_off = is_kept_off && self.prove_now().await?.is_some();
         let ended = |ended: Ended| Fatal(StoreError::Deposed(ended.to_string()));
         self.hands.leadership().check().map_err(ended)?;
         Ok(is_off)
@@ -243,7 +243,8 @@ impl NodeTask {
         }
         if let Err(why) = &proven {
             let seen = self.ground.is_some();
-            self.persist(|| Event::Unproven { why: why.clone(), seen }).await?;
+            let gone = self.withdraw_now().await;
+            self.persist_unproven(gone, || Event::Unproven { why: why.clone(), seen }).await?;
         }
         Ok(proven.ok())
     }

@@ -166,6 +166,8 @@ impl Command {
 impl NodeTask {
     /// Does what a caller asks, in whatever phase.
     pub(super) async fn command(&mut self, command: Command) -> Result<(), Fatal> {
+        // What speaks against the proof is stored before anything that goes by it.
+        self.store_doubt().await?;
         let asked = command.asked();
         match command.plain() {
             // Nothing is left of it by now; a request that is dropped says so by its closing.

@@ -17,6 +17,8 @@ use crate::error::EngineError;
 use crate::node::{Failure, Fatal, NodeTask};
 use crate::receipts::{ReceiptCall, Receipted, Verified};
 
+/// What comes next where a reading ended the proof.
+const PROVEN_ANEW: &str = "it is proven anew by itself: a receipt can be had then";
 /// What to do where the proof is gone although the node is fenced.
 const PROVE: &str = "fence it again: it is proven anew, and a receipt can be had then";
 
@@ -46,7 +48,11 @@ impl NodeTask {
         let fresh_until = ground.ground.fresh_until(&looks, asked);
         let seen = match SeenOff::of(&ground.ground, &looks, asked, self.wall()) {
             Ok(seen) => seen,
-            Err(fault) => return Ok(Err(EngineError::NotProven(format!("{fault}; {PROVE}")))),
+            Err(fault) => {
+                // A supply that reads On is no breach, and ends the proof.
+                let again = if self.proof_is_gone(&looks).await? { PROVEN_ANEW } else { PROVE };
+                return Ok(Err(EngineError::NotProven(format!("{fault}; {again}"))));
+            }
         };
         let (id, life) = (self.mint_receipt(), self.parts.rules.receipt_life);
         let request = ReceiptRequest {
@@ -63,12 +69,20 @@ impl NodeTask {
             Ok(opened) => opened,
             Err(failure) => return refusal(failure),
         };
-        // A store that hung: where something stands power was read meanwhile, and elsewhere it is read once more.
+        // A store that hung: it is read once more.
         if self.now() > fresh_until && self.ground.is_some() {
             let looks = self.look().await?;
             if let Err(fault) = ground.ground.examine(&looks, self.now()) {
-                let _ = self.found_on(&looks).await? || self.proof_is_gone(&looks).await?;
-                return Ok(Err(EngineError::NotProven(format!("{fault}; {PROVE}"))));
+                let is_gone = self.found_on(&looks).await? || self.proof_is_gone(&looks).await?;
+                if is_gone {
+                    return Ok(Err(EngineError::NotProven(format!("{fault}; {PROVEN_ANEW}"))));
+                }
+                // Nobody has it: it bars nothing and takes nobody's place.
+                let by = call.by.clone();
+                return Ok(match self.apply(Event::ReceiptReturned { id, by }).await {
+                    Err(Failure::Fatal(error)) => return Err(Fatal(error)),
+                    _ => Err(EngineError::NotProven(format!("{fault}; ask again"))),
+                });
             }
         }
         if let Err(why) = self.expect_proven(&call) {
@@ -115,8 +129,18 @@ impl NodeTask {
             self.orphan.as_ref().filter(|_| fresh).map(|why| format!("its devices cannot be asked: {why}"));
         let mut fresh_until = None;
         if fresh && unsure.is_none() && stands(self) {
-            let looks = self.look().await?;
-            fresh_until = self.ground.as_ref().map(|held| held.ground.fresh_until(&looks, self.now()));
+            let mut until = self.now();
+            let mut looks = self.look().await?;
+            match &self.ground {
+                Some(held) => until = held.ground.fresh_until(&looks, until),
+                // Proven by another leadership: what it went by is asked besides.
+                None => {
+                    let beside = self.proving_beside();
+                    looks.extend(self.look_at(&beside).await?);
+                    until = until + LOOK_LIFE;
+                }
+            }
+            fresh_until = Some(until);
             // Either makes it void, before it is told of.
             if !self.found_on(&looks).await? && !self.proof_is_gone(&looks).await? {
                 let silent = |look: &&picket_core::ground::Look| {

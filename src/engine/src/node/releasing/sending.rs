@@ -180,7 +180,8 @@ impl NodeTask {
                         biased;
                         answer = &mut asking => {
                             self.heard_on();
-                            return Ok(Some(answer));
+                            let moved = self.store_doubt().await?;
+                            return Ok((!moved).then_some(answer));
                         }
                         looks = self.glance() => looks,
                     };

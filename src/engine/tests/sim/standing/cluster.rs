@@ -8,7 +8,7 @@ use picket_core::device::Identity;
 use picket_core::ground::ReleasePermit;
 use picket_core::order::ReleaseOrder;
 use picket_core::time::{BootTime, Clock};
-use picket_driver_sim::SharedWorld;
+use picket_driver_sim::{Act, SharedWorld, Verb};
 use picket_release::{Left, LetOn, Pace, Prepared, Progress, ReleaseError, Releaser, Subject, Whose};
 use tokio::time::Instant;
 
@@ -92,6 +92,8 @@ pub(super) struct State {
     pub(super) going: Option<&'static str>,
     /// A question how far it is takes so long.
     pub(super) answers_after: Duration,
+    /// In the middle of the next question this outlet is on for a moment: between two seconds and the answer.
+    pub(super) turns: Option<&'static str>,
     pub(super) wrong: Vec<String>,
 }
 
@@ -325,6 +327,13 @@ impl Releaser for Cluster {
 
     async fn observe(&self, _subject: &Subject, _until: Instant) -> Result<Progress, ReleaseError> {
         let takes = self.seen(|state| state.answers_after);
+        let turns = self.state.lock().expect("whole").turns.take();
+        if let Some(outlet) = turns {
+            let (mut world, now) = (self.world.lock().expect("whole"), self.clock.boot());
+            for (after, verb) in [(s(2) - Duration::from_millis(50), Verb::On), (takes, Verb::Off)] {
+                world.schedule(now + after, Act::ForeignOutlet { outlet: outlet.to_owned(), verb });
+            }
+        }
         tokio::time::sleep(takes).await;
         let now = self.clock.boot();
         let mut state = self.state.lock().expect("whole");
