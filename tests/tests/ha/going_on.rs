@@ -134,7 +134,7 @@ async fn without_a_quorum_nothing_is_released_and_with_it_the_fence_goes_on() ->
     let leader = trio.leader().await?;
     trio.measures(leader, "picket_store_away_seconds", |away| away == 0.0).await;
     trio.measures(leader, "picket_term", |another| another > term).await;
-    let said = trio.said(trio.fence("k1")?).await?;
+    let said = trio.fenced("k1").await?;
     assert_eq!(said.code, 0, "{said:?}\n{}", trio.logs());
     trio.never(&said);
     Ok(())
