@@ -167,7 +167,7 @@ async fn an_off_that_was_stored_goes_out_without_a_quorum_and_nothing_is_confirm
     assert!(back.code != 0 && trio.told("on") == 0, "{back:?}");
     trio.quorum(true);
     let said = trio.said(running).await?;
-    let said = if said.code == 0 { said } else { trio.said(trio.fence("k1")?).await? };
+    let said = if said.code == 0 { said } else { trio.fenced("k1").await? };
     assert_eq!(said.code, 0, "{said:?}\n{}", trio.logs());
     trio.never(&said);
     Ok(())
