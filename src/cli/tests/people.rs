@@ -97,6 +97,9 @@ async fn abandoning_is_told_node_by_node() {
     let asked = gateway.script().abandoned[0].clone();
     assert_eq!((asked.release.as_str(), asked.expected_generation), ("storage", Some(7)));
 
+    let ran = ask(&gateway, "abandon r1n07 detach --reason known --yes").await;
+    assert!(ran.out.contains("release detach is not given up yet: its attempts have ended"), "{ran:?}");
+
     gateway.script().abandon = Some(Status::not_found("there is no release \"strage\""));
     let ran = ask(&gateway, "abandon r1n07,r1n08 strage --reason known --yes -o json").await;
     assert_eq!(ran.code, 6, "{ran:?}");

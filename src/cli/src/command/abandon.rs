@@ -1,6 +1,6 @@
 //! `picket abandon`: give up a release, by name.
 
-use picket_proto::v1::{AbandonReleaseRequest, Node};
+use picket_proto::v1::{AbandonReleaseRequest, Node, ReleaseStage};
 
 use crate::console::Stream;
 use crate::exit::Exit;
@@ -50,9 +50,9 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
     for (node, answer) in &answers {
         let line = match answer {
             Ok(now) => {
-                let done =
-                    format!("release {} abandoned; the node is {}", args.release, node_text::phase(now));
-                paint.tone(Tone::Good, &clean(&done))
+                let (tone, done) = came_to(now, &args.release);
+                let words = format!("release {} {done}; the node is {}", args.release, node_text::phase(now));
+                paint.tone(tone, &clean(&words))
             }
             Err(told) => {
                 paint.tone(Tone::Bad, &clean(&format!("refused: {}", told.to_string().replace('\n', "; "))))
@@ -61,6 +61,18 @@ pub async fn run(args: &Args, session: &mut Session<'_>) -> Result<Exit, Fault> 
         session.console.write(Stream::Out, &format!("{}  {line}\n", clean(node)))?;
     }
     Ok(exit)
+}
+
+/// What stands is taken away first: the word has ended attempts that nothing bounds, and no more.
+fn came_to(node: &Node, release: &str) -> (Tone, &'static str) {
+    let stage = node.releases.iter().find(|one| one.name == release).map(|one| one.stage());
+    match stage {
+        None | Some(ReleaseStage::Abandoned | ReleaseStage::Complete) => (Tone::Good, "abandoned"),
+        Some(_) => (
+            Tone::Busy,
+            "is not given up yet: its attempts have ended by your word, what it set up is taken away; abandon it again after that",
+        ),
+    }
 }
 
 /// One node; what the gateway refuses is of that node, what breaks the way there ends the command.

@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use super::fence::expect_ground;
-use super::release::{settle_released, stands_of};
+use super::release::settle_released;
 use super::restored::expect_no_hold;
 use super::{Refused, describe};
 use crate::device::Grade;
@@ -117,14 +117,6 @@ pub(super) fn abandon(
         true => &["fencing", "fenced", "released", "unfencing", "needs_operator", "power_on_failed"],
     };
     draft.expect_phase("abandoning a release", phases, "no release is under way")?;
-    if !orphan && stands_of(&draft.record, id) {
-        return Err(Refused::Phase {
-            wanted: "abandoning",
-            phase: "standing",
-            hint: "what this release set up lets volumes go for as long as it stands: it is taken away first, by hand where Picket \
-                   does not reach it, and seen to be gone by the release of that name in the settings",
-        });
-    }
     // An attempt that nothing bounds stays open for ever; giving the release up by name is a person's word for its end.
     let ended: Vec<EffectId> = draft
         .record
@@ -133,13 +125,17 @@ pub(super) fn abandon(
         .iter()
         .filter(|open| {
             let is_its = |kind: &EffectKind| match kind {
-                EffectKind::Release(of) | EffectKind::Standing(of) => of.belongs_to(id),
+                EffectKind::Release(of) => of.belongs_to(id),
+                EffectKind::Standing(of) => orphan && of.belongs_to(id),
                 _ => false,
             };
             open.life.is_none() && is_its(&open.kind)
         })
         .map(|open| open.id)
         .collect();
+    if !orphan && draft.record.ledger.standing().any(|(_, of)| of.belongs_to(id)) {
+        return end_attempts(draft, id, person, &ended);
+    }
     let unbounded = !ended.is_empty();
     let fence = draft.fence()?;
     let known: Vec<String> = fence.releases.iter().map(|release| release.id.to_string()).collect();
@@ -177,6 +173,31 @@ pub(super) fn abandon(
         }
     }
     settle_released(draft);
+    Ok(())
+}
+
+/// What stands is taken away before its release is given up. Until an attempt that nothing bounds has ended it may be set up
+/// again, and is never seen to be gone: that the attempt has ended is all that the word is taken for.
+fn end_attempts(draft: &mut Draft, id: &ReleaseId, person: &Person, ended: &[EffectId]) -> Result<(), Refused> {
+    if ended.is_empty() {
+        return Err(Refused::Phase {
+            wanted: "abandoning",
+            phase: "standing",
+            hint: "what this release set up lets volumes go for as long as it stands: it is taken away first, by hand where Picket \
+                   does not reach it, and seen to be gone by the release of that name in the settings",
+        });
+    }
+    let detail = format!(
+        "its attempts have ended, says {}: {}; what it set up is taken away before it is given up",
+        person.name, person.reason
+    );
+    draft.moment(format!("release {id}: {detail}"));
+    if let Some(release) = draft.fence()?.releases.iter_mut().find(|release| release.id == *id) {
+        release.detail = detail;
+    }
+    for effect in ended {
+        draft.record.ledger.close(*effect);
+    }
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use super::draft::Draft;
 use super::unfence::expect_released;
 use crate::event::{Person, PlannedRelease};
 use crate::ground::Look;
-use crate::ids::FenceId;
+use crate::ids::{FenceId, Term};
 use crate::ledger::EffectKind;
 use crate::outcome::{Outcome, Reason};
 use crate::power::Power;
@@ -17,6 +17,9 @@ use crate::topology::Topology;
 
 /// How long something of the old life may still take effect that nothing bounds: nobody knows that it is there.
 const UNBOUNDED: Duration = Duration::from_secs(600);
+
+/// No leadership of this life: theirs begin at 1.
+const OLD_LIFE: Term = Term(0);
 
 /// In the ledger: whatever receipts the old life may have issued.
 const OLD_RECEIPT: &str = "of the life before the restore";
@@ -45,7 +48,8 @@ pub(super) fn adopt(
         return Err(Refused::Phase { wanted: "adopting", phase, hint: "nothing was restored" });
     };
     mark.counted = true;
-    let (generation, term, at) = (draft.record.generation, draft.term, draft.at);
+    // Nothing of this life joins them: each is waited out for itself.
+    let (generation, term, at) = (draft.record.generation, OLD_LIFE, draft.at);
     let ledger = &mut draft.record.ledger;
     let mut enter = |kind: EffectKind, life: Option<Duration>| {
         ledger.enter(kind, generation, term, at, Some(life.unwrap_or(UNBOUNDED)), None);

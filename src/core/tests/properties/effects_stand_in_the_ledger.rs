@@ -53,9 +53,9 @@ proptest! {
                     ("close one" | "close all", _) => true,
                     ("hold ended", kind) => matches!(kind, EffectKind::Hold(_)),
                     ("release progress", kind) => matches!(kind, EffectKind::Release(_)),
-                    // Its own holder renewed it, or handed it back.
+                    // Its own holder renewed it, or handed it back; of one that had expired nothing is left to be told.
                     ("receipt" | "receipt with an old proof" | "hand back", EffectKind::Receipt(_)) => {
-                        record.receipts.iter().any(|one| one.effect == open.id && one.ended.is_some())
+                        record.receipts.iter().all(|one| one.effect != open.id || one.ended.is_some())
                     }
                     // A person's word for the end of what nothing bounds.
                     ("abandon", EffectKind::Release(_) | EffectKind::Standing(_)) => open.life.is_none(),

@@ -2,7 +2,7 @@
 
 use picket_core::ids::ReleaseId;
 use picket_core::order::Opened;
-use picket_core::record::Phase;
+use picket_core::record::{Phase, ReleaseState};
 use proptest::prelude::*;
 
 use crate::cases;
@@ -22,7 +22,13 @@ proptest! {
                 let earlier = fence.releases.iter().take_while(|release| release.id != *order.release());
                 // The parts of one release go side by side.
                 let beside = |id: &ReleaseId| order.release().is_part() && id.whole() == order.release().whole();
-                assert!(earlier.clone().all(|release| release.stage.is_over() || beside(&release.id)));
+                // One that was passed on waits for what acts in its place.
+                let whole = order.release().whole();
+                let waits = |release: &ReleaseState| release.passed_on.as_ref() == Some(&whole);
+                let is_over = |release: &ReleaseState| release.stage.is_over();
+                assert!(earlier.clone().all(|one| is_over(one) || beside(&one.id) || waits(one)));
+                let acts = fence.release(order.release()).and_then(|one| fence.release(one.passed_on.as_ref()?));
+                assert!(acts.is_none_or(is_over));
             }
         });
     }

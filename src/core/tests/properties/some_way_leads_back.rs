@@ -43,7 +43,11 @@ fn one_step(player: &mut Player) {
         Phase::Fencing => player.give_up(Reason::LevelsSpent),
         Phase::Fenced if record.is_groundless() => {
             for open in record.fence.iter().flat_map(|fence| &fence.releases) {
-                player.apply(Event::Abandon { release: open.id.clone(), person: person(), orphan: false });
+                let _ = player.try_apply(Event::Abandon {
+                    release: open.id.clone(),
+                    person: person(),
+                    orphan: false,
+                });
             }
             drop_holds(player, &record);
         }

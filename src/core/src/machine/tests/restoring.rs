@@ -61,6 +61,23 @@ fn what_may_have_been_under_way_stands_in_the_ledger_once_and_bounded() {
     assert_eq!(player.open_effects().len(), 4);
 }
 
+/// Found by `what_is_opened_stands_in_the_ledger`: an off of this life went under the old life's entry, and its answer would
+/// have ended that too.
+#[test]
+fn what_this_life_sends_does_not_join_what_the_old_one_may_have_sent() {
+    let mut player = Player::new();
+    player.restores(restore(), 20);
+    player.fence(request(1, &[&[host("bmc")]], &[]));
+    adopt(&mut player);
+    player.off_intent(&["bmc"]);
+    let offs: Vec<_> = player.open_effects().into_iter().filter(|words| words.contains("off")).collect();
+    assert_eq!(offs.len(), 2, "{offs:?}");
+    player.off_intent(&["bmc"]);
+    let open = player.record().ledger.open();
+    let terms: Vec<_> = open.iter().filter(|open| open.kind.label() == "off").map(|open| open.term.0 > 0).collect();
+    assert_eq!(terms, [false, true]);
+}
+
 #[test]
 fn a_node_that_reads_off_is_kept_off_and_nothing_of_it_is_proven_or_let_go() {
     let mut player = Player::new();

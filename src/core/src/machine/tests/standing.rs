@@ -7,7 +7,7 @@ use crate::ids::EffectId;
 use crate::ledger::EffectKind;
 use crate::machine::Refused;
 use crate::record::{Phase, ReleaseStage};
-use crate::support::{Player, host, person, release};
+use crate::support::{Player, host, person, release, request};
 
 const LINGERS: Duration = Duration::from_secs(30);
 
@@ -121,6 +121,30 @@ fn while_an_attempt_is_open_it_is_not_gone() {
     player.apply(Event::Closed { effects: vec![attempt], why: "its longest life has passed" });
     player.apply(Event::Withdrawn { effects });
     assert!(standing(&player).is_empty());
+}
+
+/// Found by `some_way_leads_back`: an attempt that nothing bounds was never over, what stood never gone, and the release not
+/// to be given up.
+#[test]
+fn a_word_ends_the_attempt_that_nothing_bounds_and_what_stands_goes_first() {
+    let mut request = request(1, &[&[host("bmc")]], &["oos"]);
+    request.releases[0].max_in_flight = None;
+    let mut player = Player::new();
+    player.apply(Event::Fence(Box::new(request)));
+    player.confirm();
+    player.apply(Event::StandsFound { release: release("oos"), lingers: LINGERS });
+    assert!(matches!(abandon(&mut player, false), Err(Refused::Phase { phase: "standing", .. })));
+    player.attempt("oos");
+    let effects = standing(&player);
+    player.apply(Event::Withdrawn { effects: effects.clone() });
+    assert_eq!(standing(&player), effects, "it may be set up again");
+    abandon(&mut player, false).unwrap();
+    assert_eq!((stage(&player), player.open_effects().len()), (ReleaseStage::Requested, 1));
+    assert_eq!(player.record().phase, Phase::Fenced);
+    assert!(matches!(abandon(&mut player, false), Err(Refused::Phase { phase: "standing", .. })));
+    player.apply(Event::Withdrawn { effects });
+    abandon(&mut player, false).unwrap();
+    assert_eq!((stage(&player), player.record().phase.clone()), (ReleaseStage::Abandoned, Phase::Released));
 }
 
 #[test]
