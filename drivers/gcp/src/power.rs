@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use picket_core::order::{OffOrder, OnOrder};
-use picket_core::power::{Epoch, EpochOrigin, Power, Reading};
+use picket_core::power::{Epoch, Power, Reading};
 use picket_core::time::BootTime;
 use picket_driver::{Accepted, Call, DriverError, Effect, ErrorKind};
 use tokio::time::Instant;
@@ -17,7 +17,7 @@ use crate::ours::{Ended, Ours};
 use crate::requests::{Of, RequestId};
 
 /// A cloud has one epoch: the instance's id, which is what every question names.
-const EPOCH: Epoch = Epoch { id: 1, origin: EpochOrigin::Fresh };
+const EPOCH: Epoch = Epoch::FIRST;
 /// Between two looks at what is under way.
 const LOOK: Duration = Duration::from_secs(1);
 /// A look that was asked for within this serves a stop.

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipmi_rs_core::connection::Message;
-use picket_core::power::{Epoch, EpochOrigin};
+use picket_core::power::{Epoch, Loss};
+use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
 use tokio::time::{Instant, sleep_until};
 
@@ -40,10 +41,12 @@ pub struct Line {
     /// Sessions that were lost and had carried a command, or whose close was begun and its answer not seen.
     pub(crate) orphans: Vec<Live>,
     epochs: u64,
-    /// The session was opened after a loss, and power was not read in it yet.
+    /// The newest loss, which every epoch after it tells.
+    loss: Option<Loss>,
+    /// Power was not read since the newest loss.
     pub(crate) unseen: bool,
-    /// How the next epoch begins.
-    pub(crate) next_origin: EpochOrigin,
+    /// Since when the session did not answer before which the next epoch begins. `None`: it was not lost.
+    pub(crate) lost_since: Option<BootTime>,
     /// Network function and command of questions that came to nothing, and how often in a row.
     pub(crate) unanswered: BTreeMap<(u8, u8), u32>,
 }
@@ -64,15 +67,23 @@ impl Line {
             stand_in: None,
             orphans: Vec::new(),
             epochs: 0,
+            loss: None,
             unseen: false,
-            next_origin: EpochOrigin::Fresh,
+            lost_since: None,
             unanswered: BTreeMap::new(),
         }
     }
 
-    fn next_epoch(&mut self, origin: EpochOrigin) -> Epoch {
+    /// It counts only once its session takes the place of the one before.
+    fn next_epoch(&mut self, lost_since: Option<BootTime>) -> Epoch {
         self.epochs += 1;
-        Epoch { id: self.epochs, origin }
+        let epoch = self.epochs;
+        Epoch { id: epoch, loss: lost_since.map(|since| Loss { epoch, since }).or(self.loss) }
+    }
+
+    fn begin(&mut self, epoch: Epoch) {
+        self.unseen |= epoch.begins_after_loss();
+        self.loss = epoch.loss;
     }
 
     /// Whether a session is there that surely lives.
@@ -93,12 +104,12 @@ impl Line {
     /// Opens a session if none is there.
     pub async fn warm_up(&mut self, call: &Call, until: Instant) -> Result<&mut Live, DriverError> {
         if self.session.is_none() {
-            let epoch = self.next_epoch(self.next_origin);
+            let epoch = self.next_epoch(self.lost_since);
             let live = self.door.open(epoch, call, until).await?;
-            self.next_origin = EpochOrigin::Fresh;
+            self.lost_since = None;
             let endpoint = self.settings.authority();
-            tracing::debug!(%endpoint, epoch = epoch.id, origin = ?epoch.origin, "session opened");
-            self.unseen = epoch.origin.is_loss();
+            tracing::debug!(%endpoint, epoch = epoch.id, loss = ?epoch.loss, "session opened");
+            self.begin(epoch);
             self.session = Some(live);
         }
         self.session
@@ -115,7 +126,7 @@ impl Line {
             Some(live) => *live,
             None => {
                 let since = self.session.as_ref().and_then(Live::unanswered_since);
-                let epoch = self.next_epoch(EpochOrigin::AfterLoss { since: since.unwrap_or(call.now()) });
+                let epoch = self.next_epoch(Some(since.unwrap_or(call.now())));
                 self.door.open(epoch, call, until).await?
             }
         };
@@ -130,7 +141,7 @@ impl Line {
                 return Err(self.silence(&Effort::reading()));
             }
         }
-        self.unseen = true;
+        self.begin(epoch);
         if let Some(old) = self.session.replace(fresh) {
             let endpoint = self.settings.authority();
             tracing::warn!(%endpoint, lost = old.epoch().id, epoch = epoch.id, "session lost");

@@ -4,7 +4,7 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use picket_core::order::{OffOrder, OnOrder};
-use picket_core::power::{Epoch, EpochOrigin, Power, Reading};
+use picket_core::power::{Epoch, Power, Reading};
 use picket_core::time::BootTime;
 use picket_driver::{Accepted, Call, DriverError, Effect, Effort, ErrorKind};
 use reqwest::Method;
@@ -18,7 +18,7 @@ use crate::hold::STOPS;
 use crate::server::{Said, Server};
 
 /// A cloud has one epoch: the server's id, which is what every question names.
-const EPOCH: Epoch = Epoch { id: 1, origin: EpochOrigin::Fresh };
+const EPOCH: Epoch = Epoch::FIRST;
 /// Between two looks at what is under way.
 const LOOK: Duration = Duration::from_millis(500);
 

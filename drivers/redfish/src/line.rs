@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use picket_core::power::Epoch;
+use picket_core::power::{Epoch, Loss};
 use picket_core::time::BootTime;
 use picket_driver::{Call, DriverError, Effect, Effort, ErrorKind};
 use rustls::pki_types::ServerName;
@@ -61,6 +61,8 @@ pub struct Line {
     pub(crate) lockout: Option<Lockout>,
     pub(crate) epochs: u64,
     pub(crate) epoch: Option<Epoch>,
+    /// The newest loss, which every epoch after it tells.
+    pub(crate) loss: Option<Loss>,
     /// What the manager said of its life, and when.
     pub(crate) life: Option<(Life, BootTime)>,
     /// The connection on which the manager's life was looked at last.
@@ -115,6 +117,7 @@ impl Line {
             epoch: None,
             life: None,
             looked: None,
+            loss: None,
             untold: None,
             sighted: false,
             unanswered_since: None,

@@ -1,6 +1,6 @@
 //! Looking whether the manager is in the same life, and in which epoch we are by that.
 
-use picket_core::power::{Epoch, EpochOrigin};
+use picket_core::power::{Epoch, Loss};
 use picket_driver::{Call, DriverError, Effort, ErrorKind};
 
 use crate::ask::Ask;
@@ -51,10 +51,11 @@ impl Line {
         }
         // A loss that no reading told yet is told by the next one, also where everything was closed in between.
         let lost = if goes_on == Some(false) { Some(since) } else { self.untold };
-        let origin = lost.map_or(EpochOrigin::Fresh, |since| EpochOrigin::AfterLoss { since });
         self.epochs += 1;
-        let epoch = Epoch { id: self.epochs, origin };
-        if origin.is_loss() {
+        let id = self.epochs;
+        self.loss = lost.map(|since| Loss { epoch: id, since }).or(self.loss);
+        let epoch = Epoch { id, loss: self.loss };
+        if epoch.begins_after_loss() {
             tracing::warn!(endpoint = %self.settings.authority(), epoch = epoch.id, "the manager restarted");
         }
         self.untold = lost;

@@ -47,7 +47,7 @@ pub async fn read(line: &mut Line, call: &Call) -> Result<Reading, DriverError> 
             true => Some(line.look_at_life(call).await?),
             false => None,
         };
-        if epoch.is_some_and(|epoch| epoch.origin.is_loss() && before != Some(epoch)) {
+        if epoch.is_some_and(|epoch| epoch.begins_after_loss() && before != Some(epoch)) {
             // What was read may be a word of the life before: an On of then takes nothing back of a loss.
             if !anew {
                 anew = true;

@@ -94,7 +94,7 @@ impl Wire {
                 self.ensure_session(call, end, &mut line).await?;
             }
             let epoch = line.session.map(|session| session.epoch);
-            if *request == Request::Command(Verb::Off) && line.session.is_some_and(|session| session.unseen) {
+            if *request == Request::Command(Verb::Off) && line.session.is_some() && line.unseen {
                 // The caller must see, and store, the loss before an off is sent in a new epoch (S2, S5).
                 let detail = format!("{}: its session was lost; power is read first", self.device);
                 return Err(DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, detail));
@@ -106,8 +106,8 @@ impl Wire {
                 return Err(DriverError::new(ErrorKind::Unreachable, Effect::DidNotHappen, detail));
             }
             let exchanged = self.send(call, end, &mut line, request).await?;
-            if let (Request::Read, Ok(_), Some(session)) = (request, &exchanged.what, &mut line.session) {
-                session.unseen = false;
+            if let (Request::Read, Ok(_)) = (request, &exchanged.what) {
+                line.unseen = false;
             }
             match exchanged.what {
                 Err(Trouble::NoSession) if again => {

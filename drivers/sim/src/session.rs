@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use picket_core::power::{Epoch, EpochOrigin};
+use picket_core::power::{Epoch, Loss};
 use picket_core::time::BootTime;
 
 use crate::wire::SessionId;
@@ -17,8 +17,6 @@ pub(crate) struct Session {
     pub(crate) doubtful: Option<BootTime>,
     /// When the first question was asked since its last answer, also by a caller who left.
     pub(crate) unanswered: Option<BootTime>,
-    /// It was made after a loss, and nothing was read in it yet.
-    pub(crate) unseen: bool,
     /// Its close was begun: nothing else is asked in it any more.
     pub(crate) closing: bool,
     /// When the last copy of anything was sent in it.
@@ -32,6 +30,10 @@ pub(crate) struct Line {
     epochs: u64,
     /// The session before was lost, and since when.
     lost: Option<BootTime>,
+    /// The newest loss, which every epoch after it tells.
+    loss: Option<Loss>,
+    /// Nothing was read since the newest loss.
+    pub(crate) unseen: bool,
     /// A session that was given up without its device's word may be open until then.
     pub(crate) haunted_until: Option<BootTime>,
     /// A command was sent whose answer has not come.
@@ -62,20 +64,13 @@ impl Line {
 
     pub(crate) fn opened(&mut self, id: SessionId, now: BootTime) {
         self.epochs += 1;
-        let lost = self.lost.take();
-        let origin = lost.map_or(EpochOrigin::Fresh, |since| EpochOrigin::AfterLoss { since });
-        let epoch = Epoch { id: self.epochs, origin };
-        let unseen = origin.is_loss();
+        let epoch = self.epochs;
+        self.loss = self.lost.take().map(|since| Loss { epoch, since }).or(self.loss);
+        let epoch = Epoch { id: epoch, loss: self.loss };
+        self.unseen |= epoch.begins_after_loss();
         self.shown.set(Some(id));
-        self.session = Some(Session {
-            id,
-            epoch,
-            doubtful: None,
-            unanswered: None,
-            unseen,
-            closing: false,
-            last_sent: now,
-        });
+        self.session =
+            Some(Session { id, epoch, doubtful: None, unanswered: None, closing: false, last_sent: now });
     }
 
     /// The device does not know it any more.

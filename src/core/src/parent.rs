@@ -196,7 +196,7 @@ mod tests {
         bench.falls("bmc");
         let ground = ReleaseGround::Confirmed(bench.confirmed());
         let look = |power: Option<Power>, asked: u64, epoch: u64| {
-            let epoch = Some(crate::power::Epoch { id: epoch, origin: crate::power::EpochOrigin::Fresh });
+            let epoch = Some(crate::power::Epoch { id: epoch, loss: None });
             let (asked_at, answered_at) = (at(asked), at(asked));
             let said = String::new();
             let reading = power.map(|power| Reading { power, asked_at, answered_at, epoch, said });

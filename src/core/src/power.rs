@@ -17,29 +17,14 @@ pub enum Power {
     Unknown,
 }
 
-/// How an epoch of a device began.
+/// That a session was lost: the device stopped answering in it, or refused it, and may have restarted. One that we closed
+/// ourselves was not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EpochOrigin {
-    /// The first one of this process, or the one after a session that we closed ourselves.
-    Fresh,
-    /// The one before was *lost*: the device stopped answering in it or refused it. The device may have restarted.
-    AfterLoss {
-        /// When the first question was asked that it left unanswered, or refused, after all that it had answered.
-        since: BootTime,
-    },
-}
-
-impl EpochOrigin {
-    /// Whether the one before was lost.
-    pub fn is_loss(self) -> bool {
-        matches!(self, EpochOrigin::AfterLoss { .. })
-    }
-
-    /// Whether the one before was lost at that time or later. What had stopped answering before a fence began was not
-    /// lost within it (S2).
-    pub fn is_loss_since(self, began: BootTime) -> bool {
-        matches!(self, EpochOrigin::AfterLoss { since } if since >= began)
-    }
+pub struct Loss {
+    /// The first epoch after it.
+    pub epoch: u64,
+    /// When the first question was asked that was left unanswered, or refused, after all that had been answered.
+    pub since: BootTime,
 }
 
 /// One uninterrupted life of a device: the same session, no restart of the BMC.
@@ -48,8 +33,43 @@ impl EpochOrigin {
 pub struct Epoch {
     /// Unique for the device within this process; grows.
     pub id: u64,
-    /// How it began.
-    pub origin: EpochOrigin,
+    /// The newest loss before this epoch, however many began since: whoever did not hear of it, as its answer did not arrive
+    /// or went to somebody else, is told by each that follows.
+    pub loss: Option<Loss>,
+}
+
+impl Epoch {
+    /// The first one of this process, after nothing.
+    pub const FIRST: Self = Self { id: 1, loss: None };
+
+    /// The one after a session that we closed ourselves.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self { id: self.id + 1, ..self }
+    }
+
+    /// The one after a session that was lost.
+    #[must_use]
+    pub fn next_after_loss(self, since: BootTime) -> Self {
+        let id = self.id + 1;
+        Self { id, loss: Some(Loss { epoch: id, since }) }
+    }
+
+    /// Whether the one right before it was lost.
+    pub fn begins_after_loss(self) -> bool {
+        self.was_lost_after(self.id - 1)
+    }
+
+    /// Whether anything was lost after the epoch `known`.
+    pub fn was_lost_after(self, known: u64) -> bool {
+        self.loss.is_some_and(|loss| loss.epoch > known)
+    }
+
+    /// Whether anything was lost at that time or later. What had stopped answering before a fence began was not lost
+    /// within it (S2).
+    pub fn was_lost_since(self, began: BootTime) -> bool {
+        self.loss.is_some_and(|loss| loss.since >= began)
+    }
 }
 
 /// One answer of one device. A failed call gives none: the judge is told of the silence instead.

@@ -226,7 +226,7 @@ async fn restart(rig: &Rig<'_>) -> Checked {
         return Err("it restarted, and is not read any more".to_owned());
     };
     ensure!(after.id > before.id, "it restarted, and the epoch is the same: {before:?}, {after:?}");
-    ensure!(after.origin.is_loss(), "its session was lost, and the driver says {after:?}");
+    ensure!(after.begins_after_loss(), "its session was lost, and the driver says {after:?}");
     let same = rig.must_read().await?.epoch;
     ensure!(same == Some(after), "another epoch without another loss: {same:?}");
     Ok(Shown::Yes)
@@ -255,7 +255,7 @@ async fn sight(rig: &Rig<'_>) -> Checked {
         }
     }
     let after = after.map_err(|error| format!("after the restart: {error}"))?.epoch;
-    let lost = after.is_some_and(|epoch| epoch.origin.is_loss()) && after != before;
+    let lost = after.is_some_and(|epoch| epoch.begins_after_loss()) && after != before;
     ensure!(lost, "its session was lost, and the driver says {after:?} after {before:?}");
     let off = rig.off().await.map_err(|error| format!("after a reading: {error}"))?;
     ensure!(off.epoch == after, "the off was taken in another epoch than the look: {off:?}, {after:?}");

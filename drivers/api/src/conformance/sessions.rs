@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use picket_core::power::{EpochOrigin, Power};
+use picket_core::power::Power;
 use tokio::time::sleep;
 
 use super::Trouble;
@@ -34,7 +34,7 @@ pub(super) async fn quiesce(rig: &Rig<'_>) -> Checked {
             return Ok(Shown::Yes);
         }
         ensure!(after.id > before.id, "the session was ended, and the epoch is the same: {after:?}");
-        ensure!(after.origin == EpochOrigin::Fresh, "we ended the session, and the driver says {after:?}");
+        ensure!(!after.begins_after_loss(), "we ended the session, and the driver says {after:?}");
     }
     Ok(Shown::Yes)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::bench::Bench;
 use crate::bmc::Bmc;
 use crate::network::{Fate, Network};
-use picket_core::power::{EpochOrigin, Power};
+use picket_core::power::Power;
 use picket_driver::PowerDriver;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -126,7 +126,7 @@ async fn a_lost_answer_of_the_handshake_is_cured() {
             let bench = Bench::new(network.address(), json!({})).await;
             let reading =
                 bench.read().await.unwrap_or_else(|error| panic!("{lost:#x} lost {times} times: {error}"));
-            assert_eq!(reading.epoch.expect("it has epochs").origin, EpochOrigin::Fresh);
+            assert_eq!(reading.epoch.expect("it has epochs").loss, None);
         }
     }
 }
@@ -241,7 +241,7 @@ async fn a_close_whose_caller_left_is_no_loss() {
     network.heal();
     let began = Instant::now();
     let after = bench.read().await.expect("in a new session").epoch.expect("it has epochs");
-    assert!(after.id > before.id && after.origin == EpochOrigin::Fresh, "{before:?}, {after:?}");
+    assert!(after.id > before.id && !after.begins_after_loss(), "{before:?}, {after:?}");
     assert!(began.elapsed() < Duration::from_secs(1), "the old session was not asked any more");
     bench.driver.quiesce(&bench.call()).await.expect("the old session's end is seen from outside");
 }
@@ -258,7 +258,24 @@ async fn a_close_whose_caller_left_hides_no_silence() {
     let call = bench.call();
     timeout(Duration::from_millis(50), bench.driver.quiesce(&call)).await.expect_err("nothing is answered");
     let after = bench.read().await.expect("in a new session").epoch.expect("it has epochs");
-    assert!(after.origin.is_loss());
+    assert!(after.begins_after_loss());
+}
+
+/// The session after the loss is closed before anything is read in it: the next one tells of the loss.
+#[tokio::test]
+async fn a_loss_that_no_reading_told_is_told_after_a_close() {
+    let mut bmc = Bmc::start(GUID);
+    let bench = Bench::new(bmc.address(), json!({})).await;
+    let before = bench.read().await.expect("answered").epoch.expect("it has epochs");
+    bmc.restart();
+    for _ in 0..2 {
+        bench.off().await.expect_err("the old session is gone, and nothing was read in the new one");
+    }
+    bench.driver.quiesce(&bench.call()).await.expect("closed");
+    bench.off().await.expect_err("nor in the one after that");
+    let after = bench.read().await.expect("answered").epoch.expect("it has epochs");
+    assert!(after.was_lost_after(before.id) && !before.was_lost_after(0), "{before:?}, {after:?}");
+    bench.off().await.expect("now it may be sent");
 }
 
 #[tokio::test]
@@ -272,7 +289,7 @@ async fn an_off_whose_session_was_lost_is_waited_for_or_its_end_is_seen_from_out
             break reading.epoch.expect("it has epochs");
         }
     };
-    assert!(epoch.origin.is_loss());
+    assert!(epoch.begins_after_loss());
     let began = Instant::now();
     bench.driver.quiesce(&bench.call()).await.expect("the BMC says that there is no such session");
     assert!(began.elapsed() < Duration::from_secs(4), "the idle limit of a minute was not waited out");

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use picket_core::power::{Epoch, EpochOrigin, Power};
+use picket_core::power::{Epoch, Power};
 use picket_driver::{Effect, ErrorKind, PowerDriver};
 use serde_json::json;
 
@@ -17,10 +17,7 @@ fn restarts(world: &mut World) {
 }
 
 fn lost_since(epoch: Option<Epoch>) -> Option<picket_core::time::BootTime> {
-    match epoch?.origin {
-        EpochOrigin::AfterLoss { since } => Some(since),
-        EpochOrigin::Fresh => None,
-    }
+    epoch.filter(|epoch| epoch.begins_after_loss())?.loss.map(|loss| loss.since)
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::own_off::{Long, OwnOff};
 use super::run::Run;
 use crate::device::{DeviceSpec, Grade, IdentityMatch};
-use crate::power::{Epoch, EpochOrigin, Power, Reading};
+use crate::power::{Epoch, Power, Reading};
 use crate::time::BootTime;
 
 mod when;
@@ -92,18 +92,22 @@ impl Trace {
         if self.epoch == Some(epoch.id) {
             return false;
         }
-        let first = self.epoch.replace(epoch.id).is_none();
+        let before = self.epoch.replace(epoch.id);
+        let first = before.is_none();
         // Also for the first one that is seen here: identity and hold were asked before any reading, and a device may
         // have restarted under them. Where we did not end the session before ourselves, it ended in a time of which
         // nobody knows anything: an Off after it is our doing only where our off was taken before.
         let unseen = if first { self.was_left } else { quiet || self.off.is_none() };
-        let after_loss = if first { epoch.origin.is_loss_since(self.began) } else { epoch.origin.is_loss() };
+        let after_loss = match before {
+            None => epoch.was_lost_since(self.began),
+            Some(before) => epoch.was_lost_after(before),
+        };
         // A parent has no session: its life is the proof of another node, and another proof of that is no loss.
         let lost = (after_loss || unseen) && self.spec.class.has_sessions();
         self.lost |= lost;
         if !first {
             self.begin_anew();
-            self.resumed |= epoch.origin == EpochOrigin::Fresh;
+            self.resumed |= !after_loss;
         }
         lost
     }

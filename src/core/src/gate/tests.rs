@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::ground::{AttestedOff, Look, LookFault, ReleaseGround};
 use crate::order::{Opened, PendingOn};
 use crate::power::Power::{Off, On, Unknown};
-use crate::power::{Epoch, EpochOrigin, Power};
+use crate::power::{Epoch, Power};
 use crate::record::ReleaseStage;
 use crate::store::StoreError;
 use crate::support::{Player, device, host, ms, person, request, s, supply};
@@ -108,7 +108,7 @@ fn on_is_a_breach_whichever_host_device_says_so_and_however_old_it_is() {
 fn a_new_epoch_sends_back_to_fencing() {
     let (player, ground) = fenced();
     let mut looks = look(&player, Off);
-    let epoch = Some(Epoch { id: 2, origin: EpochOrigin::Fresh });
+    let epoch = Some(Epoch::FIRST.next());
     looks[0].reading.as_mut().unwrap().epoch = epoch;
     assert_eq!(permit(&player, &ground, &looks), Err(GateFault::Look(LookFault::NewEpoch(device("bmc")))));
 }

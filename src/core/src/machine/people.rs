@@ -178,7 +178,12 @@ pub(super) fn abandon(
 
 /// What stands is taken away before its release is given up. Until an attempt that nothing bounds has ended it may be set up
 /// again, and is never seen to be gone: that the attempt has ended is all that the word is taken for.
-fn end_attempts(draft: &mut Draft, id: &ReleaseId, person: &Person, ended: &[EffectId]) -> Result<(), Refused> {
+fn end_attempts(
+    draft: &mut Draft,
+    id: &ReleaseId,
+    person: &Person,
+    ended: &[EffectId],
+) -> Result<(), Refused> {
     if ended.is_empty() {
         return Err(Refused::Phase {
             wanted: "abandoning",

@@ -14,7 +14,7 @@ use crate::gate::{self, GateFault};
 use crate::ground::{Look, LookFault, ReleaseGround};
 use crate::ids::{EffectId, ReleaseId};
 use crate::order::{Opened, ReleaseOrder};
-use crate::power::{Epoch, EpochOrigin, Power, Reading};
+use crate::power::{Epoch, Power, Reading};
 use crate::receipt::{ReceiptRequest, SeenOff};
 use crate::record::ReleaseStage;
 use crate::time::Clock;
@@ -260,7 +260,7 @@ fn forge(ground: &ReleaseGround, looks: &mut Vec<Look>, tick: u64) {
     let ReleaseGround::Confirmed(proof) = ground else { return };
     let at = boot(tick);
     let of = |(device, epoch): (&crate::ids::DeviceId, Option<u64>)| {
-        let epoch = epoch.map(|id| Epoch { id, origin: EpochOrigin::Fresh });
+        let epoch = epoch.map(|id| Epoch { id, loss: None });
         let reading =
             Reading { power: Power::Off, asked_at: at, answered_at: at, epoch, said: String::new() };
         Look { device: device.clone(), asked_at: at, reading: Some(reading) }

@@ -17,7 +17,7 @@ use crate::ids::{EffectId, FenceId, Generation};
 use crate::ledger::OpenEffect;
 use crate::machine;
 use crate::order::Opened;
-use crate::power::{Epoch, EpochOrigin, Power, Reading};
+use crate::power::{Epoch, Loss, Power, Reading};
 use crate::record::{NodeRecord, Phase};
 use crate::step;
 use crate::store::{Store, Stored};
@@ -304,15 +304,15 @@ impl Turn<'_> {
             let lost = lost.then_some(since);
             *session = Session { number: session.number + 1, open: true, life, lost, ..*session };
         }
-        let lost = session.lost.map(|since| EpochOrigin::AfterLoss { since: boot(since) });
-        Epoch { id: session.number, origin: lost.unwrap_or(EpochOrigin::Fresh) }
+        let loss = session.lost.map(|since| Loss { epoch: session.number, since: boot(since) });
+        Epoch { id: session.number, loss }
     }
 
     /// The life of the device in which it answers now.
     pub(super) fn epoch(&mut self, d: usize) -> Epoch {
         let epoch = self.session(d);
         match self.setup.weak {
-            Weak::Epochs => Epoch { id: 1, origin: EpochOrigin::Fresh },
+            Weak::Epochs => Epoch::FIRST,
             _ => epoch,
         }
     }

@@ -7,7 +7,7 @@ use picket_core::device::{DeviceSpec, IdentityMatch};
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::ledger::Ledger;
-use picket_core::power::{Epoch, EpochOrigin, Power, Reading};
+use picket_core::power::{Epoch, Power, Reading};
 use picket_core::rules::Rules;
 use picket_core::time::{BootTime, WallTime};
 use proptest::prelude::*;
@@ -81,8 +81,7 @@ impl Court {
     }
 
     fn epoch(&mut self, spec: &DeviceSpec) -> Option<Epoch> {
-        let first = Epoch { id: 1, origin: EpochOrigin::Fresh };
-        spec.has_epochs.then(|| *self.epochs.entry(spec.id.clone()).or_insert(first))
+        spec.has_epochs.then(|| *self.epochs.entry(spec.id.clone()).or_insert(Epoch::FIRST))
     }
 
     fn note(&mut self, id: &DeviceId, entry: Entry) {
@@ -144,9 +143,9 @@ impl Court {
             11 => {
                 // One loss in four is from before the fence began.
                 let since = if number == 0 { boot(0) } else { began() };
-                let origin = if number > 3 { EpochOrigin::Fresh } else { EpochOrigin::AfterLoss { since } };
-                if let Some(id) = self.epoch(&spec).map(|epoch| epoch.id + 1) {
-                    self.epochs.insert(spec.id.clone(), Epoch { id, origin });
+                if let Some(before) = self.epoch(&spec) {
+                    let next = if number > 3 { before.next() } else { before.next_after_loss(since) };
+                    self.epochs.insert(spec.id.clone(), next);
                 }
             }
             12 => self.log.barred = number < 2,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use picket_core::confirm::ConfirmedOff;
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
 use picket_core::ids::DeviceId;
-use picket_core::power::{Epoch, EpochOrigin, Power};
+use picket_core::power::{Epoch, Power};
 use picket_core::time::BootTime;
 
 /// When the fence of every history began.
@@ -42,7 +42,7 @@ impl std::fmt::Display for Log {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let time = |at: &BootTime| at.since_boot().as_millis();
         let life =
-            |epoch: &Option<Epoch>| epoch.map_or(String::new(), |one| format!(" {}{:?}", one.id, one.origin));
+            |epoch: &Option<Epoch>| epoch.map_or(String::new(), |one| format!(" {}{:?}", one.id, one.loss));
         writeln!(f, "level {}, resumed {}, lost {:?}", self.level, self.resumed, self.lost_before)?;
         for (id, entries) in &self.entries {
             writeln!(f, "{id} {:?}:", self.identities.get(id))?;
@@ -240,11 +240,9 @@ impl Log {
             .collect();
         let lost = self.lost_before.contains(&spec.id)
             // Only the first life can follow one that ended before the fence; each later one follows one that was heard.
-            || lives.iter().any(|life| {
-                life.origin.is_loss_since(began())
-                    || life.id != lives[0].id && life.origin.is_loss()
-            });
-        let renewed = lives.iter().any(|epoch| epoch.id != lives[0].id && epoch.origin == EpochOrigin::Fresh);
+            || lives.iter().any(|life| life.was_lost_since(began()))
+            || lives.windows(2).any(|two| two[1].was_lost_after(two[0].id));
+        let renewed = lives.windows(2).any(|two| two[1].id != two[0].id && !two[1].was_lost_after(two[0].id));
         let looks = looks.filter_map(|entry| match entry {
             Entry::Answer { power, asked, answered, .. } => Some((*asked, *power, *answered)),
             Entry::Silence { asked } => Some((*asked, Power::Unknown, *asked)),

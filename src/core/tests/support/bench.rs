@@ -7,7 +7,7 @@ use picket_core::confirm::{ConfirmedOff, Judge, Verdict};
 use picket_core::device::{DeviceSpec, Grade, IdentityMatch};
 use picket_core::ids::{DeviceId, Term};
 use picket_core::ledger::Ledger;
-use picket_core::power::{Epoch, EpochOrigin, Power, Reading};
+use picket_core::power::{Epoch, Power, Reading};
 use picket_core::record::NodeRecord;
 use picket_core::rules::Rules;
 use picket_core::time::{BootTime, WallTime};
@@ -30,7 +30,7 @@ pub struct Bench {
 
 impl Bench {
     pub fn first_epoch() -> Epoch {
-        Epoch { id: 1, origin: EpochOrigin::Fresh }
+        Epoch::FIRST
     }
 
     /// A fence of these levels, opened just now; every device identified and held.
@@ -147,18 +147,19 @@ impl Bench {
 
     /// Its session was lost: from now on it answers in a new one.
     pub fn restarts(&mut self, name: &str) -> &mut Self {
-        self.new_epoch(name, EpochOrigin::AfterLoss { since: self.now })
+        let now = self.now;
+        self.new_epoch(name, |before| before.next_after_loss(now))
     }
 
     /// We ended its session: from now on it answers in a new one.
     pub fn reconnects(&mut self, name: &str) -> &mut Self {
-        self.new_epoch(name, EpochOrigin::Fresh)
+        self.new_epoch(name, Epoch::next)
     }
 
-    fn new_epoch(&mut self, name: &str, origin: EpochOrigin) -> &mut Self {
+    fn new_epoch(&mut self, name: &str, next: impl FnOnce(Epoch) -> Epoch) -> &mut Self {
         let id = device(name);
-        let next = self.epoch(&id).map_or(1, |epoch| epoch.id + 1);
-        self.epochs.insert(id, Some(Epoch { id: next, origin }));
+        let epoch = self.epoch(&id).map_or(Epoch::FIRST, next);
+        self.epochs.insert(id, Some(epoch));
         self
     }
 

@@ -49,7 +49,8 @@ impl Sessions {
                     return;
                 }
                 let fell_silent = self.silent.remove(device) == Some(true);
-                if epoch.origin.is_loss_since(self.began) || fell_silent {
+                let news = before.is_none_or(|before| epoch.was_lost_after(before));
+                if news && epoch.was_lost_since(self.began) || fell_silent {
                     self.lost.insert(device.clone());
                 }
             }

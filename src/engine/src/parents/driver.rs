@@ -9,7 +9,7 @@ use picket_core::device::{DeviceClass, Grade, Identity, MaxInFlight};
 use picket_core::ids::{FenceId, NodeId, Term};
 use picket_core::order::{HoldOrder, OffOrder, OnOrder, UnholdOrder};
 use picket_core::parent::{NotThere, ParentOff, Placement};
-use picket_core::power::{Epoch, EpochOrigin, Power, Reading};
+use picket_core::power::{Epoch, Power, Reading};
 use picket_core::time::BootTime;
 use picket_driver::{
     Accepted, Call, DriverError, Effect, ErrorKind, HoldFound, HoldReport, PowerDriver, Traits,
@@ -56,7 +56,7 @@ struct Seen {
 
 impl Seen {
     fn life(&self) -> Epoch {
-        Epoch { id: self.epoch, origin: EpochOrigin::Fresh }
+        Epoch { id: self.epoch, loss: None }
     }
 
     fn proof(&mut self, proof: (FenceId, u32, Term)) -> Epoch {

@@ -1,7 +1,5 @@
 //! What lands late, and when nothing lands any more.
 
-use picket_core::power::EpochOrigin;
-
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -14,7 +12,7 @@ async fn after_quiesce_no_late_off_is_executed_and_the_epoch_is_fresh() {
     bench.on().await.expect("taken");
     tokio::time::sleep(Duration::from_secs(60)).await;
     let reading = bench.read().await.expect("answers");
-    assert_eq!((reading.power, reading.epoch.expect("has epochs").origin), (Power::On, EpochOrigin::Fresh));
+    assert_eq!((reading.power, reading.epoch.expect("has epochs").loss), (Power::On, None));
     assert_eq!(bench.world().edges("n1", bench.now()).len(), 2);
 }
 

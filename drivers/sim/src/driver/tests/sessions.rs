@@ -1,8 +1,7 @@
 //! Sessions: which end is a loss, and what is not done without one.
 
-use picket_core::power::EpochOrigin;
-
 use super::*;
+use picket_core::power::Loss;
 
 #[tokio::test(start_paused = true)]
 async fn no_session_is_opened_for_an_on() {
@@ -40,12 +39,12 @@ async fn a_silent_device_that_knows_the_old_session_did_not_restart() {
 async fn a_restart_begins_a_new_epoch_after_loss() {
     let bench = Bench::new().await;
     let first = bench.read().await.expect("answers").epoch.expect("has epochs");
-    assert_eq!(first.origin, EpochOrigin::Fresh);
+    assert!(!first.begins_after_loss());
     let restart = Act::RestartBmc { device: DEV.to_owned(), down: Duration::ZERO, estranged: true };
     bench.world().happen(bench.now(), restart);
     let reading = bench.read().await.expect("answers in a new session");
     let second = reading.epoch.expect("has epochs");
-    assert!(second.origin.is_loss());
+    assert!(second.begins_after_loss());
     assert_eq!(reading.power, Power::Off);
     assert!(second.id > first.id);
     assert!(bench.world().truth("n1", bench.now()), "it lies");
@@ -61,7 +60,7 @@ async fn a_device_silent_for_long_is_lost_while_the_old_session_may_live_on() {
     bench.read().await.expect_err("silent to the old session and to a new one");
     bench.mend();
     let epoch = bench.read().await.expect("answers").epoch.expect("has epochs");
-    assert_eq!(epoch.origin, EpochOrigin::AfterLoss { since }, "since the first question");
+    assert_eq!(epoch.loss, Some(Loss { epoch: epoch.id, since }), "since the first question");
     assert_eq!(bench.world().sessions(DEV, bench.now()), 2, "the old one was never closed");
     bench.driver.quiesce(&bench.call()).await.expect_err("the old one lives for a minute");
     let patient = bench.call().until(Instant::now() + Duration::from_secs(60));
@@ -81,7 +80,7 @@ async fn a_session_that_ended_idle_was_not_lost() {
             bench.driver.quiesce(&bench.call()).await.expect("nothing is open");
         }
         let epoch = bench.read().await.expect("answers").epoch.expect("has epochs");
-        assert_eq!(epoch.origin, EpochOrigin::Fresh);
+        assert!(!epoch.begins_after_loss());
     }
 }
 
@@ -99,7 +98,7 @@ async fn a_session_that_fell_silent_and_then_ended_idle_was_lost() {
             bench.driver.quiesce(&bench.call()).await.expect("nothing is open");
         }
         let epoch = bench.read().await.expect("answers").epoch.expect("has epochs");
-        assert_eq!(epoch.origin, EpochOrigin::AfterLoss { since });
+        assert_eq!(epoch.loss, Some(Loss { epoch: epoch.id, since }));
     }
 }
 
@@ -118,6 +117,27 @@ async fn no_off_is_sent_after_a_loss_before_a_reading() {
     bench.off().await.expect("taken");
 }
 
+/// The session after the loss ends before anything is read in it, by our own doing or by its idleness: the next one tells of
+/// the loss.
+#[tokio::test(start_paused = true)]
+async fn a_loss_that_no_reading_told_is_told_by_the_next_session() {
+    for quiesced in [false, true] {
+        let bench = Bench::new().await;
+        let before = bench.read().await.expect("answers").epoch.expect("has epochs");
+        let restart = Act::RestartBmc { device: DEV.to_owned(), down: Duration::ZERO, estranged: false };
+        bench.world().happen(bench.now(), restart);
+        bench.off().await.expect_err("nothing was read");
+        match quiesced {
+            true => bench.driver.quiesce(&bench.call()).await.expect("closed"),
+            false => tokio::time::sleep(Duration::from_secs(90)).await,
+        }
+        bench.off().await.expect_err("nothing was read since");
+        let after = bench.read().await.expect("answers").epoch.expect("has epochs");
+        assert!(after.was_lost_after(before.id), "{before:?}, {after:?}");
+        bench.off().await.expect("taken");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_close_whose_caller_left_is_no_loss() {
     let bench = Bench::new().await;
@@ -128,5 +148,5 @@ async fn a_close_whose_caller_left_is_no_loss() {
     left.expect_err("the answer is late");
     bench.mend();
     let after = bench.read().await.expect("answers").epoch.expect("has epochs");
-    assert!(after.id > before.id && after.origin == EpochOrigin::Fresh, "{after:?}");
+    assert!(after.id > before.id && !after.begins_after_loss(), "{after:?}");
 }

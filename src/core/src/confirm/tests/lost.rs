@@ -3,8 +3,8 @@
 use crate::confirm::Verdict;
 use crate::device::{DeviceSpec, Grade};
 use crate::event::Event;
+use crate::power::Epoch;
 use crate::power::Power::{Off, On};
-use crate::power::{Epoch, EpochOrigin};
 use crate::support::{Bench, Player, device, host, s};
 use crate::time::BootTime;
 
@@ -46,9 +46,9 @@ fn an_on_from_before_the_loss_does_not_serve() {
 
 #[test]
 fn an_off_taken_in_a_new_epoch_does_not_count_until_there_was_a_look() {
-    for epoch in [EpochOrigin::Fresh, EpochOrigin::AfterLoss { since: BootTime::default() }] {
+    for epoch in [Epoch::FIRST.next(), Epoch::FIRST.next_after_loss(BootTime::default())] {
         let mut bench = Bench::of(&[&[host("bmc")]]);
-        bench.reads("bmc", On).answers_in("bmc", Some(Epoch { id: 2, origin: epoch })).off("bmc");
+        bench.reads("bmc", On).answers_in("bmc", Some(epoch)).off("bmc");
         assert!(!bench.wants_off("bmc"), "first a look");
         bench.wait(s(1)).reads("bmc", Off).wait(s(1)).reads("bmc", Off);
         assert!(!bench.is_confirmed() && bench.wants_off("bmc"));
@@ -87,7 +87,7 @@ fn the_loss_that_is_stored_binds_successors() {
 /// The identity was answered and the hold engaged before; the first reading is already in the session after the loss.
 #[test]
 fn a_first_epoch_that_follows_a_loss_is_a_loss() {
-    let after = Epoch { id: 7, origin: EpochOrigin::AfterLoss { since: BootTime::default() } };
+    let after = Epoch { id: 6, loss: None }.next_after_loss(BootTime::default());
     let mut bench = Bench::of(&[&[host("bmc")]]);
     bench.answers_in("bmc", Some(after)).reads("bmc", Off).already("bmc").reads_off("bmc", 60);
     assert!(is_restarted(&bench), "a BMC that restarted under our hold says Off for a live host");
@@ -97,13 +97,34 @@ fn a_first_epoch_that_follows_a_loss_is_a_loss() {
     assert!(bench.is_confirmed(), "seen on and fallen, it is believed");
 }
 
+/// Found by `confirmed_only_when_it_stays_dark`: the only answer of the epoch after the loss did not arrive, and the one
+/// that did was of a session after it, which follows one that was closed.
+#[test]
+fn a_loss_whose_own_epoch_was_never_heard_is_a_loss() {
+    let unheard = |bench: &mut Bench| {
+        bench.restarts("bmc").reconnects("bmc");
+        bench.reads("bmc", Off).already("bmc").reads_off("bmc", 60);
+        assert!(is_restarted(bench));
+        assert_eq!(bench.lost, [device("bmc")]);
+    };
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    unheard(&mut bench);
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.reads("bmc", On).off("bmc");
+    unheard(&mut bench);
+    // One that was heard is no news in the epochs after it.
+    let mut bench = Bench::of(&[&[host("bmc")]]);
+    bench.restarts("bmc").reads("bmc", On).off("bmc").reconnects("bmc").reads("bmc", Off);
+    assert_eq!(bench.lost, [device("bmc")]);
+}
+
 /// Nothing that it said in the fence was said in a session that is gone: it is as one that was never asked before.
 #[test]
 fn a_session_that_had_stopped_answering_before_the_fence_was_not_lost_within_it() {
     for (ago, lost) in [(s(1), false), (s(0), true)] {
         let mut bench = Bench::of(&[&[host("bmc")]]).begun_now();
         let since = BootTime::from_boot(bench.now.since_boot() - ago);
-        let after = Epoch { id: 7, origin: EpochOrigin::AfterLoss { since } };
+        let after = Epoch { id: 6, loss: None }.next_after_loss(since);
         bench.wait(s(1)).answers_in("bmc", Some(after)).reads("bmc", Off).already("bmc").reads_off("bmc", 60);
         assert_eq!((is_restarted(&bench), bench.is_confirmed()), (lost, !lost), "{ago:?} before");
         assert_eq!(bench.lost.len(), usize::from(lost));
@@ -113,7 +134,7 @@ fn a_session_that_had_stopped_answering_before_the_fence_was_not_lost_within_it(
 #[test]
 fn what_is_lost_within_the_fence_binds_also_after_a_loss_from_before() {
     let mut bench = Bench::of(&[&[host("bmc")]]).begun_now();
-    let before = Epoch { id: 7, origin: EpochOrigin::AfterLoss { since: BootTime::default() } };
+    let before = Epoch { id: 6, loss: None }.next_after_loss(BootTime::default());
     bench.wait(s(1)).answers_in("bmc", Some(before)).reads("bmc", On);
     bench.restarts("bmc").reads("bmc", Off).already("bmc").reads_off("bmc", 60);
     assert!(is_restarted(&bench));

@@ -74,7 +74,8 @@ fn what_this_life_sends_does_not_join_what_the_old_one_may_have_sent() {
     assert_eq!(offs.len(), 2, "{offs:?}");
     player.off_intent(&["bmc"]);
     let open = player.record().ledger.open();
-    let terms: Vec<_> = open.iter().filter(|open| open.kind.label() == "off").map(|open| open.term.0 > 0).collect();
+    let terms: Vec<_> =
+        open.iter().filter(|open| open.kind.label() == "off").map(|open| open.term.0 > 0).collect();
     assert_eq!(terms, [false, true]);
 }
 

@@ -6,7 +6,7 @@ use picket_core::confirm::{Judge, Verdict};
 use picket_core::device::{DeviceClass, DeviceSpec, IdentityMatch};
 use picket_core::ids::DeviceId;
 use picket_core::ledger::Ledger;
-use picket_core::power::{Epoch, EpochOrigin, Power, Reading};
+use picket_core::power::{Epoch, Power, Reading};
 use picket_core::rules::Rules;
 use picket_core::time::WallTime;
 
@@ -83,13 +83,12 @@ pub fn live(story: &Story) -> Ending {
         dark_at: None,
     };
     let specs: BTreeMap<_, _> = levels.iter().flatten().map(|spec| (spec.id.clone(), spec.clone())).collect();
-    let first = Epoch { id: 1, origin: EpochOrigin::Fresh };
     let mut stage = Stage {
         story,
         world,
         judge,
         ledger,
-        epochs: specs.keys().map(|id| (id.clone(), first)).collect(),
+        epochs: specs.keys().map(|id| (id.clone(), Epoch::FIRST)).collect(),
         specs,
         flights: BTreeMap::new(),
         not_before: BTreeMap::new(),
@@ -233,10 +232,9 @@ impl Stage<'_> {
         let epoch = self.epochs.get_mut(id).unwrap();
         if lives > self.outlived {
             self.outlived = lives;
-            *epoch =
-                Epoch { id: epoch.id + 1, origin: EpochOrigin::AfterLoss { since: boot(self.world.now) } };
+            *epoch = epoch.next_after_loss(boot(self.world.now));
         } else if reconnects {
-            *epoch = Epoch { id: epoch.id + 1, origin: EpochOrigin::Fresh };
+            *epoch = epoch.next();
         }
         let epoch = spec.has_epochs.then_some(*epoch);
         let lies = last.is_some_and(|restart| now < restart.at + restart.silent + restart.lies)
