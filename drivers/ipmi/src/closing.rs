@@ -7,12 +7,11 @@
 use std::time::Duration;
 
 use ipmi_rs_core::connection::IpmiCommand;
-use picket_core::time::BootTime;
 use picket_driver::{Call, Effort};
 use tokio::time::Instant;
 
 use crate::command::{CloseSession, GetSessionInfo};
-use crate::line::{Line, end_of};
+use crate::line::{Line, Lost, end_of};
 use crate::live::Live;
 
 /// How long a close may stay unanswered: a BMC that closed, and whose answer was lost, does not answer again.
@@ -46,9 +45,10 @@ async fn is_open(live: &mut Live, id: u32, call: &Call) -> Option<bool> {
     GetSessionInfo::parse_success_response(&heard.answer.data).ok()
 }
 
-/// Since when this session does not answer.
-fn lost(live: &Live, call: &Call) -> BootTime {
-    live.unanswered_since().unwrap_or(call.now())
+/// That this session is lost, since it does not answer.
+fn lost(live: &Live, call: &Call) -> Option<Lost> {
+    let since = live.unanswered_since().unwrap_or(call.now());
+    Some(Lost { epoch: live.epoch().id, since })
 }
 
 /// Closes what can be closed now. `Some`: from then on the rest is surely over, if nothing more is sent.
@@ -59,11 +59,10 @@ pub async fn close_all(line: &mut Line, call: &Call) -> Option<Instant> {
     line.orphans.retain(|live| Instant::now() < live.dead_at(longest));
     // The caller may leave while a close is under way, and the BMC may have carried it out: from here on nothing else is
     // asked in this session, so that its end is never taken for a loss.
-    let before = line.lost_since;
     let present = line.session.take().map(|live| {
         if live.is_silent() {
             // It may be lost already, and that must not be forgotten with the caller.
-            line.lost_since = Some(lost(&live, call));
+            line.lost = lost(&live, call);
         }
         let epoch = live.epoch().id;
         line.orphans.push(live);
@@ -73,8 +72,11 @@ pub async fn close_all(line: &mut Line, call: &Call) -> Option<Instant> {
     while let Some(live) = line.orphans.get_mut(index) {
         let (is_present, carried) = (present == Some(live.epoch().id), live.has_carried());
         let closed = close_itself(live, call).await;
-        if is_present {
-            line.lost_since = if closed { before } else { Some(lost(live, call)) };
+        if closed && line.lost.is_some_and(|lost| lost.epoch == live.epoch().id) {
+            // It answers after all, also where whoever asked it before left.
+            line.lost = None;
+        } else if is_present && !closed {
+            line.lost = lost(live, call);
         }
         match closed {
             true => line.orphans.swap_remove(index).closed(),
@@ -91,11 +93,11 @@ pub async fn close_all(line: &mut Line, call: &Call) -> Option<Instant> {
 
 /// Asks in a new session after those that do not answer.
 async fn look_from_outside(line: &mut Line, call: &Call) {
-    let lost_since = line.lost_since;
+    let lost = line.lost;
     let until = end_of(call).min(Instant::now() + OUTSIDE);
     let opened = line.warm_up(call, until).await.is_ok();
     // This session is not the next epoch: it ends here.
-    line.lost_since = lost_since;
+    line.lost = lost;
     let Some(mut outside) = line.session.take().filter(|_| opened) else { return };
     let own = outside.remote_id();
     // A BMC that does not know the very session in which it is asked does not know the others either.

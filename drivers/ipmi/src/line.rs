@@ -30,6 +30,14 @@ const DOUBTFUL: Duration = Duration::from_millis(1_750);
 /// swallowed once in twenty times.
 const LAST_WORD: Duration = Duration::from_millis(1_500);
 
+/// A session that stopped answering, and has no successor yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lost {
+    pub(crate) epoch: u64,
+    /// When the first question was asked that it left unanswered.
+    pub(crate) since: BootTime,
+}
+
 /// The state of the conversation.
 #[derive(Debug)]
 pub struct Line {
@@ -45,8 +53,8 @@ pub struct Line {
     loss: Option<Loss>,
     /// Power was not read since the newest loss.
     pub(crate) unseen: bool,
-    /// Since when the session did not answer before which the next epoch begins. `None`: it was not lost.
-    pub(crate) lost_since: Option<BootTime>,
+    /// The session before the next epoch was lost.
+    pub(crate) lost: Option<Lost>,
     /// Network function and command of questions that came to nothing, and how often in a row.
     pub(crate) unanswered: BTreeMap<(u8, u8), u32>,
 }
@@ -69,7 +77,7 @@ impl Line {
             epochs: 0,
             loss: None,
             unseen: false,
-            lost_since: None,
+            lost: None,
             unanswered: BTreeMap::new(),
         }
     }
@@ -104,9 +112,9 @@ impl Line {
     /// Opens a session if none is there.
     pub async fn warm_up(&mut self, call: &Call, until: Instant) -> Result<&mut Live, DriverError> {
         if self.session.is_none() {
-            let epoch = self.next_epoch(self.lost_since);
+            let epoch = self.next_epoch(self.lost.map(|lost| lost.since));
             let live = self.door.open(epoch, call, until).await?;
-            self.lost_since = None;
+            self.lost = None;
             let endpoint = self.settings.authority();
             tracing::debug!(%endpoint, epoch = epoch.id, loss = ?epoch.loss, "session opened");
             self.begin(epoch);

@@ -53,7 +53,10 @@ async fn already(
     effort: &Effort,
 ) -> Result<Option<Accepted>, DriverError> {
     let reading = read(line, call).await.map_err(|error| effort.judge(error))?;
-    let same = reading.power == wanted && reading.epoch == Some(heard.epoch);
+    let is_one_life = reading.epoch == Some(heard.epoch);
+    // Who asked did not see that reading: nothing is sent before a loss was told, and stored (S2, S5).
+    line.unseen |= !is_one_life;
+    let same = reading.power == wanted && is_one_life;
     Ok(same.then(|| Accepted { answered_at: reading.answered_at, already: true, ..accepted(heard) }))
 }
 

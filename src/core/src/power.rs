@@ -57,7 +57,7 @@ impl Epoch {
 
     /// Whether the one right before it was lost.
     pub fn begins_after_loss(self) -> bool {
-        self.was_lost_after(self.id - 1)
+        self.loss.is_some_and(|loss| loss.epoch == self.id)
     }
 
     /// Whether anything was lost after the epoch `known`.
@@ -65,10 +65,33 @@ impl Epoch {
         self.loss.is_some_and(|loss| loss.epoch > known)
     }
 
-    /// Whether anything was lost at that time or later. What had stopped answering before a fence began was not lost
-    /// within it (S2).
-    pub fn was_lost_since(self, began: BootTime) -> bool {
-        self.loss.is_some_and(|loss| loss.since >= began)
+    /// Whether anything was lost within a fence. What had stopped answering before it began was not lost within it (S2).
+    pub fn was_lost_since(self, began: Began) -> bool {
+        let since = |at| self.loss.is_some_and(|loss| loss.since >= at);
+        match began {
+            Began::Here(at) => since(at),
+            Began::Elsewhere { led_since } => self.begins_after_loss() || since(led_since),
+        }
+    }
+}
+
+/// When a fence began, as far as this process knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Began {
+    /// By this process, at that time.
+    Here(BootTime),
+    /// By another one, nobody here knows when: what was lost right before the session of now, or since this process leads,
+    /// may have been lost within it. What was lost earlier, and followed by sessions that ended well, was before.
+    Elsewhere {
+        /// Since when this process leads.
+        led_since: BootTime,
+    },
+}
+
+impl Default for Began {
+    /// Every loss counts.
+    fn default() -> Self {
+        Self::Here(BootTime::default())
     }
 }
 

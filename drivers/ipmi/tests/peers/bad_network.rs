@@ -261,6 +261,25 @@ async fn a_close_whose_caller_left_hides_no_silence() {
     assert!(after.begins_after_loss());
 }
 
+#[tokio::test]
+async fn a_session_that_answers_its_close_in_the_end_was_not_lost() {
+    let bmc = Bmc::start(GUID);
+    let network = Network::before(bmc.address()).await;
+    let mut bench = Bench::new(network.address(), json!({})).await;
+    let before = bench.read().await.expect("answered").epoch.expect("it has epochs");
+    bench.off().await.expect("taken");
+    network.rule(|_, _| Fate::Lose);
+    bench.life = Duration::from_millis(500);
+    bench.read().await.expect_err("nothing gets through");
+    bench.life = Duration::from_secs(5);
+    let call = bench.call();
+    timeout(Duration::from_millis(50), bench.driver.quiesce(&call)).await.expect_err("nothing is answered");
+    network.heal();
+    bench.driver.quiesce(&bench.call()).await.expect("the old session closes itself");
+    let after = bench.read().await.expect("in a new session").epoch.expect("it has epochs");
+    assert!(after.id > before.id && after.loss.is_none(), "{before:?}, {after:?}");
+}
+
 /// The session after the loss is closed before anything is read in it: the next one tells of the loss.
 #[tokio::test]
 async fn a_loss_that_no_reading_told_is_told_after_a_close() {

@@ -22,7 +22,7 @@ use trace::Trace;
 use crate::device::{DeviceClass, Grade, IdentityMatch};
 use crate::ids::{DeviceId, FenceId, Generation, NodeId, ReleaseId, Term};
 use crate::ledger::Ledger;
-use crate::power::{Epoch, Power, Reading};
+use crate::power::{Began, Epoch, Power, Reading};
 use crate::record::{DeviceEvidence, Evidence, NodeRecord, Phase};
 use crate::rules::Rules;
 use crate::time::{BootTime, WallTime};
@@ -98,11 +98,11 @@ impl Judge {
         })
     }
 
-    /// The fence began at `at`, on our boot-time clock: a session that had stopped answering before was not lost within
+    /// When the fence began, on our boot-time clock: a session that had stopped answering before was not lost within
     /// the fence (S2). Without this every loss counts.
     #[must_use]
-    pub fn begun(mut self, at: BootTime) -> Self {
-        self.traces.values_mut().for_each(|trace| trace.began(at));
+    pub fn begun(mut self, began: Began) -> Self {
+        self.traces.values_mut().for_each(|trace| trace.began(began));
         self
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::own_off::{Long, OwnOff};
 use super::run::Run;
 use crate::device::{DeviceSpec, Grade, IdentityMatch};
-use crate::power::{Epoch, Power, Reading};
+use crate::power::{Began, Epoch, Power, Reading};
 use crate::time::BootTime;
 
 mod when;
@@ -32,7 +32,7 @@ pub(super) struct Trace {
     pub(super) answered: bool,
     resumed: bool,
     /// When the fence began: what was lost before was not lost within it.
-    began: BootTime,
+    began: Began,
     epoch: Option<u64>,
     /// When something other than power was answered last, whose epoch is not known.
     contacted_at: Option<BootTime>,
@@ -62,7 +62,7 @@ impl Trace {
             lost,
             answered: false,
             resumed,
-            began: BootTime::default(),
+            began: Began::default(),
             epoch: None,
             contacted_at: None,
             was_left: false,
@@ -76,8 +76,8 @@ impl Trace {
         }
     }
 
-    pub(super) fn began(&mut self, at: BootTime) {
-        self.began = at;
+    pub(super) fn began(&mut self, began: Began) {
+        self.began = began;
     }
 
     /// Notes the life of the device in which something was answered. True if it is new and the one before was lost.

@@ -15,7 +15,7 @@ use crate::event::Event;
 use crate::ground::ReleaseGround;
 use crate::order::Opened;
 use crate::outcome::Reason;
-use crate::power::{Power, Reading};
+use crate::power::{Began, Power, Reading};
 use crate::record::HoldState;
 use crate::time::Clock;
 
@@ -93,7 +93,7 @@ impl Turn<'_> {
         let (term, gateway) = (self.gateway().lead?.term, self.gateway());
         let resumed = gateway.resumed && self.setup.weak != Weak::LongWindow;
         let judge = Judge::new(gateway.record(), term, &self.setup.rules, resumed)?;
-        let judge = judge.begun(gateway.began.map(boot).unwrap_or_default());
+        let judge = judge.begun(Began::Here(gateway.began.map(boot).unwrap_or_default()));
         Some(Task::Fence(Box::new(Fencing { judge, hands: Default::default() })))
     }
 

@@ -7,7 +7,7 @@ use picket_core::device::{DeviceSpec, IdentityMatch};
 use picket_core::event::Event;
 use picket_core::ids::DeviceId;
 use picket_core::ledger::Ledger;
-use picket_core::power::{Epoch, Power, Reading};
+use picket_core::power::{Began, Epoch, Power, Reading};
 use picket_core::rules::Rules;
 use picket_core::time::{BootTime, WallTime};
 use proptest::prelude::*;
@@ -62,7 +62,7 @@ impl Court {
         }
         let rules = Rules { supply_hold_up: s(3), ..Rules::default() };
         let judge = Judge::new(player.record(), player.leadership.term(), &rules, resumed).unwrap();
-        let judge = judge.begun(began());
+        let judge = judge.begun(Began::Here(began()));
         let log = Log {
             levels,
             level: 0,

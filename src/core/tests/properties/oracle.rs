@@ -9,7 +9,7 @@ use std::time::Duration;
 use picket_core::confirm::ConfirmedOff;
 use picket_core::device::{DeviceClass, DeviceSpec, Grade, IdentityMatch};
 use picket_core::ids::DeviceId;
-use picket_core::power::{Epoch, Power};
+use picket_core::power::{Began, Epoch, Power};
 use picket_core::time::BootTime;
 
 /// When the fence of every history began.
@@ -240,7 +240,7 @@ impl Log {
             .collect();
         let lost = self.lost_before.contains(&spec.id)
             // Only the first life can follow one that ended before the fence; each later one follows one that was heard.
-            || lives.iter().any(|life| life.was_lost_since(began()))
+            || lives.iter().any(|life| life.was_lost_since(Began::Here(began())))
             || lives.windows(2).any(|two| two[1].was_lost_after(two[0].id));
         let renewed = lives.windows(2).any(|two| two[1].id != two[0].id && !two[1].was_lost_after(two[0].id));
         let looks = looks.filter_map(|entry| match entry {

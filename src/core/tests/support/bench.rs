@@ -7,7 +7,7 @@ use picket_core::confirm::{ConfirmedOff, Judge, Verdict};
 use picket_core::device::{DeviceSpec, Grade, IdentityMatch};
 use picket_core::ids::{DeviceId, Term};
 use picket_core::ledger::Ledger;
-use picket_core::power::{Epoch, Power, Reading};
+use picket_core::power::{Began, Epoch, Power, Reading};
 use picket_core::record::NodeRecord;
 use picket_core::rules::Rules;
 use picket_core::time::{BootTime, WallTime};
@@ -70,7 +70,7 @@ impl Bench {
 
     /// The fence began at this very moment.
     pub fn begun_now(mut self) -> Self {
-        self.judge = self.judge.begun(self.now);
+        self.judge = self.judge.begun(Began::Here(self.now));
         self
     }
 

@@ -199,7 +199,7 @@ impl NodeTask {
             ..Live::clone(&view.borrow().live)
         };
         live.devices.retain(|device, _| plan.topology.device(device).is_some());
-        let sessions = kept.sessions.taking_over(&stored.record);
+        let sessions = kept.sessions.taking_over(&stored.record, now);
         let unchecked = parts.check_at_start && live.devices.is_empty();
         let schedule = Schedule::new(parts.rules.check_every, plan.id.as_str());
         Self {

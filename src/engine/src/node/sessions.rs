@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use picket_core::event::Event;
-use picket_core::ids::DeviceId;
+use picket_core::ids::{DeviceId, FenceId};
+use picket_core::power::Began;
 use picket_core::record::NodeRecord;
 use picket_core::time::BootTime;
 use picket_driver::ErrorKind;
@@ -15,8 +16,10 @@ use super::{Fatal, NodeTask};
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     /// When the node's fences began, one after the other until it is back. What had stopped answering before was not lost
-    /// within them. Zero where another process began: this one has no session from before.
-    pub(super) began: BootTime,
+    /// within them.
+    pub(super) began: Began,
+    /// The fence that was open when this process led last.
+    pub(super) fence: Option<FenceId>,
     /// The session in which each device answered last.
     heard: BTreeMap<DeviceId, u64>,
     lost: BTreeSet<DeviceId>,
@@ -26,12 +29,17 @@ pub(super) struct Sessions {
 impl Sessions {
     /// Those of a fence that begins now: what went before is none of its matter.
     pub(super) fn since(began: BootTime) -> Self {
-        Self { began, ..Self::default() }
+        Self { began: Began::Here(began), ..Self::default() }
     }
 
     /// What the next leadership here goes on with. What fell silent to another process is lost to this one: its sessions
-    /// are others.
-    pub(super) fn taking_over(mut self, record: &NodeRecord) -> Self {
+    /// are others. Of a fence that another process began nobody here knows when that was, nor what was heard before it.
+    pub(super) fn taking_over(mut self, record: &NodeRecord, now: BootTime) -> Self {
+        let fence = record.fence.as_ref().map(|fence| fence.id);
+        if self.fence != fence {
+            self.heard.clear();
+            (self.began, self.fence) = (Began::Elsewhere { led_since: now }, fence);
+        }
         let silent = record.fence.iter().flat_map(|fence| &fence.silent);
         self.lost.extend(silent.filter(|device| self.silent.get(*device) != Some(&true)).cloned());
         self
@@ -49,6 +57,8 @@ impl Sessions {
                     return;
                 }
                 let fell_silent = self.silent.remove(device) == Some(true);
+                // Other settings make other drivers, which count anew.
+                let before = before.filter(|before| *before < epoch.id);
                 let news = before.is_none_or(|before| epoch.was_lost_after(before));
                 if news && epoch.was_lost_since(self.began) || fell_silent {
                     self.lost.insert(device.clone());

@@ -3,8 +3,8 @@
 use crate::confirm::Verdict;
 use crate::device::{DeviceSpec, Grade};
 use crate::event::Event;
-use crate::power::Epoch;
 use crate::power::Power::{Off, On};
+use crate::power::{Began, Epoch};
 use crate::support::{Bench, Player, device, host, s};
 use crate::time::BootTime;
 
@@ -116,6 +116,25 @@ fn a_loss_whose_own_epoch_was_never_heard_is_a_loss() {
     let mut bench = Bench::of(&[&[host("bmc")]]);
     bench.restarts("bmc").reads("bmc", On).off("bmc").reconnects("bmc").reads("bmc", Off);
     assert_eq!(bench.lost, [device("bmc")]);
+}
+
+/// A process that takes a fence over has seen many a loss since it started, and sessions that ended well after it.
+#[test]
+fn a_loss_of_long_ago_was_not_lost_within_a_fence_that_was_taken_over() {
+    let fence = || Bench::resumed(&[&[host("bmc")]]);
+    let took_over = |bench: &Bench| Began::Elsewhere { led_since: bench.now };
+    let long_ago = Epoch { id: 6, loss: None }.next_after_loss(BootTime::default());
+    for (epoch, lost) in [(long_ago.next(), false), (long_ago, true)] {
+        let mut bench = fence();
+        bench.judge = bench.judge.clone().begun(took_over(&bench));
+        bench.answers_in("bmc", Some(epoch)).reads("bmc", Off).already("bmc").reads_off("bmc", 60);
+        assert_eq!((is_restarted(&bench), bench.is_confirmed()), (lost, !lost), "{epoch:?}");
+    }
+    let mut bench = fence();
+    bench.judge = bench.judge.clone().begun(took_over(&bench));
+    bench.wait(s(1)).restarts("bmc").reconnects("bmc");
+    bench.reads("bmc", Off).already("bmc").reads_off("bmc", 60);
+    assert!(is_restarted(&bench), "it was lost since this process leads");
 }
 
 /// Nothing that it said in the fence was said in a session that is gone: it is as one that was never asked before.

@@ -6,7 +6,7 @@ use picket_core::confirm::{Judge, Verdict};
 use picket_core::device::{DeviceClass, DeviceSpec, IdentityMatch};
 use picket_core::ids::DeviceId;
 use picket_core::ledger::Ledger;
-use picket_core::power::{Epoch, Power, Reading};
+use picket_core::power::{Began, Epoch, Power, Reading};
 use picket_core::rules::Rules;
 use picket_core::time::WallTime;
 
@@ -72,6 +72,9 @@ pub fn live(story: &Story) -> Ending {
     player.fence(request(2, &slices, &[]));
     let term = player.leadership.term();
     let judge = Judge::new(player.record(), term, &Rules::default(), story.resumed).unwrap();
+    let start = boot(START);
+    let judge =
+        judge.begun(if story.resumed { Began::Elsewhere { led_since: start } } else { Began::Here(start) });
     let mut due: Vec<(Time, bool)> = story.late_ons.iter().map(|at| (START + at % ON_LIFE, true)).collect();
     due.extend(story.cycle.map(|at| (START + at, true)));
     let world = World {
