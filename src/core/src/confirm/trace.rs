@@ -100,14 +100,14 @@ impl Trace {
         let unseen = if first { self.was_left } else { quiet || self.off.is_none() };
         let after_loss = match before {
             None => epoch.was_lost_since(self.began),
-            Some(before) => epoch.was_lost_after(before),
+            Some(before) => epoch.begins_after_loss() || epoch.was_lost_after(before),
         };
         // A parent has no session: its life is the proof of another node, and another proof of that is no loss.
         let lost = (after_loss || unseen) && self.spec.class.has_sessions();
         self.lost |= lost;
         if !first {
             self.begin_anew();
-            self.resumed |= !after_loss;
+            self.resumed |= !epoch.begins_after_loss();
         }
         lost
     }

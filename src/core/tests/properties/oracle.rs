@@ -241,8 +241,9 @@ impl Log {
         let lost = self.lost_before.contains(&spec.id)
             // Only the first life can follow one that ended before the fence; each later one follows one that was heard.
             || lives.iter().any(|life| life.was_lost_since(Began::Here(began())))
+            || lives.iter().any(|life| life.id != lives[0].id && life.begins_after_loss())
             || lives.windows(2).any(|two| two[1].was_lost_after(two[0].id));
-        let renewed = lives.windows(2).any(|two| two[1].id != two[0].id && !two[1].was_lost_after(two[0].id));
+        let renewed = lives.iter().any(|life| life.id != lives[0].id && !life.begins_after_loss());
         let looks = looks.filter_map(|entry| match entry {
             Entry::Answer { power, asked, answered, .. } => Some((*asked, *power, *answered)),
             Entry::Silence { asked } => Some((*asked, Power::Unknown, *asked)),

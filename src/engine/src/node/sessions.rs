@@ -33,11 +33,10 @@ impl Sessions {
     }
 
     /// What the next leadership here goes on with. What fell silent to another process is lost to this one: its sessions
-    /// are others. Of a fence that another process began nobody here knows when that was, nor what was heard before it.
+    /// are others. Of a fence that another process began nobody here knows when that was.
     pub(super) fn taking_over(mut self, record: &NodeRecord, now: BootTime) -> Self {
         let fence = record.fence.as_ref().map(|fence| fence.id);
         if self.fence != fence {
-            self.heard.clear();
             (self.began, self.fence) = (Began::Elsewhere { led_since: now }, fence);
         }
         let silent = record.fence.iter().flat_map(|fence| &fence.silent);
