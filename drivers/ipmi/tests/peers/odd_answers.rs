@@ -145,3 +145,36 @@ async fn a_suite_that_was_refused_once_is_tried_again_at_the_next_login() {
     assert_eq!(*proposed.lock().expect("not poisoned"), [3]);
     assert!(began.elapsed() < Duration::from_secs(1));
 }
+
+/// An off that is not possible now, then a restart of the BMC before the driver has looked at power: nobody who decides has
+/// seen that reading yet, so that nothing is sent on the strength of it (S2, S5).
+#[tokio::test]
+async fn no_off_follows_a_reading_within_it_that_told_of_a_loss() {
+    let bmc = Pyghmi::start("17");
+    let network = Network::before(bmc.address()).await;
+    let mut bench = Bench::new(network.address(), json!({ "cipher_suites": [17] })).await;
+    bench.life = Duration::from_secs(10);
+    bench.read().await.expect("answered");
+    bmc.set("answer_00_02", "d5 1");
+    // The session answers once more, and from then on neither hears nor is heard; others are.
+    let (mut old, mut answered) = (None, false);
+    network.rule(move |to_bmc, packet| {
+        let session = packet.get(6..10).map(<[u8]>::to_vec);
+        if to_bmc && old.is_none() {
+            old = session;
+            return Fate::Pass;
+        }
+        if to_bmc {
+            return if answered && session == old { Fate::Lose } else { Fate::Pass };
+        }
+        answered = true;
+        Fate::Pass
+    });
+    bench.off().await.expect_err("not possible, and then a loss");
+    let offs = |bmc: &Pyghmi| bmc.commands().into_iter().filter(|what| what == "off").count();
+    assert_eq!(offs(&bmc), 0, "nothing was sent after it");
+    let epoch = bench.read().await.expect("answered").epoch.expect("it has epochs");
+    assert!(epoch.begins_after_loss());
+    bench.off().await.expect("it was read, so it may be sent");
+    assert_eq!(offs(&bmc), 1);
+}

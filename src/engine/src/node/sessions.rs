@@ -118,3 +118,46 @@ impl NodeTask {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use picket_core::power::{Epoch, Loss, Power, Reading};
+
+    use super::*;
+
+    fn read(epoch: Epoch) -> Did {
+        let at = BootTime::default();
+        let reading = Reading {
+            power: Power::Off,
+            asked_at: at,
+            answered_at: at,
+            epoch: Some(epoch),
+            said: String::new(),
+        };
+        Did::Read { asked_at: at, result: Ok(reading) }
+    }
+
+    /// Other settings make other drivers, also while another process leads: the number says nothing across them, the loss does.
+    #[test]
+    fn a_loss_of_a_driver_made_anew_is_not_hidden_by_the_numbers_of_the_one_before() {
+        let bmc = DeviceId::new("bmc").expect("a good name");
+        for lost in [true, false] {
+            let mut sessions = Sessions::default();
+            sessions.note(&bmc, &read(Epoch { id: 5, loss: None }));
+            let loss = lost.then_some(Loss { epoch: 2, since: BootTime::default() });
+            sessions.note(&bmc, &read(Epoch { id: 2, loss }));
+            assert_eq!(sessions.lost.contains(&bmc), lost);
+        }
+    }
+
+    #[test]
+    fn a_loss_is_told_once_and_an_older_one_is_no_news() {
+        let bmc = DeviceId::new("bmc").expect("a good name");
+        let loss = Some(Loss { epoch: 2, since: BootTime::default() });
+        let mut sessions = Sessions::default();
+        for (id, news) in [(2, true), (2, false), (3, false)] {
+            sessions.note(&bmc, &read(Epoch { id, loss }));
+            assert_eq!(sessions.lost.remove(&bmc), news, "epoch {id}");
+        }
+    }
+}
