@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use crate::cluster::Cluster;
-use crate::fault::Fault;
+use crate::fault::{Fault, Kind};
 use crate::finding::{FindBy, Sought};
 use crate::node;
 use crate::note::Ours;
@@ -103,8 +103,13 @@ impl Ask for OfNode {
         let (meant, node) = tokio::join!(self.cluster.is_meant(end), read);
         match meant.and(node) {
             Ok(node) => judged(&node, &self.wanted),
+            Err(fault) if fault.is(Kind::Away) => Look::Away(fault.to_string()),
             Err(fault) => Look::Unanswered(fault.to_string()),
         }
+    }
+
+    fn late(&self, words: String) -> Look {
+        Look::Away(words)
     }
 }
 

@@ -13,6 +13,9 @@ pub enum Look {
     NotRecovered(String),
     /// The source could not be asked, or its answer means nothing: why. The fence goes on, and this is told.
     Unanswered(String),
+    /// What decides about the node cannot be reached: why. The fence of a program waits for its word, that of a person asks for none
+    /// (K9).
+    Away(String),
 }
 
 /// A source that says whether one node recovered.
@@ -20,6 +23,11 @@ pub enum Look {
 pub trait Liveness: Send + Sync + std::fmt::Debug {
     /// The longest that a look takes.
     fn patience(&self) -> Duration;
+
+    /// What it is taken for that no answer came within that time.
+    fn late(&self) -> Look {
+        Look::Unanswered(format!("no answer within {:?}", self.patience()))
+    }
 
     /// Asks now. May be dropped at any moment; nothing of it is left behind then.
     async fn look(&self) -> Look;

@@ -33,6 +33,11 @@ pub trait Asking: Send + Sync + std::fmt::Debug {
 pub trait Ask: Send + Sync + std::fmt::Debug {
     /// One question. May be dropped at any moment; ends before `end`.
     async fn ask(&self, end: Instant) -> Look;
+
+    /// What it is taken for that nothing was answered in time.
+    fn late(&self, words: String) -> Look {
+        Look::Unanswered(words)
+    }
 }
 
 /// A source for the nodes of a group.
@@ -122,6 +127,14 @@ impl Liveness for OfNode {
         self.pace.timeout
     }
 
+    fn late(&self) -> Look {
+        let words = format!("no answer within {:?}", self.pace.timeout);
+        match &self.one {
+            One::Other(other) => other.late(words),
+            One::Command(_) | One::Http(_) => Look::Unanswered(words),
+        }
+    }
+
     async fn look(&self) -> Look {
         let end = Instant::now() + self.pace.timeout;
         let mut said = 0;
@@ -140,16 +153,17 @@ impl Liveness for OfNode {
                 sleep(self.pace.interval).await;
             }
         });
-        let look = look
-            .await
-            .unwrap_or_else(|_| Look::Unanswered(format!("no answer within {:?}", self.pace.timeout)));
-        match look {
-            Look::Unanswered(why) if said > 0 => {
+        let look = look.await.unwrap_or_else(|_| self.late());
+        let before = |why: String| match said {
+            0 => why,
+            _ => {
                 let wanted = self.pace.consecutive;
-                Look::Unanswered(format!(
-                    "{why}, after it said {said} of {wanted} times that the node recovered"
-                ))
+                format!("{why}, after it said {said} of {wanted} times that the node recovered")
             }
+        };
+        match look {
+            Look::Unanswered(why) => Look::Unanswered(before(why)),
+            Look::Away(why) => Look::Away(before(why)),
             look => look,
         }
     }

@@ -13,6 +13,8 @@ use crate::scene::OUT_OF_SERVICE;
 
 /// What keeps new pods away.
 pub const FENCED: &str = "picket.dev/fenced";
+/// The exit code of a fence whose node recovered.
+pub const RECOVERED: i32 = 9;
 pub const ALLOWED: &str = include_str!("../../../deploy/kubernetes/release.yaml");
 
 /// Nodes, each with whose BMC is its own, and its release.

@@ -6,12 +6,9 @@ use picket_tests::Result;
 use picket_tests::peers::until;
 
 use crate::fenced::{
-    FENCED, is_clean, is_told, no_more, power, start, taints, until_clean, until_out_of_service,
+    FENCED, RECOVERED, is_clean, is_told, no_more, power, start, taints, until_clean, until_out_of_service,
 };
 use crate::scene::{OUT_OF_SERVICE, cluster, for_everybody, lend, no_more_of, sleeping};
-
-/// The exit code of a fence whose node recovered.
-const RECOVERED: i32 = 9;
 
 /// The whole machine hangs, and somebody deletes its Node while what detaches sleeps: the Node stays until its volume is free, so that
 /// nobody lets it go but us; then it goes.

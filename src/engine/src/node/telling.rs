@@ -240,7 +240,7 @@ impl Teller {
         let took = self.clock.boot().since(asked_at);
         let answered = match look {
             Look::Recovered(words) | Look::NotRecovered(words) => words.clone(),
-            Look::Unanswered(why) => format!("no answer: {why}"),
+            Look::Unanswered(why) | Look::Away(why) => format!("no answer: {why}"),
         };
         let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let details = json!({

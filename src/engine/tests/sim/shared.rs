@@ -327,3 +327,22 @@ async fn a_close_that_did_not_get_its_turn_is_no_word_for_the_end_of_an_on() {
     assert_eq!(record.phase, Phase::NeedsOperator(Reason::UnboundedEffect), "{:?}", record.ledger);
     busy.abort();
 }
+
+/// Who waits for a word that may not come keeps nobody from the turn (K9).
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_source_that_is_away_has_no_turn_meanwhile() {
+    let source = crate::liveness::gone();
+    let (mut lab, _door) =
+        built(810, 2, Duration::from_millis(100), |setup| setup.liveness = Some(source)).await;
+    tokio::time::sleep(s(120)).await;
+    let call = lab.call();
+    lab.engine.fence(&id(1), call).await.expect("let in");
+    tokio::time::sleep(s(10)).await;
+    let mut call = lab.call();
+    call.holder.by_person = true;
+    lab.engine.fence(&id(2), call).await.expect("let in");
+    lab.reach_of(&id(2), "released", s(120)).await;
+    let record = lab.engine.node(&id(1)).expect("a node").stored.record.clone();
+    assert_eq!(record.phase, Phase::Fencing);
+    assert!(record.fence.is_some_and(|fence| !fence.off_sent), "nothing was sent");
+}

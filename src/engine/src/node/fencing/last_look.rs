@@ -2,7 +2,8 @@
 //! recovered.
 //!
 //! It fails towards fencing: what is no explicit word is told and goes by. The devices are asked meanwhile, and nothing waits
-//! longer than the source's patience: the hold for the first look, the off for the second, the judge for none.
+//! longer than the source's patience: the hold for the first look, the off for the second, the judge for none. But for what cannot be
+//! reached and decides about the node ([`Look::Away`]): a program's fence waits for its word, and its time begins with it (K9).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,9 @@ use crate::node::{Fatal, NodeTask};
 /// An answer serves for the first off so long; then it is asked for again.
 const SERVES: Duration = Duration::from_millis(500);
 
+/// What is away is asked again so long after it did not answer.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// What this run knows of the node's liveness.
 pub(super) struct LastLook {
     /// `None`: nobody is asked, or it is too late to ask.
@@ -30,6 +34,8 @@ pub(super) struct LastLook {
     asked_at: BootTime,
     /// When the last answer came.
     answered: Option<BootTime>,
+    /// It is away, and its word is waited for: why.
+    away: Option<String>,
     /// The hold is over, and the second look was begun.
     second: bool,
     /// Since when only this keeps the off.
@@ -45,6 +51,7 @@ impl LastLook {
             asking: FuturesUnordered::new(),
             asked_at: now,
             answered: None,
+            away: None,
             second: false,
             due_since: None,
         };
@@ -53,15 +60,39 @@ impl LastLook {
     }
 
     fn ask(&mut self, now: BootTime) {
+        self.ask_after(Duration::ZERO, now);
+    }
+
+    fn ask_after(&mut self, pause: Duration, now: BootTime) {
         let Some(source) = self.source.clone().filter(|_| self.asking.is_empty()) else { return };
-        self.asked_at = now;
+        self.asked_at = now + pause;
         let look = async move {
-            let patience = source.patience();
+            tokio::time::sleep(pause).await;
             // It keeps its own time; one that does not keeps nobody waiting either.
-            let late = |_| Look::Unanswered(format!("no answer within {patience:?}"));
-            tokio::time::timeout(patience, source.look()).await.unwrap_or_else(late)
+            let look = tokio::time::timeout(source.patience(), source.look()).await;
+            look.unwrap_or_else(|_| source.late())
         };
         self.asking.push(look.boxed());
+    }
+
+    /// It gave its word, or none that is waited for.
+    fn heard(&mut self, now: BootTime) {
+        self.answered = Some(now);
+        if self.away.take().is_some() {
+            self.due_since = None;
+        }
+    }
+
+    /// It cannot be reached, and is asked again until it can.
+    fn is_away(&mut self, why: String, now: BootTime) {
+        (self.answered, self.away) = (None, Some(why));
+        self.ask_after(AGAIN, now);
+    }
+
+    /// Why nothing is done before its word is there, where it is waited for.
+    pub(super) fn waits_for_its_word(&self) -> Option<&str> {
+        self.source.as_ref()?;
+        self.away.as_deref()
     }
 
     /// Whether the hold may be engaged.
@@ -82,7 +113,7 @@ impl LastLook {
         let Some(source) = &self.source else { return true };
         let due = *self.due_since.get_or_insert(now);
         let serves = self.second && self.answered.is_some_and(|at| now < at + SERVES);
-        if serves || now >= due + source.patience() {
+        if serves || self.away.is_none() && now >= due + source.patience() {
             return true;
         }
         self.second = true;
@@ -103,7 +134,7 @@ impl LastLook {
 
     /// Until when something waits for it.
     pub(super) fn waited_for(&self) -> Option<BootTime> {
-        let source = self.source.as_ref()?;
+        let source = self.source.as_ref().filter(|_| self.away.is_none())?;
         let since = if self.lets_hold() { self.due_since? } else { self.asked_at };
         Some(since + source.patience())
     }
@@ -126,11 +157,23 @@ impl NodeTask {
     /// Takes what a look came to: one that says so aborts the fence, which undoes the hold.
     pub(super) async fn heard_of(&mut self, run: &mut Run, look: Look) -> Result<(), Fatal> {
         let now = self.now();
-        run.last_look.answered = Some(now);
-        self.teller.looked(run.last_look.asked_at, &look);
+        let still_away = matches!(look, Look::Away(_)) && run.last_look.waits_for_its_word().is_some();
+        if !still_away {
+            self.teller.looked(run.last_look.asked_at, &look);
+            run.last_look.heard(now);
+        }
         match look {
             // A child joined meanwhile.
-            Look::Recovered(_) if self.is_held_for_a_child() => run.last_look.over(),
+            Look::Recovered(_) | Look::Away(_) if self.is_held_for_a_child() => run.last_look.over(),
+            Look::Away(why) => {
+                if !still_away {
+                    tracing::warn!(
+                        why,
+                        "the liveness source is away: the fence waits for its word, or a person's"
+                    );
+                }
+                run.last_look.is_away(why, now);
+            }
             Look::Recovered(words) => {
                 tracing::info!(words, "the node recovered: the fence is aborted, and nothing was sent");
                 let why = format!("the node recovered: {words}");

@@ -225,10 +225,12 @@ impl NodeTask {
                 self.persist(|| Event::Bar { reason, why: why.clone() }).await?;
                 return Ok(());
             }
-            self.take_turns(&mut run);
-            self.begin_surveys(&mut run);
-            if run.turns.are_here() {
-                self.send_due(&mut run).await?;
+            if !self.stands_aside(&mut run) {
+                self.take_turns(&mut run);
+                self.begin_surveys(&mut run);
+                if run.turns.are_here() {
+                    self.send_due(&mut run).await?;
+                }
             }
             if self.place() != here {
                 return Ok(());

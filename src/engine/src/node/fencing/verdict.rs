@@ -70,6 +70,9 @@ impl NodeTask {
     }
 
     async fn shares(&mut self, run: &mut Run, now: BootTime) -> Result<(), Fatal> {
+        if run.last_look.waits_for_its_word().is_some() {
+            return Ok(());
+        }
         let rules = self.parts.rules.clone();
         let spent = now.since(run.level_began);
         let level = self.open_fence().and_then(|fence| fence.topology.level(run.level));

@@ -96,6 +96,21 @@ impl NodeTask {
         }
     }
 
+    /// While the word of what decides about the node is waited for its devices are left alone, others have their turns, and
+    /// the time of the level does not run (K9).
+    pub(super) fn stands_aside(&self, run: &mut Run) -> bool {
+        if run.last_look.waits_for_its_word().is_none() {
+            return false;
+        }
+        if run.doing.is_empty() {
+            run.turns = self.turns_of(run.level);
+        }
+        let now = self.now();
+        run.level_began = now;
+        run.deadline = run.deadline.max(now + self.least());
+        true
+    }
+
     pub(super) fn next_wake(&self, run: &Run, now: BootTime) -> BootTime {
         let rules = &self.parts.rules;
         if !run.turns.are_here() {
@@ -122,6 +137,9 @@ impl NodeTask {
     pub(super) fn tell_wait(&mut self, run: &Run, now: BootTime) {
         if let Some(why) = &run.away {
             return self.wait_for(format!("the store ({why})"), "store", None);
+        }
+        if let Some(why) = run.last_look.waits_for_its_word() {
+            return self.wait_for(format!("whether the node recovered ({why})"), LIVENESS_SOURCE, None);
         }
         if let Some((unit, _)) = &run.turns.waiting {
             let whose = format!("{} (busy with {})", unit.name(), named(&unit.busy_with()));

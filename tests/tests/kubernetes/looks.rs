@@ -1,0 +1,94 @@
+//! The last looks (S15, K9): what the cluster says of a Node before anything is done to its machine.
+
+use std::time::Duration;
+
+use picket_tests::peers::{Kubernetes, KubernetesMachine, eventually, until};
+use picket_tests::{Daemon, Gateway, Result};
+
+use crate::door::Door;
+use crate::fenced::{RECOVERED, is_told, login, no_more, power, settings, unfence, until_clean};
+use crate::scene::{cluster, lend};
+
+/// A gateway to which everybody is a program, and which asks by that login whether the machine recovered.
+async fn asking(cluster: &Kubernetes, machine: &KubernetesMachine, door: &Door) -> Result<Gateway> {
+    let source = |uid: &str, _login: &str| {
+        let name = machine.name();
+        let login = door.login().display().to_string();
+        format!(
+            "[roles.programs]\nrole = \"controller\"\ncallers = [\"uid:*\"]\n[groups.all]\nhosts = {name:?}\n\
+             [groups.all.liveness]\nkind = \"kubernetes\"\ncluster_uid = {uid:?}\nkubeconfig = {login:?}\n"
+        )
+    };
+    let own = login(cluster).await?;
+    let fleet = settings(cluster, &own, &[(machine.name(), machine, "pods")], &source).await?;
+    Gateway::within(cluster.place(), Daemon::Hooked, &fleet)
+}
+
+/// Not Ready when it is asked for, and Ready again once the hold stands, right before the off: nothing is sent, and the hold is undone.
+#[tokio::test]
+async fn who_is_ready_again_right_before_the_off_is_let_be() -> Result<()> {
+    let cluster = cluster().await?;
+    let lent = lend(1).await?;
+    let machine = lent.one();
+    let switched = power(machine);
+    let door = Door::before(cluster, &login(cluster).await?).await?;
+    let mut gateway = asking(cluster, machine, &door).await?;
+    let paused = gateway.directory().join("paused");
+    let at = paused.display().to_string();
+    gateway.begin(&[("PICKET_PAUSE_AT", "sent hold"), ("PICKET_PAUSE_FILE", &at)]).await?;
+    machine.kill_kubelet().await?;
+    cluster.until_ready(machine, false).await?;
+
+    let fence = ["fence", machine.name(), "--yes", "--reason", "a test"];
+    let meanwhile = async {
+        eventually("the hold is sent", Duration::from_secs(120), || paused.exists()).await?;
+        machine.start_kubelet()?;
+        cluster.until_ready(machine, true).await?;
+        std::fs::remove_file(&paused).expect("it is there");
+        Ok(())
+    };
+    let (aborted, ()) = tokio::try_join!(gateway.picket(&fence), meanwhile)?;
+    assert_eq!(aborted.code, RECOVERED, "{aborted:?}\n{}", gateway.log());
+    assert!(aborted.out.contains("Ready is True"), "{aborted:?}");
+    assert_eq!(power(machine), switched, "nothing was sent");
+    until_clean(cluster, machine).await?;
+    lent.leave();
+    Ok(())
+}
+
+/// While the API server cannot be reached a program's fence waits for its word, with nothing sent; then the machine is fenced, as it is not Ready.
+/// Who is Ready again after the off is fenced to the end.
+#[tokio::test]
+async fn while_the_api_server_is_away_a_program_s_fence_waits() -> Result<()> {
+    let cluster = cluster().await?;
+    let lent = lend(1).await?;
+    let machine = lent.one();
+    let switched = power(machine).len();
+    let door = Door::before(cluster, &login(cluster).await?).await?;
+    let mut gateway = asking(cluster, machine, &door).await?;
+    gateway.begin(&[]).await?;
+    machine.kill_kubelet().await?;
+    cluster.until_ready(machine, false).await?;
+
+    door.shut();
+    let fence = ["fence", machine.name(), "--yes", "--reason", "a test"];
+    let meanwhile = async {
+        is_told(&gateway, machine.name(), "whether the node recovered (").await?;
+        let turned_away = door.turned_away();
+        let again = async || Ok(door.turned_away() > turned_away + 4);
+        until("it is asked again and again", Duration::from_secs(120), again).await?;
+        assert_eq!(power(machine).len(), switched, "nothing is sent meanwhile\n{}", gateway.log());
+        door.open();
+        Ok(())
+    };
+    let (fenced, ()) = tokio::try_join!(gateway.picket(&fence), meanwhile)?;
+    assert_eq!(fenced.code, 0, "{fenced:?}\n{}", gateway.log());
+    assert!(!machine.runs());
+    machine.start_kubelet()?;
+    unfence(&gateway, machine.name()).await?;
+    cluster.until_ready(machine, true).await?;
+    until_clean(cluster, machine).await?;
+    assert_eq!(power(machine)[switched..], ["off", "on"]);
+    lent.leave();
+    Ok(())
+}
