@@ -46,6 +46,9 @@ pub fn demo(yes: bool, which: Demo) -> Result<(), Failure> {
     build.args(["--package", "picket-gateway", "--package", "picket-cli", "--package", "picket-tests"]);
     build.args(["--no-default-features", "--features", features]);
     build.args(["--bin", "picketd", "--bin", "picket", "--bin", "picket-demo"]);
+    if matches!(which, Demo::Kubernetes { .. }) {
+        build.args(["--package", "picket-controller", "--bin", "picket-controller"]);
+    }
     run::shown(build)?;
     let built = place::built()?;
     let mut show = Command::new(built.join("picket-demo"));

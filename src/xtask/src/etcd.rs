@@ -1,11 +1,10 @@
 //! The etcds of the tests, outside of the sources: the present one from its Go module, an old one from Debian.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::failure::Failure;
 use crate::go::Go;
-use crate::{place, run};
+use crate::{debian, place};
 
 /// What is built. `tests/src/peers/etcd.rs` looks for it under this name.
 const VERSION: &str = "v3.6.16";
@@ -42,34 +41,7 @@ pub fn old() -> Result<PathBuf, Failure> {
     if let Some(given) = std::env::var_os("PICKET_TEST_OLD_ETCD") {
         return Ok(given.into());
     }
-    let home = place::cache()?.join("debian");
-    let program = home.join("etcd-server/usr/bin/etcd");
-    if program.exists() {
-        return Ok(program);
-    }
-    if place::find("apt-get").is_none() {
-        return Err(Failure::new(
-            "Debian's etcd 3.4.23 cannot be fetched, since this machine has no apt-get: name any etcd before 3.4.31 in \
-             PICKET_TEST_OLD_ETCD",
-        ));
-    }
-    let fetched = home.join("fetched");
-    std::fs::create_dir_all(&fetched).map_err(Failure::of(fetched.display()))?;
-    let mut download = Command::new("apt-get");
-    download.args(["download", "-q", "etcd-server"]).current_dir(&fetched);
-    run::shown(download)?;
-    let packages = std::fs::read_dir(&fetched).map_err(Failure::of(fetched.display()))?;
-    let package = packages
-        .flatten()
-        .map(|entry| entry.path())
-        .find(|path| path.extension().is_some_and(|e| e == "deb"));
-    let package = package.ok_or(Failure::new("apt-get download etcd-server brought no package"))?;
-    let mut unpack = Command::new("dpkg-deb");
-    unpack.arg("--extract").arg(package).arg(fetched.join("etcd-server"));
-    run::shown(unpack)?;
-    place_at(&fetched.join("etcd-server/usr/bin/etcd"), &program)?;
-    std::fs::remove_dir_all(&fetched).map_err(Failure::of(fetched.display()))?;
-    Ok(program)
+    debian::program("etcd-server", "etcd", "name any etcd before 3.4.31 in PICKET_TEST_OLD_ETCD")
 }
 
 fn place_at(made: &Path, at: &Path) -> Result<(), Failure> {

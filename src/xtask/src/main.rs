@@ -7,6 +7,7 @@
 
 mod arguments;
 mod bench;
+mod debian;
 mod demo;
 mod etcd;
 mod failure;
@@ -19,6 +20,7 @@ mod openstack;
 mod packages;
 mod place;
 mod programs;
+mod prometheus;
 mod python;
 mod run;
 mod sim;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::programs::{self, Ended};
-use crate::{etcd, kubernetes, openstack, packages, place, python, run, sim};
+use crate::{etcd, kubernetes, openstack, packages, place, prometheus, python, run, sim};
 
 /// How many histories are simulated with the tests.
 const HISTORIES: u32 = 2_000;
@@ -28,7 +28,7 @@ pub fn peers(yes: bool) -> Result<Vec<(&'static str, OsString)>, Failure> {
     let (python, openstack) = (python::environment()?, openstack::environment()?);
     let (aws, gcp) = (python::aws()?, python::gcp()?);
     let (etcd, old_etcd) = (etcd::present()?, etcd::old()?);
-    let kubernetes = kubernetes::programs()?;
+    let (kubernetes, promtool) = (kubernetes::programs()?, prometheus::promtool()?);
     let mut build = place::cargo();
     // With the tests, whose features are more: else everything would be built twice.
     build.args(["build", "--workspace", "--bins", "--tests", "--locked"]);
@@ -41,6 +41,7 @@ pub fn peers(yes: bool) -> Result<Vec<(&'static str, OsString)>, Failure> {
         ("PICKET_TEST_KUBERNETES", kubernetes.into()),
         ("PICKET_TEST_OLD_ETCD", old_etcd.into()),
         ("PICKET_TEST_OPENSTACK", openstack.into()),
+        ("PICKET_TEST_PROMTOOL", promtool.into()),
         ("PICKET_TEST_PYTHON", python.into()),
         ("PICKET_BIN_DIR", place::built()?.into()),
     ])

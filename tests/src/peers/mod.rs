@@ -22,6 +22,7 @@ mod openstack;
 mod pacemaker;
 mod pdu;
 mod process;
+mod promtool;
 mod python;
 mod ready;
 mod reaper;
@@ -64,6 +65,7 @@ pub use openstack::{
 pub use pacemaker::Fencer;
 pub use pdu::Pdu;
 pub use process::Process;
+pub use promtool::promtool;
 pub use python::interpreter as test_python;
 pub use ready::{eventually, until, wait_for_bmc};
 pub use sdk::Who;

@@ -1,5 +1,6 @@
-//! What is in deploy/ for clusters: the image and the chart, before the clients that others wrote.
+//! What is in deploy/ for clusters: the image, the chart and the alerts, before the clients that others wrote.
 
+mod alerts;
 mod certificates;
 mod chart;
 mod fleet;
