@@ -42,9 +42,10 @@ impl Api {
     /// # Errors
     /// What is wrong with it.
     pub async fn new(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Self, Fault> {
-        let config =
-            picket_login::config(kubeconfig, context).await.map_err(|wrong| Fault::own(wrong.to_string()))?;
-        Client::try_from(config).map(Self).map_err(|error| Fault::of("the kubeconfig", &error))
+        let config = picket_login::config(kubeconfig, context).await;
+        let config = config.map_err(|wrong| unusable(&wrong.to_string(), kubeconfig))?;
+        let client = Client::try_from(config);
+        client.map(Self).map_err(|error| unusable(&picket_login::chain(&error), kubeconfig))
     }
 
     /// For watches.
@@ -105,4 +106,14 @@ impl Api {
             Err(_) => Err(Fault::own(format!("{what}: the API server did not answer in time"))),
         }
     }
+}
+
+/// Why nobody can be asked by it, which file that is, and what would be right.
+fn unusable(why: &str, kubeconfig: Option<&Path>) -> Fault {
+    let Some(path) = kubeconfig else { return Fault::own(why) };
+    Fault::own(format!(
+        "{}\nkubernetes.kubeconfig = {path:?}: it names a file as kubectl takes it, with a current context (or the one that \
+         kubernetes.context names), of which the cluster has a server at https, and the user a token or a certificate",
+        why.trim_end()
+    ))
 }

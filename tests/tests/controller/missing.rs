@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use picket_tests::Result;
 use picket_tests::peers::until;
+use picket_tests::{PeerError, Result, Said, program};
 use serde_json::json;
 
 use crate::scene::{Scene, write};
@@ -126,5 +126,67 @@ async fn settings_that_are_wrong_are_told_by_their_keys() -> Result<()> {
     let (code, _, err) = scene.run(&["--config", &file.display().to_string(), "check"]).await?;
     assert_eq!(code, 78, "{err}");
     assert!(err.contains("wrong.toml: gateway.endpoints: "), "{err}");
+    Ok(())
+}
+
+/// What a kubeconfig is that cannot be used, by its name, and what is told of it.
+const UNUSABLE: [(&str, Option<&str>, &str); 7] = [
+    ("missing", None, "No such file"),
+    ("garbled", Some("clusters: [oh: no"), "failed to parse"),
+    ("empty", Some(""), "failed to determine current context"),
+    ("contextless", Some("current-context: there\n"), "failed to load current context: there"),
+    (
+        "clusterless",
+        Some("current-context: c\ncontexts: [{name: c, context: {cluster: there, user: u}}]\n"),
+        "failed to load the cluster of context: there",
+    ),
+    (
+        "serverless",
+        Some(
+            "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n\
+             clusters: [{name: c, cluster: {}}]\nusers: [{name: u, user: {token: t}}]\n",
+        ),
+        "cluster url is missing",
+    ),
+    (
+        "plain",
+        Some(
+            "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n\
+             clusters: [{name: c, cluster: {server: \"http://127.0.0.1:6443\"}}]\nusers: [{name: u, user: {token: t}}]\n",
+        ),
+        "https alone is believed",
+    ),
+];
+
+/// Both a check and the controller end by it, and whoever starts it again has it look again.
+#[tokio::test]
+async fn a_kubeconfig_that_cannot_be_used_ends_it_with_the_file_s_name_and_what_would_be_right() -> Result<()>
+{
+    let folder = tempfile::tempdir().map_err(PeerError::io("make a directory"))?;
+    for (name, text, why) in UNUSABLE {
+        let login = folder.path().join(name);
+        if let Some(text) = text {
+            write(&login, text)?;
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            std::fs::set_permissions(&login, mode).map_err(PeerError::io("chmod"))?;
+        }
+        let settings = folder.path().join("controller.toml");
+        let said = format!(
+            "[gateway]\nendpoints = [\"https://127.0.0.1:7070\"]\nca_file = \"/ca.pem\"\ncert_file = \"/c.pem\"\n\
+             key_file = \"/c.key\"\n[kubernetes]\nkubeconfig = {login:?}\n[controller]\nidentity = \"one\"\n",
+        );
+        write(&settings, &said)?;
+        for task in [&["check"][..], &[]] {
+            let mut command = tokio::process::Command::new(program("picket-controller")?);
+            command.arg("--config").arg(&settings).args(task).kill_on_drop(true);
+            let ended = tokio::time::timeout(Duration::from_secs(60), command.output()).await;
+            let ended = ended.unwrap_or_else(|_| panic!("{name}: it goes on"));
+            let said = Said::of(ended.map_err(PeerError::io("run picket-controller"))?);
+            assert_eq!(said.code, 75, "{name}: {said:?}");
+            let right = format!("kubernetes.kubeconfig = {login:?}: it names a file as kubectl takes it");
+            assert!(said.err.contains(why) && said.err.contains(&right), "{name}: {said:?}");
+            assert!(!said.err.contains("panicked"), "{name}: {said:?}");
+        }
+    }
     Ok(())
 }

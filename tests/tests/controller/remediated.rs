@@ -8,7 +8,7 @@ use picket_tests::peers::until;
 use serde_json::json;
 
 use crate::nhc::Nhc;
-use crate::scene::Scene;
+use crate::scene::{Controller, Scene};
 
 const STARTED: &str = "RemediationStarted";
 const FINISHED: &str = "RemediationFinishedSuccessfully";
@@ -127,24 +127,78 @@ async fn one_that_is_deleted_while_its_node_is_not_ready_stays_with_its_hold_unt
     scene.kubelets.says("n3", false).await?;
     let name = nhc.gives_up("n3").await?;
     nhc.says(&name, ("False", "True", FINISHED), &controller).await?;
-    // As when it is uninstalled.
     nhc.deletes(&name, "n3").await?;
-    let words = scene.event("n3", "RemediationStuck", &controller).await?;
-    assert!(words.contains("picket.dev/free-remediation=true"), "{words}");
-    until("it is in the metrics", Duration::from_secs(60), async || {
-        Ok(scene.http("/metrics").await?.contains("picket_controller_remediations_stuck 1"))
+    stays_until_it_is_freed(&nhc, &name, "n3", &controller).await?;
+    nhc.is_gone(&name, &controller).await?;
+    leaves_its_hold(&nhc, "n3").await
+}
+
+/// Where all that is in its namespace is deleted, it is as well.
+#[tokio::test]
+async fn where_its_namespace_is_deleted_it_stays_with_its_hold_until_a_person_frees_it() -> Result<()> {
+    goes_with(&["namespace", "ops"], "n2").await
+}
+
+/// As when all that is Picket's is uninstalled.
+#[tokio::test]
+async fn where_its_definition_is_deleted_it_stays_with_its_hold_until_a_person_frees_it() -> Result<()> {
+    goes_with(&["crd", "picketremediations.picket.dev"], "n5").await
+}
+
+/// What a remediation of a node that is fenced hangs on is deleted (K12): it does not go before the remediation does, and that is freed.
+async fn goes_with(what: &[&str; 2], node: &str) -> Result<()> {
+    let scene = Scene::open().await?;
+    let nhc = Nhc::new(&scene, &json!({ "then": "StayOff" }), false).await?;
+    let controller = nhc.controller().await?;
+    scene.kubelets.says(node, false).await?;
+    let name = nhc.gives_up(node).await?;
+    nhc.says(&name, ("False", "True", FINISHED), &controller).await?;
+    scene.cluster.kubectl(&["delete", what[0], what[1], "--wait=false"]).await?;
+    until("it is deleted with it", Duration::from_secs(120), async || {
+        Ok(nhc.read(&name).await?["metadata"]["deletionTimestamp"].is_string())
     })
     .await?;
-    let stays = nhc.read(&name).await?;
-    assert_eq!(stays["metadata"]["finalizers"], json!(["picket.dev/remediation"]));
-    assert_eq!(nhc.holds("n3").await?.0.len(), 1);
+    stays_until_it_is_freed(&nhc, &name, node, &controller).await?;
+    // With it the remediation. Also so that whoever has the cluster next may make it anew.
+    until("what it hung on is gone", Duration::from_secs(120), async || {
+        let left = ["get", what[0], what[1], "--ignore-not-found", "-o", "name"];
+        Ok(scene.cluster.kubectl(&left).await?.trim().is_empty())
+    })
+    .await?;
+    leaves_its_hold(&nhc, node).await
+}
 
-    nhc.annotate(&name, "picket.dev/free-remediation=true").await?;
-    nhc.is_gone(&name, &controller).await?;
-    let (holds, phase) = nhc.holds("n3").await?;
+/// One that is deleted while its Node is not Ready says so, and keeps the node off, until a person frees it.
+async fn stays_until_it_is_freed(
+    nhc: &Nhc<'_>,
+    name: &str,
+    node: &str,
+    controller: &Controller,
+) -> Result<()> {
+    let words = nhc.scene.event(node, "RemediationStuck", controller).await?;
+    assert!(words.contains("picket.dev/free-remediation=true"), "{words}");
+    are_stuck(nhc, 1).await?;
+    let stays = nhc.read(name).await?;
+    assert_eq!(stays["metadata"]["finalizers"], json!(["picket.dev/remediation"]));
+    let (holds, phase) = nhc.holds(node).await?;
+    assert_eq!((holds.len(), phase), (1, Phase::Released), "{holds:?}");
+    nhc.annotate(name, "picket.dev/free-remediation=true").await
+}
+
+/// It is gone, and its node is off still, and was fenced once.
+async fn leaves_its_hold(nhc: &Nhc<'_>, node: &str) -> Result<()> {
+    are_stuck(nhc, 0).await?;
+    let (holds, phase) = nhc.holds(node).await?;
     assert_eq!((holds.len(), phase), (1, Phase::Released), "the hold is a person's matter");
-    until("it is in the metrics no more", Duration::from_secs(60), async || {
-        Ok(scene.http("/metrics").await?.contains("picket_controller_remediations_stuck 0"))
+    assert_eq!(nhc.scene.fences().await?, [node]);
+    Ok(())
+}
+
+/// Waits until so many are told as stuck in the metrics.
+async fn are_stuck(nhc: &Nhc<'_>, many: u32) -> Result<()> {
+    let line = format!("picket_controller_remediations_stuck {many}");
+    until(&format!("the metrics have {line}"), Duration::from_secs(60), async || {
+        Ok(nhc.scene.http("/metrics").await?.contains(&line))
     })
     .await
 }

@@ -138,13 +138,15 @@ impl Scene {
         let printed = self.run(&["crds"]).await?;
         write(&file, &printed.1)?;
         self.cluster.kubectl(&["apply", "-f", &text(&file)]).await?;
-        let mut established = vec!["wait", "--for=condition=Established"];
-        established.extend([
-            "crd/fencingpolicies.picket.dev",
-            "crd/picketremediations.picket.dev",
-            "crd/picketremediationtemplates.picket.dev",
-        ]);
-        self.cluster.kubectl(&established).await.map(drop)
+        let kinds = ["fencingpolicies", "picketremediations", "picketremediationtemplates"]
+            .map(|kind| format!("{kind}.picket.dev"));
+        for kind in &kinds {
+            self.cluster.kubectl(&["wait", "--for=condition=Established", &format!("crd/{kind}")]).await?;
+            // What was deleted a moment ago is established before it can be read.
+            let is_read = async || Ok(self.cluster.kubectl(&["get", kind, "--all-namespaces"]).await.is_ok());
+            until(&format!("{kind} can be read"), WITHIN, is_read).await?;
+        }
+        Ok(())
     }
 
     /// A policy for all workers, with these further fields.
