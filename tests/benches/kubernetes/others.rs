@@ -93,26 +93,45 @@ async fn flush(cluster: &Kubernetes, machine: &KubernetesMachine) -> Result<(), 
 }
 
 /// Nobody does anything: the pod stays where it is, and nobody else has its volume.
+///
+/// # Errors
+/// The volume was detached, or the pod ran elsewhere: what the others are compared with is not so.
 pub async fn nothing(cluster: &Kubernetes) -> Result<(), Wrong> {
     let stage = Stage::set(cluster, "left-alone").await?;
     let not_ready = stage.not_ready().await?;
     stage.database.is_terminating().await?;
     let (here, killed) = (stage.here.name(), stage.killed);
-    let mut moved = false;
+    let mut moved = None;
     until("nothing happens", NOTHING * 2, async || {
-        moved |= stage.database.csi_calls().iter().any(|call| call.at > killed && call.what == "detach");
-        Ok(moved || killed.elapsed().unwrap_or_default() >= NOTHING)
+        moved = moved_by_itself(&stage);
+        Ok(moved.is_some() || killed.elapsed().unwrap_or_default() >= NOTHING)
     })
     .await?;
-    stage.database.still_writes(here).await?;
-    let (from, within) = (not_ready.duration_since(killed).unwrap_or_default(), NOTHING.as_secs());
-    match moved {
-        true => println!("  without anybody: it WAS DETACHED, which was not expected"),
-        false => println!(
-            "  without anybody: not Ready after {:.1} s, Terminating, and so it was after {within} s: it writes on {here}, and nobody else \
-             has its volume (kube-controller-manager never lets it go)",
-            from.as_secs_f64()
-        ),
+    let from = not_ready.duration_since(killed).unwrap_or_default().as_secs_f64();
+    if let Some(moved) = moved {
+        return Err(format!(
+            "without anybody: not Ready after {from:.1} s, and {moved}, which was not to be"
+        )
+        .into());
     }
+    stage.database.still_writes(here).await?;
+    println!(
+        "  without anybody: not Ready after {from:.1} s, Terminating, and so it was after {} s: it writes on {here}, and nobody else \
+         has its volume (kube-controller-manager never lets it go)",
+        NOTHING.as_secs()
+    );
     Ok(())
+}
+
+/// What became of the volume or the pod since the kubelet was killed; `None`: both are where they were.
+fn moved_by_itself(stage: &Stage<'_>) -> Option<String> {
+    let (here, killed) = (stage.here.name(), stage.killed);
+    let calls = stage.database.csi_calls();
+    let detached = calls.iter().any(|call| call.at > killed && call.what == "detach");
+    if detached {
+        return Some(format!("its volume WAS DETACHED from {here}"));
+    }
+    let writers = stage.database.writers().after(killed);
+    let elsewhere = writers.0.iter().find(|write| write.node != here)?;
+    Some(format!("its pod RAN ELSEWHERE, on {}", elsewhere.node))
 }

@@ -6,7 +6,7 @@ use picket_tests::peers::{Kubernetes, KubernetesMachine, eventually, until};
 use picket_tests::{Daemon, Gateway, Result};
 
 use crate::door::Door;
-use crate::fenced::{RECOVERED, is_told, login, no_more, power, settings, unfence, until_clean};
+use crate::fenced::{RECOVERED, is_told, login, power, settings, unfence, until_clean};
 use crate::scene::{cluster, lend};
 
 /// A gateway to which everybody is a program, and which asks by that login whether the machine recovered.

@@ -5,7 +5,7 @@
 use std::time::SystemTime;
 
 use picket_tests::peers::{Cut, Database, Frozen, Kubernetes, KubernetesMachine};
-use picket_tests::{Result, soak};
+use picket_tests::{Gateway, Result, soak};
 use serde_json::Value;
 
 use crate::fenced::{FENCED, fence, no_more, power, start, taints, unfence, until_clean};
@@ -77,13 +77,7 @@ async fn in_a_row(failing: Failing, name: &str) -> Result<()> {
 
 async fn once(cluster: &Kubernetes, failing: Failing, name: &str, on: [&KubernetesMachine; 2]) -> Result<()> {
     let database = cluster.database(name, &on).await?;
-    let at = database.node().await?.expect("it runs");
-    let [one, other] = on;
-    let (here, there) = if one.name() == at { (one, other) } else { (other, one) };
-    database.runs_on(here.name()).await?;
-    // Somebody else's taint stays as it is.
-    let taint = ["taint", "node", here.name(), "example.org/mine=yes:PreferNoSchedule", "--overwrite"];
-    cluster.kubectl(&taint).await?;
+    let (here, there) = placed(cluster, &database, on).await?;
     let before = foreign(&cluster.node(here).await?);
     let (boot, switched) = (here.boot_id(), power(here).len());
 
@@ -117,11 +111,27 @@ async fn once(cluster: &Kubernetes, failing: Failing, name: &str, on: [&Kubernet
     assert_eq!(foreign(&cluster.node(here).await?), before);
     assert_eq!(power(here)[switched..], ["off", "on"]);
     moved_once(&database, here, there, released);
+    audited(&gateway, here.name(), &["fencing", "fenced", "released", "unfencing", "normal"]).await?;
     leave(cluster, &database).await
 }
 
+/// The machine on which the database runs, whose Node somebody else has tainted too, and the other one.
+pub async fn placed<'m>(
+    cluster: &Kubernetes,
+    database: &Database<'_>,
+    [one, other]: [&'m KubernetesMachine; 2],
+) -> Result<(&'m KubernetesMachine, &'m KubernetesMachine)> {
+    let at = database.node().await?.expect("it runs");
+    let (here, there) = if one.name() == at { (one, other) } else { (other, one) };
+    database.runs_on(here.name()).await?;
+    // Somebody else's taint stays as it is.
+    let taint = ["taint", "node", here.name(), "example.org/mine=yes:PreferNoSchedule", "--overwrite"];
+    cluster.kubectl(&taint).await?;
+    Ok((here, there))
+}
+
 /// One wrote after the other, and nobody let go of the volume before the machine was off.
-fn moved_once(
+pub fn moved_once(
     database: &Database<'_>,
     here: &KubernetesMachine,
     there: &KubernetesMachine,
@@ -138,13 +148,29 @@ fn moved_once(
     assert!(calls.iter().filter(|call| call.what == "detach").all(|call| call.at > off.at), "{calls:?}");
 }
 
-fn foreign(node: &Value) -> Option<Value> {
+/// The chain of the audit is whole, fits the fences, and tells of this node all that became of it, in order.
+pub async fn audited(gateway: &Gateway, node: &str, became: &[&str]) -> Result<()> {
+    let audit = gateway.store_file().with_extension("audit").display().to_string();
+    let verified = gateway.picket(&["history", "--audit", &audit, "--verify"]).await?;
+    assert!(verified.code == 0 && verified.out.contains("all fit"), "{verified:?}");
+    let exported = gateway.picket(&["history", "--audit", &audit, "--export"]).await?;
+    assert_eq!(exported.code, 0, "{exported:?}");
+    let entries = exported.out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let phases = entries.filter(|entry| entry["what"] == "phase" && entry["node"] == node);
+    let phases: Vec<String> =
+        phases.filter_map(|entry| entry["details"]["to"].as_str().map(str::to_owned)).collect();
+    assert_eq!(phases, became, "{}", exported.out);
+    Ok(())
+}
+
+/// Somebody else's taint.
+pub fn foreign(node: &Value) -> Option<Value> {
     let taints = node["spec"]["taints"].as_array()?;
     taints.iter().find(|taint| taint["key"] == "example.org/mine").cloned()
 }
 
 /// The next one finds the machines as this one did.
-async fn leave(cluster: &Kubernetes, database: &Database<'_>) -> Result<()> {
+pub async fn leave(cluster: &Kubernetes, database: &Database<'_>) -> Result<()> {
     let volume = format!("persistentvolume/{}", database.volume());
     let claim = format!("persistentvolumeclaim/data-{}", database.pod());
     no_more_of(cluster, database.volume()).await?;
