@@ -79,6 +79,8 @@ pub struct Live {
     pub orphaned: Option<String>,
     /// Releases at whose far sides it is not seen to be back, long after it was switched on: what its fence left stands there (K2).
     pub not_back: BTreeSet<ReleaseId>,
+    /// Releases that somebody else's bars, as they were last asked: of what it stands on, nobody but them takes it away (K7).
+    pub barred: BTreeSet<ReleaseId>,
 }
 
 /// A node at a moment.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use picket_core::election::Known;
+use picket_core::ids::ReleaseId;
 use picket_core::record::{NodeRecord, Phase, ReleaseStage};
 use picket_core::time::WallTime;
 use picket_engine::{Engine, NodeView, Part, Readiness, readiness};
@@ -44,6 +45,7 @@ struct Sums {
     devices: BTreeMap<&'static str, u32>,
     orphans: u32,
     not_back: u32,
+    barred: u32,
     holds: usize,
     troubles: Vec<(String, &'static str)>,
 }
@@ -165,6 +167,7 @@ impl Observer {
             metrics.set(&metrics::DEVICES, &[readiness], f64::from(count));
         }
         metrics.set(&metrics::ORPHANED, &[], f64::from(sums.orphans));
+        metrics.set(&metrics::BARRED, &[], f64::from(sums.barred));
         metrics.set(&metrics::NOT_BACK, &[], f64::from(sums.not_back));
         metrics.set(&metrics::HOLDS, &[], sums.holds as f64);
         metrics.clear(&metrics::TROUBLE);
@@ -205,6 +208,10 @@ impl Sums {
         if !view.live.not_back.is_empty() {
             self.not_back += 1;
             troubles.push("not_back");
+        }
+        if is_barred(view) {
+            self.barred += 1;
+            troubles.push("barred");
         }
         if record.breaches > 0 {
             troubles.push("breach");
@@ -264,6 +271,19 @@ impl Sums {
             }
         }
     }
+}
+
+/// Whether somebody else's keeps a release of the node, or its way back. What was abandoned, or is let go, waits for nobody.
+fn is_barred(view: &NodeView) -> bool {
+    let record = &view.stored.record;
+    let open = |of: &ReleaseId| {
+        let releases = record.fence.iter().flat_map(|fence| &fence.releases);
+        releases.filter(|release| release.id.whole() == *of).any(|release| !release.stage.is_over())
+    };
+    view.live
+        .barred
+        .iter()
+        .any(|of| matches!(record.phase, Phase::Unfencing | Phase::PowerOnFailed) || open(of))
 }
 
 fn stage(stage: ReleaseStage) -> &'static str {

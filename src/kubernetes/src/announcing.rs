@@ -58,7 +58,7 @@ impl OutOfService {
         if ours.others(&node).is_some()
             && let Some(why) = self.foreign(of, &node)
         {
-            return Err(ReleaseError::DidNotHappen(why));
+            return Err(ReleaseError::Barred(why));
         }
         let mark = Mark { ours: ours.clone(), round: round_of(subject), term: None };
         let fenced = [(FENCED, "NoSchedule")];
@@ -239,7 +239,10 @@ impl OutOfService {
             return Ok(LetOn { stands: true, found: None });
         }
         let is_barred = |one: &Result<_, ReleaseError>| {
-            matches!(one, Err(ReleaseError::DidNotHappen(_) | ReleaseError::Replaced(_)))
+            matches!(
+                one,
+                Err(ReleaseError::DidNotHappen(_) | ReleaseError::Barred(_) | ReleaseError::Replaced(_))
+            )
         };
         let (barred, rest): (Vec<_>, Vec<_>) = asked.into_iter().partition(is_barred);
         let found: Result<Vec<LetOn>, ReleaseError> = barred.into_iter().chain(rest).collect();
@@ -291,7 +294,7 @@ impl OutOfService {
         };
         self.is_who_stays(of, &node, subject, until).await?;
         if let Some(why) = self.foreign(of, &node) {
-            return Err(ReleaseError::DidNotHappen(why));
+            return Err(ReleaseError::Barred(why));
         }
         if taints::stands(&node, &of.sought.ours) {
             return Ok(LetOn { stands: true, found: None });

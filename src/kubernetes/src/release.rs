@@ -142,7 +142,7 @@ impl OutOfService {
         }
         match self.foreign(of, node) {
             None => Ok(by),
-            Some(why) => Err(ReleaseError::DidNotHappen(why)),
+            Some(why) => Err(ReleaseError::Barred(why)),
         }
     }
 

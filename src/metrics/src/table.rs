@@ -60,6 +60,7 @@ metrics! {
     NEEDS_OPERATOR = "picket_nodes_needing_operator", Kind::Gauge, ["reason"], "Nodes that wait for a person, by reason";
     ORPHANED = "picket_nodes_orphaned", Kind::Gauge, [], "Nodes that are not back and that the settings do not know any more, or know elsewhere";
     NOT_BACK = "picket_nodes_not_back", Kind::Gauge, [], "Nodes that were brought back, and are not seen to be back for a quarter of an hour: what their fence left keeps new work away still";
+    BARRED = "picket_nodes_barred", Kind::Gauge, [], "Nodes whose release, or way back, somebody else's keeps: their out-of-service taint on a Node is theirs to take away";
     HOLDS = "picket_holds", Kind::Gauge, [], "Named reasons that keep nodes off";
     OLDEST_FENCE = "picket_phase_oldest_seconds", Kind::Gauge, ["phase"], "How long the fence of the oldest node in that phase has been open";
     TROUBLE = "picket_node_trouble", Kind::Gauge, ["node", "trouble"], "1 for each node in trouble, by name; at most 200 of them";

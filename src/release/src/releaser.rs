@@ -61,6 +61,9 @@ pub enum ReleaseError {
     /// Nothing happened: refused, not reached, not started.
     #[error("{0}")]
     DidNotHappen(String),
+    /// Nothing happened: what stands there is somebody else's, and is taken away by nobody but them (K7).
+    #[error("{0}")]
+    Barred(String),
     /// Nothing happened, and nothing will: what it would let go is another machine's by now, or was in between (K1). A person decides.
     #[error("{0}")]
     Replaced(String),
@@ -73,7 +76,10 @@ impl ReleaseError {
     /// What went wrong, where no effect is meant.
     pub fn into_words(self) -> String {
         match self {
-            ReleaseError::DidNotHappen(why) | ReleaseError::Replaced(why) | ReleaseError::Unknown(why) => why,
+            ReleaseError::DidNotHappen(why)
+            | ReleaseError::Barred(why)
+            | ReleaseError::Replaced(why)
+            | ReleaseError::Unknown(why) => why,
         }
     }
 
@@ -81,7 +87,9 @@ impl ReleaseError {
     pub(crate) fn into_unknown(self) -> Self {
         match self {
             replaced @ ReleaseError::Replaced(_) => replaced,
-            ReleaseError::DidNotHappen(why) | ReleaseError::Unknown(why) => ReleaseError::Unknown(why),
+            ReleaseError::DidNotHappen(why) | ReleaseError::Barred(why) | ReleaseError::Unknown(why) => {
+                ReleaseError::Unknown(why)
+            }
         }
     }
 }
@@ -210,7 +218,7 @@ pub trait Releaser: Send + Sync + std::fmt::Debug {
     }
 
     /// Looks once more before the node is switched on (K2). Asked only of what lingers. Changes nothing, but on whom it finds to
-    /// be another machine. [`ReleaseError::DidNotHappen`]: the on must not go now, and why; [`ReleaseError::Replaced`]: as for
+    /// be another machine. [`ReleaseError::DidNotHappen`], [`ReleaseError::Barred`]: the on must not go now, and why; [`ReleaseError::Replaced`]: as for
     /// [`Releaser::recognise`]; [`ReleaseError::Unknown`]: nobody answers. Returns before `until`.
     async fn lets_on(&self, subject: &Subject, until: Instant) -> Result<LetOn, ReleaseError> {
         let _ = (subject, until);

@@ -228,6 +228,7 @@ impl Webhook {
             Ok(Progress::Complete(text)) => Ok(Progress::Complete(self.redact(&text))),
             Ok(Progress::NotThere(text)) => Ok(Progress::NotThere(self.redact(&text))),
             Err(ReleaseError::DidNotHappen(text)) => Err(ReleaseError::DidNotHappen(self.redact(&text))),
+            Err(ReleaseError::Barred(text)) => Err(ReleaseError::Barred(self.redact(&text))),
             Err(ReleaseError::Replaced(text)) => Err(ReleaseError::Replaced(self.redact(&text))),
             Err(ReleaseError::Unknown(text)) => Err(ReleaseError::Unknown(self.redact(&text))),
         }

@@ -265,6 +265,7 @@ async fn every_metric_and_label_that_an_alert_names_is_in_the_table() -> Result<
         "PicketCertificateExpires",
         "PicketNodeOrphaned",
         "PicketNodeNotBack",
+        "PicketNodeBarred",
         "PicketTwoLeaders",
         "PicketNoSuccessor",
         "PicketSettingsDiffer",

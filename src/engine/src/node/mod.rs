@@ -196,6 +196,7 @@ impl NodeTask {
             wait: None,
             orphaned: orphan.clone(),
             not_back: BTreeSet::new(),
+            barred: BTreeSet::new(),
             ..Live::clone(&view.borrow().live)
         };
         live.devices.retain(|device, _| plan.topology.device(device).is_some());

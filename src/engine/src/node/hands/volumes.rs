@@ -106,9 +106,9 @@ fn flat<T>(result: Result<Result<T, ReleaseError>, DriverError>) -> Result<T, Re
 fn told<T>(asking: Asking, result: &Result<T, ReleaseError>, words: impl FnOnce(&T) -> String) {
     let (label, words) = match result {
         Ok(answer) => ("ok", words(answer)),
-        Err(error @ (ReleaseError::DidNotHappen(_) | ReleaseError::Replaced(_))) => {
-            ("refused", error.to_string())
-        }
+        Err(
+            error @ (ReleaseError::DidNotHappen(_) | ReleaseError::Barred(_) | ReleaseError::Replaced(_)),
+        ) => ("refused", error.to_string()),
         Err(error @ ReleaseError::Unknown(_)) => ("unknown", error.to_string()),
     };
     asking.ended(label, words);

@@ -67,7 +67,11 @@ impl NodeTask {
             let Some(result) = sent else { return Ok(()) };
             let result = result?;
             self.parts.metrics.count(&RELEASE_ATTEMPTS, &[id.whole().as_str(), how(&result)]);
-            if !matches!(result, Err(ReleaseError::DidNotHappen(_) | ReleaseError::Replaced(_))) {
+            self.note_barred(&id, &result);
+            if !matches!(
+                result,
+                Err(ReleaseError::DidNotHappen(_) | ReleaseError::Barred(_) | ReleaseError::Replaced(_))
+            ) {
                 run.attached.remove(&id);
             }
             if late && matches!(result, Ok(Progress::Accepted(_))) {
@@ -86,9 +90,9 @@ impl NodeTask {
                     (ReleaseStage::Accepted, words, Some(effect))
                 }
                 Ok(progress) => said(progress, effect),
-                Err(ReleaseError::DidNotHappen(why) | ReleaseError::Replaced(why)) => {
-                    (ReleaseStage::Pending, why, Some(effect))
-                }
+                Err(
+                    ReleaseError::DidNotHappen(why) | ReleaseError::Barred(why) | ReleaseError::Replaced(why),
+                ) => (ReleaseStage::Pending, why, Some(effect)),
                 Err(ReleaseError::Unknown(why)) => (ReleaseStage::Requested, why, None),
             };
             tracing::info!(release = %id, ?stage, detail, "a release was attempted");
@@ -257,6 +261,7 @@ fn how(answered: &Answered) -> &'static str {
         Ok(Progress::Accepted(_)) => "accepted",
         Ok(Progress::NotThere(_)) => "not_there",
         Err(ReleaseError::DidNotHappen(_)) => "did_not_happen",
+        Err(ReleaseError::Barred(_)) => "barred",
         Err(ReleaseError::Replaced(_)) => "replaced",
         Err(ReleaseError::Unknown(_)) => "unknown",
     }

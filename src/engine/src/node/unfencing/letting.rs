@@ -59,6 +59,9 @@ impl NodeTask {
         loop {
             let time = releaser.attempt_time().min(PATIENCE);
             let asked = tokio::time::timeout(time, releaser.lets_on(subject, Instant::now() + time)).await;
+            if let Ok(answered) = &asked {
+                self.note_barred(&subject.release, answered);
+            }
             match asked {
                 Ok(Ok(LetOn { stands: true, .. })) => {
                     // It is taken away beside whatever is waited for, and that is waited for (K3).
@@ -79,7 +82,7 @@ impl NodeTask {
                     }
                     return Ok(true);
                 }
-                Ok(Err(ReleaseError::DidNotHappen(why))) => barred = Some(why),
+                Ok(Err(ReleaseError::DidNotHappen(why) | ReleaseError::Barred(why))) => barred = Some(why),
                 // Who is switched on would be another machine, or nobody (K1).
                 Ok(Err(ReleaseError::Replaced(why))) => {
                     self.replaced(&subject.release, &why).await?;

@@ -264,7 +264,7 @@ impl Releaser for Cluster {
         let is_there = state.foreign || state.foreign_after.is_some_and(|asked| state.asked_for_on > asked);
         match (is_there, state.mute) {
             (_, true) => Err(ReleaseError::Unknown("nobody answers".to_owned())),
-            (true, _) => Err(ReleaseError::DidNotHappen("somebody else's stands".to_owned())),
+            (true, _) => Err(ReleaseError::Barred("somebody else's stands".to_owned())),
             _ => Ok(LetOn { stands: state.stands, found: None }),
         }
     }
@@ -306,6 +306,9 @@ impl Releaser for Cluster {
         }
         if state.is_away {
             return Err(ReleaseError::DidNotHappen("nobody answers".to_owned()));
+        }
+        if state.foreign {
+            return Err(ReleaseError::Barred("somebody else's stands".to_owned()));
         }
         if std::mem::take(&mut state.beside) {
             if let Some(gone) = state.removed.last().filter(|gone| now.since(**gone) < LINGERS) {
