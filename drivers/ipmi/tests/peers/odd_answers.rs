@@ -146,10 +146,10 @@ async fn a_suite_that_was_refused_once_is_tried_again_at_the_next_login() {
     assert!(began.elapsed() < Duration::from_secs(1));
 }
 
-/// An off that is not possible now, then a restart of the BMC before the driver has looked at power: nobody who decides has
-/// seen that reading yet, so that nothing is sent on the strength of it (S2, S5).
+/// An off that is not possible now, then silence before the driver has looked at power: the off is not sent again, in no session, before
+/// whoever decides was told of the loss (S2, S5).
 #[tokio::test]
-async fn no_off_follows_a_reading_within_it_that_told_of_a_loss() {
+async fn no_off_is_sent_again_before_a_loss_after_its_refusal_was_told() {
     let bmc = Pyghmi::start("17");
     let network = Network::before(bmc.address()).await;
     let mut bench = Bench::new(network.address(), json!({ "cipher_suites": [17] })).await;
@@ -170,7 +170,7 @@ async fn no_off_follows_a_reading_within_it_that_told_of_a_loss() {
         answered = true;
         Fate::Pass
     });
-    bench.off().await.expect_err("not possible, and then a loss");
+    bench.off().await.expect_err("not possible, and then silence");
     let offs = |bmc: &Pyghmi| bmc.commands().into_iter().filter(|what| what == "off").count();
     assert_eq!(offs(&bmc), 0, "nothing was sent after it");
     let epoch = bench.read().await.expect("answered").epoch.expect("it has epochs");
