@@ -32,8 +32,12 @@ pub struct Asked {
     pub method: String,
     pub path: String,
     pub body: String,
+    /// When it was here.
+    pub came: SystemTime,
     /// When it was passed on.
     pub at: SystemTime,
+    /// When it was answered, by the API server or by the door itself; `None`: it was not.
+    pub answered: Option<SystemTime>,
     /// `None`: nothing was answered.
     pub status: Option<u16>,
 }
@@ -198,6 +202,26 @@ impl Door {
         }
     }
 
+    /// For how long of that time anything that had come was without its answer.
+    pub fn waited(&self, from: SystemTime, to: SystemTime) -> Duration {
+        let mut asked = lock(&self.state.asked).clone();
+        asked.sort_by_key(|one| one.came);
+        let (mut waited, mut until) = (Duration::ZERO, from);
+        for one in asked {
+            let end = one.answered.unwrap_or(to).min(to);
+            waited += end.duration_since(until.max(one.came)).unwrap_or_default();
+            until = until.max(end);
+        }
+        waited
+    }
+
+    /// How often a Node of that name was read, and was not there.
+    pub fn missed(&self, name: &str) -> usize {
+        let path = format!("/api/v1/nodes/{name}");
+        let of_it = |one: &&Asked| one.method == "GET" && one.path.split('?').next() == Some(path.as_str());
+        lock(&self.state.asked).iter().filter(of_it).filter(|one| one.status == Some(404)).count()
+    }
+
     /// What was asked for that changes something, in the order in which it came.
     pub fn changes(&self) -> Vec<Asked> {
         lock(&self.state.asked).iter().filter(|one| one.method != "GET").cloned().collect()
@@ -267,7 +291,7 @@ async fn answered(stream: UnixStream, state: &State) -> std::io::Result<()> {
         return Ok(());
     }
     if let Some(code) = state.fails(&asked) {
-        lock(&state.asked)[number].status = Some(code);
+        answered_with(state, number, Some(code));
         client.write_all(&failure(code)).await?;
         return client.shutdown().await;
     }
@@ -279,12 +303,17 @@ async fn answered(stream: UnixStream, state: &State) -> std::io::Result<()> {
     // A server that ends without a word of TLS has ended all the same.
     let _ = server.read_to_end(&mut answer).await;
     let first = String::from_utf8_lossy(&answer[..answer.len().min(64)]).into_owned();
-    lock(&state.asked)[number].status = first.split(' ').nth(1).and_then(|code| code.parse().ok());
+    answered_with(state, number, first.split(' ').nth(1).and_then(|code| code.parse().ok()));
     if state.turns_away() {
         return Ok(());
     }
     client.write_all(&answer).await?;
     client.shutdown().await
+}
+
+fn answered_with(state: &State, number: usize, status: Option<u16>) {
+    let one = &mut lock(&state.asked)[number];
+    (one.status, one.answered) = (status, Some(SystemTime::now()));
 }
 
 impl State {
@@ -343,11 +372,14 @@ async fn request(client: &mut (impl AsyncReadExt + Unpin)) -> std::io::Result<(A
         }
     }
     let mut words = head.split_whitespace().map(str::to_owned);
+    let now = SystemTime::now();
     let asked = Asked {
         method: words.next().unwrap_or_default(),
         path: words.next().unwrap_or_default(),
         body: String::from_utf8_lossy(&body).into_owned(),
-        at: SystemTime::now(),
+        came: now,
+        at: now,
+        answered: None,
         status: None,
     };
     let lines = head.lines().filter(|line| !of(line, "connection:"));

@@ -5,6 +5,7 @@ mod breach;
 mod door;
 mod fenced;
 mod found;
+mod freed;
 mod gone;
 mod knobs;
 mod late;

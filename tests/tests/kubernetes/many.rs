@@ -1,26 +1,26 @@
 //! A hundred pods on one machine.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use picket_tests::Result;
-use picket_tests::peers::until;
+use picket_tests::peers::{Kubernetes, until};
 use serde_json::{Value, json};
 
 use crate::fenced::{fence, made_anew, no_more, pods, start, unfence, until_clean, until_they_run};
 use crate::odd::spec;
 use crate::scene::{cluster, lend, no_more_of};
 
-/// All of them die with their machine, are let go by Picket, and are made anew once: nobody deletes one of the new ones by its name, neither
-/// taint eviction nor pod GC. Those very ones run on the machine that is back. A Job that may not fail once goes on: its pod was disrupted, and did not fail.
+/// All of them die with their machine, are let go by Picket, and are made anew once, on another machine: nobody deletes one of the new ones there by
+/// its name, neither taint eviction nor pod GC (K4). Those very ones run there, also after the first machine is back. A Job that may not fail once
+/// goes on: its pod was disrupted, and did not fail.
 #[tokio::test]
 async fn a_hundred_pods_die_with_their_machine_and_none_that_is_made_anew_is_deleted_again() -> Result<()> {
     let cluster = cluster().await?;
-    let lent = lend(1).await?;
-    let machine = lent.one();
-    cluster.idle_pods("many", 100, machine).await?;
-    let selected = ["get", "pods", "-l", "app=many", "-o", "jsonpath={.items[*].spec.nodeName}"];
-    let nodes = cluster.kubectl(&selected).await?;
-    assert_eq!(nodes.split(' ').filter(|node| *node == machine.name()).count(), 100);
+    let lent = lend(2).await?;
+    let [machine, other] = lent.two();
+    cluster.idle_pods_first_on("many", 100, &[machine, other]).await?;
+    assert_eq!(on_each(cluster).await?, BTreeMap::from([(machine.name().to_owned(), 100)]));
     let old = pods(cluster, "many").await?;
     // It may fail once, and by no fault of its machine's.
     let ignores =
@@ -56,9 +56,12 @@ async fn a_hundred_pods_die_with_their_machine_and_none_that_is_made_anew_is_del
     assert_eq!(spared, "true", "nobody takes the machine away meanwhile: {node:#}");
 
     let new = made_anew(cluster, "many", &old).await?;
-    unfence(&gateway, machine.name()).await?;
     until_they_run(cluster, "many", 100).await?;
-    assert_eq!(pods(cluster, "many").await?, new);
+    let there = BTreeMap::from([(other.name().to_owned(), 100)]);
+    assert_eq!((pods(cluster, "many").await?, on_each(cluster).await?), (new.clone(), there.clone()));
+    unfence(&gateway, machine.name()).await?;
+    cluster.until_ready(machine, true).await?;
+    until_clean(cluster, machine).await?;
     until("the job runs again", Duration::from_secs(120), is_active).await?;
     let job = of_job().await?;
     let failed =
@@ -68,10 +71,20 @@ async fn a_hundred_pods_die_with_their_machine_and_none_that_is_made_anew_is_del
         "it counts against nobody: {job:#}"
     );
     cluster.kubectl(&["delete", "job", "many-job", "--timeout=80s"]).await?;
+    assert_eq!((pods(cluster, "many").await?, on_each(cluster).await?), (new, there));
     no_more_of(cluster, "many").await?;
-    until_clean(cluster, machine).await?;
     lent.leave();
     Ok(())
+}
+
+/// How many of the pods are bound to each machine.
+async fn on_each(cluster: &Kubernetes) -> Result<BTreeMap<String, usize>> {
+    let bound = ["get", "pods", "-l", "app=many", "-o", "jsonpath={.items[*].spec.nodeName}"];
+    let mut count = BTreeMap::new();
+    for node in cluster.kubectl(&bound).await?.split_whitespace() {
+        *count.entry(node.to_owned()).or_default() += 1;
+    }
+    Ok(count)
 }
 
 /// A zombie has ended.

@@ -1,4 +1,5 @@
-//! An API server of a few lines: Nodes, read and patched as RFC 6902 says, each change another version. What it does not know is not there.
+//! An API server of a few lines: Nodes, read and patched as RFC 6902 says, each change another version, and others, which are read. What it
+//! does not know is not there.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -16,6 +17,8 @@ pub const CLUSTER: &str = "c";
 #[derive(Debug, Default)]
 pub struct Api {
     nodes: Mutex<BTreeMap<String, Value>>,
+    /// What else there is, by its path.
+    others: BTreeMap<String, Value>,
     failing: Mutex<String>,
 }
 
@@ -25,6 +28,12 @@ impl Api {
         let name = |node: &Value| node["metadata"]["name"].as_str().expect("a name").to_owned();
         let nodes = nodes.into_iter().map(|node| (name(&node), node)).collect();
         Arc::new(Self { nodes: Mutex::new(nodes), ..Self::default() })
+    }
+
+    /// One with these objects, each by its path, and no Node.
+    pub fn with<'p>(others: impl IntoIterator<Item = (&'p str, Value)>) -> Arc<Self> {
+        let others = others.into_iter().map(|(path, object)| (path.to_owned(), object)).collect();
+        Arc::new(Self { others, ..Self::default() })
     }
 
     /// What asks it.
@@ -87,7 +96,10 @@ impl Api {
             None if path.ends_with("/pods") || path.ends_with("/volumeattachments") => {
                 (200, json!({ "items": [] }))
             }
-            None => (404, json!("not here")),
+            None => match self.others.get(path) {
+                Some(object) => (200, object.clone()),
+                None => (404, json!("not here")),
+            },
         }
     }
 }

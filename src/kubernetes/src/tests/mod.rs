@@ -2,6 +2,7 @@
 
 mod api;
 mod replaced;
+mod unattached;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -139,7 +140,7 @@ async fn what_is_noted_for_another_node_stays() {
         release.announce(&subject(of.clone()), soon()).await.map(drop),
         release.lets_on(&subject(of.clone()), soon()).await.map(drop),
     ] {
-        let Err(ReleaseError::DidNotHappen(why)) = refused else { panic!("{refused:?}") };
+        let Err(ReleaseError::Barred(why)) = refused else { panic!("{refused:?}") };
         assert!(why.contains("node r2"), "{why}");
     }
     assert_eq!(api.taints("n1"), [OUT_OF_SERVICE, FENCED]);
@@ -169,7 +170,7 @@ async fn a_node_that_was_never_met_bars_the_on_by_whatever_may_let_its_volumes_g
     ] {
         let api = Api::of(nodes.clone());
         let let_on = release(&api).lets_on(&subject(whose(None, UUID)), soon()).await;
-        assert_eq!(matches!(let_on, Err(ReleaseError::DidNotHappen(_))), barred, "{nodes:#?} {let_on:?}");
+        assert_eq!(matches!(let_on, Err(ReleaseError::Barred(_))), barred, "{nodes:#?} {let_on:?}");
     }
 }
 

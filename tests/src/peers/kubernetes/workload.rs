@@ -113,10 +113,27 @@ impl Kubernetes {
 
     /// So many pods that do nothing, on that machine alone, by a StatefulSet of that name that makes them all at once. They run.
     pub async fn idle_pods(&self, name: &str, count: u32, on: &KubernetesMachine) -> Result<()> {
+        self.idle_pods_within(name, count, &[on]).await
+    }
+
+    /// The same, all of them on the first of these machines; those that are made anew later may run on any of them.
+    pub async fn idle_pods_first_on(&self, name: &str, count: u32, on: &[&KubernetesMachine]) -> Result<()> {
+        let others = || on.iter().skip(1);
+        for other in others() {
+            self.kubectl(&["cordon", other.name()]).await?;
+        }
+        self.idle_pods_within(name, count, on).await?;
+        for other in others() {
+            self.kubectl(&["uncordon", other.name()]).await?;
+        }
+        Ok(())
+    }
+
+    async fn idle_pods_within(&self, name: &str, count: u32, on: &[&KubernetesMachine]) -> Result<()> {
         let template = json!({
             "metadata": { "labels": { "app": name } },
             "spec": {
-                "affinity": affinity(&[on]),
+                "affinity": affinity(on),
                 "automountServiceAccountToken": false,
                 "enableServiceLinks": false,
                 "dnsPolicy": "Default",

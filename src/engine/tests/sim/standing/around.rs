@@ -6,6 +6,7 @@ use picket_core::record::Phase;
 use picket_core::time::Clock;
 use picket_driver_sim::{Act, Fault, Verb, World};
 use picket_engine::{NodeView, Until};
+use tokio::time::Instant;
 
 use super::{behind, lab, lawful, taint, until};
 use crate::lab::{Lab, NODE, node, person, s};
@@ -113,6 +114,35 @@ async fn a_node_that_is_not_back_for_a_quarter_of_an_hour_is_told_until_it_is() 
     until(&cluster, |state| !state.keeps_pods_away).await;
     tokio::time::sleep(s(1)).await;
     assert!(lab.view().live.not_back.is_empty());
+    lawful(&cluster);
+}
+
+/// What appears while the process runs, by a hand or by a process that had stood still, is swept by that process: every ten minutes, and as often as
+/// it appears, on a node that was never fenced and on one that is back.
+#[tokio::test(start_paused = true)]
+async fn what_is_left_there_while_the_process_runs_is_swept_within_ten_minutes() {
+    let (mut lab, cluster) = lab(968, s(1)).await;
+    for was_fenced in [false, true] {
+        if was_fenced {
+            assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+            lab.unfence().await.expect("it is let in");
+            lab.reach("normal", s(120)).await;
+        }
+        for _ in 0..3 {
+            // What the process looks for at its start, and once more after that, is over by then.
+            tokio::time::sleep(s(60)).await;
+            {
+                let mut state = cluster.state.lock().expect("whole");
+                assert!(!state.keeps_pods_away && !state.spared, "it was swept");
+                (state.keeps_pods_away, state.spared) = (true, true);
+            }
+            let left = Instant::now();
+            until(&cluster, |state| !state.keeps_pods_away && !state.spared).await;
+            let swept = left.elapsed();
+            assert!(s(480) < swept && swept < s(600), "on its schedule: {swept:?}");
+            assert_eq!(lab.phase(), "normal");
+        }
+    }
     lawful(&cluster);
 }
 
