@@ -11,6 +11,7 @@ use crate::fenced::{
     FENCED, fence, is_told, login, recorded, settings, taints, unfence, until_clean, until_out_of_service,
 };
 use crate::scene::{cluster, lend, no_more_of, sleeping};
+use crate::seed::placed;
 
 /// What kube-controller-manager takes away by itself, it does after six minutes, or finds to be gone after one.
 const BY_ITSELF: Duration = Duration::from_secs(480);
@@ -92,11 +93,8 @@ async fn a_node_that_is_deleted_while_it_is_out_of_service_is_complete_when_its_
 -> Result<()> {
     let cluster = cluster().await?;
     let lent = lend(2).await?;
-    let [one, other] = lent.two();
-    let database = cluster.database("freed", &[one, other]).await?;
-    let on = database.node().await?.expect("it runs");
-    let (here, there) = if one.name() == on { (one, other) } else { (other, one) };
-    database.runs_on(here.name()).await?;
+    let database = cluster.database("freed", &lent.two()).await?;
+    let (here, there) = placed(cluster, &database, lent.two()).await?;
     let old = uid(cluster, here).await?;
     let door = Door::before(cluster, &login(cluster).await?).await?;
     let fleet = fleet(cluster, &door, here).await?;
@@ -136,11 +134,8 @@ async fn a_node_that_is_deleted_before_it_is_out_of_service_has_its_pods_deleted
 -> Result<()> {
     let cluster = cluster().await?;
     let lent = lend(2).await?;
-    let [one, other] = lent.two();
-    let database = cluster.database("freed-early", &[one, other]).await?;
-    let on = database.node().await?.expect("it runs");
-    let (here, there) = if one.name() == on { (one, other) } else { (other, one) };
-    database.runs_on(here.name()).await?;
+    let database = cluster.database("freed-early", &lent.two()).await?;
+    let (here, there) = placed(cluster, &database, lent.two()).await?;
     let old = uid(cluster, here).await?;
     let pod = database.look().await?["metadata"]["uid"].clone();
     let door = Door::before(cluster, &login(cluster).await?).await?;

@@ -1,5 +1,7 @@
 //! The last look (S15): a node that recovered is let be until the first off, and no source keeps the off waiting.
 
+mod away;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,6 +12,8 @@ use picket_driver_sim::{Act, Fault, Verb};
 use picket_engine::{Admission, Planned, Until};
 use picket_liveness::{Liveness, Look};
 use tokio::time::Instant;
+
+pub use away::gone;
 
 use crate::lab::{Lab, NODE, lab, node, s};
 
@@ -22,6 +26,8 @@ type Says = dyn Fn(usize, Instant) -> Option<Look> + Send + Sync;
 struct Source {
     says: Box<Says>,
     asked: AtomicUsize,
+    /// What its silence is taken for.
+    silence: Look,
 }
 
 impl std::fmt::Debug for Source {
@@ -32,7 +38,14 @@ impl std::fmt::Debug for Source {
 
 impl Source {
     fn new(says: impl Fn(usize, Instant) -> Option<Look> + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { says: Box::new(says), asked: AtomicUsize::new(0) })
+        Self::with_silence(Look::Unanswered("silence".to_owned()), says)
+    }
+
+    fn with_silence(
+        silence: Look,
+        says: impl Fn(usize, Instant) -> Option<Look> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { says: Box::new(says), asked: AtomicUsize::new(0), silence })
     }
 
     fn asked(&self) -> usize {
@@ -44,6 +57,10 @@ impl Source {
 impl Liveness for Source {
     fn patience(&self) -> Duration {
         PATIENCE
+    }
+
+    fn late(&self) -> Look {
+        self.silence.clone()
     }
 
     async fn look(&self) -> Look {
@@ -70,15 +87,6 @@ fn no() -> Option<Look> {
 
 fn torn() -> Option<Look> {
     Some(Look::Unanswered("500".to_owned()))
-}
-
-fn away() -> Option<Look> {
-    Some(Look::Away("nobody answers".to_owned()))
-}
-
-/// A source that is always away.
-pub fn gone() -> Arc<dyn Liveness> {
-    Source::new(|_, _| away())
 }
 
 async fn lab_with(seed: u64, source: &Arc<Source>) -> Lab {
@@ -342,72 +350,4 @@ async fn a_person_who_joins_ends_the_look() {
     assert!(lab.clock.boot().since(at) < s(1), "{:?}", lab.clock.boot().since(at));
     assert_eq!(lab.outcome(joined.fence(), Until::Released).await, FENCED);
     assert_eq!(source.asked(), 1);
-}
-
-/// A source that is away until that moment after it was asked for the `from`th time, and then says so.
-fn away_until(from: usize, moment: Duration, then: fn() -> Option<Look>) -> Arc<Source> {
-    let since = Mutex::new(None::<Instant>);
-    Source::new(move |nth, now| {
-        if nth < from {
-            return no();
-        }
-        let since = *since.lock().expect("whole").get_or_insert(now);
-        if now.duration_since(since) < moment { away() } else { then() }
-    })
-}
-
-/// Longer than a fence may take.
-const LONG: Duration = Duration::from_secs(3_600);
-
-/// K9: who fences by the word of a cluster waits for it, with nothing sent, however long; its time begins with it.
-#[tokio::test(start_paused = true)]
-async fn a_source_that_is_away_is_waited_for_before_the_hold_and_before_the_off() {
-    for (from, then, expected) in [
-        (0, no as fn() -> _, FENCED),
-        (0, yes, Outcome::AbortedRecovered),
-        (1, no, FENCED),
-        (1, yes, Outcome::AbortedRecovered),
-    ] {
-        let source = away_until(from, LONG, then);
-        let mut lab = lab_with(407, &source).await;
-        let id = lab.open().await;
-        assert_eq!(lab.outcome_within(id, Until::Released, LONG - s(1)).await, None);
-        let bmc = lab.received("bmc");
-        assert_eq!((bmc.offs, bmc.holds > 0), (0, from > 0));
-        let view = lab.view();
-        let told = format!("{:?}", view.live.wait);
-        assert!(told.contains("whether the node recovered (nobody answers)"), "{told}");
-        assert_eq!(lab.outcome_within(id, Until::Released, s(60)).await, Some(expected.clone()));
-        match expected {
-            FENCED => assert_eq!((lab.is_on(), lab.falls()), (false, 1)),
-            _ => is_as_before(&lab).await,
-        }
-        let most = usize::try_from(LONG.as_secs()).expect("a small number") + 10;
-        assert!(source.asked() <= most, "it is not stormed: {}", source.asked());
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_person_who_joins_waits_for_no_source_that_is_away() {
-    let mut lab = lab_with(408, &Source::new(|_, _| away())).await;
-    let id = lab.open().await;
-    assert_eq!(lab.outcome_within(id, Until::Released, s(600)).await, None);
-    assert_eq!(lab.received("bmc").offs, 0);
-    let mut call = lab.call();
-    call.holder.by_person = true;
-    lab.engine.fence(&node(), call).await.expect("joined");
-    assert_eq!(lab.outcome_within(id, Until::Released, s(60)).await, Some(FENCED));
-}
-
-#[tokio::test(start_paused = true)]
-async fn who_takes_over_waits_for_a_source_that_is_away_too() {
-    let mut lab = lab_with(409, &Source::new(|_, _| away())).await;
-    let id = lab.open().await;
-    tokio::time::sleep(s(30)).await;
-    lab.kill().await;
-    lab.setup.liveness = Some(away_until(0, s(300), no));
-    lab.start().await;
-    assert_eq!(lab.outcome_within(id, Until::Released, s(290)).await, None);
-    assert_eq!(lab.received("bmc").offs, 0);
-    assert_eq!(lab.outcome_within(id, Until::Released, s(120)).await, Some(FENCED));
 }

@@ -333,7 +333,7 @@ async fn a_close_that_did_not_get_its_turn_is_no_word_for_the_end_of_an_on() {
 async fn who_waits_for_a_source_that_is_away_has_no_turn_meanwhile() {
     let source = crate::liveness::gone();
     let (mut lab, _door) =
-        built(810, 2, Duration::from_millis(100), |setup| setup.liveness = Some(source)).await;
+        built(810, 2, Duration::from_millis(700), |setup| setup.liveness = Some(source)).await;
     tokio::time::sleep(s(120)).await;
     let call = lab.call();
     lab.engine.fence(&id(1), call).await.expect("let in");

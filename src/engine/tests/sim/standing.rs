@@ -2,6 +2,7 @@
 //! node is proven off, and nothing is switched on while it does, nor soon after.
 
 mod around;
+mod barred;
 mod beside;
 mod cluster;
 mod no_store;

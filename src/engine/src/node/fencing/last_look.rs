@@ -113,7 +113,9 @@ impl LastLook {
         let Some(source) = &self.source else { return true };
         let due = *self.due_since.get_or_insert(now);
         let serves = self.second && self.answered.is_some_and(|at| now < at + SERVES);
-        if serves || self.away.is_none() && now >= due + source.patience() {
+        // The time of one that decides is no word of it: its look ends, and then it is away.
+        let decides = self.away.is_some() || matches!(source.late(), Look::Away(_));
+        if serves || !decides && now >= due + source.patience() {
             return true;
         }
         self.second = true;
@@ -208,6 +210,25 @@ mod tests {
         }
     }
 
+    /// One that hangs, and decides.
+    #[derive(Debug)]
+    struct Decides;
+
+    #[async_trait::async_trait]
+    impl Liveness for Decides {
+        fn patience(&self) -> Duration {
+            Duration::from_secs(2)
+        }
+
+        fn late(&self) -> Look {
+            Look::Away("it hangs".to_owned())
+        }
+
+        async fn look(&self) -> Look {
+            std::future::pending().await
+        }
+    }
+
     fn at(millis: u64) -> BootTime {
         BootTime::from_boot(Duration::from_millis(millis))
     }
@@ -227,5 +248,17 @@ mod tests {
         assert!(!look.lets_off(at(800)), "for half a second");
         assert_eq!(look.waited_for(), Some(at(2_110)));
         assert!(look.lets_off(at(2_110)), "and the off waits no longer than that");
+    }
+
+    /// Its patience and the look's own end come at the same moment, in whatever order.
+    #[test]
+    fn the_time_of_one_whose_silence_is_no_word_lets_no_off_go() {
+        let mut look = LastLook::begin(None, None, at(0));
+        look.source = Some(Arc::new(Decides));
+        look.held(at(0));
+        assert!(!look.lets_off(at(10)));
+        assert!(!look.lets_off(at(60_000)), "nobody said that it did not recover");
+        look.heard(at(60_100));
+        assert!(look.lets_off(at(60_100)));
     }
 }

@@ -102,10 +102,12 @@ impl NodeTask {
         if run.last_look.waits_for_its_word().is_none() {
             return false;
         }
+        let now = self.now();
         if run.doing.is_empty() {
             run.turns = self.turns_of(run.level);
         }
-        let now = self.now();
+        // What is attached may be other volumes by then.
+        run.surveys = self.surveys(now);
         run.level_began = now;
         run.deadline = run.deadline.max(now + self.least());
         true

@@ -1,0 +1,104 @@
+//! K9: what decides about a node and cannot be reached is waited for.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use picket_core::outcome::Outcome;
+use picket_engine::Until;
+use picket_liveness::{Liveness, Look};
+use tokio::time::Instant;
+
+use super::{FENCED, Source, is_as_before, lab_with, no, yes};
+use crate::lab::{node, s};
+
+fn away() -> Option<Look> {
+    Some(Look::Away("nobody answers".to_owned()))
+}
+
+/// A source that is always away.
+pub fn gone() -> Arc<dyn Liveness> {
+    Source::new(|_, _| away())
+}
+
+/// A source that is away until that moment after it was asked for the `from`th time, and then says so.
+fn away_until(from: usize, moment: Duration, then: fn() -> Option<Look>) -> Arc<Source> {
+    let since = Mutex::new(None::<Instant>);
+    Source::new(move |nth, now| {
+        if nth < from {
+            return no();
+        }
+        let since = *since.lock().expect("whole").get_or_insert(now);
+        if now.duration_since(since) < moment { away() } else { then() }
+    })
+}
+
+/// Longer than a fence may take.
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// K9: who fences by the word of a cluster waits for it, with nothing sent, however long; its time begins with it.
+#[tokio::test(start_paused = true)]
+async fn a_source_that_is_away_is_waited_for_before_the_hold_and_before_the_off() {
+    for (from, then, expected) in [
+        (0, no as fn() -> _, FENCED),
+        (0, yes, Outcome::AbortedRecovered),
+        (1, no, FENCED),
+        (1, yes, Outcome::AbortedRecovered),
+    ] {
+        let source = away_until(from, LONG, then);
+        let mut lab = lab_with(407, &source).await;
+        let id = lab.open().await;
+        assert_eq!(lab.outcome_within(id, Until::Released, LONG - s(1)).await, None);
+        let bmc = lab.received("bmc");
+        assert_eq!((bmc.offs, bmc.holds > 0), (0, from > 0));
+        let view = lab.view();
+        let told = format!("{:?}", view.live.wait);
+        assert!(told.contains("whether the node recovered (nobody answers)"), "{told}");
+        assert_eq!(lab.outcome_within(id, Until::Released, s(60)).await, Some(expected.clone()));
+        match expected {
+            FENCED => assert_eq!((lab.is_on(), lab.falls()), (false, 1)),
+            _ => is_as_before(&lab).await,
+        }
+        let most = usize::try_from(LONG.as_secs()).expect("a small number") + 10;
+        assert!(source.asked() <= most, "it is not stormed: {}", source.asked());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_who_joins_waits_for_no_source_that_is_away() {
+    let mut lab = lab_with(408, &Source::new(|_, _| away())).await;
+    let id = lab.open().await;
+    assert_eq!(lab.outcome_within(id, Until::Released, s(600)).await, None);
+    assert_eq!(lab.received("bmc").offs, 0);
+    let mut call = lab.call();
+    call.holder.by_person = true;
+    lab.engine.fence(&node(), call).await.expect("joined");
+    assert_eq!(lab.outcome_within(id, Until::Released, s(60)).await, Some(FENCED));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_over_waits_for_a_source_that_is_away_too() {
+    let mut lab = lab_with(409, &Source::new(|_, _| away())).await;
+    let id = lab.open().await;
+    tokio::time::sleep(s(30)).await;
+    lab.kill().await;
+    lab.setup.liveness = Some(away_until(0, s(300), no));
+    lab.start().await;
+    assert_eq!(lab.outcome_within(id, Until::Released, s(290)).await, None);
+    assert_eq!(lab.received("bmc").offs, 0);
+    assert_eq!(lab.outcome_within(id, Until::Released, s(120)).await, Some(FENCED));
+}
+
+/// An API server that hangs answers nothing within the patience: that is no word either, also where it hangs from the hold on alone.
+#[tokio::test(start_paused = true)]
+async fn a_source_whose_silence_is_no_word_is_waited_for_where_it_hangs() {
+    for from in [0, 1] {
+        let silence = Look::Away("it hangs".to_owned());
+        let source = Source::with_silence(silence, move |nth, _| if nth < from { no() } else { None });
+        let mut lab = lab_with(411, &source).await;
+        let id = lab.open().await;
+        assert_eq!(lab.outcome_within(id, Until::Released, LONG).await, None);
+        let bmc = lab.received("bmc");
+        assert_eq!((bmc.offs, bmc.holds > 0), (0, from > 0));
+        assert!(source.asked() > 1_000, "it is asked again and again");
+    }
+}
