@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::error::{PeerError, Result};
 use crate::gateway::Gateway;
-use crate::peers::{Kubernetes, Place, Process, test_python};
+use crate::peers::{Kubernetes, Place, Process};
 use crate::programs::program;
 
 const ALLOWED: &str = include_str!("../../deploy/kubernetes/controller.yaml");
@@ -74,7 +74,7 @@ impl Controller {
     /// What it answers there.
     pub async fn http(&self, path: &str) -> Result<String> {
         let url = format!("http://{}:{PORT}{path}", self.place.address());
-        let mut command = tokio::process::Command::from(self.place.command(test_python()?));
+        let mut command = tokio::process::Command::from(self.place.command("python3"));
         let output = command.args(["-c", LOOK, &url]).kill_on_drop(true).output().await;
         let output = output.map_err(PeerError::io(format!("get {url}")))?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())

@@ -53,6 +53,8 @@ pub fn demo(yes: bool, which: Demo) -> Result<(), Failure> {
     let built = place::built()?;
     let mut show = Command::new(built.join("picket-demo"));
     show.env("PATH", place::search_path()).env("PICKET_BIN_DIR", &built).envs(peer);
+    // Who has run the tests has their Python; a newcomer has not, and neither does a demonstration.
+    show.env("PICKET_TEST_PYTHON", "a newcomer's");
     show.envs(etcd.map(|etcd| ("PICKET_TEST_ETCD", etcd)));
     show.args(match which {
         Demo::One { keep: false } => &[][..],
