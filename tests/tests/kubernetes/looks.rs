@@ -6,21 +6,24 @@ use picket_tests::peers::{Kubernetes, KubernetesMachine, eventually, until};
 use picket_tests::{Daemon, Gateway, Result};
 
 use crate::door::Door;
-use crate::fenced::{RECOVERED, is_told, login, power, settings, unfence, until_clean};
+use crate::fenced::{RECOVERED, done, is_told, login, power, settings, unfence, until_clean};
 use crate::scene::{cluster, lend};
 
-/// A gateway to which everybody is a program, and which asks by that login whether the machine recovered.
-async fn asking(cluster: &Kubernetes, machine: &KubernetesMachine, door: &Door) -> Result<Gateway> {
-    let source = |uid: &str, _login: &str| {
+/// A gateway that asks by the door's login whether the machine recovered, and lets go by it.
+async fn asking(
+    cluster: &Kubernetes,
+    machine: &KubernetesMachine,
+    door: &Door,
+    everybody: &str,
+) -> Result<Gateway> {
+    let source = |uid: &str, login: &str| {
         let name = machine.name();
-        let login = door.login().display().to_string();
         format!(
-            "[roles.programs]\nrole = \"controller\"\ncallers = [\"uid:*\"]\n[groups.all]\nhosts = {name:?}\n\
-             [groups.all.liveness]\nkind = \"kubernetes\"\ncluster_uid = {uid:?}\nkubeconfig = {login:?}\n"
+            "[roles.everybody]\nrole = {everybody:?}\ncallers = [\"uid:*\"]\n[groups.all]\nhosts = {name:?}\n\
+             [groups.all.liveness]\nkind = \"kubernetes\"\ncluster_uid = {uid:?}\n{login}"
         )
     };
-    let own = login(cluster).await?;
-    let fleet = settings(cluster, &own, &[(machine.name(), machine, "pods")], &source).await?;
+    let fleet = settings(cluster, door.login(), &[(machine.name(), machine, "pods")], &source).await?;
     Gateway::within(cluster.place(), Daemon::Hooked, &fleet)
 }
 
@@ -32,7 +35,7 @@ async fn who_is_ready_again_right_before_the_off_is_let_be() -> Result<()> {
     let machine = lent.one();
     let switched = power(machine);
     let door = Door::before(cluster, &login(cluster).await?).await?;
-    let mut gateway = asking(cluster, machine, &door).await?;
+    let mut gateway = asking(cluster, machine, &door, "controller").await?;
     let paused = gateway.directory().join("paused");
     let at = paused.display().to_string();
     gateway.begin(&[("PICKET_PAUSE_AT", "sent hold"), ("PICKET_PAUSE_FILE", &at)]).await?;
@@ -65,7 +68,7 @@ async fn while_the_api_server_is_away_a_program_s_fence_waits() -> Result<()> {
     let machine = lent.one();
     let switched = power(machine).len();
     let door = Door::before(cluster, &login(cluster).await?).await?;
-    let mut gateway = asking(cluster, machine, &door).await?;
+    let mut gateway = asking(cluster, machine, &door, "controller").await?;
     gateway.begin(&[]).await?;
     machine.kill_kubelet().await?;
     cluster.until_ready(machine, false).await?;
@@ -89,6 +92,35 @@ async fn while_the_api_server_is_away_a_program_s_fence_waits() -> Result<()> {
     cluster.until_ready(machine, true).await?;
     until_clean(cluster, machine).await?;
     assert_eq!(power(machine)[switched..], ["off", "on"]);
+    lent.leave();
+    Ok(())
+}
+
+/// A person who fences meanwhile is warned, and the machine is off without the API server; what is let go waits for it, to whom it is known by then.
+#[tokio::test]
+async fn while_the_api_server_is_away_a_person_s_fence_warns_and_goes_on() -> Result<()> {
+    let cluster = cluster().await?;
+    let lent = lend(1).await?;
+    let machine = lent.one();
+    let switched = power(machine).len();
+    let door = Door::before(cluster, &login(cluster).await?).await?;
+    let mut gateway = asking(cluster, machine, &door, "admin").await?;
+    gateway.begin(&[]).await?;
+
+    door.shut();
+    let fence = ["fence", machine.name(), "--yes", "--until", "confirmed", "--reason", "a test"];
+    let confirmed = gateway.picket(&fence).await?;
+    assert_eq!(confirmed.code, 0, "{confirmed:?}\n{}", gateway.log());
+    let warned = "release pods: that it is being fenced is not told there yet: ";
+    assert_eq!(confirmed.out.matches(warned).count(), 1, "{confirmed:?}");
+    assert_eq!(power(machine)[switched..], ["off"], "the cluster thinks well of it, and a person does not");
+    assert!(door.turned_away() > 0);
+
+    door.open();
+    done(&gateway, &["fence", machine.name(), "--yes", "--reason", "a test"]).await?;
+    unfence(&gateway, machine.name()).await?;
+    cluster.until_ready(machine, true).await?;
+    until_clean(cluster, machine).await?;
     lent.leave();
     Ok(())
 }

@@ -3,7 +3,6 @@
 use picket_audit::Told;
 use picket_core::ids::{NodeId, ReleaseId};
 use picket_core::record::NodeRecord;
-use picket_liveness::Look;
 use tokio::sync::oneshot;
 
 use super::Engine;
@@ -52,15 +51,14 @@ impl Engine {
     pub async fn plan(&self, node: &NodeId, call: FenceCall) -> Result<Plan, EngineError> {
         // Asked here, so that a source that hangs keeps a plan waiting and no fence.
         let source = self.slot(node)?.plan.liveness.clone();
-        let recovered = match source.filter(|_| !call.holder.by_person) {
-            // What is no explicit word does not keep the fence from beginning either.
-            Some(source) => match tokio::time::timeout(source.patience(), source.look()).await {
-                Ok(Look::Recovered(words)) => Some(words),
-                _ => None,
-            },
+        let heard = match source.filter(|_| !call.holder.by_person) {
+            Some(source) => {
+                let look = tokio::time::timeout(source.patience(), source.look()).await;
+                Some(look.unwrap_or_else(|_| source.late()))
+            }
             None => None,
         };
-        self.ask(node, |reply| Command::Plan(Box::new(call), recovered, reply)).await
+        self.ask(node, |reply| Command::Plan(Box::new(call), heard, reply)).await
     }
 
     /// Drops a hold; with none left the node is brought back.

@@ -9,7 +9,7 @@ use futures::future::join_all;
 use picket_core::event::Event;
 use picket_core::ids::{Generation, ReleaseId};
 use picket_core::record::{Phase, ReleaseStage, ReleaseState};
-use picket_release::{Releaser, Subject};
+use picket_release::{ReleaseError, Releaser, Subject};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -52,7 +52,7 @@ impl NodeTask {
             _ => false,
         };
         if !is_unproven || self.orphan.is_some() {
-            self.announcing = None;
+            self.ends_announcing();
             return;
         }
         let of = record.generation;
@@ -66,8 +66,8 @@ impl NodeTask {
             .filter_map(|state| Some((self.subject(state)?, self.releaser(&state.id)?)))
             .filter(|(_, releaser)| releaser.lingers().is_some())
             .collect();
+        self.ends_announcing();
         if all.is_empty() {
-            self.announcing = None;
             return;
         }
         let told = self.mailbox.own();
@@ -75,6 +75,37 @@ impl NodeTask {
             join_all(all.into_iter().map(|(subject, releaser)| announced(subject, releaser, &told))).await;
         });
         self.announcing = Some(Announcing { of, task });
+    }
+
+    /// Nobody tries any more.
+    fn ends_announcing(&mut self) {
+        self.announcing = None;
+        if !self.live.unannounced.is_empty() {
+            self.live_mut().unannounced.clear();
+            self.publish();
+        }
+    }
+
+    /// What became of telling it. What a task said that has ended since is nothing any more, but for whom it met.
+    pub(super) fn note_announced(
+        &mut self,
+        of: Generation,
+        release: ReleaseId,
+        told: Result<Option<String>, String>,
+    ) {
+        let tries = self.announcing.as_ref().is_some_and(|one| one.of == of);
+        let why = told.as_ref().err();
+        if tries && self.live.unannounced.get(&release) != why {
+            let unannounced = &mut self.live_mut().unannounced;
+            match why {
+                Some(why) => unannounced.insert(release.clone(), why.clone()),
+                None => unannounced.remove(&release),
+            };
+            self.publish();
+        }
+        if let Ok(Some(whom)) = told {
+            self.note_met(of, release, whom);
+        }
     }
 
     /// Who was met first in that generation stands.
@@ -138,19 +169,17 @@ async fn announced(subject: Subject, releaser: Arc<dyn Releaser>, told: &Own) {
     let (mut time, mut pause) = (TIME, FIRST_PAUSE);
     loop {
         let asked = releaser.announce(&subject, Instant::now() + time);
-        match tokio::time::timeout(time, asked).await {
-            Ok(Ok(met)) => {
-                if let Some(whom) = met {
-                    told.send(Command::Met(subject.generation, subject.release, whom));
-                }
-                return;
-            }
-            Ok(Err(error)) => {
-                tracing::warn!(release = %subject.release, %error, "that it is being fenced is not told there yet");
-            }
-            Err(_) => {
-                tracing::warn!(release = %subject.release, "that it is being fenced is not told there yet: no answer");
-            }
+        let became = match tokio::time::timeout(time, asked).await {
+            Ok(answer) => answer.map_err(ReleaseError::into_words),
+            Err(_) => Err("no answer".to_owned()),
+        };
+        let is_done = became.is_ok();
+        if let Err(why) = &became {
+            tracing::warn!(release = %subject.release, why, "that it is being fenced is not told there yet");
+        }
+        told.send(Command::Announced(subject.generation, subject.release.clone(), became));
+        if is_done {
+            return;
         }
         tokio::time::sleep(pause).await;
         time = releaser.attempt_time();

@@ -176,7 +176,7 @@ impl Command {
             | Command::PlanDrill(..)
             | Command::StepAside { .. }
             | Command::Withdrawn(_)
-            | Command::Met(..)
+            | Command::Announced(..)
             | Command::Replaced(..)
             | Command::NotBack(..)
             | Command::VerifyReceipt { .. } => return None,

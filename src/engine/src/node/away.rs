@@ -90,8 +90,8 @@ impl NodeTask {
                     self.watch_what_stands(waiting).await;
                 }
                 Some(command) = self.mailbox.recv() => {
-                    if let Command::Met(of, release, whom) = command {
-                        self.note_met(of, release, whom);
+                    if let Command::Announced(of, release, told) = command {
+                        self.note_announced(of, release, told);
                         continue;
                     }
                     if let Some(asked) = command.asked() {

@@ -197,6 +197,7 @@ impl NodeTask {
             orphaned: orphan.clone(),
             not_back: BTreeSet::new(),
             barred: BTreeSet::new(),
+            unannounced: BTreeMap::new(),
             ..Live::clone(&view.borrow().live)
         };
         live.devices.retain(|device, _| plan.topology.device(device).is_some());

@@ -181,6 +181,10 @@ impl Follower {
             }
         }
         let mut updates = self.moments(view, fence.as_ref());
+        // A warning, and no reason to wait: who waits for the fence may know better (K9).
+        for text in self.told.new_unannounced(&view.live) {
+            updates.push(v1::FenceUpdate { text, ..self.update(view, fence.as_ref()) });
+        }
         if updates.is_empty() && end.is_none() {
             match self.told.due(&view.live, now) {
                 Due::No => {}

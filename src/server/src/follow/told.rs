@@ -1,9 +1,9 @@
 //! What a stream has told already, so that everything is told once, and readings do not flood it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use picket_core::ids::DeviceId;
+use picket_core::ids::{DeviceId, ReleaseId};
 use picket_core::power::Power;
 use picket_core::record::{Fence, Moment};
 use picket_core::time::WallTime;
@@ -22,6 +22,8 @@ pub(crate) struct Told {
     last_moment: Option<Moment>,
     readings: BTreeMap<DeviceId, (Power, WallTime)>,
     wait: Option<(String, String)>,
+    /// Releases that were told to be unannounced.
+    unannounced: BTreeSet<ReleaseId>,
     at: Option<Instant>,
 }
 
@@ -68,6 +70,17 @@ impl Told {
             shown.power.is_some() && self.readings.get(*device).copied() != shown.power
         };
         live.devices.iter().map(|(device, shown)| (device, &**shown)).filter(is_new).collect()
+    }
+
+    /// Far sides that do not hear that the node is being fenced, in words: each once, for as long as it is so.
+    pub(crate) fn new_unannounced(&mut self, live: &Live) -> Vec<String> {
+        self.unannounced.retain(|release| live.unannounced.contains_key(release));
+        let fresh =
+            live.unannounced.iter().filter(|(release, _)| self.unannounced.insert((*release).clone()));
+        let words = |(release, why): (&ReleaseId, &String)| {
+            format!("release {release}: that it is being fenced is not told there yet: {why}")
+        };
+        fresh.map(words).collect()
     }
 
     /// Whether, and when, what is live wants a message of its own.
@@ -153,6 +166,21 @@ mod tests {
         let wait = wait.map(|what| Wait { what: what.to_owned(), whose: "bmc".to_owned(), until: None });
         let devices = BTreeMap::from([(DeviceId::new("bmc").expect("a good name"), Arc::new(device))]);
         Live { devices, wait, ..Live::default() }
+    }
+
+    #[test]
+    fn a_far_side_that_does_not_hear_is_told_once_for_as_long_as_it_is_so() {
+        let mut told = Told::default();
+        let release = |id: &str| ReleaseId::new(id).expect("a good name");
+        let deaf = |all: &[(&str, &str)]| Live {
+            unannounced: all.iter().map(|(id, why)| (release(id), (*why).to_owned())).collect(),
+            ..Live::default()
+        };
+        let first = told.new_unannounced(&deaf(&[("pods", "no answer")]));
+        assert_eq!(first, ["release pods: that it is being fenced is not told there yet: no answer"]);
+        assert_eq!(told.new_unannounced(&deaf(&[("pods", "refused"), ("a", "x")])).len(), 1);
+        assert_eq!(told.new_unannounced(&Live::default()), [""; 0]);
+        assert_eq!(told.new_unannounced(&deaf(&[("pods", "no answer")])), first);
     }
 
     #[tokio::test(start_paused = true)]

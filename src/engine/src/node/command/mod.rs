@@ -14,6 +14,7 @@ use picket_core::ids::{EffectId, Generation, ReceiptId, ReleaseId, Term};
 use picket_core::record::NodeRecord;
 use picket_core::store::{KeyEntry, StoreError};
 use picket_core::time::WallTime;
+use picket_liveness::Look;
 use tokio::sync::oneshot;
 
 use super::asked::{Asked, InWords};
@@ -40,7 +41,7 @@ pub(crate) enum Command {
     Abandon(ReleaseId, Ask, Reply<Taken>),
     StandDown(Ask, Reply<Taken>),
     /// What a fence would do, and whether the node recovered. Stores and sends nothing that changes anything.
-    Plan(Box<FenceCall>, Option<String>, Reply<Plan>),
+    Plan(Box<FenceCall>, Option<Look>, Reply<Plan>),
     /// What a drill would do.
     PlanDrill(Box<FenceCall>, Reply<Plan>),
     /// What else a person wants.
@@ -64,8 +65,8 @@ pub(crate) enum Command {
     Check(Reply<NodeRecord>),
     /// What these effects had set up is gone for good: a task of the node's own says so.
     Withdrawn(Vec<EffectId>),
-    /// Whom the far side of a release has for the node: a task of the node's own met it.
-    Met(Generation, ReleaseId, String),
+    /// Whom the far side of a release has for the node, or why it does not hear yet that the node is being fenced: a task of the node's own says so.
+    Announced(Generation, ReleaseId, Result<Option<String>, String>),
     /// Another machine has the node's name at the far side of a release: a task of the node's own says so.
     Replaced(Generation, ReleaseId, String),
     /// What its last fence left stands for longer than it should, or does not any more: a task of the node's own says so.
@@ -109,7 +110,7 @@ impl Command {
             }
             Command::StepAside { .. }
             | Command::Withdrawn(_)
-            | Command::Met(..)
+            | Command::Announced(..)
             | Command::Replaced(..)
             | Command::NotBack(..) => {}
         }
@@ -219,8 +220,8 @@ impl NodeTask {
                 };
                 self.answer(asked, reply, answer)
             }
-            Command::Plan(call, recovered, reply) => {
-                let answer = self.planned(&call, recovered).await;
+            Command::Plan(call, heard, reply) => {
+                let answer = self.planned(&call, heard.as_ref()).await;
                 deliver(reply, Ok(answer))
             }
             Command::PlanDrill(call, reply) => {
@@ -254,8 +255,8 @@ impl NodeTask {
                 self.answer(asked, reply, Ok(Ok(record)))
             }
             Command::Withdrawn(effects) => self.withdrawn(effects).await,
-            Command::Met(of, release, whom) => {
-                self.note_met(of, release, whom);
+            Command::Announced(of, release, told) => {
+                self.note_announced(of, release, told);
                 Ok(())
             }
             Command::Replaced(of, release, why) => self.recognised_another(of, &release, &why).await,

@@ -7,6 +7,7 @@ use picket_core::ids::{DeviceId, ReleaseId};
 use picket_core::record::{Phase, Then};
 use picket_core::time::written;
 use picket_core::topology::{Level, Topology};
+use picket_liveness::Look;
 
 use super::admit::Way;
 use crate::error::EngineError;
@@ -30,20 +31,36 @@ fn step(action: PlanAction, target: impl ToString, text: impl Into<String>) -> P
     }
 }
 
+fn last_look(planned: &Planned, heard: Option<&Look>) -> PlanStep {
+    let text = "asks again whether a pause, a limit or a sign of life speaks against it, before the hold and before the first off";
+    let obstacles = match (planned, heard) {
+        (Planned::Aborts(why), _) => vec![why.clone()],
+        (Planned::Barred(bar), _) => vec![bar.detail()],
+        (Planned::Blocked(_, why), _) => vec![why.clone()],
+        (Planned::Opens(_), Some(Look::Away(why))) => {
+            vec![format!(
+                "whether the node recovered is not known now ({why}): it would wait for that word, with nothing sent"
+            )]
+        }
+        _ => Vec::new(),
+    };
+    PlanStep { obstacles, ..step(PlanAction::LastLook, "", text) }
+}
+
 impl NodeTask {
     /// Plans the fence that the request would open. Devices are read at most, and only where the fence would say that the node
     /// is proven off already; nothing is stored.
     pub(super) async fn planned(
         &mut self,
         call: &FenceCall,
-        recovered: Option<String>,
+        heard: Option<&Look>,
     ) -> Result<Plan, EngineError> {
         let planned = match self.way(call) {
             Err(EngineError::Blocked { reason, detail }) => Planned::Blocked(reason, detail),
             Err(error) => return Err(error),
             Ok(Way::Open) => {
                 self.count_members().await;
-                self.would_open(call, recovered)
+                self.would_open(call, heard)
             }
             Ok(Way::Join) => match &self.record().fence {
                 Some(fence) => Planned::Joins(fence.id),
@@ -53,20 +70,21 @@ impl NodeTask {
         };
         let steps = match &planned {
             Planned::Already { .. } => Vec::new(),
-            _ => self.steps(call, &planned),
+            _ => self.steps(call, &planned, heard),
         };
         let record = self.record();
         Ok(Plan { phase: record.phase.clone(), generation: record.generation, steps, planned })
     }
 
-    fn would_open(&self, call: &FenceCall, recovered: Option<String>) -> Planned {
+    fn would_open(&self, call: &FenceCall, heard: Option<&Look>) -> Planned {
         let ticket = call.turn.map(|turn| turn.ticket);
         let aside = Asides::which(call.set_aside.as_ref());
         let place = match self.office.decide(&self.plan, aside, ticket.as_ref()) {
             Ok(place) => place,
             Err(bar) => return Planned::Barred(Box::new(bar)),
         };
-        if let Some(words) = recovered {
+        // What is no explicit word does not keep the fence from beginning either.
+        if let Some(Look::Recovered(words)) = heard {
             return Planned::Aborts(format!("the node recovered: {words}"));
         }
         let told = |is_asked, quorum, of_no_use: &str| match place.words(quorum) {
@@ -96,7 +114,7 @@ impl NodeTask {
     }
 
     /// What would follow, level by level, then release by release.
-    fn steps(&self, call: &FenceCall, planned: &Planned) -> Vec<PlanStep> {
+    fn steps(&self, call: &FenceCall, planned: &Planned, heard: Option<&Look>) -> Vec<PlanStep> {
         let joined = match planned {
             Planned::Joins(_) | Planned::ProvenAnew(..) => self.record().fence.as_ref(),
             _ => None,
@@ -108,7 +126,7 @@ impl NodeTask {
             found.map(|release| &release.id)
         };
         let by_name = joined.map_or_else(planned_by_name, |fence| self.by_name(fence));
-        let mut steps = vec![self.last_look(planned)];
+        let mut steps = vec![last_look(planned, heard)];
         for (index, level) in topology.levels().iter().enumerate() {
             let of_level = self.level(level, call.min_grade.unwrap_or(Grade::Claimed), by_name);
             steps.extend(of_level.into_iter().map(|step| PlanStep { level: index + 1, ..step }));
@@ -138,17 +156,6 @@ impl NodeTask {
         }
         steps.extend(self.power_on(&call.holder));
         steps
-    }
-
-    fn last_look(&self, planned: &Planned) -> PlanStep {
-        let text = "asks again whether a pause, a limit or a sign of life speaks against it, before the hold and before the first off";
-        let obstacles = match planned {
-            Planned::Aborts(why) => vec![why.clone()],
-            Planned::Barred(bar) => vec![bar.detail()],
-            Planned::Blocked(_, why) => vec![why.clone()],
-            _ => Vec::new(),
-        };
-        PlanStep { obstacles, ..step(PlanAction::LastLook, "", text) }
     }
 
     /// What the device shares with others, and whom what goes wrong there may reach too.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use picket_core::outcome::Outcome;
-use picket_engine::Until;
+use picket_engine::{PlanAction, Planned, Until};
 use picket_liveness::{Liveness, Look};
 use tokio::time::Instant;
 
@@ -60,6 +60,20 @@ async fn a_source_that_is_away_is_waited_for_before_the_hold_and_before_the_off(
         }
         let most = usize::try_from(LONG.as_secs()).expect("a small number") + 10;
         assert!(source.asked() <= most, "it is not stormed: {}", source.asked());
+    }
+}
+
+/// It is told beforehand to whom it may concern.
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_says_that_a_fence_would_wait_for_a_source_that_is_away() {
+    let mut lab = lab_with(413, &Source::new(|_, _| away())).await;
+    for (by_person, waits) in [(false, 1), (true, 0)] {
+        let mut call = lab.call();
+        call.holder.by_person = by_person;
+        let plan = lab.engine.plan(&node(), call).await.expect("planned");
+        assert_eq!(plan.planned, Planned::Opens(String::new()));
+        let told = plan.steps[0].obstacles.iter().filter(|why| why.contains("(nobody answers)")).count();
+        assert_eq!((plan.steps[0].action, told), (PlanAction::LastLook, waits), "{:?}", plan.steps[0]);
     }
 }
 

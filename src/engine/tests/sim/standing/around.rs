@@ -243,6 +243,7 @@ async fn who_does_not_hear_that_it_is_being_fenced_keeps_no_off_back() {
     assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
     assert_eq!(lab.clock.boot().since(asked_at), takes);
     assert_eq!(met(&lab).as_deref(), Some("the machine of then"), "it is met where it lets go");
+    assert!(lab.view().live.unannounced.is_empty(), "nobody tells it any more");
     lawful(&cluster);
 }
 
@@ -273,8 +274,11 @@ async fn what_waits_for_a_person_unproven_is_announced_too() {
     lab.fault("bmc", Fault::Silent);
     assert!(matches!(lab.fence().await, Outcome::NeedsOperator(_)));
     assert!(cluster.seen(|state| state.announced.is_empty()));
+    assert_eq!(lab.view().live.unannounced.get(&taint()).map(String::as_str), Some("not now"));
     cluster.state.lock().expect("whole").hard_of_hearing = false;
     until(&cluster, |state| !state.announced.is_empty()).await;
+    tokio::time::sleep(s(1)).await;
+    assert!(lab.view().live.unannounced.is_empty());
     assert_eq!(lab.phase(), "needs_operator");
 }
 
