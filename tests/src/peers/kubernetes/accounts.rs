@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use super::Kubernetes;
 use super::pki::by_token;
-use crate::error::Result;
-use crate::peers::parse_yaml_documents;
+use crate::error::{PeerError, Result};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -21,9 +20,19 @@ impl Kubernetes {
     pub async fn account_by(&self, name: &str, manifests: &[&str]) -> Result<PathBuf> {
         let mut roles = Vec::new();
         for manifest in manifests {
-            roles.extend(parse_yaml_documents(manifest).await?);
+            roles.extend(self.read(name, manifest).await?);
         }
         self.with_roles(name, &roles).await
+    }
+
+    /// The objects of a manifest, as kubectl reads it.
+    async fn read(&self, name: &str, manifest: &str) -> Result<Vec<Value>> {
+        let file = self.directory().join(format!("{name}.yaml"));
+        std::fs::write(&file, manifest).map_err(PeerError::io(format!("write {}", file.display())))?;
+        let file = file.display().to_string();
+        let read = self.kubectl(&["create", "--dry-run=client", "-o", "json", "-f", &file]).await?;
+        let objects = serde_json::Deserializer::from_str(&read).into_iter().collect::<Result<_, _>>();
+        objects.map_err(|error| PeerError::io(format!("read {file}"))(error.into()))
     }
 
     async fn with_roles(&self, name: &str, roles: &[Value]) -> Result<PathBuf> {
