@@ -7,6 +7,7 @@ use picket_tests::Result;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::nodes::ALL;
 use crate::scene::Scene;
 
 /// The FlowSchema under which the API server counts the controller's requests, and no others.
@@ -30,6 +31,8 @@ pub struct Cost {
     pub nodes: u64,
     /// Watches that broke.
     pub broken: u64,
+    /// Rounds of looks at Nodes that are not healthy.
+    pub looks: u64,
     /// Leases that were written, by whomever.
     pub renewals: u64,
     /// Nodes that were written, by whomever.
@@ -47,7 +50,7 @@ impl Cost {
             let of = |verb| format!("verb=\"{verb}\"");
             verbs.map(of).iter().map(|verb| sum(&api, "apiserver_request_total{", &[verb, resource])).sum()
         };
-        let broken = sum(&said, "picket_controller_watch_breaks_total", &[]);
+        let own = |name: &str| sum(&said, name, &[]);
         let told =
             |what: &str| sum(&said, "picket_controller_watch_events_total", &[&format!("what=\"{what}\"")]);
         Ok(Self {
@@ -62,7 +65,8 @@ impl Cost {
             received: received(scene, pid).await?,
             leases: told("leases"),
             nodes: told("nodes"),
-            broken,
+            broken: own("picket_controller_watch_breaks_total"),
+            looks: own("picket_controller_looks_total"),
             renewals: written("resource=\"leases\""),
             changes: written("resource=\"nodes\""),
         })
@@ -79,6 +83,7 @@ impl Cost {
             leases: self.leases - then.leases,
             nodes: self.nodes - then.nodes,
             broken: self.broken - then.broken,
+            looks: self.looks - then.looks,
             renewals: self.renewals - then.renewals,
             changes: self.changes - then.changes,
         }
@@ -95,11 +100,58 @@ pub struct Took {
     pub leases: u64,
     pub nodes: u64,
     pub broken: u64,
+    pub looks: u64,
     pub renewals: u64,
     pub changes: u64,
 }
 
+/// The controller looks every two seconds at Nodes that are not healthy, at so many at most, and renews its lease as often.
+const EVERY: u64 = 2;
+const LOOKED_AT: u64 = 128;
+/// Requests for each of these turns, and as many for what happens rarely.
+const REQUESTS: u64 = 4;
+/// Requests for each Node that fails: to tell its phases by Events and notes, its lease.
+const TELLING: u64 = 30;
+/// Bytes of an answer that is neither a Node nor a lease, with what carries it.
+const ANSWER: u64 = 4_096;
+
+/// What a Node and its lease weigh, in bytes, as the API server sends them.
+#[derive(Clone, Copy, Debug)]
+pub struct Weights {
+    node: u64,
+    lease: u64,
+}
+
+impl Weights {
+    pub async fn of(scene: &Scene, node: &str) -> Result<Self> {
+        let weight = async |path: String| -> Result<u64> {
+            let raw = scene.cluster.kubectl(&["get", "--raw", &path]).await?;
+            Ok(u64::try_from(raw.len()).unwrap_or(u64::MAX))
+        };
+        let lease = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}");
+        Ok(Self { node: weight(format!("/api/v1/nodes/{node}")).await?, lease: weight(lease).await? })
+    }
+}
+
 impl Took {
+    /// Nothing is asked again and again, and nothing is told twice: of what was written each is heard once, of Nodes that are not healthy
+    /// (`suspects`) each is looked at once a turn, what fails (`failing`) is told, and what came over the wire weighs no more than that.
+    pub fn is_bounded(&self, weights: Weights, suspects: usize, failing: usize) {
+        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let turns = self.time.as_secs() / EVERY + 1;
+        assert!(self.looks <= turns, "rounds of looks: {self:?}");
+        let looked = self.looks * count(suspects).min(LOOKED_AT);
+        let requests = REQUESTS * turns + looked + TELLING * count(failing) + self.broken;
+        assert!(self.requests <= requests, "at most {requests} requests: {self:?}");
+        // What was written before may be told after, who is asked first has counted less, and a watch that broke tells all anew.
+        let anew = count(*ALL + 1) * (self.broken + 1);
+        assert!(self.leases <= self.renewals + anew, "{self:?}");
+        assert!(self.nodes <= self.changes + looked + anew, "{self:?}");
+        // Twice: Nodes that fail weigh more, and the wire has its own.
+        let bytes = 2 * (self.leases * weights.lease + self.nodes * weights.node) + ANSWER * requests;
+        assert!(self.received <= bytes, "at most {bytes} bytes, {weights:?}: {self:?}");
+    }
+
     /// Of one core, in percent.
     pub fn share(&self) -> f64 {
         100.0 * self.cpu.as_secs_f64() / self.time.as_secs_f64().max(1.0)
@@ -112,7 +164,7 @@ impl fmt::Display for Took {
         write!(
             f,
             "{:.0} s: {:.1} % of a core, {} requests ({:.1} a second), {:.1} KB a second received; told of {} leases ({} were written) and {} \
-             Nodes ({} were written), {} watches broke",
+             Nodes ({} were written), {} rounds of looks, {} watches broke",
             self.time.as_secs_f64(),
             self.share(),
             self.requests,
@@ -122,6 +174,7 @@ impl fmt::Display for Took {
             self.renewals,
             self.nodes,
             self.changes,
+            self.looks,
             self.broken,
         )
     }

@@ -147,7 +147,8 @@ impl<'a> Guard<'a> {
             there.name()
         ));
         let ours = format!("involvedObject.name={},reportingComponent=picket.dev/controller", here.name());
-        kubectl(teller, cluster, &["get", "events", "--field-selector", &ours, "-o", EVENTS]).await?;
+        let events = ["get", "events", "--sort-by=.eventTime", "--field-selector", &ours, "-o", EVENTS];
+        kubectl(teller, cluster, &events).await?;
         written(teller, database);
         one_after_the_other(database)?;
 
