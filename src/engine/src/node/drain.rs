@@ -152,11 +152,14 @@ impl NodeTask {
                 biased;
                 Some(command) = self.mailbox.recv() => {
                     succession.let_go_for(&command, now);
+                    let may_look = !command.is_unheard();
                     self.command(command).await?;
                     if self.place() != here {
                         return Ok(Drained::Moved);
                     }
-                    // It may have looked at devices.
+                    if !may_look {
+                        continue;
+                    }
                     let now = self.now();
                     // What the session bears is renewed with it; what carries a token is not.
                     let plan = &self.plan;

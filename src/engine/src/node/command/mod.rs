@@ -151,6 +151,11 @@ impl Command {
         )
     }
 
+    /// Whether a task of the node's own tells that nobody hears of the fence, again and again: no device is asked for it.
+    pub(super) fn is_unheard(&self) -> bool {
+        matches!(self, Command::Announced(_, _, Err(_)))
+    }
+
     /// Whether it changes nothing that a check, or a look, could be in the way of: all else ends a check.
     pub(super) fn is_check(&self) -> bool {
         match self {
@@ -159,7 +164,7 @@ impl Command {
             | Command::ReturnReceipt { .. }
             | Command::VerifyReceipt { .. }
             | Command::NotBack(..) => true,
-            _ => false,
+            command => command.is_unheard(),
         }
     }
 }

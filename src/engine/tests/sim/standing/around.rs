@@ -282,6 +282,25 @@ async fn what_waits_for_a_person_unproven_is_announced_too() {
     assert_eq!(lab.phase(), "needs_operator");
 }
 
+/// That nobody hears of the fence renews no wait for the end of what was sent before it.
+#[tokio::test(start_paused = true)]
+async fn a_far_side_that_hears_nothing_prolongs_no_wait_for_an_on() {
+    for deaf in [false, true] {
+        let (mut lab, cluster) = lab(923, s(1)).await;
+        assert_eq!(lab.fence().await, Outcome::Fenced { released: true });
+        lab.unfence().await.expect("it is let in");
+        while lab.received("bmc").ons == 0 {
+            tokio::time::sleep(s(1) / 100).await;
+        }
+        // Its session cannot be closed: it ends by its idle limit.
+        lab.fault("bmc", Fault::Silent);
+        cluster.state.lock().expect("whole").hard_of_hearing = deaf;
+        lab.open_again().await;
+        lab.reach("needs_operator", s(600)).await;
+        assert_eq!(lab.view().live.unannounced.len(), usize::from(deaf));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_takes_the_name_while_it_stands_takes_it_away_at_once() {
     let (mut lab, cluster) = lab(917, s(60)).await;
