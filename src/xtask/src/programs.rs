@@ -92,8 +92,8 @@ fn read(line: &str, top: &Path) -> Option<Program> {
 
 /// Runs them, some beside each other, and gives each to `ended` as soon as it is over.
 ///
-/// `set` says what is common to all: arguments and variables.
-pub fn run(programs: Vec<Program>, set: impl Fn(&mut Command) + Sync, ended: impl FnMut(Ended) + Send) {
+/// `set` says arguments and variables, by a program's name.
+pub fn run(programs: Vec<Program>, set: impl Fn(&str, &mut Command) + Sync, ended: impl FnMut(Ended) + Send) {
     let lanes = std::thread::available_parallelism().map_or(1, usize::from).clamp(2, 4);
     let (queue, ended) = (Queue::of(programs), Mutex::new(ended));
     std::thread::scope(|scope| {
@@ -112,12 +112,12 @@ pub fn run(programs: Vec<Program>, set: impl Fn(&mut Command) + Sync, ended: imp
 }
 
 /// Runs one of them, and ends it where it hangs.
-fn one(program: &Program, set: &impl Fn(&mut Command)) -> Ended {
+fn one(program: &Program, set: &impl Fn(&str, &mut Command)) -> Ended {
     let began = Instant::now();
     let mut command = Command::new(&program.run);
     command.args(&program.arguments).stdin(Stdio::null());
     command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
-    set(&mut command);
+    set(&program.name, &mut command);
     let printed = Arc::new(Mutex::new(Vec::new()));
     let status = watched(command, &printed);
     let mut printed = std::mem::take(&mut *printed.lock().unwrap_or_else(PoisonError::into_inner));
@@ -276,7 +276,7 @@ mod tests {
     fn each_is_told_of_with_all_that_it_printed() {
         let programs = ["well", "badly"].map(program).into();
         let mut told = Vec::new();
-        let set = |command: &mut Command| {
+        let set = |_: &str, command: &mut Command| {
             command.arg("y");
         };
         run(programs, set, |ended| told.push(ended));

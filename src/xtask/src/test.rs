@@ -1,6 +1,7 @@
 //! `cargo xtask test` and `soak`: everything, with the peers that it needs.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ use crate::{etcd, kubernetes, openstack, packages, place, prometheus, python, ru
 const HISTORIES: u32 = 2_000;
 /// And with the long counts.
 const LONG_HISTORIES: u32 = 100_000;
+
+/// Tests before machines with kubelets that wait side by side.
+const MACHINES: usize = 12;
 
 /// How long the tests may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +29,13 @@ pub enum Length {
 /// Builds the programs and brings the peers; the variables by which tests find them.
 pub fn peers(yes: bool) -> Result<Vec<(&'static str, OsString)>, Failure> {
     packages::ensure(packages::FOR_TESTS, yes)?;
-    let (python, openstack) = (python::environment()?, openstack::environment()?);
-    let (aws, gcp) = (python::aws()?, python::gcp()?);
-    let (etcd, old_etcd) = (etcd::present()?, etcd::old()?);
-    let (kubernetes, promtool) = (kubernetes::programs()?, prometheus::promtool()?);
-    let mut build = place::cargo();
-    // With the tests, whose features are more: else everything would be built twice.
-    build.args(["build", "--workspace", "--bins", "--tests", "--locked"]);
-    run::shown(build)?;
+    // What is fetched leaves cores to what is compiled.
+    let (fetched, compiled) = std::thread::scope(|scope| {
+        let fetching = scope.spawn(pythons);
+        let compiled = compiled();
+        (fetching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), compiled)
+    });
+    let ([python, openstack, aws, gcp], [etcd, old_etcd, kubernetes, promtool]) = (fetched?, compiled?);
     Ok(vec![
         ("PATH", place::search_path().into()),
         ("PICKET_TEST_AWS", aws.into()),
@@ -47,6 +50,21 @@ pub fn peers(yes: bool) -> Result<Vec<(&'static str, OsString)>, Failure> {
     ])
 }
 
+/// The Pythons of the tests, OpenStack's, AWS' and Google's.
+fn pythons() -> Result<[PathBuf; 4], Failure> {
+    Ok([python::environment()?, openstack::environment()?, python::aws()?, python::gcp()?])
+}
+
+/// etcd and an old one, Kubernetes, promtool; and all that is tested.
+fn compiled() -> Result<[PathBuf; 4], Failure> {
+    let peers = [etcd::present()?, etcd::old()?, kubernetes::programs()?, prometheus::promtool()?];
+    let mut build = place::cargo();
+    // With the tests, whose features are more: else everything would be built twice.
+    build.args(["build", "--workspace", "--bins", "--tests", "--locked"]);
+    run::shown(build)?;
+    Ok(peers)
+}
+
 /// Runs the tests whose name has one of `filters` in it; without filters all of them.
 pub fn test(yes: bool, filters: &[String], length: Length) -> Result<(), Failure> {
     let peers = peers(yes)?;
@@ -58,12 +76,13 @@ pub fn test(yes: bool, filters: &[String], length: Length) -> Result<(), Failure
     let programs = programs::built()?;
     eprintln!("\n+ the tests of {} programs {}", programs.len(), filters.join(" "));
     let mut tally = Tally::default();
-    let set = |command: &mut Command| {
+    let set = |name: &str, command: &mut Command| {
         command.args(filters).envs(peers.iter().map(|(name, value)| (name, value)));
         // Most of them wait for BMCs and machines rather than for a processor.
         if std::env::var_os("RUST_TEST_THREADS").is_none() {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            command.env("RUST_TEST_THREADS", cores.max(8).to_string());
+            let least = if name == "kubernetes" { MACHINES } else { 8 };
+            command.env("RUST_TEST_THREADS", cores.max(least).to_string());
         }
         if length == Length::Long {
             command.env("PICKET_SOAK", "1");
