@@ -13,6 +13,8 @@ use crate::scene::Scene;
 /// The FlowSchema under which the API server counts the controller's requests, and no others.
 pub const COUNTED_AS: &str = "the-controller";
 
+const BREAKS: &str = "picket_controller_watch_breaks_total";
+
 /// What it has taken since it began.
 #[derive(Clone, Debug)]
 pub struct Cost {
@@ -31,6 +33,9 @@ pub struct Cost {
     pub nodes: u64,
     /// Watches that broke.
     pub broken: u64,
+    /// Of these, of leases and of Nodes: each tells all anew.
+    pub broken_leases: u64,
+    pub broken_nodes: u64,
     /// Rounds of looks at Nodes that are not healthy.
     pub looks: u64,
     /// Leases that were written, by whomever.
@@ -43,6 +48,7 @@ impl Cost {
     pub async fn now(scene: &Scene) -> Result<Self> {
         // What was written is counted before what was told of it, or after it: who compares takes the right one of both.
         let said = scene.controller.http("/metrics").await?;
+        let at = Instant::now();
         let pid = scene.controller.id();
         let api = scene.cluster.kubectl(&["get", "--raw", "/metrics"]).await?;
         let written = |resource: &str| {
@@ -54,7 +60,7 @@ impl Cost {
         let told =
             |what: &str| sum(&said, "picket_controller_watch_events_total", &[&format!("what=\"{what}\"")]);
         Ok(Self {
-            at: Instant::now(),
+            at,
             cpu: cpu(pid),
             memory: memory(pid),
             requests: sum(
@@ -65,7 +71,9 @@ impl Cost {
             received: received(scene, pid).await?,
             leases: told("leases"),
             nodes: told("nodes"),
-            broken: own("picket_controller_watch_breaks_total"),
+            broken: own(BREAKS),
+            broken_leases: sum(&said, BREAKS, &["what=\"leases\""]),
+            broken_nodes: sum(&said, BREAKS, &["what=\"nodes\""]),
             looks: own("picket_controller_looks_total"),
             renewals: written("resource=\"leases\""),
             changes: written("resource=\"nodes\""),
@@ -83,6 +91,8 @@ impl Cost {
             leases: self.leases - then.leases,
             nodes: self.nodes - then.nodes,
             broken: self.broken - then.broken,
+            broken_leases: self.broken_leases - then.broken_leases,
+            broken_nodes: self.broken_nodes - then.broken_nodes,
             looks: self.looks - then.looks,
             renewals: self.renewals - then.renewals,
             changes: self.changes - then.changes,
@@ -100,6 +110,8 @@ pub struct Took {
     pub leases: u64,
     pub nodes: u64,
     pub broken: u64,
+    pub broken_leases: u64,
+    pub broken_nodes: u64,
     pub looks: u64,
     pub renewals: u64,
     pub changes: u64,
@@ -110,8 +122,12 @@ const EVERY: u64 = 2;
 const LOOKED_AT: u64 = 128;
 /// Requests for each of these turns, and as many for what happens rarely.
 const REQUESTS: u64 = 4;
-/// Requests for each Node that fails: to tell its phases by Events and notes, its lease.
-const TELLING: u64 = 30;
+/// Requests for each Node that is asked for: to tell its phases by Events and notes, its lease.
+const ASKED: u64 = 30;
+/// And for one that fails and is not: an Event, and as many again.
+const WITHHELD: u64 = 2;
+/// And for a watch that broke: the list, the watch, each once more.
+const BEGUN_ANEW: u64 = 4;
 /// Bytes of an answer that is neither a Node nor a lease, with what carries it.
 const ANSWER: u64 = 4_096;
 
@@ -135,20 +151,22 @@ impl Weights {
 
 impl Took {
     /// Nothing is asked again and again, and nothing is told twice: of what was written each is heard once, of Nodes that are not healthy
-    /// (`suspects`) each is looked at once a turn, what fails (`failing`) is told, and what came over the wire weighs no more than that.
-    pub fn is_bounded(&self, weights: Weights, suspects: usize, failing: usize) {
+    /// (`suspects`) each is looked at once a turn, of those that failed some are asked for (`asked`) and of the rest (`withheld`) it is told
+    /// why not; and what came over the wire weighs no more than that. (Of connections that were lost the bytes are not known.)
+    pub fn is_bounded(&self, weights: Weights, suspects: usize, asked: usize, withheld: usize) {
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let turns = self.time.as_secs() / EVERY + 1;
-        assert!(self.looks <= turns, "rounds of looks: {self:?}");
+        assert!(self.looks <= if suspects == 0 { 0 } else { turns }, "rounds of looks: {self:?}");
         let looked = self.looks * count(suspects).min(LOOKED_AT);
-        let requests = REQUESTS * turns + looked + TELLING * count(failing) + self.broken;
+        let told = ASKED * count(asked) + WITHHELD * count(withheld) + BEGUN_ANEW * self.broken;
+        let requests = REQUESTS * turns + looked + told;
         assert!(self.requests <= requests, "at most {requests} requests: {self:?}");
-        // What was written before may be told after, who is asked first has counted less, and a watch that broke tells all anew.
-        let anew = count(*ALL + 1) * (self.broken + 1);
-        assert!(self.leases <= self.renewals + anew, "{self:?}");
-        assert!(self.nodes <= self.changes + looked + anew, "{self:?}");
+        // What was written before may be told after, and who is asked first has counted less.
+        let anew = |broken: u64| count(*ALL + 1) * (broken + 1);
+        assert!(self.leases <= self.renewals + anew(self.broken_leases), "{self:?}");
+        assert!(self.nodes <= self.changes + looked + anew(self.broken_nodes), "{self:?}");
         // Twice: Nodes that fail weigh more, and the wire has its own.
-        let bytes = 2 * (self.leases * weights.lease + self.nodes * weights.node) + ANSWER * requests;
+        let bytes = 2 * (self.leases * weights.lease + self.nodes * weights.node) + ANSWER * self.requests;
         assert!(self.received <= bytes, "at most {bytes} bytes, {weights:?}: {self:?}");
     }
 

@@ -43,7 +43,7 @@ async fn quiet(scene: &Scene, weights: Weights) -> Result<()> {
     let after = Cost::now(scene).await?;
     let took = after.since(&before);
     println!("{} Nodes, at rest: {took}", *ALL + 1);
-    took.is_bounded(weights, 0, 0);
+    took.is_bounded(weights, 0, 0, 0);
     assert!(took.leases > u64::try_from(*ALL).unwrap_or(u64::MAX), "all are heard: {took:?}");
     assert_eq!((took.broken, scene.controller.asked()), (0, 0), "{}", scene.controller.log());
     Ok(())
@@ -61,7 +61,7 @@ async fn nobody_answers(scene: &Scene, weights: Weights) -> Result<()> {
     let took = Cost::now(scene).await?.since(&before);
     println!("{} Nodes, the API server away for a minute, and back: {took}", *ALL + 1);
     // For a while all of them may look dead.
-    took.is_bounded(weights, *ALL + 1, 0);
+    took.is_bounded(weights, *ALL + 1, 0, *ALL + 1);
     assert!(scene.controller.log().contains("cannot be looked at or renewed"), "{}", scene.controller.log());
     assert_eq!(
         (scene.fences().await?, scene.controller.asked()),
@@ -95,7 +95,7 @@ async fn a_zone_is_silent(scene: &Scene, weights: Weights) -> Result<()> {
     assert!(held.iter().any(|(node, words)| node.starts_with(SILENT) && words.contains(&why)), "{held:?}");
     let took = Cost::now(scene).await?.since(&before);
     println!("{} Nodes, a zone of {} silent: {took}", *ALL + 1, *ZONE);
-    took.is_bounded(weights, *ZONE + 1, *ZONE + 1);
+    took.is_bounded(weights, *ZONE + 1, 1, *ZONE);
     assert_eq!(
         (scene.fences().await?, scene.controller.asked()),
         (vec![ONE.to_owned()], 1),
@@ -145,7 +145,7 @@ async fn a_rack_is_dead(scene: &Scene, weights: Weights) -> Result<()> {
     assert_eq!(scene.gateway.picket(&["status", &fenced[0]]).await?.code, 0);
     let took = Cost::now(scene).await?.since(&before);
     println!("{} Nodes, a rack of {} dead: {took}", *ALL + 1, *RACK);
-    took.is_bounded(weights, *ZONE + 1 + *RACK, *RACK);
+    took.is_bounded(weights, *ZONE + 1 + *RACK, *RACK, 0);
     // The gateway said when it is worth asking again: nobody does so every few seconds.
     assert!(scene.controller.asked() < 2 * (*RACK + 1), "{}", scene.controller.log());
     Ok(())

@@ -318,8 +318,9 @@ impl Engine {
         for slot in self.fleet().slots.values() {
             slot.view.send_if_modified(|view| {
                 let live = Arc::make_mut(&mut view.live);
-                let knew = live.proven || live.wait.is_some();
+                let knew = live.proven || live.wait.is_some() || !live.unannounced.is_empty();
                 (live.proven, live.wait) = (false, None);
+                live.unannounced.clear();
                 knew
             });
         }

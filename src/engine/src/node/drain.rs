@@ -12,6 +12,7 @@ use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::machine::describe;
 use picket_core::outcome::Reason;
 
+use super::children::Asks;
 use super::hands::{Did, Doing};
 use super::succession::Succession;
 use super::{Fatal, NodeTask, sleep_until, standing};
@@ -152,12 +153,13 @@ impl NodeTask {
                 biased;
                 Some(command) = self.mailbox.recv() => {
                     succession.let_go_for(&command, now);
-                    let may_look = !command.is_unheard();
+                    let asks = self.asks(&command);
                     self.command(command).await?;
                     if self.place() != here {
                         return Ok(Drained::Moved);
                     }
-                    if !may_look {
+                    // Who asks no device, and be it again and again, renews no wait.
+                    if asks == Asks::Nothing {
                         continue;
                     }
                     let now = self.now();

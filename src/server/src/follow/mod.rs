@@ -181,9 +181,12 @@ impl Follower {
             }
         }
         let mut updates = self.moments(view, fence.as_ref());
-        // A warning, and no reason to wait: who waits for the fence may know better (K9).
-        for text in self.told.new_unannounced(&view.live) {
-            updates.push(v1::FenceUpdate { text, ..self.update(view, fence.as_ref()) });
+        // A warning, and no reason to wait: who waits for the fence may know better (K9). Of the fence that is followed, and of no later one.
+        let is_now = view.stored.record.fence.as_ref().is_some_and(|now| now.id == id);
+        if is_now && self.following.goal.is_fence() {
+            let warnings = self.told.new_unannounced(&view.live).into_iter();
+            let base = self.update(view, fence.as_ref());
+            updates.extend(warnings.map(|text| v1::FenceUpdate { text, ..base.clone() }));
         }
         if updates.is_empty() && end.is_none() {
             match self.told.due(&view.live, now) {

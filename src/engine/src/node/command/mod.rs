@@ -151,11 +151,6 @@ impl Command {
         )
     }
 
-    /// Whether a task of the node's own tells that nobody hears of the fence, again and again: no device is asked for it.
-    pub(super) fn is_unheard(&self) -> bool {
-        matches!(self, Command::Announced(_, _, Err(_)))
-    }
-
     /// Whether it changes nothing that a check, or a look, could be in the way of: all else ends a check.
     pub(super) fn is_check(&self) -> bool {
         match self {
@@ -163,8 +158,9 @@ impl Command {
             Command::Check(_)
             | Command::ReturnReceipt { .. }
             | Command::VerifyReceipt { .. }
+            | Command::Announced(..)
             | Command::NotBack(..) => true,
-            command => command.is_unheard(),
+            _ => false,
         }
     }
 }
