@@ -69,7 +69,9 @@ async fn where_no_gateway_answers_it_is_asked_again_until_one_does() -> Result<(
     scene.gateway.kill();
     scene.kubelets.says("n1", false).await?;
     scene.event("n1", "GatewaysUnreachable", &controller).await?;
-    assert_eq!(scene.note("n1").await?["phase"], "Blocked");
+    // The note is written after the Event, and anew with each time that it is asked for.
+    let is_noted = async || Ok(scene.note("n1").await?["phase"] == "Blocked");
+    until("the note says that it is blocked", Duration::from_secs(60), is_noted).await?;
     scene.gateway.begin(&[]).await?;
     scene.event("n1", "Fenced", &controller).await?;
     assert_eq!(scene.fences().await?, ["n1"]);

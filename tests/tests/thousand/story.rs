@@ -137,9 +137,13 @@ async fn a_rack_is_dead(scene: &Scene, weights: Weights) -> Result<()> {
             Ok(scene.counts().await? == counts)
         })
         .await?;
-    let noted = scene.note(&blocked[0]).await?;
-    assert_eq!(noted["phase"], "Blocked", "{noted}");
-    assert!(noted["text"].as_str().is_some_and(|text| text.contains("per_window")), "{noted}");
+    scene
+        .until("the Node says that it is blocked, and why", async || {
+            let noted = scene.note(&blocked[0]).await?;
+            let says = noted["text"].as_str().is_some_and(|text| text.contains("per_window"));
+            Ok(noted["phase"] == "Blocked" && says)
+        })
+        .await?;
     let status = scene.gateway.picket(&["plan", &blocked[0]]).await?;
     assert!(status.out.contains("blocked (budget)"), "{status:?}");
     assert_eq!(scene.gateway.picket(&["status", &fenced[0]]).await?.code, 0);
