@@ -16,8 +16,10 @@ const ALONE: [&str; 2] = ["kubernetes", "openstack"];
 /// Each of them takes most of a machine: a processor, or, where it has kubelets, most of the file watches that one user has on a machine as
 /// Debian ships it. They run one after the other, and all else beside them.
 const HEAVY: [&str; 4] = ["controller", "story", "deploy", "thousand"];
+/// The documentation's examples: cargo builds and runs them.
+const EXAMPLES: &str = "examples";
 /// Of the rest what takes long begins first.
-const LONG: [&str; 5] = ["picket_core", "hosts", "histories", "survival", "gcp"];
+const LONG: [&str; 6] = [EXAMPLES, "picket_core", "hosts", "histories", "survival", "gcp"];
 /// After so long a program hangs: it is ended, and what it printed is shown.
 const HANGS: Duration = Duration::from_secs(30 * 60);
 /// What a program started may hold on to where it prints to, after its end.
@@ -62,7 +64,7 @@ pub fn built() -> Result<Vec<Program>, Failure> {
     let told = String::from_utf8_lossy(&told);
     let mut programs: Vec<Program> = told.lines().filter_map(|line| read(line, place::top())).collect();
     programs.push(Program {
-        name: "examples".to_owned(),
+        name: EXAMPLES.to_owned(),
         source: "the examples of the documentation".to_owned(),
         run: place::cargo().get_program().into(),
         arguments: vec!["test", "--workspace", "--doc", "--locked", "--"],
@@ -114,9 +116,15 @@ pub fn run(programs: Vec<Program>, set: impl Fn(&str, &mut Command) + Sync, ende
 /// Runs one of them, and ends it where it hangs.
 fn one(program: &Program, set: &impl Fn(&str, &mut Command)) -> Ended {
     let began = Instant::now();
-    let mut command = Command::new(&program.run);
+    let mut command = if program.name == EXAMPLES {
+        // With our own variables of a package ring, and all above it, would be built anew.
+        place::cargo()
+    } else {
+        let mut command = Command::new(&program.run);
+        command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
+        command
+    };
     command.args(&program.arguments).stdin(Stdio::null());
-    command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
     set(&program.name, &mut command);
     let printed = Arc::new(Mutex::new(Vec::new()));
     let status = watched(command, &printed);
