@@ -26,6 +26,11 @@ impl Bmc {
         Self { driver: "ipmi", address, user, password, more: "cipher_suites = [17, 3]\n".to_owned() }
     }
 
+    /// One of ipmi_sim's, which ends a silent session after 30 s: half of what IPMI 2.0 says, and settings take for granted.
+    pub fn simulated(address: SocketAddr) -> Self {
+        Self::at(address).with("idle_limit = \"30s\"")
+    }
+
     /// A system of sushy's, by name and password.
     pub fn redfish(sushy: &Sushy, system: &str) -> Self {
         Self::redfish_in_sessions(sushy, system).with("authentication = \"basic\"")

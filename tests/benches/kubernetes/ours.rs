@@ -35,7 +35,11 @@ impl<'a> Ours<'a> {
         let fleet =
             cluster.machines().iter().fold(Fleet::new().with(&release).with(socket), |fleet, machine| {
                 let identity = format!("identity = {{ uuid = \"{}\" }}", machine.uuid());
-                fleet.node(machine.name(), &Bmc::at(machine.bmc().address()).with(&identity), &["pods"])
+                fleet.node(
+                    machine.name(),
+                    &Bmc::simulated(machine.bmc().address()).with(&identity),
+                    &["pods"],
+                )
             });
         let mut gateway = Gateway::within(cluster.place(), Daemon::Shipped, &fleet)?;
         gateway.begin(&[]).await?;

@@ -23,7 +23,7 @@ const SOON: Duration = Duration::from_secs(60);
 async fn one_node() -> Result<(IpmiSim, Webhook, Fleet)> {
     let (bmc, webhook) = (IpmiSim::builder().holds().start().await?, Webhook::start().await?);
     // ipmi_sim's own idle limit: so long the next gateway waits for the end of what a killed one may have sent.
-    let device = Bmc::at(bmc.address()).with("idle_limit = \"30s\"");
+    let device = Bmc::simulated(bmc.address());
     let fleet = Fleet::new().node("n1", &device, &["detach"]);
     let fleet = fleet.webhook("detach", &webhook.url(), "settle = \"0s\"");
     Ok((bmc, webhook, fleet))

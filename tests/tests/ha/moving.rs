@@ -27,7 +27,7 @@ impl Scene {
     }
 
     fn fleet(&self) -> Fleet {
-        let device = |bmc: &IpmiSim| Bmc::at(bmc.address()).with("idle_limit = \"30s\"");
+        let device = |bmc: &IpmiSim| Bmc::simulated(bmc.address());
         Fleet::new()
             .with("[rules]\ndwell = \"500ms\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"")
             .node("n1", &device(&self.fenced), &["detach"])

@@ -72,7 +72,7 @@ impl Trio {
                 "[store]\nkind = \"etcd\"\nendpoints = {endpoints:?}\nallow_anonymous = true\n[election]\nlease = {lease:?}"
             ))
             .with(rules)
-            .node("n1", &Bmc::at(self.bmc.address()).with("idle_limit = \"30s\""), &["detach"])
+            .node("n1", &Bmc::simulated(self.bmc.address()), &["detach"])
             .webhook("detach", &self.webhook.url(), "settle = \"0s\"")
     }
 

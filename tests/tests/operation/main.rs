@@ -31,7 +31,7 @@ async fn one_node() -> Result<(IpmiSim, Webhook, Fleet)> {
 /// A BMC as a device. ipmi_sim's own idle limit: so long the next gateway waits for the end of what a former one may have
 /// sent.
 fn device(bmc: &IpmiSim) -> Bmc {
-    Bmc::at(bmc.address()).with("idle_limit = \"30s\"")
+    Bmc::simulated(bmc.address())
 }
 
 /// The fleet with metrics, and where.

@@ -17,7 +17,7 @@ impl Scene {
     /// A gateway over one node, r1n07, which the cluster calls db1.
     async fn set() -> Result<Self> {
         let (bmc, webhook) = (IpmiSim::builder().holds().start().await?, Webhook::start().await?);
-        let device = Bmc::at(bmc.address()).with("idle_limit = \"30s\"");
+        let device = Bmc::simulated(bmc.address());
         let fleet = Fleet::new()
             .with("[rules]\ndwell = \"500ms\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"")
             .node("r1n07", &device, &["detach"])

@@ -55,7 +55,7 @@ impl Stage {
     pub async fn build(hosts: [Host; 2]) -> Result<Self> {
         let receiver = ExampleReceiver::start().await?;
         let fleet = hosts.iter().fold(Fleet::new(), |fleet, host| {
-            fleet.node(host.name, &Bmc::at(host.bmc.address()), &["detach"])
+            fleet.node(host.name, &Bmc::simulated(host.bmc.address()), &["detach"])
         });
         let gateway = Gateway::start(&fleet.webhook("detach", receiver.url(), "")).await?;
         gateway.checked().await?;

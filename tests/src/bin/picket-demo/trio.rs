@@ -45,7 +45,7 @@ impl Trio {
             );
             let fleet = hosts.iter().fold(Fleet::new().with(&own), |fleet, host| {
                 // So soon this BMC ends silent sessions. What the dead leader may have sent is waited out before the on.
-                let bmc = Bmc::at(host.bmc.address()).with("idle_limit = \"30s\"");
+                let bmc = Bmc::simulated(host.bmc.address());
                 fleet.node(host.name, &bmc, &["detach"])
             });
             gateways.push(Gateway::new(&fleet.webhook("detach", &webhook.url(), ""))?);
