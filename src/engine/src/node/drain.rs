@@ -12,7 +12,6 @@ use picket_core::ledger::{EffectKind, OpenEffect};
 use picket_core::machine::describe;
 use picket_core::outcome::Reason;
 
-use super::children::Asks;
 use super::hands::{Did, Doing};
 use super::succession::Succession;
 use super::{Fatal, NodeTask, sleep_until, standing};
@@ -153,13 +152,13 @@ impl NodeTask {
                 biased;
                 Some(command) = self.mailbox.recv() => {
                     succession.let_go_for(&command, now);
-                    let asks = self.asks(&command);
+                    let began = self.now();
                     self.command(command).await?;
                     if self.place() != here {
                         return Ok(Drained::Moved);
                     }
-                    // Who asks no device, and be it again and again, renews no wait.
-                    if asks == Asks::Nothing {
+                    // Who asked no device, and be it again and again, renews no wait.
+                    if !self.spoken.since(began) {
                         continue;
                     }
                     let now = self.now();

@@ -29,6 +29,11 @@ impl Spoken {
         }
     }
 
+    /// Whether any device was asked something from then on.
+    pub(super) fn since(&self, then: BootTime) -> bool {
+        self.last().iter().any(|(_, at)| *at >= then)
+    }
+
     /// A close that began then has ended. What was asked since was asked in another session.
     pub(super) fn closed(&self, device: &DeviceId, began: BootTime) {
         self.last().retain(|(known, asked)| known != device || *asked > began);
@@ -54,5 +59,27 @@ impl NodeTask {
     /// When the next one is.
     pub(super) fn next_idle_close(&self) -> Option<BootTime> {
         self.closes_at().into_iter().map(|(_, at)| at).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// By it a wait for a session's end is renewed: each question counts, and a close counts as none.
+    #[test]
+    fn whether_anything_was_asked_since_goes_by_every_question_and_by_nothing_else() {
+        let (spoken, at) = (Spoken::default(), |secs| BootTime::from_boot(Duration::from_secs(secs)));
+        let device = DeviceId::new("bmc").expect("a good name");
+        assert!(!spoken.since(at(0)));
+        spoken.asks(&device, at(5));
+        assert!(spoken.since(at(5)) && !spoken.since(at(6)));
+        spoken.asks(&device, at(9));
+        spoken.closed(&device, at(7));
+        assert!(spoken.since(at(6)), "asked since the close began");
+        spoken.closed(&device, at(9));
+        assert!(!spoken.since(at(0)));
     }
 }
