@@ -25,12 +25,18 @@ shift 3
 note() { echo "$EPOCHREALTIME $*" >>"$machine/power.log"; }
 
 # A process id from a file may be somebody else's by now: ours names the machine's directory in its arguments.
-# A zombie has no arguments. One that has none and is no zombie is dying, and what lives in its namespaces with it.
+# A zombie has no arguments. One that has none and is no zombie is dying, and what lives in its namespaces with it; or it is
+# one of the kernel's own threads, children of its process 2, which never had any.
 alive() {
-    local pid args stat
+    local pid args stat state parent
     [ -s "$machine/vm.pid" ] && pid=$(<"$machine/vm.pid") || return 1
     mapfile -d '' -t args 2>/dev/null <"/proc/$pid/cmdline" || return 1
-    [ "${#args[@]}" != 0 ] || { { read -r stat <"/proc/$pid/stat"; } 2>/dev/null && [[ "${stat##*) }" != [ZX]* ]] && return; }
+    if [ "${#args[@]}" = 0 ]; then
+        { read -r stat <"/proc/$pid/stat"; } 2>/dev/null || return 1
+        read -r state parent _ <<<"${stat##*) }"
+        [[ $state != [ZX] && $parent != 2 ]]
+        return
+    fi
     [[ "${args[*]}" == *"$machine"* ]]
 }
 

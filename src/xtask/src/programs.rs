@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::{place, run};
+use crate::{place, run, sim};
 
 /// Each takes a machine for itself, and has time limits: thirteen machines with kubelets and a database on each; a whole OpenStack.
 const ALONE: [&str; 2] = ["kubernetes", "openstack"];
@@ -18,25 +18,78 @@ const ALONE: [&str; 2] = ["kubernetes", "openstack"];
 const HEAVY: [&str; 4] = ["controller", "story", "deploy", "thousand"];
 /// The documentation's examples: cargo builds and runs them.
 const EXAMPLES: &str = "examples";
+/// These compute, in a time of their own, and have what all else leaves of the processors: they may run beside whatever waits.
+const QUIET: [&str; 5] = [sim::NAME, "histories", "picket_core", "properties", "sim"];
 /// Of the rest what takes long begins first.
-const LONG: [&str; 6] = [EXAMPLES, "picket_core", "hosts", "histories", "survival", "gcp"];
-/// After so long a program hangs: it is ended, and what it printed is shown.
+const LONG: [&str; 4] = [EXAMPLES, "hosts", "survival", "gcp"];
+/// After so long a program hangs: it is ended, and what it printed is shown. What gives way to all else may take longer.
 const HANGS: Duration = Duration::from_secs(30 * 60);
+const QUIET_HANGS: Duration = Duration::from_secs(3 * 60 * 60);
 /// What a program started may hold on to where it prints to, after its end.
 const REST: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// One of them, or the documentation's examples.
+/// One of them, or what cargo builds and runs in one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Program {
     /// As cargo calls the target.
     name: String,
     /// As people find it: its source in the house.
     source: String,
-    run: PathBuf,
-    arguments: Vec<&'static str>,
-    /// The folder of its package.
-    package: PathBuf,
+    run: Run,
+    arguments: Vec<String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Run {
+    Cargo,
+    Built {
+        program: PathBuf,
+        /// The folder of its package.
+        package: PathBuf,
+    },
+}
+
+impl Program {
+    /// Cargo's command with these words.
+    pub fn of_cargo<'a>(name: &str, source: &str, words: impl IntoIterator<Item = &'a str>) -> Self {
+        let arguments = words.into_iter().map(str::to_owned).collect();
+        Self { name: name.to_owned(), source: source.to_owned(), run: Run::Cargo, arguments }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = match &self.run {
+            // With our own variables of a package ring, and all above it, would be built anew.
+            Run::Cargo => place::cargo(),
+            Run::Built { program, package } => {
+                let mut command = Command::new(program);
+                command.current_dir(package).env("CARGO_MANIFEST_DIR", package);
+                command
+            }
+        };
+        command.args(&self.arguments).stdin(Stdio::null());
+        if self.is_quiet() { nicely(&command) } else { command }
+    }
+
+    fn is_quiet(&self) -> bool {
+        QUIET.contains(&self.name.as_str())
+    }
+}
+
+/// The same, for when nobody else wants the processors.
+fn nicely(command: &Command) -> Command {
+    let mut nice = Command::new("nice");
+    nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
+    if let Some(folder) = command.get_current_dir() {
+        nice.current_dir(folder);
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => nice.env(name, value),
+            None => nice.env_remove(name),
+        };
+    }
+    nice
 }
 
 /// How one ended.
@@ -52,25 +105,21 @@ pub struct Ended {
     pub took: Duration,
 }
 
-/// What cargo has built for `cargo test` of the workspace.
+/// What cargo has built for `cargo test` of the workspace, in the order in which it should begin, after what is `more`.
 ///
 /// # Errors
 /// It cannot be built.
-pub fn built() -> Result<Vec<Program>, Failure> {
+pub fn built(more: Option<Program>) -> Result<Vec<Program>, Failure> {
     let mut command = place::cargo();
     command.args(["test", "--workspace", "--locked", "--no-run", "--message-format"]);
     command.arg("json-render-diagnostics");
     let told = run::output(command)?;
     let told = String::from_utf8_lossy(&told);
-    let mut programs: Vec<Program> = told.lines().filter_map(|line| read(line, place::top())).collect();
-    programs.push(Program {
-        name: EXAMPLES.to_owned(),
-        source: "the examples of the documentation".to_owned(),
-        run: place::cargo().get_program().into(),
-        arguments: vec!["test", "--workspace", "--doc", "--locked", "--"],
-        package: place::top().to_owned(),
-    });
-    let order = || ALONE.iter().chain(&HEAVY).chain(&LONG);
+    let built = told.lines().filter_map(|line| read(line, place::top()));
+    let examples = ["test", "--workspace", "--doc", "--locked", "--"];
+    let examples = Program::of_cargo(EXAMPLES, "the examples of the documentation", examples);
+    let mut programs: Vec<Program> = more.into_iter().chain(built).chain([examples]).collect();
+    let order = || ALONE.iter().chain(&QUIET).chain(&HEAVY).chain(&LONG);
     programs.sort_by_key(|program| order().position(|name| *name == program.name).unwrap_or(usize::MAX));
     Ok(programs)
 }
@@ -86,9 +135,11 @@ fn read(line: &str, top: &Path) -> Option<Program> {
     Some(Program {
         name: text(&told["target"]["name"])?,
         source: source.strip_prefix(top).unwrap_or(&source).display().to_string(),
-        run: text(&told["executable"])?.into(),
+        run: Run::Built {
+            program: text(&told["executable"])?.into(),
+            package: Path::new(&text(&told["manifest_path"])?).parent()?.to_owned(),
+        },
         arguments: Vec::new(),
-        package: Path::new(&text(&told["manifest_path"])?).parent()?.to_owned(),
     })
 }
 
@@ -116,18 +167,11 @@ pub fn run(programs: Vec<Program>, set: impl Fn(&str, &mut Command) + Sync, ende
 /// Runs one of them, and ends it where it hangs.
 fn one(program: &Program, set: &impl Fn(&str, &mut Command)) -> Ended {
     let began = Instant::now();
-    let mut command = if program.name == EXAMPLES {
-        // With our own variables of a package ring, and all above it, would be built anew.
-        place::cargo()
-    } else {
-        let mut command = Command::new(&program.run);
-        command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
-        command
-    };
-    command.args(&program.arguments).stdin(Stdio::null());
+    let mut command = program.command();
     set(&program.name, &mut command);
     let printed = Arc::new(Mutex::new(Vec::new()));
-    let status = watched(command, &printed);
+    let hangs = if program.is_quiet() { QUIET_HANGS } else { HANGS };
+    let status = watched(command, hangs, &printed);
     let mut printed = std::mem::take(&mut *printed.lock().unwrap_or_else(PoisonError::into_inner));
     match &status {
         Ok(status) if status.success() => {}
@@ -142,7 +186,11 @@ fn one(program: &Program, set: &impl Fn(&str, &mut Command)) -> Ended {
     }
 }
 
-fn watched(mut command: Command, printed: &Arc<Mutex<Vec<u8>>>) -> Result<ExitStatus, Failure> {
+fn watched(
+    mut command: Command,
+    hangs: Duration,
+    printed: &Arc<Mutex<Vec<u8>>>,
+) -> Result<ExitStatus, Failure> {
     let (mut from, to) = pipe().map_err(Failure::of("a pipe"))?;
     let into = Arc::clone(printed);
     command.stdout(to.try_clone().map_err(Failure::of("a pipe"))?).stderr(to);
@@ -160,11 +208,11 @@ fn watched(mut command: Command, printed: &Arc<Mutex<Vec<u8>>>) -> Result<ExitSt
         if let Some(status) = child.try_wait().map_err(Failure::of("it cannot be waited for"))? {
             break Ok(status);
         }
-        if began.elapsed() > HANGS {
+        if began.elapsed() > hangs {
             // What it started ends with it.
             let _ = child.kill();
             let _ = child.wait();
-            break Err(Failure::new(format!("not over after {} minutes: ended", HANGS.as_secs() / 60)));
+            break Err(Failure::new(format!("not over after {} minutes: ended", hangs.as_secs() / 60)));
         }
         std::thread::sleep(LOOK);
     };
@@ -217,15 +265,14 @@ impl Queue {
 
 impl State {
     fn next(&mut self) -> Option<Program> {
-        let heavy = |name: &str| HEAVY.contains(&name);
-        let alone = |name: &str| ALONE.contains(&name);
-        if self.running.iter().any(|name| alone(name)) {
-            return None;
-        }
-        let (is_taken, is_empty) = (self.running.iter().any(|name| heavy(name)), self.running.is_empty());
+        let runs = |names: &[&str]| self.running.iter().any(|name| names.contains(&name.as_str()));
+        let (alone, heavy) = (runs(&ALONE), runs(&HEAVY));
+        let only_quiet = self.running.iter().all(|name| QUIET.contains(&name.as_str()));
         let free = |program: &Program| match program.name.as_str() {
-            name if alone(name) => is_empty,
-            name => !(is_taken && heavy(name)),
+            _ if program.is_quiet() => true,
+            name if ALONE.contains(&name) => only_quiet,
+            name if HEAVY.contains(&name) => !alone && !heavy,
+            _ => !alone,
         };
         let program = self.waiting.remove(self.waiting.iter().position(free)?);
         self.running.push(program.name.clone());
@@ -241,9 +288,8 @@ mod tests {
         Program {
             name: name.to_owned(),
             source: format!("tests/{name}.rs"),
-            run: "/bin/sh".into(),
-            arguments: vec!["-c", r#"echo out; echo err >&2; [ "$0" = x ] || exit 3"#],
-            package: "/".into(),
+            run: Run::Built { program: "/bin/sh".into(), package: "/".into() },
+            arguments: ["-c", r#"echo out; echo err >&2; [ "$0" = x ] || exit 3"#].map(str::to_owned).into(),
         }
     }
 
@@ -259,7 +305,9 @@ mod tests {
             (program.name.as_str(), program.source.as_str()),
             ("locks", "src/core/tests/locks/main.rs")
         );
-        assert_eq!(program.package, Path::new("/house/src/core"));
+        let run =
+            Run::Built { program: "/target/debug/deps/locks-1".into(), package: "/house/src/core".into() };
+        assert_eq!(program.run, run);
         assert_eq!(read(&told.replace(r#""test":true"#, r#""test":false"#), top), None);
         assert_eq!(read(&told.replace(r#""/target/debug/deps/locks-1""#, "null"), top), None);
         assert_eq!(read("warning: unused", top), None);
@@ -267,17 +315,37 @@ mod tests {
 
     #[test]
     fn what_is_heavy_runs_one_after_the_other_and_the_rest_beside_it() {
-        let waiting = ["kubernetes", "story", "deploy", "units", "more"].map(program);
+        let waiting =
+            ["kubernetes", "openstack", "histories", "story", "deploy", "units", "more"].map(program);
         let mut state = State { waiting: waiting.into(), ..State::default() };
         let mut next = || state.next().map(|program| program.name);
-        assert_eq!([next(), next()], [Some("kubernetes".to_owned()), None], "alone");
+        let quiet = [next(), next(), next()];
+        assert_eq!(
+            quiet,
+            [Some("kubernetes".to_owned()), Some("histories".to_owned()), None],
+            "alone but for it"
+        );
         let queue = Queue { state: Mutex::new(state), changed: Condvar::new() };
         let next = || queue.next().map(|program| program.name).unwrap_or_default();
         queue.over("kubernetes");
+        assert_eq!(next(), "openstack");
+        queue.over("openstack");
         assert_eq!([next(), next(), next()], ["story", "units", "more"]);
         queue.over("story");
         assert_eq!(next(), "deploy");
         assert!(queue.next().is_none());
+    }
+
+    #[test]
+    fn what_is_quiet_gives_way() {
+        let niceness = |name: &str| {
+            let mut program = program(name);
+            program.arguments = ["-c", "nice; pwd; echo $CARGO_MANIFEST_DIR"].map(str::to_owned).into();
+            String::from_utf8(program.command().output().expect("it runs").stdout).expect("text")
+        };
+        let usual = niceness("units");
+        let (own, _) = usual.split_once('\n').expect("a number");
+        assert_eq!(niceness("histories"), usual.replacen(own, "19", 1), "{usual}");
     }
 
     #[test]

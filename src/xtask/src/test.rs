@@ -17,6 +17,9 @@ const LONG_HISTORIES: u32 = 100_000;
 /// Tests before machines with kubelets that wait side by side.
 const MACHINES: usize = 12;
 
+/// So much of what a test printed that failed is repeated at the end.
+const LAST_LINES: usize = 40;
+
 /// How long the tests may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
@@ -68,12 +71,9 @@ fn compiled() -> Result<[PathBuf; 4], Failure> {
 /// Runs the tests whose name has one of `filters` in it; without filters all of them.
 pub fn test(yes: bool, filters: &[String], length: Length) -> Result<(), Failure> {
     let peers = peers(yes)?;
-    // Before the tests, whose results close the output; whatever becomes of it they run.
     let histories = if length == Length::Long { LONG_HISTORIES } else { HISTORIES };
-    let options = ["--histories".to_owned(), histories.to_string()];
-    let lived = if filters.is_empty() { sim::sim(&options) } else { Ok(()) };
-
-    let programs = programs::built()?;
+    let simulation = filters.is_empty().then(|| sim::beside(histories));
+    let programs = programs::built(simulation)?;
     eprintln!("\n+ the tests of {} programs {}", programs.len(), filters.join(" "));
     let mut tally = Tally::default();
     let set = |name: &str, command: &mut Command| {
@@ -93,7 +93,7 @@ pub fn test(yes: bool, filters: &[String], length: Length) -> Result<(), Failure
     };
     programs::run(programs, set, |ended| tally.take(&ended, filters.is_empty()));
     tally.tell();
-    tally.verdict(filters.is_empty()).and(lived)
+    tally.verdict(filters.is_empty())
 }
 
 /// What the programs say of their tests, added up.
@@ -105,6 +105,8 @@ struct Tally {
     ignored: u32,
     /// The names of what failed, each with its program; a program that ended otherwise, by itself.
     failures: Vec<String>,
+    /// And the end of what each of them printed.
+    why: Vec<String>,
     /// Which took how long.
     times: Vec<(Duration, String)>,
 }
@@ -114,11 +116,14 @@ impl Tally {
     fn take(&mut self, ended: &Ended, all: bool) {
         let before = (self.passed, self.failed, self.failures.len());
         for line in ended.printed.lines() {
-            self.read(line, &ended.source);
+            if let Some(name) = self.read(line, &ended.source) {
+                self.why.push(end_of(printed_by(name, &ended.printed)));
+            }
         }
         self.programs += 1;
         if !ended.succeeded && self.failures.len() == before.2 {
             self.failures.push(ended.source.clone());
+            self.why.push(end_of(ended.printed.lines()));
         }
         if all || !ended.succeeded || (self.passed, self.failed) != (before.0, before.1) {
             println!("\n     Ran {} in {:.0?}\n{}", ended.source, ended.took, ended.printed);
@@ -126,13 +131,14 @@ impl Tally {
         }
     }
 
-    /// Reads `test result: ok. 3 passed; 0 failed; 0 ignored; ...` and `test name ... FAILED`; any other line is none of ours.
-    fn read(&mut self, line: &str, source: &str) {
-        let Some(rest) = line.strip_prefix("test ") else { return };
+    /// Reads `test result: ok. 3 passed; 0 failed; 0 ignored; ...` and `test name ... FAILED`, whose name it gives; any other line is none of ours.
+    fn read<'a>(&mut self, line: &'a str, source: &str) -> Option<&'a str> {
+        let rest = line.strip_prefix("test ")?;
         if let Some(name) = rest.strip_suffix(" ... FAILED") {
             self.failures.push(format!("{source}: {name}"));
+            return Some(name);
         }
-        let Some(counts) = rest.strip_prefix("result: ") else { return };
+        let counts = rest.strip_prefix("result: ")?;
         for count in counts.split([';', '.']) {
             let Some((number, what)) = count.trim().split_once(' ') else { continue };
             let Ok(number) = number.parse::<u32>() else { continue };
@@ -143,9 +149,10 @@ impl Tally {
                 _ => {}
             }
         }
+        None
     }
 
-    /// The last that is printed.
+    /// The last that is printed: of a long run often nothing else is kept.
     fn tell(&mut self) {
         self.times.sort_by(|a, b| b.cmp(a));
         println!("\nthe longest:");
@@ -156,8 +163,8 @@ impl Tally {
             "\nall together: {} passed, {} failed, in {} programs",
             self.passed, self.failed, self.programs
         );
-        for failure in &self.failures {
-            println!("  failed: {failure}");
+        for (failure, why) in self.failures.iter().zip(&self.why) {
+            println!("  failed: {failure}\n{why}");
         }
     }
 
@@ -177,6 +184,25 @@ impl Tally {
         }
         Ok(())
     }
+}
+
+/// What the harness shows of a test that failed.
+fn printed_by<'a>(name: &str, printed: &'a str) -> impl DoubleEndedIterator<Item = &'a str> {
+    let begins = format!("---- {name} stdout ----\n");
+    let of_it = printed.split_once(&begins).map_or("", |(_, rest)| rest);
+    // Another's, or the list of their names; and what called it says less than what it said.
+    let end = ["\n---- ", "\nfailures:\n", "\nstack backtrace:\n"]
+        .into_iter()
+        .filter_map(|next| of_it.find(next))
+        .min();
+    of_it[..end.unwrap_or(of_it.len())].lines()
+}
+
+/// The last of the lines, a little to the right.
+fn end_of<'a>(lines: impl DoubleEndedIterator<Item = &'a str>) -> String {
+    let mut last: Vec<String> = lines.rev().take(LAST_LINES).map(|line| format!("    {line}\n")).collect();
+    last.reverse();
+    last.concat()
 }
 
 #[cfg(test)]
@@ -217,6 +243,21 @@ mod tests {
         tally.take(&ended("test one ... ok\n", false), true);
         assert_eq!(tally.failures, ["tests/some.rs"]);
         assert!(tally.verdict(true).is_err());
+    }
+
+    #[test]
+    fn what_a_failed_test_printed_is_told_again_at_the_end() {
+        let mut tally = Tally::default();
+        let printed = "test a::b ... FAILED\ntest c ... FAILED\ntest d ... ok\n\nfailures:\n\n\
+             ---- a::b stdout ----\nthread 'a::b' panicked at x.rs:1:2:\nleft: 1\nstack backtrace:\n  0: x\n\n---- c stdout ----\nError: late\n\n\n\
+             failures:\n    a::b\n    c\n";
+        tally.take(&ended(printed, false), true);
+        tally.take(&ended("one\ntwo\n", false), true);
+        let why: Vec<Vec<&str>> = tally.why.iter().map(|why| why.split_whitespace().collect()).collect();
+        let panicked = vec!["thread", "'a::b'", "panicked", "at", "x.rs:1:2:", "left:", "1"];
+        assert_eq!(why, [panicked, vec!["Error:", "late"], vec!["one", "two"]]);
+        let long = "a line\n".repeat(LAST_LINES + 1);
+        assert_eq!(end_of(long.lines()).lines().count(), LAST_LINES);
     }
 
     #[test]

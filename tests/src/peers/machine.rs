@@ -142,11 +142,12 @@ pub(super) async fn control(machine: &Path, verb: &[&str]) -> Result<()> {
 pub(super) fn process(path: &Path) -> Option<u32> {
     let id = std::fs::read_to_string(path.join("vm.pid")).ok()?.trim().parse().ok()?;
     // The id may be somebody else's by now. Who has no arguments any more and is no zombie yet is dying, and what lives in its
-    // namespaces dies before it has.
+    // namespaces dies before it has; the kernel's own threads, children of its process 2, never had any.
     let arguments = std::fs::read(format!("/proc/{id}/cmdline")).ok()?;
     let is_dying = || {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+        let mut words = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
+        !matches!(words.next(), None | Some("" | "Z" | "X")) && words.next() != Some("2")
     };
     let is_ours = String::from_utf8_lossy(&arguments).contains(&*path.to_string_lossy());
     (is_ours || arguments.is_empty() && is_dying()).then_some(id)

@@ -49,7 +49,7 @@ async fn a_hundred_pods_die_with_their_machine_and_none_that_is_made_anew_is_del
     let gateway = start(cluster, &[(machine.name(), machine, "pods")], &no_more).await?;
     fence(&gateway, machine.name(), "released").await?;
     assert!(!machine.runs());
-    let left: Vec<u32> = living.into_iter().filter(|id| is_alive(*id)).collect();
+    let left: Vec<_> = living.into_iter().filter(|process| process.lives()).collect();
     assert!(left.is_empty(), "with its process 1 dies everything: {left:?}");
     let node = cluster.node(machine).await?;
     let spared = &node["metadata"]["annotations"]["cluster-autoscaler.kubernetes.io/scale-down-disabled"];
@@ -85,10 +85,4 @@ async fn on_each(cluster: &Kubernetes) -> Result<BTreeMap<String, usize>> {
         *count.entry(node.to_owned()).or_default() += 1;
     }
     Ok(count)
-}
-
-/// A zombie has ended.
-fn is_alive(id: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }

@@ -13,7 +13,7 @@ use super::super::{
 };
 use super::lan::{Lan, pods};
 use super::pki::API;
-use super::tree;
+use super::tree::{self, Living};
 use crate::error::{PeerError, Result};
 
 const BMC_PORT: u16 = 623;
@@ -122,8 +122,8 @@ impl KubernetesMachine {
     }
 
     /// Everything that lives there, as the real machine numbers it.
-    pub fn processes(&self) -> Vec<u32> {
-        machine::process(&self.path).map_or_else(Vec::new, tree::of)
+    pub fn processes(&self) -> Vec<Living> {
+        machine::process(&self.path).map_or_else(Vec::new, Living::all_of)
     }
 
     /// What was done to its power, in order.
