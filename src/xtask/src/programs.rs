@@ -147,7 +147,8 @@ fn read(line: &str, top: &Path) -> Option<Program> {
 ///
 /// `set` says arguments and variables, by a program's name.
 pub fn run(programs: Vec<Program>, set: impl Fn(&str, &mut Command) + Sync, ended: impl FnMut(Ended) + Send) {
-    let lanes = std::thread::available_parallelism().map_or(1, usize::from).clamp(2, 4);
+    // One more than there are processors: most of them wait.
+    let lanes = std::thread::available_parallelism().map_or(1, usize::from).clamp(2, 4) + 1;
     let (queue, ended) = (Queue::of(programs), Mutex::new(ended));
     std::thread::scope(|scope| {
         for _ in 0..lanes {
