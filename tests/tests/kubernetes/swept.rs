@@ -45,7 +45,7 @@ async fn the_next_process_takes_away_what_a_killed_one_left_and_nothing_else() -
     taint(&format!("{OUT_OF_SERVICE}=picket.picket.1:NoExecute")).await?;
 
     gateway.begin(&[]).await?;
-    // It boots meanwhile, and what it takes for that is not ours.
+    // It boots meanwhile, and what it takes for that is not ours; both together have three minutes.
     cluster.until_ready(machine, true).await?;
     let swept = async || {
         let node = cluster.node(machine).await?;
@@ -53,7 +53,7 @@ async fn the_next_process_takes_away_what_a_killed_one_left_and_nothing_else() -
         let stands = taints(&node).contains(&OUT_OF_SERVICE) || node["metadata"]["finalizers"] != Value::Null;
         Ok(!noted && !stands && node["spec"]["taints"].as_array().map(Vec::len) == Some(1))
     };
-    let seen = until("it is swept", Duration::from_secs(180), swept).await;
+    let seen = until("it is swept", Duration::from_secs(60), swept).await;
     assert!(seen.is_ok(), "{seen:?}: {:#}\n{}", cluster.node(machine).await?, gateway.log());
     assert_eq!(of_others(&cluster.node(machine).await?), theirs);
 
