@@ -1,12 +1,13 @@
 //! What a gateway that died left on a Node, and a Node that is deleted before its machine is proven off.
 
-use std::time::Duration;
+use std::fmt;
+use std::time::{Duration, Instant};
 
 use picket_tests::peers::{Knob, Kubernetes, KubernetesMachine, until};
 use picket_tests::{PeerError, Result};
 use serde_json::{Value, json};
 
-use crate::fenced::{FENCED, fence, no_more, power, start, taints, unfence, until_clean};
+use crate::fenced::{FENCED, fence, power, start, taints, unfence, until_clean};
 use crate::odd::spec;
 use crate::scene::{OUT_OF_SERVICE, cluster, lend, no_more_of, told};
 
@@ -18,6 +19,35 @@ async fn patch(cluster: &Kubernetes, machine: &KubernetesMachine, patch: &Value)
 fn of_others(node: &Value) -> Vec<Value> {
     let all = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
     all.into_iter().filter(|one| one["key"] == "example.org/later").collect()
+}
+
+fn is_ready(node: &Value) -> bool {
+    let conditions = node["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|one| one["type"] == "Ready" && one["status"] == "True")
+}
+
+/// What was seen of a Node, each time that it was another thing.
+#[derive(Default)]
+struct Course {
+    began: Option<Instant>,
+    seen: Vec<(Duration, String)>,
+}
+
+impl Course {
+    fn note(&mut self, node: &Value) {
+        let (meta, boot) = (&node["metadata"], &node["status"]["nodeInfo"]["bootID"]);
+        let (notes, keeps, taints) = (&meta["annotations"], &meta["finalizers"], &node["spec"]["taints"]);
+        let is = format!("ready {}, boot {boot}, {notes}, {keeps}, {taints}", is_ready(node));
+        if self.seen.last().is_none_or(|(_, was)| *was != is) {
+            self.seen.push((self.began.get_or_insert_with(Instant::now).elapsed(), is));
+        }
+    }
+}
+
+impl fmt::Display for Course {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.seen.iter().try_for_each(|(at, is)| writeln!(f, "{:>6} ms: {is}", at.as_millis()))
+    }
 }
 
 /// Its node is back, and new pods may not come yet; and what lets volumes go was set late, by what was on its way. The next process finds both at
@@ -32,7 +62,8 @@ async fn the_next_process_takes_away_what_a_killed_one_left_and_nothing_else() -
     taint("example.org/later=yes:PreferNoSchedule").await?;
     let theirs = of_others(&cluster.node(machine).await?);
     assert_eq!(theirs.len(), 1, "{theirs:?}");
-    let mut gateway = start(cluster, &[(machine.name(), machine, "pods")], &no_more).await?;
+    let talks = |_: &str, _: &str| "[log]\nlevel = \"debug\"\n".to_owned();
+    let mut gateway = start(cluster, &[(machine.name(), machine, "pods")], &talks).await?;
     fence(&gateway, machine.name(), "released").await?;
     unfence(&gateway, machine.name()).await?;
     gateway.kill();
@@ -45,16 +76,25 @@ async fn the_next_process_takes_away_what_a_killed_one_left_and_nothing_else() -
     taint(&format!("{OUT_OF_SERVICE}=picket.picket.1:NoExecute")).await?;
 
     gateway.begin(&[]).await?;
-    // It boots meanwhile, and what it takes for that is not ours; both together have three minutes.
-    cluster.until_ready(machine, true).await?;
+    // What it takes to boot is not ours.
+    let mut course = Course::default();
+    let booted = async || {
+        let node = cluster.node(machine).await?;
+        course.note(&node);
+        Ok(is_ready(&node) && node["status"]["nodeInfo"]["bootID"] == machine.boot_id().as_str())
+    };
+    let seen = until("it is ready, after another boot", Duration::from_secs(120), booted).await;
+    assert!(seen.is_ok(), "{seen:?}: {course}");
     let swept = async || {
         let node = cluster.node(machine).await?;
+        course.note(&node);
         let noted = node["metadata"]["annotations"]["picket.dev/fence-picket"].is_string();
         let stands = taints(&node).contains(&OUT_OF_SERVICE) || node["metadata"]["finalizers"] != Value::Null;
         Ok(!noted && !stands && node["spec"]["taints"].as_array().map(Vec::len) == Some(1))
     };
     let seen = until("it is swept", Duration::from_secs(60), swept).await;
-    assert!(seen.is_ok(), "{seen:?}: {:#}\n{}", cluster.node(machine).await?, gateway.log());
+    let said = || gateway.log().lines().filter(|line| line.contains("picket")).collect::<Vec<_>>().join("\n");
+    assert!(seen.is_ok(), "{seen:?}: {course}\n{}", said());
     assert_eq!(of_others(&cluster.node(machine).await?), theirs);
 
     // Beside it, by now, is what another installation fenced it with.
