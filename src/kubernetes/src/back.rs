@@ -8,16 +8,18 @@ use picket_release::{Left, ReleaseError};
 use tokio::time::Instant;
 
 use crate::cluster::Patch;
-use crate::fault::Kind;
+use crate::fault::{Fault, Kind};
 use crate::identity::Met;
 use crate::node;
 use crate::note::{self, Note};
 use crate::object::{Lease, Node};
 use crate::release::{OfNode, OutOfService};
-use crate::taints::{self, FENCED};
+use crate::taints::{self, AGAIN, FENCED};
 
 /// A node that is back is seen ready for so long before new pods may come.
 const SOAK: Duration = Duration::from_secs(30);
+/// A kubelet reports every few seconds: a Node that was changed between the reading and the writing is read anew, so often.
+const READ_ANEW: usize = 4;
 
 /// What was seen of a Node that is to come back.
 #[derive(Debug, Default)]
@@ -55,6 +57,22 @@ impl OutOfService {
         left: &Left,
         until: Instant,
     ) -> Result<Option<String>, ReleaseError> {
+        for _ in 0..READ_ANEW {
+            match self.tidied_as_read(of, name, left, until).await {
+                Err(fault) if fault.is_changed() => tokio::time::sleep(AGAIN).await,
+                tidied => return Ok(tidied?),
+            }
+        }
+        Ok(self.tidied_as_read(of, name, left, until).await?)
+    }
+
+    async fn tidied_as_read(
+        &self,
+        of: &OfNode,
+        name: &str,
+        left: &Left,
+        until: Instant,
+    ) -> Result<Option<String>, Fault> {
         let node = match node::read(&self.cluster, name, until).await {
             Err(fault) if fault.is(Kind::NotFound) => return Ok(None),
             read => read?,

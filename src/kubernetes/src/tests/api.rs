@@ -20,6 +20,7 @@ pub struct Api {
     /// What else there is, by its path.
     others: BTreeMap<String, Value>,
     failing: Mutex<String>,
+    reports: Mutex<u32>,
 }
 
 impl Api {
@@ -49,6 +50,11 @@ impl Api {
     /// From now on it refuses wherever a path ends like that. (After a fault of its own a client would be made anew.)
     pub fn fails(&self, end: &str) {
         end.clone_into(&mut self.failing.lock().expect("whole"));
+    }
+
+    /// So many of the next readings of one Node are out of date at once: its kubelet reports right after them.
+    pub fn reports(&self, so_often: u32) {
+        *self.reports.lock().expect("whole") = so_often;
     }
 
     /// A Node, as it is now.
@@ -87,7 +93,15 @@ impl Api {
             Some(name) => match nodes.get_mut(name) {
                 None => (404, json!("no such Node")),
                 Some(node) if method == Method::PATCH => patched(node, body),
-                Some(node) => (200, node.clone()),
+                Some(node) => {
+                    let read = node.clone();
+                    let mut reports = self.reports.lock().expect("whole");
+                    if let Some(fewer) = reports.checked_sub(1) {
+                        *reports = fewer;
+                        anew(node);
+                    }
+                    (200, read)
+                }
             },
             None if path == "/api/v1/nodes" => (200, json!({ "items": nodes.values().collect::<Vec<_>>() })),
             None if path == "/api/v1/namespaces/kube-system" => {
@@ -109,8 +123,13 @@ fn patched(node: &mut Value, body: &[u8]) -> (u16, Value) {
     if let Err(error) = json_patch::patch(node, &patch) {
         return (422, json!(error.to_string()));
     }
+    anew(node);
+    (200, node.clone())
+}
+
+/// It was changed.
+fn anew(node: &mut Value) {
     let version: u64 =
         node["metadata"]["resourceVersion"].as_str().expect("a version").parse().expect("a number");
     node["metadata"]["resourceVersion"] = json!((version + 1).to_string());
-    (200, node.clone())
 }

@@ -250,6 +250,19 @@ async fn a_node_that_was_off_soaks_also_where_nothing_of_it_was_let_go() {
     }
 }
 
+/// Its kubelet reports all the while: what is left goes all the same at the first attempt, and what changes without end is told.
+#[tokio::test(start_paused = true)]
+async fn what_was_changed_between_the_reading_and_the_writing_is_read_anew() {
+    for (reports, goes) in [(0, true), (1, true), (4, true), (5, false), (1000, false)] {
+        let api = Api::of([noted(node("n1", UUID, &[(FENCED, "picket.blue.7")]), "r1", 7)]);
+        api.reports(reports);
+        let left = Left { whose: whose(None, UUID), generation: Generation(7), gone: false, off: false };
+        let tidied = release(&api).tidy(&left, soon()).await;
+        assert_eq!(matches!(tidied, Ok(None)), goes, "{reports} reports: {tidied:?}");
+        assert_eq!(api.taints("n1").is_empty(), goes, "{reports} reports");
+    }
+}
+
 /// What was told of a reading is done by that reading, however late; and what taint eviction has come to meanwhile is left to it (K4).
 #[test]
 fn what_goes_is_told_by_the_reading_and_left_to_eviction_by_the_attempt() {
