@@ -13,13 +13,12 @@ use tonic::transport::{Channel, Endpoint};
 use crate::error::{PeerError, Result};
 use crate::fleet::{Fleet, PASSWORD_VARIABLE};
 use crate::once::picketd;
-use crate::peers::{Place, Process, SmallDisk};
+use crate::peers::{HANGS, Place, Process, SmallDisk};
 use crate::programs::{hooked, program};
 
 /// A client of the service.
 pub type Client = FencingServiceClient<Channel>;
 
-const READY_WITHIN: Duration = Duration::from_secs(60);
 /// What was under way to a BMC when a daemon died is waited out before its node is looked at: an on lives for two idle
 /// limits of its session, 126 s.
 const LOOKED_AT_WITHIN: Duration = Duration::from_secs(180);
@@ -176,7 +175,7 @@ impl Gateway {
 
     /// Waits until it answers.
     pub async fn ready(&mut self) -> Result<()> {
-        let deadline = Instant::now() + READY_WITHIN;
+        let deadline = Instant::now() + HANGS;
         loop {
             if let Some(process) = &mut self.process {
                 process.still_runs()?;
@@ -190,11 +189,7 @@ impl Gateway {
             };
             if Instant::now() >= deadline {
                 let what = "the gateway answers".to_owned();
-                return Err(PeerError::TimedOut {
-                    what,
-                    within: READY_WITHIN,
-                    seen: seen + "\n" + &self.log(),
-                });
+                return Err(PeerError::TimedOut { what, within: HANGS, seen: seen + "\n" + &self.log() });
             }
             sleep(Duration::from_millis(20)).await;
         }

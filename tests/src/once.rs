@@ -2,14 +2,11 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use crate::error::{PeerError, Result};
 use crate::gateway::Said;
+use crate::peers::HANGS;
 use crate::programs::program;
-
-/// One that ought to end by itself and does not is killed after this.
-const LONGEST: Duration = Duration::from_secs(30);
 
 /// Runs the shipped `picketd` over these settings, with further arguments and variables, until it ends by itself.
 pub async fn picketd(settings: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Said> {
@@ -41,9 +38,9 @@ pub async fn fence_picket(arguments: &[&str]) -> Result<Said> {
 
 async fn run(mut command: tokio::process::Command, what: &str) -> Result<Said> {
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
-    let ended = tokio::time::timeout(LONGEST, output).await.map_err(|_elapsed| PeerError::TimedOut {
+    let ended = tokio::time::timeout(HANGS, output).await.map_err(|_elapsed| PeerError::TimedOut {
         what: what.to_owned(),
-        within: LONGEST,
+        within: HANGS,
         seen: "it runs".to_owned(),
     })?;
     Ok(Said::of(ended.map_err(PeerError::io("run a program"))?))

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -15,7 +14,6 @@ use tempfile::TempDir;
 use super::{Process, fresh_address, hand, peer_file, python, reaper};
 use crate::error::{PeerError, Result};
 
-const READY_WITHIN: Duration = Duration::from_secs(120);
 /// The policy that is shipped: its actions are what a user needs.
 const POLICY: &str = include_str!("../../../deploy/aws/policy.json");
 
@@ -118,7 +116,7 @@ impl Ec2 {
         command.args(["-B", "-W", "ignore"]).arg(peer_file("aws").join("ec2.py"));
         command.arg(address.ip().to_string()).arg(address.port().to_string());
         let log = directory.path().join("ec2.log");
-        let process = hand::started(command, &log, address, READY_WITHIN).await?;
+        let process = hand::started(command, &log, address).await?;
         Ok(Self { address, process, directory })
     }
 

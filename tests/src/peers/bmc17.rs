@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -51,7 +50,7 @@ impl Bmc17 {
         knob::write_whole(&directory.path().join("power"), "1")?;
         let process = spawn(address, guid, suites, directory.path())?;
         let mut bmc = Self { address, guid, suites: suites.to_owned(), process, directory };
-        wait_for_bmc(address, &mut bmc.process, Duration::from_secs(30)).await?;
+        wait_for_bmc(address, &mut bmc.process).await?;
         Ok(bmc)
     }
 
@@ -74,7 +73,7 @@ impl Bmc17 {
     pub async fn start_again(&mut self) -> Result<()> {
         self.process.kill();
         self.process = spawn(self.address, self.guid, &self.suites, self.directory.path())?;
-        wait_for_bmc(self.address, &mut self.process, Duration::from_secs(30)).await
+        wait_for_bmc(self.address, &mut self.process).await
     }
 
     /// Sets a fault.

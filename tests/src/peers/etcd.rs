@@ -8,7 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use super::{Place, Process, fresh_address, peer_file};
+use super::{HANGS, Place, Process, fresh_address, peer_file};
 use crate::error::{PeerError, Result};
 
 /// The version that `cargo xtask test` builds from its Go module.
@@ -16,7 +16,6 @@ const VERSION: &str = "v3.6.16";
 /// Where clients talk to each member. Below the ports that the kernel hands to clients; each has an address of its own.
 pub const CLIENT_PORT: u16 = 12_379;
 const PEER_PORT: u16 = 12_380;
-const READY_WITHIN: Duration = Duration::from_secs(30);
 const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Which etcd.
@@ -101,7 +100,7 @@ impl EtcdMember {
     }
 
     async fn wait(&mut self) -> Result<()> {
-        let deadline = Instant::now() + READY_WITHIN;
+        let deadline = Instant::now() + HANGS;
         while Instant::now() < deadline {
             self.process.still_runs()?;
             // Its port is open before: one that is killed then has not noted its own cluster yet, and never serves again.
@@ -111,7 +110,7 @@ impl EtcdMember {
             sleep(Duration::from_millis(10)).await;
         }
         let what = format!("etcd answers at {}", self.client());
-        Err(PeerError::TimedOut { what, within: READY_WITHIN, seen: self.process.log() })
+        Err(PeerError::TimedOut { what, within: HANGS, seen: self.process.log() })
     }
 }
 

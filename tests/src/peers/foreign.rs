@@ -2,15 +2,11 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{peer_file, python};
+use super::{HANGS, peer_file, python};
 use crate::error::{PeerError, Result};
-
-/// A question that is not answered in this time fails.
-const LONGEST: Duration = Duration::from_secs(120);
 
 /// A foreign client of one gateway.
 #[derive(Clone, Debug)]
@@ -57,9 +53,9 @@ impl Foreign {
         command.arg(peer_file("foreign.py")).args(&self.words).arg(&self.target).args(words);
         command.stdin(Stdio::null()).kill_on_drop(true);
         let what = || format!("a foreign client asks {}", words.join(" "));
-        let ended = tokio::time::timeout(LONGEST, command.output()).await;
+        let ended = tokio::time::timeout(HANGS, command.output()).await;
         let output = ended
-            .map_err(|_| PeerError::TimedOut { what: what(), within: LONGEST, seen: String::new() })?
+            .map_err(|_| PeerError::TimedOut { what: what(), within: HANGS, seen: String::new() })?
             .map_err(PeerError::io("run python"))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let told: serde_json::Result<Vec<Value>> = text.lines().map(serde_json::from_str).collect();

@@ -21,7 +21,6 @@ use crate::error::{PeerError, Result};
 
 /// The project that everything is in.
 const PROJECT: &str = "picket-tests";
-const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// A Compute Engine that runs. One serves many tests: each has instances and users of its own.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ impl ComputeEngine {
         command.args(["-B", "-W", "ignore"]).arg(peer_file("gcp").join("compute.py"));
         command.arg(address.ip().to_string()).arg(address.port().to_string());
         let log = directory.path().join("compute.log");
-        let process = hand::started(command, &log, address, READY_WITHIN).await?;
+        let process = hand::started(command, &log, address).await?;
         Ok(Self { address, process, directory })
     }
 

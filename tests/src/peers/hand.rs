@@ -11,25 +11,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::Process;
+use super::{HANGS, Process};
 use crate::error::{PeerError, Result};
 
-const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
-
 /// Starts `command` with its output in `log`; it says "ready", and then is at `address`.
-pub(super) async fn started(
-    command: Command,
-    log: &Path,
-    address: SocketAddr,
-    within: Duration,
-) -> Result<Process> {
+pub(super) async fn started(command: Command, log: &Path, address: SocketAddr) -> Result<Process> {
     let what = format!("{} is ready", log.file_stem().unwrap_or_default().display());
     let mut process = Process::start(command, log, "python3-venv")?;
-    let deadline = Instant::now() + within;
+    let deadline = Instant::now() + HANGS;
     while !process.log().contains("ready\n") || TcpStream::connect(address).await.is_err() {
         process.still_runs()?;
         if Instant::now() >= deadline {
-            return Err(PeerError::TimedOut { what, within, seen: process.log() });
+            return Err(PeerError::TimedOut { what, within: HANGS, seen: process.log() });
         }
         sleep(Duration::from_millis(20)).await;
     }
@@ -56,9 +49,9 @@ pub(super) async fn ask<T: DeserializeOwned>(
         stream.read_to_string(&mut answer).await?;
         Ok(answer)
     };
-    let answer = timeout(ANSWERS_WITHIN, asked).await.map_err(|_elapsed| PeerError::TimedOut {
+    let answer = timeout(HANGS, asked).await.map_err(|_elapsed| PeerError::TimedOut {
         what: format!("{script} answers {verb}"),
-        within: ANSWERS_WITHIN,
+        within: HANGS,
         seen: process.log(),
     })?;
     let answer = answer.map_err(PeerError::io(format!("ask {script}: {verb}")))?;

@@ -1,14 +1,11 @@
 //! helm, the real one, which is built beside the tests' Kubernetes.
 
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
+use super::HANGS;
 use super::kubernetes::helm_program;
 use crate::error::{PeerError, Result};
 use crate::gateway::Said;
-
-/// Longer than it waits for what it installs.
-const LONGEST: Duration = Duration::from_secs(300);
 
 /// Runs it without a cluster, to its end.
 pub async fn helm(arguments: &[&str]) -> Result<Said> {
@@ -25,8 +22,8 @@ pub(super) async fn run(command: Command, arguments: &[&str]) -> Result<Said> {
     }
     command.args(arguments).env_remove("KUBECONFIG").stdin(Stdio::null()).kill_on_drop(true);
     let what = format!("helm {}", arguments.join(" "));
-    let output = tokio::time::timeout(LONGEST, command.output()).await.map_err(|_elapsed| {
-        PeerError::TimedOut { what: what.clone(), within: LONGEST, seen: String::new() }
-    })?;
+    let output = tokio::time::timeout(HANGS, command.output())
+        .await
+        .map_err(|_elapsed| PeerError::TimedOut { what: what.clone(), within: HANGS, seen: String::new() })?;
     output.map(Said::of).map_err(PeerError::io(&what))
 }

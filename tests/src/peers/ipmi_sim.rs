@@ -247,7 +247,7 @@ impl IpmiSim {
 
     async fn wait(&mut self) -> Result<()> {
         let Some(place) = &self.place else {
-            return wait_for_bmc(self.address, &mut self.process, READY_WITHIN).await;
+            return wait_for_bmc(self.address, &mut self.process).await;
         };
         let (place, port) = (place.clone(), self.address.port());
         let open = || place.has_udp(port) || self.process.ended().is_some();

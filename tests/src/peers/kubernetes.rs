@@ -19,7 +19,6 @@ mod workload;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -34,12 +33,9 @@ use self::pki::{Authority, by_certificate};
 use self::proxy::{Proxy, Question};
 pub use self::volume::{Write, Writers};
 pub use self::workload::Database;
-use super::{Place, Process, helm, knob, reaper, until};
+use super::{HANGS, Place, Process, helm, knob, reaper, until};
 use crate::error::{PeerError, Result};
 use crate::gateway::Said;
-
-/// Longer than the API server takes for a request whose client is gone.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(90);
 
 /// A cluster. It takes half a minute to begin, half a gigabyte and a quarter for each machine: one serves all tests of a program, each
 /// of which has machines of its own. Everything in it ends with the test run.
@@ -217,8 +213,8 @@ impl Kubernetes {
         command.arg("--kubeconfig").arg(login).arg("--cache-dir").arg(login.with_extension("cache"));
         command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
         let program = format!("kubectl {}", arguments.join(" "));
-        let output = tokio::time::timeout(ANSWERS_WITHIN, command.output()).await.map_err(|_elapsed| {
-            PeerError::TimedOut { what: program.clone(), within: ANSWERS_WITHIN, seen: String::new() }
+        let output = tokio::time::timeout(HANGS, command.output()).await.map_err(|_elapsed| {
+            PeerError::TimedOut { what: program.clone(), within: HANGS, seen: String::new() }
         })?;
         let output = output.map_err(PeerError::io(&program))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -231,9 +227,9 @@ impl Kubernetes {
     /// What `kubectl -o json` prints; null where nothing is printed.
     pub async fn json(&self, arguments: &[&str]) -> Result<Value> {
         if let (Some(proxy), Some(question)) = (&self.proxy, Question::read(arguments)) {
-            let asked = tokio::time::timeout(ANSWERS_WITHIN, proxy.get(&question.path)).await;
+            let asked = tokio::time::timeout(HANGS, proxy.get(&question.path)).await;
             let what = || format!("kubectl {}", arguments.join(" "));
-            let late = |_| PeerError::TimedOut { what: what(), within: ANSWERS_WITHIN, seen: String::new() };
+            let late = |_| PeerError::TimedOut { what: what(), within: HANGS, seen: String::new() };
             return match asked.map_err(late)?? {
                 None if !question.may_be_missing => Err(PeerError::Ended {
                     program: what(),
@@ -273,9 +269,8 @@ impl Kubernetes {
     /// Says that, as that manager of its fields, of the object at that path of the API.
     pub async fn says(&self, path: &str, manager: &str, object: &Value) -> Result<()> {
         let proxy = self.proxy.as_ref().expect("the API server is ready");
-        let saying = tokio::time::timeout(ANSWERS_WITHIN, proxy.apply(path, manager, object)).await;
-        let late =
-            |_| PeerError::TimedOut { what: path.to_owned(), within: ANSWERS_WITHIN, seen: String::new() };
+        let saying = tokio::time::timeout(HANGS, proxy.apply(path, manager, object)).await;
+        let late = |_| PeerError::TimedOut { what: path.to_owned(), within: HANGS, seen: String::new() };
         saying.map_err(late)?
     }
 

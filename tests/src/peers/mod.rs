@@ -67,7 +67,7 @@ pub use pdu::Pdu;
 pub use process::Process;
 pub use promtool::promtool;
 pub use python::interpreter as test_python;
-pub use ready::{eventually, until, wait_for_bmc};
+pub use ready::{HANGS, eventually, until, wait_for_bmc};
 pub use sdk::Who;
 pub use slots::take_all_sessions;
 pub use small_disk::SmallDisk;

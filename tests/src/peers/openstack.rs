@@ -17,15 +17,14 @@ use tokio::time::{Instant, sleep};
 
 pub use self::journal::{Effect, Request};
 use super::sdk::{Sdk, Who};
-use super::{Place, Process, fresh_address, knob, peer_file, reaper};
+use super::{HANGS, Place, Process, fresh_address, knob, peer_file, reaper};
 use crate::error::{PeerError, Result};
 
 /// Its compute hosts. Who freezes one takes it for itself: the first two are for everybody.
 pub const HOSTS: [&str; 4] = ["host-a", "host-b", "host-c", "host-d"];
 
 const IDENTITY_PORT: u16 = 15_000;
-const READY_WITHIN: Duration = Duration::from_secs(300);
-const LETS_GO_WITHIN: Duration = Duration::from_secs(30);
+const LETS_GO_WITHIN: Duration = Duration::from_secs(120);
 
 /// A cloud that runs. It takes some seconds to begin and half a gigabyte: one serves all tests of a program, each of which has
 /// servers of its own.
@@ -190,12 +189,12 @@ impl OpenStack {
         command.arg("run").arg(home.join("template")).arg(directory.path()).arg(address.to_string());
         command.args(["--hosts", &HOSTS.join(",")]).args(arguments);
         let mut process = Process::start(command, &directory.path().join("cloud.log"), "python3-venv")?;
-        let deadline = Instant::now() + READY_WITHIN;
+        let deadline = Instant::now() + HANGS;
         while !process.log().contains("ready\n") {
             process.still_runs()?;
             if Instant::now() >= deadline {
                 let (what, seen) = ("an OpenStack is ready".to_owned(), process.log());
-                return Err(PeerError::TimedOut { what, within: READY_WITHIN, seen });
+                return Err(PeerError::TimedOut { what, within: HANGS, seen });
             }
             sleep(Duration::from_millis(20)).await;
         }
@@ -355,15 +354,14 @@ type Asking<'a> = Pin<Box<dyn Future<Output = Result<Value>> + Send + 'a>>;
 
 /// Asks until it hears that word; not so often that Nova would have no time for anything else.
 async fn until<'a>(what: &str, word: &str, seen: impl Fn() -> Asking<'a>) -> Result<()> {
-    let within = Duration::from_secs(60);
-    let deadline = Instant::now() + within;
+    let deadline = Instant::now() + HANGS;
     loop {
         let now = seen().await?;
         if now == word {
             return Ok(());
         }
         if Instant::now() >= deadline {
-            return Err(PeerError::TimedOut { what: what.to_owned(), within, seen: now.to_string() });
+            return Err(PeerError::TimedOut { what: what.to_owned(), within: HANGS, seen: now.to_string() });
         }
         sleep(Duration::from_millis(250)).await;
     }

@@ -10,15 +10,12 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use super::Process;
+use super::{HANGS, Process};
 use crate::error::{PeerError, Result};
 use crate::gateway::Said;
 use crate::programs::program;
 
 const FENCER: &str = "/usr/lib/pacemaker/pacemaker-fenced";
-const READY_WITHIN: Duration = Duration::from_secs(30);
-/// An order that ought to end by itself and does not is killed after this.
-const LONGEST: Duration = Duration::from_secs(240);
 
 /// `pacemaker-fenced --stand-alone`, which knows `fence_picket`.
 #[derive(Debug)]
@@ -51,11 +48,11 @@ impl Fencer {
         command.env("PCMK_logfile", directory.path().join("pacemaker.log"));
         let process = Process::start(command, &directory.path().join("log"), "util-linux")?;
         let fencer = Self { process, directory };
-        let deadline = Instant::now() + READY_WITHIN;
+        let deadline = Instant::now() + HANGS;
         while fencer.admin(&["--list-registered"]).await?.code != 0 {
             if Instant::now() >= deadline {
                 let (what, seen) = ("pacemaker-fenced answers".to_owned(), fencer.log());
-                return Err(PeerError::TimedOut { what, within: READY_WITHIN, seen });
+                return Err(PeerError::TimedOut { what, within: HANGS, seen });
             }
             sleep(Duration::from_millis(50)).await;
         }
@@ -67,9 +64,9 @@ impl Fencer {
         let mut command = tokio::process::Command::new("nsenter");
         command.args(["--target", &self.process.id().to_string(), "--mount", "--net", "stonith_admin"]);
         let output = command.args(arguments).stdin(Stdio::null()).kill_on_drop(true).output();
-        let ended = tokio::time::timeout(LONGEST, output).await.map_err(|_elapsed| PeerError::TimedOut {
+        let ended = tokio::time::timeout(HANGS, output).await.map_err(|_elapsed| PeerError::TimedOut {
             what: format!("stonith_admin {}", arguments.join(" ")),
-            within: LONGEST,
+            within: HANGS,
             seen: self.log(),
         })?;
         let output = ended.map_err(PeerError::io("run stonith_admin"))?;

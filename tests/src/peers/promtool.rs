@@ -2,24 +2,22 @@
 
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
 
-use super::python;
+use super::{HANGS, python};
 use crate::error::{PeerError, Result};
 use crate::gateway::Said;
 
 /// Where `cargo xtask test` puts Debian's, in its cache.
 const UNPACKED: &str = "picket/debian/prometheus/usr/bin/promtool";
-const LONGEST: Duration = Duration::from_secs(60);
 
 /// Runs it to its end.
 pub async fn promtool(arguments: &[&str]) -> Result<Said> {
     let mut command = tokio::process::Command::new(program()?);
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
     let what = format!("promtool {}", arguments.join(" "));
-    let output = tokio::time::timeout(LONGEST, command.output()).await.map_err(|_elapsed| {
-        PeerError::TimedOut { what: what.clone(), within: LONGEST, seen: String::new() }
-    })?;
+    let output = tokio::time::timeout(HANGS, command.output())
+        .await
+        .map_err(|_elapsed| PeerError::TimedOut { what: what.clone(), within: HANGS, seen: String::new() })?;
     output.map(Said::of).map_err(PeerError::io(&what))
 }
 

@@ -7,16 +7,12 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::{openstack::Credential, reaper};
+use super::{HANGS, openstack::Credential, reaper};
 use crate::error::{PeerError, Result};
-
-/// A request that is not answered in this time fails.
-const LONGEST: Duration = Duration::from_secs(180);
 
 /// In whose name a cloud is asked.
 #[derive(Clone, Debug)]
@@ -96,9 +92,9 @@ impl Sdk {
             locked(&self.waiting).insert(pipe.0, tell);
             pipe.1.write_all(format!("{arguments}\n").as_bytes()).map_err(PeerError::io("ask client.py"))?;
         }
-        let told = tokio::time::timeout(LONGEST, told).await.map_err(|_elapsed| PeerError::TimedOut {
+        let told = tokio::time::timeout(HANGS, told).await.map_err(|_elapsed| PeerError::TimedOut {
             what: format!("openstacksdk answers {arguments}"),
-            within: LONGEST,
+            within: HANGS,
             seen: String::new(),
         })?;
         let failed = |output: String| PeerError::Ended {

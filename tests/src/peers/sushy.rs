@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
-use super::{ADMIN, PASSWORD, Process, Truth, fresh_address, peer_file, python};
+use super::{ADMIN, HANGS, PASSWORD, Process, Truth, fresh_address, peer_file, python};
 use crate::error::{PeerError, Result};
 
 /// Its machines' UUIDs, which are their ids too.
@@ -121,13 +121,12 @@ impl Sushy {
     }
 
     async fn until_it_listens(&mut self) -> Result<()> {
-        let within = Duration::from_secs(60);
-        let deadline = Instant::now() + within;
+        let deadline = Instant::now() + HANGS;
         while TcpStream::connect(self.address).await.is_err() {
             self.process.still_runs()?;
             if Instant::now() >= deadline {
                 let what = "sushy-emulator listens".to_owned();
-                return Err(PeerError::TimedOut { what, within, seen: self.process.log() });
+                return Err(PeerError::TimedOut { what, within: HANGS, seen: self.process.log() });
             }
             sleep(Duration::from_millis(50)).await;
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use picket_tests::peers::IpmiSim;
 use picket_tests::{Bmc, Fleet, Gateway, Result, Webhook};
 
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(120);
 
 #[tokio::test]
 async fn no_fence_starts_and_with_room_again_the_same_gateway_fences() -> Result<()> {

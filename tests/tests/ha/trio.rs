@@ -13,7 +13,7 @@ use tokio::process::Child;
 use tokio::time::{Instant, sleep};
 
 /// The longest that is waited for anything.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 /// The rules, quick.
 pub const RULES: &str = "[rules]\ndwell = \"500ms\"\nlongest_cycle = \"5s\"\nwatch = \"1s\"";
 

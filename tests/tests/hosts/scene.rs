@@ -16,7 +16,7 @@ pub const LEASE: Duration = Duration::from_secs(3);
 /// What ipmi_sim does with a silent session, and what the settings say of it.
 pub const IDLE_LIMIT: Duration = Duration::from_secs(30);
 /// The longest that is waited for something that must come.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 
 const BMC_PORT: u16 = 10_623;
 /// Where the receiver of releases listens.

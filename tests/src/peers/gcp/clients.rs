@@ -3,18 +3,15 @@
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Output, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 
+use super::super::HANGS;
 use super::{ComputeEngine, GceInstance, PROJECT, interpreter, peer_file};
 use crate::error::{PeerError, Result};
-
-/// A client that takes longer fails.
-const LONGEST: Duration = Duration::from_secs(120);
 
 impl ComputeEngine {
     /// What Google's client for Python answers to these steps, by whom has that key file.
@@ -102,9 +99,9 @@ impl ComputeEngine {
             Ok(answer)
         };
         let what = format!("{method} {path}");
-        let answer = tokio::time::timeout(LONGEST, asked).await.map_err(|_elapsed| PeerError::TimedOut {
+        let answer = tokio::time::timeout(HANGS, asked).await.map_err(|_elapsed| PeerError::TimedOut {
             what: what.clone(),
-            within: LONGEST,
+            within: HANGS,
             seen: String::new(),
         })?;
         let answer = answer.map_err(PeerError::io(what))?;
@@ -126,9 +123,9 @@ async fn run(mut command: Command, input: String) -> Result<Output> {
         // One that does not read it is not wrong.
         let _ = pipe.write_all(input.as_bytes()).await;
     }
-    let ended = tokio::time::timeout(LONGEST, child.wait_with_output()).await;
+    let ended = tokio::time::timeout(HANGS, child.wait_with_output()).await;
     let seen = String::new();
     ended
-        .map_err(|_elapsed| PeerError::TimedOut { what: what.clone(), within: LONGEST, seen })?
+        .map_err(|_elapsed| PeerError::TimedOut { what: what.clone(), within: HANGS, seen })?
         .map_err(PeerError::io(what))
 }

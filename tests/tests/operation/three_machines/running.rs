@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use super::prepared::Prepared;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What a machine runs.
 struct Machine {
