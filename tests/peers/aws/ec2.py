@@ -15,7 +15,7 @@ Besides EC2 it answers, to POST with JSON, under /_picket/:
     state    {"instance": "i-"}       the truth: running, stopped, or where it is on its way
     tags     {"instance": "i-"}
     rule     {"action": "StopInstances", "names": "i-", "times": 1, "do": {...}}  what becomes of the next such requests:
-                 code, status, message: it is refused so; do: "lost" (done, and not answered), "garbled" (done, and
+                 code, status, message: it is refused so; after: so many seconds it takes; do: "lost" (done, and not answered), "garbled" (done, and
                  answered with what makes no sense), "cut" (done, and half of the answer comes), "unheeded" (answered well,
                  and not done)
     protect  {"instance": "i-", "group": "web"}  DisableApiStop is set, and it is of that auto-scaling group
@@ -345,6 +345,7 @@ class Front:
             journal.append(entry)
             do = rule_for(action, fields)
             entry["limited"] = is_too_much(action, fields)
+        time.sleep(do.get("after", 0))
         if entry["limited"]:
             answer = error("RequestLimitExceeded", "Request limit exceeded.", 503)
         elif "code" in do:

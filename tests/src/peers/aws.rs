@@ -269,6 +269,11 @@ impl Ec2 {
         self.ask("role", json!({ "actions": allowed(POLICY) })).await
     }
 
+    /// A role that may assume others.
+    pub async fn role_that_assumes(&self) -> Result<AwsRole> {
+        self.ask("role", json!({ "actions": ["sts:AssumeRole"] })).await
+    }
+
     /// From now on the metadata services give that role's credentials: an instance's at this endpoint, ECS's at `/ecs/credentials` of it
     /// to who says the word that this returns.
     pub async fn serve(&self, role: &AwsRole) -> Result<String> {

@@ -59,6 +59,28 @@ async fn a_token_of_a_web_identity_serves() -> Result<()> {
     Ok(())
 }
 
+/// A role that another role assumes, each of them in four seconds: no call is as long as that.
+#[tokio::test]
+async fn credentials_that_take_longer_than_a_call_serve() -> Result<()> {
+    let ec2 = ec2().await?;
+    let instance = ec2.instance(&["/dev/sdf"]).await?;
+    let key = ec2.user(&["sts:AssumeRole"]).await?;
+    let (first, second) = (ec2.role_that_assumes().await?, ec2.role().await?);
+    let config = format!(
+        "[default]\n{REGION}role_arn = {}\nsource_profile = first\n\
+         [profile first]\n{REGION}role_arn = {}\nsource_profile = base\n[profile base]\n{REGION}",
+        second.arn, first.arn
+    );
+    let keys = format!("[base]\naws_access_key_id = {}\naws_secret_access_key = {}\n", key.id, key.secret);
+    let files = ec2.written("one-by-another", &config, &keys)?;
+    for role in [&first, &second] {
+        ec2.rule("AssumeRole", &role.arn, 1_000, json!({ "after": 4 })).await?;
+    }
+    let sts = ec2.endpoint();
+    let scene = Scene::with(files, &address(&instance), "", &[("AWS_ENDPOINT_URL_STS", &sts)]).await?;
+    scene.must_fence().await.map(drop)
+}
+
 /// The gateway runs in an instance, or in a task of ECS. What answers is first asked by AWS's own client.
 #[tokio::test]
 async fn the_metadata_services_of_an_instance_and_of_ecs_serve() -> Result<()> {

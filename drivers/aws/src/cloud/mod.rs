@@ -4,6 +4,7 @@ mod actions;
 mod alone;
 mod batch;
 mod bucket;
+mod credentials;
 mod queue;
 mod wire;
 mod words;
@@ -13,9 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use aws_config::BehaviorVersion;
+use aws_config::identity::IdentityCache;
 use aws_config::retry::RetryConfig;
 use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
 use aws_config::timeout::TimeoutConfig;
+use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_runtime::env_config::file::{EnvConfigFileKind, EnvConfigFiles};
 use aws_sdk_ec2::config::Region;
 use aws_sdk_ec2::error::ProvideErrorMetadata;
@@ -33,6 +36,7 @@ pub(crate) use self::actions::{Attachment, Change, EbsVolume};
 use self::actions::{Describe, DescribeAttached, DescribeVolumes, Stop, Tag, Untag};
 use self::batch::Batch;
 use self::bucket::Bucket;
+use self::credentials::Lasting;
 pub(crate) use self::wire::Stamps;
 use self::wire::{Asking, Sending, Ticket};
 use self::words::Asked;
@@ -41,6 +45,8 @@ use crate::instance::Instance;
 
 /// Connections that are kept for questions, to one place.
 const KEPT: usize = 8;
+/// How long whoever gives the credentials may take. A call is shorter, and ends without them; who asks next has them.
+const CREDENTIALS: Duration = Duration::from_secs(60);
 /// How long AWS takes a request after the time of its signature: the longest that it says anywhere (`RequestExpired`: more than 15
 /// minutes). In most cases it is five, it says elsewhere; what is promised counts here, and not what is usual.
 pub(crate) const SIGNED: Duration = Duration::from_secs(900);
@@ -178,6 +184,7 @@ impl Cloud {
             .http_client(Asking(self.questions.clone()))
             .retry_config(RetryConfig::disabled())
             .timeout_config(TimeoutConfig::disabled())
+            .identity_cache(IdentityCache::lazy().load_timeout(CREDENTIALS).build())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
         if let Some(region) = region {
             loader = loader.region(Region::new(region.clone()));
@@ -202,6 +209,8 @@ impl Cloud {
             return Err(wrong(ErrorKind::Settings, detail));
         }
         let mut builder = config::Builder::from(&found);
+        let given = found.credentials_provider().map(|of| SharedCredentialsProvider::new(Lasting::new(of)));
+        builder.set_credentials_provider(given);
         builder.set_endpoint_url(endpoint.clone().or_else(|| found.endpoint_url().map(str::to_owned)));
         Ok(Client::from_conf(builder.build()))
     }
