@@ -10,16 +10,16 @@ use picket_driver::{Call, Context, DriverKind, Effect, ErrorKind, PowerDriver};
 use picket_driver_aws::AwsKind;
 use picket_engine::clock::SystemClock;
 use picket_tests::Result;
+use picket_tests::peers::Ec2;
 use serde_json::json;
 use tokio::time::Instant;
-
-use crate::scene::ec2;
 
 const THERE: usize = 999;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_instances_are_stopped_by_three_requests_at_most_where_one_is_not_there() -> Result<()> {
-    let ec2 = ec2().await?;
+    // Of its own: a thousand instances are a load to whoever asks the same one.
+    let ec2 = Ec2::start().await?;
     let mut instances = ec2.instances(THERE, &[]).await?;
     instances.push("i-0000000000000dead".to_owned());
     let [config, credentials] = ec2.files("batch", &ec2.picket().await?)?;
