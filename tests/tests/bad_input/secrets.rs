@@ -4,7 +4,7 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use picket_tests::peers::{IpmiSim, OPERATOR, PASSWORD, eventually};
+use picket_tests::peers::{IpmiSim, OPERATOR, PASSWORD, eventually, fresh_address};
 use picket_tests::{Answer, Fleet, Gateway, Result, Webhook};
 
 /// A password that no BMC here takes.
@@ -106,9 +106,8 @@ async fn no_secret_is_said_stored_or_handed_on() -> Result<()> {
         secret_file(&home.path().join(name), secret);
     }
     webhook.answer_status(Answer::Status(503));
-    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let free = free.expect("a port");
-    let fleet = fleet(&sims, &webhook, home.path()).with(&format!("[metrics]\nlisten = \"{free}\""));
+    let told = fresh_address();
+    let fleet = fleet(&sims, &webhook, home.path()).with(&format!("[metrics]\nlisten = \"{told}\""));
     let mut gateway = Gateway::new(&fleet)?;
     gateway.begin(&[(VARIABLE, WRONG), ("RUST_LOG", "error")]).await?;
     gateway.checked().await?;
@@ -151,7 +150,7 @@ async fn no_secret_is_said_stored_or_handed_on() -> Result<()> {
     let handed = std::fs::read(home.path().join("handed")).expect("the program ran");
     assert!(handed.windows(4).any(|window| window == b"\"n0\""), "it got the request");
     search("what the release's program got", &handed);
-    let metrics = metrics(free).await;
+    let metrics = metrics(told).await;
     assert!(metrics.contains("picket_device_calls_total"), "{metrics}");
     search("the metrics", metrics.as_bytes());
     search_environments_of_children(&mut gateway);

@@ -1,7 +1,6 @@
 //! powerman, with its resident ipmipower, over several of them at once.
 
 use std::fmt::Write;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ async fn powerman_switches_them_all() -> Result<()> {
     let all: Vec<_> = (1..=4).map(|number| options(&format!("n{number}"), fresh_address())).collect();
     let fleet = Fleet::start(&all, &clock()).await.expect("free addresses");
     let hosts: Vec<String> = fleet.bmcs().map(|bmc| bmc.address().to_string()).collect();
-    let door = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+    let door = fresh_address();
     let mut settings = format!(
         "include \"/etc/powerman/ipmipower.dev\"\nlisten \"{door}\"\ndevice \"ipmi\" \"ipmipower\" \
          \"/usr/sbin/ipmipower -D LAN_2_0 -W opensesspriv -I 17 -u {ADMIN} -p {PASSWORD} --wait-until-on \
@@ -58,10 +57,4 @@ async fn powerman_switches_them_all() -> Result<()> {
     daemon.start_kill().expect("it was ours");
     let _ = tokio::time::timeout(Duration::from_secs(30), daemon.wait()).await;
     Ok(())
-}
-
-/// A port of loopback that is free now.
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    listener.local_addr().expect("its address").port()
 }

@@ -1,11 +1,11 @@
 //! Three gateways over one etcd and one node behind its BMC.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::process::Stdio;
 use std::time::Duration;
 
 use picket_proto::v1::ListGatewaysResponse;
-use picket_tests::peers::{EtcdCluster, IpmiSim};
+use picket_tests::peers::{EtcdCluster, IpmiSim, fresh_address};
 use picket_tests::{Bmc, Daemon, Fleet, Gateway, PeerError, Result, Said, Webhook, program};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -28,11 +28,6 @@ pub struct Trio {
     metrics: Vec<SocketAddr>,
 }
 
-/// A port that is free now.
-fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port")
-}
-
 impl Trio {
     /// With these variables for whichever gateway comes first, which leads; waits until all three serve.
     pub async fn start(variables: &[(&str, &str)]) -> Result<Self> {
@@ -49,7 +44,7 @@ impl Trio {
         let etcd = EtcdCluster::start(3).await?;
         let bmc = IpmiSim::builder().holds().start().await?;
         let webhook = Webhook::with_witness(bmc.truth()).await?;
-        let metrics = vec![free(), free(), free()];
+        let metrics = vec![fresh_address(), fresh_address(), fresh_address()];
         let mut trio = Self { gateways: Vec::new(), etcd, bmc, webhook, metrics };
         for n in 0..3 {
             let fleet = trio.fleet(n, lease, rules);

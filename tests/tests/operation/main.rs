@@ -10,10 +10,10 @@ mod reload;
 mod stop;
 mod three_machines;
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use picket_tests::peers::{IpmiSim, eventually};
+use picket_tests::peers::{IpmiSim, eventually, fresh_address};
 use picket_tests::{Bmc, Fleet, Gateway, Result, Webhook};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -36,8 +36,8 @@ fn device(bmc: &IpmiSim) -> Bmc {
 
 /// The fleet with metrics, and where.
 fn with_metrics(fleet: Fleet) -> (Fleet, SocketAddr) {
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
-    (fleet.with(&format!("[metrics]\nlisten = \"{free}\"")), free)
+    let address = fresh_address();
+    (fleet.with(&format!("[metrics]\nlisten = \"{address}\"")), address)
 }
 
 /// What plain HTTP answers: the first line, and the body.
