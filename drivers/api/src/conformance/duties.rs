@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use picket_core::device::Identity;
 use picket_core::power::{Power, Reading};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::Trouble;
 use super::checks::{Checked, SETTLES, SHORT};
 use super::rig::{Rig, Shown, ensure};
 use crate::driver::HoldFound;
 use crate::error::{Effect, ErrorKind};
+
+/// A session that is not used ends by itself after 60 s (IPMI 2.0, 6.12.15); a login that was not finished too.
+const IDLES_OUT: Duration = Duration::from_secs(120);
 
 pub(super) async fn cancelled(rig: &Rig<'_>) -> Checked {
     let patience = [0, 1, 2, 3, 5, 8, 13, 21, 34, 55].map(Duration::from_millis);
@@ -33,11 +36,15 @@ pub(super) async fn cancelled(rig: &Rig<'_>) -> Checked {
     Ok(Shown::Yes)
 }
 
-/// A board may lose its way in a login that came twice; whoever asks it once more is answered.
-async fn read_once_more(rig: &Rig<'_>) -> Result<Reading, String> {
-    match rig.must_read().await {
-        Err(_lost) => rig.must_read().await,
-        read => read,
+/// A board may lose its way in a login that came twice: each copy of it takes a slot that is free again once it has idled out, a minute later.
+/// Whoever asks it again is answered.
+async fn read_in_the_end(rig: &Rig<'_>) -> Result<Reading, String> {
+    let ends = Instant::now() + IDLES_OUT;
+    loop {
+        match rig.must_read().await {
+            Err(_lost) if Instant::now() < ends => sleep(SHORT).await,
+            read => return read,
+        }
     }
 }
 
@@ -45,12 +52,12 @@ pub(super) async fn doubled(rig: &Rig<'_>) -> Checked {
     if !rig.subject.hurt(Trouble::Doubled).await {
         return Ok(Shown::NotHere);
     }
-    let before = read_once_more(rig).await?;
+    let before = read_in_the_end(rig).await?;
     rig.off().await?;
     let reading = rig.read_until(Power::Off, SETTLES).await?;
     ensure!(reading.epoch == before.epoch, "a new epoch without a loss: {before:?}, {reading:?}");
     rig.quiesce().await.map_err(|error| format!("the session was not ended: {error}"))?;
-    read_once_more(rig).await?;
+    read_in_the_end(rig).await?;
     rig.on().await?;
     rig.read_until(Power::On, SETTLES).await?;
     Ok(Shown::Yes)
