@@ -21,7 +21,8 @@ const FIRST: &str = "openstack";
 const HEAVY: [&str; 4] = ["controller", "story", "deploy", "thousand"];
 /// The documentation's examples: cargo builds and runs them.
 const EXAMPLES: &str = "examples";
-/// These compute, in a time of their own, and have what all else leaves of the processors: they may run beside whatever waits.
+/// These compute, in a time of their own, and have what all else leaves of the processors: they run beside whatever waits, one after the other, as
+/// long as there is anything else to run.
 const QUIET: [&str; 5] = [sim::NAME, "histories", "picket_core", "properties", "sim"];
 /// Of the rest what takes long begins first.
 const LONG: [&str; 4] = [EXAMPLES, "hosts", "survival", "gcp"];
@@ -150,11 +151,11 @@ fn read(line: &str, top: &Path) -> Option<Program> {
 ///
 /// `set` says arguments and variables, by a program's name.
 pub fn run(programs: Vec<Program>, set: impl Fn(&str, &mut Command) + Sync, ended: impl FnMut(Ended) + Send) {
-    // One more than there are processors: most of them wait.
-    let lanes = std::thread::available_parallelism().map_or(1, usize::from).clamp(2, 4) + 1;
-    let (queue, ended) = (Queue::of(programs), Mutex::new(ended));
+    // As many as there are processors, and one that computes: more beside each other only wait for each other, and some of them for too long.
+    let beside = std::thread::available_parallelism().map_or(1, usize::from).clamp(2, 4);
+    let (queue, ended) = (Queue::of(programs, beside), Mutex::new(ended));
     std::thread::scope(|scope| {
-        for _ in 0..lanes {
+        for _ in 0..=beside {
             scope.spawn(|| {
                 while let Some(program) = queue.next() {
                     eprintln!("begins: {}", program.source);
@@ -233,15 +234,16 @@ struct Queue {
     changed: Condvar,
 }
 
-#[derive(Default)]
 struct State {
+    /// So many run beside each other, but for what is quiet.
+    beside: usize,
     waiting: Vec<Program>,
     running: Vec<String>,
 }
 
 impl Queue {
-    fn of(waiting: Vec<Program>) -> Self {
-        Self { state: Mutex::new(State { waiting, running: Vec::new() }), changed: Condvar::new() }
+    fn of(waiting: Vec<Program>, beside: usize) -> Self {
+        Self { state: Mutex::new(State { beside, waiting, running: Vec::new() }), changed: Condvar::new() }
     }
 
     /// The next that may run beside those that do; none once nothing waits.
@@ -274,11 +276,14 @@ impl State {
             return None;
         }
         let (first, heavy) = (runs(&[FIRST]), runs(&HEAVY));
-        let only_quiet = self.running.iter().all(|name| QUIET.contains(&name.as_str()));
+        let quiet = self.running.iter().filter(|name| QUIET.contains(&name.as_str())).count();
+        let others = self.running.len() - quiet;
+        let is_last = self.waiting.iter().all(Program::is_quiet);
         let free = |program: &Program| match program.name.as_str() {
             ALONE => self.running.is_empty(),
-            FIRST => only_quiet,
-            _ if program.is_quiet() => true,
+            FIRST => others == 0,
+            _ if program.is_quiet() => quiet == 0 || is_last,
+            _ if others >= self.beside => false,
             name if HEAVY.contains(&name) => !first && !heavy,
             _ => !first,
         };
@@ -323,20 +328,34 @@ mod tests {
 
     #[test]
     fn what_is_heavy_runs_one_after_the_other_and_the_rest_beside_it() {
-        let waiting =
-            ["kubernetes", "openstack", "histories", "story", "deploy", "units", "more"].map(program);
-        let mut state = State { waiting: waiting.into(), ..State::default() };
-        let mut next = || state.next().map(|program| program.name);
-        assert_eq!([next(), next()], [Some("kubernetes".to_owned()), None], "alone");
-        let queue = Queue { state: Mutex::new(state), changed: Condvar::new() };
+        let waiting = [
+            "kubernetes",
+            "openstack",
+            "histories",
+            "picket_core",
+            "sim",
+            "story",
+            "deploy",
+            "units",
+            "more",
+        ];
+        let queue = Queue::of(waiting.map(program).into(), 2);
         let next = || queue.next().map(|program| program.name).unwrap_or_default();
+        let nothing_more = || queue.state.lock().expect("nobody panicked").next().is_none();
+        assert_eq!(next(), "kubernetes");
+        assert!(nothing_more(), "alone");
         queue.over("kubernetes");
         assert_eq!([next(), next()], ["openstack", "histories"]);
-        assert!(queue.state.lock().expect("nobody panicked").next().is_none(), "and nothing more");
+        assert!(nothing_more(), "one that computes, and no other");
         queue.over("openstack");
-        assert_eq!([next(), next(), next()], ["story", "units", "more"]);
+        assert_eq!([next(), next()], ["story", "units"]);
+        assert!(nothing_more(), "two beside what computes");
+        queue.over("histories");
+        assert_eq!(next(), "picket_core");
         queue.over("story");
         assert_eq!(next(), "deploy");
+        queue.over("units");
+        assert_eq!([next(), next()], ["more", "sim"], "what computes has no one to wait for any more");
         assert!(queue.next().is_none());
     }
 

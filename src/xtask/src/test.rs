@@ -19,6 +19,8 @@ const MACHINES: usize = 12;
 
 /// So much of what a test printed that failed is repeated at the end.
 const LAST_LINES: usize = 40;
+/// And so much of why it failed stands beside its name in the very last line.
+const WHY: usize = 600;
 
 /// How long the tests may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,8 +107,10 @@ struct Tally {
     ignored: u32,
     /// The names of what failed, each with its program; a program that ended otherwise, by itself.
     failures: Vec<String>,
-    /// And the end of what each of them printed.
+    /// Why, in a few words each.
     why: Vec<String>,
+    /// And the end of what each of them printed.
+    ends: Vec<String>,
     /// Which took how long.
     times: Vec<(Duration, String)>,
 }
@@ -117,13 +121,15 @@ impl Tally {
         let before = (self.passed, self.failed, self.failures.len());
         for line in ended.printed.lines() {
             if let Some(name) = self.read(line, &ended.source) {
-                self.why.push(end_of(printed_by(name, &ended.printed)));
+                self.why.push(why(printed_by(name, &ended.printed)));
+                self.ends.push(end_of(printed_by(name, &ended.printed)));
             }
         }
         self.programs += 1;
         if !ended.succeeded && self.failures.len() == before.2 {
             self.failures.push(ended.source.clone());
-            self.why.push(end_of(ended.printed.lines()));
+            self.why.push(why(ended.printed.lines().rev().take(1)));
+            self.ends.push(end_of(ended.printed.lines()));
         }
         if all || !ended.succeeded || (self.passed, self.failed) != (before.0, before.1) {
             println!("\n     Ran {} in {:.0?}\n{}", ended.source, ended.took, ended.printed);
@@ -163,14 +169,16 @@ impl Tally {
             "\nall together: {} passed, {} failed, in {} programs",
             self.passed, self.failed, self.programs
         );
-        for (failure, why) in self.failures.iter().zip(&self.why) {
-            println!("  failed: {failure}\n{why}");
+        for (failure, end) in self.failures.iter().zip(&self.ends) {
+            println!("  failed: {failure}\n{end}");
         }
     }
 
     fn verdict(&self, all: bool) -> Result<(), Failure> {
         if !self.failures.is_empty() {
-            return Err(Failure::new(format!("failed: {}", self.failures.join(", "))));
+            let each = self.failures.iter().zip(&self.why);
+            let told: String = each.map(|(failure, why)| format!("\n  {failure}: {why}")).collect();
+            return Err(Failure::new(format!("failed:{told}")));
         }
         if self.ignored > 0 {
             return Err(Failure::new(format!(
@@ -196,6 +204,13 @@ fn printed_by<'a>(name: &str, printed: &'a str) -> impl DoubleEndedIterator<Item
         .filter_map(|next| of_it.find(next))
         .min();
     of_it[..end.unwrap_or(of_it.len())].lines()
+}
+
+/// What a test says of its failure, as one line: from where it panicked on, or all of it.
+fn why<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    let lines: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
+    let from = lines.iter().position(|line| line.contains(" panicked at ")).map_or(0, |at| at + 1);
+    lines[from..].join(" | ").chars().take(WHY).collect()
 }
 
 /// The last of the lines, a little to the right.
@@ -253,9 +268,15 @@ mod tests {
              failures:\n    a::b\n    c\n";
         tally.take(&ended(printed, false), true);
         tally.take(&ended("one\ntwo\n", false), true);
-        let why: Vec<Vec<&str>> = tally.why.iter().map(|why| why.split_whitespace().collect()).collect();
+        let ends: Vec<Vec<&str>> = tally.ends.iter().map(|end| end.split_whitespace().collect()).collect();
         let panicked = vec!["thread", "'a::b'", "panicked", "at", "x.rs:1:2:", "left:", "1"];
-        assert_eq!(why, [panicked, vec!["Error:", "late"], vec!["one", "two"]]);
+        assert_eq!(ends, [panicked, vec!["Error:", "late"], vec!["one", "two"]]);
+        assert_eq!(tally.why, ["left: 1", "Error: late", "two"]);
+        let told = tally.verdict(true).expect_err("they failed").0;
+        assert!(
+            told.ends_with("a::b: left: 1\n  tests/some.rs: c: Error: late\n  tests/some.rs: two"),
+            "{told}"
+        );
         let long = "a line\n".repeat(LAST_LINES + 1);
         assert_eq!(end_of(long.lines()).lines().count(), LAST_LINES);
     }

@@ -21,9 +21,14 @@ fn of_others(node: &Value) -> Vec<Value> {
     all.into_iter().filter(|one| one["key"] == "example.org/later").collect()
 }
 
-fn is_ready(node: &Value) -> bool {
+/// What its kubelet says of that.
+fn readiness(node: &Value) -> &Value {
     let conditions = node["status"]["conditions"].as_array();
-    conditions.into_iter().flatten().any(|one| one["type"] == "Ready" && one["status"] == "True")
+    conditions.into_iter().flatten().find(|one| one["type"] == "Ready").unwrap_or(&Value::Null)
+}
+
+fn is_ready(node: &Value) -> bool {
+    readiness(node)["status"] == "True"
 }
 
 /// What was seen of a Node, each time that it was another thing.
@@ -37,10 +42,17 @@ impl Course {
     fn note(&mut self, node: &Value) {
         let (meta, boot) = (&node["metadata"], &node["status"]["nodeInfo"]["bootID"]);
         let (notes, keeps, taints) = (&meta["annotations"], &meta["finalizers"], &node["spec"]["taints"]);
-        let is = format!("ready {}, boot {boot}, {notes}, {keeps}, {taints}", is_ready(node));
+        let (ready, why) = (&readiness(node)["status"], &readiness(node)["message"]);
+        let is = format!("{taints}, ready {ready} ({why}), {keeps}, {notes}, boot {boot}");
         if self.seen.last().is_none_or(|(_, was)| *was != is) {
             self.seen.push((self.began.get_or_insert_with(Instant::now).elapsed(), is));
         }
+    }
+
+    /// How it was last, and how often it became another thing.
+    fn last(&self) -> String {
+        let (since, is) = self.seen.last().expect("it was seen");
+        format!("{} states, {} ms: {is}", self.seen.len(), since.as_millis())
     }
 }
 
@@ -84,7 +96,7 @@ async fn the_next_process_takes_away_what_a_killed_one_left_and_nothing_else() -
         Ok(is_ready(&node) && node["status"]["nodeInfo"]["bootID"] == machine.boot_id().as_str())
     };
     let seen = until("it is ready, after another boot", Duration::from_secs(120), booted).await;
-    assert!(seen.is_ok(), "{seen:?}: {course}");
+    assert!(seen.is_ok(), "{}\n{course}{}\n{seen:?}", course.last(), machine.last_words());
     let swept = async || {
         let node = cluster.node(machine).await?;
         course.note(&node);
@@ -94,7 +106,15 @@ async fn the_next_process_takes_away_what_a_killed_one_left_and_nothing_else() -
     };
     let seen = until("it is swept", Duration::from_secs(60), swept).await;
     let said = || gateway.log().lines().filter(|line| line.contains("picket")).collect::<Vec<_>>().join("\n");
-    assert!(seen.is_ok(), "{seen:?}: {course}\n{}", said());
+    let waits = || gateway.log().lines().rfind(|line| line.contains("not taken away yet")).map(str::to_owned);
+    assert!(
+        seen.is_ok(),
+        "{}\n{:?}\n{course}{}\n{}\n{seen:?}",
+        course.last(),
+        waits(),
+        machine.last_words(),
+        said()
+    );
     assert_eq!(of_others(&cluster.node(machine).await?), theirs);
 
     // Beside it, by now, is what another installation fenced it with.
