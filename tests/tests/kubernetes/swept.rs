@@ -109,11 +109,11 @@ async fn the_next_process_takes_away_what_a_killed_one_left_and_nothing_else() -
     let waits = || gateway.log().lines().rfind(|line| line.contains("not taken away yet")).map(str::to_owned);
     assert!(
         seen.is_ok(),
-        "{}\n{:?}\n{course}{}\n{}\n{seen:?}",
-        course.last(),
+        "{:?}\n{}\n{}\n{}{course}{seen:?}",
         waits(),
-        machine.last_words(),
-        said()
+        course.last(),
+        said(),
+        machine.last_words()
     );
     assert_eq!(of_others(&cluster.node(machine).await?), theirs);
 
