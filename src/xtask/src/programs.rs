@@ -25,7 +25,8 @@ const EXAMPLES: &str = "examples";
 /// long as there is anything else to run.
 const QUIET: [&str; 5] = [sim::NAME, "histories", "picket_core", "properties", "sim"];
 /// Of the rest what takes long begins first.
-const LONG: [&str; 4] = [EXAMPLES, "hosts", "survival", "gcp"];
+const LONG: [&str; 9] =
+    [EXAMPLES, "hosts", "survival", "devices", "conformance", "aws", "agents", "gcp", "peers"];
 /// After so long a program hangs: it is ended, and what it printed is shown. What gives way to all else may take longer.
 const HANGS: Duration = Duration::from_secs(30 * 60);
 const QUIET_HANGS: Duration = Duration::from_secs(3 * 60 * 60);
