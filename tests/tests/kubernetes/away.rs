@@ -46,6 +46,6 @@ async fn one_that_hangs_is_cut_off_or_has_no_kubelet_is_not_ready_until_that_is_
     assert_eq!(machine.boot_id(), boot);
     assert_eq!(power(machine), switched);
     no_more_of(cluster, "away").await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }

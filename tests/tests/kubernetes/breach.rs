@@ -93,7 +93,7 @@ async fn power_that_is_back_while_the_taint_stands_takes_the_taint_away_first() 
     assert_eq!(database.writers().overlaps(), 0);
     assert_eq!(power(machine)[before..], ["off", "on", "off", "on"]);
     no_more_of(cluster, "breach").await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 

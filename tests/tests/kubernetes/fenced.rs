@@ -103,7 +103,10 @@ pub fn is_clean(node: &Value) -> bool {
 /// Waits until nothing of ours is left on it.
 pub async fn until_clean(cluster: &Kubernetes, machine: &KubernetesMachine) -> Result<()> {
     let clean = async || Ok(is_clean(&cluster.node(machine).await?));
-    until("the node is as it was", Duration::from_secs(180), clean).await
+    let is_clean = until("the node is as it was", Duration::from_secs(180), clean).await;
+    let node = cluster.node(machine).await?;
+    assert!(is_clean.is_ok(), "{is_clean:?}: {}, {}", node["spec"], node["metadata"]);
+    is_clean
 }
 
 /// Waits until its volumes are let go by our taint, or are no more.

@@ -52,7 +52,7 @@ async fn a_node_of_another_name_is_found_by_its_machine_and_its_pods_are_left_to
     unfence(&gateway, NODE).await?;
     until_clean(cluster, machine).await?;
     no_more_of(cluster, "left").await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 
@@ -102,6 +102,6 @@ async fn a_node_of_another_name_is_found_by_its_provider_id() -> Result<()> {
     }
     until_clean(cluster, machine).await?;
     no_more_of(cluster, "provided").await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }

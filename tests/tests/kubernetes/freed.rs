@@ -123,7 +123,7 @@ async fn a_node_that_is_deleted_while_it_is_out_of_service_is_complete_when_its_
     let writers = database.writers();
     assert_eq!((writers.nodes(), writers.overlaps()), (vec![here.name(), there.name()], 0));
     no_more_of(cluster, "freed").await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 
@@ -180,6 +180,6 @@ async fn a_node_that_is_deleted_before_it_is_out_of_service_has_its_pods_deleted
     let writers = database.writers();
     assert_eq!((writers.nodes(), writers.overlaps()), (vec![here.name(), there.name()], 0));
     no_more_of(cluster, "freed-early").await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }

@@ -52,6 +52,6 @@ async fn it_is_held_off_until_the_api_server_is_back_and_is_switched_once() -> R
     assert_eq!(power(machine)[switched..], ["off", "on"]);
     no_more_of(cluster, "gone").await?;
     until_clean(cluster, machine).await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }

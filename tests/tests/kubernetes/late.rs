@@ -135,7 +135,7 @@ impl Pair {
         assert_eq!(self.history().await?, recorded);
         no_more_of(self.cluster, self.set).await?;
         let late = late().len();
-        self.lent.leave();
+        self.lent.leave().await?;
         Ok(late)
     }
 
@@ -242,7 +242,7 @@ async fn a_taint_that_was_on_its_way_to_a_node_that_was_made_anew_is_refused() -
     gateway.stop().await?;
     machine.force(true).await?;
     cluster.until_ready(machine, true).await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 

@@ -55,7 +55,7 @@ async fn who_is_ready_again_right_before_the_off_is_let_be() -> Result<()> {
     assert!(aborted.out.contains("Ready is True"), "{aborted:?}");
     assert_eq!(power(machine), switched, "nothing was sent");
     until_clean(cluster, machine).await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 
@@ -92,7 +92,7 @@ async fn while_the_api_server_is_away_a_program_s_fence_waits() -> Result<()> {
     cluster.until_ready(machine, true).await?;
     until_clean(cluster, machine).await?;
     assert_eq!(power(machine)[switched..], ["off", "on"]);
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 
@@ -121,6 +121,6 @@ async fn while_the_api_server_is_away_a_person_s_fence_warns_and_goes_on() -> Re
     unfence(&gateway, machine.name()).await?;
     cluster.until_ready(machine, true).await?;
     until_clean(cluster, machine).await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }

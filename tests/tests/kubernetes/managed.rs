@@ -109,6 +109,6 @@ async fn its_machine_is_left_alone_while_it_is_fenced_and_one_that_is_deleted_is
         ])
         .await?;
     cluster.until_ready(machine, true).await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }

@@ -73,7 +73,7 @@ async fn a_hundred_pods_die_with_their_machine_and_none_that_is_made_anew_is_del
     cluster.kubectl(&["delete", "job", "many-job", "--timeout=80s"]).await?;
     assert_eq!((pods(cluster, "many").await?, on_each(cluster).await?), (new, there));
     no_more_of(cluster, "many").await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 

@@ -79,7 +79,7 @@ async fn off_first_and_the_volume_has_one_writer_after_the_other() -> Result<()>
     assert_eq!(power(here)[switched..], ["off", "on"]);
     assert_eq!(database.writers().changes(), 1, "who is back does not write");
     no_more_of(cluster, "moved").await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 
@@ -115,6 +115,6 @@ async fn without_the_off_two_machines_write_to_one_volume_and_that_is_seen() -> 
     here.force(true).await?;
     cluster.until_ready(here, true).await?;
     cluster.kubectl(&["taint", "node", here.name(), &format!("{OUT_OF_SERVICE}-")]).await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }

@@ -104,7 +104,7 @@ async fn what_is_no_reason_to_wait_is_named_and_who_tolerates_everything_is_let_
     cluster.kubectl(&["delete", "daemonset", "odd-daemon"]).await?;
     no_more_of(cluster, "odd-set").await?;
     cluster.kubectl(&["delete", "pvc/odd-shared", "pv/odd-shared"]).await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 
@@ -175,7 +175,7 @@ async fn one_that_is_bound_to_the_dead_machine_again_and_again_is_not_chased_and
     assert_eq!((stays.writers().overlaps(), moves.writers().overlaps()), (0, 0));
     no_more_of(cluster, "odd-stays").await?;
     no_more_of(cluster, "odd-moves").await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 

@@ -58,7 +58,7 @@ async fn a_node_that_is_deleted_in_the_middle_stays_until_its_volume_is_free() -
     assert!(is_clean(&cluster.node(here).await?), "it is a new one");
     assert_eq!(database.writers().changes(), 1, "who is back does not write");
     no_more_of(cluster, "deleted").await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 
@@ -114,7 +114,7 @@ async fn somebody_else_s_taint_stays_and_bars_the_on_and_who_is_ready_is_let_be(
     assert_eq!(unfenced?.code, 0, "{}", gateway.log());
     cluster.until_ready(machine, true).await?;
     until_clean(cluster, machine).await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 
@@ -146,6 +146,6 @@ async fn what_is_another_machine_s_or_another_cluster_s_is_not_touched() -> Resu
     }
     machine.force(true).await?;
     cluster.until_ready(machine, true).await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }

@@ -55,7 +55,7 @@ async fn a_node_that_is_another_one_meanwhile_is_let_be() -> Result<()> {
     cluster.kubectl(&["delete", "volumeattachment", &kept_name(machine)]).await?;
     machine.force(true).await?;
     cluster.until_ready(machine, true).await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 

@@ -7,6 +7,8 @@ use picket_tests::peers::{CsiCall, Kubernetes, KubernetesMachine, Stopped};
 use picket_tests::{PeerError, Result};
 use tokio::sync::{Mutex, MutexGuard, Notify, OnceCell};
 
+use crate::fenced::{is_clean, taints};
+
 /// What lets go what a Node holds.
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 /// More than that one user may not have: each kubelet watches files by seven of the 128 `fs.inotify.max_user_instances`, each containerd by one.
@@ -44,10 +46,19 @@ impl Lent {
         [self.0[0], self.0[1]]
     }
 
-    /// They are as they were found: on, their Nodes ready and clean, with nothing on them.
-    pub fn leave(self) {
+    /// They are as they were found: on, their Nodes ready and clean, with nothing on them. What would be a riddle to the next test fails here.
+    pub async fn leave(self) -> Result<()> {
+        let cluster = cluster().await?;
+        for machine in &self.0 {
+            let node = cluster.node(machine).await?;
+            let mut taints = taints(&node).into_iter();
+            // Those of Kubernetes' own controllers come and go.
+            let is_as_found = taints.all(|key| key.starts_with("node.kubernetes.io/")) && is_clean(&node);
+            assert!(is_as_found && node["spec"]["unschedulable"] != true, "left otherwise: {node:#}");
+        }
         free(|free| free.extend(self.0));
         LEFT.notify_one();
+        Ok(())
     }
 }
 

@@ -66,6 +66,6 @@ async fn a_node_of_the_same_name_in_a_second_control_plane_is_not_touched() -> R
     drop(still);
     machine.force(true).await?;
     cluster.until_ready(machine, true).await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }

@@ -71,7 +71,7 @@ async fn in_a_row(failing: Failing, name: &str) -> Result<()> {
         once(cluster, failing, &format!("{name}-{n}"), lent.two()).await?;
         println!("{name}: {n} of {runs}, in {:.0?}", began.elapsed().unwrap_or_default());
     }
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 
@@ -112,7 +112,7 @@ async fn once(cluster: &Kubernetes, failing: Failing, name: &str, on: [&Kubernet
     assert_eq!(power(here)[switched..], ["off", "on"]);
     moved_once(&database, here, there, released);
     audited(&gateway, here.name(), &["fencing", "fenced", "released", "unfencing", "normal"]).await?;
-    leave(cluster, &database).await
+    leave(cluster, &database, here).await
 }
 
 /// The machine on which the database runs, whose Node somebody else has tainted too, and the other one.
@@ -170,9 +170,10 @@ pub fn foreign(node: &Value) -> Option<Value> {
 }
 
 /// The next one finds the machines as this one did.
-pub async fn leave(cluster: &Kubernetes, database: &Database<'_>) -> Result<()> {
+pub async fn leave(cluster: &Kubernetes, database: &Database<'_>, here: &KubernetesMachine) -> Result<()> {
     let volume = format!("persistentvolume/{}", database.volume());
     let claim = format!("persistentvolumeclaim/data-{}", database.pod());
     no_more_of(cluster, database.volume()).await?;
-    cluster.kubectl(&["delete", &claim, &volume, "--timeout=80s"]).await.map(drop)
+    cluster.kubectl(&["delete", &claim, &volume, "--timeout=80s"]).await?;
+    cluster.kubectl(&["taint", "node", here.name(), "example.org/mine-"]).await.map(drop)
 }

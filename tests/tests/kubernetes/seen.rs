@@ -112,7 +112,7 @@ async fn a_policy_has_a_silent_node_fenced_and_brought_back_and_its_pod_runs_els
     moved_once(&database, here, there, proven);
     audited(&gateway, here.name(), &["fencing", "fenced", "unfencing", "normal"]).await?;
     cluster.kubectl(&["delete", "fencingpolicy", POLICY]).await?;
-    leave(cluster, &database).await?;
-    lent.leave();
+    leave(cluster, &database, here).await?;
+    lent.leave().await?;
     Ok(())
 }

@@ -1,13 +1,12 @@
 //! What a gateway that died left on a Node, and a Node that is deleted before its machine is proven off.
 
-use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use picket_tests::peers::{Knob, Kubernetes, KubernetesMachine, until};
 use picket_tests::{PeerError, Result};
 use serde_json::{Value, json};
 
-use crate::fenced::{FENCED, fence, power, start, taints, unfence, until_clean};
+use crate::fenced::{FENCED, fence, no_more, power, start, taints, unfence, until_clean};
 use crate::odd::spec;
 use crate::scene::{OUT_OF_SERVICE, cluster, lend, no_more_of, told};
 
@@ -19,47 +18,6 @@ async fn patch(cluster: &Kubernetes, machine: &KubernetesMachine, patch: &Value)
 fn of_others(node: &Value) -> Vec<Value> {
     let all = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
     all.into_iter().filter(|one| one["key"] == "example.org/later").collect()
-}
-
-/// What its kubelet says of that.
-fn readiness(node: &Value) -> &Value {
-    let conditions = node["status"]["conditions"].as_array();
-    conditions.into_iter().flatten().find(|one| one["type"] == "Ready").unwrap_or(&Value::Null)
-}
-
-fn is_ready(node: &Value) -> bool {
-    readiness(node)["status"] == "True"
-}
-
-/// What was seen of a Node, each time that it was another thing.
-#[derive(Default)]
-struct Course {
-    began: Option<Instant>,
-    seen: Vec<(Duration, String)>,
-}
-
-impl Course {
-    fn note(&mut self, node: &Value) {
-        let (meta, boot) = (&node["metadata"], &node["status"]["nodeInfo"]["bootID"]);
-        let (notes, keeps, taints) = (&meta["annotations"], &meta["finalizers"], &node["spec"]["taints"]);
-        let (ready, why) = (&readiness(node)["status"], &readiness(node)["message"]);
-        let is = format!("{taints}, ready {ready} ({why}), {keeps}, {notes}, boot {boot}");
-        if self.seen.last().is_none_or(|(_, was)| *was != is) {
-            self.seen.push((self.began.get_or_insert_with(Instant::now).elapsed(), is));
-        }
-    }
-
-    /// How it was last, and how often it became another thing.
-    fn last(&self) -> String {
-        let (since, is) = self.seen.last().expect("it was seen");
-        format!("{} states, {} ms: {is}", self.seen.len(), since.as_millis())
-    }
-}
-
-impl fmt::Display for Course {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.seen.iter().try_for_each(|(at, is)| writeln!(f, "{:>6} ms: {is}", at.as_millis()))
-    }
 }
 
 /// Its node is back, and new pods may not come yet; and what lets volumes go was set late, by what was on its way. The next process finds both at
@@ -74,8 +32,7 @@ async fn the_next_process_takes_away_what_a_killed_one_left_and_nothing_else() -
     taint("example.org/later=yes:PreferNoSchedule").await?;
     let theirs = of_others(&cluster.node(machine).await?);
     assert_eq!(theirs.len(), 1, "{theirs:?}");
-    let talks = |_: &str, _: &str| "[log]\nlevel = \"debug\"\n".to_owned();
-    let mut gateway = start(cluster, &[(machine.name(), machine, "pods")], &talks).await?;
+    let mut gateway = start(cluster, &[(machine.name(), machine, "pods")], &no_more).await?;
     fence(&gateway, machine.name(), "released").await?;
     unfence(&gateway, machine.name()).await?;
     gateway.kill();
@@ -88,33 +45,7 @@ async fn the_next_process_takes_away_what_a_killed_one_left_and_nothing_else() -
     taint(&format!("{OUT_OF_SERVICE}=picket.picket.1:NoExecute")).await?;
 
     gateway.begin(&[]).await?;
-    // What it takes to boot is not ours.
-    let mut course = Course::default();
-    let booted = async || {
-        let node = cluster.node(machine).await?;
-        course.note(&node);
-        Ok(is_ready(&node) && node["status"]["nodeInfo"]["bootID"] == machine.boot_id().as_str())
-    };
-    let seen = until("it is ready, after another boot", Duration::from_secs(120), booted).await;
-    assert!(seen.is_ok(), "{}\n{course}{}\n{seen:?}", course.last(), machine.last_words());
-    let swept = async || {
-        let node = cluster.node(machine).await?;
-        course.note(&node);
-        let noted = node["metadata"]["annotations"]["picket.dev/fence-picket"].is_string();
-        let stands = taints(&node).contains(&OUT_OF_SERVICE) || node["metadata"]["finalizers"] != Value::Null;
-        Ok(!noted && !stands && node["spec"]["taints"].as_array().map(Vec::len) == Some(1))
-    };
-    let seen = until("it is swept", Duration::from_secs(60), swept).await;
-    let said = || gateway.log().lines().filter(|line| line.contains("picket")).collect::<Vec<_>>().join("\n");
-    let waits = || gateway.log().lines().rfind(|line| line.contains("not taken away yet")).map(str::to_owned);
-    assert!(
-        seen.is_ok(),
-        "{:?}\n{}\n{}\n{}{course}{seen:?}",
-        waits(),
-        course.last(),
-        said(),
-        machine.last_words()
-    );
+    until_clean(cluster, machine).await?;
     assert_eq!(of_others(&cluster.node(machine).await?), theirs);
 
     // Beside it, by now, is what another installation fenced it with.
@@ -128,7 +59,9 @@ async fn the_next_process_takes_away_what_a_killed_one_left_and_nothing_else() -
     let green = async || {
         let node = cluster.node(machine).await?;
         let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
-        let stays: Vec<Value> = taints.into_iter().filter(|one| one["key"] != OUT_OF_SERVICE).collect();
+        let stays =
+            |one: &Value| !one["key"].as_str().is_some_and(|key| key.starts_with("node.kubernetes.io/"));
+        let stays: Vec<Value> = taints.into_iter().filter(stays).collect();
         Ok::<_, PeerError>((stays, node["metadata"]["annotations"]["picket.dev/fence-green"].clone()))
     };
     let before = green().await?;
@@ -155,7 +88,7 @@ async fn the_next_process_takes_away_what_a_killed_one_left_and_nothing_else() -
     assert_eq!(power(machine)[switched..], ["off", "on"]);
     taint("example.org/later-").await?;
     until_clean(cluster, machine).await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 
@@ -212,7 +145,7 @@ async fn a_node_that_is_deleted_before_the_confirmation_lets_nothing_go_until_th
     let writers = database.writers();
     assert_eq!((writers.nodes(), writers.overlaps()), (vec![here.name(), there.name()], 0));
     no_more_of(cluster, "early").await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 

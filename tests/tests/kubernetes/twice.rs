@@ -31,6 +31,6 @@ async fn one_that_is_fenced_again_before_new_pods_may_come_ends_clean() -> Resul
     assert_eq!(power(machine)[switched..], ["off", "on", "off", "on"]);
     assert_eq!(pods(cluster, "twice").await?, second, "they had been bound to no node");
     no_more_of(cluster, "twice").await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }

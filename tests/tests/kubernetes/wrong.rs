@@ -62,7 +62,7 @@ async fn what_is_answered_503_or_429_or_late_is_asked_for_again_and_done_once() 
     assert_eq!(power(machine)[switched..], ["off", "on"]);
     no_more_of(cluster, "wrong").await?;
     until_clean(cluster, machine).await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 
@@ -79,7 +79,7 @@ async fn a_node_that_the_cluster_does_not_have_is_told() -> Result<()> {
     assert!(!machine.runs());
     machine.force(true).await?;
     cluster.until_ready(machine, true).await?;
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
 
@@ -106,6 +106,6 @@ async fn a_kubeconfig_that_is_missing_or_garbled_is_told_by_its_name() -> Result
         let checked = async || Ok(is_told(&gateway.picket(&["check", machine.name()]).await?.out));
         until("a check tells it", Duration::from_secs(60), checked).await?;
     }
-    lent.leave();
+    lent.leave().await?;
     Ok(())
 }
