@@ -59,7 +59,7 @@ async fn a_token_of_a_web_identity_serves() -> Result<()> {
     Ok(())
 }
 
-/// A role that another role assumes, each of them in four seconds: no call is as long as that.
+/// A role that another role assumes, each of them in four seconds: no call here is as long as that.
 #[tokio::test]
 async fn credentials_that_take_longer_than_a_call_serve() -> Result<()> {
     let ec2 = ec2().await?;
@@ -77,8 +77,8 @@ async fn credentials_that_take_longer_than_a_call_serve() -> Result<()> {
         ec2.rule("AssumeRole", &role.arn, 1_000, json!({ "after": 4 })).await?;
     }
     let sts = ec2.endpoint();
-    let scene = Scene::with(files, &address(&instance), "", &[("AWS_ENDPOINT_URL_STS", &sts)]).await?;
-    scene.must_fence().await.map(drop)
+    let far = [("AWS_ENDPOINT_URL_STS", sts.as_str())];
+    Scene::calling(files, &address(&instance), "call = \"6s\"", &far).await?.must_fence().await.map(drop)
 }
 
 /// The gateway runs in an instance, or in a task of ECS. What answers is first asked by AWS's own client.

@@ -100,6 +100,17 @@ impl Scene {
         Self::over(&format!("{QUICK}{rules}\n{node}"), address, variables).await
     }
 
+    /// The same with these lines among its device's settings.
+    pub async fn calling(
+        files: [PathBuf; 2],
+        address: &str,
+        lines: &str,
+        variables: &[(&str, &str)],
+    ) -> Result<Self> {
+        let node = node(ec2().await?, files, address);
+        Self::over(&format!("{QUICK}{node}{lines}\n"), address, variables).await
+    }
+
     /// With these lines among its release's settings.
     pub async fn releasing(instance: &str, lines: &str) -> Result<Self> {
         Self::releasing_by(&ec2().await?.picket().await?, instance, lines).await

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use super::batch::Leaving;
 use super::wire::{Fate, Stamps, Ticket};
 use super::words::{self, Failure};
-use super::{Cloud, Told, unheard, wrong};
+use super::{Cloud, Held, Told, unheard, wrong};
 
 impl Cloud {
     /// One request that goes alone: a command with its signature's time, and until when it may go; a question with none. It is heard
@@ -99,7 +99,7 @@ impl Cloud {
     where
         Sent: Future<Output = Told<T>>,
     {
-        let client = self.client(until).await?;
+        let Held { number, client } = self.client(until).await?;
         let sending = self.sending(until, ticket.iter().cloned().collect());
         let config = sending.config(signed.or_else(|| self.far_now()));
         let ended = || ticket.iter().for_each(|ticket| ticket.ended());
@@ -117,7 +117,7 @@ impl Cloud {
             }
             (sent, fate) => {
                 let failure = words::failure(action, &self.asked(), fate, sent.ok().and_then(Result::err));
-                self.note(&failure);
+                self.note(&failure, number);
                 if !failure.unclear {
                     ended();
                 }

@@ -18,7 +18,7 @@ use super::bucket::{Bucket, Limit};
 use super::queue::{Item, Queue};
 use super::wire::{Fate, Stamps, Ticket};
 use super::words::{self, Failure};
-use super::{Cloud, Told, unheard};
+use super::{Cloud, Held, Told, unheard};
 
 /// The most that one request names.
 pub(super) const MOST: usize = 1_000;
@@ -205,8 +205,8 @@ impl<A: Action> Batch<A> {
         if items.is_empty() {
             return Vec::new();
         }
-        let client = match cloud.client(until).await {
-            Ok(client) => client,
+        let Held { number, client } = match cloud.client(until).await {
+            Ok(held) => held,
             Err(error) => {
                 items.into_iter().for_each(|item| drop(item.tell.send(Err(error.clone()))));
                 return Vec::new();
@@ -255,21 +255,17 @@ impl<A: Action> Batch<A> {
             }
             (sent, fate) => {
                 let failure = words::failure(A::NAME, &cloud.asked(), fate, sent.ok().and_then(Result::err));
+                cloud.note(&failure, number);
                 if !failure.unclear {
                     tickets.iter().for_each(|ticket| ticket.unclaim());
                 }
-                self.failed(
-                    cloud,
-                    Part { items, is_paid: false, refusals, was_throttled, is_retimed },
-                    failure,
-                )
+                self.failed(Part { items, is_paid: false, refusals, was_throttled, is_retimed }, failure)
             }
         }
     }
 
     /// What is to be sent again of what was not done.
-    fn failed(&self, cloud: &Cloud, part: Part<A::Said>, failure: Failure) -> Vec<Part<A::Said>> {
-        cloud.note(&failure);
+    fn failed(&self, part: Part<A::Said>, failure: Failure) -> Vec<Part<A::Said>> {
         if failure.kind == ErrorKind::Throttled {
             self.requests.refused();
             if !failure.unclear {

@@ -10,6 +10,7 @@ mod wire;
 mod words;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
@@ -45,8 +46,6 @@ use crate::instance::Instance;
 
 /// Connections that are kept for questions, to one place.
 const KEPT: usize = 8;
-/// How long whoever gives the credentials may take. A call is shorter, and ends without them; who asks next has them.
-const CREDENTIALS: Duration = Duration::from_secs(60);
 /// How long AWS takes a request after the time of its signature: the longest that it says anywhere (`RequestExpired`: more than 15
 /// minutes). In most cases it is five, it says elsewhere; what is promised counts here, and not what is usual.
 pub(crate) const SIGNED: Duration = Duration::from_secs(900);
@@ -101,7 +100,9 @@ pub(crate) struct Cloud {
     questions: reqwest::Client,
     commands: reqwest::Client,
     /// The SDK's; made when it is first needed, and anew once credentials were refused: their files may have changed.
-    client: RwLock<Option<Client>>,
+    client: RwLock<Option<Held>>,
+    /// How many were made.
+    made: AtomicU64,
     making: tokio::sync::Mutex<()>,
     instances: Arc<Batch<Describe>>,
     volumes: Arc<Batch<DescribeVolumes>>,
@@ -130,6 +131,14 @@ fn wrong(kind: ErrorKind, detail: impl Into<String>) -> DriverError {
     DriverError::new(kind, Effect::DidNotHappen, detail)
 }
 
+/// The SDK's client, which has its credentials.
+#[derive(Clone)]
+pub(super) struct Held {
+    /// Which one, in the order in which they were made.
+    number: u64,
+    client: Client,
+}
+
 impl Cloud {
     pub(crate) fn new(account: Account, clock: Arc<dyn Clock>, life: Duration) -> Result<Self, String> {
         let ca_file = account.ca_file.as_deref();
@@ -146,6 +155,7 @@ impl Cloud {
             clock,
             life,
             client: RwLock::default(),
+            made: AtomicU64::default(),
             making: tokio::sync::Mutex::default(),
             instances: Arc::new(Batch::new(bucket(bucket::UNFILTERED), None)),
             volumes: Arc::new(Batch::new(of_volumes.clone(), None)),
@@ -159,19 +169,20 @@ impl Cloud {
     }
 
     /// The SDK's client, by the credentials and the region that the chain finds.
-    pub(super) async fn client(&self, until: Instant) -> Result<Client, DriverError> {
+    pub(super) async fn client(&self, until: Instant) -> Result<Held, DriverError> {
         let held = || self.client.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(client) = held() {
-            return Ok(client);
+        if let Some(held) = held() {
+            return Ok(held);
         }
         let late = || wrong(ErrorKind::TimedOut, "neither region nor credentials were found in time");
         let _one = timeout_at(until, self.making.lock()).await.map_err(|_| late())?;
-        if let Some(client) = held() {
-            return Ok(client);
+        if let Some(held) = held() {
+            return Ok(held);
         }
         let client = timeout_at(until, unheard(self.made())).await.map_err(|_| late())??;
-        *self.client.write().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
-        Ok(client)
+        let held = Held { number: self.made.fetch_add(1, Ordering::Relaxed), client };
+        *self.client.write().unwrap_or_else(PoisonError::into_inner) = Some(held.clone());
+        Ok(held)
     }
 
     async fn made(&self) -> Result<Client, DriverError> {
@@ -184,7 +195,7 @@ impl Cloud {
             .http_client(Asking(self.questions.clone()))
             .retry_config(RetryConfig::disabled())
             .timeout_config(TimeoutConfig::disabled())
-            .identity_cache(IdentityCache::lazy().load_timeout(CREDENTIALS).build())
+            .identity_cache(IdentityCache::lazy().load_timeout(credentials::WITHIN).build())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
         if let Some(region) = region {
             loader = loader.region(Region::new(region.clone()));
@@ -217,7 +228,8 @@ impl Cloud {
 
     /// Where it is asked, and by whom, as far as that is known.
     fn asked(&self) -> Asked {
-        let client = self.client.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let client =
+            self.client.read().unwrap_or_else(PoisonError::into_inner).clone().map(|held| held.client);
         let Account { region, profile, endpoint, .. } = &self.account;
         let found = client.as_ref().and_then(|client| client.config().region()).map(Region::to_string);
         let region = found.or_else(|| region.clone()).map(|region| format!(" in {region}"));
@@ -243,11 +255,12 @@ impl Cloud {
         Some(date + self.clock.boot().since(at))
     }
 
-    /// After credentials were refused they are looked for anew.
-    fn note(&self, failure: &Failure) {
+    /// After the credentials of that client were refused others are looked for; those of a later one are none of its.
+    fn note(&self, failure: &Failure, number: u64) {
         failure.stamps.into_iter().for_each(|stamps| self.hear(stamps));
         if failure.kind == ErrorKind::Authentication {
-            *self.client.write().unwrap_or_else(PoisonError::into_inner) = None;
+            let mut held = self.client.write().unwrap_or_else(PoisonError::into_inner);
+            held.take_if(|held| held.number == number);
         }
     }
 
