@@ -59,7 +59,9 @@ impl OutOfService {
     ) -> Result<Option<String>, ReleaseError> {
         for _ in 0..READ_ANEW {
             match self.tidied_as_read(of, name, left, until).await {
-                Err(fault) if fault.is_changed() => tokio::time::sleep(AGAIN).await,
+                Err(fault) if fault.is_changed() && Instant::now() + AGAIN < until => {
+                    tokio::time::sleep(AGAIN).await;
+                }
                 tidied => return Ok(tidied?),
             }
         }

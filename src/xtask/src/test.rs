@@ -126,7 +126,9 @@ impl Tally {
             }
         }
         self.programs += 1;
-        if !ended.succeeded && self.failures.len() == before.2 {
+        // One that was ended tells nothing of its tests.
+        let is_whole = ended.printed.lines().any(|line| line.starts_with("test result: "));
+        if !ended.succeeded && (!is_whole || self.failures.len() == before.2) {
             self.failures.push(ended.source.clone());
             self.why.push(why(ended.printed.lines().rev().take(1)));
             self.ends.push(end_of(ended.printed.lines()));
@@ -258,6 +260,9 @@ mod tests {
         tally.take(&ended("test one ... ok\n", false), true);
         assert_eq!(tally.failures, ["tests/some.rs"]);
         assert!(tally.verdict(true).is_err());
+        tally.take(&ended("test one ... FAILED\ntests/some.rs: not over\n", false), true);
+        assert_eq!(tally.failures[1..], ["tests/some.rs: one", "tests/some.rs"]);
+        assert_eq!(tally.why[2], "tests/some.rs: not over");
     }
 
     #[test]
@@ -265,7 +270,7 @@ mod tests {
         let mut tally = Tally::default();
         let printed = "test a::b ... FAILED\ntest c ... FAILED\ntest d ... ok\n\nfailures:\n\n\
              ---- a::b stdout ----\nthread 'a::b' panicked at x.rs:1:2:\nleft: 1\nstack backtrace:\n  0: x\n\n---- c stdout ----\nError: late\n\n\n\
-             failures:\n    a::b\n    c\n";
+             failures:\n    a::b\n    c\n\ntest result: FAILED. 1 passed; 2 failed\n";
         tally.take(&ended(printed, false), true);
         tally.take(&ended("one\ntwo\n", false), true);
         let ends: Vec<Vec<&str>> = tally.ends.iter().map(|end| end.split_whitespace().collect()).collect();

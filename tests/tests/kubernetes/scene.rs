@@ -48,16 +48,19 @@ impl Lent {
 
     /// They are as they were found: on, their Nodes ready and clean, with nothing on them. What would be a riddle to the next test fails here.
     pub async fn leave(self) -> Result<()> {
-        let cluster = cluster().await?;
-        for machine in &self.0 {
+        let (cluster, mut otherwise) = (cluster().await?, Vec::new());
+        for machine in self.0 {
             let node = cluster.node(machine).await?;
             let mut taints = taints(&node).into_iter();
             // Those of Kubernetes' own controllers come and go.
             let is_as_found = taints.all(|key| key.starts_with("node.kubernetes.io/")) && is_clean(&node);
-            assert!(is_as_found && node["spec"]["unschedulable"] != true, "left otherwise: {node:#}");
+            match is_as_found && node["spec"]["unschedulable"] != true {
+                true => free(|free| free.push(machine)),
+                false => otherwise.push(format!("{}, {}", node["spec"], node["metadata"])),
+            }
         }
-        free(|free| free.extend(self.0));
         LEFT.notify_one();
+        assert!(otherwise.is_empty(), "left otherwise than found: {otherwise:#?}");
         Ok(())
     }
 }

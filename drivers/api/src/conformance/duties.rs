@@ -36,14 +36,15 @@ pub(super) async fn cancelled(rig: &Rig<'_>) -> Checked {
     Ok(Shown::Yes)
 }
 
-/// A board may lose its way in a login that came twice: each copy of it takes a slot that is free again once it has idled out, a minute later.
-/// Whoever asks it again is answered.
+/// A board may lose its way in a login that came twice, and each copy of it takes a slot, which is free again once it has idled out, a minute later.
+/// Whoever asks it once more, and again while it has no slot, is answered.
 async fn read_in_the_end(rig: &Rig<'_>) -> Result<Reading, String> {
-    let ends = Instant::now() + IDLES_OUT;
+    let (ends, mut is_lost) = (Instant::now() + IDLES_OUT, false);
     loop {
-        match rig.must_read().await {
-            Err(_lost) if Instant::now() < ends => sleep(SHORT).await,
-            read => return read,
+        match rig.read().await {
+            Err(full) if full.kind == ErrorKind::Throttled && Instant::now() < ends => sleep(SHORT).await,
+            Err(_) if !is_lost => is_lost = true,
+            _ => return rig.must_read().await,
         }
     }
 }
