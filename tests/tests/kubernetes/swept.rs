@@ -15,9 +15,12 @@ async fn patch(cluster: &Kubernetes, machine: &KubernetesMachine, patch: &Value)
     cluster.kubectl(&["patch", "node", machine.name(), "--type=merge", "-p", &patch]).await.map(drop)
 }
 
+/// All taints but those of Kubernetes' own controllers, which come and go.
 fn of_others(node: &Value) -> Vec<Value> {
     let all = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
-    all.into_iter().filter(|one| one["key"] == "example.org/later").collect()
+    let is_kubernetes_own =
+        |one: &Value| one["key"].as_str().is_some_and(|key| key.starts_with("node.kubernetes.io/"));
+    all.into_iter().filter(|one| !is_kubernetes_own(one)).collect()
 }
 
 /// Its node is back, and new pods may not come yet; and what lets volumes go was set late, by what was on its way. The next process finds both at
@@ -58,11 +61,10 @@ async fn the_next_process_takes_away_what_a_killed_one_left_and_nothing_else() -
     taint(&format!("{OUT_OF_SERVICE}=picket.picket.1:NoExecute")).await?;
     let green = async || {
         let node = cluster.node(machine).await?;
-        let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
-        let stays =
-            |one: &Value| !one["key"].as_str().is_some_and(|key| key.starts_with("node.kubernetes.io/"));
-        let stays: Vec<Value> = taints.into_iter().filter(stays).collect();
-        Ok::<_, PeerError>((stays, node["metadata"]["annotations"]["picket.dev/fence-green"].clone()))
+        Ok::<_, PeerError>((
+            of_others(&node),
+            node["metadata"]["annotations"]["picket.dev/fence-green"].clone(),
+        ))
     };
     let before = green().await?;
     gateway.begin(&[]).await?;
