@@ -7,19 +7,6 @@
 //! it repeats reads and offs when no answer comes, never an on, and tells a lost session from one it closed.
 //! **Invariants.** The same seed and the same calls give the same history. Faults are data. Time in a world only grows.
 //! A packet of a closed session is never executed.
-//!
-//! ```
-//! use std::time::Duration;
-//! use picket_core::time::BootTime;
-//! use picket_driver_sim::{Fault, World};
-//!
-//! let at = |seconds| BootTime::from_boot(Duration::from_secs(seconds));
-//! let mut world = World::new(7);
-//! world.add_machine("n1").add_host("n1", "n1-bmc");
-//! world.fault("n1-bmc", Fault::OffTakes { least: Duration::from_secs(5), most: Duration::from_secs(8) });
-//! assert!(world.truth("n1", at(60)));
-//! assert_eq!(world.last_write("n1", at(60)), Some(at(60)));
-//! ```
 
 mod ask;
 mod chaos;

@@ -4,6 +4,7 @@ use crate::demo::Demo;
 use crate::failure::Failure;
 use crate::image;
 use crate::soak::{self, Soak};
+use crate::test::{What, flaky};
 
 /// What `cargo xtask help` prints.
 pub const USAGE: &str = "\
@@ -14,8 +15,15 @@ usage: cargo xtask <command>
   demo --kubernetes [--without-proof] [--yes]
                               on a real cluster: a StatefulSet comes back with its disk; or, by the taint alone, two
                               machines write to it. Wants root
-  test [--yes] [FILTER...]    all tests: units, models, end to end
-  soak [--yes] [FILTER...]    the same with the long counts
+  test [--yes]                the landing set: what decides whether a change is right (tests/README.md says why)
+  test --all                  everything there is
+  test NAME...                what has one of these words in the name of its test, program or package
+  test --changed[=REVISION]   what the change since the main branch, or a revision, can touch
+  test --list                 which tests are in which set, and why
+  flaky [--runs N] [--busy K] [--resume] [--all | NAME...]
+                              the same tests N times (20), with K processes that compute beside them (0): what failed how often.
+                              --resume adds to the runs of this commit that are kept
+  soak [--yes] [NAME...]      everything with the long counts
   soak ha [--runs N] [--seed S]
                               random runs of three gateways and three members of etcd that die, freeze and are cut off,
                               300 without a number, and then every named step; what was met is added up
@@ -48,20 +56,31 @@ pub enum Task {
         /// Which.
         which: Demo,
     },
-    /// Run the tests.
+    /// Run tests.
     Test {
         /// Install without asking.
         yes: bool,
-        /// Names of tests; none: all.
-        filters: Vec<String>,
+        /// Which.
+        what: What,
     },
+    /// Say which tests are in which set.
+    Sets,
+    /// Run tests many times.
+    Flaky(flaky::Options),
     /// Run the tests with the long counts.
     Soak {
         /// Install without asking.
         yes: bool,
-        /// Names of tests; none: all.
-        filters: Vec<String>,
+        /// Which.
+        what: What,
     },
+    /// Run a test, and note what it takes: nextest asks for it.
+    Measured {
+        /// The program and its arguments.
+        words: Vec<String>,
+    },
+    /// Compute until the input ends.
+    Busy,
     /// Run one soak.
     SoakOne {
         /// Install without asking.
@@ -109,6 +128,13 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
     if command == "image" {
         return image_of(rest);
     }
+    match command.as_str() {
+        "flaky" => return flaky_of(rest),
+        "measured" => return Ok(Task::Measured { words: rest.to_vec() }),
+        "busy" => return Ok(Task::Busy),
+        "test" => return test_of(rest),
+        _ => {}
+    }
     if command == "sim" {
         // It knows its options itself.
         return Ok(Task::Sim { options: rest.to_vec() });
@@ -124,8 +150,10 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
             &["--yes", "--ha", "--keep", "--kubernetes", "--without-proof"],
             false,
         ),
-        "test" => (Task::Test { yes: has("--yes"), filters: filters.clone() }, &["--yes"], true),
-        "soak" => (Task::Soak { yes: has("--yes"), filters: filters.clone() }, &["--yes"], true),
+        "soak" => {
+            let what = if filters.is_empty() { What::All } else { What::Named(filters.clone()) };
+            (Task::Soak { yes: has("--yes"), what }, &["--yes"], true)
+        }
         "verify" => (Task::Verify, &[], false),
         "fix" => (Task::Fix, &[], false),
         _ => return Err(Failure::new(format!("no such command: {command}\n\n{USAGE}"))),
@@ -140,6 +168,78 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
         Some(name) if !takes_names => Err(Failure::new(format!("{command} takes no {name}\n\n{USAGE}"))),
         _ => Ok(task),
     }
+}
+
+/// Which tests, of words that are no options of a command's own.
+#[derive(Default)]
+struct Which {
+    all: bool,
+    changed: Option<Option<String>>,
+    names: Vec<String>,
+}
+
+impl Which {
+    /// Whether it is one of ours.
+    fn takes(&mut self, word: &str) -> bool {
+        match word.split_once('=') {
+            Some(("--changed", revision)) => self.changed = Some(Some(revision.to_owned())),
+            _ if word == "--changed" => self.changed = Some(None),
+            _ if word == "--all" => self.all = true,
+            _ if !word.starts_with('-') => self.names.push(word.to_owned()),
+            _ => return false,
+        }
+        true
+    }
+
+    fn what(self) -> Result<What, Failure> {
+        match (self.all, self.changed, self.names.is_empty()) {
+            (false, None, true) => Ok(What::Landing),
+            (true, None, true) => Ok(What::All),
+            (false, Some(since), true) => Ok(What::Changed(since)),
+            (false, None, false) => Ok(What::Named(self.names)),
+            _ => Err(Failure::new(format!("--all, --changed and names are three choices: take one\n\n{USAGE}"))),
+        }
+    }
+}
+
+fn test_of(words: &[String]) -> Result<Task, Failure> {
+    let (mut yes, mut list, mut which) = (false, false, Which::default());
+    for word in words {
+        match word.as_str() {
+            "--yes" => yes = true,
+            "--list" => list = true,
+            "--help" => return Ok(Task::Help),
+            other if which.takes(other) => {}
+            other => return Err(Failure::new(format!("test has no option {other}\n\n{USAGE}"))),
+        }
+    }
+    match which.what()? {
+        What::Landing if list => Ok(Task::Sets),
+        _ if list => Err(Failure::new(format!("--list tells of all sets, and takes nothing beside it\n\n{USAGE}"))),
+        what => Ok(Task::Test { yes, what }),
+    }
+}
+
+fn flaky_of(words: &[String]) -> Result<Task, Failure> {
+    let (mut yes, mut resume, mut runs, mut busy) = (false, false, 20, 0);
+    let (mut which, mut words) = (Which::default(), words.iter());
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--yes" => yes = true,
+            "--resume" => resume = true,
+            "--runs" => runs = number(word, words.next())?,
+            "--busy" => busy = number(word, words.next())?,
+            "--help" => return Ok(Task::Help),
+            other if which.takes(other) => {}
+            other => return Err(Failure::new(format!("flaky has no option {other}\n\n{USAGE}"))),
+        }
+    }
+    Ok(Task::Flaky(flaky::Options { yes, what: which.what()?, runs, busy, resume }))
+}
+
+fn number(option: &str, given: Option<&String>) -> Result<u64, Failure> {
+    let number = given.and_then(|text| text.parse().ok());
+    number.ok_or_else(|| Failure::new(format!("{option} takes a whole number, as in {option} 300\n\n{USAGE}")))
 }
 
 fn which_demo(has: &impl Fn(&str) -> bool) -> Result<Demo, Failure> {
@@ -161,7 +261,7 @@ fn soak_one(soak: &'static Soak, words: &[String]) -> Result<Task, Failure> {
     let (mut yes, mut runs, mut seed) = (false, None, None);
     let mut words = words.iter().filter(|word| *word != soak.name);
     while let Some(word) = words.next() {
-        let number = match word.as_str() {
+        let wanted = match word.as_str() {
             "--yes" => {
                 yes = true;
                 continue;
@@ -171,9 +271,7 @@ fn soak_one(soak: &'static Soak, words: &[String]) -> Result<Task, Failure> {
             "--seed" => &mut seed,
             _ => return Err(Failure::new(format!("soak {} takes no {word}\n\n{USAGE}", soak.name))),
         };
-        *number = Some(words.next().and_then(|text| text.parse().ok()).ok_or_else(|| {
-            Failure::new(format!("{word} takes a whole number, as in {word} 300\n\n{USAGE}"))
-        })?);
+        *wanted = Some(number(word, words.next())?);
     }
     Ok(Task::SoakOne { yes, soak, runs, seed })
 }
@@ -234,11 +332,32 @@ mod tests {
         for wrong in ["demo --ha --keep", "demo --ha --kubernetes", "demo --without-proof"] {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(
-            parsed("test --yes heartbeat hold"),
-            Ok(Task::Test { yes: true, filters: vec!["heartbeat".into(), "hold".into()] })
-        );
         assert_eq!(parsed("demo --help"), Ok(Task::Help));
+    }
+
+    #[test]
+    fn tests_are_the_landing_set_or_all_or_those_of_a_name_or_of_a_change() {
+        let test = |what| Ok(Task::Test { yes: false, what });
+        assert_eq!(parsed("test"), test(What::Landing));
+        assert_eq!(parsed("test --all"), test(What::All));
+        assert_eq!(parsed("test heartbeat hold"), test(What::Named(vec!["heartbeat".into(), "hold".into()])));
+        assert_eq!(parsed("test --changed"), test(What::Changed(None)));
+        assert_eq!(parsed("test --changed=HEAD~3"), test(What::Changed(Some("HEAD~3".into()))));
+        assert_eq!(parsed("test --list"), Ok(Task::Sets));
+        for wrong in ["test --all heartbeat", "test --changed --all", "test --list --all", "test --fast"] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_fails_by_chance_is_looked_for_so_often_and_beside_so_much() {
+        let options = |what, runs, busy, resume| flaky::Options { yes: false, what, runs, busy, resume };
+        assert_eq!(parsed("flaky"), Ok(Task::Flaky(options(What::Landing, 20, 0, false))));
+        assert_eq!(
+            parsed("flaky --runs 10 --busy 4 --resume power"),
+            Ok(Task::Flaky(options(What::Named(vec!["power".into()]), 10, 4, true)))
+        );
+        assert!(parsed("flaky --runs many").is_err());
     }
 
     #[test]
@@ -268,7 +387,7 @@ mod tests {
         assert_eq!((soak.name, runs), ("kubernetes", None));
         assert_eq!(
             parsed("soak heartbeat"),
-            Ok(Task::Soak { yes: false, filters: vec!["heartbeat".into()] })
+            Ok(Task::Soak { yes: false, what: What::Named(vec!["heartbeat".into()]) })
         );
         for (line, word) in
             [("soak ha --runs many", "--runs"), ("soak ha sim", "sim"), ("soak --runs 3", "--runs")]

@@ -19,7 +19,6 @@ mod licences;
 mod openstack;
 mod packages;
 mod place;
-mod programs;
 mod prometheus;
 mod python;
 mod run;
@@ -37,7 +36,7 @@ use failure::Failure;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments::parse(&arguments).and_then(perform) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(Failure(message)) => {
             eprintln!("xtask: {message}");
             ExitCode::FAILURE
@@ -45,15 +44,22 @@ fn main() -> ExitCode {
     }
 }
 
-fn perform(task: Task) -> Result<(), Failure> {
+fn perform(task: Task) -> Result<ExitCode, Failure> {
     match task {
         Task::Help => {
             println!("{}", arguments::USAGE);
             Ok(())
         }
+        Task::Measured { words } => return test::measured::measured(&words),
+        Task::Busy => {
+            test::flaky::busy();
+            Ok(())
+        }
         Task::Demo { yes, which } => demo::demo(yes, which),
-        Task::Test { yes, filters } => test::test(yes, &filters, test::Length::Short),
-        Task::Soak { yes, filters } => test::test(yes, &filters, test::Length::Long),
+        Task::Test { yes, what } => test::test(yes, &what, test::Length::Short),
+        Task::Sets => test::sets(),
+        Task::Flaky(options) => test::flaky::flaky(&options),
+        Task::Soak { yes, what } => test::test(yes, &what, test::Length::Long),
         Task::SoakOne { yes, soak, runs, seed } => soak::soak(yes, soak, runs, seed),
         Task::Bench { yes, name, options } => bench::bench(yes, name.as_deref(), &options),
         Task::Sim { options } => sim::sim(&options),
@@ -61,4 +67,5 @@ fn perform(task: Task) -> Result<(), Failure> {
         Task::Verify => verify::verify(),
         Task::Fix => fix::fix(),
     }
+    .map(|()| ExitCode::SUCCESS)
 }

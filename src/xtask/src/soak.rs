@@ -20,26 +20,26 @@ pub struct Soak {
 const SOAKS: &[Soak] = &[
     Soak {
         name: "ha",
-        place: &["--package", "picket-tests", "--test", "hosts"],
-        tests: &["random::", "steps::"],
+        place: &["--package", "picket-tests", "--test", "gateways"],
+        tests: &["hosts::random::", "hosts::steps::"],
         beside: 1,
     },
     Soak {
         name: "kubernetes",
         place: &["--package", "picket-tests", "--test", "kubernetes"],
-        tests: &["seed::"],
+        tests: &["cluster::seed::"],
         beside: 3,
     },
     Soak {
         name: "story",
-        place: &["--package", "picket-tests", "--test", "story"],
-        tests: &["asleep::"],
+        place: &["--package", "picket-tests", "--test", "kubernetes"],
+        tests: &["story::asleep::"],
         beside: 1,
     },
     Soak {
         name: "thousand",
-        place: &["--package", "picket-tests", "--test", "thousand"],
-        tests: &["story::"],
+        place: &["--package", "picket-tests", "--test", "kubernetes"],
+        tests: &["thousand::story::"],
         beside: 1,
     },
 ];
@@ -51,7 +51,8 @@ pub fn named(name: &str) -> Option<&'static Soak> {
 
 /// Runs it, and shows what its tests say.
 pub fn soak(yes: bool, soak: &Soak, runs: Option<u64>, seed: Option<u64>) -> Result<(), Failure> {
-    let peers = test::peers(yes)?;
+    let _turn = test::turn()?;
+    let peers = test::with_build(yes)?;
     let mut command = place::cargo();
     command.args(["test", "--locked"]).args(soak.place);
     command.args(["--", "--nocapture", &format!("--test-threads={}", soak.beside)]).args(soak.tests);

@@ -1,22 +1,6 @@
-//! The real daemon against BMCs that others wrote, over real machines, with other people's clients looking on.
-//!
-//! In every one of them a receiver of releases asks the node itself at each request: nothing is let go before it is off.
+//! Devices before the software that others wrote for them: one conformance suite over every driver, the fence agents that Debian
+//! ships, and the simulated fleet before other people's clients.
 
-mod breach;
-mod cycle;
-mod hold;
-mod host;
-mod identity;
-mod inside;
-mod levels;
-mod lies;
-mod login;
-mod network;
-mod over_redfish;
-mod over_sushy;
-mod rack;
-mod redfish;
-mod restart;
-mod scene;
-mod silence;
-mod switching;
+mod agents;
+mod conformance;
+mod fleet;

@@ -1,6 +1,6 @@
 //! Where in each agent's source its line in the list was read: the function, and the text in it that decides.
 //!
-//! Of fence-agents [`READ_IN`](super::READ_IN), as Debian installs them (`tests/tests/agents` looks whether the installed ones say so).
+//! Of fence-agents [`READ_IN`](super::READ_IN), as Debian installs them (`tests/tests/devices/agents` looks whether the installed ones say so).
 
 /// The agent without `fence_`, the function or table, and text of one of its lines.
 #[rustfmt::skip]

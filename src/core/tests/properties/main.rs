@@ -9,6 +9,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod locks;
 mod oracle;
 mod truth;
 mod walk;

@@ -1,0 +1,15 @@
+//! The command line before a gateway that plays a script.
+
+mod broken;
+mod common;
+mod failed;
+mod fence;
+mod limits;
+mod many;
+mod people;
+mod several;
+mod show;
+mod storing;
+mod terminal;
+mod watch;
+mod wishes;

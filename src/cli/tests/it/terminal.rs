@@ -1,0 +1,94 @@
+//! On a terminal: live progress, colours, the question, Ctrl-C.
+
+use std::time::Duration;
+
+use crate::common::gateway::{Gateway, Script, Step};
+use crate::common::make::{good_fence, node};
+use crate::common::terminal::{Terminal, screen};
+use crate::common::{golden, picket};
+
+/// A fence whose phases can be seen.
+fn slow(name: &str, rest: Duration) -> Vec<Step> {
+    good_fence(name).into_iter().flat_map(|update| [Step::Say(update), Step::Rest(rest)]).collect()
+}
+
+async fn gateway(names: &[&str], rest: Duration) -> Gateway {
+    Gateway::start(Script {
+        nodes: names.iter().map(|name| node(name)).collect(),
+        streams: names.iter().map(|name| ((*name).to_owned(), [slow(name, rest)].into())).collect(),
+        ..Default::default()
+    })
+    .await
+}
+
+fn start(gateway: &Gateway, line: &str, variables: &[(&str, &str)]) -> Terminal {
+    let mut command = picket(line);
+    command.args(["--endpoint", &gateway.endpoint()]).envs(variables.iter().copied());
+    Terminal::start(command)
+}
+
+#[tokio::test]
+async fn a_line_a_node_is_rewritten_in_place_and_the_ends_stay() {
+    let gateway = gateway(&["r1n07"], Duration::from_millis(250)).await;
+    let (code, written) = start(&gateway, "fence r1n07 --yes", &[]).end().await;
+    assert_eq!(code, 0, "{written}");
+    assert!(written.matches("\x1b[1A\r\x1b[J").count() >= 4, "drawn again and again: {written:?}");
+    assert!(written.contains("waits for a second Off (bmc), 2 min 5"), "{written:?}");
+    assert!(
+        written.contains("\x1b[33mfencing") && written.contains("\x1b[36mfenced"),
+        "in colour: {written:?}"
+    );
+    golden("terminal.txt", &screen(&written));
+}
+
+#[tokio::test]
+async fn without_colours_it_is_live_all_the_same() {
+    let gateway = gateway(&["r1n07"], Duration::from_millis(50)).await;
+    let (code, written) = start(&gateway, "fence r1n07 --yes", &[("NO_COLOR", "1")]).end().await;
+    assert_eq!(code, 0);
+    assert!(
+        written.contains("\x1b[1A") && !written.contains("\x1b[3") && !written.contains("\x1b[0m"),
+        "{written:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_question_counts() {
+    let gateway = gateway(&["r1n07", "r1n08"], Duration::from_millis(1)).await;
+    let question = "Fence 2 nodes (r1n07, r1n08)? They are switched off hard and stay off. [y/N] ";
+    for (answer, code) in [("n\n", 2), ("\n", 2), ("yes, but\n", 2), ("y\n", 0)] {
+        let mut terminal = start(&gateway, "fence r1n07,r1n08", &[]);
+        terminal.until(question).await;
+        assert_eq!(gateway.script().fenced, [], "nothing is sent before the answer");
+        terminal.types(answer);
+        let (got, written) = terminal.end().await;
+        assert_eq!(got, code, "{answer:?}: {written}");
+    }
+    assert_eq!(gateway.script().fenced.len(), 2);
+}
+
+#[tokio::test]
+async fn an_interrupt_leaves_the_fence_going_and_says_so() {
+    let gateway = gateway(&["r1n07"], Duration::from_secs(60)).await;
+    let mut terminal = start(&gateway, "fence r1n07 --yes", &[]);
+    terminal.until("opened for alice").await;
+    terminal.interrupt();
+    let (code, written) = terminal.end().await;
+    assert_eq!(code, 130, "{written}");
+    assert!(screen(&written).contains("r1n07  left; the fence goes on"), "{written}");
+}
+
+#[tokio::test]
+async fn ten_nodes_leave_ten_reports_and_nothing_else() {
+    let names: Vec<String> = (1..=10).map(|n| format!("n{n:02}")).collect();
+    let refs: Vec<&str> = names.iter().map(String::as_str).collect();
+    let gateway = gateway(&refs, Duration::from_millis(30)).await;
+    let line = format!("fence {} --yes --parallel 3", names.join(","));
+    let (code, written) = start(&gateway, &line, &[]).end().await;
+    assert_eq!(code, 0);
+    let shown = screen(&written);
+    for name in &names {
+        assert_eq!(shown.matches(&format!("{name}  fenced and released")).count(), 1, "{shown}");
+    }
+    assert!(!shown.contains("fencing") && shown.trim_end().ends_with("10 nodes: 10 fenced"), "{shown}");
+}

@@ -1,0 +1,10 @@
+//! Settings: what is read, what is refused, and with which words.
+
+#![allow(clippy::unwrap_used)] // A test that cannot go on fails.
+
+mod common;
+mod etcd;
+mod faults;
+mod load;
+mod never;
+mod own_node;

@@ -1,0 +1,4 @@
+//! Releasers before a receiver of releases.
+
+mod permit;
+mod secrets;

@@ -1,0 +1,184 @@
+//! `cargo xtask flaky`: the same tests many times, to see which fail by chance.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::{Length, Run, What, turn};
+use crate::failure::Failure;
+use crate::{place, run};
+
+/// What was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Options {
+    pub yes: bool,
+    pub what: What,
+    /// In all, with those of earlier calls where `resume` is set.
+    pub runs: u64,
+    /// So many processes compute beside them.
+    pub busy: u64,
+    pub resume: bool,
+}
+
+/// Runs them as often as is wanted; each run is kept in a file as soon as it is over.
+pub fn flaky(options: &Options) -> Result<(), Failure> {
+    let _turn = turn()?;
+    let kept = Kept::of(options.busy)?;
+    if !options.resume {
+        kept.forget()?;
+    }
+    let before = kept.read()?.0.len() as u64;
+    if before < options.runs {
+        let run = Run::prepare(options.yes, &options.what, Length::Short)?;
+        let _busy = Busy::start(options.busy)?;
+        for n in before + 1..=options.runs {
+            println!("\nrun {n} of {}", options.runs);
+            let began = Instant::now();
+            let report = run.once()?;
+            report.tell(began.elapsed());
+            let mut lines: Vec<Value> = report
+                .failed()
+                .map(|outcome| {
+                    json!({ "run": n, "test": format!("{} {}", outcome.program, outcome.test), "why": outcome.why(),
+                            "seeds": outcome.seeds(), "printed": outcome.printed })
+                })
+                .collect();
+            let ended = report.outcomes().len();
+            lines.push(json!({ "run": n, "ended": ended, "wanted": run.wanted(), "seconds": began.elapsed().as_secs() }));
+            kept.add(&lines)?;
+        }
+    }
+    let (runs, failures) = kept.read()?;
+    tell(&runs, &failures, &kept.0)
+}
+
+/// `run`s that are over, and what failed in them.
+type Ended = (Vec<Value>, Vec<Value>);
+
+/// The file of one commit and one number of busy processes.
+struct Kept(PathBuf);
+
+impl Kept {
+    fn of(busy: u64) -> Result<Self, Failure> {
+        let git = |arguments: &[&str]| {
+            let mut command = Command::new("git");
+            command.args(arguments).current_dir(place::top());
+            run::output(command).map(|said| String::from_utf8_lossy(&said).trim().to_owned())
+        };
+        let changed = if git(&["status", "--porcelain"])?.is_empty() { "" } else { "-changed" };
+        let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+        let folder = place::cache()?.join("flaky");
+        std::fs::create_dir_all(&folder).map_err(Failure::of(folder.display()))?;
+        Ok(Self(folder.join(format!("{commit}{changed}-busy-{busy}.jsonl"))))
+    }
+
+    fn forget(&self) -> Result<(), Failure> {
+        match std::fs::remove_file(&self.0) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Failure::of(self.0.display())(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// In one write: a call that is killed leaves a whole run or none.
+    fn add(&self, lines: &[Value]) -> Result<(), Failure> {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(&self.0);
+        file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(Failure::of(self.0.display()))
+    }
+
+    fn read(&self) -> Result<Ended, Failure> {
+        match std::fs::read_to_string(&self.0) {
+            Ok(text) => Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).partition(|line: &Value| {
+                line["ended"].is_u64()
+            })),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Ended::default()),
+            Err(error) => Err(Failure::of(self.0.display())(error)),
+        }
+    }
+}
+
+/// What failed how often, and where the rest of it is.
+fn tell(runs: &[Value], failures: &[Value], file: &Path) -> Result<(), Failure> {
+    let number = |value: &Value| value.as_u64().unwrap_or_default();
+    let (seconds, ended): (u64, u64) =
+        (runs.iter().map(|run| number(&run["seconds"])).sum(), runs.iter().map(|run| number(&run["ended"])).sum());
+    let wanted: u64 = runs.iter().map(|run| number(&run["wanted"])).sum();
+    println!("\n{} runs, {ended} tests, {seconds} s; all of it: {}", runs.len(), file.display());
+    let mut often: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for failure in failures {
+        often.entry(failure["test"].as_str().unwrap_or_default()).or_default().push(failure);
+    }
+    for (test, times) in &often {
+        println!("  {} of {} runs failed: {test}", times.len(), runs.len());
+        for one in times {
+            println!("    run {}: {} {}", one["run"], one["why"].as_str().unwrap_or_default(), one["seeds"]);
+        }
+    }
+    if ended < wanted {
+        return Err(Failure::new(format!("of {wanted} tests {ended} ended")));
+    }
+    println!("{ended} passed, {} failed", failures.len());
+    match often.len() {
+        0 => Ok(()),
+        tests => Err(Failure::new(format!("{tests} tests failed by chance, {} times in {} runs", failures.len(), runs.len()))),
+    }
+}
+
+/// Processes that compute until this is dropped, or whoever holds it dies: their standard input ends then.
+struct Busy(Vec<Child>);
+
+impl Busy {
+    fn start(count: u64) -> Result<Self, Failure> {
+        let start = |_| {
+            let mut command = Command::new(place::built()?.join("xtask"));
+            command.arg("busy").stdin(Stdio::piped()).spawn().map_err(Failure::of("a busy process"))
+        };
+        (0..count).map(start).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// `xtask busy`: computes until its input ends.
+pub fn busy() {
+    std::thread::spawn(|| {
+        let mut number = 1_u64;
+        loop {
+            number = std::hint::black_box(number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+        }
+    });
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_add_up_over_calls_and_what_failed_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let kept = Kept(folder.path().join("runs"));
+        assert_eq!(kept.read(), Ok((Vec::new(), Vec::new())));
+        kept.add(&[json!({"run": 1, "ended": 7, "wanted": 7, "seconds": 9})]).expect("written");
+        let (runs, failures) = kept.read().expect("read");
+        assert_eq!((runs.len(), failures.len(), tell(&runs, &failures, &kept.0)), (1, 0, Ok(())));
+        let failed = json!({"run": 2, "test": "a::a b", "why": "late", "seeds": ["SEED=1"], "printed": ""});
+        kept.add(&[failed, json!({"run": 2, "ended": 7, "wanted": 7, "seconds": 9})]).expect("written");
+        let (runs, failures) = kept.read().expect("read");
+        assert_eq!((runs.len(), failures.len()), (2, 1));
+        let Err(Failure(why)) = tell(&runs, &failures, &kept.0) else { panic!("none failed") };
+        assert_eq!(why, "1 tests failed by chance, 1 times in 2 runs");
+        kept.forget().and_then(|()| kept.forget()).expect("gone");
+    }
+}

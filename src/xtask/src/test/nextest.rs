@@ -1,0 +1,76 @@
+//! cargo-nextest: a process a test, groups, time limits. It is installed once, beside the other tools.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::result::Outcome;
+use crate::failure::Failure;
+use crate::{place, run};
+
+/// Its lines of JSON are an experiment of nextest's, so the version is exact.
+const VERSION: &str = "0.9.128";
+
+/// The program, built on first use: a minute and a half on two cores, in the development profile, since it only waits.
+pub fn program() -> Result<PathBuf, Failure> {
+    let home = place::cache()?.join(format!("nextest-{VERSION}"));
+    let program = home.join("bin/cargo-nextest");
+    if program.exists() {
+        return Ok(program);
+    }
+    let building = home.join("building");
+    let mut install = place::cargo();
+    install.args(["install", "cargo-nextest", "--version", VERSION, "--locked", "--debug", "--quiet"]);
+    install.args(["--no-default-features", "--features", "default-no-update", "--no-track", "--root"]);
+    install.arg(&home).arg("--target-dir").arg(&building);
+    // A folder that no setting of the workspace reaches: the workspace's own lock and profile are not nextest's.
+    install.current_dir("/");
+    run::shown(install)?;
+    std::fs::remove_dir_all(&building).map_err(Failure::of(building.display()))?;
+    Ok(program)
+}
+
+/// `cargo nextest list` of what `filter` selects: nextest's JSON, which names every test and says of each whether it is selected.
+pub fn list(filter: &str) -> Result<Value, Failure> {
+    let mut command = nextest("list")?;
+    command.args(["--message-format", "json", "--filterset", filter]);
+    serde_json::from_slice(&run::output(command)?).map_err(Failure::of("cargo nextest list"))
+}
+
+/// Runs what `filter` selects; `set` adds variables. `each` hears how each test ended, as soon as it did.
+pub fn run(
+    filter: &str,
+    set: impl FnOnce(&mut Command),
+    mut each: impl FnMut(Outcome),
+) -> Result<(), Failure> {
+    let mut command = nextest("run")?;
+    command.args(["--no-fail-fast", "--message-format", "libtest-json-plus", "--filterset", filter]);
+    command.env("NEXTEST_EXPERIMENTAL_LIBTEST_JSON", "1").stdin(Stdio::null()).stdout(Stdio::piped());
+    set(&mut command);
+    let mut child = command.spawn().map_err(Failure::of("cargo nextest run"))?;
+    let lines = child.stdout.take().map(BufReader::new).into_iter().flat_map(BufReader::lines);
+    lines.map_while(Result::ok).filter_map(|line| Outcome::read(&line)).for_each(&mut each);
+    let status = child.wait().map_err(Failure::of("cargo nextest run"))?;
+    // 100: tests failed, which `each` has heard; 4: none is selected.
+    match status.code() {
+        Some(0 | 4 | 100) => Ok(()),
+        _ => Err(Failure::new(format!("cargo nextest run: {status}"))),
+    }
+}
+
+fn nextest(what: &str) -> Result<Command, Failure> {
+    let mut command = place::cargo();
+    let cargo = command.get_program().to_owned();
+    // Started as cargo would start it, with the environment that `place::cargo` has cleaned.
+    let mut nextest = Command::new(program()?);
+    nextest.args(["nextest", what, "--workspace", "--locked", "--cargo-quiet"]).current_dir(place::top());
+    for (name, value) in command.env("CARGO", cargo).get_envs() {
+        match value {
+            Some(value) => nextest.env(name, value),
+            None => nextest.env_remove(name),
+        };
+    }
+    Ok(nextest)
+}

@@ -1,0 +1,69 @@
+//! S11: a lock that somebody else had put on a server is found, taken off where it bars us, and put back with its reason.
+
+use picket_tests::Result;
+use picket_tests::peers::{OPENSTACK_HOSTS, Who};
+use serde_json::{Value, json};
+
+use crate::openstack::driven::{IMPATIENT, Plan};
+use crate::openstack::scene::{act, cloud};
+
+/// Locks it by hand.
+async fn lock(who: &Who, server: &str, reason: &str) -> Result<()> {
+    let path = format!("/servers/{server}/action");
+    let body = json!({ "lock": { "locked_reason": reason } });
+    let asked =
+        json!({ "service": "compute", "method": "POST", "path": path, "body": body, "version": "2.73" });
+    let told = cloud().await?.ask(who, "rest", asked).await?;
+    assert_eq!(told["status"], 202, "{told}");
+    Ok(())
+}
+
+async fn locked(server: &str) -> Result<(Value, Value)> {
+    let look = cloud().await?.look(&Who::Admin, server).await?;
+    Ok((look["locked"].clone(), look["locked_reason"].clone()))
+}
+
+/// With its volume, as a tenant and as an administrator.
+async fn comes_back_as_it_was(who: &Who, name: &str) -> Result<()> {
+    let cloud = cloud().await?;
+    let server = cloud.server(name, OPENSTACK_HOSTS[0]).await?;
+    let volume = cloud.volume(name).await?;
+    cloud.attach(&server, &volume).await?;
+    lock(&Who::Tenant, &server, "we migrate it on Monday").await?;
+    let driven = Plan::over(who, &[&server]).start().await?;
+    let told = driven.fence().await?;
+    driven.detached_once_proven(told.is_fenced(&driven), 1)?;
+    cloud.until_volume(&volume, "available").await?;
+    let back = driven.unfence().await?;
+    assert_eq!(back.kind(), "unfenced", "{back:#?}");
+    assert_eq!(locked(&server).await?, (json!(true), json!("we migrate it on Monday")));
+    assert_eq!(cloud.runs_on(&server)?, [OPENSTACK_HOSTS[0]]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_tenant_s_lock_is_put_back_by_the_tenant() -> Result<()> {
+    comes_back_as_it_was(&Who::Tenant, "locked-before").await
+}
+
+#[tokio::test]
+async fn a_tenant_s_lock_is_put_back_by_an_administrator() -> Result<()> {
+    comes_back_as_it_was(&Who::Admin, "locked-before-by-tenant").await
+}
+
+/// A tenant may not undo it: nothing is stopped, nothing is let go, and it is told why.
+#[tokio::test]
+async fn an_administrator_s_lock_bars_a_tenant_s_gateway() -> Result<()> {
+    let cloud = cloud().await?;
+    let server = cloud.server("locked-by-admin", OPENSTACK_HOSTS[1]).await?;
+    lock(&Who::Admin, &server, "evidence").await?;
+    let driven = Plan::over(&Who::Tenant, &[&server]).rules(IMPATIENT).start().await?;
+    driven.fence().await?.needs_operator("levels_spent", &driven);
+    let log = driven.gateway.log();
+    assert!(log.contains("an administrator locked it, and this user may not unlock it"), "{log}");
+    assert_eq!(driven.did()?, ["spawn"]);
+    assert_eq!(locked(&server).await?, (json!(true), json!("evidence")));
+    let unlock = act(cloud, &Who::Admin, &server, json!({ "unlock": null })).await?;
+    assert_eq!(unlock.0, 202);
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! Whom etcd lets in, and whom we believe to be etcd: TLS, users, versions, clusters.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use etcd_client::Permission;
+use picket_config::{EtcdSettings, EtcdTls, EtcdUser, SecretSource};
+use picket_core::election::{Election, ElectionError};
+use picket_core::ids::Version;
+use picket_core::store::{Store, StoreError};
+use picket_tests::peers::{Etcd, EtcdCluster};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+
+use crate::etcd::common::{plain, write_of};
+use crate::etcd::house::{House, candidate, guard, raw, settings};
+
+fn new(settings: EtcdSettings) -> House {
+    House::new(settings, candidate("g1"))
+}
+
+fn says<T: std::fmt::Debug>(answer: Result<T, StoreError>, words: &str) {
+    match answer {
+        Err(StoreError::Unavailable(why)) if why.contains(words) => {}
+        other => panic!("{words:?} is not said: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_etcd_with_the_lease_bug_is_refused_unless_told_otherwise() {
+    let cluster = EtcdCluster::start_with(Etcd::Old, 1, &[]).await.unwrap();
+    let house = new(settings(cluster.endpoints()));
+    says(house.store.load_all().await, "allow_etcd_with_lease_bug");
+    match house.election.campaign().await {
+        Err(ElectionError::Unavailable(why)) => assert!(why.contains("3.4.23"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    let told = new(EtcdSettings { allow_lease_bug: true, ..settings(cluster.endpoints()) });
+    let won = told.lead().await;
+    told.store.write(guard(&won), write_of(plain("r1n01", 1), 0)).await.unwrap();
+    told.election.resign().await.unwrap();
+}
+
+/// Every member is looked at, also those that are not asked.
+#[tokio::test]
+async fn one_old_member_among_others_is_refused() {
+    let (good, old) =
+        (EtcdCluster::start(1).await.unwrap(), EtcdCluster::start_with(Etcd::Old, 1, &[]).await.unwrap());
+    let both = [good.endpoints(), old.endpoints()].concat();
+    says(new(settings(both)).store.load_all().await, "allow_etcd_with_lease_bug");
+}
+
+#[tokio::test]
+async fn members_of_two_clusters_are_no_cluster() {
+    let (one, two) = (EtcdCluster::start(1).await.unwrap(), EtcdCluster::start(1).await.unwrap());
+    let both = [one.endpoints(), two.endpoints()].concat();
+    says(new(settings(both)).store.load_all().await, "of another cluster");
+}
+
+struct Pki {
+    directory: tempfile::TempDir,
+    ca: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Pki {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let pki = Self { directory: tempfile::tempdir().unwrap(), ca };
+        pki.write("ca.pem", &pki.ca.pem());
+        pki
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::write(self.at(name), text).unwrap();
+        std::fs::set_permissions(self.at(name), std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    /// A certificate for these addresses, or of a client.
+    fn issue(&self, name: &str, addresses: &[IpAddr]) {
+        let names: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.ca).unwrap();
+        self.write(&format!("{name}.pem"), &certificate.pem());
+        self.write(&format!("{name}.key"), &key.serialize_pem());
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[tokio::test]
+async fn tls_is_spoken_with_whom_the_ca_vouches_for_and_nobody_else() {
+    let (pki, other) = (Pki::new(), Pki::new());
+    // etcd wants to know its address before it has one: its certificate is of all that it may get.
+    let loopback: Vec<IpAddr> = vec!["127.0.0.1".parse().unwrap()];
+    pki.issue("server", &loopback);
+    pki.issue("client", &[]);
+    other.issue("client", &[]);
+    let arguments = [
+        format!("--cert-file={}", shown(&pki.at("server.pem"))),
+        format!("--key-file={}", shown(&pki.at("server.key"))),
+        "--client-cert-auth".to_owned(),
+        format!("--trusted-ca-file={}", shown(&pki.at("ca.pem"))),
+    ];
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut cluster = EtcdCluster::start_with(Etcd::Present, 1, &arguments).await.unwrap();
+    // The certificate that it shows from now on is of its own address; etcd reads it anew for each connection.
+    pki.issue("server", &[cluster.member(0).client().ip()]);
+    let with = |ca: &Pki, own: Option<&Pki>| {
+        let own = own.map(|own| (own.at("client.pem"), own.at("client.key")));
+        EtcdSettings { tls: EtcdTls { ca: Some(ca.at("ca.pem")), own }, ..settings(cluster.endpoints()) }
+    };
+
+    let house = new(with(&pki, Some(&pki)));
+    let won = house.lead().await;
+    house.store.write(guard(&won), write_of(plain("r1n01", 1), 0)).await.unwrap();
+
+    says(new(with(&other, Some(&pki))).store.load_all().await, "certificate");
+    for stranger in [with(&pki, None), with(&pki, Some(&other))] {
+        let refused = new(stranger).store.load_all().await;
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    }
+    let plain = settings(vec![cluster.endpoints()[0].replace("https", "http")]);
+    let refused = new(plain).store.load_all().await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    // A certificate of somebody else's address.
+    pki.issue("server", &["127.0.0.99".parse().unwrap()]);
+    says(new(with(&pki, Some(&pki))).store.load_all().await, "certificate");
+}
+
+/// An etcd that knows users: root, and one for us.
+async fn with_users(arguments: &[&str]) -> EtcdCluster {
+    let cluster = EtcdCluster::start_with(Etcd::Present, 1, arguments).await.unwrap();
+    let mut raw = raw(&cluster.endpoints()).await;
+    raw.role_add("root").await.unwrap();
+    raw.user_add("root", "toor", None).await.unwrap();
+    raw.user_grant_role("root", "root").await.unwrap();
+    raw.role_add("picket").await.unwrap();
+    let everything = Permission::read_write("/picket/").with_prefix();
+    raw.role_grant_permission("picket", everything).await.unwrap();
+    raw.user_add("picket", "secret12", None).await.unwrap();
+    raw.user_grant_role("picket", "picket").await.unwrap();
+    raw.auth_enable().await.unwrap();
+    cluster
+}
+
+fn password(pki: &Pki, text: &str) -> Option<EtcdUser> {
+    pki.write("password", text);
+    Some(EtcdUser { name: "picket".to_owned(), password: SecretSource::File(pki.at("password")) })
+}
+
+#[tokio::test]
+async fn etcd_knows_us_by_name_and_password() {
+    let cluster = with_users(&["--bcrypt-cost=4"]).await;
+    let files = Pki::new();
+    says(new(settings(cluster.endpoints())).store.load_all().await, "set user in [store]");
+    let wrong = new(EtcdSettings { user: password(&files, "hunter2"), ..settings(cluster.endpoints()) });
+    let refused = wrong.store.load_all().await;
+    assert!(!format!("{refused:?}").contains("hunter2"));
+    says(refused, "does not know this user with this password");
+    // What is in the file is read when it is needed: nothing has to be started again.
+    files.write("password", "secret12\n");
+    wrong.store.load_all().await.unwrap();
+
+    let mine = EtcdSettings { user: password(&files, "secret12"), ..settings(cluster.endpoints()) };
+    let won = new(mine.clone());
+    let guard = guard(&won.lead().await);
+    won.store.write(guard, write_of(plain("r1n01", 1), 0)).await.unwrap();
+    let elsewhere = EtcdSettings { prefix: "/elsewhere/".to_owned(), ..mine };
+    says(new(elsewhere).store.load_all().await, "grant it read and write of the prefix");
+    let nobody = EtcdCluster::start(1).await.unwrap();
+    let unneeded = EtcdSettings { user: password(&files, "secret12"), ..settings(nobody.endpoints()) };
+    says(new(unneeded).store.load_all().await, "remove user from [store]");
+}
+
+#[tokio::test]
+async fn a_token_that_expired_or_was_voided_is_replaced_without_a_word() {
+    let cluster = with_users(&["--bcrypt-cost=4", "--auth-token=simple", "--auth-token-ttl=1"]).await;
+    let files = Pki::new();
+    let mine = EtcdSettings { user: password(&files, "secret12"), ..settings(cluster.endpoints()) };
+    let house = new(mine);
+    house.store.load_all().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    house.store.load_all().await.expect("a new token");
+
+    let leadership = house.permit().await;
+    house.store.write(leadership.guard(), write_of(plain("r1n01", 1), 0)).await.unwrap();
+    // Any change of users voids what was handed out; so does a new password.
+    let options = etcd_client::ConnectOptions::new().with_user("root", "toor");
+    let mut root = etcd_client::Client::connect(cluster.endpoints(), Some(options)).await.unwrap();
+    root.user_add("somebody", "else", None).await.unwrap();
+    house.store.write(leadership.guard(), write_of(plain("r1n01", 2), 1)).await.expect("a new token");
+    files.write("password", "another1");
+    root.user_change_password("picket", "another1").await.unwrap();
+    house.store.write(leadership.guard(), write_of(plain("r1n01", 3), 2)).await.expect("the new password");
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    leadership.check().expect("its lease was kept all the while");
+    let version = house.store.load(&crate::etcd::common::node("r1n01")).await.unwrap().unwrap().version;
+    assert_eq!(version, Version(3));
+}

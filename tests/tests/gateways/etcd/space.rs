@@ -1,0 +1,139 @@
+//! An etcd without space, and stores that may not be used.
+
+use std::time::Duration;
+
+use etcd_client::{AlarmAction, AlarmOptions, AlarmType};
+use picket_core::election::{Election, ElectionError};
+use picket_core::ids::Version;
+use picket_core::store::{Store, StoreError};
+use picket_tests::peers::{Etcd, EtcdCluster};
+
+use crate::etcd::common::{node, plain, write_of};
+use crate::etcd::house::{House, guard, raw, settings, soon};
+
+#[tokio::test]
+async fn without_space_nothing_is_written_and_leadership_lasts() {
+    let cluster =
+        EtcdCluster::start_with(Etcd::Present, 1, &["--quota-backend-bytes=2097152"]).await.unwrap();
+    let house = House::named(cluster.endpoints(), "g1");
+    let leadership = house.permit().await;
+    house.store.write(leadership.guard(), write_of(plain("r1n01", 1), 0)).await.unwrap();
+    let mut raw = raw(&cluster.endpoints()).await;
+    let filler = vec![b'x'; 200_000];
+    while raw.put("/filler", filler.clone(), None).await.is_ok() {}
+
+    let full = house.store.write(leadership.guard(), write_of(plain("r1n01", 2), 1)).await;
+    assert!(
+        matches!(&full, Err(StoreError::Unavailable(why)) if why.contains("--quota-backend-bytes")),
+        "{full:?}"
+    );
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    leadership.check().expect("leases are kept without space");
+    house.store.check(leadership.guard(), &node("r1n01"), Version(1)).await.unwrap();
+
+    let revision = raw.delete("/filler", None).await.unwrap().header().unwrap().revision();
+    raw.compact(revision, None).await.unwrap();
+    raw.defragment().await.unwrap();
+    let alarms = raw.alarm(AlarmAction::Get, AlarmType::Nospace, None).await.unwrap();
+    for alarm in alarms.alarms() {
+        let mut options = AlarmOptions::new();
+        options.with_member(alarm.member_id());
+        raw.alarm(AlarmAction::Deactivate, AlarmType::Nospace, Some(options)).await.unwrap();
+    }
+    // One that was done and not answered in time is written, too: another one is refused then.
+    soon("it is written", 10, async || {
+        house.store.write(leadership.guard(), write_of(plain("r1n01", 2), 1)).await.is_ok()
+            || house.store.check(leadership.guard(), &node("r1n01"), Version(2)).await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_record_that_is_too_large_is_refused_and_not_unknown() {
+    let cluster = EtcdCluster::start(1).await.unwrap();
+    let house = House::named(cluster.endpoints(), "g1");
+    let guard = guard(&house.lead().await);
+    let huge = house.store.put_note(guard, "huge", Version(0), Some("x".repeat(2 << 20))).await;
+    assert!(matches!(&huge, Err(StoreError::Unavailable(why)) if why.contains("too large")), "{huge:?}");
+}
+
+/// Many large records come in pages.
+#[tokio::test]
+async fn a_large_fleet_is_read_whole() {
+    let cluster = EtcdCluster::start(1).await.unwrap();
+    let house = House::named(cluster.endpoints(), "g1");
+    let guard = guard(&house.lead().await);
+    let mut names = Vec::new();
+    for n in 0..600 {
+        let mut record = plain(&format!("n{n:04}"), n);
+        record.wired =
+            (0..100).map(|d| (crate::etcd::common::device(&format!("pdu-{d}")), "x".repeat(60))).collect();
+        names.push(record.node.clone());
+        house.store.write(guard, write_of(record, 0)).await.unwrap();
+    }
+    let read = House::named(cluster.endpoints(), "g2").store.load_all().await.unwrap();
+    assert_eq!(read.iter().map(|one| one.record.node.clone()).collect::<Vec<_>>(), names);
+    assert!(read.iter().all(|one| one.version == Version(1) && one.record.wired.len() == 100));
+    let changed = house.store.changed_since(read[299].revision).await.unwrap();
+    assert_eq!(changed.len(), 300);
+}
+
+#[tokio::test]
+async fn a_store_that_may_not_be_used_says_why() {
+    let cluster = EtcdCluster::start(1).await.unwrap();
+    let mut raw = raw(&cluster.endpoints()).await;
+    let house = House::named(cluster.endpoints(), "g1");
+    let won = house.lead().await;
+
+    // Left for another one: not even the leader goes on.
+    raw.put("/picket/marked", "etcd at b, 2026-11-21", None).await.unwrap();
+    let left = house.store.write(guard(&won), write_of(plain("r1n01", 1), 0)).await;
+    assert!(matches!(&left, Err(StoreError::Deposed(why)) if why.contains("moved to etcd at b")), "{left:?}");
+    let fresh = || House::named(cluster.endpoints(), "g2");
+    let refused = fresh().store.load_all().await;
+    assert!(
+        matches!(&refused, Err(StoreError::Moved(why)) if why.contains("moved to etcd at b")),
+        "{refused:?}"
+    );
+    let refused = fresh().election.campaign().await;
+    assert!(
+        matches!(&refused, Err(ElectionError::Unavailable(why)) if why.contains("moved to etcd at b")),
+        "{refused:?}"
+    );
+    raw.delete("/picket/marked", None).await.unwrap();
+    fresh().store.load_all().await.unwrap();
+
+    raw.put("/picket/filling", "", None).await.unwrap();
+    let refused = fresh().store.load_all().await;
+    assert!(matches!(&refused, Err(StoreError::Damaged(why)) if why.contains("restore")), "{refused:?}");
+    raw.delete("/picket/filling", None).await.unwrap();
+
+    raw.put("/picket/format", r#"{"v":9,"body":9}"#, None).await.unwrap();
+    let refused = fresh().store.load_all().await;
+    assert!(matches!(&refused, Err(StoreError::Damaged(why)) if why.contains("format 9")), "{refused:?}");
+
+    // What lost its own values is damaged, and no new store, also to who never saw it.
+    raw.delete("/picket/format", None).await.unwrap();
+    let refused = fresh().store.load_all().await;
+    assert!(matches!(&refused, Err(StoreError::Damaged(why)) if why.contains("missing")), "{refused:?}");
+    let options = etcd_client::DeleteOptions::new().with_prefix();
+    raw.delete("/picket/", Some(options)).await.unwrap();
+    let refused = house.etcd.store().revision().await;
+    assert!(matches!(&refused, Err(StoreError::Damaged(why)) if why.contains("is gone")), "{refused:?}");
+}
+
+/// Two fleets in one etcd, each with a leader of its own.
+#[tokio::test]
+async fn a_prefix_is_a_fleet() {
+    let cluster = EtcdCluster::start(1).await.unwrap();
+    let of = |prefix: &str| {
+        let settings = settings(cluster.endpoints());
+        let settings = picket_config::EtcdSettings { prefix: prefix.to_owned(), ..settings };
+        House::new(settings, crate::etcd::house::candidate("g1"))
+    };
+    let (one, two) = (of("/one/"), of("/two/"));
+    let (first, second) = (one.lead().await, two.lead().await);
+    assert_ne!(first.incarnation, second.incarnation);
+    one.store.write(guard(&first), write_of(plain("r1n01", 1), 0)).await.unwrap();
+    assert_eq!(two.store.load_all().await.unwrap(), []);
+}

@@ -1,0 +1,124 @@
+//! Policies that would be mistakes.
+
+use picket_tests::Result;
+use serde_json::json;
+
+use crate::controller::held::lasts;
+use crate::controller::scene::Scene;
+
+#[tokio::test]
+async fn a_policy_that_would_be_a_mistake_says_so_and_harms_nobody() -> Result<()> {
+    let scene = Scene::open().await?;
+    let quick = json!([{ "type": "Ready", "status": "False", "forSeconds": 5 }]);
+    let of = |key: &str, value: &str| json!({ "matchLabels": { key: value } });
+    let nothing = json!({ "nodeSelector": of("role", "wroker"), "unhealthyConditions": quick });
+    scene.named_policy("nothing", &nothing).await?;
+    let control_plane = of("node-role.kubernetes.io/control-plane", "");
+    let members = json!({ "nodeSelector": control_plane, "unhealthyConditions": quick });
+    scene.named_policy("members", &members).await?;
+    scene.policy(&json!({ "unhealthyConditions": quick })).await?;
+    let zone =
+        json!({ "nodeSelector": of("topology.kubernetes.io/zone", "a"), "unhealthyConditions": quick });
+    scene.named_policy("zone-a", &zone).await?;
+    let controller = scene.controller("one")?;
+
+    for (policy, reason, words) in [
+        ("nothing", "SelectsNothing", "nodeSelector"),
+        ("members", "ControlPlane", "controlPlaneNodes"),
+        ("workers", "SharesNodes", "zone-a selects n1, n2, n3 too"),
+        ("zone-a", "SharesNodes", "workers selects n1, n2, n3 too"),
+    ] {
+        let said = scene.told(policy, "Accepted", reason).await?;
+        assert!(said.contains(words), "{policy}: {said}");
+    }
+    for node in ["n1", "m1", "n4"] {
+        scene.kubelets.says(node, false).await?;
+    }
+    // The one for which one policy alone speaks.
+    scene.event("n4", "Fenced", &controller).await?;
+    assert_eq!(scene.fences().await?, ["n4"], "{}", controller.log());
+
+    // By name, and so that one policy alone speaks for it.
+    let named =
+        json!({ "nodeSelector": control_plane, "unhealthyConditions": quick, "controlPlaneNodes": ["m1"] });
+    scene.named_policy("members", &named).await?;
+    scene.event("m1", "Fenced", &controller).await?;
+    scene.cluster.kubectl(&["delete", "fencingpolicy", "zone-a"]).await?;
+    scene.event("n1", "Fenced", &controller).await?;
+
+    let all = json!({ "nodeSelector": { "matchExpressions": [{ "key": "no-such-label", "operator": "DoesNotExist" }] } });
+    scene.cluster.kubectl(&["delete", "fencingpolicies", "--all"]).await?;
+    scene.named_policy("all", &all).await?;
+    let before = scene.fences().await?;
+    let said = scene.told("all", "Acting", "SelectsEverything").await?;
+    assert!(said.contains("everyNode: true"), "{said}");
+    // For two renewals and longer one of them would be dead.
+    scene.kubelets.says("n5", false).await?;
+    lasts(20).await?;
+    assert_eq!(scene.fences().await?, before, "{}", controller.log());
+    Ok(())
+}
+
+/// K11: a second one that is down has cost the cluster's etcd its quorum.
+#[tokio::test]
+async fn of_the_control_plane_none_is_fenced_while_another_one_is_not_back() -> Result<()> {
+    let scene = Scene::open().await?;
+    let member = json!({ "node-role.kubernetes.io/control-plane": "" });
+    scene.kubelets.joins("m2", &member).await?;
+    let policy = json!({
+        "nodeSelector": { "matchLabels": member },
+        "unhealthyConditions": [{ "type": "Ready", "status": "False", "forSeconds": 5 }],
+        "controlPlaneNodes": ["m1", "m2"],
+    });
+    scene.named_policy("members", &policy).await?;
+    let controller = scene.controller("one")?;
+    scene.told("members", "Acting", "Acting").await?;
+    scene.kubelets.says("m1", false).await?;
+    scene.event("m1", "Fenced", &controller).await?;
+    scene.kubelets.says("m2", false).await?;
+    let words = scene.event("m2", "FenceWithheld", &controller).await?;
+    assert!(words.contains("m1"), "{words}");
+    lasts(20).await?;
+    assert_eq!(scene.fences().await?, ["m1"], "{}", controller.log());
+    // It is back: the other one is dead still.
+    scene.kubelets.boots("m1").await?;
+    scene.event("m2", "Fenced", &controller).await?;
+    assert_eq!(scene.fences().await?, ["m1", "m2"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_the_schema_can_say_is_refused_by_the_api_server() -> Result<()> {
+    let scene = Scene::open().await?;
+    let selector = json!({ "matchLabels": { "role": "worker" } });
+    let requirement = |operator: &str| json!({ "matchExpressions": [{ "key": "a", "operator": operator }] });
+    for (spec, words) in [
+        (json!({}), "nodeSelector"),
+        (json!({ "nodeSelector": {} }), "an empty nodeSelector selects every Node"),
+        (json!({ "nodeSelector": requirement("In") }), "In and NotIn want values"),
+        (json!({ "nodeSelector": requirement("Hope") }), "Unsupported value"),
+        (json!({ "nodeSelector": selector, "then": "Reboot" }), "Unsupported value"),
+        (json!({ "nodeSelector": selector, "colour": "red" }), "unknown field"),
+        (
+            json!({ "nodeSelector": selector, "unhealthyConditions": [{ "type": "Ready", "status": "True" }] }),
+            "a Node that is Ready is healthy",
+        ),
+        (
+            json!({ "nodeSelector": selector, "unhealthyConditions": [{ "type": "Ready", "status": "False", "forSeconds": 1 }] }),
+            "greater than or equal to 5",
+        ),
+        (json!({ "nodeSelector": selector, "exclude": { "nodeSelector": {} } }), "excludes every Node"),
+    ] {
+        let refused = scene.named_policy("wrong", &spec).await.expect_err("it is refused").to_string();
+        assert!(refused.contains(words), "{words} is not in {refused}");
+    }
+    let defaulted = json!({ "nodeSelector": {}, "everyNode": true });
+    scene.named_policy("right", &defaulted).await?;
+    let read = scene.cluster.json(&["get", "fencingpolicy", "right"]).await?;
+    assert_eq!(
+        (&read["spec"]["then"], &read["spec"]["quietSeconds"]),
+        (&json!("StayOff"), &json!(60)),
+        "{read}"
+    );
+    Ok(())
+}
