@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::select::END_TO_END;
+use super::list::Test;
 use super::table::Row;
 use crate::failure::Failure;
 use crate::{place, run};
@@ -45,21 +45,18 @@ impl Change {
         Ok(Self { files: files.lines().map(PathBuf::from).collect(), packages: packages.collect() })
     }
 
-    /// As nextest selects it; of the end to end what the rows say.
-    pub fn filter(&self, rows: &[Row]) -> String {
-        let (changed, reached) = self.reached();
-        let mut filters: Vec<String> =
-            reached.iter().map(|name| format!("package(={name}) & not {END_TO_END}")).collect();
-        filters.extend(self.families());
-        let about = |row: &&Row| {
-            let meant = |name: &String| row.about.contains(name);
-            changed.iter().any(meant)
-        };
+    /// What it can touch of the tests; of the end to end, what the rows say.
+    pub fn touches<'a>(&self, rows: &'a [Row]) -> Touched<'a> {
+        let (changed, packages) = self.reached();
         // A crate that no row is about is behind all of them.
         let is_behind_all = |name: &String| !rows.iter().any(|row| row.about.contains(name));
-        let all = reached.contains(TESTS) && changed.iter().any(is_behind_all);
-        filters.extend(rows.iter().filter(|row| all || about(row)).map(Row::filter));
-        if filters.is_empty() { "none()".to_owned() } else { filters.join(" | ") }
+        let all = packages.contains(TESTS) && changed.iter().any(is_behind_all);
+        let about = |row: &&Row| all || changed.iter().any(|name| row.about.contains(name));
+        Touched {
+            packages,
+            modules: self.files.iter().filter_map(|file| module(file)).collect(),
+            rows: rows.iter().filter(about).collect(),
+        }
     }
 
     /// The folders' names of the packages that changed, and of the packages whose tests that can touch.
@@ -68,8 +65,8 @@ impl Change {
         for file in &self.files {
             let of = self.packages.iter().filter(|package| file.starts_with(&package.folder));
             match of.max_by_key(|package| package.folder.components().count()) {
-                // Tests of one module touch nobody else: `families` has them.
-                Some(package) if family(file).is_none() => {
+                // Tests of one module touch nobody else.
+                Some(package) if module(file).is_none() => {
                     changed.insert(last(&package.folder));
                     reached.insert(package.name.clone());
                 }
@@ -102,12 +99,26 @@ impl Change {
         // A page or an example changes no crate; its rows, where there are any, are about it.
         (changed, reached)
     }
+}
 
-    fn families(&self) -> BTreeSet<String> {
-        let filter = |(program, module): (String, String)| {
-            format!("binary_id(=picket-tests::{program}) & test(/^{module}::/)")
-        };
-        self.files.iter().filter_map(|file| family(file)).map(filter).collect()
+/// What a change can touch.
+#[derive(Debug)]
+pub struct Touched<'a> {
+    /// All tests of these, but the end to end.
+    packages: BTreeSet<String>,
+    /// The end-to-end tests of these: program and module.
+    modules: BTreeSet<(String, String)>,
+    /// And those that these name.
+    rows: Vec<&'a Row>,
+}
+
+impl Touched<'_> {
+    pub fn has(&self, test: &Test) -> bool {
+        if !test.is_end_to_end() {
+            return self.packages.contains(&test.package);
+        }
+        let changed = |(program, module): &(String, String)| test.binary == *program && test.module() == module;
+        self.modules.iter().any(changed) || self.rows.iter().any(|row| row.has(test))
     }
 }
 
@@ -132,7 +143,7 @@ impl Package {
 }
 
 /// `tests/tests/power/survival/killed.rs` is of the module `survival` of `power`.
-fn family(file: &Path) -> Option<(String, String)> {
+fn module(file: &Path) -> Option<(String, String)> {
     let words: Vec<_> = file.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     match &words[..] {
         [tests, again, program, module, _, ..] if tests == "tests" && again == "tests" => {
@@ -166,7 +177,8 @@ mod tests {
         Package { name: name.to_owned(), folder: folder.into(), needs: names(needs), tests_need: names(tests_need) }
     }
 
-    fn filter(file: &str) -> String {
+    /// The programs, or the ends of the names, of those tests that a change of this file touches.
+    fn touched(file: &str) -> Vec<&'static str> {
         let row = |name: &str, about: &[&str]| Row {
             promise: String::new(),
             before: String::new(),
@@ -180,33 +192,39 @@ mod tests {
             package(TESTS, "tests", &["picket-driver-aws"], &[]),
         ];
         let rows = [row("all", &[]), row("ec2", &["aws"]), row("chart", &["deploy"])];
-        Change { files: vec![file.into()], packages }.filter(&rows)
+        let change = Change { files: vec![file.into()], packages };
+        let touched = change.touches(&rows);
+        let units = ["picket-core", "picket-driver-aws", "picket-cli"].map(|package| (package, package, "unit"));
+        let end_to_end = ["all", "ec2", "chart"].map(|name| (name, "devices", name));
+        let survival = ("survival::x", "power", "survival::x");
+        units
+            .into_iter()
+            .chain(end_to_end)
+            .chain([survival])
+            .filter(|(told, binary, name)| {
+                let package = if *name == "unit" { told } else { TESTS };
+                touched.has(&Test::of(package, binary, name))
+            })
+            .map(|(told, ..)| told)
+            .collect()
     }
 
     #[test]
     fn a_driver_touches_itself_and_what_is_about_it() {
-        let aws = filter("drivers/aws/src/lib.rs");
-        assert!(aws.contains("package(=picket-driver-aws)") && aws.contains("test(=ec2)"), "{aws}");
-        assert!(!aws.contains("picket-core") && !aws.contains("picket-cli"), "{aws}");
-        assert!(!aws.contains("test(=all)") && !aws.contains("test(=chart)"), "{aws}");
+        assert_eq!(touched("drivers/aws/src/lib.rs"), ["picket-driver-aws", "ec2"]);
     }
 
     #[test]
     fn what_all_stand_on_touches_all() {
-        let core = filter("src/core/src/lib.rs");
-        for name in ["picket-core", "picket-driver-aws", "picket-cli", "test(=all)", "test(=ec2)", "test(=chart)"] {
-            assert!(core.contains(name), "{name}: {core}");
-        }
-        assert!(filter("Cargo.lock").contains("test(=all)"));
+        let all = ["picket-core", "picket-driver-aws", "picket-cli", "all", "ec2", "chart"];
+        assert_eq!(touched("src/core/src/lib.rs"), all);
+        assert_eq!(touched("Cargo.lock"), all);
     }
 
     #[test]
-    fn a_test_touches_its_module_and_a_page_nothing() {
-        assert_eq!(
-            filter("tests/tests/power/survival/killed.rs"),
-            "binary_id(=picket-tests::power) & test(/^survival::/)"
-        );
-        assert_eq!(filter("docs/aws.md"), "none()");
-        assert!(filter("deploy/helm/x.yaml").contains("test(=chart)"));
+    fn a_test_touches_its_module_and_a_page_what_is_about_it() {
+        assert_eq!(touched("tests/tests/power/survival/killed.rs"), ["survival::x"]);
+        assert_eq!(touched("docs/aws.md"), [""; 0]);
+        assert_eq!(touched("deploy/helm/x.yaml"), ["chart"]);
     }
 }

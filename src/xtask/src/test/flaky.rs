@@ -33,27 +33,30 @@ pub fn flaky(options: &Options) -> Result<(), Failure> {
     }
     let before = kept.read()?.0.len() as u64;
     if before < options.runs {
-        let run = Run::prepare(options.yes, &options.what, Length::Short)?;
-        let _busy = Busy::start(options.busy)?;
-        for n in before + 1..=options.runs {
-            println!("\nrun {n} of {}", options.runs);
-            let began = Instant::now();
-            let report = run.once()?;
-            report.tell(began.elapsed());
-            let mut lines: Vec<Value> = report
-                .failed()
-                .map(|outcome| {
-                    json!({ "run": n, "test": format!("{} {}", outcome.program, outcome.test), "why": outcome.why(),
-                            "seeds": outcome.seeds(), "printed": outcome.printed })
-                })
-                .collect();
-            let ended = report.outcomes().len();
-            lines.push(json!({ "run": n, "ended": ended, "wanted": run.wanted(), "seconds": began.elapsed().as_secs() }));
-            kept.add(&lines)?;
-        }
+        super::with(options.yes, &options.what, Length::Short, |run| {
+            let _busy = Busy::start(options.busy)?;
+            (before + 1..=options.runs).try_for_each(|n| {
+                println!("\nrun {n} of {}", options.runs);
+                kept.add(&once(run, n)?)
+            })
+        })?;
     }
     let (runs, failures) = kept.read()?;
     tell(&runs, &failures, &kept.0)
+}
+
+/// One run, as it is kept: a line of each test that failed, and one of the run.
+fn once(run: &Run<'_>, n: u64) -> Result<Vec<Value>, Failure> {
+    let began = Instant::now();
+    let report = run.once()?;
+    report.tell(began.elapsed());
+    let failed = report.failed().map(|outcome| {
+        json!({ "run": n, "test": format!("{} {}", outcome.program, outcome.test), "why": outcome.why(),
+                "seeds": outcome.seeds(), "printed": outcome.printed })
+    });
+    let (ended, wanted) = (report.outcomes().len(), run.selection.tests.len());
+    let whole = json!({ "run": n, "ended": ended, "wanted": wanted, "seconds": began.elapsed().as_secs() });
+    Ok(failed.chain([whole]).collect())
 }
 
 /// `run`s that are over, and what failed in them.

@@ -19,13 +19,33 @@ pub struct Test {
     pub package: String,
     pub binary: String,
     pub name: String,
-    pub selected: bool,
     pub ignored: bool,
+    kind: String,
+}
+
+impl Test {
+    /// Of `tests/tests`.
+    pub fn is_end_to_end(&self) -> bool {
+        self.package == "picket-tests" && self.kind == "test"
+    }
+
+    /// The module of an end-to-end test: `survival`.
+    pub fn module(&self) -> &str {
+        self.name.split("::").next().unwrap_or_default()
+    }
+
+    #[cfg(test)]
+    pub fn of(package: &str, binary: &str, name: &str) -> Self {
+        let [package, binary, name, kind] = [package, binary, name, "test"].map(str::to_owned);
+        Self { package, binary, name, ignored: false, kind }
+    }
 }
 
 /// A program that has tests.
 #[derive(Clone, Debug)]
 pub struct Program {
+    /// As nextest calls it: `picket-tests::power`.
+    pub id: String,
     pub package: String,
     pub binary: String,
     pub path: PathBuf,
@@ -37,7 +57,7 @@ impl List {
     pub fn read(told: &Value) -> Self {
         let mut list = Self::default();
         let suites = told["rust-suites"].as_object();
-        for suite in suites.into_iter().flat_map(|suites| suites.values()) {
+        for (id, suite) in suites.into_iter().flatten() {
             let text = |key: &str| suite[key].as_str().unwrap_or_default().to_owned();
             let (package, binary) = (text("package-name"), text("binary-name"));
             let tests = suite["testcases"].as_object();
@@ -46,19 +66,19 @@ impl List {
                     package: package.clone(),
                     binary: binary.clone(),
                     name: name.clone(),
-                    // Nextest leaves out what is ignored, whatever the filter says of it.
-                    selected: test["filter-match"]["status"] == "matches",
                     ignored: test["ignored"] == true,
+                    kind: text("kind"),
                 });
             }
             let (path, folder) = (text("binary-path").into(), text("cwd").into());
-            list.programs.push(Program { package, binary, path, folder });
+            list.programs.push(Program { id: id.clone(), package, binary, path, folder });
         }
         list
     }
 
-    pub fn selected(&self) -> impl Iterator<Item = &Test> {
-        self.tests.iter().filter(|test| test.selected)
+    /// The one that has such tests.
+    pub fn program(&self, test: &Test) -> Option<&Program> {
+        self.programs.iter().find(|known| known.package == test.package && known.binary == test.binary)
     }
 
     /// `; near it: …`, of names that share much with this one; nothing where none does.
@@ -102,11 +122,11 @@ mod tests {
     #[test]
     fn nextest_s_list_is_read() {
         let told = r#"{"rust-suites":{"a::b":{"package-name":"a","binary-name":"b","binary-path":"/t/b-1","cwd":"/a",
-            "testcases":{"m::heartbeat":{"ignored":false,"filter-match":{"status":"matches"}},
-                         "m::other":{"ignored":true,"filter-match":{"status":"mismatch","reason":"expression"}}}}}}"#;
+            "kind":"test","testcases":{"m::heartbeat":{"ignored":false},"m::other":{"ignored":true}}}}}"#;
         let list = List::read(&serde_json::from_str(told).expect("JSON"));
-        let told: Vec<_> = list.tests.iter().map(|test| (&*test.name, test.selected, test.ignored)).collect();
-        assert_eq!(told, [("m::heartbeat", true, false), ("m::other", false, true)]);
+        let told: Vec<_> = list.tests.iter().map(|test| (&*test.name, test.ignored)).collect();
+        assert_eq!(told, [("m::heartbeat", false), ("m::other", true)]);
+        assert_eq!(list.program(&list.tests[0]).map(|program| &*program.id), Some("a::b"));
         assert_eq!(list.programs[0].path, PathBuf::from("/t/b-1"));
         assert_eq!(list.near("hartbeat"), "; near it: heartbeat");
         assert_eq!(list.near("power"), "");

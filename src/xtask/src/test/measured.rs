@@ -2,10 +2,11 @@
 
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
+use super::list::Program;
 use crate::failure::Failure;
 
 /// Names the file to which each test adds its line.
@@ -25,17 +26,11 @@ pub fn measured(words: &[String]) -> Result<ExitCode, Failure> {
     let status = command.status().map_err(Failure::of(program))?;
     // A line that cannot be written is missing in the table, and no reason to fail a test.
     if let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(notes) {
-        let line = format!("{}\t{test}\t{}\n", name(Path::new(program)), ours().as_secs_f64());
+        let line = format!("{program}\t{test}\t{}\n", ours().as_secs_f64());
         let _ = file.write_all(line.as_bytes());
     }
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
-}
-
-/// `kubernetes-0f3a` is of the program `kubernetes`.
-fn name(program: &Path) -> String {
-    let file = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    file.rsplit_once('-').map_or(file.clone(), |(name, _)| name.to_owned())
 }
 
 /// What this process and all that it waited for, and those in turn, have computed.
@@ -50,13 +45,15 @@ fn ticks(stat: &str) -> u64 {
     fields.skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// What was noted, by the program and the test.
-pub fn noted(file: &PathBuf) -> Vec<(String, String, Duration)> {
+/// What was noted: package and program, test, time.
+pub fn noted(file: &Path, programs: &[Program]) -> Vec<(String, String, Duration)> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let line = |line: &str| {
         let mut fields = line.split('\t');
-        let (program, test) = (fields.next()?.to_owned(), fields.next()?.to_owned());
-        Some((program, test, Duration::try_from_secs_f64(fields.next()?.parse().ok()?).ok()?))
+        let (path, test) = (fields.next()?, fields.next()?.to_owned());
+        let program = programs.iter().find(|program| program.path == Path::new(path))?;
+        let took = Duration::try_from_secs_f64(fields.next()?.parse().ok()?).ok()?;
+        Some((format!("{}::{}", program.package, program.binary), test, took))
     };
     text.lines().filter_map(line).collect()
 }
@@ -76,8 +73,10 @@ mod tests {
     fn what_is_noted_is_read_again() {
         let folder = tempfile::tempdir().expect("a folder");
         let notes = folder.path().join("notes");
-        std::fs::write(&notes, "power\ta::b\t1.5\nhalf a li").expect("written");
-        assert_eq!(noted(&notes), [("power".to_owned(), "a::b".to_owned(), Duration::from_millis(1500))]);
-        assert_eq!(name(Path::new("/target/debug/deps/picket_core-0f3a")), "picket_core");
+        std::fs::write(&notes, "/t/it-1\ta::b\t1.5\n/t/other\ta\t1\nhalf a li").expect("written");
+        let [id, package, binary] = ["picket-store::it", "picket-store", "it"].map(str::to_owned);
+        let program = Program { id, package, binary, path: "/t/it-1".into(), folder: "/".into() };
+        let took = Duration::from_millis(1500);
+        assert_eq!(noted(&notes, &[program]), [("picket-store::it".to_owned(), "a::b".to_owned(), took)]);
     }
 }

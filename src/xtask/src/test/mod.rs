@@ -18,11 +18,11 @@ use std::process::Command;
 use std::time::Instant;
 
 pub use alone::turn;
-use list::List;
+use list::{List, Test};
 pub use peers::{Variables, with_build};
 use report::Report;
+use select::Selection;
 pub use select::What;
-use select::{END_TO_END, Selection};
 
 use crate::failure::Failure;
 use crate::place;
@@ -36,91 +36,50 @@ pub enum Length {
     Long,
 }
 
+/// Runs the selected tests, and tells what they came to.
+pub fn test(yes: bool, what: &What, length: Length) -> Result<(), Failure> {
+    let _turn = turn()?;
+    with(yes, what, length, |run| {
+        let began = Instant::now();
+        let report = run.once()?;
+        report.tell(began.elapsed());
+        report.verdict(run.selection.tests.len())
+    })
+}
+
 /// What is run, built and with its peers.
-struct Run {
-    selection: Selection,
-    list: List,
+struct Run<'a> {
+    selection: &'a Selection<'a>,
+    list: &'a List,
     variables: Variables,
     length: Length,
     /// By which each test is started.
     runner: Vec<String>,
 }
 
-/// Runs the selected tests, and tells what they came to.
-pub fn test(yes: bool, what: &What, length: Length) -> Result<(), Failure> {
-    let _turn = turn()?;
-    let run = Run::prepare(yes, what, length)?;
-    let began = Instant::now();
-    let report = run.once()?;
-    report.tell(began.elapsed());
-    report.verdict(run.wanted())
-}
-
-/// Prints which tests are in which set, and why.
-pub fn sets() -> Result<(), Failure> {
-    peers::build()?;
+/// Looks whether there is room, builds, brings the peers, and selects, all before a test begins.
+fn with(yes: bool, what: &What, length: Length, then: impl FnOnce(&Run<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
     let rows = table::rows()?;
-    let list = List::read(&nextest::list(&select::filter(&What::Landing, &rows)?)?);
-    select::unknown(&rows, &list)?;
-    let is_end_to_end = |test: &&list::Test| test.package == "picket-tests" && !test.binary.starts_with("picket");
-    let mut packages: BTreeMap<&str, usize> = BTreeMap::new();
-    for test in list.tests.iter().filter(|test| !is_end_to_end(test)) {
-        *packages.entry(&test.package).or_default() += 1;
+    let is_whole = matches!(what, What::Landing | What::All);
+    if is_whole {
+        alone::room()?;
     }
-    println!("landing set (cargo xtask test), by {}:\n", table::PLACE);
-    println!("every test that is not end to end: {}", packages.values().sum::<usize>());
-    packages.iter().for_each(|(package, count)| println!("{count:>6}  {package}"));
-    println!("\nend to end, by promise: {}", list.selected().filter(is_end_to_end).count());
-    for row in &rows {
-        println!("  {} ({})", row.promise, row.before);
-        let of_it = list.tests.iter().filter(|test| row.has(&test.binary, &test.name));
-        of_it.for_each(|test| println!("          {} {}", test.binary, test.name));
-    }
-    println!("\nthe rest of the end to end (cargo xtask test --all): {}", list.tests.iter().filter(|test| !test.selected).count());
-    let mut rest: BTreeMap<String, usize> = BTreeMap::new();
-    for test in list.tests.iter().filter(|test| !test.selected) {
-        let module = test.name.split("::").next().unwrap_or_default();
-        *rest.entry(format!("{} {module}", test.binary)).or_default() += 1;
-    }
-    rest.iter().for_each(|(module, count)| println!("{count:>6}  {module}"));
-    Ok(())
+    // A part may do without any peer, and is not kept waiting for them.
+    let before = if is_whole { Some(with_build(yes)?) } else { peers::build_alone(yes)? };
+    let list = nextest::list()?;
+    let selection = select::select(what, &rows, &list)?;
+    let variables = match before {
+        Some(variables) => variables,
+        None if selection.tests.iter().any(|test| peers::wants_some(&test.package)) => with_build(yes)?,
+        None => vec![("PATH", place::search_path().into()), ("PICKET_BIN_DIR", place::built()?.into())],
+    };
+    // The one that was built with the rest: ours may have been replaced by it, and has no path then.
+    let xtask = place::built()?.join("xtask");
+    let runner = vec![xtask.display().to_string(), "measured".to_owned()];
+    then(&Run { selection: &selection, list: &list, variables, length, runner })
 }
 
-impl Run {
-    /// Looks whether there is room, builds, brings the peers, and selects. Whatever is wrong is told before a test begins.
-    fn prepare(yes: bool, what: &What, length: Length) -> Result<Self, Failure> {
-        let rows = table::rows()?;
-        let filter = select::filter(what, &rows)?;
-        let is_whole = matches!(what, What::Landing | What::All);
-        if is_whole {
-            alone::room()?;
-        }
-        // A part may do without any peer, and is not kept waiting for them.
-        let before = if is_whole { Some(with_build(yes)?) } else { peers::build_alone(yes)? };
-        let list = List::read(&nextest::list(&filter)?);
-        select::unknown(&rows, &list)?;
-        let ignored: Vec<&str> = list.tests.iter().filter(|test| test.ignored).map(|test| &*test.name).collect();
-        if !ignored.is_empty() {
-            return Err(Failure::new(format!("a test runs, or it is not there: ignored are {}", ignored.join(", "))));
-        }
-        if list.selected().next().is_none() {
-            return Err(nothing(what, &list));
-        }
-        let variables = match before {
-            Some(variables) => variables,
-            None if list.selected().any(|test| peers::wants_some(&test.package)) => with_build(yes)?,
-            None => vec![("PATH", place::search_path().into()), ("PICKET_BIN_DIR", place::built()?.into())],
-        };
-        // The one that was built with the rest: ours may have been replaced by it, and has no path then.
-        let xtask = place::built()?.join("xtask");
-        let runner = vec![xtask.display().to_string(), "measured".to_owned()];
-        Ok(Self { selection: select::divide(what, filter, &list), list, variables, length, runner })
-    }
-
-    fn wanted(&self) -> usize {
-        self.list.selected().count()
-    }
-
+impl Run<'_> {
     /// One run of all of them.
     fn once(&self) -> Result<Report, Failure> {
         let folder = std::env::temp_dir().join(format!("picket-tests-{}", std::process::id()));
@@ -137,7 +96,7 @@ impl Run {
         };
         let mut report = Report::default();
         let ran = self.all(&set, &mut report);
-        report.note(measured::noted(&notes));
+        report.note(measured::noted(&notes, &self.list.programs));
         let removed = std::fs::remove_dir_all(&folder).map_err(Failure::of(folder.display()));
         ran.and(removed)?;
         Ok(report)
@@ -149,12 +108,10 @@ impl Run {
             command.env(runner_variable(), self.runner.join(" "));
         };
         nextest::run(&self.selection.filter, by_runner, |outcome| report.add(outcome))?;
-        for (program, module, names) in &self.selection.shared {
-            let is_it = |known: &&list::Program| known.package == "picket-tests" && known.binary == *program;
-            let known = self.list.programs.iter().find(is_it).ok_or(Failure::new(format!("no program {program}")))?;
-            eprintln!("\n+ {program} {module}: {} tests in one process", names.len());
-            let ended = shared::run(known, names, &self.runner, set)?;
-            report.add_shared(format!("{program} {module}"), ended.outcomes, ended.wall);
+        for shared in &self.selection.shared {
+            eprintln!("\n+ {} {}: {} tests in one process", shared.program.binary, shared.module, shared.tests.len());
+            let ended = shared::run(shared.program, &shared.tests, &self.runner, set)?;
+            report.add_shared(format!("{} {}", shared.program.binary, shared.module), ended.outcomes, ended.wall);
         }
         Ok(())
     }
@@ -165,13 +122,31 @@ fn runner_variable() -> String {
     format!("CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_RUNNER", std::env::consts::ARCH.to_uppercase())
 }
 
-fn nothing(what: &What, list: &List) -> Failure {
-    Failure::new(match what {
-        What::Named(words) => {
-            let near: Vec<String> = words.iter().map(|word| format!("{word}{}", list.near(word))).collect();
-            format!("no test has such a name: {}", near.join("; "))
-        }
-        What::Changed(_) => "nothing changed that a test could see".to_owned(),
-        What::Landing | What::All => format!("there are no tests, not even {END_TO_END}"),
-    })
+/// Prints which tests are in which set, and why.
+pub fn sets() -> Result<(), Failure> {
+    peers::build()?;
+    let (rows, list) = (table::rows()?, nextest::list()?);
+    select::select(&What::All, &rows, &list)?;
+    let count = |tests: &mut dyn Iterator<Item = &Test>, by: &dyn Fn(&Test) -> String| {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        tests.for_each(|test| *counts.entry(by(test)).or_default() += 1);
+        counts
+    };
+    let tell = |what: &str, counts: &BTreeMap<String, usize>| {
+        println!("\n{what}: {}", counts.values().sum::<usize>());
+        counts.iter().for_each(|(name, count)| println!("{count:>6}  {name}"));
+    };
+    let (end_to_end, others): (Vec<&Test>, Vec<&Test>) = list.tests.iter().partition(|test| test.is_end_to_end());
+    println!("the landing set (cargo xtask test), by the rules of {}", table::PLACE);
+    tell("what is not end to end", &count(&mut others.into_iter(), &|test| test.package.clone()));
+    let (landing, rest): (Vec<&Test>, Vec<&Test>) = end_to_end.into_iter().partition(|test| select::lands(test, &rows));
+    println!("\nend to end, by promise: {}", landing.len());
+    for row in &rows {
+        println!("  {} ({})", row.promise, row.before);
+        let of_it = landing.iter().filter(|test| row.has(test));
+        of_it.for_each(|test| println!("          {} {}", test.binary, test.name));
+    }
+    let module = |test: &Test| format!("{} {}", test.binary, test.module());
+    tell("besides, with cargo xtask test --all", &count(&mut rest.into_iter(), &module));
+    Ok(())
 }

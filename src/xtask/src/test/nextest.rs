@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use super::list::List;
 use super::result::Outcome;
 use crate::failure::Failure;
 use crate::{place, run};
@@ -32,11 +33,12 @@ pub fn program() -> Result<PathBuf, Failure> {
     Ok(program)
 }
 
-/// `cargo nextest list` of what `filter` selects: nextest's JSON, which names every test and says of each whether it is selected.
-pub fn list(filter: &str) -> Result<Value, Failure> {
+/// All tests of the workspace.
+pub fn list() -> Result<List, Failure> {
     let mut command = nextest("list")?;
-    command.args(["--message-format", "json", "--filterset", filter]);
-    serde_json::from_slice(&run::output(command)?).map_err(Failure::of("cargo nextest list"))
+    command.args(["--message-format", "json"]);
+    let told: Value = serde_json::from_slice(&run::output(command)?).map_err(Failure::of("cargo nextest list"))?;
+    Ok(List::read(&told))
 }
 
 /// Runs what `filter` selects; `set` adds variables. `each` hears how each test ended, as soon as it did.

@@ -36,7 +36,7 @@ impl Report {
         self.outcomes.extend(outcomes);
     }
 
-    /// What was noted of processor time: by the program's own name, and the test.
+    /// What was noted of processor time, by program and test.
     pub fn note(&mut self, noted: Vec<(String, String, Duration)>) {
         for (program, test, took) in noted {
             *self.processor.entry((program, test)).or_default() += took;
@@ -63,7 +63,7 @@ impl Report {
     }
 
     fn processor(&self, outcome: &Outcome) -> Duration {
-        let key = (binary(outcome).to_owned(), outcome.test.clone());
+        let key = (outcome.program.clone(), outcome.test.clone());
         self.processor.get(&key).copied().unwrap_or_default()
     }
 
@@ -155,7 +155,7 @@ mod tests {
         report.add(outcome("picket-tests::power", "bmc::lies::b", true, 4));
         report.add(outcome("picket-core::picket_core", "judge::c", true, 1));
         report.add_shared("clouds aws".to_owned(), vec![outcome("picket-tests::clouds", "aws::d", true, 0)], Duration::from_secs(9));
-        report.note(vec![("power".to_owned(), "bmc::hold::a".to_owned(), Duration::from_secs(2))]);
+        report.note(vec![("picket-tests::power".to_owned(), "bmc::hold::a".to_owned(), Duration::from_secs(2))]);
         let rows = report.rows();
         let row = |name: &str| (rows[name].tests, rows[name].wall.as_secs(), rows[name].processor.as_secs());
         assert_eq!(row("power bmc"), (2, 7, 2));

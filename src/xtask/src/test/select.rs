@@ -1,8 +1,10 @@
 //! Which tests run: the landing set, all, those of a name, or those that a change can touch.
 
+use std::collections::BTreeMap;
+
 use super::changed::Change;
-use super::list::{List, Test};
-use super::table::Row;
+use super::list::{List, Program, Test};
+use super::table::{self, Row};
 use crate::failure::Failure;
 
 /// Modules of `tests/tests` whose tests share a peer that takes long to begin: a cluster, a cloud. Many of them run in one process, which begins
@@ -18,8 +20,6 @@ const SHARED: [(&str, &str); 7] = [
 ];
 /// So many are a few.
 const FEW: usize = 2;
-/// Tests of the end to end, which the landing set has only by its table.
-pub const END_TO_END: &str = "(package(=picket-tests) & kind(test))";
 
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,129 +35,189 @@ pub enum What {
 }
 
 /// What runs.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Selection {
-    /// By nextest, a process each.
+#[derive(Debug)]
+pub struct Selection<'a> {
+    pub tests: Vec<&'a Test>,
+    /// By nextest, a process each: its filter.
     pub filter: String,
-    /// In one process each: program, module, and its tests.
-    pub shared: Vec<(String, String, Vec<String>)>,
+    /// In one process each.
+    pub shared: Vec<Shared<'a>>,
 }
 
-/// As nextest selects it.
-pub fn filter(what: &What, rows: &[Row]) -> Result<String, Failure> {
-    Ok(match what {
-        What::Landing => landing(rows),
-        What::All => "all()".to_owned(),
-        What::Named(words) => words.iter().map(|word| by_name(word)).collect::<Vec<_>>().join(" | "),
-        What::Changed(since) => Change::since(since.as_deref())?.filter(rows),
-    })
+/// Tests that share a peer.
+#[derive(Debug)]
+pub struct Shared<'a> {
+    pub program: &'a Program,
+    pub module: &'a str,
+    pub tests: Vec<&'a str>,
 }
 
-/// All but the end to end, and of that what the table names.
-fn landing(rows: &[Row]) -> String {
-    let named: Vec<String> = rows.iter().map(Row::filter).collect();
-    format!("not {END_TO_END} | {}", named.join(" | "))
+/// Whether a test is in the landing set.
+pub fn lands(test: &Test, rows: &[Row]) -> bool {
+    !test.is_end_to_end() || rows.iter().any(|row| row.has(test))
 }
 
-/// A word may have been told by a failure: `power survival::x` or `power::survival::x`.
-fn by_name(word: &str) -> String {
-    // nextest reads what is quoted otherwise; a name has none of these.
-    let word: String = word.chars().filter(|c| c.is_alphanumeric() || "_:-".contains(*c)).collect();
-    let alone = format!("test(~{word}) | binary(~{word}) | package(~{word})");
-    match word.split_once("::") {
-        Some((program, rest)) => format!("{alone} | (binary(={program}) & test(~{rest}))"),
-        None => alone,
+/// The tests that were asked for.
+///
+/// # Errors
+/// None is; the table names one that is not there; one is ignored.
+pub fn select<'a>(what: &What, rows: &[Row], list: &'a List) -> Result<Selection<'a>, Failure> {
+    known(rows, list)?;
+    let tests: Vec<&Test> = match what {
+        What::Landing => list.tests.iter().filter(|test| lands(test, rows)).collect(),
+        What::All => list.tests.iter().collect(),
+        What::Named(words) => {
+            named(words, list)?;
+            list.tests.iter().filter(|test| words.iter().any(|word| is_called(test, word))).collect()
+        }
+        What::Changed(since) => {
+            let change = Change::since(since.as_deref())?;
+            let touched = change.touches(rows);
+            list.tests.iter().filter(|test| touched.has(test)).collect()
+        }
+    };
+    if tests.is_empty() {
+        return Err(Failure::new("nothing changed that a test could see"));
     }
+    let few = if matches!(what, What::All | What::Named(_)) { FEW } else { usize::MAX };
+    Ok(divide(tests, few, list))
 }
 
-/// Who of the selected runs how.
-pub fn divide(what: &What, filter: String, list: &List) -> Selection {
-    let mut shared = Vec::new();
-    if matches!(what, What::All | What::Named(_)) {
-        for (program, module) in SHARED {
-            let of_it = |test: &&Test| {
-                test.selected
-                    && test.package == "picket-tests"
-                    && test.binary == program
-                    && test.name.strip_prefix(module).is_some_and(|rest| rest.starts_with("::"))
-            };
-            let names: Vec<String> = list.tests.iter().filter(of_it).map(|test| test.name.clone()).collect();
-            if names.len() > FEW {
-                shared.push((program.to_owned(), module.to_owned(), names));
-            }
+/// Who runs in a process of its own, and who shares one: more than `few` that share a peer.
+fn divide<'a>(tests: Vec<&'a Test>, few: usize, list: &'a List) -> Selection<'a> {
+    let mut by_peer: BTreeMap<(&str, &str), Vec<&Test>> = BTreeMap::new();
+    for test in &tests {
+        let place = (test.binary.as_str(), test.module());
+        if test.is_end_to_end() && SHARED.contains(&place) {
+            by_peer.entry(place).or_default().push(test);
         }
     }
-    let without = shared.iter().map(|(program, module, _)| {
-        format!(" & not (binary_id(=picket-tests::{program}) & test(/^{module}::/))")
+    by_peer.retain(|_, tests| tests.len() > few);
+    let alone = |test: &&&Test| !by_peer.contains_key(&(test.binary.as_str(), test.module()));
+    let filter = filter(tests.iter().filter(alone).copied(), list);
+    let shared = by_peer.into_iter().filter_map(|((_, module), tests)| {
+        let program = list.program(tests.first()?)?;
+        Some(Shared { program, module, tests: tests.into_iter().map(|test| test.name.as_str()).collect() })
     });
-    let filter = format!("({filter}){}", without.collect::<String>());
-    Selection { filter, shared }
+    Selection { filter, shared: shared.collect(), tests }
 }
 
-/// Names of the table that no test has: whoever renames a test is told.
-pub fn unknown(rows: &[Row], list: &List) -> Result<(), Failure> {
-    let missing: Vec<String> = rows
+/// As nextest selects them: by program, of which all tests, or these names.
+fn filter<'a>(tests: impl Iterator<Item = &'a Test>, list: &List) -> String {
+    let mut by_program: BTreeMap<&str, Vec<&Test>> = BTreeMap::new();
+    for test in tests {
+        if let Some(program) = list.program(test) {
+            by_program.entry(&program.id).or_default().push(test);
+        }
+    }
+    let each = by_program.into_iter().map(|(id, tests)| {
+        let of_it = |test: &&Test| list.program(test).is_some_and(|program| program.id == id);
+        if tests.len() == list.tests.iter().filter(of_it).count() {
+            return format!("binary_id(={id})");
+        }
+        let names: Vec<String> = tests.iter().map(|test| format!("test(={})", test.name)).collect();
+        format!("(binary_id(={id}) & ({}))", names.join(" | "))
+    });
+    let filter = each.collect::<Vec<_>>().join(" | ");
+    if filter.is_empty() { "none()".to_owned() } else { filter }
+}
+
+/// A failure calls a test by its name, or by its program and its name.
+fn is_called(test: &Test, word: &str) -> bool {
+    [&test.package, &test.binary, &test.name].iter().any(|name| name.contains(word))
+        || format!("{}::{}::{}", test.package, test.binary, test.name).contains(word)
+}
+
+/// # Errors
+/// A word that no test has in its name, with names that are near.
+fn named(words: &[String], list: &List) -> Result<(), Failure> {
+    let unknown: Vec<String> = words
         .iter()
-        .flat_map(|row| &row.tests)
-        .filter(|(program, name)| {
-            let is_it = |test: &Test| {
-                test.binary == *program
-                    && (test.name == *name || name.ends_with("::") && test.name.starts_with(name))
-            };
-            !list.tests.iter().any(is_it)
-        })
-        .map(|(program, name)| format!("{program} {name}{}", list.near(name)))
+        .filter(|word| !list.tests.iter().any(|test| is_called(test, word)))
+        .map(|word| format!("{word}{}", list.near(word)))
         .collect();
-    if missing.is_empty() {
+    if unknown.is_empty() { Ok(()) } else { Err(Failure::new(format!("no test is called {}", unknown.join("; ")))) }
+}
+
+fn known(rows: &[Row], list: &List) -> Result<(), Failure> {
+    let unknown: Vec<String> = rows.iter().flat_map(|row| row.unknown(list)).collect();
+    if !unknown.is_empty() {
+        return Err(Failure::new(format!("{} names what is not there: {}", table::PLACE, unknown.join("; "))));
+    }
+    let ignored: Vec<&str> = list.tests.iter().filter(|test| test.ignored).map(|test| &*test.name).collect();
+    if ignored.is_empty() {
         return Ok(());
     }
-    Err(Failure::new(format!("{} names what is not there: {}", super::table::PLACE, missing.join("; "))))
+    Err(Failure::new(format!("a test runs, or it is not there: ignored are {}", ignored.join(", "))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn test(binary: &str, name: &str) -> Test {
-        Test {
-            package: "picket-tests".to_owned(),
+    fn list() -> List {
+        let clouds = ["aws::a", "aws::b", "aws::c", "gcp::a"].map(|name| Test::of("picket-tests", "clouds", name));
+        let core = ["judge::it_waits", "judge::it_ends"].map(|name| Test::of("picket-core", "picket_core", name));
+        let program = |id: &str, package: &str, binary: &str| Program {
+            id: id.to_owned(),
+            package: package.to_owned(),
             binary: binary.to_owned(),
-            name: name.to_owned(),
-            selected: true,
-            ignored: false,
+            path: "/".into(),
+            folder: "/".into(),
+        };
+        List {
+            tests: clouds.into_iter().chain(core).collect(),
+            programs: vec![
+                program("picket-tests::clouds", "picket-tests", "clouds"),
+                program("picket-core", "picket-core", "picket_core"),
+            ],
         }
     }
 
+    fn rows() -> Vec<Row> {
+        vec![Row {
+            promise: String::new(),
+            before: String::new(),
+            tests: vec![("clouds".to_owned(), "aws::a".to_owned())],
+            about: Vec::new(),
+        }]
+    }
+
+    fn filter(what: &What) -> (String, Vec<usize>) {
+        let (rows, list) = (rows(), list());
+        let selection = select(what, &rows, &list).expect("some");
+        (selection.filter, selection.shared.iter().map(|shared| shared.tests.len()).collect())
+    }
+
     #[test]
-    fn a_word_looks_into_tests_programs_and_packages() {
-        assert_eq!(by_name("heart beat"), "test(~heartbeat) | binary(~heartbeat) | package(~heartbeat)");
-        let exact = by_name("power::survival::x");
-        assert!(exact.ends_with("| (binary(=power) & test(~survival::x))"), "{exact}");
+    fn the_landing_set_has_the_table_s_and_what_is_not_end_to_end() {
+        let wanted = "binary_id(=picket-core) | (binary_id(=picket-tests::clouds) & (test(=aws::a)))";
+        assert_eq!(filter(&What::Landing), (wanted.to_owned(), vec![]));
     }
 
     #[test]
     fn many_that_share_a_peer_run_in_one_process_and_a_few_do_not() {
-        let names = ["aws::a", "aws::b", "aws::c", "gcp::a"];
-        let list = List { tests: names.map(|name| test("clouds", name)).into(), programs: Vec::new() };
-        let all = divide(&What::All, "all()".to_owned(), &list);
-        assert_eq!(all.shared.len(), 1);
-        assert_eq!(all.shared[0].2, ["aws::a", "aws::b", "aws::c"]);
-        assert_eq!(all.filter, "(all()) & not (binary_id(=picket-tests::clouds) & test(/^aws::/))");
-        let landing = divide(&What::Landing, "all()".to_owned(), &list);
-        assert_eq!((landing.shared.len(), landing.filter.as_str()), (0, "(all())"));
+        let wanted = "binary_id(=picket-core) | (binary_id(=picket-tests::clouds) & (test(=gcp::a)))";
+        assert_eq!(filter(&What::All), (wanted.to_owned(), vec![3]));
+        assert_eq!(filter(&What::Named(vec!["aws::".to_owned()])), ("none()".to_owned(), vec![3]));
     }
 
     #[test]
-    fn a_name_of_the_table_that_no_test_has_is_told_with_those_that_are_near() {
-        let list = List { tests: vec![test("power", "a::it_falls")], programs: Vec::new() };
-        let row = |name: &str| Row {
-            promise: String::new(),
-            before: String::new(),
-            tests: vec![("power".to_owned(), name.to_owned())],
-            about: Vec::new(),
-        };
-        assert_eq!(unknown(&[row("a::it_falls"), row("a::")], &list), Ok(()));
-        let Err(Failure(why)) = unknown(&[row("a::it_fells")], &list) else { panic!("it was taken") };
-        assert!(why.contains("power a::it_fells") && why.contains("a::it_falls"), "{why}");
+    fn a_word_looks_into_tests_programs_and_packages() {
+        let named = |word: &str| filter(&What::Named(vec![word.to_owned()])).0;
+        assert_eq!(named("waits"), "(binary_id(=picket-core) & (test(=judge::it_waits)))");
+        assert_eq!(named("picket-core"), "binary_id(=picket-core)");
+        assert_eq!(named("clouds::gcp::a"), "(binary_id(=picket-tests::clouds) & (test(=gcp::a)))");
+    }
+
+    #[test]
+    fn a_name_that_no_test_has_is_told_with_those_that_are_near() {
+        let (rows, list) = (rows(), list());
+        let unknown = What::Named(vec!["it_ents".to_owned()]);
+        let Err(Failure(why)) = select(&unknown, &rows, &list) else { panic!("it was taken") };
+        assert_eq!(why, "no test is called it_ents; near it: it_ends");
+        let renamed = [Row { tests: vec![("clouds".to_owned(), "aws::z".to_owned())], ..rows.into_iter().next().expect("one") }];
+        let Err(Failure(why)) = select(&What::All, &renamed, &list) else { panic!("it was taken") };
+        assert!(why.starts_with("tests/README.md names what is not there: clouds aws::z"), "{why}");
     }
 }

@@ -21,7 +21,7 @@ pub struct Ended {
 }
 
 /// Runs these tests of that program; `set` adds variables and what it is started by.
-pub fn run(program: &Program, names: &[String], runner: &[String], set: impl FnOnce(&mut Command)) -> Result<Ended, Failure> {
+pub fn run(program: &Program, names: &[&str], runner: &[String], set: impl FnOnce(&mut Command)) -> Result<Ended, Failure> {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=60", HANGS]).args(runner).arg(&program.path).arg("--exact").args(names);
     command.arg(format!("--test-threads={BESIDE}"));

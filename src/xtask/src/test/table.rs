@@ -1,5 +1,6 @@
 //! The table of `tests/README.md`: which end-to-end tests are in the landing set, and for which promise.
 
+use super::list::{List, Test};
 use crate::failure::Failure;
 use crate::place;
 
@@ -19,23 +20,20 @@ pub struct Row {
 }
 
 impl Row {
-    /// As nextest selects them.
-    pub fn filter(&self) -> String {
-        let test = |(program, test): &(String, String)| {
-            let name = if test.ends_with("::") { format!("/^{test}/") } else { format!("={test}") };
-            format!("(binary_id(=picket-tests::{program}) & test({name}))")
-        };
-        self.tests.iter().map(test).collect::<Vec<_>>().join(" | ")
+    /// Whether it names this test.
+    pub fn has(&self, test: &Test) -> bool {
+        test.is_end_to_end() && self.tests.iter().any(|(program, name)| names(program, name, test))
     }
 
-    /// Whether it names this test.
-    pub fn has(&self, program: &str, test: &str) -> bool {
-        self.tests.iter().any(|(of, name)| of == program && names(name, test))
+    /// What it names, and nothing of `list` is called: whoever renames a test is told.
+    pub fn unknown<'a>(&'a self, list: &'a List) -> impl Iterator<Item = String> + 'a {
+        let missing = |(program, name): &&(String, String)| !list.tests.iter().any(|test| names(program, name, test));
+        self.tests.iter().filter(missing).map(|(program, name)| format!("{program} {name}{}", list.near(name)))
     }
 }
 
-fn names(name: &str, test: &str) -> bool {
-    if name.ends_with("::") { test.starts_with(name) } else { test == name }
+fn names(program: &str, name: &str, test: &Test) -> bool {
+    test.binary == program && if name.ends_with("::") { test.name.starts_with(name) } else { test.name == name }
 }
 
 /// All rows.
@@ -86,17 +84,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_read_and_selects_its_tests() {
+    fn a_row_is_read_and_names_its_tests() {
         let text = format!("text\n\n{HEAD}\n| --- | --- | --- | --- |\n| off is off | a BMC | `power a::b`, `devices c::` | `ipmi` |\n\n| x |");
         let rows = read(&text).expect("a table");
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0].about, ["ipmi"]);
-        assert!(rows[0].has("power", "a::b") && rows[0].has("devices", "c::d"));
-        assert!(!rows[0].has("power", "a::bc") && !rows[0].has("power", "c::d"));
-        assert_eq!(
-            rows[0].filter(),
-            "(binary_id(=picket-tests::power) & test(=a::b)) | (binary_id(=picket-tests::devices) & test(/^c::/))"
-        );
+        let has = |program, name| rows[0].has(&Test::of("picket-tests", program, name));
+        assert!(has("power", "a::b") && has("devices", "c::d"));
+        assert!(!has("power", "a::bc") && !has("power", "c::d"));
+        let list = |name| List { tests: vec![Test::of("picket-tests", "devices", name)], programs: Vec::new() };
+        let unknown = |name| rows[0].unknown(&list(name)).collect::<Vec<_>>();
+        assert_eq!(unknown("c::it_falls"), ["power a::b"]);
+        assert_eq!(unknown("d::it_falls").len(), 2);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! One cluster for all tests here, and its machines, each of which is one test's at a time.
+//! One cluster for all tests of a process, and its machines, each of which is one test's at a time.
 
 use std::sync::{Mutex as Lock, PoisonError};
 use std::time::Duration;
@@ -11,8 +11,11 @@ use crate::cluster::fenced::{is_clean, taints};
 
 /// What lets go what a Node holds.
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
-/// More than that one user may not have: each kubelet watches files by seven of the 128 `fs.inotify.max_user_instances`, each containerd by one.
+/// For many tests. More than that one user may not have: each kubelet watches files by seven of the 128 `fs.inotify.max_user_instances`, each
+/// containerd by one.
 const MACHINES: u8 = 13;
+/// For one test: none asks for more than two, and everybody's.
+const MACHINES_OF_ONE: u8 = 3;
 /// The one that nobody has alone.
 const EVERYBODY_S: &str = "n1";
 const LENT_WITHIN: Duration = Duration::from_secs(900);
@@ -20,7 +23,9 @@ const LENT_WITHIN: Duration = Duration::from_secs(900);
 /// It ends with this process.
 pub async fn cluster() -> Result<&'static Kubernetes> {
     static CLUSTER: OnceCell<Kubernetes> = OnceCell::const_new();
-    CLUSTER.get_or_try_init(|| Kubernetes::start(MACHINES)).await
+    let alone = std::env::var("NEXTEST_EXECUTION_MODE").is_ok_and(|mode| mode == "process-per-test");
+    let machines = if alone { MACHINES_OF_ONE } else { MACHINES };
+    CLUSTER.get_or_try_init(|| Kubernetes::start(machines)).await
 }
 
 /// Of tests that do it no harm.
