@@ -215,7 +215,14 @@ impl Volumes for OpenstackDriver {
             202 => Ok(()),
             // It is not attached there: somebody else detached it.
             404 => Ok(()),
-            _ => Err(refused("detach", &told, &mut effort)),
+            _ => {
+                let error = refused("detach", &told, &mut effort);
+                // Nova refuses a second detach of a volume that goes already: the first one's answer may have been lost.
+                let goes = async || {
+                    matches!(self.standing(volume, call).await, Ok(Standing::Going(_) | Standing::Free(_)))
+                };
+                if error.effect == Effect::DidNotHappen && goes().await { Ok(()) } else { Err(error) }
+            }
         }
     }
 

@@ -197,7 +197,9 @@ impl Which {
             (true, None, true) => Ok(What::All),
             (false, Some(since), true) => Ok(What::Changed(since)),
             (false, None, false) => Ok(What::Named(self.names)),
-            _ => Err(Failure::new(format!("--all, --changed and names are three choices: take one\n\n{USAGE}"))),
+            _ => Err(Failure::new(format!(
+                "--all, --changed and names are three choices: take one\n\n{USAGE}"
+            ))),
         }
     }
 }
@@ -215,7 +217,9 @@ fn test_of(words: &[String]) -> Result<Task, Failure> {
     }
     match which.what()? {
         What::Landing if list => Ok(Task::Sets),
-        _ if list => Err(Failure::new(format!("--list tells of all sets, and takes nothing beside it\n\n{USAGE}"))),
+        _ if list => {
+            Err(Failure::new(format!("--list tells of all sets, and takes nothing beside it\n\n{USAGE}")))
+        }
         what => Ok(Task::Test { yes, what }),
     }
 }
@@ -239,7 +243,8 @@ fn flaky_of(words: &[String]) -> Result<Task, Failure> {
 
 fn number(option: &str, given: Option<&String>) -> Result<u64, Failure> {
     let number = given.and_then(|text| text.parse().ok());
-    number.ok_or_else(|| Failure::new(format!("{option} takes a whole number, as in {option} 300\n\n{USAGE}")))
+    number
+        .ok_or_else(|| Failure::new(format!("{option} takes a whole number, as in {option} 300\n\n{USAGE}")))
 }
 
 fn which_demo(has: &impl Fn(&str) -> bool) -> Result<Demo, Failure> {

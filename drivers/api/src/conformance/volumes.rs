@@ -172,6 +172,13 @@ pub(super) async fn going(rig: &Rig<'_>) -> Checked {
     }
     bench.taken(&volume).await?;
     ensure!(bench.is_ours(&volume).await, "the subject was to let it go slowly, and it is gone");
+    // Whoever asks again while it goes, as after an answer that was lost, is not told that it cannot be.
+    if let Err(error) = bench.detach(&volume).await? {
+        ensure!(
+            error.kind == ErrorKind::Throttled,
+            "it goes already, and asked again the driver says {error:?}"
+        );
+    }
     bench.until_free(&volume).await?;
     Ok(Shown::Yes)
 }

@@ -87,7 +87,9 @@ fn free(folder: &Path) -> Result<u64, Failure> {
     let told = Command::new("df").arg("-Pk").arg(folder).output().map_err(Failure::of("df"))?;
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
     let kilobytes = told.lines().nth(1).and_then(|line| line.split_whitespace().nth(3)?.parse::<u64>().ok());
-    kilobytes.map(|kilobytes| kilobytes << 10).ok_or(Failure::new(format!("df says nothing of {}", folder.display())))
+    kilobytes
+        .map(|kilobytes| kilobytes << 10)
+        .ok_or(Failure::new(format!("df says nothing of {}", folder.display())))
 }
 
 fn available(meminfo: &str) -> Option<u64> {

@@ -33,10 +33,16 @@ struct Package {
 impl Change {
     /// Against where `since`, or the main branch, and this one parted; with what is not committed.
     pub fn since(since: Option<&str>) -> Result<Self, Failure> {
-        let main = if git(&["rev-parse", "--verify", "--quiet", "origin/main"]).is_ok() { "origin/main" } else { "main" };
+        let main = if git(&["rev-parse", "--verify", "--quiet", "origin/main"]).is_ok() {
+            "origin/main"
+        } else {
+            "main"
+        };
         let since = since.unwrap_or(main);
         let base = git(&["merge-base", "HEAD", since]).map_err(|_| {
-            Failure::new(format!("--changed: git knows no revision {since}: name another, as in --changed=HEAD~3"))
+            Failure::new(format!(
+                "--changed: git knows no revision {since}: name another, as in --changed=HEAD~3"
+            ))
         })?;
         let mut files = git(&["diff", "--name-only", base.trim()])?;
         files += &git(&["ls-files", "--others", "--exclude-standard"])?;
@@ -117,7 +123,8 @@ impl Touched<'_> {
         if !test.is_end_to_end() {
             return self.packages.contains(&test.package);
         }
-        let changed = |(program, module): &(String, String)| test.binary == *program && test.module() == module;
+        let changed =
+            |(program, module): &(String, String)| test.binary == *program && test.module() == module;
         self.modules.iter().any(changed) || self.rows.iter().any(|row| row.has(test))
     }
 }
@@ -174,7 +181,12 @@ mod tests {
 
     fn package(name: &str, folder: &str, needs: &[&str], tests_need: &[&str]) -> Package {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Package { name: name.to_owned(), folder: folder.into(), needs: names(needs), tests_need: names(tests_need) }
+        Package {
+            name: name.to_owned(),
+            folder: folder.into(),
+            needs: names(needs),
+            tests_need: names(tests_need),
+        }
     }
 
     /// The programs, or the ends of the names, of those tests that a change of this file touches.
@@ -194,7 +206,8 @@ mod tests {
         let rows = [row("all", &[]), row("ec2", &["aws"]), row("chart", &["deploy"])];
         let change = Change { files: vec![file.into()], packages };
         let touched = change.touches(&rows);
-        let units = ["picket-core", "picket-driver-aws", "picket-cli"].map(|package| (package, package, "unit"));
+        let units =
+            ["picket-core", "picket-driver-aws", "picket-cli"].map(|package| (package, package, "unit"));
         let end_to_end = ["all", "ec2", "chart"].map(|name| (name, "devices", name));
         let survival = ("survival::x", "power", "survival::x");
         units

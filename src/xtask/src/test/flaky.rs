@@ -81,7 +81,9 @@ impl Kept {
 
     fn forget(&self) -> Result<(), Failure> {
         match std::fs::remove_file(&self.0) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Failure::of(self.0.display())(error)),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Failure::of(self.0.display())(error))
+            }
             _ => Ok(()),
         }
     }
@@ -95,9 +97,10 @@ impl Kept {
 
     fn read(&self) -> Result<Ended, Failure> {
         match std::fs::read_to_string(&self.0) {
-            Ok(text) => Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).partition(|line: &Value| {
-                line["ended"].is_u64()
-            })),
+            Ok(text) => Ok(text
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok())
+                .partition(|line: &Value| line["ended"].is_u64())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Ended::default()),
             Err(error) => Err(Failure::of(self.0.display())(error)),
         }
@@ -107,8 +110,10 @@ impl Kept {
 /// What failed how often, and where the rest of it is.
 fn tell(runs: &[Value], failures: &[Value], file: &Path) -> Result<(), Failure> {
     let number = |value: &Value| value.as_u64().unwrap_or_default();
-    let (seconds, ended): (u64, u64) =
-        (runs.iter().map(|run| number(&run["seconds"])).sum(), runs.iter().map(|run| number(&run["ended"])).sum());
+    let (seconds, ended): (u64, u64) = (
+        runs.iter().map(|run| number(&run["seconds"])).sum(),
+        runs.iter().map(|run| number(&run["ended"])).sum(),
+    );
     let wanted: u64 = runs.iter().map(|run| number(&run["wanted"])).sum();
     println!("\n{} runs, {ended} tests, {seconds} s; all of it: {}", runs.len(), file.display());
     let mut often: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
@@ -127,7 +132,11 @@ fn tell(runs: &[Value], failures: &[Value], file: &Path) -> Result<(), Failure> 
     println!("{ended} passed, {} failed", failures.len());
     match often.len() {
         0 => Ok(()),
-        tests => Err(Failure::new(format!("{tests} tests failed by chance, {} times in {} runs", failures.len(), runs.len()))),
+        tests => Err(Failure::new(format!(
+            "{tests} tests failed by chance, {} times in {} runs",
+            failures.len(),
+            runs.len()
+        ))),
     }
 }
 

@@ -58,7 +58,12 @@ struct Run<'a> {
 }
 
 /// Looks whether there is room, builds, brings the peers, and selects, all before a test begins.
-fn with(yes: bool, what: &What, length: Length, then: impl FnOnce(&Run<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
+fn with(
+    yes: bool,
+    what: &What,
+    length: Length,
+    then: impl FnOnce(&Run<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let rows = table::rows()?;
     let is_whole = matches!(what, What::Landing | What::All);
     if is_whole {
@@ -86,7 +91,9 @@ impl Run<'_> {
         std::fs::create_dir_all(&folder).map_err(Failure::of(folder.display()))?;
         let notes = folder.join("processor");
         let set = |command: &mut Command| {
-            command.envs(self.variables.iter().map(|(name, value)| (name, value))).env(measured::NOTES, &notes);
+            command
+                .envs(self.variables.iter().map(|(name, value)| (name, value)))
+                .env(measured::NOTES, &notes);
             if self.length == Length::Long {
                 command.env("PICKET_SOAK", "1");
                 if std::env::var_os("PROPTEST_CASES").is_none() {
@@ -109,9 +116,18 @@ impl Run<'_> {
         };
         nextest::run(&self.selection.filter, by_runner, |outcome| report.add(outcome))?;
         for shared in &self.selection.shared {
-            eprintln!("\n+ {} {}: {} tests in one process", shared.program.binary, shared.module, shared.tests.len());
+            eprintln!(
+                "\n+ {} {}: {} tests in one process",
+                shared.program.binary,
+                shared.module,
+                shared.tests.len()
+            );
             let ended = shared::run(shared.program, &shared.tests, &self.runner, set)?;
-            report.add_shared(format!("{} {}", shared.program.binary, shared.module), ended.outcomes, ended.wall);
+            report.add_shared(
+                format!("{} {}", shared.program.binary, shared.module),
+                ended.outcomes,
+                ended.wall,
+            );
         }
         Ok(())
     }
@@ -136,10 +152,12 @@ pub fn sets() -> Result<(), Failure> {
         println!("\n{what}: {}", counts.values().sum::<usize>());
         counts.iter().for_each(|(name, count)| println!("{count:>6}  {name}"));
     };
-    let (end_to_end, others): (Vec<&Test>, Vec<&Test>) = list.tests.iter().partition(|test| test.is_end_to_end());
+    let (end_to_end, others): (Vec<&Test>, Vec<&Test>) =
+        list.tests.iter().partition(|test| test.is_end_to_end());
     println!("the landing set (cargo xtask test), by the rules of {}", table::PLACE);
     tell("what is not end to end", &count(&mut others.into_iter(), &|test| test.package.clone()));
-    let (landing, rest): (Vec<&Test>, Vec<&Test>) = end_to_end.into_iter().partition(|test| select::lands(test, &rows));
+    let (landing, rest): (Vec<&Test>, Vec<&Test>) =
+        end_to_end.into_iter().partition(|test| select::lands(test, &rows));
     println!("\nend to end, by promise: {}", landing.len());
     for row in &rows {
         println!("  {} ({})", row.promise, row.before);

@@ -37,7 +37,8 @@ pub fn program() -> Result<PathBuf, Failure> {
 pub fn list() -> Result<List, Failure> {
     let mut command = nextest("list")?;
     command.args(["--message-format", "json"]);
-    let told: Value = serde_json::from_slice(&run::output(command)?).map_err(Failure::of("cargo nextest list"))?;
+    let told: Value =
+        serde_json::from_slice(&run::output(command)?).map_err(Failure::of("cargo nextest list"))?;
     Ok(List::read(&told))
 }
 

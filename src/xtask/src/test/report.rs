@@ -80,13 +80,20 @@ impl Report {
             all.processor += row.processor;
         }
         println!("{}", all.line("all"));
-        println!("seconds, added up over tests that run beside each other; {:.0} s from begin to end", took.as_secs_f64());
+        println!(
+            "seconds, added up over tests that run beside each other; {:.0} s from begin to end",
+            took.as_secs_f64()
+        );
         let mut longest: Vec<&Outcome> = self.outcomes.iter().collect();
         longest.sort_by_key(|outcome| std::cmp::Reverse(outcome.wall));
         println!("\nthe longest:");
         for outcome in longest.iter().take(LONGEST).filter(|outcome| outcome.wall > Duration::ZERO) {
             let (wall, processor) = (outcome.wall.as_secs_f64(), self.processor(outcome).as_secs_f64());
-            println!("{wall:>8.1} s, of which it computed {processor:>5.1} s  {} {}", binary(outcome), outcome.test);
+            println!(
+                "{wall:>8.1} s, of which it computed {processor:>5.1} s  {} {}",
+                binary(outcome),
+                outcome.test
+            );
         }
         let failed: Vec<&Outcome> = self.failed().collect();
         println!();
@@ -154,8 +161,16 @@ mod tests {
         report.add(outcome("picket-tests::power", "bmc::hold::a", true, 3));
         report.add(outcome("picket-tests::power", "bmc::lies::b", true, 4));
         report.add(outcome("picket-core::picket_core", "judge::c", true, 1));
-        report.add_shared("clouds aws".to_owned(), vec![outcome("picket-tests::clouds", "aws::d", true, 0)], Duration::from_secs(9));
-        report.note(vec![("picket-tests::power".to_owned(), "bmc::hold::a".to_owned(), Duration::from_secs(2))]);
+        report.add_shared(
+            "clouds aws".to_owned(),
+            vec![outcome("picket-tests::clouds", "aws::d", true, 0)],
+            Duration::from_secs(9),
+        );
+        report.note(vec![(
+            "picket-tests::power".to_owned(),
+            "bmc::hold::a".to_owned(),
+            Duration::from_secs(2),
+        )]);
         let rows = report.rows();
         let row = |name: &str| (rows[name].tests, rows[name].wall.as_secs(), rows[name].processor.as_secs());
         assert_eq!(row("power bmc"), (2, 7, 2));

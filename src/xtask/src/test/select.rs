@@ -136,13 +136,21 @@ fn named(words: &[String], list: &List) -> Result<(), Failure> {
         .filter(|word| !list.tests.iter().any(|test| is_called(test, word)))
         .map(|word| format!("{word}{}", list.near(word)))
         .collect();
-    if unknown.is_empty() { Ok(()) } else { Err(Failure::new(format!("no test is called {}", unknown.join("; ")))) }
+    if unknown.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::new(format!("no test is called {}", unknown.join("; "))))
+    }
 }
 
 fn known(rows: &[Row], list: &List) -> Result<(), Failure> {
     let unknown: Vec<String> = rows.iter().flat_map(|row| row.unknown(list)).collect();
     if !unknown.is_empty() {
-        return Err(Failure::new(format!("{} names what is not there: {}", table::PLACE, unknown.join("; "))));
+        return Err(Failure::new(format!(
+            "{} names what is not there: {}",
+            table::PLACE,
+            unknown.join("; ")
+        )));
     }
     let ignored: Vec<&str> = list.tests.iter().filter(|test| test.ignored).map(|test| &*test.name).collect();
     if ignored.is_empty() {
@@ -156,8 +164,10 @@ mod tests {
     use super::*;
 
     fn list() -> List {
-        let clouds = ["aws::a", "aws::b", "aws::c", "gcp::a"].map(|name| Test::of("picket-tests", "clouds", name));
-        let core = ["judge::it_waits", "judge::it_ends"].map(|name| Test::of("picket-core", "picket_core", name));
+        let clouds =
+            ["aws::a", "aws::b", "aws::c", "gcp::a"].map(|name| Test::of("picket-tests", "clouds", name));
+        let core =
+            ["judge::it_waits", "judge::it_ends"].map(|name| Test::of("picket-core", "picket_core", name));
         let program = |id: &str, package: &str, binary: &str| Program {
             id: id.to_owned(),
             package: package.to_owned(),
@@ -216,7 +226,10 @@ mod tests {
         let unknown = What::Named(vec!["it_ents".to_owned()]);
         let Err(Failure(why)) = select(&unknown, &rows, &list) else { panic!("it was taken") };
         assert_eq!(why, "no test is called it_ents; near it: it_ends");
-        let renamed = [Row { tests: vec![("clouds".to_owned(), "aws::z".to_owned())], ..rows.into_iter().next().expect("one") }];
+        let renamed = [Row {
+            tests: vec![("clouds".to_owned(), "aws::z".to_owned())],
+            ..rows.into_iter().next().expect("one")
+        }];
         let Err(Failure(why)) = select(&What::All, &renamed, &list) else { panic!("it was taken") };
         assert!(why.starts_with("tests/README.md names what is not there: clouds aws::z"), "{why}");
     }

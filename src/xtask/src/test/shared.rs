@@ -21,7 +21,12 @@ pub struct Ended {
 }
 
 /// Runs these tests of that program; `set` adds variables and what it is started by.
-pub fn run(program: &Program, names: &[&str], runner: &[String], set: impl FnOnce(&mut Command)) -> Result<Ended, Failure> {
+pub fn run(
+    program: &Program,
+    names: &[&str],
+    runner: &[String],
+    set: impl FnOnce(&mut Command),
+) -> Result<Ended, Failure> {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=60", HANGS]).args(runner).arg(&program.path).arg("--exact").args(names);
     command.arg(format!("--test-threads={BESIDE}"));
@@ -50,7 +55,13 @@ fn outcome(program: &str, name: &str, printed: &str, complained: &str) -> Outcom
             format!("it did not end; its program printed at last:\n{}", last.join("\n"))
         }
     };
-    Outcome { program: program.to_owned(), test: name.to_owned(), passed, wall: Duration::ZERO, printed: said }
+    Outcome {
+        program: program.to_owned(),
+        test: name.to_owned(),
+        passed,
+        wall: Duration::ZERO,
+        printed: said,
+    }
 }
 
 /// What the harness shows of a test that failed.

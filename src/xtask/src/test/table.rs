@@ -27,13 +27,18 @@ impl Row {
 
     /// What it names, and nothing of `list` is called: whoever renames a test is told.
     pub fn unknown<'a>(&'a self, list: &'a List) -> impl Iterator<Item = String> + 'a {
-        let missing = |(program, name): &&(String, String)| !list.tests.iter().any(|test| names(program, name, test));
-        self.tests.iter().filter(missing).map(|(program, name)| format!("{program} {name}{}", list.near(name)))
+        let missing =
+            |(program, name): &&(String, String)| !list.tests.iter().any(|test| names(program, name, test));
+        self.tests
+            .iter()
+            .filter(missing)
+            .map(|(program, name)| format!("{program} {name}{}", list.near(name)))
     }
 }
 
 fn names(program: &str, name: &str, test: &Test) -> bool {
-    test.binary == program && if name.ends_with("::") { test.name.starts_with(name) } else { test.name == name }
+    test.binary == program
+        && if name.ends_with("::") { test.name.starts_with(name) } else { test.name == name }
 }
 
 /// All rows.
@@ -65,7 +70,8 @@ fn read(text: &str) -> Result<Vec<Row>, Failure> {
 fn row(line: &str) -> Option<Row> {
     let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
     let [promise, before, tests, about] = cells[..] else { return None };
-    let quoted = |cell: &str| -> Vec<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
+    let quoted =
+        |cell: &str| -> Vec<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
     let test = |test: &String| {
         let (program, name) = test.split_once(' ')?;
         Some((program.to_owned(), name.to_owned()))
@@ -85,14 +91,17 @@ mod tests {
 
     #[test]
     fn a_row_is_read_and_names_its_tests() {
-        let text = format!("text\n\n{HEAD}\n| --- | --- | --- | --- |\n| off is off | a BMC | `power a::b`, `devices c::` | `ipmi` |\n\n| x |");
+        let text = format!(
+            "text\n\n{HEAD}\n| --- | --- | --- | --- |\n| off is off | a BMC | `power a::b`, `devices c::` | `ipmi` |\n\n| x |"
+        );
         let rows = read(&text).expect("a table");
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0].about, ["ipmi"]);
         let has = |program, name| rows[0].has(&Test::of("picket-tests", program, name));
         assert!(has("power", "a::b") && has("devices", "c::d"));
         assert!(!has("power", "a::bc") && !has("power", "c::d"));
-        let list = |name| List { tests: vec![Test::of("picket-tests", "devices", name)], programs: Vec::new() };
+        let list =
+            |name| List { tests: vec![Test::of("picket-tests", "devices", name)], programs: Vec::new() };
         let unknown = |name| rows[0].unknown(&list(name)).collect::<Vec<_>>();
         assert_eq!(unknown("c::it_falls"), ["power a::b"]);
         assert_eq!(unknown("d::it_falls").len(), 2);

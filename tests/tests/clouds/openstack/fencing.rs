@@ -188,7 +188,8 @@ async fn a_fence_that_comes_into_an_unfence_ends_in_off() -> Result<()> {
     driven.fence().await?.is_fenced(&driven);
     cloud.hinder(&server, &ServerFault { power_on_delay: 4.0, ..ServerFault::default() })?;
     let (back, again) = tokio::try_join!(driven.unfence(), async {
-        crate::openstack::scene::soon("the start is sent", async || Ok(driven.acted("os-start")? == 1)).await?;
+        crate::openstack::scene::soon("the start is sent", async || Ok(driven.acted("os-start")? == 1))
+            .await?;
         driven.fence().await
     })?;
     again.is_fenced(&driven);

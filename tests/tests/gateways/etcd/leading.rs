@@ -151,8 +151,12 @@ async fn terms_only_grow_whoever_stands() {
             let house = House::named(endpoints, &format!("g{gateway}"));
             for _ in 0..8 {
                 let won = house.lead().await;
-                let version =
-                    house.store.load(&crate::etcd::common::node("r1n01")).await.unwrap().map_or(0, |s| s.version.0);
+                let version = house
+                    .store
+                    .load(&crate::etcd::common::node("r1n01"))
+                    .await
+                    .unwrap()
+                    .map_or(0, |s| s.version.0);
                 let record = plain("r1n01", won.term.0);
                 house.store.write(guard(&won), write_of(record, version)).await.unwrap();
                 told.send((gateway, won.term)).unwrap();

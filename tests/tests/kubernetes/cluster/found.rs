@@ -6,7 +6,9 @@ use picket_tests::peers::until;
 use picket_tests::{Bmc, Result};
 use serde_json::{Value, json};
 
-use crate::cluster::fenced::{FENCED, fence, made_anew, pods, start, taints, unfence, until_clean, until_they_run};
+use crate::cluster::fenced::{
+    FENCED, fence, made_anew, pods, start, taints, unfence, until_clean, until_they_run,
+};
 use crate::cluster::scene::{OUT_OF_SERVICE, cluster, lend, no_more_of};
 
 const NODE: &str = "rack7-11";

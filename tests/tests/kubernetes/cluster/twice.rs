@@ -2,7 +2,9 @@
 
 use picket_tests::Result;
 
-use crate::cluster::fenced::{FENCED, fence, made_anew, no_more, pods, power, start, taints, unfence, until_clean};
+use crate::cluster::fenced::{
+    FENCED, fence, made_anew, no_more, pods, power, start, taints, unfence, until_clean,
+};
 use crate::cluster::scene::{cluster, lend, no_more_of};
 
 /// It is back, and is seen to be for a while before new pods may come; in that while it is fenced again. The second fence takes over what the
