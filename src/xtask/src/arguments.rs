@@ -4,7 +4,7 @@ use crate::demo::Demo;
 use crate::failure::Failure;
 use crate::image;
 use crate::soak::{self, Soak};
-use crate::test::{What, flaky};
+use crate::test::{How, What, flaky};
 
 /// What `cargo xtask help` prints.
 pub const USAGE: &str = "\
@@ -20,6 +20,8 @@ usage: cargo xtask <command>
   test NAME...                what has one of these words in the name of its test, program or package
   test --changed[=REVISION]   what the change since the main branch, or a revision, can touch
   test --list                 which tests are in which set, and why
+  test --first ...            until the first fails
+  mutants [RULE...]           weakens each rule of the law in one line of the product (tests/mutants.txt), and looks which test sees it
   flaky [--runs N] [--busy K] [--resume] [--all | NAME...]
                               the same tests N times (20), with K processes that compute beside them (0): what failed how often.
                               --resume adds to the runs of this commit that are kept
@@ -58,8 +60,8 @@ pub enum Task {
     },
     /// Run tests.
     Test {
-        /// Install without asking.
-        yes: bool,
+        /// How.
+        how: How,
         /// Which.
         what: What,
     },
@@ -67,12 +69,12 @@ pub enum Task {
     Sets,
     /// Run tests many times.
     Flaky(flaky::Options),
-    /// Run the tests with the long counts.
-    Soak {
+    /// Weaken the law, and look who sees it.
+    Mutants {
         /// Install without asking.
         yes: bool,
-        /// Which.
-        what: What,
+        /// Which rules; none: all.
+        rules: Vec<String>,
     },
     /// Run a test, and note what it takes: nextest asks for it.
     Measured {
@@ -152,8 +154,10 @@ pub fn parse(arguments: &[String]) -> Result<Task, Failure> {
         ),
         "soak" => {
             let what = if filters.is_empty() { What::All } else { What::Named(filters.clone()) };
-            (Task::Soak { yes: has("--yes"), what }, &["--yes"], true)
+            let how = How { yes: has("--yes"), long: true, first: false };
+            (Task::Test { how, what }, &["--yes"], true)
         }
+        "mutants" => (Task::Mutants { yes: has("--yes"), rules: filters.clone() }, &["--yes"], true),
         "verify" => (Task::Verify, &[], false),
         "fix" => (Task::Fix, &[], false),
         _ => return Err(Failure::new(format!("no such command: {command}\n\n{USAGE}"))),
@@ -205,10 +209,11 @@ impl Which {
 }
 
 fn test_of(words: &[String]) -> Result<Task, Failure> {
-    let (mut yes, mut list, mut which) = (false, false, Which::default());
+    let (mut how, mut list, mut which) = (How::default(), false, Which::default());
     for word in words {
         match word.as_str() {
-            "--yes" => yes = true,
+            "--yes" => how.yes = true,
+            "--first" => how.first = true,
             "--list" => list = true,
             "--help" => return Ok(Task::Help),
             other if which.takes(other) => {}
@@ -220,7 +225,7 @@ fn test_of(words: &[String]) -> Result<Task, Failure> {
         _ if list => {
             Err(Failure::new(format!("--list tells of all sets, and takes nothing beside it\n\n{USAGE}")))
         }
-        what => Ok(Task::Test { yes, what }),
+        what => Ok(Task::Test { how, what }),
     }
 }
 
@@ -342,7 +347,7 @@ mod tests {
 
     #[test]
     fn tests_are_the_landing_set_or_all_or_those_of_a_name_or_of_a_change() {
-        let test = |what| Ok(Task::Test { yes: false, what });
+        let test = |what| Ok(Task::Test { how: How::default(), what });
         assert_eq!(parsed("test"), test(What::Landing));
         assert_eq!(parsed("test --all"), test(What::All));
         assert_eq!(parsed("test heartbeat hold"), test(What::Named(vec!["heartbeat".into(), "hold".into()])));
@@ -392,7 +397,10 @@ mod tests {
         assert_eq!((soak.name, runs), ("kubernetes", None));
         assert_eq!(
             parsed("soak heartbeat"),
-            Ok(Task::Soak { yes: false, what: What::Named(vec!["heartbeat".into()]) })
+            Ok(Task::Test {
+                how: How { long: true, ..How::default() },
+                what: What::Named(vec!["heartbeat".into()])
+            })
         );
         for (line, word) in
             [("soak ha --runs many", "--runs"), ("soak ha sim", "sim"), ("soak --runs 3", "--runs")]

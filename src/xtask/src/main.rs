@@ -56,10 +56,10 @@ fn perform(task: Task) -> Result<ExitCode, Failure> {
             Ok(())
         }
         Task::Demo { yes, which } => demo::demo(yes, which),
-        Task::Test { yes, what } => test::test(yes, &what, test::Length::Short),
+        Task::Test { how, what } => test::test(how, &what),
         Task::Sets => test::sets(),
         Task::Flaky(options) => test::flaky::flaky(&options),
-        Task::Soak { yes, what } => test::test(yes, &what, test::Length::Long),
+        Task::Mutants { yes, rules } => test::mutants::mutants(yes, &rules),
         Task::SoakOne { yes, soak, runs, seed } => soak::soak(yes, soak, runs, seed),
         Task::Bench { yes, name, options } => bench::bench(yes, name.as_deref(), &options),
         Task::Sim { options } => sim::sim(&options),

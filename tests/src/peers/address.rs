@@ -1,26 +1,35 @@
 //! Addresses that nobody else has.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
 /// The port of every simulated BMC: above 1024, so that nobody needs root, and below the ports that the kernel hands to
 /// clients, so that no client of another test sits on it by chance.
 const BMC_PORT: u16 = 10_623;
+/// Whoever has this port of an address has the address. No peer listens there.
+const OWNERS_PORT: u16 = 10_622;
 
 /// An address of loopback's 127.0.0.0/8 that nobody else uses, with a port that is free.
 /// Each peer has a whole address of its own: free ports of one address are a race between tests that run side by side.
 ///
-/// Nothing is bound to find out: a program that another test starts in that moment would hold the socket until it runs, and whoever the
-/// address is for would find it in use.
+/// It is owned until this process ends: of two tests that choose the same one at once, in two processes, one does not get it. The peer's own
+/// port is not bound to find out: a program that another test starts in that moment would hold the socket until it runs, and the peer would
+/// find it in use.
 pub fn fresh_address() -> SocketAddr {
     loop {
         let random = RandomState::new().build_hasher().finish().to_le_bytes();
         // Off the beaten 127.0, and not .0 or .255, which some tools take for networks.
         let host = Ipv4Addr::new(127, 64 + random[0] % 128, random[1], 1 + random[2] % 250);
-        if !is_used(host) {
+        if !is_used(host) && own(host) {
             return SocketAddr::from((host, BMC_PORT));
         }
     }
+}
+
+/// Whether it is ours from now on, and was nobody's before.
+fn own(host: Ipv4Addr) -> bool {
+    // The kernel gives a port once. It is never closed before this process ends.
+    UdpSocket::bind((host, OWNERS_PORT)).map(std::mem::forget).is_ok()
 }
 
 /// Whether a socket is bound to it, of whatever port, as the kernel tells in proc(5).
@@ -36,9 +45,15 @@ fn is_used(host: Ipv4Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{TcpListener, UdpSocket};
+    use std::net::TcpListener;
 
     use super::*;
+
+    #[test]
+    fn an_address_has_one_owner() {
+        let host = Ipv4Addr::new(127, 63, 17, 203);
+        assert!(own(host) && !own(host) && is_used(host));
+    }
 
     #[test]
     fn an_address_to_which_a_socket_is_bound_is_used() {

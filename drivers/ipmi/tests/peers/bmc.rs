@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::address::fresh_address;
+
 pub const USER: &str = "admin";
 pub const PASSWORD: &str = "secret12";
 /// Chassis control over the file `power`; each command is a line of `log`. Knobs: `fall` (seconds that a fall takes),
@@ -40,11 +42,6 @@ pub struct Bmc {
     address: SocketAddr,
     process: Child,
     directory: TempDir,
-}
-
-pub fn free_port() -> u16 {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    socket.local_addr().expect("its number").port()
 }
 
 fn spawn(directory: &Path) -> Child {
@@ -110,7 +107,7 @@ impl Bmc {
     fn started(guid: &str, lan: &str, holds: bool) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let dir = directory.path();
-        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        let address = fresh_address();
         let script = dir.join("chassis.sh");
         std::fs::write(&script, SCRIPT).expect("the script");
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("it may run");
@@ -119,9 +116,10 @@ impl Bmc {
         let mut conf = String::from("name \"bmc\"\nset_working_mc 0x20\nstartlan 1\n");
         let _ = write!(
             conf,
-            "addr 127.0.0.1 {}\npriv_limit admin\nallowed_auths_admin none md2 md5 straight\nguid {guid}\n{lan}endlan\n\
+            "addr {} {}\npriv_limit admin\nallowed_auths_admin none md2 md5 straight\nguid {guid}\n{lan}endlan\n\
              chassis_control \"{}\"\n\
              user 2 true \"{USER}\" \"{PASSWORD}\" admin 10 none md2 md5 straight\n",
+            address.ip(),
             address.port(),
             script.display()
         );

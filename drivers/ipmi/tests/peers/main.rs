@@ -2,6 +2,8 @@
 //!
 //! Needs `ipmi_sim` (openipmi), a C compiler with `libopenipmi-dev`, and a Python with pyghmi; says so where one is missing.
 
+#[path = "../../../../tests/src/peers/address.rs"]
+mod address;
 mod bad_network;
 mod bench;
 mod bmc;

@@ -6,7 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::bmc::{PASSWORD, USER, free_port, wait_until_it_answers};
+use crate::address::fresh_address;
+use crate::bmc::{PASSWORD, USER, wait_until_it_answers};
 
 /// A running `bmc17.py`; ends with its value.
 pub struct Pyghmi {
@@ -50,7 +51,7 @@ impl Pyghmi {
 
     pub fn with_login(suites: &str, login: (&str, &str)) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        let address = fresh_address();
         std::fs::write(directory.path().join("power"), "1").expect("a state");
         let process = spawn(address, suites, login, directory.path());
         let bmc = Self { address, process, directory };

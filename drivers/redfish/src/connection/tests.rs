@@ -78,7 +78,10 @@ async fn an_address_at_which_nobody_answers_leaves_room_for_the_next() {
     let Place { listener, acceptor, settings, tls, name } = place().await;
     // Its kernel takes the connection, and nobody says a word.
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let closed = TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address");
+    // Bound, so that nobody else comes by the port, and deaf.
+    let deaf = tokio::net::TcpSocket::new_v4().expect("a socket");
+    deaf.bind(([127, 0, 0, 1], 0).into()).expect("a port");
+    let closed = deaf.local_addr().expect("an address");
     let there = listener.local_addr().expect("an address");
     let mute = silent.local_addr().expect("an address");
     tokio::spawn(async move {

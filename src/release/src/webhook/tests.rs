@@ -143,9 +143,10 @@ async fn nothing_is_sent_when_the_time_is_over() {
 
 #[tokio::test]
 async fn what_was_never_connected_did_not_happen() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let url = format!("http://{}/", listener.local_addr().expect("is bound"));
-    drop(listener);
+    // Bound, so that nobody else comes by the port, and deaf.
+    let deaf = tokio::net::TcpSocket::new_v4().expect("a socket");
+    deaf.bind(([127, 0, 0, 1], 0).into()).expect("a port");
+    let url = format!("http://{}/", deaf.local_addr().expect("is bound"));
     let webhook = webhook(json!({"url": url})).expect("right settings");
     let told = webhook.post(&sample(), soon()).await;
     assert!(matches!(&told, Err(ReleaseError::DidNotHappen(why)) if why.contains("refused")), "{told:?}");

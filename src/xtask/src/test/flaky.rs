@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::{Length, Run, What, turn};
+use super::{How, Run, What, turn};
 use crate::failure::Failure;
 use crate::{place, run};
 
@@ -33,7 +33,7 @@ pub fn flaky(options: &Options) -> Result<(), Failure> {
     }
     let before = kept.read()?.0.len() as u64;
     if before < options.runs {
-        super::with(options.yes, &options.what, Length::Short, |run| {
+        super::with(How { yes: options.yes, ..How::default() }, &options.what, |run| {
             let _busy = Busy::start(options.busy)?;
             (before + 1..=options.runs).try_for_each(|n| {
                 println!("\nrun {n} of {}", options.runs);

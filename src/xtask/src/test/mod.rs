@@ -5,6 +5,7 @@ mod changed;
 pub mod flaky;
 mod list;
 pub mod measured;
+pub mod mutants;
 mod nextest;
 mod peers;
 mod report;
@@ -27,19 +28,21 @@ pub use select::What;
 use crate::failure::Failure;
 use crate::place;
 
-/// How long the tests may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
-    /// As in CI.
-    Short,
-    /// Long counts (`PICKET_SOAK=1`), long histories of the property tests.
-    Long,
+/// How they are run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct How {
+    /// What is missing is installed without asking.
+    pub yes: bool,
+    /// With the long counts (`PICKET_SOAK=1`), and long histories of the property tests.
+    pub long: bool,
+    /// Until the first fails.
+    pub first: bool,
 }
 
 /// Runs the selected tests, and tells what they came to.
-pub fn test(yes: bool, what: &What, length: Length) -> Result<(), Failure> {
+pub fn test(how: How, what: &What) -> Result<(), Failure> {
     let _turn = turn()?;
-    with(yes, what, length, |run| {
+    with(how, what, |run| {
         let began = Instant::now();
         let report = run.once()?;
         report.tell(began.elapsed());
@@ -52,36 +55,31 @@ struct Run<'a> {
     selection: &'a Selection<'a>,
     list: &'a List,
     variables: Variables,
-    length: Length,
+    how: How,
     /// By which each test is started.
     runner: Vec<String>,
 }
 
 /// Looks whether there is room, builds, brings the peers, and selects, all before a test begins.
-fn with(
-    yes: bool,
-    what: &What,
-    length: Length,
-    then: impl FnOnce(&Run<'_>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+fn with(how: How, what: &What, then: impl FnOnce(&Run<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
     let rows = table::rows()?;
     let is_whole = matches!(what, What::Landing | What::All);
     if is_whole {
         alone::room()?;
     }
     // A part may do without any peer, and is not kept waiting for them.
-    let before = if is_whole { Some(with_build(yes)?) } else { peers::build_alone(yes)? };
+    let before = if is_whole { Some(with_build(how.yes)?) } else { peers::build_alone(how.yes)? };
     let list = nextest::list()?;
     let selection = select::select(what, &rows, &list)?;
     let variables = match before {
         Some(variables) => variables,
-        None if selection.tests.iter().any(|test| peers::wants_some(&test.package)) => with_build(yes)?,
+        None if selection.tests.iter().any(|test| peers::wants_some(&test.package)) => with_build(how.yes)?,
         None => vec![("PATH", place::search_path().into()), ("PICKET_BIN_DIR", place::built()?.into())],
     };
     // The one that was built with the rest: ours may have been replaced by it, and has no path then.
     let xtask = place::built()?.join("xtask");
     let runner = vec![xtask.display().to_string(), "measured".to_owned()];
-    then(&Run { selection: &selection, list: &list, variables, length, runner })
+    then(&Run { selection: &selection, list: &list, variables, how, runner })
 }
 
 impl Run<'_> {
@@ -94,7 +92,7 @@ impl Run<'_> {
             command
                 .envs(self.variables.iter().map(|(name, value)| (name, value)))
                 .env(measured::NOTES, &notes);
-            if self.length == Length::Long {
+            if self.how.long {
                 command.env("PICKET_SOAK", "1");
                 if std::env::var_os("PROPTEST_CASES").is_none() {
                     command.env("PROPTEST_CASES", "20000");
@@ -114,7 +112,10 @@ impl Run<'_> {
             set(command);
             command.env(runner_variable(), self.runner.join(" "));
         };
-        nextest::run(&self.selection.filter, by_runner, |outcome| report.add(outcome))?;
+        nextest::run(&self.selection.filter, self.how.first, by_runner, |outcome| report.add(outcome))?;
+        if self.how.first && report.failed().next().is_some() {
+            return Ok(());
+        }
         for shared in &self.selection.shared {
             eprintln!(
                 "\n+ {} {}: {} tests in one process",

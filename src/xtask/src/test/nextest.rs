@@ -42,14 +42,16 @@ pub fn list() -> Result<List, Failure> {
     Ok(List::read(&told))
 }
 
-/// Runs what `filter` selects; `set` adds variables. `each` hears how each test ended, as soon as it did.
+/// Runs what `filter` selects, or until the `first` of them fails; `set` adds variables. `each` hears how each test ended, as soon as it did.
 pub fn run(
     filter: &str,
+    first: bool,
     set: impl FnOnce(&mut Command),
     mut each: impl FnMut(Outcome),
 ) -> Result<(), Failure> {
     let mut command = nextest("run")?;
-    command.args(["--no-fail-fast", "--message-format", "libtest-json-plus", "--filterset", filter]);
+    command.arg(if first { "--fail-fast" } else { "--no-fail-fast" });
+    command.args(["--message-format", "libtest-json-plus", "--filterset", filter]);
     command.env("NEXTEST_EXPERIMENTAL_LIBTEST_JSON", "1").stdin(Stdio::null()).stdout(Stdio::piped());
     set(&mut command);
     let mut child = command.spawn().map_err(Failure::of("cargo nextest run"))?;

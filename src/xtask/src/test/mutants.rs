@@ -1,0 +1,239 @@
+//! `cargo xtask mutants`: weakens each rule of the law in one line of the product, and looks whether the landing set sees it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::nextest;
+use crate::failure::Failure;
+use crate::{place, run};
+
+/// Where they stand.
+const PLACE: &str = "tests/mutants.txt";
+
+/// A line that makes the product break a rule.
+#[derive(Debug, PartialEq, Eq)]
+struct Mutant {
+    rule: String,
+    file: String,
+    /// What the weakened product does.
+    what: String,
+    line: String,
+    with: String,
+}
+
+/// How it was seen.
+enum Seen {
+    /// By this test.
+    By(String),
+    /// The whole landing set is green.
+    ByNone,
+}
+
+/// Tries those of these rules, or all of them.
+pub fn mutants(yes: bool, rules: &[String]) -> Result<(), Failure> {
+    let all = read(&text(&place::top().join(PLACE))?)?;
+    if let Some(unknown) = rules.iter().find(|rule| !all.iter().any(|mutant| mutant.rule == **rule)) {
+        return Err(Failure::new(format!("{PLACE} weakens no {unknown}")));
+    }
+    let wanted: Vec<&Mutant> =
+        all.iter().filter(|mutant| rules.is_empty() || rules.contains(&mutant.rule)).collect();
+    // All at once: whoever changes such a line is told before an hour is over.
+    let misplaced: Vec<String> =
+        wanted.iter().filter_map(|mutant| mutant.place().err()).map(|Failure(why)| why).collect();
+    if !misplaced.is_empty() {
+        return Err(Failure::new(misplaced.join("\n")));
+    }
+    let house = House::copy()?;
+    let mut lines = Vec::new();
+    for mutant in wanted {
+        eprintln!("\n+ {} {}", mutant.rule, mutant.what);
+        let seen = house.with(mutant, || house.sees(yes, mutant))?;
+        let by = match &seen {
+            Seen::By(test) => test.as_str(),
+            Seen::ByNone => "**nobody**",
+        };
+        println!("| {} | {} ({}) | {by} |", mutant.rule, mutant.what, mutant.file);
+        lines.push((mutant, seen));
+    }
+    println!("\n| rule | the weakened product | seen first by |\n| --- | --- | --- |");
+    for (mutant, seen) in &lines {
+        let by = match seen {
+            Seen::By(test) => test.as_str(),
+            Seen::ByNone => "**nobody**",
+        };
+        println!("| {} | {} | {by} |", mutant.rule, mutant.what);
+    }
+    let unseen: Vec<&str> = lines
+        .iter()
+        .filter(|(_, seen)| matches!(seen, Seen::ByNone))
+        .map(|(mutant, _)| &*mutant.rule)
+        .collect();
+    if unseen.is_empty() { Ok(()) } else { Err(Failure::new(format!("nobody sees {}", unseen.join(", ")))) }
+}
+
+impl Mutant {
+    /// The text of its file with the line in it, and weakened.
+    fn place(&self) -> Result<String, Failure> {
+        let text = text(&place::top().join(&self.file))?;
+        self.weaken(&text).ok_or_else(|| {
+            Failure::new(format!(
+                "{PLACE}: {} {} has not this line once: {}",
+                self.rule, self.file, self.line
+            ))
+        })
+    }
+
+    fn weaken(&self, text: &str) -> Option<String> {
+        let is_it = |line: &&str| line.trim() == self.line;
+        if text.lines().filter(is_it).count() != 1 {
+            return None;
+        }
+        let lines = text.lines().map(|line| if is_it(&line) { self.with.as_str() } else { line });
+        Some(lines.map(|line| format!("{line}\n")).collect())
+    }
+}
+
+/// Blocks of a head, `RULE FILE: what`, the line with `- ` before it and what stands in its place with `+ `.
+fn read(text: &str) -> Result<Vec<Mutant>, Failure> {
+    let text: String =
+        text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+    text.split("\n\n").map(str::trim).filter(|block| !block.is_empty()).map(block).collect()
+}
+
+fn block(block: &str) -> Result<Mutant, Failure> {
+    let lines: Vec<&str> = block.lines().collect();
+    let read = || {
+        let [head, line, with] = lines[..] else { return None };
+        let (place, what) = head.split_once(": ")?;
+        let (rule, file) = place.split_once(' ')?;
+        let [rule, file, what] = [rule, file, what].map(str::to_owned);
+        let (line, with) = (line.strip_prefix("- ")?, with.strip_prefix('+')?);
+        Some(Mutant { rule, file, what, line: line.trim().to_owned(), with: with.trim().to_owned() })
+    };
+    read()
+        .ok_or_else(|| Failure::new(format!("{PLACE}: a block is RULE FILE: WHAT, - LINE, + LINE: {block}")))
+}
+
+/// A copy of the sources, with a target folder of its own: ours stays as it is, whatever ends a run.
+struct House {
+    sources: PathBuf,
+    target: PathBuf,
+}
+
+impl House {
+    fn copy() -> Result<Self, Failure> {
+        let home = place::cache()?.join("mutants");
+        let (sources, target) = (home.join("sources"), home.join("target"));
+        if sources.exists() {
+            std::fs::remove_dir_all(&sources).map_err(Failure::of(sources.display()))?;
+        }
+        let mut list = Command::new("git");
+        list.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(place::top());
+        for file in String::from_utf8_lossy(&run::output(list)?).lines() {
+            let (from, to) = (place::top().join(file), sources.join(file));
+            if from.exists() {
+                let folder = to.parent().unwrap_or(&sources);
+                std::fs::create_dir_all(folder).map_err(Failure::of(folder.display()))?;
+                std::fs::copy(&from, &to).map_err(Failure::of(from.display()))?;
+            }
+        }
+        Ok(Self { sources, target })
+    }
+
+    fn with<T>(&self, mutant: &Mutant, look: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+        let file = self.sources.join(&mutant.file);
+        let before = text(&file)?;
+        let write = |text: &str| std::fs::write(&file, text).map_err(Failure::of(file.display()));
+        write(&mutant.place()?)?;
+        let seen = look();
+        write(&before)?;
+        seen
+    }
+
+    /// The package's own tests first, which are built in seconds; then all of the landing set.
+    fn sees(&self, yes: bool, mutant: &Mutant) -> Result<Seen, Failure> {
+        let package = self.package(&mutant.file)?;
+        let mut alone = Command::new(nextest::program()?);
+        alone.args([
+            "nextest",
+            "run",
+            "--profile",
+            "mutants",
+            "--fail-fast",
+            "--locked",
+            "--package",
+            &package,
+        ]);
+        if let Some(test) = self.first(alone, "        FAIL [", "     TIMEOUT [")? {
+            return Ok(Seen::By(test));
+        }
+        let mut landing = place::cargo();
+        landing.args(["xtask", "test", "--first"]).args(yes.then_some("--yes"));
+        Ok(self.first(landing, "failed: ", "failed: ")?.map_or(Seen::ByNone, Seen::By))
+    }
+
+    /// The first test that failed, as a line tells that begins so; `None`: none failed.
+    ///
+    /// # Errors
+    /// It failed, and no test did: the mutant does not compile.
+    fn first(&self, mut command: Command, begins: &str, or: &str) -> Result<Option<String>, Failure> {
+        command.current_dir(&self.sources).env("CARGO_TARGET_DIR", &self.target).stdin(Stdio::null());
+        let output = command.output().map_err(Failure::of("a mutant's tests"))?;
+        if output.status.success() {
+            return Ok(None);
+        }
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        let told = said.lines().find_map(|line| line.strip_prefix(begins).or(line.strip_prefix(or)));
+        let name = told.map(|told| told.rsplit(") ").next().unwrap_or_default().to_owned());
+        name.map(Some).ok_or_else(|| {
+            let last: Vec<&str> = said.lines().rev().take(40).collect();
+            Failure::new(format!(
+                "no test failed, and yet:\n{}",
+                last.into_iter().rev().collect::<Vec<_>>().join("\n")
+            ))
+        })
+    }
+
+    /// The name in the nearest manifest above.
+    fn package(&self, file: &str) -> Result<String, Failure> {
+        let found = Path::new(file).ancestors().skip(1).find_map(|folder| {
+            let manifest = std::fs::read_to_string(self.sources.join(folder).join("Cargo.toml")).ok()?;
+            let name = manifest.lines().find_map(|line| line.strip_prefix("name = "))?;
+            Some(name.trim_matches('"').to_owned())
+        });
+        found.ok_or_else(|| Failure::new(format!("{file} is of no package")))
+    }
+}
+
+fn text(file: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(file).map_err(Failure::of(file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mutant_is_a_line_of_a_file_and_what_stands_in_its_place() {
+        let mutants =
+            read("# head\n\nS1 a/b.rs: it believes silence\n- let off = false;\n+ let off = true;\n")
+                .expect("right");
+        assert_eq!((mutants[0].rule.as_str(), mutants[0].file.as_str()), ("S1", "a/b.rs"));
+        let weak = mutants[0].weaken("fn a() {\n    let off = false;\n}\n");
+        assert_eq!(weak.as_deref(), Some("fn a() {\nlet off = true;\n}\n"));
+        assert_eq!(mutants[0].weaken("let off = false;\nlet off = false;\n"), None);
+        assert!(read("S1 a/b.rs\n- x\n+ y").is_err());
+    }
+
+    #[test]
+    fn those_of_the_house_are_where_they_say() {
+        let all = read(&text(&place::top().join(PLACE)).expect("there")).expect("right");
+        let misplaced: Vec<_> = all.iter().filter_map(|mutant| mutant.place().err()).collect();
+        assert_eq!(misplaced, []);
+        let rules = (1..=23).map(|n| format!("S{n}")).chain((1..=13).map(|n| format!("K{n}")));
+        let missing: Vec<String> =
+            rules.filter(|rule| !all.iter().any(|mutant| mutant.rule == *rule)).collect();
+        assert_eq!(missing, [""; 0], "no line weakens them");
+    }
+}
