@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use crate::failure::Failure;
+use crate::test::mutants;
 use crate::{licences, packages, place, run};
 
 /// A check of the sources, by what it looks at.
@@ -15,7 +16,7 @@ const ALONE: [&str; 8] = ["", "etcd", "ipmi", "redfish", "agent", "openstack", "
 /// Formatting, clippy, a gateway of few parts, documentation, licences, the fuzz targets' manifest. All are looked at, whichever fails.
 pub fn verify() -> Result<(), Failure> {
     packages::ensure(packages::FOR_BUILD, false)?;
-    let checks: [Check; 6] = [
+    let checks: [Check; 7] = [
         ("formatting (cargo xtask fix mends it)", || cargo(&["fmt", "--all", "--check"], &[])),
         ("clippy", || {
             cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"], &[])
@@ -32,6 +33,7 @@ pub fn verify() -> Result<(), Failure> {
             cargo(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "--deny warnings")])
         }),
         ("licences", licences::check),
+        ("the lines that weaken the law", mutants::check),
         // It lies outside of the workspace, and its targets want a compiler that is not asked for here.
         ("the fuzz targets' manifest", || {
             let mut command = place::cargo();
@@ -44,7 +46,9 @@ pub fn verify() -> Result<(), Failure> {
         .filter_map(|(name, check)| check().err().map(|Failure(why)| format!("{name}: {why}")))
         .collect();
     if failed.is_empty() {
-        println!("\nverified: formatting, clippy, a gateway with one part alone, documentation, licences");
+        println!(
+            "\nverified: formatting, clippy, a gateway with one part alone, documentation, licences, mutants"
+        );
         return Ok(());
     }
     Err(Failure::new(format!("not as it should be:\n  {}", failed.join("\n  "))))

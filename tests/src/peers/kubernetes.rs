@@ -9,11 +9,11 @@ mod kwok;
 mod lan;
 mod machine;
 mod pki;
+mod places;
 mod programs;
 mod proxy;
 mod stamp;
 mod tree;
-mod turn;
 mod volume;
 mod workload;
 
@@ -30,6 +30,7 @@ pub use self::kwok::{Kwok, Silent};
 use self::lan::Lan;
 pub use self::machine::{Frozen, KubernetesMachine};
 use self::pki::{Authority, by_certificate};
+use self::places::Places;
 use self::proxy::{Proxy, Question};
 pub use self::volume::{Write, Writers};
 pub use self::workload::Database;
@@ -50,6 +51,7 @@ pub struct Kubernetes {
     programs: PathBuf,
     lan: Lan,
     directory: Folder,
+    _places: Places,
 }
 
 /// Its directory. A cluster that a program keeps to its end is dropped by nobody.
@@ -119,9 +121,7 @@ impl Kubernetes {
         around: impl AsyncFnOnce(&Path, &Place, &mut [KubernetesMachine]) -> Result<(Option<PathBuf>, T)>,
     ) -> Result<(Self, T)> {
         programs::must_have_the_rest()?;
-        if machines > 0 {
-            turn::wait().await?;
-        }
+        let places = Places::take(machines).await?;
         let programs = programs::home()?;
         let folder = Folder::new()?;
         let directory = folder.0.path();
@@ -143,8 +143,16 @@ impl Kubernetes {
         }
         let (cloud, around) = around(directory, lan.middle(), &mut made).await?;
         let csi = Csi::start(directory, &programs, lan.middle(), &admin, cloud.as_deref()).await?;
-        let mut cluster =
-            Self { machines: made, csi, control_plane, proxy: None, programs, lan, directory: folder };
+        let mut cluster = Self {
+            machines: made,
+            csi,
+            control_plane,
+            proxy: None,
+            programs,
+            lan,
+            directory: folder,
+            _places: places,
+        };
         cluster.begin(controllers).await?;
         Ok((cluster, around))
     }

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::{kubernetes, place};
 
 /// What the target folder and the peers take together where nothing is there yet, and what they and the tests want besides where all is.
-const FRESH: u64 = 40 * GIGA;
+const FRESH: u64 = 24 * GIGA;
 const WARM: u64 = 8 * GIGA;
 /// What the tests take at most at a time: a Kubernetes, an OpenStack, and what compiles.
 const MEMORY: u64 = 6 * GIGA;
@@ -56,13 +56,12 @@ pub fn room() -> Result<(), Failure> {
              like, or name a part that does not: cargo xtask test picket-core",
         )
     })?;
-    let is_warm = place::built()?.join("picketd").exists();
-    let wanted = if is_warm { WARM } else { FRESH };
     let target = place::built()?;
-    let near = target.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
-    for folder in [near, &std::env::temp_dir()] {
+    let to_build = if target.join("picketd").exists() { WARM } else { FRESH };
+    let target = target.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
+    for (folder, wanted) in [(target, to_build), (&*std::env::temp_dir(), WARM)] {
         let free = free(folder)?;
-        if free < wanted.min(if folder == near { wanted } else { WARM }) {
+        if free < wanted {
             return Err(Failure::new(format!(
                 "{} has {} GB free, and the tests want {}: make room, or set CARGO_TARGET_DIR and TMPDIR to a larger disk",
                 folder.display(),
